@@ -22,8 +22,8 @@ ZSH_COMPLETIONS = $(SHARE)/zsh/site-functions
 FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 DOCS = $(SHARE)/doc/wirecost
 
-.PHONY: run test check check-aarch64 size test-kernels build bench bench-check bench-datapaths bench-start bench-truth bench-verdicts soak-stats fuzz-wire fuzz-nbd fuzz-probe deny install uninstall deb \
-	install-missing install-missing-test install-missing-bench
+.PHONY: run test check check-aarch64 ci-container size test-kernels build bench bench-check bench-datapaths bench-start bench-truth \
+	bench-verdicts soak-stats fuzz-wire fuzz-nbd fuzz-probe fuzz-check deny install uninstall deb install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
 run: build
@@ -61,6 +61,14 @@ size: $(PACKAGED)
 check-aarch64: install-missing
 	rustup target add aarch64-unknown-linux-gnu
 	$(CARGO) check --workspace --locked --target aarch64-unknown-linux-gnu
+
+## What a container of the hosted CI needs first. The package's dates are the last commit's, and the checkout is another
+## user's. Ubuntu 24.04's kernel gives unprivileged users no useful user namespaces.
+UNPRIVILEGED = /proc/sys/kernel/apparmor_restrict_unprivileged_userns
+ci-container:
+	git config --global --add safe.directory '$(CURDIR)'
+	rustup component add clippy rustfmt
+	! test -e $(UNPRIVILEGED) || echo 0 >$(UNPRIVILEGED)
 
 ## The program in emulated machines with Debian's own kernels (docs/kernels.md); downloads each kernel once. Where these or
 ## QEMU cannot be had, it is skipped and says why; WIRECOST_REQUIRE_ROOT=1 makes that a failure.
@@ -163,6 +171,11 @@ fuzz-nbd: install-missing
 ## The same at the responder of a check.
 fuzz-probe: install-missing
 	$(CARGO) run --release --locked --package wirecost-probe --example fuzz_probe
+
+## The same at the kernel's messages about routes, and at what agents tell of TCP.
+fuzz-check: install-missing
+	$(CARGO) run --release --locked --package wirecost-audit --example fuzz_audit
+	$(CARGO) run --release --locked --package wirecost-check --example fuzz_check
 
 install-missing:
 	@command -v '$(CARGO)' >/dev/null || \

@@ -1,5 +1,7 @@
 //! `wirecost check`: paths as they are and as they fail, from both sides and from one.
 
+mod beside;
+
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -479,7 +481,7 @@ fn beside_a_live_tunnel_its_own_port_is_probed_and_its_guests_see_nothing() {
     assert_eq!((told[0].1, told[0].2.as_str()), (8000, "silent"));
     assert_eq!((told[1].1, told[1].2.as_str()), (9000, "device"));
     let note = document["notes"][0].as_str().expect("a note");
-    assert!(note.contains("heard beside it"), "{note}");
+    assert!(note.contains("captured with a packet socket"), "{note}");
     let received = run(Command::new("ip").args([
         "netns",
         "exec",

@@ -213,6 +213,29 @@ fn files_do_not_import_each_other_in_circles() {
 }
 
 #[test]
+fn every_command_of_the_hosted_ci_is_a_target_of_the_makefile() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("a file");
+    let (workflow, makefile) = (read(".github/workflows/ci.yml"), read("Makefile"));
+    let commands: Vec<&str> = workflow
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- run: "))
+        .collect();
+    assert!(commands.len() > 5, "{commands:?}");
+    assert_eq!(
+        commands.len(),
+        workflow.matches("run:").count() - 1,
+        "one comment"
+    );
+    for command in commands {
+        let target = command
+            .strip_prefix("make ")
+            .unwrap_or_else(|| panic!("`{command}`"));
+        let rule = format!("\n{target}:");
+        assert!(makefile.contains(&rule), "the Makefile has no `{target}`");
+    }
+}
+
+#[test]
 fn unsafe_is_allowed_in_one_crate_only() {
     for (name, path) in crates()
         .into_iter()

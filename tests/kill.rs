@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::namespaces::{Namespaces, leave_the_machine};
 use crate::common::{
-    Ended, Place, Record, Running, beside_others, is_root, lines_written, lock, run, signal,
-    wait_for, wirecost,
+    Ended, Place, Record, Running, beside_others, in_the_same_turn, is_root, lines_written, lock,
+    run, signal, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::record::{Outcome, file};
@@ -308,6 +308,7 @@ fn in_parallel(attempts: &[Attempt<'_>], place: &Place, plan: &Path) -> Vec<(Vic
     thread::scope(|scope| {
         for _ in 0..AT_A_TIME {
             scope.spawn(|| {
+                let _turn = in_the_same_turn();
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(attempt) = attempts.get(index) else {

@@ -1,6 +1,6 @@
 //! Small things that a new user meets: a factor on one host, a congestion control that is not there, names in sentences.
 
-use crate::common::{Place, Record, alone, is_root, lab_can_be_built, run, wirecost};
+use crate::common::{Place, Record, beside_others, is_root, lab_can_be_built, run, wirecost};
 
 /// Two levels that differ on host b alone.
 const ON_B: &str = "name: one-host\nguest_mtu: 1500\noffload: none\n\
@@ -13,7 +13,7 @@ fn a_factor_is_set_on_one_host_alone_and_read_back_there() {
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let ended = run(&mut place.run_command(&place.plan(ON_B), "out"));
     ended.expect_code(0);
@@ -57,7 +57,7 @@ fn a_congestion_control_that_the_kernel_lacks_ends_a_run_before_its_first_sample
     if !lab_can_be_built() {
         return;
     }
-    let _alone = alone();
+    let _turn = beside_others();
     let place = Place::new();
     let plan = place.plan("name: x\nload: { tcp-stream: { congestion: nosuch } }\n");
     let ended = run(place.run_command(&plan, "out").arg("--json"));

@@ -2,6 +2,7 @@
 //! (`make bench-truth`), measured briefly: whether a record and a result have what a verdict must stand on, and never
 //! how fast anything is.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
@@ -9,6 +10,7 @@ use crate::common::{
     Place, Record, alone, beside_others, is_root, lab_can_be_built, lacks, run, wirecost,
 };
 use serde_json::Value;
+use wirecost_model::metric::segments_per_packet;
 use wirecost_model::sample::Sample;
 
 /// A plan of the bench.
@@ -18,11 +20,10 @@ macro_rules! plan {
     };
 }
 
-/// Segments per packet of cells that write alike differ by less; a tail of one segment makes 1.45 of it.
-const ALIKE: f64 = 1.25;
-/// The same of cells that aggregate in one place, however full a receiver's queue is; where one aggregates and one does
-/// not it is 20 and more.
-const ONE_PLACE: f64 = 2.0;
+/// Segments per packet from which on frames are joined, however busy the cores are; where none is it is about 1.
+const JOINED: f64 = 4.0;
+/// What a tail of one segment in each write makes of segments per packet is 1.45.
+const TAIL: f64 = 1.3;
 
 /// A plan in short windows.
 fn short(plan: &str, rounds: u32) -> String {
@@ -67,14 +68,6 @@ impl Measured {
         effects.into_iter()
     }
 
-    /// Fails where pays or costs is spoken.
-    #[track_caller]
-    fn silent(&self, factor: &str, metrics: &[&str]) {
-        for effect in self.effects(factor, metrics) {
-            assert!(!is_spoken(effect), "{effect:#}");
-        }
-    }
-
     /// Fails where an effect has a verdict, or another reason for having none.
     #[track_caller]
     fn barred(&self, factor: &str, metrics: &[&str], kind: &str) {
@@ -99,24 +92,17 @@ impl Measured {
         list(&self.result["cells"]).filter_map(of).collect()
     }
 
-    /// Whether a figure of so short windows can be judged: not where other programs have had the cores.
-    fn is_undisturbed(&self) -> bool {
-        self.result["trust"]["level"] == "sound" || lacks("other programs use this machine's cores")
-    }
-
-    /// Fails where some cells aggregate otherwise than others, by more than `bound`.
+    /// Fails where some cells aggregate and others do not. How much they aggregate depends on who else uses the cores:
+    /// `make bench-truth` judges that.
     #[track_caller]
-    fn aggregates_alike(&self, bound: f64) {
-        if !self.is_undisturbed() {
-            return;
-        }
+    fn aggregates_alike(&self) {
         let segments = self.segments();
-        let most = segments.iter().copied().fold(0.0, f64::max);
-        let least = segments.iter().copied().fold(f64::INFINITY, f64::min);
-        assert!(segments.len() > 1 && most / least < bound, "{segments:?}");
+        let joined = segments.iter().filter(|one| **one > JOINED).count();
+        assert!(segments.len() > 1, "{:#}", self.result["cells"]);
+        assert!(joined == 0 || joined == segments.len(), "{segments:?}");
     }
 
-    fn levels(&self, sample: &Sample) -> &std::collections::BTreeMap<String, String> {
+    fn levels(&self, sample: &Sample) -> &BTreeMap<String, String> {
         &self.record.head.experiment.cells[sample.cell as usize].levels
     }
 }
@@ -163,7 +149,7 @@ fn behind_a_hop_and_of_small_messages_the_receiver_aggregates_alike_in_every_cel
     let _turn = alone();
     for plan in [plan!("hop"), plan!("small")] {
         let measured = Measured::of(plan, 2);
-        measured.aggregates_alike(ONE_PLACE);
+        measured.aggregates_alike();
         for effect in measured.effects("encapsulation", &["throughput"]) {
             assert_ne!(effect["verdict"], "pays", "{effect:#}");
         }
@@ -298,7 +284,17 @@ fn no_tail_of_a_write_depends_on_mtu_ip_or_encapsulation() {
         // Larger writes fill more super-packets, so each size by itself: the plans' first is the default.
         let keys = plan.split_once("\nload:").expect("a load").0;
         let default = format!("{keys}\nload: tcp-stream\nrepeat:");
-        Measured::of(&default, 2).aggregates_alike(ALIKE);
+        let measured = Measured::of(&default, 3);
+        // The best of the rounds: a tail makes packets smaller in all of them, other programs in some.
+        let mut best = BTreeMap::<u32, f64>::new();
+        for sample in &measured.record.samples {
+            let segments = segments_per_packet(sample).expect("a TCP load");
+            let cell = best.entry(sample.cell).or_default();
+            *cell = segments.max(*cell);
+        }
+        let most = best.values().copied().fold(0.0, f64::max);
+        let least = best.values().copied().fold(f64::INFINITY, f64::min);
+        assert!(best.len() > 1 && most / least < TAIL, "{best:?}");
     }
 }
 
@@ -308,16 +304,24 @@ fn throughput_is_nearly_flat_in_bytes_of_geneve_options() {
         return;
     }
     let _turn = alone();
-    let measured = Measured::of(plan!("geneve-options"), 2);
-    if !measured.is_undisturbed() {
-        return;
+    let measured = Measured::of(plan!("geneve-options"), 3);
+    // The best of rounds that take turns: what else runs on the cores slows them all, and none by so much.
+    let mut best = BTreeMap::<u32, u64>::new();
+    for sample in &measured.record.samples {
+        let bytes = sample.loads.first().and_then(|load| load.stream.as_ref());
+        let bytes = bytes.map_or(0, |stream| stream.bytes);
+        let cell = best.entry(sample.cell).or_default();
+        *cell = bytes.max(*cell);
     }
-    for effect in measured.effects("encapsulation", &["throughput"]) {
-        // It was 0.15; sizes that are refused have no ratio.
-        if let Some(ratio) = effect["ratio"].as_f64() {
-            assert!(ratio > 0.5, "{effect:#}");
-        }
-    }
+    // A kernel warning for each packet made it 0.15; sizes that are refused carry nothing.
+    let carried: Vec<f64> = best
+        .values()
+        .filter(|b| **b > 0)
+        .map(|b| *b as f64)
+        .collect();
+    assert!(carried.len() > 1 && best[&0] > 0, "{best:?}");
+    let least = carried.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(least / carried[0] > 0.4, "{best:?}");
 }
 
 #[test]
@@ -352,21 +356,24 @@ fn paced_datagrams_leave_in_super_packets_where_segmentation_is_on() {
 }
 
 #[test]
-fn cpu_of_a_core_that_hardly_works_has_no_verdict_and_a_rate_is_not_its_result() {
+fn a_rate_that_is_reached_is_not_the_result_of_itself() {
     if !lab_can_be_built() {
         return;
     }
     let _turn = alone();
-    let measured = Measured::of(plan!("idle-steps"), 3);
-    // On a machine that others use, their work is in the figure.
-    if measured.is_undisturbed() {
-        measured.silent("rate", &["client_cpu", "server_cpu", "transaction_cpu"]);
+    for (plan, factor, metric) in [
+        (plan!("idle-steps"), "rate", "transactions"),
+        (plan!("offered"), "rate", "throughput"),
+        (plan!("line-factor"), "underlay.rate", "throughput"),
+    ] {
+        let measured = Measured::of(plan, 2);
+        // A rate is reached where the load has the cores to itself for that. The rule is tested on samples (`stats`).
+        if measured.result["trust"]["level"] == "sound" {
+            measured.barred(factor, &[metric], "factor-is-figure");
+        } else {
+            lacks(format!("other programs kept a load from its {factor}"));
+        }
     }
-    measured.barred("rate", &["transactions"], "factor-is-figure");
-    let measured = Measured::of(plan!("offered"), 2);
-    measured.barred("rate", &["throughput"], "factor-is-figure");
-    let measured = Measured::of(plan!("line-factor"), 2);
-    measured.barred("underlay.rate", &["throughput"], "factor-is-figure");
 }
 
 #[test]

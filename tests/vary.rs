@@ -237,7 +237,7 @@ fn what_cannot_be_set_here_is_refused_before_anything_is_measured() {
                 "on: machine",
             ],
         ),
-        // Of the whole machine: hidden in a namespace, or shown read-only.
+        // Of the machine: hidden in a namespace, or shown read-only.
         (
             "sysctl: { net.core.netdev_max_backlog: 2000 }",
             &["there is no sysctl", "on: machine"],

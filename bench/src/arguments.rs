@@ -90,7 +90,7 @@ impl Arguments {
         self.most.unwrap_or(self.pairs * 6)
     }
 
-    /// The rows wanted, all unless told.
+    /// The rows wanted, all by default.
     ///
     /// # Errors
     /// A part that no row's name has.

@@ -18,7 +18,7 @@ pub(crate) struct Sample {
     pub(crate) sender_cpu: f64,
     /// Percent of one core of the receiving host for each unit of the yardstick.
     pub(crate) receiver_cpu: f64,
-    /// Cores that tasks of neither used, over the whole machine.
+    /// Cores that tasks of neither used, over the machine.
     pub(crate) foreign_cores: f64,
     /// Nanoseconds that a cache line took from a core of the sending host to one of the receiving and back, before it and
     /// after; `None` where they share the cores, or others had one.

@@ -49,40 +49,66 @@ pub(crate) fn install(from: &Path, to: &Path) {
 /// This program's tests: many that share the machine, or one that has it alone.
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// Where a test waits for its turn, and has it until this is dropped.
+thread_local! {
+    /// Turns that this thread has.
+    static TURNS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// The right to load the machine until this is dropped.
+#[derive(Debug)]
 pub(crate) struct Turn {
-    _here: Result<RwLockReadGuard<'static, ()>, RwLockWriteGuard<'static, ()>>,
+    /// `None` where the thread had a turn before: a second read lock would wait for a writer that waits for the first.
+    _here: Option<Result<RwLockReadGuard<'static, ()>, RwLockWriteGuard<'static, ()>>>,
     /// Unlocked when it is closed (flock(2)).
-    _everywhere: Option<File>,
+    everywhere: Option<File>,
 }
 
-/// Tests that judge figures go one at a time, without other tests of this program that load the machine, and without
-/// those of another checkout that judge figures. Other programs they must stand.
+impl Turn {
+    fn new(
+        here: Option<Result<RwLockReadGuard<'static, ()>, RwLockWriteGuard<'static, ()>>>,
+    ) -> Self {
+        TURNS.set(TURNS.get() + 1);
+        Self {
+            _here: here,
+            everywhere: None,
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TURNS.set(TURNS.get() - 1);
+    }
+}
+
+/// Tests that judge what other programs on the same cores change. They run one at a time: no other test of this binary runs
+/// a program meanwhile, and none of another checkout that calls this. Other programs they must tolerate.
 pub(crate) fn alone() -> Turn {
+    assert_eq!(TURNS.get(), 0, "a program of this test runs already");
     let here = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-    Turn {
-        _here: Err(here),
-        _everywhere: Some(lock("alone")),
-    }
+    let mut turn = Turn::new(Some(Err(here)));
+    turn.everywhere = Some(lock("alone"));
+    turn
 }
 
-/// Tests that build labs and load them, and judge by nothing that others on the same cores change: these go side by
-/// side. Not twice in one test.
+/// Tests that judge nothing that others on the same cores change: these run in parallel. Every program that a test starts
+/// has this by itself; a test that builds or counts something of its own takes it for its whole length.
 pub(crate) fn beside_others() -> Turn {
-    let here = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-    Turn {
-        _here: Ok(here),
-        _everywhere: None,
-    }
+    let first = TURNS.get() == 0;
+    Turn::new(first.then(|| Ok(MACHINE.read().unwrap_or_else(PoisonError::into_inner))))
 }
 
-/// The same, for tests of what a machine has once: its own devices and sysctls, tunnels by hand, agents without a run.
-/// One of them at a time, another checkout's included.
+/// For a thread of a test that has its turn already.
+pub(crate) fn in_the_same_turn() -> Turn {
+    Turn::new(None)
+}
+
+/// As [`beside_others`], for tests of what a machine has once: its own devices and sysctls, tunnels by hand, agents without
+/// a run. One of them at a time, another checkout's included.
 pub(crate) fn with_the_machines_own() -> Turn {
-    Turn {
-        _everywhere: Some(lock("machine")),
-        ..beside_others()
-    }
+    let mut turn = beside_others();
+    turn.everywhere = Some(lock("machine"));
+    turn
 }
 
 /// Waits for a lock of this user's that all checkouts share.
@@ -144,12 +170,15 @@ pub(crate) struct Running {
     owner: Owner,
     stdout: File,
     stderr: File,
+    /// Dropped last.
+    _turn: Turn,
 }
 
 impl Running {
     /// Starts a program whose output goes to files that have no name: no pipe can fill up.
     pub(crate) fn start(command: &mut Command) -> Self {
         heed_interrupts();
+        let turn = beside_others();
         let file = || tempfile::tempfile().expect("a file for the program's output");
         let (stdout, stderr) = (file(), file());
         let to = |file: &File| Stdio::from(file.try_clone().expect("descriptor"));
@@ -166,6 +195,7 @@ impl Running {
             owner,
             stdout,
             stderr,
+            _turn: turn,
         }
     }
 

@@ -2,9 +2,9 @@
 
 use crate::machine::Machine;
 
-/// netem's delay, jitter, reordering, duplicates and loss; bonds, teams, VLANs, filtering bridges, VRFs.
+/// Bonds, VLANs, filtering bridges, VRFs.
 pub(crate) fn healthy_paths(machine: &mut Machine) {
-    let told = machine.sh(240, ". /scripts/healthy.sh").fine();
+    let told = machine.sh(120, ". /scripts/healthy.sh").fine();
     println!("{}:\n{told}", machine.release);
 }
 

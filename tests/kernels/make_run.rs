@@ -5,30 +5,31 @@ use crate::steps::{Step, has_default_mask};
 
 pub(crate) const STEP: Step = Step {
     name: "`make run`",
-    looks_at: "the built-in plan in short windows (6 rounds of 0.2 s), as root and as a plain user, hosts on cores of their \
-               own: every sample is valid, verdicts are printed; where a plain user cannot steer what hosts receive, the \
-               record and the report say so",
+    looks_at: "the built-in plan in short windows (4 rounds of 0.1 s), hosts on cores of their own: every sample is valid, \
+               verdicts are printed; on 6.1 as root and as a plain user, who cannot steer there what hosts receive: the \
+               record and the report say so; elsewhere as a plain user",
     needs: &["vxlan", "tbf"],
     run,
 };
 
 const SHORT: &str = "wirecost plans jumbo-or-not | \
-                     sed 's/^repeat: .*/repeat: { rounds: 6, seconds: 0.2, warmup: 0.1, worth: 5% }/' >/tmp/short.yaml";
+                     sed 's/^repeat: .*/repeat: { rounds: 4, seconds: 0.1, warmup: 0.1, worth: 5% }/' >/tmp/short.yaml";
 
 fn run(machine: &mut Machine) {
     let steers = has_default_mask(machine);
-    for (user, steered) in [
-        ("", true),
-        (
-            "setpriv --reuid 65534 --regid 65534 --clear-groups ",
-            steers,
-        ),
-    ] {
+    let plain = "setpriv --reuid 65534 --regid 65534 --clear-groups ";
+    // Who can steer anyway is measured as root is.
+    let users = if steers {
+        vec![(plain, true)]
+    } else {
+        vec![("", true), (plain, false)]
+    };
+    for (user, steered) in users {
         let run = format!(
             "{SHORT}; rm -rf /tmp/run; {user}wirecost run /tmp/short.yaml --out /tmp/run --seed 1"
         );
         let shown = machine.sh(180, &run).fine();
-        assert!(shown.contains("In short"), "{shown}");
+        assert!(shown.contains("Trust: "), "{shown}");
         assert_eq!(shown.contains("is not steered"), !steered, "{shown}");
         // The record itself is long for a serial line.
         let mut count = |what: &str| -> u32 {
@@ -37,7 +38,7 @@ fn run(machine: &mut Machine) {
         };
         let samples = count("cat /tmp/run/samples.jsonl");
         let valid = count("grep '\"invalid\":null' /tmp/run/samples.jsonl");
-        assert_eq!((samples, valid), (48, 48));
+        assert_eq!((samples, valid), (32, 32));
         let not_steered = count("grep '\"not_steered\":true' /tmp/run/samples.jsonl");
         assert_eq!(not_steered, if steered { 0 } else { samples });
         let report = "wirecost report /tmp/run --json | grep -oE '\"verdict\": \"[a-z_]*\"'";
@@ -46,9 +47,10 @@ fn run(machine: &mut Machine) {
             "{report} | grep -E 'pays|costs|makes_no|gains|loses'"
         ));
         println!(
-            "{}: {spoken} of {judged} verdicts are spoken, steered: {steered}",
+            "{}: {judged} verdicts, {spoken} of them not in doubt; steered: {steered}",
             machine.release
         );
-        assert!(spoken > 0, "{shown}");
+        // How many figures of an emulated processor are beyond doubt says nothing.
+        assert!(judged > 0, "{shown}");
     }
 }

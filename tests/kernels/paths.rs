@@ -5,8 +5,8 @@ use crate::steps::Step;
 
 pub(crate) const FAR: Step = Step {
     name: "far, slow and lossy paths",
-    looks_at: "round trips of 2 ms to 3 s, reordering, duplicates, 1 to 5 % loss, shapers and policers of 1 to 10 Mbit/s: no \
-               finding that is not true",
+    looks_at: "round trips of 2 ms to 3 s, reordering, duplicates, 1 to 5 % loss, shapers and policers of 1 to 10 Mbit/s: that \
+               there is a netem is named, and nothing that is not true",
     needs: &["netem", "tbf"],
     run: far,
 };

@@ -15,6 +15,7 @@ pub(crate) const APART: Apart = Apart {
     name: "two machines",
     looks_at: "`check` and `load` over ssh; a port of 1500, a dead port, a link that goes down under a load, an agent and the \
                controller killed; nothing left in either machine",
+    needs: &[],
     needs_root: true,
     run,
 };
@@ -22,7 +23,7 @@ pub(crate) const APART: Apart = Apart {
 const A: &str = "ssh:root@127.0.0.1:2201=10.50.0.1";
 const B: &str = "ssh:root@127.0.0.1:2202=10.50.0.2";
 /// Far beyond what anything here takes.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 fn program() -> PathBuf {
     PathBuf::from(std::env::var_os("WIRECOST_BINARY").expect("`make test-kernels` sets it"))
@@ -110,8 +111,13 @@ fn load_begun(pair: &mut Pair) -> Child {
 }
 
 fn run(kernel: &Kernel) {
+    let began = Instant::now();
+    let reached = |what: &str| {
+        let seconds = began.elapsed().as_secs_f64();
+        println!("{} {seconds:6.1} s after its start: {what}", kernel.release);
+    };
     let mut pair = Pair::boot(kernel, || Contents::new(kernel));
-    println!("{}: two machines are up", kernel.release);
+    reached("two machines are up");
 
     // All right.
     let document = check(&pair, 0);
@@ -124,7 +130,7 @@ fn run(kernel: &Kernel) {
         "{document}"
     );
     nothing_is_left(&mut pair);
-    println!("{}: a path of 9000", kernel.release);
+    reached("a path of 9000");
 
     let (code, output) = ended(started(&pair, &["load", A, B, "--time", "2s", "--json"]));
     let told = String::from_utf8_lossy(&output.stdout);
@@ -133,7 +139,7 @@ fn run(kernel: &Kernel) {
     assert_eq!(document["outcome"], "complete");
     assert_eq!(document["one_machine"], false);
     nothing_is_left(&mut pair);
-    println!("{}: a load", kernel.release);
+    reached("a load");
 
     // A narrow port: what a switch drops silently.
     pair.port(2, "mtu 1500");
@@ -144,7 +150,7 @@ fn run(kernel: &Kernel) {
     );
     pair.port(2, "mtu 9000");
     nothing_is_left(&mut pair);
-    println!("{}: a port of 1500", kernel.release);
+    reached("a port of 1500");
 
     // A dead port.
     pair.port(2, "down");
@@ -155,7 +161,7 @@ fn run(kernel: &Kernel) {
     );
     pair.port(2, "up");
     nothing_is_left(&mut pair);
-    println!("{}: a dead port", kernel.release);
+    reached("a dead port");
 
     // A link that goes down while a load runs.
     let child = load_begun(&mut pair);
@@ -164,7 +170,7 @@ fn run(kernel: &Kernel) {
     pair.port(1, "up");
     named_error(code, &output);
     nothing_is_left(&mut pair);
-    println!("{}: a link that went down", kernel.release);
+    reached("a link that went down");
 
     // An agent that is killed.
     let child = load_begun(&mut pair);
@@ -177,14 +183,14 @@ fn run(kernel: &Kernel) {
     let (code, output) = ended(child);
     named_error(code, &output);
     nothing_is_left(&mut pair);
-    println!("{}: an agent that was killed", kernel.release);
+    reached("an agent that was killed");
 
     // The controller itself.
     let mut child = load_begun(&mut pair);
     child.kill().expect("our own child");
     let _ = child.wait();
     nothing_is_left(&mut pair);
-    println!("{}: the controller that was killed", kernel.release);
+    reached("the controller that was killed");
 }
 
 /// Exit code 3 and a reason that names what failed.

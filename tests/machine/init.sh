@@ -24,10 +24,12 @@ cd /tmp
 stty -F /dev/ttyS1 raw -echo 2>/dev/null || busybox stty raw -echo </dev/ttyS1
 exec 3<>/dev/ttyS1
 echo "@@ ready" >&3
+# Not the first process itself: an orphan that ends there interrupts its `read`, which then forgets what it has of a line.
 while read -r seconds line <&3; do
     echo "$line" | base64 -d >/run/command
     timeout -k 5 "$seconds" /bin/sh /run/command </dev/null >/run/stdout 2>/run/stderr
     code=$?
     echo "@@ $code $(stat -c %s /run/stdout) $(stat -c %s /run/stderr)" >&3
     cat /run/stdout /run/stderr >&3
-done
+done &
+wait $!

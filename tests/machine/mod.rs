@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,12 @@ const TRIES: u32 = 4;
 /// What KVM gets for it before emulation is taken. Not every hypervisor's KVM boots every kernel.
 const BOOT_KVM: Duration = Duration::from_secs(15);
 /// The longest life of a machine, seconds: `timeout` ends it even where this process is stopped.
-const LIFE_S: u32 = 900;
+const LIFE_S: u32 = 3600;
+/// How much longer than its time a machine that works may take: on a crowded one a constant tells who is slow, and not who hangs.
+const LONGER: u32 = 6;
+/// How long it is looked at whether it works, and the share of a core that it then uses at least.
+const LOOK: Duration = Duration::from_secs(10);
+const AT_WORK: f64 = 0.05;
 /// Beyond a command's own time: for its output to come over a serial line.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -112,9 +118,11 @@ impl Kernel {
 
     /// `kvm` or `tcg`: tried once for each kernel of this machine, and remembered.
     fn accelerator(&self) -> String {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         if File::options().write(true).open("/dev/kvm").is_err() {
             return "tcg".to_owned();
         }
+        let _one = ONE_AT_A_TIME.lock();
         let host = fs::read_to_string("/proc/sys/kernel/osrelease").expect("proc");
         let note = self.directory.join(format!("accelerator-{}", host.trim()));
         if let Ok(known) = fs::read_to_string(&note) {
@@ -127,7 +135,9 @@ impl Kernel {
             &[],
             "kvm",
         )
-        .ready(BOOT_KVM);
+        .answers
+        .recv_timeout(BOOT_KVM)
+        .is_ok();
         let which = if boots { "kvm" } else { "tcg" };
         fs::write(note, which).expect("room on the disk");
         which.to_owned()
@@ -248,20 +258,37 @@ impl Machine {
     }
 
     fn ready(&mut self, within: Duration) -> bool {
-        matches!(self.answers.recv_timeout(within), Ok(Answer::Ready))
+        matches!(self.answer(within), Ok(Answer::Ready))
     }
 
-    /// Runs a shell script in the machine; it is ended after so many seconds (143).
+    /// What it says next: within a time, and later while it works.
+    fn answer(&mut self, within: Duration) -> Result<Answer, RecvTimeoutError> {
+        let end = Instant::now() + within * LONGER;
+        let (mut wait, mut before) = (within, self.cpu_seconds());
+        loop {
+            match self.answers.recv_timeout(wait) {
+                Err(RecvTimeoutError::Timeout) => {}
+                said => return said,
+            }
+            let used = self.cpu_seconds();
+            if used - before < AT_WORK * wait.as_secs_f64() || Instant::now() > end {
+                return Err(RecvTimeoutError::Timeout);
+            }
+            (wait, before) = (LOOK, used);
+        }
+    }
+
+    /// Runs a shell script in the machine, which has so many seconds, and more while the machine works.
     #[track_caller]
     pub(crate) fn sh(&mut self, seconds: u32, script: &str) -> Done {
         let began = Instant::now();
-        let line = format!("{seconds} {}\n", base64(script.as_bytes()));
+        let line = format!("{} {}\n", seconds * LONGER, base64(script.as_bytes()));
         // The line has no flow control, and the kernel keeps 4096 bytes.
         assert!(line.len() < 4000, "{} bytes of script", line.len());
         let written = self.commands.write_all(line.as_bytes());
         let answer = written.ok().map(|()| {
             let within = Duration::from_secs(seconds.into()) + GRACE;
-            self.answers.recv_timeout(within)
+            self.answer(within)
         });
         match answer {
             Some(Ok(Answer::Done(done))) => done,
@@ -277,6 +304,24 @@ impl Machine {
                 self.last_words()
             ),
         }
+    }
+
+    /// Seconds of processor time that QEMU has used so far: unlike the clock's they say little of what else this machine does.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let timeout = self.process.id();
+        let child = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));
+        let stat = child.and_then(|pid| fs::read_to_string(format!("/proc/{}/stat", pid.trim())));
+        // The 14th and 15th field of proc_pid_stat(5), in ticks of 10 ms, behind the command in brackets.
+        let fields = stat
+            .ok()
+            .and_then(|stat| Some(stat.rsplit_once(')')?.1.to_owned()));
+        let ticks = fields
+            .iter()
+            .flat_map(|fields| fields.split_whitespace().skip(11).take(2));
+        ticks
+            .filter_map(|ticks| ticks.parse::<f64>().ok())
+            .sum::<f64>()
+            / 100.0
     }
 
     /// What the kernel and QEMU said.

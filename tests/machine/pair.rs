@@ -27,7 +27,7 @@ impl Pair {
         let joined = format!(
             "ip link set lo up && ip link add br0 mtu {MTU} type bridge && ip link set br0 up && \
              for n in 1 2; do ip tuntap add dev port$n mode tap && ip link set port$n mtu {MTU} master br0 up || exit 1; done; \
-             echo made; exec sleep 900"
+             echo made; exec sleep 3600"
         );
         let mut holder = Command::new("setpriv")
             .args([

@@ -7,7 +7,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::SockaddrStorage;
 
-use wirecost_sys::socket::source_towards;
+use wirecost_sys::socket::{source_towards, use_link_device};
 
 use crate::protocol::OwnAddress;
 
@@ -30,6 +30,21 @@ pub(crate) fn own() -> io::Result<Vec<OwnAddress>> {
         }
     }
     Ok(own)
+}
+
+/// The link-local address of a device, or `wanted` where that is one of them; sockets at it are on that device from now
+/// on.
+pub(crate) fn on_link(device: &str, wanted: Option<IpAddr>) -> io::Result<Option<IpAddr>> {
+    let link_local =
+        |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let found = getifaddrs()?
+        .filter(|entry| entry.interface_name == device)
+        .filter_map(|entry| entry.address.as_ref().and_then(ip))
+        .find(|address| link_local(address) && wanted.is_none_or(|wanted| wanted == *address));
+    if let Some(address) = found {
+        use_link_device(address, device);
+    }
+    Ok(found)
 }
 
 /// The address that packets to `target` leave with, by the kernel's own lookup: nothing is sent.

@@ -57,7 +57,7 @@ pub fn lacks_congestion(algorithm: &str) -> Option<String> {
 }
 
 /// Nanoseconds that a cache line takes from one of two cores to the other and back, where both are idle but for this;
-/// `None` where it cannot be told: they are one, may not be used, or others do not let one go for a second.
+/// `None` where that is unknown: they are one, may not be used, or others do not let one go for a second.
 pub fn core_distance_ns(cpus: [u32; 2]) -> Option<f64> {
     let [a, b] = cpus;
     match wirecost_sys::cores::line_round_trip_ns(a, b) {

@@ -45,7 +45,7 @@ pub struct LabAgent {
     pub user_namespace_of: Option<u32>,
     /// Cores it is pinned to.
     pub cpus: Vec<u32>,
-    /// How much it tells on standard error: 0 nothing, 1 its steps, 2 everything.
+    /// How much it logs to standard error: 0 nothing, 1 its steps, 2 everything.
     pub verbose: u8,
 }
 

@@ -1,5 +1,6 @@
 //! Checks of paths between hosts that are used as they are: the responder, the probes, the device stack.
 
+mod beside;
 mod checksums;
 mod fragments;
 
@@ -23,8 +24,8 @@ use wirecost_sys::socket::vrf_of;
 
 use crate::error::{AgentError, Result, Step};
 use crate::protocol::{
-    Limits, LocateOrder, OneSidedOrder, PathDirection, PathReply, PathRequest, Reply, Responding,
-    SurveyOrder,
+    Limits, LocateOrder, NeighbourSearch, OneSidedOrder, PathDirection, PathReply, PathRequest,
+    Reply, Responding, SurveyOrder,
 };
 use crate::prove::smallest;
 
@@ -49,6 +50,13 @@ pub(crate) struct Paths {
     gathering: Option<JoinHandle<Result<String>>>,
 }
 
+/// The largest packet that a host sends from one address to another, bytes.
+fn sends(from: IpAddr, to: IpAddr) -> Result<u32> {
+    let leaving = leaving(from, to);
+    let (wanted, _) = wanted(None, (from, SocketAddr::new(to, 9)), leaving.as_ref())?;
+    Ok(wanted.bytes())
+}
+
 impl Paths {
     pub(crate) fn execute(&mut self, request: PathRequest) -> Result<Reply> {
         let reply = match request {
@@ -64,13 +72,10 @@ impl Paths {
                 }
                 PathReply::Path(surveyed.report)
             }
-            PathRequest::BadChecksums => {
-                let (now, before) = (WrongChecksums::count(), self.bad_before.unwrap_or_default());
-                PathReply::BadChecksums {
-                    udp: now.udp.saturating_sub(before.udp),
-                    tcp: now.tcp.saturating_sub(before.tcp),
-                }
+            PathRequest::AwaitNeighbour { from, to } => {
+                PathReply::Neighbour(wait_for_neighbour(from, to))
             }
+            PathRequest::BadChecksums => self.bad_checksums(),
             PathRequest::Listen { address, secret } => {
                 let server = StreamServer::start(address, secret)?;
                 let address = server.address();
@@ -122,6 +127,14 @@ impl Paths {
             }
             PathRequest::Rules => PathReply::Rules(rules()),
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
+            PathRequest::OnLink { device, address } => {
+                PathReply::OnLink(crate::address::on_link(&device, address)?)
+            }
+            PathRequest::Sends { from, to } => PathReply::Sends(sends(from, to)?),
+            PathRequest::Trace(order) => {
+                PathReply::Traced(beside::trace_path(&order, &self.flows, self.pace)?)
+            }
+            PathRequest::Tcp(order) => PathReply::Tcp(beside::tcp(&order)?),
             PathRequest::OneSided(order) => {
                 let mut report = from_one_side(&order)?;
                 note_vrf(&mut report.path);
@@ -144,6 +157,15 @@ impl Paths {
             }
         };
         Ok(Reply::Path(Box::new(reply)))
+    }
+
+    /// Wrong checksums since the first responder was started.
+    fn bad_checksums(&self) -> PathReply {
+        let (now, before) = (WrongChecksums::count(), self.bad_before.unwrap_or_default());
+        PathReply::BadChecksums {
+            udp: now.udp.saturating_sub(before.udp),
+            tcp: now.tcp.saturating_sub(before.tcp),
+        }
     }
 
     /// As fast as the last survey went, or as is allowed.
@@ -314,18 +336,6 @@ fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeError> {
         })
     };
     let mut surveyed = survey()?;
-    if surveyed.report.is_dead() {
-        match wait_for_neighbour(way.from.address, way.to.address) {
-            NeighbourWait::Found => {
-                surveyed = survey()?;
-                surveyed.report.late = true;
-            }
-            NeighbourWait::Missing(next) => {
-                surveyed.report.hint = Some(ReachabilityHint::NoNeighbour(next));
-            }
-            NeighbourWait::Known => {}
-        }
-    }
     if let (Some(mtu), Some(socket)) = (surveyed.report.mtu(), surveyed.sockets.first()) {
         let sizes = (smallest(way.to.address), mtu);
         surveyed.report.cut = fragments::cut(socket, sizes, way.to.address, before, &way.secret);
@@ -414,31 +424,21 @@ fn source_ports(port: u16, flows: u32) -> (u16, u32) {
     (first + skipped as u16, flows)
 }
 
-/// What came of the search for the neighbour that packets go to first.
-enum NeighbourWait {
-    /// It was not being searched for.
-    Known,
-    /// It answered at last.
-    Found,
-    /// Nobody answers for this address.
-    Missing(IpAddr),
-}
-
 /// Waits for the end of a search for the neighbour: the kernel asks three times, a second apart
 /// (`net.ipv4.neigh.default.retrans_time_ms`), and holds the probes meanwhile.
-fn wait_for_neighbour(from: IpAddr, to: IpAddr) -> NeighbourWait {
+fn wait_for_neighbour(from: IpAddr, to: IpAddr) -> NeighbourSearch {
     const MOST: Duration = Duration::from_secs(4);
     const OFTEN: Duration = Duration::from_millis(20);
     let began = Instant::now();
-    let mut found = NeighbourWait::Known;
+    let mut found = NeighbourSearch::Known;
     while let Ok(Some((next, state))) = wirecost_audit::neighbour(from, to) {
         match state {
             Neighbour::Fine => break,
-            Neighbour::Missing => return NeighbourWait::Missing(next),
+            Neighbour::Missing => return NeighbourSearch::Missing(next),
             Neighbour::Sought if began.elapsed() > MOST => {
-                return NeighbourWait::Missing(next);
+                return NeighbourSearch::Missing(next);
             }
-            Neighbour::Sought => found = NeighbourWait::Found,
+            Neighbour::Sought => found = NeighbourSearch::Found,
         }
         thread::sleep(OFTEN);
     }
@@ -485,9 +485,9 @@ fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     let mut hint = None;
     if result.is_dead() {
         match wait_for_neighbour(from, to) {
-            NeighbourWait::Found => result = ask()?,
-            NeighbourWait::Missing(next) => hint = Some(ReachabilityHint::NoNeighbour(next)),
-            NeighbourWait::Known => {}
+            NeighbourSearch::Found => result = ask()?,
+            NeighbourSearch::Missing(next) => hint = Some(ReachabilityHint::NoNeighbour(next)),
+            NeighbourSearch::Known => {}
         }
     }
     let seconds = began.elapsed().as_secs_f64();

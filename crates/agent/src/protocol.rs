@@ -7,8 +7,8 @@ mod transfer;
 use std::net::{IpAddr, SocketAddr};
 
 pub use path::{
-    Limits, LocateOrder, OneSidedOrder, PathDirection, PathReply, PathRequest, Responding,
-    SurveyOrder,
+    Limits, LocateOrder, NeighbourSearch, OneSidedOrder, PathDirection, PathReply, PathRequest,
+    Responding, SurveyOrder, TcpOrder, TraceOrder,
 };
 pub use refusal::{Refusal, Stage};
 use serde::{Deserialize, Serialize};
@@ -24,8 +24,8 @@ use wirecost_model::switch::OpenVswitch;
 use wirecost_model::usage::HostUsage;
 use wirecost_model::vary::Setting;
 pub use wirecost_netbuild::{EndSecret, HostSpec, Side};
-pub use wirecost_probe::LOCATING;
 pub use wirecost_probe::message::Secret;
+pub use wirecost_probe::{LOCATING, TRACING};
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.

@@ -105,7 +105,7 @@ impl ExpectedDatagram {
     }
 }
 
-/// How the tunnel's packets are told from others.
+/// How the tunnel's packets are distinguished from others.
 fn tunnel(encapsulation: &Encapsulation) -> Option<TunnelId> {
     let gre = |key, frames| GreId { key, frames }.into();
     Some(match encapsulation {

@@ -5,13 +5,13 @@ use wirecost_model::metric::{Direction, Metric};
 use wirecost_model::plan::Levels;
 
 use crate::size::percent;
-use crate::{Measured, Question, Told, figures, names};
+use crate::{Measured, Question, Reading, Told, figures, names};
 
 /// Loads that advice is given for.
 const LOADS: usize = 2;
 
 /// What is asked of a network, and not a choice in it; a load that runs beside others, or not, is likewise.
-const DEMANDS: [&str; 14] = [
+const DEMANDS: [&str; 19] = [
     "load",
     "guests",
     "streams",
@@ -26,6 +26,11 @@ const DEMANDS: [&str; 14] = [
     "outstanding",
     "seconds",
     "underlay.rate",
+    "io_size",
+    "pattern",
+    "reads",
+    "connections",
+    "connections_per_guest",
 ];
 
 /// A figure that one wants to be good, over the cells that have it.
@@ -64,6 +69,9 @@ pub(crate) fn sentences(question: &Question) -> Vec<String> {
 /// A situation that is given: the levels of what is demanded.
 type Demand = Levels;
 
+/// A cell and its figure.
+type Candidate<'a> = (&'a Measured, Reading);
+
 impl<'a> Goal<'a> {
     /// Throughput or transactions; where nothing is told of transactions (a paced load), the p99 latency.
     fn of(question: &'a Question, load: &'a str) -> Option<Self> {
@@ -85,7 +93,7 @@ impl<'a> Goal<'a> {
         })
     }
 
-    fn figure(&self, cell: &Measured) -> Option<f64> {
+    fn figure(&self, cell: &Measured) -> Option<Reading> {
         Question::figure(cell, self.load, self.metric)
     }
 
@@ -124,24 +132,30 @@ impl<'a> Goal<'a> {
             .collect()
     }
 
-    fn better(&self, a: f64, b: f64) -> bool {
+    /// The figure's worse and better end: of its interval, or the median twice.
+    fn ends(&self, figure: Reading) -> [f64; 2] {
+        let [low, high] = figure.interval.unwrap_or([figure.median; 2]);
         match self.metric.better() {
-            Direction::Higher => a > b,
-            Direction::Lower => a < b,
+            Direction::Higher => [low, high],
+            Direction::Lower => [high, low],
         }
     }
 
-    /// Whether a figure is within the margin of the best.
-    fn near(&self, figure: f64, best: f64) -> bool {
-        let ratio = match self.metric.better() {
-            Direction::Higher => best / figure,
-            Direction::Lower => figure / best,
-        };
-        ratio <= 1.0 + self.question.worth
+    /// How much better one figure is than another, as a ratio.
+    fn lead(&self, a: f64, b: f64) -> f64 {
+        match self.metric.better() {
+            Direction::Higher => a / b,
+            Direction::Lower => b / a,
+        }
+    }
+
+    /// Whether a figure is surely within the margin of the best median.
+    fn near(&self, figure: Reading, best: Reading) -> bool {
+        self.lead(best.median, self.ends(figure)[0]) <= 1.0 + self.question.worth
     }
 
     fn sentences(&self) -> Vec<String> {
-        let cells: Vec<(&Measured, f64)> = self
+        let cells: Vec<Candidate> = self
             .question
             .cells
             .iter()
@@ -157,7 +171,7 @@ impl<'a> Goal<'a> {
         let Some(demand) = demands.first() else {
             return Vec::new();
         };
-        let mine: Vec<(&Measured, f64)> = cells
+        let mine: Vec<Candidate> = cells
             .into_iter()
             .filter(|(cell, _)| self.demand(cell) == *demand)
             .collect();
@@ -176,52 +190,80 @@ impl<'a> Goal<'a> {
     }
 
     /// The best of these cells, the cheapest near it, and the best single change.
-    fn advice(&self, cells: &[(&Measured, f64)]) -> Vec<String> {
+    fn advice(&self, cells: &[Candidate]) -> Vec<String> {
         let best = cells.iter().copied().reduce(|best, other| {
-            if self.better(other.1, best.1) {
-                other
-            } else {
-                best
-            }
+            let ahead = self.lead(other.1.median, best.1.median) > 1.0;
+            if ahead { other } else { best }
         });
         let Some(best) = best else { return Vec::new() };
-        let near: Vec<(&Measured, f64)> = cells
+        let near = cells
             .iter()
             .copied()
-            .filter(|(_, figure)| self.near(*figure, best.1))
-            .collect();
-        let cheapest = near.iter().copied().min_by(|a, b| {
+            .filter(|one| std::ptr::eq(one.0, best.0) || self.near(one.1, best.1));
+        let cheapest = near.min_by(|a, b| {
             let cost = |cell: &Measured| self.changes(cell).len();
-            let by_figure = match self.metric.better() {
-                Direction::Higher => b.1.total_cmp(&a.1),
-                Direction::Lower => a.1.total_cmp(&b.1),
-            };
+            let by_figure = self.lead(b.1.median, a.1.median).total_cmp(&1.0);
             cost(a.0).cmp(&cost(b.0)).then(by_figure)
         });
         let cheapest = cheapest.unwrap_or(best);
-        let best_measured = self.best(best);
         let base = cells
             .iter()
             .copied()
             .find(|(cell, _)| self.changes(cell).is_empty());
+        let measured = self.best(best);
+        if self.changes(best.0).is_empty() {
+            return vec![format!("{measured}: nothing has to be changed.")];
+        }
+        let measured = measured + &self.alike(best, cells);
+        let Some(base) = base else {
+            return vec![format!("{measured}.")];
+        };
+        if self.changes(cheapest.0).is_empty() {
+            return vec![format!(
+                "{measured}; {} it is within {} of that: nothing has to be changed.",
+                self.question.place(&self.choices(base.0)),
+                percent(self.question.worth)
+            )];
+        }
+        if self.may_be_as_good(base.1, best.1) {
+            let place = self.question.place(&self.choices(base.0));
+            return vec![format!(
+                "{measured}. Starting {place}, no change is known to pay."
+            )];
+        }
         let single = self.single(&self.demand(best.0));
         let mut said = self.cheapest(base, cheapest, single);
-        match said.first_mut() {
-            Some(first) => *first = format!("{best_measured}; {}", lower(first)),
-            None => said.push(format!("{best_measured}.")),
-        }
+        said[0] = format!("{measured}. {}", said[0]);
         said
     }
 
-    fn best(&self, (cell, figure): (&Measured, f64)) -> String {
+    fn best(&self, (cell, figure): Candidate) -> String {
         let what = if self.metric.is_latency() {
             format!("{} of ", self.metric.words())
         } else {
             String::new()
         };
         let place = self.question.place(&self.choices(cell));
-        let number = figures::one(self.metric, figure);
-        format!("Best measured: {what}{number} {place}")
+        let number = figures::one(self.metric, figure.median);
+        format!("Best: {what}{number} {place}")
+    }
+
+    /// Whether the interval of a figure reaches that of the best.
+    fn may_be_as_good(&self, figure: Reading, best: Reading) -> bool {
+        let both = figure.interval.is_some() && best.interval.is_some();
+        both && self.lead(self.ends(figure)[1], self.ends(best)[0]) >= 1.0
+    }
+
+    /// How many other cells may be as good as the best.
+    fn alike(&self, best: Candidate, cells: &[Candidate]) -> String {
+        let alike = cells.iter().filter(|(cell, figure)| {
+            !std::ptr::eq(*cell, best.0) && self.may_be_as_good(*figure, best.1)
+        });
+        match alike.count() {
+            0 => String::new(),
+            1 => " (another cell may be as good)".into(),
+            n => format!(" ({n} other cells may be as good)"),
+        }
     }
 
     /// The levels of a cell without what is demanded.
@@ -233,8 +275,8 @@ impl<'a> Goal<'a> {
 
     fn cheapest(
         &self,
-        base: Option<(&Measured, f64)>,
-        (cell, figure): (&Measured, f64),
+        (base, before): Candidate,
+        (cell, figure): Candidate,
         single: Single,
     ) -> Vec<String> {
         let changes = self.changes(cell);
@@ -242,26 +284,12 @@ impl<'a> Goal<'a> {
             .iter()
             .map(|(key, from, to)| names::change(key, from, to))
             .collect();
-        let Some((base, before)) = base else {
-            return Vec::new();
-        };
-        let from = match self.question.place(&self.choices(base)) {
-            place if place.is_empty() => "from there".into(),
-            place => format!("starting {place}"),
-        };
-        if changes.is_empty() {
-            let nothing = format!(
-                "nothing has to be changed for that, {from}: {} is within {}.",
-                figures::one(self.metric, before),
-                percent(self.question.worth)
-            );
-            return vec![nothing];
-        }
-        let figures = figures::both(self.metric, before, figure, " -> ");
+        let figures = figures::both(self.metric, before.median, figure.median, " -> ");
         let alone = if changes.len() == 1 { " alone" } else { "" };
         let mut text = format!(
-            "cheapest change to within {} of it, {from}: {}{alone} ({figures})",
+            "Cheapest change to within {} of it, starting {}: {}{alone} ({figures})",
             percent(self.question.worth),
+            self.question.place(&self.choices(base)),
             names::list(&named)
         );
         match single {
@@ -270,7 +298,7 @@ impl<'a> Goal<'a> {
                     && changes[0].0 == told.effect.factor
                     && changes[0].2 == told.effect.to =>
             {
-                text.push_str("; no single change brings more");
+                text.push_str(", the best single change");
                 text.push_str(of_told(all));
                 text.push('.');
                 vec![text]
@@ -285,16 +313,13 @@ impl<'a> Goal<'a> {
                 });
                 vec![
                     text,
-                    format!(
-                        "The single change that brings most{}: {change}{pair}.",
-                        of_told(all)
-                    ),
+                    format!("The best single change{}: {change}{pair}.", of_told(all)),
                 ]
             }
             Single::Nothing => vec![text + ".", "No single change from there pays.".into()],
             Single::Untold => vec![
                 text + ".",
-                "Which single change from there brings most cannot be told.".into(),
+                "Which single change brings most is not known.".into(),
             ],
         }
     }
@@ -352,11 +377,7 @@ enum Single<'a> {
 
 /// Where something is not known of other changes.
 const fn of_told(all: bool) -> &'static str {
-    if all {
-        ""
-    } else {
-        " (of those that can be told)"
-    }
+    if all { "" } else { " of those known" }
 }
 
 fn lower(text: &str) -> String {

@@ -8,13 +8,13 @@ use wirecost_model::metric::Metric;
 
 use crate::names::{self, HOST};
 use crate::place::{self, Dimension, Place};
-use crate::size::{Sizes, percent};
+use crate::size::Sizes;
 use crate::{Question, Told, figures};
 
-/// Effects farther apart than this factor are told apart, if few words do it.
+/// Effects farther apart than this factor are distinguished, if few words do it.
 const APART: f64 = 1.25;
 
-/// Sizes that are told apart in one statement.
+/// Sizes that are distinguished in one statement.
 const SIZES: usize = 3;
 
 /// From this ratio on a latency is told by its figures too.
@@ -62,6 +62,8 @@ enum Class {
     Same,
     Untold(Option<&'static str>),
     Barred(Option<RemarkKind>),
+    /// Several of the two before: the sentence on what is not known has the reasons.
+    Open,
 }
 
 impl Class {
@@ -178,7 +180,17 @@ impl<'a> Aspect<'a> {
             rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
         });
         let open = |group: &Group| matches!(group.class, Class::Untold(_) | Class::Barred(_));
-        if groups.len() > 1 && groups.iter().all(open) {
+        let settled = groups.iter().filter(|group| !open(group)).count();
+        let is_plain = |group: &Group| group.class == Class::Untold(None);
+        if settled > 0 && (groups.len() > settled + 1 || groups.iter().any(is_plain)) {
+            let (known, unknown): (Vec<_>, Vec<_>) = groups.into_iter().partition(|one| !open(one));
+            let members = unknown.into_iter().flat_map(|group| group.members);
+            let rest = Group {
+                class: Class::Open,
+                members: members.collect(),
+            };
+            groups = known.into_iter().chain([rest]).collect();
+        } else if groups.len() > 1 && settled == 0 {
             // Where nothing is known, it is of no interest which of it for which reason.
             let each = groups.iter().map(|group| {
                 format!(
@@ -295,7 +307,7 @@ impl<'a> Aspect<'a> {
         groups
     }
 
-    /// Ways to tell sizes apart, at the widest gaps between them; the finest first.
+    /// Ways to separate sizes, at the widest gaps between them; the finest first.
     fn splits(&self, class: Class, members: &BTreeSet<usize>) -> Vec<Vec<BTreeSet<usize>>> {
         if !matches!(class, Class::Better | Class::Worse) {
             return Vec::new();
@@ -343,6 +355,7 @@ impl<'a> Aspect<'a> {
             Class::Same => "no difference".into(),
             Class::Untold(None) => "cannot be told yet".into(),
             Class::Untold(Some(why)) => format!("cannot be told ({why})"),
+            Class::Open => "else not known".into(),
             Class::Barred(kind) => {
                 let why = kind.map_or_else(String::new, |kind| format!(" ({})", names::kind(kind)));
                 format!("not comparable{why}")
@@ -358,7 +371,7 @@ impl<'a> Aspect<'a> {
         last: bool,
     ) -> String {
         let everywhere = group.members.len() == places.len();
-        if everywhere {
+        if everywhere || group.class == Class::Open {
             return String::new();
         }
         match place::conditions(dimensions, places, &group.members) {
@@ -381,7 +394,7 @@ impl<'a> Aspect<'a> {
     fn detail(&self, group: &Group, question: &Question, sizes: Sizes) -> String {
         let effects = || group.members.iter().map(|&at| self.effects[at]);
         if matches!(group.class, Class::PerhapsBetter | Class::PerhapsWorse) {
-            return format!("(maybe under {})", percent(question.worth));
+            return "(maybe less)".into();
         }
         if group.class == Class::Same {
             let ends = effects().flat_map(|told| [told.effect.low, told.effect.high]);

@@ -19,14 +19,14 @@ mod size;
 
 use serde::Serialize;
 
-pub use question::{Measured, Question, Told};
+pub use question::{Measured, Question, Reading, Told};
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Answer {
     /// What each factor does, the most important one first.
     pub factors: Vec<FactorAnswer>,
-    /// What limits the answer: the line, what cannot be told, what is not comparable.
+    /// What limits the answer: the line, what cannot be determined, what is not comparable.
     pub limits: Vec<String>,
     /// What to do: the best cell, the cheapest change that comes near it, the single change that brings most.
     pub to_do: Vec<String>,

@@ -1,4 +1,4 @@
-//! What limits the answer: the line, what cannot be told, what is not comparable.
+//! What limits the answer: the line, what cannot be determined, what is not comparable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,16 @@ use crate::{Question, Told, names};
 /// A cell with this share of what its line carries fills the line.
 pub(crate) const FULL: f64 = 0.95;
 
+/// What helps where nothing stands in the way of a verdict but noise: it is what *cannot be told yet* means.
+const MORE_ROUNDS: &str = "more rounds are needed";
+
 pub(crate) fn sentences(question: &Question) -> Vec<String> {
     let open: Vec<String> = [untold(question), barred(question)]
         .into_iter()
         .flatten()
         .collect();
     let all = names::count(question.effects.len(), "comparison");
-    let open = (!open.is_empty()).then(|| format!("Of {all} {}.", open.join("; ")));
+    let open = (!open.is_empty()).then(|| format!("Of {all} {}.", open.join(", ")));
     line(question).into_iter().chain(open).collect()
 }
 
@@ -31,7 +34,7 @@ fn line(question: &Question) -> Option<String> {
     if filled.is_empty() || cells.len() < 2 {
         return None;
     }
-    let tells = "there CPU tells, not throughput";
+    let tells = "compare CPU there, not throughput";
     if filled.len() == cells.len() {
         return Some(format!(
             "The line is the limit in all {} cells: {tells}.",
@@ -70,7 +73,7 @@ fn line(question: &Question) -> Option<String> {
     ))
 }
 
-/// What cannot be told.
+/// What cannot be determined.
 fn untold(question: &Question) -> Option<String> {
     let told = |told: &&Told| told.verdict == Verdict::CannotTellYet;
     let untold: Vec<&Told> = question.effects.iter().filter(told).collect();
@@ -84,21 +87,24 @@ fn untold(question: &Question) -> Option<String> {
     let mut advice: BTreeMap<&str, usize> = BTreeMap::new();
     for told in &untold {
         *advice
-            .entry(told.no_ratio.unwrap_or("more rounds are needed"))
+            .entry(told.no_ratio.unwrap_or(MORE_ROUNDS))
             .or_default() += 1;
     }
-    let advice: Vec<String> = match advice.len() {
+    let mut said: Vec<String> = match advice.len() {
         1 => advice.keys().map(|&why| why.to_owned()).collect(),
-        _ => advice
-            .iter()
-            .map(|(why, n)| format!("{why} in {n}"))
-            .collect(),
+        _ => advice.iter().map(|(why, n)| format!("{why} {n}")).collect(),
     };
-    let all = if cpu { " (all about CPU)" } else { "" };
-    Some(format!(
-        "{count}{all} cannot be told yet: {}",
-        advice.join(", ")
-    ))
+    if said == [MORE_ROUNDS] {
+        said.clear();
+    }
+    if cpu {
+        said.push("all of CPU".into());
+    }
+    let said = match &said[..] {
+        [] => String::new(),
+        said => format!(" ({})", said.join(", ")),
+    };
+    Some(format!("{count} cannot be told yet{said}"))
 }
 
 /// What is not comparable, and what differs.
@@ -121,12 +127,10 @@ fn barred(question: &Question) -> Option<String> {
     let count: usize = kinds.values().sum();
     let each: Vec<String> = kinds
         .iter()
-        .map(|(kind, count)| format!("{kind} {count}"))
+        .map(|(kind, n)| match kinds.len() {
+            1 => (*kind).to_owned(),
+            _ => format!("{kind} {n}"),
+        })
         .collect();
-    (count > 0).then(|| {
-        format!(
-            "{count} are not comparable, something else differs: {}",
-            each.join(", ")
-        )
-    })
+    (count > 0).then(|| format!("{count} not comparable ({})", each.join(", ")))
 }

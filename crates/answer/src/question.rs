@@ -26,10 +26,19 @@ pub struct Question {
 pub struct Measured {
     /// Its levels of the varied factors that mean something to it.
     pub levels: Levels,
-    /// Medians over its valid samples, in the units of [`Metric::unit`](wirecost_model::metric::Metric::unit).
-    pub figures: Vec<(Figure, f64)>,
+    /// Over its valid samples, in the units of [`Metric::unit`](wirecost_model::metric::Metric::unit).
+    pub figures: Vec<(Figure, Reading)>,
     /// Throughput divided by what the line carries in such frames; `None` without a line.
     pub line_share: Option<f64>,
+}
+
+/// A figure of a cell over its samples.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    /// The median.
+    pub median: f64,
+    /// The 95 % interval of the mean, where there is one.
+    pub interval: Option<[f64; 2]>,
 }
 
 /// An effect and the verdict that is told of it.
@@ -91,7 +100,7 @@ impl Question {
     }
 
     /// The figure of a cell.
-    pub(crate) fn figure(cell: &Measured, load: &str, metric: Metric) -> Option<f64> {
+    pub(crate) fn figure(cell: &Measured, load: &str, metric: Metric) -> Option<Reading> {
         let mut figures = cell.figures.iter();
         let found = figures.find(|(figure, _)| figure.load == load && figure.metric == metric)?;
         Some(found.1)
@@ -108,7 +117,7 @@ impl Question {
                 });
                 others && cell.levels.get(&effect.factor) == Some(level)
             });
-            cells.find_map(|cell| Self::figure(cell, &effect.load, effect.metric))
+            cells.find_map(|cell| Some(Self::figure(cell, &effect.load, effect.metric)?.median))
         };
         Some([of(&effect.from)?, of(&effect.to)?])
     }

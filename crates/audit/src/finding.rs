@@ -204,6 +204,11 @@ pub const FINDINGS: &[FindingKind] = &[
     ),
     kind("gro-off", Info, "GRO is off on a tunnel's underlay device"),
     kind(
+        "receive-checksum-off",
+        Info,
+        "receive checksum offload is off: a core sums up every packet",
+    ),
+    kind(
         "zero-checksum6-one-way",
         Warning,
         "a tunnel over IPv6 sends without checksum and does not take what comes without, or the reverse",

@@ -25,6 +25,7 @@ use crate::snapshot::{
     EgressRoute, Enter, HostStack, Namespace, Neighbour, Unread, VERSION, VethPeer,
 };
 use netlink::Netlink;
+pub use routes::reads_route;
 pub use rules::{Dropping, dropping};
 use tunnels::Outer;
 

@@ -14,6 +14,7 @@ use crate::one_sided::{OneSidedReport, judge_one_sided};
 use crate::report::{FlowKind, PathReport, RequiredMtu};
 use crate::scope::{concerns, on_the_way};
 use crate::seen::DropRule;
+use crate::tcp_proof::{TcpReport, judge_tcp};
 
 /// A host as it was read.
 #[derive(Debug, Clone)]
@@ -33,11 +34,13 @@ pub struct AuditedHost {
 pub fn assess(
     paths: &[PathReport],
     one_sided: Option<&OneSidedReport>,
+    tcp: Option<&TcpReport>,
     hosts: &mut [AuditedHost],
 ) -> Vec<Finding> {
     let every: Vec<&PathReport> = paths
         .iter()
         .chain(one_sided.map(|report| &report.path))
+        .chain(tcp.map(|report| &report.path))
         .collect();
     forget_what_we_caused(hosts, &every);
     forget_what_is_elsewhere(hosts, &every);
@@ -49,6 +52,7 @@ pub fn assess(
     }
     let mut findings = judge(paths);
     findings.extend(one_sided.into_iter().flat_map(judge_one_sided));
+    findings.extend(tcp.into_iter().flat_map(judge_tcp));
     for path in &every {
         for finding in &mut findings {
             if finding.host == path.from.host {

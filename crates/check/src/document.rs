@@ -9,8 +9,11 @@ use wirecost_pmtu::Limit;
 
 use crate::encapsulation::EncapsulationReport;
 use crate::one_sided::OneSidedReport;
+use crate::recommend::{self, Recommendation};
 use crate::report::{FlowKind, PathReport, Stream};
 use crate::simulation::Simulated;
+use crate::tcp_proof::TcpShown;
+use crate::trace::TraceReport;
 
 /// Version of [`Document`]: it changes where a reader of the one before would be misled.
 pub const FORMAT: u32 = 1;
@@ -39,6 +42,12 @@ pub struct Document {
     pub directions: Vec<DirectionReport>,
     /// What guests behind an encapsulation can have, where one was named.
     pub encapsulation: Option<EncapsulationReport>,
+    /// The largest MTU of guests that fits every path, where that was asked.
+    pub recommendation: Option<Recommendation>,
+    /// What was counted of TCP to an open port, where that was asked.
+    pub tcp: Vec<TcpPortReport>,
+    /// Each direction hop by hop, where that was asked.
+    pub traces: Vec<TraceReport>,
     /// The worst first.
     pub findings: Vec<Finding>,
     /// What TCP transfers over the path came to, where they were asked for.
@@ -66,6 +75,58 @@ pub struct CheckParameters {
     pub bytes_per_s: f64,
 }
 
+/// TCP to an open port; bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TcpPortReport {
+    /// The host that connected.
+    pub from: String,
+    /// The other one.
+    pub to: String,
+    /// The port there.
+    pub port: u16,
+    /// Whether a connection was made.
+    pub connected: bool,
+    /// The IP packet of a full segment.
+    pub full_size: u32,
+    /// Bytes of a full segment that were acknowledged.
+    pub acknowledged: u64,
+    /// The largest packet that was acknowledged, and the smallest whose every copy was lost.
+    pub passes: Option<u32>,
+    /// See `passes`.
+    pub fails: Option<u32>,
+    /// Segments sent again.
+    pub retransmits: u32,
+    /// MSS of what `from` sends.
+    pub snd_mss: u32,
+    /// MSS that `from` announced, which `to` keeps to.
+    pub adv_mss: u32,
+    /// The socket's path MTU when the connection was made.
+    pub pmtu_before: u32,
+    /// The same at the end: less where a router's message came.
+    pub pmtu: u32,
+}
+
+impl TcpPortReport {
+    /// From what TCP showed between two hosts.
+    pub fn new(path: &PathReport, shown: &TcpShown) -> Self {
+        Self {
+            from: path.from.host.clone(),
+            to: path.to.host.clone(),
+            port: path.port,
+            connected: shown.failed.is_none(),
+            full_size: shown.full,
+            acknowledged: shown.acknowledged,
+            passes: shown.segments.passes,
+            fails: shown.segments.fails,
+            retransmits: shown.retransmits,
+            snd_mss: shown.snd_mss,
+            adv_mss: shown.adv_mss,
+            pmtu_before: shown.pmtu.0,
+            pmtu: shown.pmtu.1,
+        }
+    }
+}
+
 /// One end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostReport {
@@ -73,6 +134,8 @@ pub struct HostReport {
     pub host: String,
     /// Its address.
     pub address: IpAddr,
+    /// The device of a link-local address.
+    pub device: Option<String>,
     /// Whether an agent was there: without one only what the other side knows is told.
     pub agent: bool,
 }
@@ -170,6 +233,34 @@ pub struct UnreadReport {
 }
 
 impl Document {
+    /// Adds another pair's result, so that there is one document of all.
+    pub fn join(&mut self, other: Self) {
+        fn add<T: PartialEq>(all: &mut Vec<T>, others: Vec<T>) {
+            for one in others {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+        }
+        self.seconds += other.seconds;
+        add(&mut self.hosts, other.hosts);
+        self.paths.extend(other.paths);
+        self.directions.extend(other.directions);
+        if let (Some(ours), Some(theirs)) = (&mut self.encapsulation, other.encapsulation) {
+            ours.guest_mtu = ours.guest_mtu.zip(theirs.guest_mtu).map(|(a, b)| a.min(b));
+        }
+        self.recommendation = recommend::join(self.recommendation.take(), other.recommendation);
+        self.tcp.extend(other.tcp);
+        self.traces.extend(other.traces);
+        add(&mut self.findings, other.findings);
+        self.findings
+            .sort_by_key(|finding| (finding.elsewhere, std::cmp::Reverse(finding.severity)));
+        self.simulations.extend(other.simulations);
+        add(&mut self.checklist, other.checklist);
+        add(&mut self.unread, other.unread);
+        add(&mut self.notes, other.notes);
+    }
+
     /// Whether something was found about the asked pair that is more than information.
     pub fn has_findings(&self) -> bool {
         self.findings

@@ -104,7 +104,7 @@ fn ports(flows: &[&FlowReport]) -> String {
     format!("{}{rest}", shown.join(", "))
 }
 
-fn place(stretch: Option<&LossLocation>) -> String {
+pub(crate) fn place(stretch: Option<&LossLocation>) -> String {
     let Some(LossLocation { after, before }) = stretch else {
         return String::new();
     };

@@ -9,25 +9,31 @@ mod encapsulation;
 mod finding;
 mod judge;
 mod one_sided;
+mod recommend;
 mod report;
 mod scope;
 mod seen;
 mod simulation;
+mod tcp_proof;
+mod trace;
 
 pub use assess::{AuditedHost, assess};
 pub use document::{
     CheckParameters, Checklist, DirectionReport, Document, FORMAT, HostReport, PathFlowReport,
-    SCHEMA, UnreadReport,
+    SCHEMA, TcpPortReport, UnreadReport,
 };
 pub use encapsulation::{EncapsulationReport, guests_of, tunnel_port};
 pub use finding::{PATH_FINDINGS, catalogue};
 pub use judge::{judge, loss_note};
 pub use one_sided::{NarrowDirection, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
+pub use recommend::{GuestMtu, PathLimit, Recommendation, recommend};
 pub use report::{
     FlowKind, FlowReport, LossLocation, PathEnd, PathReport, ReachabilityHint, RequiredMtu, Stream,
 };
 pub use seen::{Cut, DropRule, Refused, Seen, Segments};
 pub use simulation::Simulated;
+pub use tcp_proof::{TcpReport, TcpShown, judge_tcp, tcp_notes};
+pub use trace::{HopReport, TraceReport};
 pub use wirecost_audit::checklist;
 pub use wirecost_audit::snapshot::Enter;
 pub use wirecost_audit::{EgressRoute, Finding, FindingKind, HostStack, RouteWords, Severity};

@@ -8,6 +8,7 @@ use wirecost_pmtu::Limit;
 
 use super::*;
 
+mod beside;
 mod together;
 
 const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 254));
@@ -527,6 +528,9 @@ fn every_key_of_the_document_is_in_its_schema() {
         paths: Vec::new(),
         directions: Vec::new(),
         encapsulation: None,
+        recommendation: None,
+        tcp: Vec::new(),
+        traces: Vec::new(),
         findings: Vec::new(),
         simulations: Vec::new(),
         checklist: Vec::new(),

@@ -1,5 +1,6 @@
 //! `wirecost check`: the path MTU between two hosts, findings, and the commands that fix them.
 
+mod beside;
 mod print;
 mod simulate;
 mod watch;
@@ -34,13 +35,19 @@ const BANDWIDTH: &str = "320mbit";
 #[derive(Debug, Args)]
 #[command(
     after_help = "HOSTS\n  local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, as for `wirecost load`, each \
-                  optionally followed by =ADDRESS, the address that the probes use. TO may be a bare address: then \
+                  optionally followed by =ADDRESS, the address that the probes use; a link-local one has its device behind it: \
+                  local=fe80::1%eth0. TO may be a bare address (10.0.0.2, fe80::2%eth0, where the device is FROM's): then \
                   the far end has no agent, and only what one side can measure is reported.\n\n\
     Exit codes: 0 as expected (info is no finding), 1 something was found, 2 the command line is wrong, or the \
      addresses to use are ambiguous, 3 the check could not be completed."
 )]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of the command line"
+)]
 pub(crate) struct Check {
     /// One host
+    #[arg(value_parser = from_host)]
     from: HostAddress,
     /// The other host, or an address without an agent
     #[arg(value_parser = far)]
@@ -63,6 +70,18 @@ pub(crate) struct Check {
     /// Bits a second of each direction at most
     #[arg(long, value_name = "RATE", default_value = BANDWIDTH, value_parser = bandwidth)]
     bandwidth: u64,
+    /// Prove it over TCP instead, to this open port of TO: no agent is needed there, and nothing is sent over UDP
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), conflicts_with_all = ["port", "simulate"])]
+    tcp: Option<u16>,
+    /// Then ask each hop: address, round trip, the largest size that reaches it, messages
+    #[arg(long)]
+    trace: bool,
+    /// Print the largest MTU of guests that fits every path, and what stands in the way of more
+    #[arg(long)]
+    recommend: bool,
+    /// Check this pair of hosts as well; may be repeated
+    #[arg(long, num_args = 2, value_names = ["FROM", "TO"], action = clap::ArgAction::Append)]
+    pair: Vec<String>,
     #[command(flatten)]
     simulate: simulate::Options,
     /// Print the list for large frames as well: done, missing, cannot see
@@ -73,16 +92,28 @@ pub(crate) struct Check {
     json: bool,
 }
 
+/// A host, whose address may be link-local with its device: `local=fe80::1%eth0`.
+fn from_host(text: &str) -> Result<HostAddress, String> {
+    HostAddress::with_device(text).map_err(|error| error.to_string())
+}
+
 /// The other end: an address, or a host.
 fn far(text: &str) -> Result<CheckTarget, String> {
+    if let Some((address, device)) = text.split_once('%')
+        && let Ok(address) = address.parse::<IpAddr>()
+    {
+        return match HostAddress::with_device(&format!("local={text}")) {
+            Ok(_) => Ok(CheckTarget::OnLink(address, device.to_owned())),
+            Err(error) => Err(error.problem.to_string()),
+        };
+    }
     match text.parse::<IpAddr>() {
         // What cannot be a host's own address behind a = cannot be that of a far end either.
         Ok(address) => match format!("local={address}").parse::<HostAddress>() {
             Ok(_) => Ok(CheckTarget::Address(address)),
             Err(error) => Err(error.problem.to_string()),
         },
-        Err(_) => text
-            .parse()
+        Err(_) => HostAddress::with_device(text)
             .map(CheckTarget::Host)
             .map_err(|error| format!("{error}; or an address without an agent")),
     }
@@ -96,12 +127,18 @@ fn bandwidth(text: &str) -> Result<u64, UnitError> {
 pub(crate) fn check(arguments: &Check, talk: Talk) -> Done {
     let asked = arguments.asked();
     let asked = asked.map_err(|error| Failure::of(Cause::Usage, &error))?;
+    let others = arguments.others(&asked);
+    let others = others.map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
     let started = interrupt::with_hosts(talk.verbose);
     let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let watch = Watch::start(talk.quiet);
-    let document = run(&asked, &context, &interrupt, &mut |step| watch.show(step));
+    let mut document = run(&asked, &context, &interrupt, &mut |step| watch.show(step))
+        .map_err(|error| unreached(&error))?;
+    for other in &others {
+        let more = run(other, &context, &interrupt, &mut |step| watch.show(step));
+        document.join(more.map_err(|error| unreached(&error))?);
+    }
     drop(watch);
-    let document = document.map_err(|error| unreached(&error))?;
     let printed = if arguments.json {
         screen::print_json(&document)?
     } else {
@@ -135,7 +172,40 @@ impl Check {
             encapsulation: self.encapsulation.clone(),
             datagrams_per_s: f64::from(self.rate),
             bytes_per_s: self.bandwidth as f64 / 8.0,
+            tcp: self.tcp,
+            trace: self.trace,
+            recommend: self.recommend,
             simulate: self.simulate.wanted(&self.from, &self.to)?,
         })
+    }
+
+    /// The same of every other pair; what is wrong with their hosts, all of it.
+    fn others(&self, asked: &Asked) -> Result<Vec<Asked>, Vec<String>> {
+        let mut wrong = Vec::new();
+        let mut others = Vec::new();
+        for pair in self.pair.chunks_exact(2) {
+            match (from_host(&pair[0]), far(&pair[1])) {
+                (Ok(from), Ok(to)) => others.push(Asked {
+                    from,
+                    to,
+                    simulate: None,
+                    ..asked.clone()
+                }),
+                (from, to) => {
+                    let errors = [from.err(), to.err()];
+                    let hosts = pair.iter().zip(errors);
+                    wrong.extend(
+                        hosts.filter_map(|(host, error)| {
+                            Some(format!("--pair `{host}`: {}", error?))
+                        }),
+                    );
+                }
+            }
+        }
+        if wrong.is_empty() {
+            Ok(others)
+        } else {
+            Err(wrong)
+        }
     }
 }

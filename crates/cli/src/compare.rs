@@ -157,7 +157,7 @@ impl Earlier {
             return Ok(None);
         };
         let result = report::read(directory)?;
-        if let Err(why) = wirecost_report::compare::comparable(&result.reading.run, planned) {
+        if let Err(why) = wirecost_report::compare::comparable((&result).into(), planned) {
             let message = format!("nothing to compare with in {}: {why}", directory.display());
             return Err(Failure::new(Cause::Record, message));
         }

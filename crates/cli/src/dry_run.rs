@@ -46,7 +46,7 @@ struct Document<'a> {
     cores: Cores,
     /// Cores of each host.
     cpus: BTreeMap<&'static str, &'a [u32]>,
-    /// How lines would most likely let packets out; `null` where no cell has one, and where that cannot be told.
+    /// How lines would most likely let packets out; `null` where no cell has one, and where that is unknown.
     line: Option<&'a LineRelease>,
     expected: Forecast,
     /// What the result would warn of, as far as it is known before.
@@ -386,7 +386,7 @@ fn hosts(document: &Document<'_>, wish: Cores) -> String {
         ),
         (Cores::Shared, Cores::Split) => format!(
             "Both hosts on core {}: with a single core the hosts cannot be separated, and sender and receiver CPU \
-             cannot be told apart.",
+             cannot be separated.",
             list("a")
         ),
         (Cores::Shared, Cores::Shared) => format!("Both hosts on core {}.", list("a")),

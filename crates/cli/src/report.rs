@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use wirecost_model::record::file;
-use wirecost_report::{Detail, Json, RunResult, Text};
+use wirecost_report::{Detail, Json, ReadError, RunResult, Text};
 
 use crate::failure::{Cause, Done, Failure};
 use crate::output::{self, Output};
@@ -51,7 +51,13 @@ pub(crate) fn report(arguments: &Report, talk: Talk) -> Done {
 
 /// Reads a run directory, or says why not.
 pub(crate) fn read(directory: &Path) -> Result<RunResult, Failure> {
-    RunResult::read(directory).map_err(|error| Failure::of(Cause::Record, &error))
+    RunResult::read(directory).map_err(|error| {
+        let cause = match error {
+            ReadError::TooLarge { .. } => Cause::Machine,
+            _ => Cause::Record,
+        };
+        Failure::of(cause, &error)
+    })
 }
 
 /// Prints a run's result on standard output, and where its page is.

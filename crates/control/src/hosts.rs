@@ -23,7 +23,7 @@ pub struct HostsContext {
     pub program: PathBuf,
     /// This process.
     pub owner: Owner,
-    /// How much the agents tell on standard error: 0 nothing, 1 their steps, 2 everything.
+    /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
     pub verbose: u8,
 }
 

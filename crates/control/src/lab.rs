@@ -36,7 +36,7 @@ pub struct LabContext {
     pub owner: Owner,
     /// Who runs where.
     pub placement: Placement,
-    /// How much the agents tell on standard error: 0 nothing, 1 their steps, 2 everything.
+    /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
     pub verbose: u8,
     /// Microseconds between two releases of a line.
     pub release_us: u32,

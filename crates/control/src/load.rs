@@ -4,6 +4,7 @@
 
 mod document;
 mod figures;
+mod fragments;
 mod interval;
 mod notes;
 mod session;
@@ -60,6 +61,8 @@ pub enum Step<'a> {
         /// Whether both hosts are one machine.
         one_machine: bool,
     },
+    /// Messages of a load leave in fragments: why, in words.
+    Fragments(&'a str),
     /// A round begins, counted from 1.
     Round(u32),
     /// The loads began.
@@ -68,7 +71,7 @@ pub enum Step<'a> {
     Interval(&'a Interval),
 }
 
-/// Runs the loads and tells what came of it. An interrupt ends them, and what there is is the result.
+/// Runs the loads and returns the result. An interrupt ends them, and what there is is the result.
 ///
 /// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
 ///
@@ -110,6 +113,10 @@ pub fn run_manual(
         addresses,
         one_machine,
     });
+    let fragments = session.fragments();
+    for words in &fragments {
+        told(Step::Fragments(words));
+    }
     let mut rounds: Vec<Round> = Vec::new();
     for number in 1..=asked.rounds {
         told(Step::Round(number));
@@ -137,6 +144,7 @@ pub fn run_manual(
         started,
         addresses,
         one_machine,
+        fragments,
         rounds,
     }))
 }

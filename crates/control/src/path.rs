@@ -10,11 +10,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::Link;
+use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request};
 use wirecost_check::Document;
 use wirecost_model::host::HostAddress;
 use wirecost_wire::overhead::Stack;
 
-use crate::hosts::{HostsContext, HostsError, LinkedHost as AskedHost, data_plane, open};
+use crate::calls::PROMPT;
+use crate::hosts::{
+    AddressError, HostsContext, HostsError, LinkedHost as AskedHost, data_plane, open,
+};
 
 use self::session::Session;
 pub use self::step::{Simulation, Step};
@@ -29,6 +33,8 @@ pub enum CheckTarget {
     Host(HostAddress),
     /// An address, and nothing else.
     Address(IpAddr),
+    /// A link-local one on the link of a device of the first host.
+    OnLink(IpAddr, String),
 }
 
 /// What is to be checked.
@@ -50,16 +56,22 @@ pub struct Check {
     pub datagrams_per_s: f64,
     /// Bytes per second of each direction at most, above 0.
     pub bytes_per_s: f64,
+    /// An open TCP port of the other end: what is asked is asked over TCP then, and nothing over UDP.
+    pub tcp: Option<u16>,
+    /// Whether each direction is traced hop by hop.
+    pub trace: bool,
+    /// Whether the largest MTU of guests that fits is wanted.
+    pub recommend: bool,
     /// TCP transfers afterwards, between hosts that are namespaces of nobody else's.
     pub simulate: Option<Simulation>,
 }
 
-/// Checks a path and tells what came of it.
+/// Checks a path and returns the result.
 ///
 /// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
 ///
 /// # Errors
-/// Hosts that were not reached, addresses that cannot be told, an agent that could not do what it was asked, an
+/// Hosts that were not reached, addresses that cannot be determined, an agent that could not do what it was asked, an
 /// interrupt. What is wrong with the path is no error.
 pub fn check(
     asked: &Check,
@@ -72,19 +84,79 @@ pub fn check(
     told(Step::Reaching);
     let hosts: Vec<&HostAddress> = match &asked.to {
         CheckTarget::Host(to) => vec![&asked.from, to],
-        CheckTarget::Address(_) => vec![&asked.from],
+        CheckTarget::Address(_) | CheckTarget::OnLink(..) => vec![&asked.from],
     };
     let mut links = open(context, &hosts, interrupt)?;
     // First of all, since it goes on beside everything else.
     for (link, name) in links.iter_mut().zip(session::names(asked)) {
         session::gather(link, name, interrupt)?;
     }
-    let addresses = addresses(asked, &mut links, interrupt)?;
+    let addresses = match on_link(asked, &mut links, interrupt)? {
+        Some(addresses) => addresses,
+        None => addresses(asked, &mut links, interrupt)?,
+    };
     let mut session = Session::new(asked, &hosts, links, addresses, interrupt);
     let results = session.results(told);
     let results = results.map_err(|error| session.blame(error))?;
     let took = began.elapsed().saturating_sub(results.simulating);
     Ok(document::document(asked, results, started, took))
+}
+
+/// The same where they are link-local; `None`: they are not.
+fn on_link(
+    asked: &Check,
+    links: &mut [Link],
+    interrupt: &AtomicBool,
+) -> Result<Option<[IpAddr; 2]>, HostsError> {
+    let mut on = |at: usize,
+                  host: &HostAddress,
+                  device: &str,
+                  address: Option<IpAddr>|
+     -> Result<IpAddr, HostsError> {
+        let request = PathRequest::OnLink {
+            device: device.to_owned(),
+            address,
+        };
+        let request = Request::Path(Box::new(request));
+        let Some(link) = links.get_mut(at) else {
+            unreachable!("a link for each host")
+        };
+        match link.call(&request, PROMPT, interrupt)? {
+            Reply::Path(reply) => match *reply {
+                PathReply::OnLink(Some(address)) => Ok(address),
+                PathReply::OnLink(None) => Err(HostsError::Address(AddressError::NotOnLink {
+                    host: host.place.to_string(),
+                    device: device.to_owned(),
+                    address,
+                })),
+                _ => Err(link.unexpected_reply("OnLink").into()),
+            },
+            _ => Err(link.unexpected_reply("OnLink").into()),
+        }
+    };
+    let from = &asked.from;
+    match (&asked.to, &from.device) {
+        (CheckTarget::OnLink(to, device), _) => {
+            let own = from.device.as_ref().unwrap_or(device);
+            let source = on(0, from, own, from.data)?;
+            Ok(Some([source, *to]))
+        }
+        (CheckTarget::Host(to), Some(own)) if to.device.is_some() => {
+            let source = on(0, from, own, from.data)?;
+            let there = to.device.as_deref().unwrap_or_default();
+            Ok(Some([source, on(1, to, there, to.data)?]))
+        }
+        (CheckTarget::Host(to), own) if own.is_some() || to.device.is_some() => {
+            let other = if own.is_some() { to } else { from };
+            let host = other.place.to_string();
+            Err(AddressError::NoLink { host }.into())
+        }
+        (CheckTarget::Address(to), Some(_)) => {
+            let host = to.to_string();
+            Err(AddressError::NoLink { host }.into())
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Between which addresses it is.
@@ -109,6 +181,6 @@ fn addresses(
             let mut host = AskedHost { link, interrupt };
             crate::hosts::source_towards(&asked.from, &mut host, *to)
         }
-        _ => unreachable!("a link for each host"),
+        _ => unreachable!("a link for each host, and link-local addresses before"),
     }
 }

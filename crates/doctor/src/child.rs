@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use wirecost_sys::extended_wait::{ExtendedWait, cpu_time_of_group};
+use wirecost_sys::extended_wait::{ExtendedWait, of_group};
 use wirecost_sys::socket::poll_readable;
 
 use crate::evidence::Tried;
@@ -44,9 +44,8 @@ impl Probe {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let begins = extended.is_none();
-                let extended = extended.get_or_insert_with(|| {
-                    ExtendedWait::begin(within, move || cpu_time_of_group(group))
-                });
+                let extended = extended
+                    .get_or_insert_with(|| ExtendedWait::begin(within, move || of_group(group)));
                 if !begins && !extended.extend() {
                     break Some("it did not get through in time, and was ended".to_owned());
                 }

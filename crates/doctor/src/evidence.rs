@@ -111,7 +111,7 @@ pub(crate) struct Window {
     pub(crate) seconds: f64,
     /// Share of all cores' time that the hypervisor gave to somebody else.
     pub(crate) steal: f64,
-    /// Cores' worth of work by other processes; `None` where the kernel does not tell.
+    /// Cores' worth of work by other processes; `None` where the kernel does not report it.
     pub(crate) foreign_cores: Option<f64>,
     /// Resolution of busy time, seconds.
     pub(crate) idle_step_s: f64,
@@ -153,7 +153,7 @@ pub(crate) struct MachineFacts {
     /// Kernel settings that bear on what may be done, those that exist.
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) window: Option<Window>,
-    /// `None` where it could not be told from what else ran.
+    /// `None` where it could not be distinguished from what else ran.
     pub(crate) wakeup: Option<WakeupCost>,
     pub(crate) config: Option<KernelConfig>,
     /// Modules that lie in /lib/modules for this kernel; `None` where nothing lies there.

@@ -21,7 +21,7 @@ enum Kind {
 ///
 /// The first line names the columns' cores; rows have a label, a count for each core and a description
 /// (kernel/irq/proc.c, `show_interrupts`; arch/x86/kernel/irq.c and arch/arm64/kernel/smp.c,
-/// `arch_show_interrupts`). Rows with fewer counts are of the whole machine.
+/// `arch_show_interrupts`). Rows with fewer counts are of the machine.
 pub(crate) fn parse(text: &str, cpus: &[u32]) -> Result<Wakeups, ParseError> {
     let mut lines = text.lines().enumerate();
     let (_, heading) = lines.next().unwrap_or_default();

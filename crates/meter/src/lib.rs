@@ -39,7 +39,7 @@
 //! # Wake-ups
 //!
 //! *Source:* /proc/interrupts, the rows that wake a core for work, of the host's cores; exact. Context switches are those of
-//! /proc/stat, of the whole machine. Reading it takes 60 us on two cores.
+//! /proc/stat, of the machine. Reading it takes 60 us on two cores.
 //!
 //! # Backlog
 //!

@@ -78,7 +78,7 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<u32, CoreTicks>, ParseError> 
     Ok(cores)
 }
 
-/// As [`parse`], and the context switches of the whole machine since boot: a kernel without CONFIG_SCHEDSTATS does not tell
+/// As [`parse`], and the context switches of the machine since boot: a kernel without CONFIG_SCHEDSTATS does not tell
 /// them by core.
 pub(crate) fn parse_with_switches(
     text: &str,

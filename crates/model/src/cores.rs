@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cores {
-    /// Host a on one half of the cores, host b on the other: sender and receiver CPU can be told apart.
+    /// Host a on one half of the cores, host b on the other: sender and receiver CPU can be separated.
     Split,
     /// Both hosts on all cores: CPU is known for the machine as a whole only.
     Shared,

@@ -1,10 +1,11 @@
 //! Plain values for tests, to be changed where a test is about something: a sample that is valid, a load that measured
 //! nothing, a host with one core. Compiled with the feature `fixtures` only.
 
-use crate::cell::Network;
+use crate::cell::{Cell, Factor, Network};
 use crate::datapath::Datapath;
 use crate::ip::IpVersion;
-use crate::load::{Direction, Workload};
+use crate::load::{Direction, NamedLoad, Workload};
+use crate::offload::Offload;
 use crate::plan::{Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, SteeringPlan, Underlay};
 use crate::sample::{LoadResult, Sample, StreamResult};
 use crate::steering::Steering;
@@ -67,25 +68,40 @@ pub fn plan(name: &str) -> Plan {
     }
 }
 
-/// A valid sample without loads and hosts.
+/// A cell of one load in that network.
+pub fn cell(
+    index: u32,
+    levels: &[(&str, &str)],
+    network: Network,
+    guest_mtu: u32,
+    offload: Offload,
+    load: NamedLoad,
+) -> Cell {
+    let owned = |(key, level): &(&str, &str)| ((*key).to_owned(), (*level).to_owned());
+    Cell {
+        index,
+        levels: levels.iter().map(owned).collect(),
+        network,
+        guest_mtu,
+        offload,
+        settings: Vec::new(),
+        loads: vec![load],
+    }
+}
+
+/// A factor and its levels.
+pub fn factor(key: &str, levels: &[&str]) -> Factor {
+    Factor {
+        key: key.to_owned(),
+        levels: levels.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// A valid sample of one second, without loads and hosts.
 pub fn sample(round: u32, cell: u32) -> Sample {
     Sample {
-        round,
-        position: cell,
-        cell,
-        started_s: 0.0,
         took_s: 1.0,
-        invalid: None,
-        marks: Vec::new(),
-        proofs: Vec::new(),
-        devices: Vec::new(),
-        open_vswitch: None,
-        not_steered: false,
-        cores_apart: Vec::new(),
-        loads: Vec::new(),
-        sender: None,
-        receiver: None,
-        saturated: None,
+        ..Sample::begun(round, cell, cell, 0.0)
     }
 }
 

@@ -26,6 +26,8 @@ pub struct HostAddress {
     pub place: Location,
     /// The address that measured packets go to and come from; `None` has it found out.
     pub data: Option<IpAddr>,
+    /// The device of a link-local address: only [`with_device`](Self::with_device) reads one.
+    pub device: Option<String>,
 }
 
 /// Where an agent is started.
@@ -92,7 +94,9 @@ impl fmt::Display for SshHost {
 impl fmt::Display for HostAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.place.fmt(f)?;
-        self.data.map_or(Ok(()), |data| write!(f, "={data}"))
+        self.data.map_or(Ok(()), |data| write!(f, "={data}"))?;
+        let device = self.device.as_ref();
+        device.map_or(Ok(()), |device| write!(f, "%{device}"))
     }
 }
 

@@ -14,7 +14,7 @@ const HALF: u64 = 1 << (SUB_BUCKET_BITS - 1);
 /// Latencies are below 2^37 ns, 137 s; every time-out is far shorter.
 const VALUE_BITS: u32 = 37;
 
-/// The largest latency that is told from larger ones, nanoseconds.
+/// The largest latency that is distinguished from larger ones, nanoseconds.
 pub const MAX_NS: u64 = (1 << VALUE_BITS) - 1;
 /// How many buckets there are.
 pub const BUCKETS: usize = ((VALUE_BITS - SUB_BUCKET_BITS + 2) as usize) << (SUB_BUCKET_BITS - 1);

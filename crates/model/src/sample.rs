@@ -86,6 +86,29 @@ pub struct Saturated {
 }
 
 impl Sample {
+    /// A sample of `cell` that has begun and measured nothing yet: no loads, hosts, marks or proofs. `started_s` is in seconds
+    /// since the run began.
+    pub fn begun(round: u32, position: u32, cell: u32, started_s: f64) -> Self {
+        Self {
+            round,
+            position,
+            cell,
+            started_s,
+            took_s: 0.0,
+            invalid: None,
+            marks: Vec::new(),
+            proofs: Vec::new(),
+            devices: Vec::new(),
+            open_vswitch: None,
+            not_steered: false,
+            cores_apart: Vec::new(),
+            loads: Vec::new(),
+            sender: None,
+            receiver: None,
+            saturated: None,
+        }
+    }
+
     /// The load of that name, where it ran.
     pub fn load(&self, name: &str) -> Option<&LoadResult> {
         self.loads.iter().find(|load| load.name == name)
@@ -178,7 +201,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// The kinds, in the order in which they are told.
+    /// The kinds, in the order in which they are reported.
     pub const KINDS: [&str; 5] = [
         "foreign-load",
         "steal",

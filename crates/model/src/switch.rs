@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Which Open vSwitch it was: part of the record, for the two datapaths differ by far more than their headers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenVswitch {
-    /// As `ovs-vswitchd --version` tells it.
+    /// As printed by `ovs-vswitchd --version`.
     pub version: String,
     /// Where packets are switched.
     pub datapath: OvsDatapath,

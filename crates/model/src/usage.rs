@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const FOREIGN_CORES_THRESHOLD: f64 = 0.05;
 /// Share of a host's core time that the hypervisor takes above which a sample is marked, and `wirecost doctor` warns.
 pub const STEAL_THRESHOLD: f64 = 0.02;
-/// Seconds of a window that hold enough of the 10 ms steps in which /proc/stat tells idle time.
+/// Seconds of a window that hold enough of the 10 ms steps in which /proc/stat counts idle time.
 pub const ENOUGH_FOR_CPU_S: f64 = 0.4;
 /// Seconds of a window that hold five of them: a shorter one tells nothing of processors' time. Where idle time is known in
 /// microseconds so many are enough.
@@ -24,7 +24,7 @@ pub struct HostUsage {
     /// The cores this host runs on, in ascending order.
     pub cores: Vec<CoreUsage>,
     /// CPU time of tasks that are not of this run, in cores (1.0 is one core busy all the time),
-    /// over the whole machine; `None` where this host was not asked to look.
+    /// over the machine; `None` where this host was not asked to look.
     pub foreign_cores: Option<f64>,
     /// Packets dropped because the per-core backlog was full (`softnet_stat`, second column).
     pub backlog_drops: u64,
@@ -62,7 +62,7 @@ pub struct Wakeups {
     pub reschedule: u64,
     /// Interrupts of devices.
     pub device: u64,
-    /// Context switches; of the whole machine where the kernel does not count them by core.
+    /// Context switches; of the machine where the kernel does not count them by core.
     pub context_switches: u64,
 }
 

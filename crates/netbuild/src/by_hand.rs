@@ -110,7 +110,7 @@ pub fn prepare_namespace() -> Result<(), BuildError> {
 /// Interface index of a device; `None` where there is no such one.
 ///
 /// # Errors
-/// Where the kernel does not tell.
+/// Where the kernel does not report it.
 pub fn find(name: &str) -> Result<Option<u32>, BuildError> {
     let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
     match device::read(&mut netlink, name) {
@@ -123,7 +123,7 @@ pub fn find(name: &str) -> Result<Option<u32>, BuildError> {
 /// A device's MTU in bytes.
 ///
 /// # Errors
-/// Where there is no such one, or the kernel does not tell.
+/// Where there is no such one, or the kernel does not report it.
 pub fn mtu(name: &str) -> Result<u32, BuildError> {
     let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
     let found = device::read(&mut netlink, name).step(|| format!("reading `{name}`"))?;
@@ -134,7 +134,7 @@ pub fn mtu(name: &str) -> Result<u32, BuildError> {
 /// what is left to a device.
 ///
 /// # Errors
-/// Where the kernel refuses, or does not do as it was told.
+/// Where the kernel refuses, or does not apply it.
 pub fn disable_offloads(name: &str) -> Result<(), BuildError> {
     let step = || format!("switching off the offloads of `{name}`");
     let ethtool = Ethtool::open().step(step)?;
@@ -160,7 +160,7 @@ pub fn remove(name: &str) -> Result<(), BuildError> {
 /// The names of all devices, sorted.
 ///
 /// # Errors
-/// Where the kernel does not tell.
+/// Where the kernel does not report it.
 pub fn devices() -> io::Result<Vec<String>> {
     // A namespace's own, whatever sysfs shows (net/core/net-procfs.c).
     let text = fs::read_to_string("/proc/thread-self/net/dev")?;

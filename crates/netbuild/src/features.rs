@@ -38,7 +38,7 @@ impl LabHost {
     /// it fails, they are as they were.
     ///
     /// # Errors
-    /// Where the kernel knows no such feature, keeps it fixed, or does not do as it was told.
+    /// Where the kernel knows no such feature, keeps it fixed, or does not apply it.
     pub fn set_features(
         &mut self,
         role: Role,
@@ -66,7 +66,7 @@ impl LabHost {
     /// Puts features back as they were on every device, and reads them back. All are tried.
     ///
     /// # Errors
-    /// The first of where the kernel refuses, or does not do as it was told.
+    /// The first of where the kernel refuses, or does not apply it.
     pub fn restore_features(&mut self, kept: &KeptFeatures) -> Result<(), BuildError> {
         let mut restored = Ok(());
         for (number, state) in kept.states.iter().enumerate() {

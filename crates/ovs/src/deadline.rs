@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use wirecost_sys::extended_wait::{ExtendedWait, cpu_time_of};
+use wirecost_sys::extended_wait::{self, ExtendedWait, Work};
 
 /// A moment by the monotonic clock.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ impl Deadline {
 pub(crate) struct DaemonWait {
     within: Duration,
     until: Deadline,
-    extended: Option<ExtendedWait<Box<dyn Fn() -> Duration>>>,
+    extended: Option<ExtendedWait<Box<dyn Fn() -> Work>>>,
     daemons: Vec<u32>,
 }
 
@@ -57,7 +57,7 @@ impl DaemonWait {
         }
         let (begins, daemons) = (self.extended.is_none(), self.daemons.clone());
         let extended = self.extended.get_or_insert_with(|| {
-            ExtendedWait::begin(self.within, Box::new(move || cpu_time_of(&daemons)))
+            ExtendedWait::begin(self.within, Box::new(move || extended_wait::of(&daemons)))
         });
         if !begins && !extended.extend() {
             return true;

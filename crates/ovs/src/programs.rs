@@ -43,7 +43,7 @@ impl Programs {
         })
     }
 
-    /// The version of the switch as it tells it, such as `3.1.0`.
+    /// The version of the switch as it reports it, such as `3.1.0`.
     ///
     /// # Errors
     /// Where it cannot be started or says something else.

@@ -80,7 +80,13 @@ impl Switch {
         let mut vswitchd = Daemon::start(program, "switch", &arguments, &directory, owner)?;
         let wait = || DaemonWait::with(vec![database.pid(), vswitchd.pid()], PATIENCE);
         let (in_force, read) = (wait(), wait());
-        connection.wait_for_configuration(1, in_force, || vswitchd.still_there())?;
+        let put = connection.wait_for_configuration(1, in_force, || vswitchd.still_there());
+        put.map_err(|error| match error {
+            Error::Control { problem, .. } => {
+                vswitchd.failed(format!("is not configured: {problem}"))
+            }
+            other => other,
+        })?;
         let ports = read_back(&mut connection, &wanted, datapath, read)?;
         debug!("Open vSwitch {version}, {datapath}: ports {ports:?}");
 

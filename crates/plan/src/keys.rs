@@ -92,7 +92,9 @@ keys! {
     HOSTS "hosts" Word { words: &["lab"], presence: Default("lab"), example: "lab" }
         "Where the hosts come from: `lab` is two network namespaces on this machine.";
     CORES "cores" Word { words: &["split", "shared"], presence: Default("split"), example: "split" }
-        "Whether each host has half of the cores, so that sender and receiver CPU can be told apart, or both share all.";
+        "Whether each host has half of the cores, so that sender and receiver CPU can be separated, or both share all. \
+         With `split`, three cores or more and a line (`underlay.rate`), the last core is the line's own and the hosts \
+         have the others: from Linux 6.3, or as root.";
     SEED "seed" Whole { range: (Included(0.0), Unbounded), example: "1" }
         "Seed of the random order; without it each run draws its own.";
 
@@ -108,7 +110,7 @@ keys! {
     UNDERLAY_RELEASE "underlay.release" Seconds {
         range: from_to(1e-5, 1e-3), presence: Default("100us"), example: "100us",
     }
-        "How often the line lets out what waits for it, the same in all cells, as a card's interrupt moderation does. Where \
+        "How often the line releases queued packets, the same in all cells, as a card's interrupt moderation does. Where \
          the kernel has no fq, or eBPF is not allowed, packets are let out one by one, and the result says so. Only beside a \
          `rate`.";
     UNDERLAY_IP "underlay.ip" Word { words: IP, presence: Default("ipv4"), factor: true, example: "[ipv4, ipv6]" }
@@ -227,7 +229,7 @@ keys! {
     GRE_KEY "encapsulation.gre.key" Whole {
         words: &["none"], range: from_to(0.0, u32::MAX as f64), presence: Default("none"), example: "42",
     }
-        "The key in every packet, which tells tunnels between two hosts apart: 4 bytes more.";
+        "The key in every packet, which distinguishes tunnels between two hosts: 4 bytes more.";
     GRE_TTL "encapsulation.gre.ttl" Whole {
         words: &["inherit"], range: from_to(1.0, 255.0), presence: Default("inherit"), example: "64",
     }
@@ -320,7 +322,7 @@ keys! {
     }
         "Receive packet steering of the underlay's devices: `own` is each host's own cores (none where `cores` is \
          `shared`), `off` none, `all` every core of the run. Where receive work may leave the host's own cores, \
-         sender and receiver CPU cannot be told apart, and the result says so.";
+         sender and receiver CPU cannot be separated, and the result says so.";
 
     LOAD "load" Choice {
         words: &Workload::NAMES,

@@ -44,6 +44,7 @@
 //!   same and no more, and those that differ are searched again. The other direction is another survey, at the same
 //!   time. [`flows_to_meet_all`] says how many flows it takes.
 //! - [`Locator`]: between which two routers a size is lost.
+//! - [`Tracer`]: what reaches each hop.
 //! - [`OneSided`]: what can be known without an agent at the far end.
 
 mod config;
@@ -61,6 +62,7 @@ mod sizes;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use config::{Arrival, Config, FAR_AWAY, Probe};
 pub use flows::{FailingShare, flows_to_meet_all, flows_to_meet_one, paths_met};
@@ -71,3 +73,4 @@ pub use pacing::{LONGEST_EXTENSION, ROUND_TRIPS, RateLimit};
 pub use prober::Prober;
 pub use sizes::likely_sizes;
 pub use survey::{FlowOutcome, FlowProbe, Group, Survey, SurveyRequest, SurveyResult};
+pub use trace::{HopMessage, TraceConfig, TracedHop, Tracer};

@@ -375,10 +375,14 @@ impl Prober {
             .flat_map(|mtu| [mtu, mtu.saturating_add(1)]);
         // One more than what passes: if a likely size was right, this is the last to be shown.
         let likely = search.likely.iter().copied();
+        // Above the likely ones, the sizes in between fill a slow path and are lost: first it is seen whether any passes.
+        let unlikely = search.likely.last().filter(|_| passes == 0);
+        let spread =
+            between(floor, ceiling).filter(move |size| unlikely.is_none_or(|it| size <= it));
         likely
             .chain(hinted)
             .chain([floor + 1, self.high])
-            .chain(between(floor, ceiling))
+            .chain(spread)
             .filter(|size| (floor + 1..ceiling).contains(size))
             // The largest that this host sends: where much is lost for another reason, it ends the search.
             .chain([self.rounds.refused().map_or(self.high, |size| size - 1)])

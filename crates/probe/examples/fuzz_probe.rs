@@ -74,6 +74,8 @@ fn seeds() -> Vec<Vec<u8>> {
         six(17, &[]),
         six(44, &fragment),
         too_big(&four(0x40)),
+        too_big6(&six(17, &[]), 2),
+        too_big6(&six(17, &[]), 1),
     ]
 }
 
@@ -82,6 +84,15 @@ fn too_big(packet: &[u8]) -> Vec<u8> {
     let mut message = packet[..20].to_vec();
     message[9] = 1;
     message.extend([3, 4, 0, 0, 0, 0, 0x05, 0x78]);
+    message.extend(packet);
+    message
+}
+
+/// A router's message about a packet of IPv6, of this type.
+fn too_big6(packet: &[u8], kind: u8) -> Vec<u8> {
+    let mut message = packet[..40].to_vec();
+    message[6] = 58;
+    message.extend([kind, 0, 0, 0, 0, 0, 0x05, 0x78]);
     message.extend(packet);
     message
 }

@@ -19,6 +19,8 @@ mod segments;
 mod stream;
 mod survey;
 mod tap;
+mod tcp_proof;
+mod trace;
 pub mod transfer;
 mod watch;
 
@@ -32,4 +34,6 @@ pub use segments::{Segments, segments};
 pub use stream::{StreamPath, StreamServer, Streamed, stream};
 pub use survey::{Endpoints, Surveyed, burst, survey, survey_mapped};
 pub use tap::{Arrivals, Listener, TappedDatagram, heard};
+pub use tcp_proof::{TcpProof, tcp_proof};
+pub use trace::{TRACING, trace, trace_on};
 pub use watch::{IcmpMessage, Watched, icmp};

@@ -19,11 +19,13 @@ use crate::stream::{SMALL, SMALL_WRITE, StreamPath, connect, part};
 /// Connections for one size.
 const COPIES: usize = 3;
 /// Sizes at once.
-const WIDTH: usize = 12;
+const WIDTH: usize = 16;
 /// Rounds of them: with each the gap shrinks by the width.
 const ROUNDS: usize = 3;
 /// Beside two answers. The kernel sends again after 200 ms.
-const WAIT: Duration = Duration::from_millis(250);
+pub(crate) const WAIT: Duration = Duration::from_millis(250);
+/// The same once it is known that a size fails: what is lost then only narrows the search.
+const NARROWING: Duration = Duration::from_millis(80);
 /// TCP's timestamps, bytes (RFC 7323).
 const TIMESTAMPS: u32 = 12;
 
@@ -48,11 +50,32 @@ pub fn segments(
     low: Option<u32>,
     secret: &Secret,
 ) -> Result<Segments, ProbeError> {
-    let failed = |source| ProbeError::Socket { to, source };
+    let ask = |size: u32, within: Duration| {
+        let path = StreamPath { size, ..*path };
+        one(from, to, &path, within, secret)
+    };
+    search(path.size, (low, low.is_some()), &ask)
+        .map_err(|source| ProbeError::Socket { to, source })
+}
+
+/// Asks about one size on one connection; an answer is waited for so long, and two round trips.
+pub(crate) type Ask<'a> = dyn Fn(u32, Duration) -> io::Result<Answer> + Sync + 'a;
+
+/// Whether `size` passes; where it does not and `low` is given, the largest that does. `lost`: it was lost before, and
+/// smaller ones are asked for at once.
+pub(crate) fn search(
+    size: u32,
+    (low, lost): (Option<u32>, bool),
+    ask: &Ask<'_>,
+) -> io::Result<Segments> {
     let mut found = Segments::default();
-    let mut sizes = vec![path.size];
+    let mut sizes = vec![size];
+    if lost {
+        sizes.extend(low.into_iter().flat_map(|low| between(low, size)));
+    }
+    let mut within = WAIT;
     for _ in 0..=ROUNDS {
-        for (size, answer) in ask(from, to, path, &sizes, secret).map_err(failed)? {
+        for (size, answer) in ask_all(&sizes, within, ask)? {
             match answer {
                 Answer::Arrived(sent) => found.passes = found.passes.max(Some(sent)),
                 Answer::Lost => found.fails = Some(found.fails.map_or(size, |it| it.min(size))),
@@ -67,6 +90,7 @@ pub fn segments(
             break;
         };
         sizes = between(found.passes.unwrap_or(low), fails);
+        within = NARROWING;
         if sizes.is_empty() {
             break;
         }
@@ -87,7 +111,7 @@ fn between(above: u32, below: u32) -> Vec<u32> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
+pub(crate) enum Answer {
     /// A packet of this size did, which may be less than was asked for.
     Arrived(u32),
     Lost,
@@ -95,25 +119,14 @@ enum Answer {
     Untold,
 }
 
-fn ask(
-    from: IpAddr,
-    to: SocketAddr,
-    path: &StreamPath,
-    sizes: &[u32],
-    secret: &Secret,
-) -> io::Result<Vec<(u32, Answer)>> {
+fn ask_all(sizes: &[u32], within: Duration, ask: &Ask<'_>) -> io::Result<Vec<(u32, Answer)>> {
     thread::scope(|scope| {
         let asked: Vec<_> = sizes
             .iter()
             .map(|&size| {
-                let path = StreamPath { size, ..*path };
-                let copy = move || scope.spawn(move || one(from, to, &path, secret));
-                (
-                    size,
-                    std::iter::repeat_with(copy)
-                        .take(COPIES)
-                        .collect::<Vec<_>>(),
-                )
+                let copy = || scope.spawn(move || ask(size, within));
+                let copies = std::iter::repeat_with(copy).take(COPIES);
+                (size, copies.collect::<Vec<_>>())
             })
             .collect();
         let answered = asked.into_iter().map(|(size, copies)| {
@@ -134,15 +147,27 @@ fn ask(
     })
 }
 
+/// Headers of a data segment, bytes: IP, TCP, and timestamps where both ends have them.
+pub(crate) const fn headers(to: SocketAddr, timestamps: bool) -> u32 {
+    let plain = if to.is_ipv4() { 40 } else { 60 };
+    plain + if timestamps { TIMESTAMPS } else { 0 }
+}
+
 /// One connection: small segments, and then a single one.
-fn one(from: IpAddr, to: SocketAddr, path: &StreamPath, secret: &Secret) -> io::Result<Answer> {
-    let within = WAIT + path.wait * 2;
+fn one(
+    from: IpAddr,
+    to: SocketAddr,
+    path: &StreamPath,
+    within: Duration,
+    secret: &Secret,
+) -> io::Result<Answer> {
+    let within = within + path.wait * 2;
     let Ok(mut stream) = connect(from, to, path, (within, 1))? else {
         return Ok(Answer::Untold);
     };
-    let payload = tcp_info(&stream)?.snd_mss;
-    let headers = if to.is_ipv4() { 40 } else { 60 };
-    let sent = (payload + headers + TIMESTAMPS).min(path.size);
+    let info = tcp_info(&stream)?;
+    let payload = info.snd_mss;
+    let sent = (payload + headers(to, info.timestamps)).min(path.size);
     let head = [&secret.probe[..], &payload.to_be_bytes()].concat();
     stream.set_write_timeout(Some(within))?;
     let small = stream.write_all(&head).is_ok()

@@ -28,7 +28,7 @@ const FULL: usize = 256 << 10;
 /// slow one what passes in this time.
 const FAR: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 10;
-const FULL_TIME: Duration = Duration::from_millis(500);
+const FULL_TIME: Duration = Duration::from_millis(250);
 /// The content repeats after so many bytes, a prime: no segment is like the next.
 const PERIOD: usize = 251;
 /// TCP and IP headers without options, bytes.
@@ -360,7 +360,7 @@ mod tests {
             bytes_per_second: 100e3,
             ..near
         };
-        assert_eq!(slow.full(), 50_000);
-        assert!(slow.answering(slow.full()) > Duration::from_secs(1));
+        assert_eq!(slow.full(), 25_000);
+        assert!(slow.answering(slow.full()) > Duration::from_millis(900));
     }
 }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
-use wirecost_sys::socket::{PacketCapture, vrf_of};
+use wirecost_sys::socket::{PacketCapture, link_device, vrf_of};
 
 use crate::message::{ProbeMessage, Secret};
 
@@ -56,7 +56,8 @@ impl Tap {
             SocketAddr::V6(_) => v6_filter(address.port()),
         };
         let answers = Socket::new(domain, Type::RAW, Some(Protocol::from(RAW)))?;
-        if let Some(vrf) = vrf_of(address.ip())? {
+        let device = link_device(address.ip());
+        if let Some(vrf) = device.map_or_else(|| vrf_of(address.ip()), |it| Ok(Some(it)))? {
             answers.bind_device(Some(vrf.as_bytes()))?;
         }
         Ok(Self {

@@ -1,8 +1,9 @@
 //! What a run answers: the document's effects and cells put to room `answer`, and its sentences with those on what was
 //! not measured at all.
 
-use wirecost_answer::{Answer, Measured, Question, Told};
+use wirecost_answer::{Answer, Measured, Question, Reading, Told};
 use wirecost_model::metric::{Figure, Metric};
+use wirecost_stats::Summary;
 
 use crate::document::{CellLoad, CellResult, Document};
 use crate::{loads, self_test, skipped};
@@ -72,20 +73,32 @@ fn measured(cell: &CellResult) -> Measured {
 }
 
 /// The figures of a load that sentences name.
-fn figures(load: &CellLoad) -> impl Iterator<Item = (Figure, f64)> {
+fn figures(load: &CellLoad) -> impl Iterator<Item = (Figure, Reading)> {
+    let of = |summary: Summary| Reading {
+        median: summary.median,
+        interval: summary.low.zip(summary.high).map(<[f64; 2]>::from),
+    };
+    // Of all samples' latencies together, which have no interval.
+    let pooled = |median| Reading {
+        median,
+        interval: None,
+    };
     let latency = load.latency;
     let all = [
-        (Metric::Throughput, load.throughput_gbps.map(|of| of.median)),
+        (Metric::Throughput, load.throughput_gbps.map(of)),
+        (Metric::Transactions, load.transactions_per_s.map(of)),
         (
-            Metric::Transactions,
-            load.transactions_per_s.map(|of| of.median),
+            Metric::LatencyMedian,
+            latency.map(|latency| pooled(latency.p50_us)),
         ),
-        (Metric::LatencyMedian, latency.map(|of| of.p50_us)),
-        (Metric::LatencyP99, latency.map(|of| of.p99_us)),
+        (
+            Metric::LatencyP99,
+            latency.map(|latency| pooled(latency.p99_us)),
+        ),
     ];
-    all.into_iter().filter_map(|(metric, value)| {
+    all.into_iter().filter_map(|(metric, reading)| {
         let load = load.name.clone();
-        Some((Figure { load, metric }, value?))
+        Some((Figure { load, metric }, reading?))
     })
 }
 

@@ -254,7 +254,7 @@ fn compare_cells(
     let factors = matching::telling(experiments[0], experiments[1]);
     let disturbed = disturbed(before, after);
     let (cells, mut not_comparable) = cells::cells(
-        [before.run, after.run],
+        [before, after],
         &matching,
         &factors,
         strictness,
@@ -322,9 +322,9 @@ fn disturbed(before: Compared<'_>, after: Compared<'_>) -> Option<Remark> {
 
 /// Whether a run of `planned` could be compared with `before`, or why not: a line for whoever is
 /// about to start it.
-pub fn comparable(before: &Run, planned: &Experiment) -> Result<(), String> {
+pub fn comparable(before: Compared<'_>, planned: &Experiment) -> Result<(), String> {
     // What the run is to choose is not known yet: it is taken for what the earlier one had.
-    let earlier = &before.head.experiment;
+    let earlier = &before.run.head.experiment;
     let chosen = match earlier.cells.first() {
         Some(cell) if planned.plan.datapath.is_empty() => {
             planned.clone().with_datapath(cell.network.datapath)
@@ -345,8 +345,8 @@ pub fn comparable(before: &Run, planned: &Experiment) -> Result<(), String> {
             .into());
     }
     let measured = |cell: &u32| {
-        let mut samples = before.samples.iter();
-        samples.any(|sample| sample.cell == *cell && sample.invalid.is_none())
+        let mut cells = before.document.cells.iter();
+        cells.any(|one| one.cell == *cell && one.valid > 0)
     };
     if of_both.iter().any(measured) {
         Ok(())

@@ -1,16 +1,13 @@
 //! How far apart the lab's cores were: told where that changed within a run, or between two.
 
-use wirecost_model::sample::{CoreDistance, Sample};
+use wirecost_model::sample::CoreDistance;
 use wirecost_stats::validity::Finding;
 
 use crate::document::{CoreDistanceResult, Document};
 
-/// Of every sample that knows.
-pub(crate) fn of(samples: &[Sample]) -> Option<CoreDistanceResult> {
-    let mut all: Vec<f64> = samples
-        .iter()
-        .filter_map(Sample::core_distance_ns)
-        .collect();
+/// Of every sample that knows, nanoseconds.
+pub(crate) fn of(distances: &[f64]) -> Option<CoreDistanceResult> {
+    let mut all = distances.to_vec();
     all.sort_unstable_by(f64::total_cmp);
     Some(CoreDistanceResult {
         nearest_ns: *all.first()?,

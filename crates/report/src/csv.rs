@@ -1,7 +1,10 @@
 //! One row per sample, for other programs: the levels of its cell, whether it counts, every figure.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use csv::{Terminator, WriterBuilder};
-use wirecost_model::cell::Cell;
+use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{
     Metric, retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
@@ -12,6 +15,7 @@ use wirecost_model::sample::{DatagramResult, Invalid, Mark, Sample};
 use wirecost_model::usage::HostUsage;
 
 use crate::format::{Format, FormatError, RunResult, Terminal};
+use crate::read::{DEVICES, read_into};
 
 /// CSV.
 #[derive(Debug)]
@@ -27,7 +31,23 @@ impl Format<RunResult> for Csv {
     }
 
     fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
-        csv(&result.reading.run).map_err(FormatError::of)
+        let run = &result.reading.run;
+        let document = &result.document;
+        if run.samples.len() == document.samples as usize {
+            return csv(run).map_err(FormatError::of);
+        }
+        // Of a large run those that are not drawn are in the record alone.
+        let directory = Path::new(&document.run_dir);
+        let add = |rows: &mut Result<Rows, CsvError>, sample: Sample| {
+            if let Ok(all) = rows
+                && let Err(error) = all.add(&sample)
+            {
+                *rows = Err(error);
+            }
+        };
+        let read = read_into(directory, DEVICES, |head| Rows::new(&head.experiment), add);
+        let (_, rows) = read.map_err(FormatError::of)?;
+        rows.and_then(Rows::finish).map_err(FormatError::of)
     }
 }
 
@@ -93,24 +113,54 @@ fn both(sample: &Sample, figure: fn(&HostUsage) -> Option<f64>) -> Option<f64> {
 /// # Errors
 /// None that a record can cause.
 pub fn csv(run: &Run) -> Result<String, CsvError> {
-    let experiment = &run.head.experiment;
-    let figures: Vec<Figure> = match experiment.plan.cores {
-        Cores::Split => ALWAYS.into_iter().chain(SPLIT).collect(),
-        Cores::Shared => ALWAYS.into_iter().chain(SHARED).collect(),
-    };
-    let mut writer = WriterBuilder::new()
-        .terminator(Terminator::CRLF)
-        .from_writer(Vec::new());
-    let fixed = ["round", "position", "cell", "started_s", "took_s"];
-    let keys = experiment.factors.iter().map(|factor| factor.key.as_str());
-    let judged = ["valid", "invalid_kind", "invalid_reason", "marks"];
-    // What the columns above do not say: the figures of every load by its name.
-    let loads: Vec<(String, Figured)> = of_loads(run);
-    let names = figures.iter().map(|(name, _)| *name);
-    let names = names.chain(loads.iter().map(|(name, _)| name.as_str()));
-    writer.write_record(fixed.into_iter().chain(keys).chain(judged).chain(names))?;
+    let mut rows = Rows::new(&run.head.experiment)?;
     for sample in &run.samples {
-        let cell = experiment.measured().find(|cell| cell.index == sample.cell);
+        rows.add(sample)?;
+    }
+    rows.finish()
+}
+
+/// Rows so far.
+struct Rows {
+    writer: csv::Writer<Vec<u8>>,
+    keys: Vec<String>,
+    cells: BTreeMap<u32, Vec<String>>,
+    figures: Vec<Figure>,
+    /// What the columns before do not say: the figures of every load by its name.
+    loads: Vec<(String, Figured)>,
+}
+
+impl Rows {
+    /// The line of names.
+    fn new(experiment: &Experiment) -> Result<Self, CsvError> {
+        let figures: Vec<Figure> = match experiment.plan.cores {
+            Cores::Split => ALWAYS.into_iter().chain(SPLIT).collect(),
+            Cores::Shared => ALWAYS.into_iter().chain(SHARED).collect(),
+        };
+        let mut writer = WriterBuilder::new()
+            .terminator(Terminator::CRLF)
+            .from_writer(Vec::new());
+        let fixed = ["round", "position", "cell", "started_s", "took_s"];
+        let factors = experiment.factors.iter();
+        let keys: Vec<String> = factors.map(|factor| factor.key.clone()).collect();
+        let judged = ["valid", "invalid_kind", "invalid_reason", "marks"];
+        let loads = of_loads(experiment);
+        let names = figures.iter().map(|(name, _)| *name);
+        let names = names.chain(loads.iter().map(|(name, _)| name.as_str()));
+        let fixed = fixed.into_iter().chain(keys.iter().map(String::as_str));
+        writer.write_record(fixed.chain(judged).chain(names))?;
+        let levels = |cell: &Cell| keys.iter().map(|key| level(cell, key)).collect();
+        let cells = experiment.measured();
+        Ok(Self {
+            writer,
+            cells: cells.map(|cell| (cell.index, levels(cell))).collect(),
+            keys,
+            figures,
+            loads,
+        })
+    }
+
+    fn add(&mut self, sample: &Sample) -> Result<(), CsvError> {
         let mut row = vec![
             sample.round.to_string(),
             sample.position.to_string(),
@@ -118,21 +168,14 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
             sample.started_s.to_string(),
             sample.took_s.to_string(),
         ];
-        row.extend(
-            experiment
-                .factors
-                .iter()
-                .map(|factor| level(cell, &factor.key)),
-        );
+        match self.cells.get(&sample.cell) {
+            Some(levels) => row.extend(levels.iter().cloned()),
+            None => row.extend(self.keys.iter().map(|_| String::new())),
+        }
         row.push(sample.invalid.is_none().to_string());
         row.push(sample.invalid.as_ref().map_or("", kind).to_owned());
-        row.push(
-            sample
-                .invalid
-                .as_ref()
-                .map_or("", Invalid::reason)
-                .to_owned(),
-        );
+        let reason = sample.invalid.as_ref().map_or("", Invalid::reason);
+        row.push(reason.to_owned());
         let mut marks = Vec::new();
         for kind in sample.marks.iter().map(Mark::kind) {
             // Both hosts may have the same.
@@ -141,31 +184,29 @@ pub fn csv(run: &Run) -> Result<String, CsvError> {
             }
         }
         row.push(marks.join(" "));
-        row.extend(
-            figures.iter().map(|(_, figure)| {
-                figure(sample).map_or_else(String::new, |value| value.to_string())
-            }),
-        );
-        row.extend(
-            loads.iter().map(|(_, figure)| {
-                figure(sample).map_or_else(String::new, |value| value.to_string())
-            }),
-        );
-        writer.write_record(&row)?;
+        let text = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        row.extend(self.figures.iter().map(|(_, figure)| text(figure(sample))));
+        row.extend(self.loads.iter().map(|(_, figure)| text(figure(sample))));
+        Ok(self.writer.write_record(&row)?)
     }
-    let bytes = writer
-        .into_inner()
-        .map_err(|error| csv::Error::from(error.into_error()))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+
+    fn finish(self) -> Result<String, CsvError> {
+        let bytes = self.writer.into_inner();
+        let bytes = bytes.map_err(|error| csv::Error::from(error.into_error()))?;
+        Ok(match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        })
+    }
 }
 
 type Figured = Box<dyn Fn(&Sample) -> Option<f64>>;
 
 /// Columns `NAME.figure`, in units of people; none where one TCP stream ran alone, which the others tell.
-fn of_loads(run: &Run) -> Vec<(String, Figured)> {
-    let figures = run.head.experiment.figures();
+fn of_loads(experiment: &Experiment) -> Vec<(String, Figured)> {
+    let figures = experiment.figures();
     let stream = Workload::TcpStream.name();
-    let cells = &run.head.experiment.cells;
+    let cells = &experiment.cells;
     let plain = |cell: &Cell| matches!(&cell.loads[..], [] | [_]);
     if cells.iter().all(plain) && figures.iter().all(|figure| figure.load == stream) {
         return Vec::new();
@@ -233,9 +274,8 @@ fn of_loads(run: &Run) -> Vec<(String, Figured)> {
     columns
 }
 
-fn level(cell: Option<&Cell>, key: &str) -> String {
-    cell.and_then(|cell| cell.levels.get(key).cloned())
-        .unwrap_or_default()
+fn level(cell: &Cell, key: &str) -> String {
+    cell.levels.get(key).cloned().unwrap_or_default()
 }
 
 const fn kind(invalid: &Invalid) -> &'static str {

@@ -1,6 +1,6 @@
-//! Figures in digits: as many as tell something.
+//! Figures in digits: as many as are significant.
 
-/// A ratio with as many digits as tell something: `x1.52`, `x0.061`, `x12.3`, `x6718`.
+/// A ratio with as many digits as are significant: `x1.52`, `x0.061`, `x12.3`, `x6718`.
 pub(crate) fn ratio(ratio: f64) -> String {
     format!("x{ratio:.*}", decimals(ratio))
 }

@@ -3,6 +3,7 @@
 
 mod core_distance;
 mod effect;
+mod invalid;
 mod load;
 mod published;
 mod rules;
@@ -22,8 +23,11 @@ use wirecost_model::vary::Vary;
 use wirecost_stats::validity::Finding;
 use wirecost_stats::{Factorial, Summary};
 
+use crate::gathered::Gathered;
+
 pub use core_distance::CoreDistanceResult;
 pub use effect::{EffectResult, NoRatio};
+pub use invalid::InvalidSample;
 pub use load::{CellLoad, DatagramsResult, LatencyResult};
 pub use published::{PublishedNote, PublishedRatio, PublishedResult};
 pub use rules::{CellRules, OtherRules};
@@ -115,6 +119,9 @@ pub struct Document {
     pub open_vswitch: Option<OpenVswitch>,
     /// Oddities of the record.
     pub warnings: Vec<String>,
+    /// What it was worked out from.
+    #[serde(skip)]
+    pub(crate) gathered: Gathered,
 }
 
 impl Document {
@@ -144,17 +151,6 @@ pub enum Ending {
     Failed,
     /// The record has no end: the run was killed, or is still going.
     NoEnd,
-}
-
-/// A sample that enters no verdict.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct InvalidSample {
-    /// Round, from 0.
-    pub round: u32,
-    /// The cell's number.
-    pub cell: u32,
-    /// The reason.
-    pub reason: String,
 }
 
 /// How often a mark was set.

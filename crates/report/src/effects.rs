@@ -3,20 +3,30 @@
 
 use std::collections::BTreeSet;
 
+use wirecost_model::cell::Experiment;
 use wirecost_model::effect::{Remark, RemarkKind, Verdict};
-use wirecost_model::record::Run;
+use wirecost_model::record::RunHead;
 use wirecost_stats::{
-    Contrast, Dependence, Factorial, Method, SecondOpinion, SimpleEffect, correct, factorial,
-    second_opinions,
+    Contrast, Dependence, Factorial, Method, Observed, SecondOpinion, SimpleEffect, correct,
+    factorial, second_opinions,
 };
 
 use crate::document::{Document, EffectResult, NoRatio};
 use crate::until::Basis;
 use crate::{digits, words};
 
+/// Log ratios of all effects together up to which they are resampled. Of more rounds the bootstrap says what Student's
+/// interval does, and takes minutes.
+const RESAMPLED: usize = 100_000;
+
 /// Judges every contrast of a run.
-pub(crate) fn judge(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<EffectResult> {
-    let worth = run.head.experiment.plan.repeat.worth;
+pub(crate) fn judge(
+    head: &RunHead,
+    observed: &Observed,
+    contrasts: &[Contrast],
+    basis: Basis,
+) -> Vec<EffectResult> {
+    let worth = head.experiment.plan.repeat.worth;
     let judged = |contrast: &Contrast| match basis {
         Basis::Looking { aim, ends_at } => contrast.lasting_effect(&aim, ends_at),
         Basis::Ended(stopping) => contrast.effect(worth, stopping),
@@ -26,7 +36,7 @@ pub(crate) fn judge(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<Effe
         .map(|contrast| {
             let effect = judged(contrast);
             EffectResult {
-                no_ratio: effect.ratio.is_none().then(|| no_ratio(run, contrast)),
+                no_ratio: effect.ratio.is_none().then(|| no_ratio(observed, contrast)),
                 effect,
                 second_opinions: Vec::new(),
                 disagreement: false,
@@ -48,10 +58,11 @@ pub(crate) fn judge(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<Effe
         .map(|(contrast, _)| (&contrast.logs[..], contrast.metric.better()))
         .collect();
     let corrected = correct(&family, worth, stopping);
+    let logs: usize = family.iter().map(|(logs, _)| logs.len()).sum();
+    let seed = Some(head.seed).filter(|_| logs <= RESAMPLED);
     for ((contrast, result), corrected) in spoken.into_iter().zip(corrected) {
         let better = contrast.metric.better();
-        result.second_opinions =
-            second_opinions(&contrast.logs, better, worth, stopping, run.head.seed);
+        result.second_opinions = second_opinions(&contrast.logs, better, worth, stopping, seed);
         let mut opinions = result.second_opinions.iter();
         result.disagreement = opinions.any(|opinion| opinion.differs || opinion.outside);
         result.corrected = Some(corrected);
@@ -59,13 +70,10 @@ pub(crate) fn judge(run: &Run, contrasts: &[Contrast], basis: Basis) -> Vec<Effe
     results
 }
 
-fn no_ratio(run: &Run, contrast: &Contrast) -> NoRatio {
-    let valid = |cell: u32| -> BTreeSet<u32> {
-        let samples = run.samples.iter();
-        let valid = samples.filter(|sample| sample.cell == cell && sample.invalid.is_none());
-        valid.map(|sample| sample.round).collect()
-    };
-    let [from, to] = contrast.cells.map(valid);
+fn no_ratio(observed: &Observed, contrast: &Contrast) -> NoRatio {
+    let [from, to] = contrast
+        .cells
+        .map(|cell| observed.rounds(cell).iter().collect::<BTreeSet<_>>());
     if from.is_disjoint(&to) {
         NoRatio::NoValidPair
     } else if contrast.metric.is_latency() {
@@ -79,19 +87,21 @@ fn no_ratio(run: &Run, contrast: &Contrast) -> NoRatio {
 
 /// What a factor does on the whole and where it does something else, by metric; nothing below two
 /// varied factors, and where a run was stopped by something other than its rule.
-pub(crate) fn factorials(run: &Run, basis: Basis) -> Vec<Factorial> {
-    let experiment = &run.head.experiment;
+pub(crate) fn factorials(
+    experiment: &Experiment,
+    observed: &Observed,
+    basis: Basis,
+) -> Vec<Factorial> {
     let Basis::Ended(stopping) = basis else {
         return Vec::new();
     };
     if experiment.compared().nth(1).is_none() {
         return Vec::new();
     }
-    let cost = run.head.environment.wakeup_cost;
-    let figures = experiment.figures();
-    figures
+    observed
+        .figures()
         .iter()
-        .map(|figure| factorial(experiment, &run.samples, figure, stopping, cost))
+        .map(|figure| factorial(experiment, observed, figure, stopping))
         .collect()
 }
 

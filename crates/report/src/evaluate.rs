@@ -1,22 +1,18 @@
 //! Works a run's result out of its samples: one [`Document`].
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use wirecost_answer::Answer;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::load::Workload;
-use wirecost_model::metric::{
-    retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
-};
-use wirecost_model::record::{Outcome, Run};
-use wirecost_model::sample::{Mark, Sample};
+use wirecost_model::record::{Outcome, Run, RunEnd, RunHead};
+use wirecost_model::sample::Mark;
 use wirecost_stats::validity::findings;
 use wirecost_stats::{Summary, contrasts, summary};
 use wirecost_wire::line::tcp_goodput_bps;
 
-use crate::document::{CellLoad, CellResult, Document, Ending, InvalidSample, MarkCount, Trust};
-use crate::samples::{ByCell, by_cell, open_vswitch};
+use crate::document::{CellLoad, CellResult, Document, Ending, MarkCount, Trust};
+use crate::gathered::Gathered;
 use crate::{
     answer, core_distance, effects, loads, published, rules, self_test, skipped, trust, until,
     wakeups, warnings,
@@ -24,26 +20,36 @@ use crate::{
 
 /// Works the result out of a run that was read with [`crate::read`], whose warnings are passed on.
 pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
-    let head = &run.head;
+    let gathered = Gathered::of(&run.head, &run.samples);
+    result(&run.head, run.end.as_ref(), gathered, run_dir, warnings)
+}
+
+/// The same out of what its samples come to.
+pub(crate) fn result(
+    head: &RunHead,
+    end: Option<&RunEnd>,
+    gathered: Gathered,
+    run_dir: &Path,
+    warnings: Vec<String>,
+) -> Document {
+    let observed = &gathered.observed;
     let experiment = &head.experiment;
     let plan = &experiment.plan;
-    let cost = head.environment.wakeup_cost;
-    let contrasts = contrasts(experiment, &run.samples, cost);
-    let rounds_done = rounds_done(run);
-    let (until, basis) = until::judge(run, &contrasts, rounds_done);
-    let mut effects = effects::judge(run, &contrasts, basis);
+    let contrasts = contrasts(experiment, observed);
+    let rounds_done = gathered.rounds_done(experiment);
+    let elapsed_s = gathered.elapsed_s;
+    let (until, basis) = until::judge(head, end, &contrasts, rounds_done, elapsed_s);
+    let mut effects = effects::judge(head, observed, &contrasts, basis);
     let rounds_planned = match &until {
         Some(until) if until.stopped.is_some() => rounds_done,
         _ => plan.repeat.rounds,
     };
-    let end = run.end.as_ref();
-    let by_cell = by_cell(&run.samples);
     let cells: Vec<CellResult> = experiment
         .cells
         .iter()
-        .map(|cell| cell_result(experiment, cell, &by_cell))
+        .map(|cell| cell_result(experiment, cell, &gathered))
         .collect();
-    let told = warnings::of(run, &cells);
+    let told = warnings::of(head, &gathered, &cells);
     // Before effects of skipped cells go: what was published of these is told as not measured here.
     let published = published::result(experiment, &effects);
     effects.retain(|effect| !skipped::is_of_one(&cells, effect));
@@ -66,38 +72,39 @@ pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
             .then_some(rounds_planned * experiment.samples_a_round()),
         until,
         repeat: plan.repeat.clone(),
-        samples: run.samples.len() as u32,
-        invalid: run.samples.iter().filter_map(invalid).collect(),
-        marks: marks(&run.samples),
+        samples: gathered.samples,
+        invalid: gathered.invalid.clone(),
+        marks: marks(&gathered),
         factors: experiment.varied().cloned().collect(),
         vary: plan.vary.clone(),
         figures: experiment.figures(),
+        other_rules: rules::apply(&experiment.cells, &gathered),
         cells,
         published,
         effects,
-        other_rules: rules::apply(&experiment.cells, &by_cell),
         self_test: experiment.twin.as_ref().map(|twin| {
-            let twin = cell_result(experiment, twin, &by_cell);
-            self_test::judge(run, twin, basis)
+            let twin = cell_result(experiment, twin, &gathered);
+            self_test::judge(experiment, observed, twin, basis)
         }),
-        factorials: effects::factorials(run, basis),
-        findings: findings(experiment, &run.samples),
+        factorials: effects::factorials(experiment, observed, basis),
+        findings: findings(observed),
         measured_share: end
             .filter(|end| end.seconds > 0.0)
             .map(|end| end.measured_s / end.seconds),
         seconds: end.map(|end| end.seconds),
-        cores_apart: core_distance::of(&run.samples),
-        wakeups: wakeups::of(run, &by_cell),
+        cores_apart: core_distance::of(&gathered.core_distances),
+        wakeups: wakeups::of(head, &gathered),
         cores: plan.cores,
         seed: head.seed,
         environment: head.environment.clone(),
-        open_vswitch: open_vswitch(run),
+        open_vswitch: gathered.open_vswitch.clone(),
         warnings: warnings.into_iter().chain(told).collect(),
         trust: Trust::default(),
         answer: Answer::default(),
+        gathered,
     };
     document.answer = answer::of(&document);
-    document.trust = trust::of(&document, &run.samples);
+    document.trust = trust::of(&document);
     document
 }
 
@@ -108,48 +115,20 @@ fn one_way(cell: &Cell) -> bool {
     first == Some(Workload::TcpStream)
 }
 
-fn rounds_done(run: &Run) -> u32 {
-    let mut cells_in: BTreeMap<u32, usize> = BTreeMap::new();
-    for sample in &run.samples {
-        *cells_in.entry(sample.round).or_default() += 1;
-    }
-    let all = run.head.experiment.samples_a_round() as usize;
-    cells_in.values().filter(|&&cells| cells == all).count() as u32
-}
-
-fn invalid(sample: &Sample) -> Option<InvalidSample> {
-    Some(InvalidSample {
-        round: sample.round,
-        cell: sample.cell,
-        reason: sample.invalid.as_ref()?.reason().into(),
+fn marks(gathered: &Gathered) -> Vec<MarkCount> {
+    let counts = Mark::KINDS.into_iter().zip(gathered.marked);
+    let some = counts.filter(|(_, samples)| *samples > 0);
+    some.map(|(kind, samples)| MarkCount {
+        kind: kind.into(),
+        samples,
     })
+    .collect()
 }
 
-fn marks(samples: &[Sample]) -> Vec<MarkCount> {
-    Mark::KINDS
-        .into_iter()
-        .filter_map(|wanted| {
-            let carries = |sample: &&Sample| sample.marks.iter().any(|mark| mark.kind() == wanted);
-            let samples = samples.iter().filter(carries).count() as u32;
-            (samples > 0).then(|| MarkCount {
-                kind: wanted.into(),
-                samples,
-            })
-        })
-        .collect()
-}
-
-fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> CellResult {
-    let mine = samples.get(&cell.index).map_or(&[][..], Vec::as_slice);
-    let valid: Vec<&Sample> = mine
-        .iter()
-        .copied()
-        .filter(|s| s.invalid.is_none())
-        .collect();
-    let over = |figure: &dyn Fn(&Sample) -> Option<f64>| {
-        summary(valid.iter().filter_map(|sample| figure(sample)))
-    };
-    let loads = loads::of(experiment, cell, &valid);
+fn cell_result(experiment: &Experiment, cell: &Cell, gathered: &Gathered) -> CellResult {
+    let sums = &gathered.cells[&cell.index];
+    let over = |values: &[f64]| summary(values.iter().copied());
+    let loads = loads::of(experiment, cell, sums, &gathered.observed);
     let stream = loads
         .iter()
         .find(|load| !load.workload.is_request_response());
@@ -166,24 +145,24 @@ fn cell_result(experiment: &Experiment, cell: &Cell, samples: &ByCell<'_>) -> Ce
             .collect(),
         all_levels: cell.levels.clone(),
         guest_mtu: cell.guest_mtu,
-        skipped: skipped::reason(mine),
-        samples: mine.len() as u32,
-        valid: valid.len() as u32,
-        marked: mine.iter().filter(|s| !s.marks.is_empty()).count() as u32,
-        throughput_gbps: over(&|sample| Some(sample.throughput()? / 1e9)),
+        skipped: sums.unbuilt.clone(),
+        samples: sums.samples,
+        valid: sums.valid,
+        marked: sums.marked,
+        throughput_gbps: over(&sums.gbps),
         sender_cpu_percent_per_gbps: cpu(|load| load.sender_cpu_percent_per_gbps),
         receiver_cpu_percent_per_gbps: cpu(|load| load.receiver_cpu_percent_per_gbps),
         cpu_percent_per_gbps: cpu(|load| load.cpu_percent_per_gbps),
-        wire_frames_per_s: over(&wire_frames_per_second),
-        stack_packets_per_s: over(&stack_packets_per_second),
-        segments_per_packet: over(&segments_per_packet),
-        retransmits: over(&|sample| Some(retransmits(sample)? as f64)),
+        wire_frames_per_s: over(&sums.wire_frames_per_s),
+        stack_packets_per_s: over(&sums.stack_packets_per_s),
+        segments_per_packet: over(&sums.segments_per_packet),
+        retransmits: over(&sums.retransmits),
         line_limit_gbps: network.rate.filter(|_| one_way(cell)).map(|rate| {
             let overhead = network.line_overhead_bytes(cell.guest_mtu);
             tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9
         }),
         published_gbps: published::figure(experiment, cell).map(|figure| figure.gbps),
-        busy_cores: ["a", "b"].map(|host| over(&|sample| Some(sample.host(host)?.busy_cores()))),
+        busy_cores: [over(&sums.busy_cores[0]), over(&sums.busy_cores[1])],
         loads,
     }
 }

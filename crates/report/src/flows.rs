@@ -30,34 +30,71 @@ pub struct FlowsResult {
     pub congestion: Option<String>,
 }
 
-/// What the flows of a load came to in its valid samples; nothing where none ran.
-pub(crate) fn of(samples: &[&LoadResult]) -> Option<FlowsResult> {
-    let first = samples.iter().find(|load| !load.flows.is_empty())?;
-    let speeds: Vec<Vec<f64>> = samples
-        .iter()
-        .filter(|load| load.stream.is_some())
-        .map(|load| speeds(load))
-        .filter(|speeds| !speeds.is_empty())
-        .collect();
-    let speed = |of: fn(&[f64]) -> Option<f64>| median(speeds.iter().filter_map(|one| of(one)));
-    let senders = || {
-        let flows = samples.iter().flat_map(|load| &load.flows);
-        flows.filter_map(|flow| flow.sender.as_ref())
-    };
-    let of_sender = |figure: fn(&Socket) -> u32| median(senders().map(figure).map(f64::from));
-    Some(FlowsResult {
-        count: first.flows.len() as u32,
-        slowest_gbps: speed(|all| all.first().copied()),
-        middle_gbps: speed(|all| median(all.iter().copied())),
-        fastest_gbps: speed(|all| all.last().copied()),
-        retransmits: median(samples.iter().filter_map(|load| retransmits(&load.flows))),
-        rtt_us: of_sender(|socket| socket.rtt_us),
-        min_rtt_us: of_sender(|socket| socket.min_rtt_us),
-        cwnd: of_sender(|socket| socket.snd_cwnd),
-        mss: of_sender(|socket| socket.snd_mss),
-        path_mtu: of_sender(|socket| socket.pmtu),
-        congestion: senders().next().map(|socket| socket.congestion.clone()),
-    })
+/// The flows of a load in its valid samples, a column for each figure.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct FlowColumns {
+    /// Of the first sample that has flows.
+    count: Option<u32>,
+    congestion: Option<String>,
+    slowest: Vec<f64>,
+    middle: Vec<f64>,
+    fastest: Vec<f64>,
+    retransmits: Vec<f64>,
+    /// Of every flow's sender.
+    senders: [Vec<u32>; SENDER.len()],
+}
+
+/// What is told of senders: round trip, the lowest, congestion window, MSS, path MTU.
+const SENDER: [fn(&Socket) -> u32; 5] = [
+    |socket| socket.rtt_us,
+    |socket| socket.min_rtt_us,
+    |socket| socket.snd_cwnd,
+    |socket| socket.snd_mss,
+    |socket| socket.pmtu,
+];
+
+impl FlowColumns {
+    /// Adds those of a sample.
+    pub(crate) fn add(&mut self, load: &LoadResult) {
+        if load.flows.is_empty() {
+            return;
+        }
+        self.count.get_or_insert(load.flows.len() as u32);
+        if load.stream.is_some() {
+            let speeds = speeds(load);
+            self.slowest.extend(speeds.first());
+            self.middle.extend(median(speeds.iter().copied()));
+            self.fastest.extend(speeds.last());
+        }
+        self.retransmits.extend(retransmits(&load.flows));
+        for sender in load.flows.iter().filter_map(|flow| flow.sender.as_ref()) {
+            if self.congestion.is_none() {
+                self.congestion = Some(sender.congestion.clone());
+            }
+            for (column, figure) in self.senders.iter_mut().zip(SENDER) {
+                column.push(figure(sender));
+            }
+        }
+    }
+
+    /// What they come to; nothing where none ran.
+    pub(crate) fn result(&self) -> Option<FlowsResult> {
+        let speed = |column: &[f64]| median(column.iter().copied());
+        let of_sender = |at: usize| median(self.senders[at].iter().copied().map(f64::from));
+        Some(FlowsResult {
+            count: self.count?,
+            slowest_gbps: speed(&self.slowest),
+            middle_gbps: speed(&self.middle),
+            fastest_gbps: speed(&self.fastest),
+            retransmits: speed(&self.retransmits),
+            rtt_us: of_sender(0),
+            min_rtt_us: of_sender(1),
+            cwnd: of_sender(2),
+            mss: of_sender(3),
+            path_mtu: of_sender(4),
+            congestion: self.congestion.clone(),
+        })
+    }
 }
 
 /// Gbit/s of each flow, ascending.
@@ -96,6 +133,14 @@ mod tests {
     use wirecost_model::fixtures;
 
     use super::*;
+
+    fn of(samples: &[&LoadResult]) -> Option<FlowsResult> {
+        let mut columns = FlowColumns::default();
+        for sample in samples {
+            columns.add(sample);
+        }
+        columns.result()
+    }
 
     fn load(bytes: [u64; 3], rtt_us: u32) -> LoadResult {
         let socket = |retransmits| Socket {

@@ -4,9 +4,13 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
+use wirecost_model::record::{Run, RunHead};
+
 use crate::document::Document;
-use crate::evaluate::document;
-use crate::read::{ReadError, Reading, read_for_result};
+use crate::evaluate::result;
+use crate::gathered::Gathered;
+use crate::read::{DEVICES, ReadError, Reading, check_memory, read_into};
+use crate::thinned::Thinned;
 
 /// A format in which a `T` is printed: the result of a run ([`RunResult`]) or a comparison
 /// ([`Comparison`](crate::compare::Comparison)).
@@ -35,20 +39,32 @@ pub trait Formatted: Sized + 'static {
 /// A run as it was read, and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunResult {
-    /// The record.
+    /// The record, but for samples of a large run that are not drawn.
     pub reading: Reading,
     /// The result.
     pub document: Document,
 }
 
 impl RunResult {
-    /// Reads a run directory and evaluates it.
+    /// Reads a run directory and evaluates it. Of a large run the samples are not kept but for those that are drawn.
     ///
     /// # Errors
     /// As [`crate::read()`].
     pub fn read(directory: &Path) -> Result<Self, ReadError> {
-        let reading = read_for_result(directory)?;
-        let document = document(&reading.run, directory, reading.warnings.clone());
+        check_memory(directory)?;
+        let begin = |head: &RunHead| {
+            let cells = head.experiment.measured().count();
+            (Gathered::new(head), Thinned::of_cells(cells))
+        };
+        let (mut reading, (gathered, thinned)) =
+            read_into(directory, DEVICES, begin, |(gathered, thinned), sample| {
+                gathered.add(&sample);
+                thinned.add(sample);
+            })?;
+        reading.run.samples = thinned.into_samples();
+        let Run { head, end, .. } = &reading.run;
+        let warnings = reading.warnings.clone();
+        let document = result(head, end.as_ref(), gathered, directory, warnings);
         Ok(Self { reading, document })
     }
 }

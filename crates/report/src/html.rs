@@ -12,6 +12,7 @@ mod legend;
 mod overview;
 mod page;
 mod panel;
+mod ratios;
 mod scale;
 mod shown;
 mod strip;
@@ -27,6 +28,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 use sha2::{Digest, Sha256};
 
+use self::chart::Limits;
 use crate::document::Document;
 use crate::format::{Format, FormatError, RunResult, Terminal};
 use crate::read::Reading;
@@ -34,6 +36,9 @@ use crate::read::Reading;
 const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
+
+/// Bytes that a page has at most: what opens at once, and what a mail server takes.
+const MOST: usize = 1_000_000;
 
 /// HTML.
 #[derive(Debug)]
@@ -64,6 +69,9 @@ pub struct HtmlError(#[from] minijinja::Error);
 /// Every text of the record is escaped, and the document's own policy (Content Security Policy,
 /// level 3) lets nothing be fetched and nothing run but the one script that belongs to it.
 ///
+/// Of a large run fewer samples, cells and effects are drawn, and tables have fewer rows, each of which says so: a page is
+/// 1 MB at most, unless its names are thousands of letters long.
+///
 /// # Errors
 /// A template that does not fit this program, which its tests rule out.
 pub fn html(reading: &Reading, doc: &Document) -> Result<String, HtmlError> {
@@ -79,16 +87,24 @@ pub fn html(reading: &Reading, doc: &Document) -> Result<String, HtmlError> {
         _ => minijinja::escape_formatter(out, state, value),
     });
     environment.add_template("page", TEMPLATE)?;
-    let page = page::page(reading, doc);
-    let context = context! {
-        style => Value::from_safe_string(STYLE.into()),
-        style_hash => hash(STYLE),
-        script => Value::from_safe_string(SCRIPT.into()),
-        script_hash => hash(SCRIPT),
-        ..Value::from(Serde(&page))
-    };
-    // The last line end of a template is not part of what it makes.
-    Ok(environment.get_template("page")?.render(context)? + "\n")
+    let template = environment.get_template("page")?;
+    let mut text = String::new();
+    for limits in Limits::all() {
+        let page = page::page(reading, doc, limits);
+        let context = context! {
+            style => Value::from_safe_string(STYLE.into()),
+            style_hash => hash(STYLE),
+            script => Value::from_safe_string(SCRIPT.into()),
+            script_hash => hash(SCRIPT),
+            ..Value::from(Serde(&page))
+        };
+        // The last line end of a template is not part of what it makes.
+        text = template.render(context)? + "\n";
+        if text.len() <= MOST {
+            break;
+        }
+    }
+    Ok(text)
 }
 
 /// A source's hash as a policy names it.

@@ -4,44 +4,48 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use wirecost_model::cell::{Cell, Experiment};
-use wirecost_model::latency::Latency;
-use wirecost_model::load::{NamedLoad, Workload};
-use wirecost_model::metric::Metric;
-use wirecost_model::sample::{DatagramResult, LoadResult, Mark, RequestResult, Sample};
+use wirecost_model::load::Workload;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::units::format_per_second;
-use wirecost_stats::{CpuFigures, summary};
+use wirecost_stats::{CpuFigures, Observed, cpu_figures, summary};
 
-use crate::cpu;
 use crate::digits::{gbps, micros, thousands};
-use crate::document::{CellLoad, DatagramsResult, Document, LatencyResult};
-use crate::flows;
-
-/// Transactions that must lie beyond a percentile for it to be given.
-pub(crate) const ENOUGH_BEYOND: f64 = 10.0;
+use crate::document::{CellLoad, Document, LatencyResult};
+use crate::gathered::{CellSums, ENOUGH_BEYOND, LoadColumns};
 
 /// The bound that shares of transactions are given for.
 const BOUND: Duration = Duration::from_micros(500);
 
 /// Every load of a cell, in its order.
-pub(crate) fn of(experiment: &Experiment, cell: &Cell, valid: &[&Sample]) -> Vec<CellLoad> {
-    cell.loads
-        .iter()
-        .map(|named| one(experiment, named, valid))
+pub(crate) fn of(
+    experiment: &Experiment,
+    cell: &Cell,
+    sums: &CellSums,
+    observed: &Observed,
+) -> Vec<CellLoad> {
+    let loads = sums.loads.iter();
+    loads
+        .map(|columns| one(experiment, cell.index, columns, observed))
         .collect()
 }
 
-fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoad {
-    let (name, workload) = (&named.name, named.load.workload);
+fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Observed) -> CellLoad {
+    let (name, workload) = (&columns.named.name, columns.named.load.workload);
     let metrics = Metric::shown(workload, experiment.plan.cores);
+    let figure = |metric: Metric| Figure {
+        load: name.clone(),
+        metric,
+    };
     let metric = |metric: Metric, scale: f64| {
-        let has = metrics.contains(&metric);
-        let values = valid.iter().filter(|_| has);
-        summary(values.filter_map(|sample| Some(metric.value(sample, name)? * scale)))
+        let values = observed.values(cell, &figure(metric));
+        summary(values.map(|value| value * scale))
     };
     let mut cpu_below = BTreeMap::new();
     let mut cpu = |metric: Metric| {
-        let samples = valid.iter().copied().filter(|_| metrics.contains(&metric));
-        match cpu::figures(metric, name, samples)? {
+        if !metrics.contains(&metric) {
+            return None;
+        }
+        match cpu_figures(observed.parts(cell, &figure(metric)))? {
             CpuFigures::Told(figures) => summary(figures),
             CpuFigures::Below(below) => {
                 cpu_below.insert(metric, below);
@@ -52,25 +56,17 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
     let (sender, receiver) = (cpu(Metric::SenderCpu), cpu(Metric::ReceiverCpu));
     let (client, server) = (cpu(Metric::ClientCpu), cpu(Metric::ServerCpu));
     let (machine, transaction) = (cpu(Metric::Cpu), cpu(Metric::TransactionCpu));
-    let ran = || valid.iter().filter_map(|sample| sample.load(name));
-    let over = |figure: fn(&LoadResult) -> Option<f64>| summary(ran().filter_map(figure));
-    let bound = |sample: &&&Sample| {
-        sample
-            .marks
-            .iter()
-            .any(|mark| matches!(mark, Mark::GeneratorBound { load, .. } if load == name))
-    };
-    let percent = |load: &LoadResult| Some(load.datagrams.as_ref()?.delivered()? * 100.0);
+    let over = |values: &[f64]| summary(values.iter().copied());
     CellLoad {
         name: name.clone(),
         workload,
         throughput_gbps: metric(Metric::Throughput, 1e-9),
         transactions_per_s: metric(Metric::Transactions, 1.0),
-        latency: latency(ran().filter_map(|load| load.requests.as_ref())),
-        datagrams: datagrams(ran().filter_map(|load| load.datagrams.as_ref())),
+        latency: latency(columns),
+        datagrams: columns.datagrams,
         datagrams_per_s: metric(Metric::Datagrams, 1.0),
-        delivered_percent: over(percent),
-        jitter_us: over(|load| Some(load.datagrams?.jitter_s * 1e6)),
+        delivered_percent: over(&columns.delivered_percent),
+        jitter_us: over(&columns.jitter_us),
         sender_cpu_percent_per_gbps: sender,
         receiver_cpu_percent_per_gbps: receiver,
         cpu_percent_per_gbps: machine,
@@ -78,26 +74,16 @@ fn one(experiment: &Experiment, named: &NamedLoad, valid: &[&Sample]) -> CellLoa
         server_cpu_us_per_transaction: server,
         cpu_us_per_transaction: transaction,
         cpu_below,
-        fairness: over(|load| load.stream.as_ref()?.fairness),
-        flows: flows::of(&ran().collect::<Vec<_>>()),
-        strays: ran().map(|load| u64::from(load.strays)).sum(),
-        generator_bound: valid.iter().filter(bound).count() as u32,
-        behind_schedule: ran()
-            .filter_map(|load| load.behind_schedule(&named.load))
-            .count() as u32,
+        fairness: over(&columns.fairness),
+        flows: columns.flows.result(),
+        strays: columns.strays,
+        generator_bound: columns.generator_bound,
+        behind_schedule: columns.behind_schedule,
     }
 }
 
-fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<LatencyResult> {
-    let (mut all, mut lateness) = (Latency::default(), Latency::default());
-    let (mut timeouts, mut late, mut duplicated) = (0, 0, 0);
-    for round in rounds {
-        all.merge(&round.latency);
-        lateness.merge(&round.lateness);
-        timeouts += round.timeouts;
-        late += round.late;
-        duplicated += round.duplicated;
-    }
+fn latency(columns: &LoadColumns) -> Option<LatencyResult> {
+    let (all, lateness) = (&columns.latency, &columns.lateness);
     let count = all.count();
     let us = |percent: f64| Some(all.percentile(percent)?.as_secs_f64() * 1e6);
     let late_us = |percent: f64| Some(lateness.percentile(percent)?.as_secs_f64() * 1e6);
@@ -113,47 +99,21 @@ fn latency<'a>(rounds: impl Iterator<Item = &'a RequestResult>) -> Option<Latenc
         late_p50_us: late_us(50.0),
         late_p99_us: late_us(99.0),
         share_within_500us: all.share_within(BOUND)?,
-        timeouts,
-        late,
-        duplicated,
+        timeouts: columns.timeouts,
+        late: columns.late,
+        duplicated: columns.duplicated,
     })
 }
 
-fn datagrams<'a>(rounds: impl Iterator<Item = &'a DatagramResult>) -> Option<DatagramsResult> {
-    rounds.fold(None, |sum, round| {
-        let mut sum = sum.unwrap_or_else(DatagramsResult::default);
-        sum.sent += round.sent;
-        sum.received += round.received;
-        sum.lost += round.lost;
-        sum.reordered += round.reordered;
-        sum.duplicated += round.duplicated;
-        Some(sum)
-    })
-}
-
-/// A column of a table: what stands above it, what it is, and its field where the load has a figure.
-pub(crate) struct Column {
-    /// What it is, a word or two: `p99 us`.
-    pub(crate) head: &'static str,
-    /// Whether it is printed in full alone.
-    pub(crate) only_full: bool,
-    /// What it shows, for the text below the table.
-    pub(crate) meaning: &'static str,
-    pub(crate) field: fn(&CellLoad) -> Option<String>,
-}
+/// A column of a load's.
+pub(crate) type Column = crate::columns::Column<CellLoad>;
 
 const fn column(
     head: &'static str,
-    only_full: bool,
     meaning: &'static str,
     field: fn(&CellLoad) -> Option<String>,
 ) -> Column {
-    Column {
-        head,
-        only_full,
-        meaning,
-        field,
-    }
+    Column::new(head, meaning, field)
 }
 
 /// Whether the columns that every table has say all about a run: one TCP stream, alone in its cells.
@@ -168,50 +128,41 @@ pub(crate) fn plain(doc: &Document) -> bool {
 /// The columns of a workload.
 pub(crate) fn columns(workload: Workload) -> &'static [Column] {
     match workload {
+        Workload::Storage => &STORAGE,
         _ if workload.is_request_response() => &REQUESTS,
         _ if workload.is_udp() => &DATAGRAMS,
         Workload::TcpBidirectional => &BIDIRECTIONAL,
-        Workload::Storage => &STORAGE,
         _ => &STREAM,
     }
 }
 
 const THROUGHPUT: Column = column(
     "Gbit/s",
-    false,
     "Gbit/s: what the receiving application read, median of valid samples",
     |load| Some(gbps(load.throughput_gbps?.median)),
 );
 
-const BOTH: Column = Column {
-    meaning: "Gbit/s of tcp-bidirectional: what both applications read, the two directions together, median of valid samples",
-    ..THROUGHPUT
-};
-
-const SPREAD: Column = column(
-    "±%",
-    false,
-    "±%: its relative standard deviation",
-    |load| {
-        let of = load.throughput_gbps.or(load.transactions_per_s)?;
-        Some(format!("{:.1}", of.relative_sd? * 100.0))
-    },
+const BOTH: Column = column(
+    THROUGHPUT.head,
+    "Gbit/s of tcp-bidirectional: what both applications read, the two directions together, median of valid samples",
+    THROUGHPUT.field,
 );
+
+const SPREAD: Column = column("±%", "±%: its relative standard deviation", |load| {
+    let of = load.throughput_gbps.or(load.transactions_per_s)?;
+    Some(format!("{:.1}", of.relative_sd? * 100.0))
+});
 
 const SENDER_CPU: Column = column(
     "sender CPU",
-    false,
     "CPU of a stream: percent of one core per Gbit/s, all time that was not idle",
     |load| load.cpu(Metric::SenderCpu),
 );
 
-const RECEIVER_CPU: Column = column("receiver CPU", false, "", |load| {
-    load.cpu(Metric::ReceiverCpu)
-});
+const RECEIVER_CPU: Column = column("receiver CPU", "", |load| load.cpu(Metric::ReceiverCpu));
 
 const CPU: Column = column(
     "CPU",
-    false,
     "CPU: percent of one core of the machine per Gbit/s",
     |load| load.cpu(Metric::Cpu),
 );
@@ -225,19 +176,16 @@ const DATAGRAMS: [Column; 8] = [
     SPREAD,
     column(
         "k datagrams/s",
-        false,
         "k datagrams/s: thousand datagrams a second that the receiving application read",
         |load| Some(thousands(load.datagrams_per_s?.median)),
     ),
     column(
         "lost %",
-        false,
         "lost: of the datagrams sent, those that did not arrive",
         |load| Some(format!("{:.2}", load.lost_percent()?.max(0.0))),
     ),
     column(
         "jitter us",
-        false,
         "jitter: interarrival jitter (RFC 3550)",
         |load| Some(micros(load.jitter_us?.median)),
     ),
@@ -248,34 +196,26 @@ const DATAGRAMS: [Column; 8] = [
 
 const P50: Column = column(
     "p50 us",
-    false,
     "p50, p99, p99.9, max: latencies of all valid samples together in microseconds",
     |load| Some(micros(load.latency?.p50_us)),
 );
 
-const P99: Column = column("p99 us", false, "", |load| {
-    Some(micros(load.latency?.p99_us))
-});
+const P99: Column = column("p99 us", "", |load| Some(micros(load.latency?.p99_us)));
 
-const P999: Column = column("p99.9 us", true, "", |load| {
-    Some(micros(load.latency?.p999_us?))
-});
+const P999: Column = column("p99.9 us", "", |load| Some(micros(load.latency?.p999_us?))).in_full();
 
-const MAX: Column = column("max us", true, "", |load| {
-    Some(micros(load.latency?.max_us))
-});
+const MAX: Column = column("max us", "", |load| Some(micros(load.latency?.max_us))).in_full();
 
 const LATE: Column = column(
     "late p99 us",
-    true,
     "late: time from when a request was due until it was sent; not part of its latency",
     |load| Some(micros(load.latency?.late_p99_us?)),
-);
+)
+.in_full();
 
 const REQUESTS: [Column; 11] = [
     column(
         "transactions/s",
-        false,
         "transactions/s: requests answered, median of valid samples; ! behind their schedule",
         |load| {
             let behind = if load.behind_schedule > 0 { "!" } else { "" };
@@ -291,22 +231,17 @@ const REQUESTS: [Column; 11] = [
     LATE,
     column(
         "timed out",
-        false,
         "timed out: requests given up; not part of any latency",
         |load| Some(load.latency?.timeouts.to_string()).filter(|_| load.workload.is_udp()),
     ),
     column(
         "client CPU us",
-        false,
         "CPU of requests: microseconds of a core per transaction, all time that was not idle",
         |load| load.cpu(Metric::ClientCpu),
     ),
-    column("server CPU us", false, "", |load| {
-        load.cpu(Metric::ServerCpu)
-    }),
+    column("server CPU us", "", |load| load.cpu(Metric::ServerCpu)),
     column(
         "CPU us",
-        false,
         "CPU: microseconds of a core of the machine per transaction",
         |load| load.cpu(Metric::TransactionCpu),
     ),
@@ -317,7 +252,6 @@ const REQUESTS: [Column; 11] = [
 const STORAGE: [Column; 15] = [
     column(
         "I/O per s",
-        false,
         "I/O per s: reads and writes answered, median of valid samples; ! behind their schedule",
         |load| {
             let behind = if load.behind_schedule > 0 { "!" } else { "" };
@@ -325,46 +259,41 @@ const STORAGE: [Column; 15] = [
             Some(format!("{rate}{behind}"))
         },
     ),
-    Column {
-        meaning: "Gbit/s of storage: data read and written, without headers of any kind, median of valid samples",
-        ..THROUGHPUT
-    },
+    column(
+        THROUGHPUT.head,
+        "Gbit/s of storage: data read and written, without headers of any kind, median of valid samples",
+        THROUGHPUT.field,
+    ),
     SPREAD,
     P50,
     P99,
     P999,
-    column("p99.99 us", true, "", |load| {
+    column("p99.99 us", "", |load| {
         Some(micros(load.latency?.p9999_us?))
-    }),
+    })
+    .in_full(),
     MAX,
     LATE,
     column(
         "in 500 us %",
-        false,
         "in 500 us: share of I/O that took no longer",
         |load| Some(format!("{:.1}", load.latency?.share_within_500us * 100.0)),
     ),
     column(
         "init. CPU us",
-        false,
         "CPU us of storage: microseconds of a core per I/O of the initiator and the target, all time that was not idle",
         |load| load.cpu(Metric::ClientCpu),
     ),
-    column("target CPU us", false, "", |load| {
-        load.cpu(Metric::ServerCpu)
-    }),
+    column("target CPU us", "", |load| load.cpu(Metric::ServerCpu)),
     column(
         "init. CPU %",
-        true,
         "CPU % of storage: percent of one core per Gbit/s of the initiator and the target",
         |load| load.cpu(Metric::SenderCpu),
-    ),
-    column("target CPU %", true, "", |load| {
-        load.cpu(Metric::ReceiverCpu)
-    }),
+    )
+    .in_full(),
+    column("target CPU %", "", |load| load.cpu(Metric::ReceiverCpu)).in_full(),
     column(
         "CPU us",
-        false,
         "CPU: microseconds of a core of the machine per I/O",
         |load| load.cpu(Metric::TransactionCpu),
     ),
@@ -387,4 +316,21 @@ pub(crate) fn shared(doc: &Document) -> Option<&'static str> {
     several.then_some(
         "Where several loads ran at once, CPU time cannot be attributed to one of them: there is no CPU per load.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storage_has_columns_of_its_own() {
+        let heads = columns(Workload::Storage).iter().map(|column| column.head);
+        let of_its_own: Vec<_> = heads
+            .filter(|head| !REQUESTS.iter().any(|one| one.head == *head))
+            .collect();
+        assert!(
+            of_its_own.starts_with(&["I/O per s", "Gbit/s"]),
+            "{of_its_own:?}"
+        );
+    }
 }

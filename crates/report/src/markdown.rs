@@ -5,15 +5,14 @@ mod compare;
 
 use std::fmt::Write as _;
 
-use wirecost_model::metric::Metric;
-use wirecost_stats::{Margin, Summary};
+use wirecost_stats::Margin;
 
 use crate::document::EffectResult;
 use crate::document::{CellResult, Document};
 use crate::effects;
 use crate::format::{Format, FormatError, RunResult, Terminal};
 use crate::visible::visible;
-use crate::{answer, digits, loads, notes, skipped, trust, until, validity, words};
+use crate::{answer, columns, digits, loads, notes, skipped, trust, until, validity, words};
 
 pub use compare::comparison_markdown;
 
@@ -154,7 +153,7 @@ fn oddities(doc: &Document, page: &mut Page) {
     page.heading("Caveats");
     if let Some(label) = invalid {
         page.line(&format!("- **{}**", text(&label)));
-        for line in notes::invalid_alike(doc) {
+        for line in notes::invalid_first(doc) {
             page.line(&format!("  - {}", text(&line)));
         }
     }
@@ -247,65 +246,25 @@ fn verdict(doc: &Document, effect: &EffectResult) -> String {
     said
 }
 
-/// A column of figures: its head, and its field where the cell has a figure.
-type Figure = (&'static str, fn(&CellResult) -> Option<String>);
-
-const FIGURES: [Figure; 9] = [
-    ("Gbit/s#", |cell| {
-        Some(digits::gbps(cell.throughput_gbps?.median))
-    }),
-    ("±%#", |cell| {
-        Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0))
-    }),
-    ("line limit#", |cell| {
-        Some(digits::gbps(cell.line_limit_gbps?))
-    }),
-    ("published#", |cell| {
-        Some(digits::gbps(cell.published_gbps?))
-    }),
-    ("sender CPU#", |cell| cell.cpu(Metric::SenderCpu)),
-    ("receiver CPU#", |cell| cell.cpu(Metric::ReceiverCpu)),
-    ("CPU#", |cell| cell.cpu(Metric::Cpu)),
-    ("kframes/s#", |cell| {
-        Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3))
-    }),
-    ("segs/packet#", |cell| median(cell.segments_per_packet, 1)),
-];
-
-fn median(summary: Option<Summary>, digits: usize) -> Option<String> {
-    Some(format!("{:.digits$}", summary?.median))
-}
-
 fn cells(doc: &Document, page: &mut Page) {
     page.heading("Cells");
     if !loads::plain(doc) {
         cells_by_load(doc, page);
         return;
     }
-    let figures: Vec<Figure> = FIGURES
-        .into_iter()
-        .filter(|(_, figure)| doc.cells.iter().any(|cell| figure(cell).is_some()))
-        .collect();
-    let heads = ["cell".to_owned()].into_iter();
-    let heads = heads.chain(figures.iter().map(|(head, _)| (*head).to_owned()));
+    let columns = columns::of_cells(doc);
+    let heads = columns.iter().map(|column| format!("{}#", column.head));
+    let heads = ["cell".to_owned()].into_iter().chain(heads);
     let heads: Vec<String> = heads.chain(["valid#".to_owned()]).collect();
     let rows = doc.cells.iter().map(|cell| {
         let mut row = vec![text(&words::cell(doc, cell))];
-        row.extend(
-            figures
-                .iter()
-                .map(|(_, figure)| figure(cell).unwrap_or_else(|| "–".into())),
-        );
+        let fields = columns.iter().map(|column| (column.field)(cell));
+        row.extend(fields.map(|field| field.unwrap_or_else(|| "–".into())));
         row.push(skipped::or_valid(cell));
         row
     });
     page.table(&heads, rows);
-    page.paragraph(
-        "Gbit/s: what the receiving application read, median of valid samples; ±%: its relative standard deviation; line \
-         limit: the TCP payload that the line carries in such frames; CPU: percent of one core per Gbit/s, all time \
-         that was not idle; kframes/s: thousand frames a second on the wire, both directions; segs/packet: segments \
-         on the wire per packet that the receiver's TCP handled.",
-    );
+    page.paragraph(&format!("{}.", columns::meanings(&columns).join("; ")));
 }
 
 /// A row for each load of each cell.
@@ -314,8 +273,9 @@ fn cells_by_load(doc: &Document, page: &mut Page) {
         let of = |cell: &CellResult| -> Option<usize> {
             cell.loads.iter().position(|load| load.name == name)
         };
-        let columns: Vec<&loads::Column> = loads::columns(workload)
+        let columns: Vec<loads::Column> = loads::columns(workload)
             .iter()
+            .copied()
             .filter(|column| {
                 let mut loads = doc
                     .cells
@@ -336,12 +296,7 @@ fn cells_by_load(doc: &Document, page: &mut Page) {
             Some(row)
         });
         page.table(&heads, rows);
-        let meanings: Vec<&str> = columns
-            .iter()
-            .map(|column| column.meaning)
-            .filter(|meaning| !meaning.is_empty())
-            .collect();
-        page.paragraph(&format!("{}.", meanings.join("; ")));
+        page.paragraph(&format!("{}.", columns::meanings(&columns).join("; ")));
     }
     if let Some(shared) = loads::shared(doc) {
         page.paragraph(shared);

@@ -12,7 +12,7 @@ use wirecost_stats::Margin;
 use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
 
 use crate::document::{CellResult, Document, Ending, InvalidSample, PublishedNote, PublishedRatio};
-use crate::{effects, skipped, validity, words};
+use crate::{effects, loads, skipped, validity, words};
 
 /// What a lab measures, and what it does not.
 pub(crate) const LAB: &str =
@@ -146,6 +146,25 @@ fn invalid_of_built(doc: &Document) -> impl Iterator<Item = &InvalidSample> {
     invalid.filter(move |sample| !skipped(sample.cell))
 }
 
+/// Rounds that one reason is told of.
+const ROUNDS: usize = 40;
+
+/// Lines of invalid samples outside of the page.
+const LINES: usize = 100;
+
+/// Where the invalid samples are and why, the first of them.
+pub(crate) fn invalid_first(doc: &Document) -> Vec<String> {
+    let mut lines = invalid_alike(doc);
+    let more = lines.len().saturating_sub(LINES);
+    if more > 0 {
+        lines.truncate(LINES);
+        lines.push(format!(
+            "and {more} more, in `wirecost report RUN_DIR --csv`"
+        ));
+    }
+    lines
+}
+
 /// Where the invalid samples are and why, those alike in one line.
 pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
     let mut alike: BTreeMap<(u32, &str), Vec<u32>> = BTreeMap::new();
@@ -164,39 +183,40 @@ pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
             } else {
                 format!("{levels}, ")
             };
-            let rounds: Vec<String> = rounds.iter().map(ToString::to_string).collect();
             let noun = if rounds.len() == 1 { "round" } else { "rounds" };
-            format!("{place}{noun} {}: {reason}", rounds.join(", "))
+            let more = rounds.len().saturating_sub(ROUNDS);
+            let rounds = rounds.iter().take(ROUNDS).map(ToString::to_string);
+            let mut named: Vec<String> = rounds.collect();
+            if more > 0 {
+                named.push(format!("and {more} more"));
+            }
+            format!("{place}{noun} {}: {reason}", named.join(", "))
         })
         .collect()
 }
 
-/// What is printed in full only, so that nobody takes its absence for that of the thing.
-pub(crate) fn only_in_full(doc: &Document) -> Option<String> {
+/// What one cannot guess of the table's columns, and what is printed in full only, so that nobody takes its absence for
+/// that of the thing.
+pub(crate) fn only_in_full(doc: &Document) -> String {
     let remarked = doc
         .effects
         .iter()
         .filter(|effect| !effects::differences(effect).is_empty());
-    let said = [
-        (
-            validity::sentences(doc).len() + effects::for_all(doc).len(),
-            "finding",
-        ),
-        (remarked.count(), "comparison with a note"),
-    ];
-    let said: Vec<String> = said
+    let findings = validity::sentences(doc).len() + effects::for_all(doc).len();
+    let cpu = if loads::plain(doc) {
+        "% of a core per Gbit/s"
+    } else {
+        "% of a core per Gbit/s or us per transaction"
+    };
+    let counted = [(findings, "finding"), (remarked.count(), "note")];
+    let counted = counted
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(n, thing)| {
-            words::count(n, thing).replace("comparison with a notes", "comparisons with a note")
-        })
+        .map(|(n, thing)| words::count(n, thing));
+    let more: Vec<String> = counted
+        .chain(["intervals".into(), "what each column is".into()])
         .collect();
-    (!said.is_empty()).then(|| {
-        format!(
-            "With --full: {}, intervals, second opinions.",
-            said.join(", ")
-        )
-    })
+    format!("CPU: {cpu}; --full: {}.", more.join(", "))
 }
 
 /// How many samples may have been disturbed, and by what.

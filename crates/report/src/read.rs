@@ -11,6 +11,11 @@ use wirecost_model::cell::Experiment;
 use wirecost_model::record::{Outcome, Run, RunEnd, RunHead, VERSION, file};
 use wirecost_model::sample::Sample;
 
+use crate::memory;
+
+/// What of a sample no result is made from: the devices as they were read back.
+pub(crate) const DEVICES: Option<&str> = Some("devices");
+
 /// Bytes of the record that are read at a time.
 const BUFFER: usize = 1 << 20;
 
@@ -47,6 +52,18 @@ pub enum ReadError {
         path: PathBuf,
         /// The kernel's reason.
         source: io::Error,
+    },
+    /// More samples than there is memory for their result.
+    #[error("{} has {:.1} GB, and a result of it needs up to {:.1} GB of memory, of which {:.1} GB are free: end other programs, raise the limit (ulimit -v), or copy the run directory to a machine with more", path.display(), gigabytes(*bytes), gigabytes(*needed), gigabytes(*available))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        bytes: u64,
+        /// Bytes of memory for its result, at most.
+        needed: u64,
+        /// Bytes that there are.
+        available: u64,
     },
     /// No document of a load by hand.
     #[error("{} is no document of a load by hand ({reason}): give what `wirecost load --json` of this version or an earlier one printed", path.display())]
@@ -98,27 +115,45 @@ pub enum ReadError {
 /// write: another unreadable line, a sample of a cell that the experiment does not have, two
 /// samples of one cell in one round.
 pub fn read(dir: &Path) -> Result<Reading, ReadError> {
-    read_with(dir, |_| {})
+    let (mut reading, samples) = read_into(dir, None, |_| Vec::new(), Vec::push)?;
+    reading.run.samples = samples;
+    Ok(reading)
 }
 
-/// The same without what no result is made from: the devices as they were read back, and how the loads' threads went about
-/// it. Of a long run that is most of the record.
+fn gigabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e9
+}
+
+/// Refuses a record whose result will not fit into memory.
+///
+/// # Errors
+/// [`ReadError::TooLarge`].
+pub(crate) fn check_memory(dir: &Path) -> Result<(), ReadError> {
+    let path = dir.join(file::SAMPLES);
+    let bytes = fs::metadata(&path).map_or(0, |there| there.len());
+    let needed = memory::needed(bytes);
+    match memory::available() {
+        Some(available) if available < needed => Err(ReadError::TooLarge {
+            path,
+            bytes,
+            needed,
+            available,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The same without a run's samples, each of which is given to `add`, with what `begin` made of the run's head. The list
+/// `skip` of each is not read and empty.
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn read_for_result(dir: &Path) -> Result<Reading, ReadError> {
-    read_with(dir, |sample| {
-        sample.devices = Vec::new();
-        for load in &mut sample.loads {
-            load.io = Vec::new();
-            load.generator = Vec::new();
-            load.flows.shrink_to_fit();
-        }
-        sample.proofs.shrink_to_fit();
-    })
-}
-
-fn read_with(dir: &Path, slim: impl Fn(&mut Sample)) -> Result<Reading, ReadError> {
+pub(crate) fn read_into<T>(
+    dir: &Path,
+    skip: Option<&str>,
+    begin: impl FnOnce(&RunHead) -> T,
+    mut add: impl FnMut(&mut T, Sample),
+) -> Result<(Reading, T), ReadError> {
     if !dir.is_dir() {
         return Err(ReadError::NoDirectory(dir.into()));
     }
@@ -126,24 +161,39 @@ fn read_with(dir: &Path, slim: impl Fn(&mut Sample)) -> Result<Reading, ReadErro
     let head = head(dir)?;
     let end = end(dir, &mut warnings)?;
     let path = dir.join(file::SAMPLES);
+    let mut all = begin(&head);
     let samples = match regular(&path)? {
-        Some(file) => samples(&path, file, &head.experiment, &mut warnings, slim)?,
+        Some(file) => samples(
+            &path,
+            file,
+            &head.experiment,
+            &mut warnings,
+            skip,
+            |sample| {
+                add(&mut all, sample);
+            },
+        )?,
         None if end.is_some() => return Err(ReadError::NoSamples(path)),
         None => {
             warnings.push(format!(
                 "there is no {}: the run was ended before its first sample",
                 file::SAMPLES
             ));
-            Vec::new()
+            0
         }
     };
-    warnings.extend(missing(&head, end.as_ref(), samples.len()));
+    warnings.extend(missing(&head, end.as_ref(), samples));
     let plan_text = bytes(&dir.join(file::PLAN))?;
-    Ok(Reading {
-        run: Run { head, samples, end },
+    let reading = Reading {
+        run: Run {
+            head,
+            samples: Vec::new(),
+            end,
+        },
         warnings,
         plan_text: plan_text.map(|text| String::from_utf8_lossy(&text).into_owned()),
-    })
+    };
+    Ok((reading, all))
 }
 
 /// A run that says it is complete has a sample for each cell of each round.
@@ -250,15 +300,15 @@ fn end(dir: &Path, warnings: &mut Vec<String>) -> Result<Option<RunEnd>, ReadErr
     }
 }
 
-/// Line by line: the file is never in memory as a whole.
+/// Line by line: neither the file nor its samples are ever in memory as a whole. How many there are.
 fn samples(
     path: &Path,
     file: File,
     experiment: &Experiment,
     warnings: &mut Vec<String>,
-    slim: impl Fn(&mut Sample),
-) -> Result<Vec<Sample>, ReadError> {
-    let mut samples = Vec::new();
+    skip: Option<&str>,
+    mut add: impl FnMut(Sample),
+) -> Result<usize, ReadError> {
     let mut taken = HashSet::new();
     let known: HashSet<u32> = experiment.measured().map(|cell| cell.index).collect();
     let (mut file, mut line) = (BufReader::with_capacity(BUFFER, file), Vec::new());
@@ -273,7 +323,10 @@ fn samples(
             line: number,
             reason,
         };
-        let mut sample: Sample = match serde_json::from_slice(&line) {
+        let skipped = skip.and_then(|list| without(&line, list));
+        let read = skipped.and_then(|line| serde_json::from_slice(&line).ok());
+        // What cannot be read without it is read again, for the place of the fault.
+        let sample: Sample = match read.map_or_else(|| serde_json::from_slice(&line), Ok) {
             Ok(sample) => sample,
             // Only the last line can lack its end: the write was cut short.
             Err(_) if !line.ends_with(b"\n") => {
@@ -301,10 +354,32 @@ fn samples(
         if let Some((name, seconds)) = negative_time(&sample) {
             return Err(bad(format!("{name} is {seconds} seconds")));
         }
-        slim(&mut sample);
-        samples.push(sample);
+        add(sample);
     }
-    Ok(samples)
+    Ok(taken.len())
+}
+
+/// A line without a list of the sample's, which is a third of it and slow to read; `None` where it has none. A text cannot
+/// be taken for the key: quotes within one are escaped.
+fn without(line: &[u8], list: &str) -> Option<Vec<u8>> {
+    let key = format!("\"{list}\":[");
+    let begin = line
+        .windows(key.len())
+        .position(|at| at == key.as_bytes())?
+        + key.len();
+    let (mut depth, mut in_text, mut escaped) = (1, false, false);
+    let end = line[begin..].iter().position(|byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' if !in_text => depth += 1,
+            b']' if !in_text => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    Some([&line[..begin], &line[begin + end..]].concat())
 }
 
 /// A time that cannot be, and its name.
@@ -326,4 +401,22 @@ fn reason_alone(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());
     format!("{} (column {})", &text[..end], error.column())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_left_out_whatever_stands_in_it() {
+        let of = |line: &str| {
+            without(line.as_bytes(), "devices").map(|left| String::from_utf8(left).expect("text"))
+        };
+        let line =
+            r#"{"why":"\"devices\":[1]","devices":[{"name":"]\\\"]","of":[[],[1]]}],"loads":[2]}"#;
+        let left = r#"{"why":"\"devices\":[1]","devices":[],"loads":[2]}"#;
+        assert_eq!(of(line).as_deref(), Some(left));
+        assert_eq!(of(r#"{"loads":[]}"#), None);
+        assert_eq!(of(r#"{"devices":[{"name":"a"#), None);
+    }
 }

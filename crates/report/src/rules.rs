@@ -5,23 +5,19 @@ use wirecost_model::metric::Metric;
 use wirecost_stats::rules::{Netperf, Pbench, PbenchOutcome, netperf, pbench, trimmed, worst_of};
 
 use crate::document::{CellRules, Document, OtherRules};
-use crate::samples::ByCell;
+use crate::gathered::Gathered;
 use crate::words;
 
-pub(crate) fn apply(cells: &[Cell], samples: &ByCell<'_>) -> OtherRules {
+pub(crate) fn apply(cells: &[Cell], gathered: &Gathered) -> OtherRules {
     let (with_pbench, with_netperf) = (Pbench::default(), Netperf::default());
     let (mut ours_s, mut pbench_s) = (0.0, Some(0.0));
     let mut results = Vec::with_capacity(cells.len());
     for cell in cells {
-        let mine = samples.get(&cell.index).map_or(&[][..], Vec::as_slice);
-        let valid = mine.iter().filter(|sample| sample.invalid.is_none());
-        let gbps: Vec<f64> = valid
-            .filter_map(|sample| Some(sample.throughput()? / 1e9))
-            .collect();
-        let took_s: f64 = mine.iter().map(|sample| sample.took_s).sum();
-        let by_pbench = pbench(&gbps, with_pbench);
+        let sums = &gathered.cells[&cell.index];
+        let (gbps, took_s) = (&sums.gbps[..], sums.took_s);
+        let by_pbench = pbench(gbps, with_pbench);
         ours_s += took_s;
-        let one_s = took_s / mine.len().max(1) as f64;
+        let one_s = took_s / f64::from(sums.samples.max(1));
         pbench_s = pbench_s
             .zip(by_pbench.expected_samples)
             .map(|(sum, samples)| sum + samples * one_s);
@@ -29,9 +25,9 @@ pub(crate) fn apply(cells: &[Cell], samples: &ByCell<'_>) -> OtherRules {
             cell: cell.index,
             samples: gbps.len() as u32,
             pbench: by_pbench,
-            trimmed_gbps: trimmed(&gbps),
-            worst_of_gbps: worst_of(&gbps, Metric::Throughput.better()),
-            netperf: netperf(&gbps, with_netperf),
+            trimmed_gbps: trimmed(gbps),
+            worst_of_gbps: worst_of(gbps, Metric::Throughput.better()),
+            netperf: netperf(gbps, with_netperf),
         });
     }
     OtherRules {

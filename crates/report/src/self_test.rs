@@ -1,16 +1,20 @@
 //! What a run shows where nothing differs: its first cell against itself.
 
+use wirecost_model::cell::Experiment;
 use wirecost_model::metric::Figure;
-use wirecost_model::record::Run;
 use wirecost_stats::validity::self_test;
-use wirecost_stats::{Stopping, self_test_logs};
+use wirecost_stats::{Observed, Stopping, self_test_logs};
 
 use crate::document::{CellResult, Document, MetricSelfTest, SelfTestResult};
 use crate::until::Basis;
 use crate::{digits, words};
 
-pub(crate) fn judge(run: &Run, twin: CellResult, basis: Basis) -> SelfTestResult {
-    let experiment = &run.head.experiment;
+pub(crate) fn judge(
+    experiment: &Experiment,
+    observed: &Observed,
+    twin: CellResult,
+    basis: Basis,
+) -> SelfTestResult {
     let stopping = match basis {
         Basis::Ended(stopping) => stopping,
         // It warns: too early is better than not at all.
@@ -25,7 +29,7 @@ pub(crate) fn judge(run: &Run, twin: CellResult, basis: Basis) -> SelfTestResult
     };
     let test = |figure: Figure| MetricSelfTest {
         test: self_test(
-            &self_test_logs(experiment, &run.samples, &figure),
+            &self_test_logs(experiment, observed, &figure),
             experiment.plan.repeat.worth,
             stopping,
         ),

@@ -2,18 +2,9 @@
 
 use wirecost_model::effect::Effect;
 use wirecost_model::plan::Levels;
-use wirecost_model::sample::{Invalid, Sample};
 
 use crate::document::{CellResult, Document};
 use crate::words;
-
-/// Why a cell was skipped: it has samples, and for none of them could its network be built.
-pub(crate) fn reason(samples: &[&Sample]) -> Option<String> {
-    let unbuilt = |sample: &&Sample| matches!(sample.invalid, Some(Invalid::Build(_)));
-    let first = samples.first()?.invalid.as_ref()?;
-    let all = samples.iter().all(unbuilt);
-    all.then(|| first.reason().to_owned())
-}
 
 /// Whether one of the effect's two cells was skipped.
 pub(crate) fn is_of_one(cells: &[CellResult], effect: &Effect) -> bool {

@@ -1,11 +1,10 @@
 //! Whether receive work kept to its host's cores, without which sender and receiver CPU are not apart.
 
 use wirecost_model::plan::Cores;
-use wirecost_model::record::{Run, RunHead};
+use wirecost_model::record::RunHead;
 
 /// Says that a kernel did not let this user steer.
-pub(crate) fn not_steered(run: &Run) -> Option<String> {
-    let any = run.samples.iter().any(|sample| sample.not_steered);
+pub(crate) fn not_steered(any: bool) -> Option<String> {
     any.then(|| {
         "what a host receives is not steered to its own cores, for before Linux 6.3 (net.core.rps_default_mask) only root \
          may: some of it is handled on the other host's cores, so that sender CPU and receiver CPU are not what each host \

@@ -65,6 +65,8 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     if full {
         page.gap();
         page.paragraph(text::LAB);
+    } else {
+        page.paragraph(&text::only_in_full(doc));
     }
     page.paragraph(&text::place(doc, full));
     page.paragraph(&format!("Record: {}", glue(&doc.run_dir)));
@@ -84,17 +86,12 @@ fn dependences(doc: &Document, page: &mut Page) {
     page.gap();
 }
 
-/// Whether to believe it, and the answer.
+/// The answer, and whether to believe it; of a doubtful run that comes first.
 fn head(doc: &Document, page: &mut Page) {
     if let Some((label, why)) = trust::line(doc) {
         page.paragraph(&format!("{} {why}", page.paint(Style::Bad, label)));
     }
     let title = page.paint(Style::Bold, &text::title(doc));
-    // Of a doubtful run the line before says it.
-    match trust::line(doc) {
-        Some(_) => page.paragraph(&title),
-        None => page.paragraph(&format!("{title}. {}", trust::sentence(doc))),
-    }
     if let Some(sentence) = text::behind(doc) {
         page.paragraph(&page.paint_words(Style::Bad, &sentence));
     }
@@ -104,5 +101,10 @@ fn head(doc: &Document, page: &mut Page) {
     }
     if let Some(sentence) = until::sentence(doc) {
         page.paragraph(&sentence);
+    }
+    // Of a doubtful run the first line says it.
+    match trust::line(doc) {
+        Some(_) => page.paragraph(&format!("{title}.")),
+        None => page.paragraph(&format!("{title}. {}", trust::sentence(doc))),
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a run's verdicts can be relied on; printed before them.
 
-use wirecost_model::sample::{Mark, Sample};
+use wirecost_model::sample::Mark;
 
 use crate::document::{Document, Ending, Trust, TrustLevel};
 use crate::{notes, skipped, words};
@@ -9,11 +9,8 @@ use crate::{notes, skipped, words};
 pub const DISTURBED: f64 = 0.2;
 
 /// Judges a run.
-pub(crate) fn of(doc: &Document, samples: &[Sample]) -> Trust {
-    let disturbed = samples
-        .iter()
-        .filter(|sample| sample.marks.iter().any(disturbs));
-    let disturbed = disturbed.count() as u32;
+pub(crate) fn of(doc: &Document) -> Trust {
+    let disturbed = doc.gathered.disturbed;
     let stopped = notes::stopped(doc).map(|(label, why)| {
         let label = label[..1].to_lowercase() + &label[1..];
         format!("{label} {}", why.trim_end_matches('.'))
@@ -30,15 +27,6 @@ pub(crate) fn of(doc: &Document, samples: &[Sample]) -> Trust {
         },
         reasons,
         disturbed,
-    }
-}
-
-/// Whether a mark says that something outside of the plan affected the figures. The load's own threads and a backlog that a full
-/// core overflows are part of what was measured, and looked at before each verdict.
-const fn disturbs(mark: &Mark) -> bool {
-    match mark {
-        Mark::ForeignLoad { .. } | Mark::Steal { .. } | Mark::CoresMoved { .. } => true,
-        Mark::GeneratorBound { .. } | Mark::BacklogDrops { .. } => false,
     }
 }
 

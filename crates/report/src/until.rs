@@ -2,7 +2,7 @@
 
 use wirecost_model::effect::Verdict;
 use wirecost_model::plan::Ask;
-use wirecost_model::record::{Run, Why};
+use wirecost_model::record::{RunEnd, RunHead, Why};
 use wirecost_model::units::format_fraction;
 use wirecost_stats::sequential::{Aim, standing};
 use wirecost_stats::{Contrast, Stopping, asked};
@@ -19,24 +19,22 @@ pub(crate) enum Basis {
     Looking { aim: Aim, ends_at: u32 },
 }
 
-/// How an adaptive run stopped, `rounds` of which were measured whole, and from what its
-/// effects are judged.
+/// How an adaptive run stopped, `rounds` of which were measured whole and whose last sample ended `elapsed_s` after its
+/// begin, and from what its effects are judged.
 pub(crate) fn judge(
-    run: &Run,
+    head: &RunHead,
+    end: Option<&RunEnd>,
     contrasts: &[Contrast],
     rounds: u32,
+    elapsed_s: f64,
 ) -> (Option<UntilResult>, Basis) {
-    let repeat = &run.head.experiment.plan.repeat;
+    let repeat = &head.experiment.plan.repeat;
     let (Some(until), Some(aim)) = (repeat.until, Aim::of(repeat)) else {
         return (None, Basis::Ended(Stopping::Fixed));
     };
-    let end = run.end.as_ref().and_then(|end| end.until);
+    let end = end.and_then(|end| end.until);
     let ends_at = end.map_or_else(
-        || {
-            let last = run.samples.last();
-            let elapsed_s = last.map_or(0.0, |sample| sample.started_s + sample.took_s);
-            aim.ends_at(Some(until.budget_s), elapsed_s, rounds)
-        },
+        || aim.ends_at(Some(until.budget_s), elapsed_s, rounds),
         |end| end.ends_at,
     );
     let logs = asked(contrasts, until.ask).map(|contrast| &contrast.logs[..]);

@@ -2,25 +2,24 @@
 
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::end_window::End;
-use wirecost_model::metric::{Metric, StreamCpu, saturated_cpu, stream_cpu};
-use wirecost_model::record::{Run, WakeupCost};
-use wirecost_model::sample::Sample;
+use wirecost_model::metric::{Metric, StreamCpu};
+use wirecost_model::record::RunHead;
 use wirecost_stats::summary;
 
 use crate::document::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};
-use crate::samples::ByCell;
+use crate::gathered::{CellSums, Gathered, side};
 
 /// Share of the busy time that wake-ups take in some cell, from which on they are told without a line too.
 const NOTABLE: f64 = 0.2;
 
 /// Nothing where no cell has a window without its line, and wake-ups take little everywhere.
-pub(crate) fn of(run: &Run, samples: &ByCell<'_>) -> Option<WakeupsResult> {
-    let cost = run.head.environment.wakeup_cost;
-    let experiment = &run.head.experiment;
+pub(crate) fn of(head: &RunHead, gathered: &Gathered) -> Option<WakeupsResult> {
+    let cost = head.environment.wakeup_cost;
+    let experiment = &head.experiment;
     let cells: Vec<CellWakeups> = experiment
         .cells
         .iter()
-        .filter_map(|cell| of_cell(experiment, cell, samples.get(&cell.index)?, cost))
+        .filter_map(|cell| of_cell(experiment, cell, &gathered.cells[&cell.index]))
         .collect();
     let notable = |host: &HostWakeups| {
         let share = host.usual.wakeup_share;
@@ -30,21 +29,11 @@ pub(crate) fn of(run: &Run, samples: &ByCell<'_>) -> Option<WakeupsResult> {
     hosts.any(notable).then_some(WakeupsResult { cost, cells })
 }
 
-fn of_cell(
-    experiment: &Experiment,
-    cell: &Cell,
-    samples: &[&Sample],
-    cost: Option<WakeupCost>,
-) -> Option<CellWakeups> {
-    let [named] = &cell.loads[..] else {
+fn of_cell(experiment: &Experiment, cell: &Cell, sums: &CellSums) -> Option<CellWakeups> {
+    let [columns] = &sums.loads[..] else {
         return None;
     };
-    let valid: Vec<&Sample> = samples
-        .iter()
-        .copied()
-        .filter(|sample| sample.invalid.is_none())
-        .collect();
-    let metrics = Metric::of(named.load.workload, experiment.plan.cores);
+    let metrics = Metric::of(columns.named.load.workload, experiment.plan.cores);
     let hosts: Vec<HostWakeups> = metrics
         .iter()
         .filter_map(|metric| match metric {
@@ -54,15 +43,11 @@ fn of_cell(
             _ => None,
         })
         .filter_map(|(host, end)| {
-            let window =
-                |figure: fn(&Sample, &str, End, Option<WakeupCost>) -> Option<StreamCpu>| {
-                    let of = |sample: &&Sample| figure(sample, &named.name, end, cost);
-                    medians(&valid.iter().filter_map(of).collect::<Vec<_>>())
-                };
+            let window = |which: usize| medians(&columns.windows[which][side(end)]);
             Some(HostWakeups {
                 host,
-                usual: window(stream_cpu)?,
-                without_line: window(saturated_cpu),
+                usual: window(0)?,
+                without_line: window(1),
             })
         })
         .collect();
@@ -121,6 +106,8 @@ impl WakeupsResult {
 
 #[cfg(test)]
 mod tests {
+    use wirecost_model::record::WakeupCost;
+
     use super::*;
 
     fn window(share: Option<f64>) -> StreamCpu {

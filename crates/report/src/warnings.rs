@@ -5,27 +5,30 @@ use std::collections::BTreeSet;
 use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::{Carries, Description};
-use wirecost_model::record::{Run, RunHead};
+use wirecost_model::record::RunHead;
 use wirecost_model::sample::Behind;
-use wirecost_model::switch::OvsDatapath;
-use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage, LEAST_FOR_CPU_S};
+use wirecost_model::usage::{ENOUGH_FOR_CPU_S, LEAST_FOR_CPU_S};
 
 use crate::document::CellResult;
+use crate::gathered::Gathered;
 use crate::steered;
 use crate::words;
 
-/// All that apply to a run, in the order in which they are told.
-pub(crate) fn of(run: &Run, cells: &[CellResult]) -> impl Iterator<Item = String> + use<> {
-    let head = &run.head;
+/// All that apply to a run, in the order in which they are reported.
+pub(crate) fn of(
+    head: &RunHead,
+    gathered: &Gathered,
+    cells: &[CellResult],
+) -> impl Iterator<Item = String> + use<> {
     [
         chosen(head),
         netfilter(head),
-        frame_by_frame(run),
+        frame_by_frame(gathered),
         routed(head),
-        short_window(run),
-        soon_over(run),
+        short_window(head, gathered),
+        soon_over(gathered),
         steered::off_own_cores(head),
-        steered::not_steered(run),
+        steered::not_steered(gathered.is_not_steered),
         beyond_the_line(cells),
         strays(cells),
         behind_schedule(cells),
@@ -76,12 +79,8 @@ fn netfilter(head: &RunHead) -> Option<String> {
 }
 
 /// An offload that is not in force is no factor, whatever the plan called it.
-fn frame_by_frame(run: &Run) -> Option<String> {
-    let mut switches = run
-        .samples
-        .iter()
-        .filter_map(|sample| sample.open_vswitch.as_ref());
-    let switch = switches.find(|switch| switch.datapath == OvsDatapath::Userspace)?;
+fn frame_by_frame(gathered: &Gathered) -> Option<String> {
+    let switch = gathered.userspace.as_ref()?;
     Some(format!(
         "{switch}, handles frames one by one on packet sockets: segmentation, aggregation and checksum offloads are off at \
          its ports whatever `offload` says, as the devices of each sample show"
@@ -108,12 +107,12 @@ fn routed(head: &RunHead) -> Option<String> {
 
 /// Where the kernel tells idle time in steps of 10 ms, few of them fit into a short window, and an
 /// interval from few rounds does not know of it.
-fn short_window(run: &Run) -> Option<String> {
-    let experiment = &run.head.experiment;
-    let halved = run.samples.iter().any(|sample| sample.saturated.is_some());
+fn short_window(head: &RunHead, gathered: &Gathered) -> Option<String> {
+    let experiment = &head.experiment;
+    let halved = gathered.has_saturated;
     let seconds = experiment.plan.repeat.seconds / if halved { 2.0 } else { 1.0 };
     let by_time = experiment.cells.iter().any(|cell| !is_limited(cell));
-    let enough_s = enough_s(run);
+    let enough_s = gathered.enough_s.unwrap_or(ENOUGH_FOR_CPU_S);
     if enough_s < ENOUGH_FOR_CPU_S {
         return (by_time && seconds < enough_s).then(|| {
             format!(
@@ -131,35 +130,15 @@ fn short_window(run: &Run) -> Option<String> {
     })
 }
 
-/// Seconds that a window should have for CPU verdicts, by how fine the hosts' idle time is known.
-fn enough_s(run: &Run) -> f64 {
-    let samples = run.samples.iter();
-    samples
-        .flat_map(|sample| sample.sender.iter().chain(&sample.receiver))
-        .map(HostUsage::enough_for_cpu_s)
-        .reduce(f64::max)
-        .unwrap_or(ENOUGH_FOR_CPU_S)
-}
-
 /// Whether a limit and not the plan's time says how long its windows are.
 fn is_limited(cell: &Cell) -> bool {
     cell.loads.iter().any(|named| named.load.limit.is_some())
 }
 
 /// The same for loads that a limit ends.
-fn soon_over(run: &Run) -> Option<String> {
-    let cells = &run.head.experiment.cells;
-    let limited = |cell: u32| {
-        let found = cells.iter().find(|one| one.index == cell);
-        found.is_some_and(is_limited)
-    };
-    let valid = run.samples.iter().filter(|sample| sample.invalid.is_none());
-    let shortest = valid
-        .filter(|sample| limited(sample.cell))
-        .flat_map(|sample| &sample.loads)
-        .map(|load| load.client_seconds)
-        .reduce(f64::min)?;
-    let enough_s = enough_s(run);
+fn soon_over(gathered: &Gathered) -> Option<String> {
+    let shortest = gathered.shortest_limited_s?;
+    let enough_s = gathered.enough_s.unwrap_or(ENOUGH_FOR_CPU_S);
     if enough_s < ENOUGH_FOR_CPU_S {
         return (shortest < enough_s).then(|| {
             format!(

@@ -256,7 +256,13 @@ fn another_line_is_not_compared_and_the_rates_are_named() {
     assert_eq!(first.why, Why::LineRate);
     assert_eq!(first.reason, "the line differs: 10gbit before, 1gbit after");
     assert!(comparison.only_before.is_empty() && comparison.only_after.is_empty());
-    assert!(comparable(&before, &after.head.experiment).is_err());
+    let document = document(&before, Path::new("/runs/before"), Vec::new());
+    let run = &before;
+    let before = Compared {
+        run,
+        document: &document,
+    };
+    assert!(comparable(before, &after.head.experiment).is_err());
 }
 
 #[test]

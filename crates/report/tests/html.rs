@@ -517,17 +517,21 @@ fn a_very_large_run_draws_a_part_and_says_so() {
     }
     let text = page(&large);
     let page = Html::parse_document(&text);
-    assert!(text.len() < 4_000_000, "{} bytes", text.len());
+    assert!(text.len() <= 1_000_000, "{} bytes", text.len());
     let said = text_of(&page, "figcaption strong");
     for words in [
-        "Drawn are the first 48 of 320 cells; every sample: `wirecost report RUN_DIR --csv`.",
-        "Drawn are the first 24 of 320 cells",
-        "Drawn are the 60 largest of",
+        " of 320 cells; every sample: `wirecost report RUN_DIR --csv`.",
+        " of 320 cells; the table has more.",
+        "Drawn are the 40 largest of 2376 effects.",
+        " samples of these cells, those of every so many-th round; figures, intervals and verdicts are of all of them.",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    assert_eq!(all(&page, "#samples .row").len(), 48);
+    assert!(all(&page, "#samples .row").len() >= 6);
     assert_eq!(all(&page, "#cells > .scroll tbody tr").len(), 320);
     let cut = text_of(&page, "#samples .left-out");
-    assert!(cut.contains("the first 1000 of 3840 rows"), "{cut}");
+    assert!(
+        cut.contains(" rows; all of them: `wirecost report RUN_DIR --csv`."),
+        "{cut}"
+    );
 }

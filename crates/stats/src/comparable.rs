@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::effect::{Remark, RemarkKind};
 use wirecost_model::metric::Metric;
-use wirecost_model::record::WakeupCost;
-use wirecost_model::sample::Sample;
+
+use crate::observed::Observed;
 
 pub use about::Subject;
 pub use aggregation::{APART, REMARKABLE};
@@ -178,20 +178,12 @@ pub(crate) struct Guard<'a> {
 }
 
 impl<'a> Guard<'a> {
-    pub(crate) fn of(
-        experiment: &'a Experiment,
-        samples: &'a [Sample],
-        cost: Option<WakeupCost>,
-    ) -> Self {
-        let mut by_cell: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
-        for sample in samples.iter().filter(|sample| sample.invalid.is_none()) {
-            by_cell.entry(sample.cell).or_default().push(sample);
-        }
+    pub(crate) fn of(experiment: &'a Experiment, observed: &'a Observed) -> Self {
         let evidence = |cell: &'a Cell| {
-            let samples = by_cell.get(&cell.index).map_or(&[][..], Vec::as_slice);
-            cell.loads.iter().map(move |named| {
+            let loads = cell.loads.iter();
+            loads.filter_map(move |named| {
                 let key = (cell.index, named.name.as_str());
-                (key, Evidence::of(cell, named, samples, cost))
+                Some((key, observed.evidence(cell, named)?))
             })
         };
         Self {

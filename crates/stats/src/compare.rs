@@ -34,7 +34,7 @@ pub struct Unpaired {
 /// Compares two sets of samples; figures that are not positive and finite are left out.
 ///
 /// What differs between the runs besides what is asked about - the hour, the machine's state -
-/// cannot be told from the effect: the interval covers the noise within runs only.
+/// cannot be distinguished from the effect: the interval covers the noise within runs only.
 pub fn compare(from: &[f64], to: &[f64]) -> Unpaired {
     weigh(from, to).0
 }

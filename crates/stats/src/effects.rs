@@ -2,17 +2,14 @@
 
 mod partners;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
 use wirecost_model::metric::{CpuParts, Figure, Metric};
 use wirecost_model::plan::{Ask, Levels};
-use wirecost_model::record::WakeupCost;
-use wirecost_model::sample::Sample;
 
 use crate::blocks::{ENOUGH_STEPS, blocks};
 use crate::comparable::{Comparability, Guard};
+use crate::observed::{Observed, Series, join};
 use crate::ratio::{PairedRatio, has_log};
 use crate::sequential::{Aim, Stopping, look};
 use crate::verdict;
@@ -33,8 +30,8 @@ use self::partners::Partners;
 /// Cells with different loads are not compared: the factor `load` has no effects, it is where others have theirs.
 ///
 /// Ordered by factor (as in the plan), then by where (as the cells are), level, load and metric.
-pub fn effects(experiment: &Experiment, samples: &[Sample]) -> Vec<Effect> {
-    contrasts(experiment, samples, None)
+pub fn effects(experiment: &Experiment, observed: &Observed) -> Vec<Effect> {
+    contrasts(experiment, observed)
         .iter()
         .map(|contrast| contrast.effect(experiment.plan.repeat.worth, Stopping::Fixed))
         .collect()
@@ -120,17 +117,13 @@ impl Contrast {
 }
 
 /// Every contrast of an experiment: what [`effects`] judges and [`crate::sequential::standing`]
-/// looks at, in the same order. `cost` is what a wake-up costs on the machine that they were taken on.
-pub fn contrasts(
-    experiment: &Experiment,
-    samples: &[Sample],
-    cost: Option<WakeupCost>,
-) -> Vec<Contrast> {
-    let guard = Guard::of(experiment, samples, cost);
+/// looks at, in the same order.
+pub fn contrasts(experiment: &Experiment, observed: &Observed) -> Vec<Contrast> {
+    let guard = Guard::of(experiment, observed);
     let figures: Vec<Figures> = experiment
         .figures()
         .into_iter()
-        .map(|figure| Figures::of(figure, samples))
+        .map(|figure| Figures::of(figure, observed))
         .collect();
     let mut contrasts = Vec::new();
     for factor in experiment.compared() {
@@ -198,11 +191,11 @@ pub fn barred(contrasts: &[Contrast], ask: Ask) -> usize {
 
 /// Logarithms of the twin's figures over those of the cell that it repeats, one per round in which
 /// both are valid, for [`crate::validity::self_test`]; empty where the run has no twin.
-pub fn self_test_logs(experiment: &Experiment, samples: &[Sample], figure: &Figure) -> Vec<f64> {
+pub fn self_test_logs(experiment: &Experiment, observed: &Observed, figure: &Figure) -> Vec<f64> {
     let Some((first, twin)) = experiment.repeated().zip(experiment.twin.as_ref()) else {
         return Vec::new();
     };
-    Figures::of(figure.clone(), samples)
+    Figures::of(figure.clone(), observed)
         .paired(first, twin)
         .logs
 }
@@ -221,14 +214,11 @@ pub(crate) fn pairs<'a>(
     firsts.flat_map(move |from| partners.of_cell(from).into_iter().map(move |to| (from, to)))
 }
 
-/// The logarithms of one figure by round and cell, of valid samples with a positive figure.
-pub(crate) struct Figures {
+/// One figure of every cell.
+pub(crate) struct Figures<'a> {
     figure: Figure,
-    rounds: BTreeMap<u32, BTreeMap<u32, f64>>,
-    /// Of processors' time what the figures are made of, also where no step was counted.
-    parts: BTreeMap<u32, BTreeMap<u32, CpuParts>>,
-    /// Cells with a valid sample that has too few transactions for this percentile.
-    sparse: BTreeSet<u32>,
+    /// By the cell's number; nothing of cells that have no such figure.
+    cells: Vec<Option<&'a Series>>,
 }
 
 /// A figure of two cells, round by round.
@@ -239,46 +229,51 @@ pub(crate) struct Paired {
     pub(crate) is_coarse: bool,
 }
 
-impl Figures {
-    pub(crate) fn of(figure: Figure, samples: &[Sample]) -> Self {
-        let mut rounds: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
-        let mut parts: BTreeMap<u32, BTreeMap<u32, CpuParts>> = BTreeMap::new();
-        let mut sparse = BTreeSet::new();
-        for sample in samples.iter().filter(|sample| sample.invalid.is_none()) {
-            if figure.metric == Metric::LatencyP999 && figure.value(sample).is_none() {
-                sparse.insert(sample.cell);
+/// The logarithms of one figure by round: a column for each cell, NaN where it has none.
+pub(crate) struct Logs {
+    rounds: usize,
+    cells: Vec<Option<Vec<f64>>>,
+}
+
+impl<'a> Figures<'a> {
+    pub(crate) fn of(figure: Figure, observed: &'a Observed) -> Self {
+        let mut cells = Vec::new();
+        for (index, _) in observed.cells() {
+            let index = index as usize;
+            if cells.len() <= index {
+                cells.resize(index + 1, None);
             }
-            if let Some(of_sample) = figure.metric.cpu_parts(sample, &figure.load) {
-                let round = parts.entry(sample.round).or_default();
-                round.insert(sample.cell, of_sample);
-            }
-            if let Some(value) = figure.value(sample).filter(|&value| has_log(value)) {
-                let round = rounds.entry(sample.round).or_default();
-                round.insert(sample.cell, value.ln());
-            }
+            cells[index] = observed.series(index as u32, &figure);
         }
-        Self {
-            figure,
-            rounds,
-            parts,
-            sparse,
-        }
+        Self { figure, cells }
+    }
+
+    fn series(&self, cell: &Cell) -> Option<&'a Series> {
+        *self.cells.get(cell.index as usize)?
     }
 
     /// The logarithms of `to / from`. Of processors' time they are of sums over blocks of rounds.
     pub(crate) fn paired(&self, from: &Cell, to: &Cell) -> Paired {
+        let (Some(from), Some(to)) = (self.series(from), self.series(to)) else {
+            return Paired {
+                logs: Vec::new(),
+                rounds: 0,
+                is_coarse: false,
+            };
+        };
         if !self.figure.metric.is_cpu() {
-            let logs = self.each_round(|log| Some(log(to)? - log(from)?));
+            let has_log = |(_, value): &(u32, f64)| has_log(*value);
+            let both = join(from.values().filter(has_log), to.values().filter(has_log));
+            let logs: Vec<f64> = both.map(|(from, to)| to.ln() - from.ln()).collect();
             return Paired {
                 rounds: logs.len() as u32,
                 logs,
                 is_coarse: false,
             };
         }
-        let of = |round: &BTreeMap<u32, CpuParts>| {
-            Some([*round.get(&from.index)?, *round.get(&to.index)?])
-        };
-        let rounds: Vec<[CpuParts; 2]> = self.parts.values().filter_map(of).collect();
+        let rounds: Vec<[CpuParts; 2]> = join(from.parts(), to.parts())
+            .map(|(from, to)| [from, to])
+            .collect();
         let blocks = blocks(&rounds);
         Paired {
             rounds: rounds.len() as u32,
@@ -292,17 +287,15 @@ impl Figures {
 
     /// Whether every sample of a cell holds steps enough of the processors' counter to stand for itself.
     pub(crate) fn is_fine(&self, cell: &Cell) -> bool {
-        let mut parts = self
-            .parts
-            .values()
-            .filter_map(|round| round.get(&cell.index));
-        parts.all(|parts| parts.steps() >= ENOUGH_STEPS)
+        let mut parts = self.series(cell).into_iter().flat_map(Series::parts);
+        parts.all(|(_, parts)| parts.steps() >= ENOUGH_STEPS)
     }
 
     /// Whether every sample of both cells has the figure. A tail that only the rounds with most transactions have
     /// would be compared over these, and they are not like the others.
     fn is_whole(&self, from: &Cell, to: &Cell) -> bool {
-        !self.sparse.contains(&from.index) && !self.sparse.contains(&to.index)
+        let sparse = |cell| self.series(cell).is_some_and(|series| series.is_sparse);
+        !sparse(from) && !sparse(to)
     }
 
     /// Whether a cell can have the figure: it runs the load, and runs it alone where the figure is what the load
@@ -312,14 +305,47 @@ impl Figures {
         !shares && cell.load(&self.figure.load).is_some()
     }
 
+    /// The logarithms of all cells, round by round.
+    pub(crate) fn logs(&self) -> Logs {
+        let of = |series: &'a Series| series.values().filter(|(_, value)| has_log(*value));
+        let all = self.cells.iter().copied().flatten();
+        let mut rounds: Vec<u32> = Vec::new();
+        for series in all {
+            rounds.extend(of(series).map(|(round, _)| round));
+            rounds.sort_unstable();
+            rounds.dedup();
+        }
+        let column = |series: &'a Series| {
+            let mut column = vec![f64::NAN; rounds.len()];
+            let mut at = 0;
+            for (round, value) in of(series) {
+                while rounds[at] < round {
+                    at += 1;
+                }
+                column[at] = value.ln();
+            }
+            column
+        };
+        let cells = self.cells.iter().map(|series| series.map(column));
+        Logs {
+            cells: cells.collect(),
+            rounds: rounds.len(),
+        }
+    }
+}
+
+impl Logs {
     /// What `combine` makes of each round's logarithms; rounds of which it makes nothing are left out.
     pub(crate) fn each_round(
         &self,
         combine: impl Fn(&dyn Fn(&Cell) -> Option<f64>) -> Option<f64>,
     ) -> Vec<f64> {
-        self.rounds
-            .values()
-            .filter_map(|round| combine(&|cell: &Cell| round.get(&cell.index).copied()))
-            .collect()
+        let of = |round: usize| {
+            combine(&|cell: &Cell| {
+                let column = self.cells.get(cell.index as usize)?.as_ref()?;
+                Some(column[round]).filter(|log| !log.is_nan())
+            })
+        };
+        (0..self.rounds).filter_map(of).collect()
     }
 }

@@ -7,12 +7,11 @@ use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::Levels;
-use wirecost_model::record::WakeupCost;
-use wirecost_model::sample::Sample;
 
 use crate::comparable::Guard;
-use crate::effects::{Figures, pairs};
+use crate::effects::{Figures, Logs, pairs};
 use crate::interval::Interval;
+use crate::observed::Observed;
 use crate::ratio::PairedRatio;
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
@@ -117,20 +116,20 @@ pub enum Dependence {
 }
 
 /// Works out main effects and interactions of one metric from valid samples. Where two of the cells are
-/// [not comparable](crate::comparable), neither is what is made of them: nothing is said about it. `cost` is what a
-/// wake-up costs on the machine that the samples were taken on.
+/// [not comparable](crate::comparable), neither is what is made of them: nothing is said about it.
 pub fn factorial(
     experiment: &Experiment,
-    samples: &[Sample],
+    observed: &Observed,
     figure: &Figure,
     stopping: Stopping,
-    cost: Option<WakeupCost>,
 ) -> Factorial {
     let experiment = &running(experiment, figure);
     let metric = figure.metric;
+    let figures = Figures::of(figure.clone(), observed);
     let judge = Judge {
-        figures: Figures::of(figure.clone(), samples),
-        guard: Guard::of(experiment, samples, cost),
+        logs: figures.logs(),
+        figures,
+        guard: Guard::of(experiment, observed),
         load: &figure.load,
         by_levels: experiment
             .cells
@@ -334,7 +333,8 @@ fn says(view: &SimpleEffect) -> Option<Dependence> {
 
 /// A metric's figures, and how what comes of them is judged.
 struct Judge<'a> {
-    figures: Figures,
+    figures: Figures<'a>,
+    logs: Logs,
     guard: Guard<'a>,
     load: &'a str,
     by_levels: BTreeMap<&'a Levels, &'a Cell>,
@@ -357,7 +357,7 @@ impl Judge<'_> {
         items: &[T],
         term: impl Fn(&dyn Fn(&Cell) -> Option<f64>, &T) -> Option<f64>,
     ) -> (PairedRatio, Verdict) {
-        let logs = self.figures.each_round(|log| {
+        let logs = self.logs.each_round(|log| {
             let mut sum = 0.0;
             for item in items {
                 sum += term(log, item)?;

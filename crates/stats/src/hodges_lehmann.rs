@@ -24,10 +24,6 @@ pub struct Centre {
 /// `1 - alpha` or better: it assumes symmetry about the centre, and no normality.
 pub fn hodges_lehmann(values: &[f64], alpha: f64) -> Option<Centre> {
     let n = values.len();
-    let mut walsh = Vec::with_capacity(n * (n + 1) / 2);
-    for (i, a) in values.iter().enumerate() {
-        walsh.extend(values[i..].iter().map(|b| f64::midpoint(*a, *b)));
-    }
     let drop = if n <= EXACT_PAIRS {
         droppable(&signed_rank(n), alpha / 2.0)
     } else {
@@ -35,17 +31,13 @@ pub fn hodges_lehmann(values: &[f64], alpha: f64) -> Option<Centre> {
         let (mean, variance) = (n * (n + 1.0) / 4.0, n * (n + 1.0) * (2.0 * n + 1.0) / 24.0);
         (mean + phi_inverse(alpha / 2.0) * variance.sqrt()).floor() as usize
     };
-    centre(walsh, drop)
+    centre(&Walsh(sorted(values)), drop)
 }
 
 /// Median of the differences `to - from`, with the interval of the rank-sum test at `1 - alpha` or
 /// better: it assumes that the two differ by a shift.
 pub fn shift(from: &[f64], to: &[f64], alpha: f64) -> Option<Centre> {
     let (n, m) = (from.len(), to.len());
-    let differences = to
-        .iter()
-        .flat_map(|b| from.iter().map(move |a| b - a))
-        .collect();
     let drop = if n + m <= EXACT_SAMPLES {
         droppable(&rank_sums(&(1..=n + m).collect::<Vec<_>>(), n), alpha / 2.0)
     } else {
@@ -53,7 +45,11 @@ pub fn shift(from: &[f64], to: &[f64], alpha: f64) -> Option<Centre> {
         let sd = (n * m * (n + m + 1.0) / 12.0).sqrt();
         (n * m / 2.0 + phi_inverse(alpha / 2.0) * sd).floor() as usize
     };
-    centre(differences, drop)
+    let differences = Differences {
+        from: sorted(from),
+        to: sorted(to),
+    };
+    centre(&differences, drop)
 }
 
 /// Two-sided p of the rank-sum test of Wilcoxon, Mann and Whitney that the two do not differ.
@@ -100,15 +96,124 @@ fn rank_sums(ranks: &[usize], take: usize) -> Vec<f64> {
     sums
 }
 
-fn centre(mut values: Vec<f64>, drop: usize) -> Option<Centre> {
-    values.sort_unstable_by(f64::total_cmp);
-    let n = values.len();
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
+}
+
+/// Values made of every pair. There are too many of them to be listed where the pairs are of thousands of values: 100,000
+/// rounds have 5 thousand million averages.
+trait OfPairs {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// The least and the largest; there is one.
+    fn ends(&self) -> (f64, f64);
+    /// How many are at most so much.
+    fn up_to(&self, most: f64) -> usize;
+}
+
+/// The averages of a value and itself or a later one; ascending.
+struct Walsh(Vec<f64>);
+
+impl OfPairs for Walsh {
+    fn count(&self) -> usize {
+        self.0.len() * (self.0.len() + 1) / 2
+    }
+
+    fn ends(&self) -> (f64, f64) {
+        (self.0[0], self.0[self.0.len() - 1])
+    }
+
+    fn up_to(&self, most: f64) -> usize {
+        let (mut count, mut end) = (0, self.0.len());
+        for (i, a) in self.0.iter().enumerate() {
+            while end > i && f64::midpoint(*a, self.0[end - 1]) > most {
+                end -= 1;
+            }
+            if end <= i {
+                break;
+            }
+            count += end - i;
+        }
+        count
+    }
+}
+
+/// The differences `to - from`, either ascending.
+struct Differences {
+    from: Vec<f64>,
+    to: Vec<f64>,
+}
+
+impl OfPairs for Differences {
+    fn count(&self) -> usize {
+        self.from.len() * self.to.len()
+    }
+
+    fn ends(&self) -> (f64, f64) {
+        let (from, to) = (&self.from, &self.to);
+        (to[0] - from[from.len() - 1], to[to.len() - 1] - from[0])
+    }
+
+    fn up_to(&self, most: f64) -> usize {
+        let (mut count, mut begin) = (0, 0);
+        for b in &self.to {
+            while begin < self.from.len() && b - self.from[begin] > most {
+                begin += 1;
+            }
+            count += self.from.len() - begin;
+        }
+        count
+    }
+}
+
+/// The value with so many before it in ascending order, by bisection over the numbers that a float can be: 64 counts at most.
+fn nth(of: &impl OfPairs, before: usize) -> f64 {
+    let (low, high) = of.ends();
+    let (mut low, mut high) = (rank(low), rank(high));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if of.up_to(ranked(middle)) > before {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    ranked(low)
+}
+
+/// A number that is larger for the larger of two floats; both zeros are one.
+fn rank(value: f64) -> u64 {
+    let bits = (value + 0.0).to_bits();
+    if bits >> 63 == 1 {
+        !bits
+    } else {
+        bits | 1 << 63
+    }
+}
+
+fn ranked(rank: u64) -> f64 {
+    f64::from_bits(if rank >> 63 == 1 {
+        rank ^ 1 << 63
+    } else {
+        !rank
+    })
+}
+
+fn centre(values: &impl OfPairs, drop: usize) -> Option<Centre> {
+    let n = values.count();
     let last = n.checked_sub(1)?;
+    let middle = nth(values, last / 2);
     Some(Centre {
-        estimate: f64::midpoint(values[last / 2], values[n / 2]),
+        estimate: if n.is_multiple_of(2) {
+            f64::midpoint(middle, nth(values, n / 2))
+        } else {
+            middle
+        },
         interval: (drop > 0 && drop <= n / 2 + 1).then(|| Interval {
-            low: values[drop - 1],
-            high: values[n - drop],
+            low: nth(values, drop - 1),
+            high: nth(values, n - drop),
         }),
     })
 }
@@ -129,6 +234,30 @@ mod tests {
     fn equal_samples_do_not_differ() {
         assert_eq!(mann_whitney(&[1.0; 4], &[1.0; 6]), Some(1.0));
         assert_eq!(mann_whitney(&[], &[1.0]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_that_are_only_counted_come_to_what_they_come_to_sorted(
+            values in proptest::collection::vec(-3i8..4, 1..30), to in proptest::collection::vec(-2.0f64..2.0, 1..20),
+        ) {
+            let values: Vec<f64> = values.iter().map(|value| f64::from(*value) * 0.1).collect();
+            let mut walsh: Vec<f64> = Vec::new();
+            for (i, a) in values.iter().enumerate() {
+                walsh.extend(values[i..].iter().map(|b| f64::midpoint(*a, *b)));
+            }
+            let mut differences: Vec<f64> = to.iter().flat_map(|b| values.iter().map(move |a| b - a)).collect();
+            walsh.sort_unstable_by(f64::total_cmp);
+            differences.sort_unstable_by(f64::total_cmp);
+            let of = Walsh(sorted(&values));
+            for (at, value) in walsh.iter().enumerate() {
+                prop_assert!(nth(&of, at).total_cmp(value).is_eq());
+            }
+            let of = Differences { from: sorted(&values), to: sorted(&to) };
+            for (at, value) in differences.iter().enumerate() {
+                prop_assert!(nth(&of, at).total_cmp(value).is_eq());
+            }
+        }
     }
 
     #[test]

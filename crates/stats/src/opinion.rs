@@ -39,13 +39,13 @@ pub struct SecondOpinion {
     pub outside: bool,
 }
 
-/// Asks every method that has rounds enough: the signed-rank test from 6, the bootstrap from 10.
+/// Asks every method that has rounds enough: the signed-rank test from 6, the bootstrap from 10 and with a seed.
 pub fn second_opinions(
     logs: &[f64],
     better: Direction,
     worth: f64,
     stopping: Stopping,
-    seed: u64,
+    seed: Option<u64>,
 ) -> Vec<SecondOpinion> {
     let alpha = stopping.alpha();
     let first = PairedRatio::of_logs(logs, stopping);
@@ -72,8 +72,9 @@ pub fn second_opinions(
             centre.interval?,
         ))
     });
-    let resampled =
-        bootstrap_mean(logs, alpha, seed).map(|ends| opinion(Method::Bootstrap, ratio.ln(), ends));
+    let resampled = seed
+        .and_then(|seed| bootstrap_mean(logs, alpha, seed))
+        .map(|ends| opinion(Method::Bootstrap, ratio.ln(), ends));
     ranks.into_iter().chain(resampled).collect()
 }
 
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn a_clean_effect_has_no_dissent() {
         let logs: Vec<f64> = (0..12).map(|i| 0.2 + f64::from(i % 5) * 0.004).collect();
-        let opinions = second_opinions(&logs, Direction::Higher, 0.05, Stopping::Fixed, 1);
+        let opinions = second_opinions(&logs, Direction::Higher, 0.05, Stopping::Fixed, Some(1));
         assert_eq!(opinions.len(), 2);
         assert!(
             opinions
@@ -97,13 +98,16 @@ mod tests {
     fn an_effect_that_an_outlier_hides_is_seen_by_ranks() {
         let mut logs: Vec<f64> = (0..14).map(|i| 0.1 + f64::from(i % 5) * 0.004).collect();
         logs[3] = -1.5;
-        let opinions = second_opinions(&logs, Direction::Higher, 0.05, Stopping::Fixed, 1);
+        let opinions = second_opinions(&logs, Direction::Higher, 0.05, Stopping::Fixed, Some(1));
         assert!(opinions[0].method == Method::SignedRank && opinions[0].differs);
         assert_eq!(opinions[0].verdict, Verdict::Pays);
     }
 
     #[test]
     fn few_rounds_have_no_second_opinion() {
-        assert!(second_opinions(&[0.1; 5], Direction::Higher, 0.05, Stopping::Fixed, 1).is_empty());
+        assert!(
+            second_opinions(&[0.1; 5], Direction::Higher, 0.05, Stopping::Fixed, Some(1))
+                .is_empty()
+        );
     }
 }

@@ -63,7 +63,7 @@ pub enum AimError {
     /// Not a margin.
     #[error("a worth of {0} is not from 0 to 1")]
     Worth(f64),
-    /// A spread cannot be told from so few.
+    /// A spread cannot be estimated from so few.
     #[error("min_rounds {0} is below {min}, too few to tell the spread from", min = Aim::MIN_ROUNDS)]
     TooFew(u32),
     /// The wrong way round.

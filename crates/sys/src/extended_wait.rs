@@ -2,6 +2,7 @@
 //! slow, and not who hangs.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How much longer than the time itself all of it may take.
@@ -9,19 +10,27 @@ const LONGEST: u32 = 6;
 /// Who works so little of a while is not at work: a tenth.
 const LITTLE: u32 = 10;
 
+/// What processes have done so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Work {
+    /// Time that their threads were on a core, or waited for one.
+    time: Duration,
+    /// One of them is in the kernel and cannot be interrupted: it waits for a lock or a module (state D of proc_pid_stat(5)).
+    in_kernel: bool,
+}
+
 /// A wait that begins when a time is over.
 #[derive(Debug)]
 pub struct ExtendedWait<W> {
-    /// Time that those waited for were on a core, or waited for one, so far.
     worked: W,
-    before: Duration,
+    before: Work,
     /// How long each look is from the one before.
     pause: Duration,
     most: Instant,
 }
 
-impl<W: Fn() -> Duration> ExtendedWait<W> {
-    /// `within` is the time that is over; the wait ends after five times that at the latest. `worked`: [`cpu_time_of_group`], [`cpu_time_of`].
+impl<W: Fn() -> Work> ExtendedWait<W> {
+    /// `within` is the time that is over; the wait ends after five times that at the latest. `worked`: [`of_group`], [`of`].
     pub fn begin(within: Duration, worked: W) -> Self {
         Self {
             before: worked(),
@@ -39,40 +48,54 @@ impl<W: Fn() -> Duration> ExtendedWait<W> {
     /// Whether to wait on after that: those waited for were at work meanwhile.
     pub fn extend(&mut self) -> bool {
         let now = (self.worked)();
-        let worked = now.saturating_sub(std::mem::replace(&mut self.before, now));
-        worked > self.pause / LITTLE && Instant::now() < self.most
+        let before = std::mem::replace(&mut self.before, now);
+        let worked = now.time.saturating_sub(before.time) > self.pause / LITTLE;
+        (worked || now.in_kernel) && Instant::now() < self.most
     }
 }
 
-/// What the main threads of a process group's members worked, or waited for a core, since they began. Zero where the kernel
-/// does not count that (`CONFIG_SCHED_INFO`).
-pub fn cpu_time_of_group(group: u32) -> Duration {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Duration::ZERO;
-    };
-    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let members: Vec<u32> = pids.filter(|&pid| group_of(pid) == Some(group)).collect();
-    cpu_time_of(&members)
+/// What a process group's members have done. No time where the kernel does not count it (`CONFIG_SCHED_INFO`).
+pub fn of_group(group: u32) -> Work {
+    let group = group.to_string();
+    let members: Vec<u32> = numbers_in(Path::new("/proc"))
+        .filter(|pid| stat(&format!("/proc/{pid}"), 2).is_some_and(|of| of == group))
+        .collect();
+    of(&members)
 }
 
-/// The same of processes.
-pub fn cpu_time_of(pids: &[u32]) -> Duration {
-    // On a core, runnable (Documentation/scheduler/sched-stats.rst), nanoseconds.
-    let of_one = |pid: &u32| -> Option<u64> {
-        let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
-        let mut numbers = text
-            .split_whitespace()
-            .map_while(|word| word.parse::<u64>().ok());
-        Some(numbers.next()? + numbers.next()?)
-    };
-    Duration::from_nanos(pids.iter().filter_map(of_one).sum())
+/// What processes have done.
+pub fn of(pids: &[u32]) -> Work {
+    let mut work = Work::default();
+    for pid in pids {
+        let tasks = format!("/proc/{pid}/task");
+        for task in numbers_in(Path::new(&tasks)) {
+            let task = format!("{tasks}/{task}");
+            work.time += time_of(&task).unwrap_or_default();
+            work.in_kernel |= stat(&task, 0).is_some_and(|state| state == "D");
+        }
+    }
+    work
 }
 
-/// The third field behind the command's name, which may hold anything (proc_pid_stat(5)).
-fn group_of(pid: u32) -> Option<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+/// On a core and runnable (Documentation/scheduler/sched-stats.rst).
+fn time_of(task: &str) -> Option<Duration> {
+    let text = fs::read_to_string(format!("{task}/schedstat")).ok()?;
+    let nanoseconds = text.split_whitespace().take(2).map(str::parse::<u64>);
+    Some(Duration::from_nanos(
+        nanoseconds.sum::<Result<u64, _>>().ok()?,
+    ))
+}
+
+/// A field behind the command's name, which may hold anything (proc_pid_stat(5)): 0 is the state, 2 the group.
+fn stat(task: &str, field: usize) -> Option<String> {
+    let text = fs::read_to_string(format!("{task}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;
-    fields.split_whitespace().nth(2)?.parse().ok()
+    fields.split_whitespace().nth(field).map(str::to_owned)
+}
+
+fn numbers_in(directory: &Path) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 #[cfg(test)]
@@ -92,9 +115,9 @@ mod tests {
             Self(command.spawn().expect("sh"))
         }
 
-        fn extended(&self, within: Duration) -> ExtendedWait<impl Fn() -> Duration + use<>> {
+        fn extended(&self, within: Duration) -> ExtendedWait<impl Fn() -> Work + use<>> {
             let group = self.0.id();
-            ExtendedWait::begin(within, move || cpu_time_of_group(group))
+            ExtendedWait::begin(within, move || of_group(group))
         }
     }
 
@@ -105,7 +128,7 @@ mod tests {
         }
     }
 
-    fn look(extended: &mut ExtendedWait<impl Fn() -> Duration>) -> bool {
+    fn look(extended: &mut ExtendedWait<impl Fn() -> Work>) -> bool {
         std::thread::sleep(extended.until().saturating_duration_since(Instant::now()));
         extended.extend()
     }

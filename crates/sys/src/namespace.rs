@@ -44,7 +44,7 @@ impl Netns {
     /// The inode of its file (namespaces(7)): the same namespace of a machine has the same.
     ///
     /// # Errors
-    /// Where the kernel does not tell.
+    /// Where the kernel does not report it.
     pub fn inode(&self) -> io::Result<u64> {
         use std::os::unix::fs::MetadataExt;
         Ok(self.file.metadata()?.ino())

@@ -43,7 +43,7 @@ pub use tcp::{
     tcp_info, try_congestion,
 };
 pub use transfer::{receive, receive_discarding, send, send_vectored};
-pub use vrf::{bind_here, source_towards, vrf_index, vrf_of};
+pub use vrf::{bind_here, link_device, source_towards, use_link_device, vrf_index, vrf_of};
 pub use zero_copy::{Completions, enable_zero_copy, read_completions, send_zero_copy};
 
 /// Waits until at least one of `fds` can be read, has an error to tell (its error queue included) or was hung up.

@@ -16,7 +16,7 @@ pub enum Counter {
     Switched,
     /// Super-packets segmented before they were encapsulated, for their last segment's checksum.
     Resegmented,
-    /// Too big for the underlay, and the guest was told.
+    /// Too big for the underlay, and the guest was informed.
     TooBigAnswered,
     /// Too big for the underlay, and the guest was not told: a group's packet, no IP, or told too often already.
     TooBigUnanswered,

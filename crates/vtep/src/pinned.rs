@@ -26,7 +26,7 @@ impl Vtep {
         fs::create_dir_all(directory).map_err(|source| failed(directory, source.into()))?;
         let pinned = self.pin_all(directory);
         if pinned.is_err() {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             let _ = unpin(directory);
         } else {
             self.leave_segmenter();

@@ -40,7 +40,7 @@ impl Segmenter {
             .create_pair([&sends, &receives], MTU)
             .map_err(failed)?;
         let indexes = Self::set_up(links, &sends, &receives).inspect_err(|_| {
-            // Half a pair is of no use; the first error is the one to tell.
+            // Half a pair is of no use; the first error is the one to report.
             let _ = links.remove(&sends);
         });
         Ok(Self {

@@ -74,8 +74,8 @@ fn exercise(lab: &Lab, guest_mtu: usize) {
             let headers = if six { 48 } else { 28 };
             let there = echo(sender, receiver, at, guest_mtu - headers);
             assert!(there, "{at}: no datagram of {guest_mtu} bytes");
-            bulk(sender, receiver, at, 3 * MEGABYTE, 1 << 17);
-            bulk(sender, receiver, at, 3 * MEGABYTE, ODD_WRITE);
+            bulk(sender, receiver, at, 2 * MEGABYTE, 1 << 17);
+            bulk(sender, receiver, at, 2 * MEGABYTE, ODD_WRITE);
         }
     }
 }

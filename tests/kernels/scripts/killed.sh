@@ -26,7 +26,7 @@ for whom in controller agent all; do
     until [ -s /tmp/run-$whom/samples.jsonl ]; do
         sleep 0.2
         waited=$((waited + 1))
-        [ $waited -lt 150 ] || { echo "$whom: no sample within 30 s"; cat /run/shown-$whom; exit 1; }
+        [ $waited -lt 900 ] || { echo "$whom: no sample within 180 s"; cat /run/shown-$whom; exit 1; }
     done
     agents=$(living | grep -vx $controller)
     [ $(echo $agents | wc -w) -ge 2 ] || { echo "$whom: agents: $agents"; exit 1; }
@@ -45,7 +45,7 @@ for whom in controller agent all; do
     while [ -n "$(living)" ]; do
         sleep 0.2
         waited=$((waited + 1))
-        [ $waited -lt 100 ] || { echo "$whom killed: still there: $(living)"; ps; exit 1; }
+        [ $waited -lt 300 ] || { echo "$whom killed: still there: $(living)"; ps; exit 1; }
     done
     sleep 1
     after=$(ip -o link | wc -l; ls /run/netns | wc -l; ls /tmp /var/tmp /dev/shm | grep -v '^run-' | wc -l; programs)

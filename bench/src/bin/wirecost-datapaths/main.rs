@@ -66,7 +66,7 @@ const USAGE: u8 = 2;
 const INCOMPLETE: u8 = 3;
 
 impl Arguments {
-    /// The rows wanted, all unless told.
+    /// The rows wanted, all by default.
     ///
     /// # Errors
     /// A part that no row's name has.

@@ -53,7 +53,7 @@ const USAGE: u8 = 2;
 const INCOMPLETE: u8 = 3;
 
 impl Arguments {
-    /// The cases wanted, all unless told: the one of this name, or all with this in theirs.
+    /// The cases wanted, all by default: the one of this name, or all with this in theirs.
     ///
     /// # Errors
     /// A part that no case's name has.

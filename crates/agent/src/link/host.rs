@@ -32,7 +32,7 @@ pub struct HostAgent {
     pub host: HostAddress,
     /// Who starts it.
     pub owner: Owner,
-    /// How much it tells on standard error: 0 nothing, 1 its steps, 2 everything.
+    /// How much it logs to standard error: 0 nothing, 1 its steps, 2 everything.
     pub verbose: u8,
 }
 

@@ -215,9 +215,9 @@ impl ChildLine {
     }
 
     /// What the child, and what it starts, worked so far.
-    pub(super) fn worked(&self) -> impl Fn() -> Duration + use<> {
+    pub(super) fn worked(&self) -> impl Fn() -> extended_wait::Work + use<> {
         let group = self.child.id();
-        move || extended_wait::cpu_time_of_group(group)
+        move || extended_wait::of_group(group)
     }
 
     fn pid(&self) -> Pid {

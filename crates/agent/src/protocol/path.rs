@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use wirecost_check::{
-    DropRule, LossLocation, OneSidedReport, PathEnd, PathReport, Segments, Stream,
+    DropRule, HopReport, LossLocation, OneSidedReport, PathEnd, PathReport, Segments, Stream,
+    TcpReport,
 };
 use wirecost_pmtu::LONGEST_EXTENSION;
 use wirecost_probe::message::Secret;
@@ -67,6 +68,17 @@ pub struct SurveyOrder {
     pub count: bool,
 }
 
+/// What came of the kernel's search for the neighbour that packets go to first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NeighbourSearch {
+    /// It was not being searched for.
+    Known,
+    /// It answered at last.
+    Found,
+    /// Nobody answers for this address.
+    Missing(IpAddr),
+}
+
 /// Where a size is lost, on one flow of the last survey.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocateOrder {
@@ -76,6 +88,34 @@ pub struct LocateOrder {
     pub flow: u32,
     /// The size that is lost, bytes.
     pub failing: u32,
+}
+
+/// A path hop by hop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceOrder {
+    /// The host that is asked.
+    pub from: PathEnd,
+    /// The other end.
+    pub to: PathEnd,
+    /// The responder there, its secret, and the flow of the last survey, from 0; `None`: a closed port answers.
+    pub responder: Option<(u16, Secret, u32)>,
+    /// What the path carries, and what this host sends, bytes: sizes that are tried beside likely ones.
+    pub sizes: Vec<u32>,
+}
+
+/// A proof over TCP to an open port.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TcpOrder {
+    /// The host that is asked.
+    pub from: PathEnd,
+    /// The other end.
+    pub to: PathEnd,
+    /// The port there.
+    pub port: u16,
+    /// What the path should carry, bytes; `None`: what the sender's device or route takes.
+    pub expect: Option<u32>,
+    /// How fast, bytes per second.
+    pub bytes_per_second: f64,
 }
 
 /// What one side is to find out by itself.
@@ -103,6 +143,14 @@ pub enum PathRequest {
     },
     /// Asks every flow in one direction; answered with [`PathReply::Path`].
     Survey(SurveyOrder),
+    /// Waits for the end of the kernel's search for the neighbour that packets go to first; answered with
+    /// [`PathReply::Neighbour`].
+    AwaitNeighbour {
+        /// The address that they leave with.
+        from: IpAddr,
+        /// The destination.
+        to: IpAddr,
+    },
     /// Listens for short TCP streams, on any port of an address; answered with [`PathReply::Listening`].
     Listen {
         /// Where.
@@ -155,6 +203,25 @@ pub enum PathRequest {
     Rules,
     /// Looks where a size is lost; answered with [`PathReply::Located`].
     Locate(LocateOrder),
+    /// Has every socket at a link-local address be on this device; answered with [`PathReply::OnLink`].
+    OnLink {
+        /// The device.
+        device: String,
+        /// The address; `None`: the device's own link-local one.
+        address: Option<IpAddr>,
+    },
+    /// Tells the largest IP packet that this host sends to an address in one piece; answered with
+    /// [`PathReply::Sends`].
+    Sends {
+        /// The address that it leaves with.
+        from: IpAddr,
+        /// The destination.
+        to: IpAddr,
+    },
+    /// Traces a path; answered with [`PathReply::Traced`].
+    Trace(TraceOrder),
+    /// Proves a path over TCP; answered with [`PathReply::Tcp`].
+    Tcp(TcpOrder),
     /// Asks a path from one side; answered with [`PathReply::OneSided`].
     OneSided(OneSidedOrder),
     /// Starts to read the device stack in the background; answered with [`super::Reply::Done`].
@@ -171,6 +238,7 @@ impl PathRequest {
         match self {
             Self::Respond { .. } => "opening its responder",
             Self::Survey(_) => "probing the path",
+            Self::AwaitNeighbour { .. } => "waiting for a neighbour",
             Self::Listen { .. } => "listening for a stream",
             Self::Stream { .. } => "sending a stream",
             Self::BadChecksums | Self::Arrivals => "telling what it counted",
@@ -179,6 +247,10 @@ impl PathRequest {
             Self::SurveyMapped { .. } => "probing the way back",
             Self::Rules => "listing its filter's rules",
             Self::Locate(_) => "looking for the place of a loss",
+            Self::OnLink { .. } => "looking for a link-local address",
+            Self::Sends { .. } => "looking up a route's MTU",
+            Self::Trace(_) => "tracing the path",
+            Self::Tcp(_) => "connecting to the port",
             Self::OneSided(_) => "probing the path from one side",
             Self::Gather { .. } | Self::Gathered => "reading its devices",
         }
@@ -203,6 +275,8 @@ pub enum PathReply {
     Responding(Responding),
     /// What came of a survey.
     Path(PathReport),
+    /// What came of the search for a neighbour.
+    Neighbour(NeighbourSearch),
     /// Over both versions of IP, in the host's namespace.
     BadChecksums {
         /// Of UDP.
@@ -227,6 +301,14 @@ pub enum PathReply {
     Streamed(Stream),
     /// Between which routers, and where it was not found, why.
     Located(Result<LossLocation, String>),
+    /// The link-local address that is used; `None`: the device does not have it, or is not there.
+    OnLink(Option<IpAddr>),
+    /// Bytes.
+    Sends(u32),
+    /// The hops by distance.
+    Traced(Vec<HopReport>),
+    /// What TCP showed.
+    Tcp(TcpReport),
     /// What one side knows.
     OneSided(OneSidedReport),
     /// The host's device stack, a [`wirecost_audit::HostStack`] as JSON: that document leaves out what is not there,

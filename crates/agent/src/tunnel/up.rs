@@ -84,7 +84,7 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
 /// or all of its VLAN.
 fn collide(other: &TunnelState, encapsulation: &Encapsulation, end: &TunnelEnd) -> bool {
     let takes = what_it_takes(encapsulation);
-    // In a bridge Open vSwitch tells them apart.
+    // In a bridge Open vSwitch distinguishes them.
     let theirs = other.ends.iter().filter(|end| end.bridge.is_none());
     end.bridge.is_none()
         && takes == what_it_takes(&other.encapsulation)

@@ -25,10 +25,10 @@ fn levels(levels: &Levels) -> String {
 fn example(name: &str, question: &Question) -> String {
     let mut text = format!("## {name}\n\n");
     for cell in &question.cells {
-        let figures = cell
-            .figures
-            .iter()
-            .map(|(figure, value)| format!("{} {} {value:.4}", figure.load, figure.metric.words()));
+        let figures = cell.figures.iter().map(|(figure, reading)| {
+            let median = reading.median;
+            format!("{} {} {median:.4}", figure.load, figure.metric.words())
+        });
         let figures: Vec<String> = figures.collect();
         writeln!(text, "    {}: {}", levels(&cell.levels), figures.join("; ")).expect("a string");
     }

@@ -1,7 +1,7 @@
 //! Questions made of figures: every combination of the levels is a cell, every pair of cells that differ in one factor an
 //! effect whose verdict follows from its ratio and the width of its interval.
 
-use wirecost_answer::{Measured, Question, Told};
+use wirecost_answer::{Measured, Question, Reading, Told};
 use wirecost_model::cell::{Factor, LOAD};
 use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
 use wirecost_model::metric::{Figure, Metric};
@@ -152,7 +152,12 @@ impl Case {
         }
         for cell in &mut self.question.cells {
             if let Some(value) = value(&cell.levels) {
-                cell.figures.push((figure.clone(), value));
+                let interval = [value / (1.0 + self.width), value * (1.0 + self.width)];
+                let reading = Reading {
+                    median: value,
+                    interval: (!figure.metric.is_latency()).then_some(interval),
+                };
+                cell.figures.push((figure.clone(), reading));
             }
         }
         self
@@ -223,7 +228,7 @@ impl Case {
         self
     }
 
-    /// Effects that cannot be told, and whether that is because they have no ratio.
+    /// Effects that cannot be determined, and whether that is because they have no ratio.
     pub(crate) fn untold(
         mut self,
         why: Option<&'static str>,

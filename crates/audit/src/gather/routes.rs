@@ -75,6 +75,14 @@ pub(super) fn read(
     Ok(routes)
 }
 
+/// Whether a message of the kernel tells a route's MTU or an exception: for `examples/fuzz_audit.rs`.
+pub fn reads_route(message: &[u8]) -> bool {
+    let mut routes = Routes::default();
+    let mut name = |index: u32| Some(format!("eth{index}"));
+    take(message, &mut name, &mut routes);
+    !routes.mtus.is_empty() || !routes.exceptions.is_empty()
+}
+
 fn take(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>, routes: &mut Routes) {
     let Some((header, attributes)) = message.split_at_checked(RTMSG) else {
         return;

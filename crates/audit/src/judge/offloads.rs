@@ -1,7 +1,7 @@
 //! Offloads and receive scaling: what a card could do for tunnels and does not, and what it does to packets that are
 //! not for this host.
 
-use super::Findings;
+use super::{Findings, other_end};
 use crate::snapshot::{Device, HostStack, Namespace};
 
 /// Queueing disciplines that lose, delay or reorder on purpose.
@@ -13,6 +13,7 @@ pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     for namespace in &stack.namespaces {
         for device in namespace.devices.iter().filter(|device| device.up) {
             lro(namespace, device, found);
+            receive_checksum(stack, namespace, device, found);
             if IMPAIRS.contains(&device.qdisc.as_str()) {
                 found.add(
                     "impairment-qdisc",
@@ -76,6 +77,39 @@ fn lro(namespace: &Namespace, device: &Device, found: &mut Findings<'_>) {
             namespace
                 .enter
                 .command(&format!("ethtool -K {} lro off", device.name)),
+        ],
+    );
+}
+
+/// Where packets come onto the host: a card, or a veth from elsewhere. What a guest of this host sends through its port
+/// was summed up by nobody, and needs no check.
+fn is_outermost(stack: &HostStack, device: &Device) -> bool {
+    let is_port_of_guest = || device.controller.is_some() && other_end(stack, device).is_some();
+    device.physical || (device.kind == "veth" && !is_port_of_guest())
+}
+
+fn receive_checksum(
+    stack: &HostStack,
+    namespace: &Namespace,
+    device: &Device,
+    found: &mut Findings<'_>,
+) {
+    if !is_outermost(stack, device) || !is_off_though_there(device, "rx-checksum") {
+        return;
+    }
+    found.add(
+        "receive-checksum-off",
+        Some(namespace),
+        Some(&device.name),
+        format!(
+            "{} could check the checksums of what it receives (rx-checksum), and that is off: a core reads every \
+             packet in full to check it",
+            device.name
+        ),
+        vec![
+            namespace
+                .enter
+                .command(&format!("ethtool -K {} rx on", device.name)),
         ],
     );
 }

@@ -50,7 +50,7 @@ fn host(name: &str, own: (u64, u32), other: (u64, u32), netns: &str) -> AuditedH
 fn what_both_hosts_of_a_machine_see_is_said_once_by_the_one_that_has_it() {
     let (a, b) = ((11, 9000), (22, 1500));
     let mut hosts = [host("a", a, b, "red"), host("b", b, a, "blue")];
-    let findings = assess(&[], None, &mut hosts);
+    let findings = assess(&[], None, None, &mut hosts);
     let said: Vec<_> = findings
         .iter()
         .filter(|finding| finding.id == "veth-ends-differ")
@@ -59,7 +59,7 @@ fn what_both_hosts_of_a_machine_see_is_said_once_by_the_one_that_has_it() {
     assert_eq!(said, [("b", "ip -n blue link set dev eth0 mtu 9000")]);
     // On two machines they are two.
     hosts[1].machine = "another".into();
-    let findings = assess(&[], None, &mut hosts);
+    let findings = assess(&[], None, None, &mut hosts);
     let veth = |finding: &&Finding| finding.id == "veth-ends-differ";
     assert_eq!(findings.iter().filter(veth).count(), 2);
 }
@@ -102,7 +102,7 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
         });
         let carried = if kind == signalled { 1400 } else { 9000 };
         let path = path(wanted, &[(Some(carried), kind)]);
-        let findings = assess(&[path], None, &mut hosts);
+        let findings = assess(&[path], None, None, &mut hosts);
         let cached = findings.iter().any(|it| it.id == "cached-exception");
         assert_eq!(cached, found, "{last} {wanted:?} {kind:?}");
     }
@@ -140,7 +140,7 @@ fn a_receiver_that_takes_less_is_named_with_what_to_type_there() {
         host("a", (11, 9000), (33, 9000), "red"),
         host("b", (22, 1500), (44, 1500), "blue"),
     ];
-    let findings = assess(&[there, back.clone()], None, &mut hosts);
+    let findings = assess(&[there, back.clone()], None, None, &mut hosts);
     assert_eq!(findings[0].id, "path-drops-silently");
     let words = "That is what eth0 of b takes by its own MTU, 1500";
     assert!(findings[0].evidence.ends_with(words), "{findings:#?}");
@@ -149,7 +149,7 @@ fn a_receiver_that_takes_less_is_named_with_what_to_type_there() {
         ["# on b:", "ip -n blue link set dev eth0 mtu 9000"]
     );
     // With a router in between it may be the router.
-    let findings = assess(&[routed, back], None, &mut hosts);
+    let findings = assess(&[routed, back], None, None, &mut hosts);
     let named = findings.iter().any(|it| it.evidence.contains("own MTU"));
     assert!(!named, "{findings:#?}");
 }
@@ -168,7 +168,7 @@ fn packets_that_vanish_bring_up_what_tcp_makes_of_it_on_the_sending_host() {
         RequiredMtu::Device(9000),
         &[(Some(8950), FlowKind::BLACK_HOLE)],
     );
-    let findings = assess(&[path], None, &mut hosts);
+    let findings = assess(&[path], None, None, &mut hosts);
     let told = findings.iter().filter(|it| it.id == "tcp-mtu-probing-off");
     assert_eq!(told.map(|it| it.host.as_str()).collect::<Vec<_>>(), ["a"]);
 }
@@ -180,7 +180,7 @@ fn commands_are_as_they_are_typed_here() {
         RequiredMtu::Device(9000),
         &[(Some(8950), FlowKind::BLACK_HOLE)],
     );
-    let findings = assess(&[path], None, &mut hosts);
+    let findings = assess(&[path], None, None, &mut hosts);
     assert_eq!(
         findings[0].fix[2],
         "ip -n red route replace 10.0.0.2 via 10.0.1.254 dev eth0 mtu 8950"

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use wirecost_check::{DirectionReport, Document, EncapsulationReport, Finding, PathFlowReport};
 
-use super::simulate;
+use super::{beside, simulate};
 use crate::screen::wrap;
 
 /// Equal flows of a direction.
@@ -47,6 +47,8 @@ pub(super) fn text(document: &Document, with_list: bool, width: usize) -> String
     for finding in elsewhere {
         let _ = write!(text, "\n\n{}", found(finding, width));
     }
+    text.push_str(&beside::traces(document, width));
+    text.push_str(&beside::recommended(document, width));
     text.push_str(&simulate::text(&document.simulations, width));
     if with_list {
         list(&mut text, document, width);
@@ -99,7 +101,11 @@ fn paths(text: &mut String, document: &Document, width: usize) {
 fn end(document: &Document, name: &str) -> String {
     let host = document.hosts.iter().find(|host| host.host == name);
     match host {
-        Some(host) if host.agent => format!("{name} ({})", host.address),
+        Some(host) if host.agent => {
+            let device = host.device.as_ref();
+            let device = device.map_or_else(String::new, |device| format!("%{device}"));
+            format!("{name} ({}{device})", host.address)
+        }
         _ => name.to_owned(),
     }
 }
@@ -150,6 +156,7 @@ fn words(document: &Document, path: &PathFlowReport, direction: &DirectionReport
             format!("larger packets arrive in fragments of at most {largest}")
         }
         ("silent", ..) => "PMTU black hole: larger packets are dropped without ICMP".to_owned(),
+        ("dead", ..) if !document.tcp.is_empty() => "no connection".to_owned(),
         ("dead", ..) => "no answer, not even to small packets".to_owned(),
         ("undecided", ..) => {
             "passes; the probes could not tell whether larger packets pass".to_owned()
@@ -162,6 +169,9 @@ fn effort(document: &Document) -> String {
     let probes: u32 = document.directions.iter().map(|way| way.probes).sum();
     let met = document.directions.iter().map(|way| way.paths_met_95).min();
     let flows = document.directions.iter().map(|way| way.flows).max();
+    if let ([tcp, ..], 0) = (&document.tcp[..], probes) {
+        return format!("over TCP to port {} in {:.2} s", tcp.port, document.seconds);
+    }
     let mut text = format!("{probes} datagrams in {:.2} s", document.seconds);
     let agents = document.hosts.iter().all(|host| host.agent);
     if let (Some(met @ 1..), Some(flows), true) = (met, flows, agents) {

@@ -60,7 +60,9 @@ impl Options {
         let is_lab = |host: &HostAddress| matches!(host.place, Location::Netns(_));
         let other = match to {
             CheckTarget::Host(host) => (!is_lab(host)).then(|| host.place.to_string()),
-            CheckTarget::Address(address) => Some(address.to_string()),
+            CheckTarget::Address(address) | CheckTarget::OnLink(address, _) => {
+                Some(address.to_string())
+            }
         };
         let own = (!is_lab(from)).then(|| from.place.to_string());
         if let Some(host) = own.or(other) {

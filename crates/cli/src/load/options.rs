@@ -49,7 +49,7 @@ impl ValueEnum for Kind {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(match self {
             Self::One(workload) => PossibleValue::new(workload.name()).help(workload.about()),
-            Self::Mix => PossibleValue::new("mix").help("tcp-stream, with tcp-rr beside it"),
+            Self::Mix => PossibleValue::new("mix").help("tcp-stream and tcp-rr at the same time"),
         })
     }
 }

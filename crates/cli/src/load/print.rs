@@ -51,6 +51,7 @@ impl<'a> Watching<'a> {
                     place(b)
                 ));
             }
+            Step::Fragments(words) => say(&format!("note: {words}")),
             Step::Round(number) if self.asked.rounds > 1 => {
                 say(&format!("round {number} of {}", self.asked.rounds));
             }

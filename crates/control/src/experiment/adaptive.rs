@@ -5,7 +5,7 @@ use wirecost_model::plan::Until;
 use wirecost_model::record::{UntilEnd, WakeupCost, Why};
 use wirecost_model::sample::Sample;
 use wirecost_stats::sequential::{Aim, forecast, standing};
-use wirecost_stats::{asked, barred, contrasts};
+use wirecost_stats::{Observed, asked, barred, contrasts};
 
 use super::forecast::{ASSUMED_SD, CHANCE, rounds_until_known};
 
@@ -27,8 +27,7 @@ pub(crate) struct AdaptiveMonitor<'a> {
     experiment: &'a Experiment,
     until: Until,
     aim: Aim,
-    cost: Option<WakeupCost>,
-    samples: Vec<Sample>,
+    observed: Observed,
 }
 
 impl<'a> AdaptiveMonitor<'a> {
@@ -39,18 +38,13 @@ impl<'a> AdaptiveMonitor<'a> {
             experiment,
             until: repeat.until?,
             aim: Aim::of(repeat)?,
-            cost,
-            samples: Vec::new(),
+            observed: Observed::new(experiment, cost),
         })
     }
 
     /// Keeps what the looks need of a sample.
     pub(crate) fn taken(&mut self, sample: &Sample) {
-        self.samples.push(Sample {
-            devices: Vec::new(),
-            proofs: Vec::new(),
-            ..sample.clone()
-        });
+        self.observed.add(sample);
     }
 
     /// Looks after `rounds` whole rounds, `elapsed_s` after the run began.
@@ -58,7 +52,7 @@ impl<'a> AdaptiveMonitor<'a> {
     /// The budget ends a run before a round that would not fit at the mean pace so far, never
     /// within one, and never below the least rounds: with fewer, nothing would be known at all.
     pub(crate) fn look(&self, rounds: u32, elapsed_s: f64) -> InterimAnalysis {
-        let contrasts = contrasts(self.experiment, &self.samples, self.cost);
+        let contrasts = contrasts(self.experiment, &self.observed);
         let effects = || asked(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
         let ends_at = self
             .aim

@@ -77,7 +77,7 @@ fn unbuilt(refusals: &[(Network, String)]) -> Vec<Unbuilt> {
 }
 
 /// What [`settle`] will most likely have to say, without building anything: what the kernel's devices cannot do, and the
-/// drivers that this kernel has neither loaded nor lying ready. Where that cannot be told, nothing is.
+/// drivers that this kernel has neither loaded nor lying ready. Where that is unknown, nothing is.
 pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
     let datapath = Datapath::Ebpf;
     if !experiment.plan.datapath.is_empty() {
@@ -101,7 +101,7 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
     (!instead.is_empty()).then_some(Chosen { datapath, instead })
 }
 
-/// What the kernel would have to build, for which it has no driver: those cells would be left out. Where that cannot be told,
+/// What the kernel would have to build, for which it has no driver: those cells would be left out. Where that is unknown,
 /// nothing is.
 pub(crate) fn left_out(experiment: &Experiment) -> Vec<Unbuilt> {
     let kernels_alone = |cell: &&Cell| {
@@ -147,7 +147,7 @@ impl Drivers {
         })
     }
 
-    /// Whether the kernel has what this symbol is of, loaded or lying ready in a module; `None` where that cannot be told.
+    /// Whether the kernel has what this symbol is of, loaded or lying ready in a module; `None` where that is unknown.
     pub(crate) fn has(&self, symbol: &str, module: &str) -> Option<bool> {
         // Hardly anything is in a list that could not be read.
         let readable = self.symbols.contains(" veth_newlink");

@@ -1,4 +1,4 @@
-//! What will emulate the lines of a run, as far as that can be told without building anything.
+//! What will emulate the lines of a run, as far as that is known without building anything.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const CAP_BPF: u32 = 39;
 /// Every user there is, as user_namespaces(7) has them outside of user namespaces.
 const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
-/// How lines will most likely let packets out; `None` where no cell has one, and where it cannot be told.
+/// How lines will most likely let packets out; `None` where no cell has one, and where that is unknown.
 pub(crate) fn forecast(experiment: &Experiment) -> Option<LineRelease> {
     let step_us = experiment.plan.underlay.release_us?;
     let has_fq = Drivers::read().has(" fq_enqueue", "/sch_fq.ko")?;

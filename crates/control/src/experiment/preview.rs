@@ -26,7 +26,7 @@ pub struct Preview {
     pub forecast: Forecast,
     /// The datapath that it would most likely choose, where that is not the first choice, and why.
     pub chosen: Option<Chosen>,
-    /// How its lines would most likely let packets out; `None` where no cell has one, or where that cannot be told.
+    /// How its lines would most likely let packets out; `None` where no cell has one, or where that is unknown.
     pub line: Option<LineRelease>,
     /// What the kernel alone builds and this one has no driver for: cells of it would be left out.
     pub left_out: Vec<Unbuilt>,

@@ -21,7 +21,6 @@ use super::error::RunError;
 use super::forecast::{RemainingTime, forecast};
 use super::labs::Labs;
 use super::progress::Progress;
-use super::sample::empty;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
 use crate::lab::LabContext;
@@ -40,7 +39,7 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Version of the program.
     pub program_version: String,
-    /// How much the agents tell on standard error: 0 nothing, 1 their steps, 2 everything.
+    /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
     pub verbose: u8,
 }
 
@@ -206,7 +205,8 @@ impl Rounds<'_> {
                     round,
                     cell: cell.index,
                 });
-                let mut sample = empty(round, position as u32, cell, self.began);
+                let started_s = self.began.elapsed().as_secs_f64();
+                let mut sample = Sample::begun(round, position as u32, cell.index, started_s);
                 let stopped = self.one(cell, &mut sample, progress)?;
                 if matches!(stopped, Some((Outcome::Interrupted, _))) {
                     return Ok(stopped);

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Cell;
@@ -29,28 +28,6 @@ pub(crate) struct SampleContext<'a> {
     /// Random, new for each sample.
     pub(crate) secret: [u8; 16],
     pub(crate) interrupt: &'a AtomicBool,
-}
-
-/// A sample of which nothing was taken yet, of a run that began then.
-pub(crate) fn empty(round: u32, position: u32, cell: &Cell, began: Instant) -> Sample {
-    Sample {
-        round,
-        position,
-        cell: cell.index,
-        started_s: began.elapsed().as_secs_f64(),
-        took_s: 0.0,
-        invalid: None,
-        marks: Vec::new(),
-        proofs: Vec::new(),
-        devices: Vec::new(),
-        open_vswitch: None,
-        not_steered: false,
-        cores_apart: Vec::new(),
-        loads: Vec::new(),
-        sender: None,
-        receiver: None,
-        saturated: None,
-    }
 }
 
 /// Takes one sample into `sample`, whose place in the plan is filled in.

@@ -39,6 +39,27 @@ pub enum AddressError {
         /// The other host.
         by: String,
     },
+    /// A device does not have the link-local address.
+    #[error(
+        "{host} has no {} on {device}: see `ip -6 address show dev {device}` there",
+        address.map_or_else(|| "link-local address".to_owned(), |it| it.to_string())
+    )]
+    NotOnLink {
+        /// Which host.
+        host: String,
+        /// The device that was given.
+        device: String,
+        /// The address; `None`: any link-local one.
+        address: Option<IpAddr>,
+    },
+    /// One end is link-local and the other is not.
+    #[error(
+        "{host} needs a link-local address with its device too, such as fe80::1%eth0: the other end's is one"
+    )]
+    NoLink {
+        /// Which end.
+        host: String,
+    },
     /// The host has no address that another could reach.
     #[error(
         "{host} has no address but loopback and link-local ones: give one of its devices an address"
@@ -47,7 +68,7 @@ pub enum AddressError {
         /// Which host.
         host: String,
     },
-    /// It cannot be told which one is meant.
+    /// It cannot be determined which one is meant.
     #[error(
         "{host} can be reached in more than one way, or in none that both hosts share: say which address is meant, \
          such as {host}={}; it has {}", own[0].address, listed(own)

@@ -36,6 +36,8 @@ pub(super) struct DocumentParts<'a> {
     pub(super) started: String,
     pub(super) addresses: [IpAddr; 2],
     pub(super) one_machine: bool,
+    /// Notes on messages that leave in fragments.
+    pub(super) fragments: Vec<String>,
     /// One or more.
     pub(super) rounds: Vec<Round>,
 }
@@ -68,7 +70,8 @@ pub(super) fn document(made: DocumentParts<'_>) -> Document {
     let cpu = cpu(&usage, made.one_machine, &loads);
     // One that was broken off is told by its outcome.
     let window = asked.seconds.filter(|_| outcome == Outcome::Complete);
-    let notes = notes(&loads, window, &usage, made.one_machine);
+    let mut notes = notes(&loads, window, &usage, made.one_machine);
+    notes.extend(made.fragments);
     let [usage_a, usage_b] = usage;
     let [at_a, at_b] = made.addresses;
     let host = |host, given: &wirecost_model::host::HostAddress, address, usage| LoadHostReport {

@@ -9,7 +9,7 @@ use super::document::LoadReport;
 const OF_PLANS: &str = "cubic";
 /// Datagrams by which the edges of a window may be off.
 const EDGE: f64 = 10.0;
-/// Datagrams of which nothing is known are told from this share of those sent on.
+/// Datagrams of which nothing is known are distinguished from this share of those sent on.
 const UNKNOWN: f64 = 0.05;
 /// Concurrent loads whose windows differ by more than this share of the longer one get a note.
 const APART: f64 = 0.1;

@@ -325,6 +325,6 @@ impl Session<'_> {
 }
 
 /// 0 for the host that is given first, 1 for the other.
-fn host_of(named: &NamedLoad, end: End) -> usize {
+pub(super) fn host_of(named: &NamedLoad, end: End) -> usize {
     usize::from(named.load.direction.host_of(end) == "b")
 }

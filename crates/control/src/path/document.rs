@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use wirecost_check::{
     CheckParameters, Checklist, DirectionReport, Document, EncapsulationReport, FORMAT, HostReport,
-    ONE_SIDED_LIMITS, PathFlowReport, PathReport, Stream, UnreadReport, assess, checklist,
+    ONE_SIDED_LIMITS, PathFlowReport, PathReport, Stream, TcpPortReport, UnreadReport, assess,
+    checklist, recommend, tcp_notes,
 };
 
-use super::Check;
 use super::session::CheckResults;
+use super::{Check, CheckTarget};
 
 pub(super) fn document(
     asked: &Check,
@@ -19,6 +20,7 @@ pub(super) fn document(
     let findings = assess(
         &results.paths,
         results.one_sided.as_ref(),
+        results.tcp.as_ref(),
         &mut results.hosts,
     );
     let one_sided = results.one_sided.as_ref();
@@ -26,6 +28,7 @@ pub(super) fn document(
         .paths
         .iter()
         .chain(one_sided.map(|report| &report.path))
+        .chain(results.tcp.as_ref().map(|report| &report.path))
         .collect();
     // What every flow carries, both ways: not known where one way does not tell.
     let back = |path: &PathReport| {
@@ -81,15 +84,7 @@ pub(super) fn document(
             datagrams_per_s: asked.datagrams_per_s,
             bytes_per_s: asked.bytes_per_s,
         },
-        hosts: results
-            .ends
-            .iter()
-            .map(|(end, agent)| HostReport {
-                host: end.host.clone(),
-                address: end.address,
-                agent: *agent,
-            })
-            .collect(),
+        hosts: hosts(asked, &results),
         paths: every
             .iter()
             .flat_map(|path| PathFlowReport::of(path))
@@ -99,8 +94,24 @@ pub(super) fn document(
             .iter()
             .map(DirectionReport::of)
             .chain(one_sided.map(DirectionReport::from_one_side))
+            .chain(
+                results
+                    .tcp
+                    .as_ref()
+                    .map(|report| DirectionReport::of(&report.path)),
+            )
             .collect(),
         encapsulation,
+        recommendation: asked
+            .recommend
+            .then(|| recommend(&every, &results.hosts, stack))
+            .flatten(),
+        tcp: results
+            .tcp
+            .iter()
+            .map(|report| TcpPortReport::new(&report.path, &report.shown))
+            .collect(),
+        traces: results.traces,
         findings,
         simulations: results.simulations,
         checklist: checklists,
@@ -109,15 +120,39 @@ pub(super) fn document(
     }
 }
 
+fn hosts(asked: &Check, results: &CheckResults) -> Vec<HostReport> {
+    let ends = results.ends.iter().zip(devices(asked));
+    ends.map(|((end, agent), device)| HostReport {
+        device,
+        host: end.host.clone(),
+        address: end.address,
+        agent: *agent,
+    })
+    .collect()
+}
+
+/// The devices of link-local addresses.
+fn devices(asked: &Check) -> [Option<String>; 2] {
+    match &asked.to {
+        CheckTarget::Host(to) => [asked.from.device.clone(), to.device.clone()],
+        CheckTarget::Address(_) => [None, None],
+        CheckTarget::OnLink(_, device) => {
+            let own = asked.from.device.as_ref().unwrap_or(device);
+            [Some(own.clone()), None]
+        }
+    }
+}
+
 fn notes(asked: &Check, results: &CheckResults) -> Vec<String> {
     let mut notes = Vec::new();
     if results.one_sided.is_some() {
         notes.push(ONE_SIDED_LIMITS.to_owned());
     }
+    notes.extend(results.tcp.iter().flat_map(tcp_notes));
     let port = asked.port.unwrap_or(0);
     if !results.tapped.is_empty() {
         notes.push(format!(
-            "port {port} is in use on {}, by a tunnel or a program: probes were heard beside it, before that host's own \
+            "port {port} is in use on {}, by a tunnel or a program: probes were captured with a packet socket, before that host's own \
              filters",
             results.tapped.join(" and ")
         ));

@@ -4,11 +4,14 @@ mod evidence;
 mod lines;
 mod locate;
 mod loss;
+mod neighbours;
 mod other_answers;
 mod responders;
 mod segments;
 mod simulate;
 mod stacks;
+mod tcp_port;
+mod trace;
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
@@ -18,7 +21,9 @@ use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
     Limits, OneSidedOrder, PathDirection, PathReply, PathRequest, Secret, SurveyOrder,
 };
-use wirecost_check::{AuditedHost, DropRule, OneSidedReport, PathEnd, PathReport, Simulated};
+use wirecost_check::{
+    AuditedHost, DropRule, OneSidedReport, PathEnd, PathReport, Simulated, TcpReport, TraceReport,
+};
 use wirecost_model::host::{HostAddress, Location};
 
 pub(super) use stacks::gather;
@@ -42,6 +47,8 @@ pub(super) struct CheckResults {
     /// Both directions.
     pub(super) paths: Vec<PathReport>,
     pub(super) one_sided: Option<OneSidedReport>,
+    pub(super) tcp: Option<TcpReport>,
+    pub(super) traces: Vec<TraceReport>,
     pub(super) hosts: Vec<AuditedHost>,
     /// Rules of the hosts' own filters that drop packets, where that was asked.
     pub(super) rules: [Vec<DropRule>; 2],
@@ -68,6 +75,7 @@ pub(super) fn names(asked: &Check) -> [String; 2] {
     let first = asked.from.place.to_string();
     let second = match &asked.to {
         CheckTarget::Address(address) => address.to_string(),
+        CheckTarget::OnLink(address, device) => format!("{address}%{device}"),
         CheckTarget::Host(host) if host.place == asked.from.place => format!("{first} (2)"),
         CheckTarget::Host(host) => host.place.to_string(),
     };
@@ -109,6 +117,8 @@ impl<'a> Session<'a> {
             ends: [(self.ends[0].clone(), true), (self.ends[1].clone(), false)],
             paths: Vec::new(),
             one_sided: None,
+            tcp: None,
+            traces: Vec::new(),
             hosts: Vec::new(),
             simulations: Vec::new(),
             simulating: Duration::ZERO,
@@ -116,8 +126,10 @@ impl<'a> Session<'a> {
             tapped: Vec::new(),
             untestable: Vec::new(),
         };
-        if self.links.len() == 2 {
-            results.ends[1].1 = true;
+        results.ends[1].1 = self.links.len() == 2;
+        if let Some(port) = self.asked.tcp {
+            results.tcp = Some(self.tcp_port(port)?);
+        } else if self.links.len() == 2 {
             self.both_ways(&mut results, told)?;
         } else {
             let limits = self.patient();
@@ -135,6 +147,10 @@ impl<'a> Session<'a> {
                 };
                 results.one_sided = Some(report);
             }
+        }
+        if self.asked.trace && results.traces.is_empty() {
+            told(Step::Tracing);
+            results.traces = self.trace_one_side(&results)?;
         }
         told(Step::Reading);
         results.hosts = self.read()?;
@@ -158,7 +174,7 @@ impl<'a> Session<'a> {
         let secret = random::secret(&self.links[0])?;
         let mut ways = self.ways(secret, results)?;
         results.paths = self.survey(&ways, [true; 2], self.limits())?;
-        self.survey_again(&ways, &mut results.paths)?;
+        self.await_neighbours(&ways, &mut results.paths)?;
         let mapped = self.arrivals(&ways, &mut results.paths)?;
         // While the flows that made the mappings are there.
         self.ask_back(&ways, &mut results.paths, mapped)?;
@@ -181,7 +197,12 @@ impl<'a> Session<'a> {
         self.segments(&ways, &mut results.paths)?;
         self.count_bad_checksums(&mut results.paths)?;
         results.rules = self.rules(&results.paths)?;
-        self.locate(&ways, &mut results.paths, told)
+        self.locate(&ways, &mut results.paths, told)?;
+        if self.asked.trace {
+            told(Step::Tracing);
+            results.traces = self.trace(&ways, &results.paths)?;
+        }
+        Ok(())
     }
 
     /// Both directions, with a responder at each end.
@@ -227,24 +248,6 @@ impl<'a> Session<'a> {
             reports.push(report);
         }
         Ok(reports)
-    }
-
-    /// Acknowledgements need the other host's neighbour: where that one was found late, they could not leave.
-    fn survey_again(
-        &mut self,
-        ways: &[PathDirection; 2],
-        paths: &mut [PathReport],
-    ) -> Result<(), LinkError> {
-        let unheard = |index: usize| {
-            let (path, back): (&PathReport, &PathReport) = (&paths[index], &paths[1 - index]);
-            path.is_dead() && path.hint.is_none() && !path.late && back.late
-        };
-        let again = [unheard(0), unheard(1)];
-        let asked = (0..2).filter(|index| again[*index]);
-        for (index, report) in asked.zip(self.survey(ways, again, self.limits())?) {
-            paths[index] = report;
-        }
-        Ok(())
     }
 
     fn limits(&self) -> Limits {

@@ -20,6 +20,8 @@ pub enum Step {
     Probing,
     /// The place of a loss is looked for.
     Locating,
+    /// Each hop is asked.
+    Tracing,
     /// The hosts' devices are read.
     Reading,
     /// A TCP transfer goes over the path.
@@ -33,6 +35,7 @@ impl Step {
             Self::Reaching => "starting the agents",
             Self::Probing => "probing",
             Self::Locating => "locating the loss",
+            Self::Tracing => "tracing",
             Self::Reading => "reading the hosts' devices",
             Self::Simulating => "sending by TCP",
         }

@@ -134,12 +134,12 @@ fn cores(machine: &MachineFacts) -> Answer {
         (0, _) => unknown("the processors that may be used cannot be read"),
         (1, _) if online > 1 => limited(
             seen,
-            "both hosts share the one core, and their CPU cannot be told apart: allow two \
+            "both hosts share the one core, and their CPU cannot be separated: allow two \
              (`taskset`, the container's cpuset)",
         ),
         (1, _) => limited(
             seen,
-            "both hosts share the one core, and their CPU cannot be told apart: use a machine \
+            "both hosts share the one core, and their CPU cannot be separated: use a machine \
              with two",
         ),
         (_, 1) => limited(

@@ -266,7 +266,7 @@ pub const WIREGUARD: Description = Description {
 };
 
 impl Description {
-    /// Every kind, in the order in which they are told.
+    /// Every kind, in the order in which they are reported.
     pub const ALL: &'static [&'static Self] = &[
         &NONE, &VLAN, &VXLAN, &GENEVE, &GRE, &GRETAP, &IPIP, &WIREGUARD,
     ];

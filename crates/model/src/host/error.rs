@@ -59,6 +59,8 @@ pub enum Problem {
     NotAHosts(std::net::IpAddr),
     /// A link-local address means another link on each host.
     LinkLocal(std::net::IpAddr),
+    /// A device behind an address that is not link-local, or that no device can be called.
+    Device(String),
 }
 
 impl fmt::Display for Problem {
@@ -112,7 +114,12 @@ impl fmt::Display for Problem {
             ),
             Self::LinkLocal(found) => write!(
                 f,
-                "{found} is link-local and says nothing without a device: write another address of the host"
+                "{found} is link-local and says nothing without a device: write another address of the host, or for \
+                 `wirecost check` the device behind it, as {found}%eth0"
+            ),
+            Self::Device(found) => write!(
+                f,
+                "`{found}`: only a link-local address has a device behind it, such as fe80::1%eth0"
             ),
         }
     }

@@ -18,6 +18,41 @@ const KINDS: &[(&str, &[&str])] = &[
     ("exec:", &["cmd", "command", "run", "exe"]),
 ];
 
+impl HostAddress {
+    /// The same as [`str::parse`]; an IPv6 address behind the `=` may be a link-local one, with its device:
+    /// `local=fe80::1%eth0`.
+    ///
+    /// # Errors
+    /// As those of [`str::parse`], and a link-local address without a device, or another with one.
+    pub fn with_device(text: &str) -> Result<Self, HostAddressError> {
+        let Some((host, address)) = text.rsplit_once('=') else {
+            return text.parse();
+        };
+        let Some((address, device)) = address.split_once('%') else {
+            return text.parse();
+        };
+        let at = host.chars().count() + 2;
+        let Some(address) = ip(address) else {
+            return text.parse();
+        };
+        // IFNAMSIZ, and what a device cannot be called (net/core/dev.c, `dev_valid_name`).
+        let wrong = |c: char| c == '/' || c == ':' || c.is_whitespace();
+        let is_named = (1..16).contains(&device.len()) && !device.contains(wrong);
+        let is_link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        if !is_link_local || !is_named {
+            return Err(HostAddressError {
+                at,
+                problem: Problem::Device(format!("{address}%{device}")),
+            });
+        }
+        Ok(Self {
+            data: Some(address),
+            device: Some(device.to_owned()),
+            ..host.parse::<Self>()?
+        })
+    }
+}
+
 /// A problem at a byte of the text.
 type Found<T> = Result<T, (usize, Problem)>;
 
@@ -52,7 +87,11 @@ fn parse(text: &str) -> Found<HostAddress> {
     } else {
         return Err(unknown(place));
     };
-    Ok(HostAddress { place, data })
+    Ok(HostAddress {
+        place,
+        data,
+        device: None,
+    })
 }
 
 fn unknown(place: &str) -> (usize, Problem) {
@@ -202,5 +241,6 @@ fn exec(text: &str, at: usize) -> Found<HostAddress> {
     Ok(HostAddress {
         place: Location::Exec(CommandLine { text, words }),
         data,
+        device: None,
     })
 }

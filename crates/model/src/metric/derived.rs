@@ -40,7 +40,7 @@ const CPU_PER_GBIT: &str = "cpu_percent_per_gbit";
 /// Microseconds of core time for each transaction, of both hosts together.
 const CPU_PER_TRANSACTION: &str = "cpu_us_per_transaction";
 
-/// The figures of one load; `cores` says whether sender and receiver are told apart.
+/// The figures of one load; `cores` says whether sender and receiver are distinguished.
 fn of_load(sample: &Sample, result: &LoadResult, cores: Cores) -> Derived {
     let mut figures: Derived = Metric::of(result.workload, cores)
         .iter()

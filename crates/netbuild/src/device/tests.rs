@@ -68,7 +68,7 @@ fn a_tunnels_options_read_back_over_either_ip() {
             assert_eq!(read, (wanted, [Some(ends.0), Some(ends.1)]));
         }
     }
-    // A kernel that took one side of it only did not do as it was told.
+    // A kernel that took one side of it only did not apply it.
     let half = [
         InfoVxlan::Group6(V6.1),
         InfoVxlan::UDPZeroCsumTX(true),

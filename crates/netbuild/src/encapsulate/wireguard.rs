@@ -37,6 +37,9 @@ type Key = [u8; 32];
 
 /// How long two hosts may take to agree on a session, within a controller's patience: the kernel tries every 5 s (messages.h, `REKEY_TIMEOUT`).
 pub(super) const PATIENCE: Duration = Duration::from_secs(8);
+/// When host b begins a session, too. The packet by which host a confirms its own is sent once, and is lost where host b still
+/// sets its device: host b would wait in vain.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
 /// A session of this age is renewed by whoever began it, when it sends (`REKEY_AFTER_TIME`); at 180 s it is gone.
 const RENEWED_AFTER: Duration = Duration::from_mins(2);
 const GONE_SOON: Duration = Duration::from_secs(150);
@@ -94,14 +97,15 @@ pub(super) fn make(
     alike("wireguard", name, &wanted, &found)
 }
 
-/// Has host a begin a session, and either host wait for it. Where both begin at once, each drops the answer to what it began,
-/// and nothing is carried before they try again (noise.c, `wg_noise_handshake_consume_response`).
+/// Has host a begin a session, later host b where it has none yet, and either host wait for it. Where both begin at once, each
+/// drops the answer to what it began, and nothing is carried before they try again (noise.c,
+/// `wg_noise_handshake_consume_response`).
 pub(super) fn agree(name: &str, side: Side) -> Result<(), BuildError> {
     let step = || format!("waiting for the other end of the wireguard device `{name}`");
     let mut family = Generic::open(FAMILY).step(step)?;
-    let usable = match side {
-        Side::A => RENEWED_AFTER,
-        Side::B => GONE_SOON,
+    let (usable, asks_after) = match side {
+        Side::A => (RENEWED_AFTER, Duration::ZERO),
+        Side::B => (GONE_SOON, CONFIRMED_WITHIN),
     };
     let agreed = |family: &mut Generic| -> io::Result<bool> {
         Ok(session_age(&get(family, name)?)?.is_some_and(|age| age < usable))
@@ -112,7 +116,7 @@ pub(super) fn agree(name: &str, side: Side) -> Result<(), BuildError> {
         if began.elapsed() > PATIENCE {
             return Err(io::Error::from(io::ErrorKind::TimedOut)).step(step);
         }
-        if side == Side::A && !asked {
+        if !asked && began.elapsed() >= asks_after {
             keep_alive(&mut family, name, 1).step(step)?;
             asked = true;
         }

@@ -233,7 +233,7 @@ fn name(reader: &mut Reader, path: &str, key: &Node) -> Option<String> {
     sound.then(|| name.to_owned())
 }
 
-/// Loads are told apart by their names.
+/// Loads are distinguished by their names.
 fn clashes(reader: &mut Reader, choices: &[Choice]) {
     let mut known = BTreeSet::new();
     for part in choices.iter().flat_map(|choice| &choice.parts) {

@@ -18,7 +18,7 @@ use wirecost_model::sample::Sample;
 use wirecost_model::steering::Steering;
 use wirecost_model::transit::Transit;
 
-use super::differences::{Area, Difference, fields, keys};
+use super::differences::{Area, Difference, Differences, fields, keys, sides};
 use super::{Comparison, Strictness, compare_cells};
 use crate::evaluate::document;
 use crate::format::RunResult;
@@ -176,31 +176,20 @@ pub fn compare_by_hand(before: &ByHand, after: &ByHand, strictness: Strictness) 
 }
 
 fn differences(before: &ByHand, after: &ByHand) -> Vec<Difference> {
-    let sides = [before, after];
-    let program = sides.map(|side| side.result.reading.run.head.program_version.clone());
-    let described = sides.map(|side| fields(&side.described, &[]));
-    let mut all = Vec::new();
-    let mut add = |area, key: &str, [before, after]: [Option<String>; 2]| {
-        if before != after {
-            all.push(Difference {
-                area,
-                key: key.to_owned(),
-                before,
-                after,
-            });
-        }
-    };
-    add(Area::Program, "program_version", program.map(Some));
+    let both = [before, after];
+    let program = both.map(|side| side.result.reading.run.head.program_version.clone());
+    let described = both.map(|side| fields(&side.described, &[]));
+    let mut all = Differences::default();
+    all.add(Area::Program, "program_version", program.map(Some));
     for key in keys(&described) {
         let area = if key.starts_with("loads.") {
             Area::Plan
         } else {
             Area::Environment
         };
-        let values = described.each_ref().map(|side| side.get(key).cloned());
-        add(area, key, values);
+        all.add(area, key, sides(&described, key));
     }
-    all
+    all.0
 }
 
 /// An experiment of one cell. What was between the hosts is not known: all of the network is the same for every such load.

@@ -7,23 +7,22 @@ use wirecost_model::cell::Factor;
 use wirecost_model::effect::{Remark, Verdict};
 use wirecost_model::metric::{Figure as Measured, Metric};
 use wirecost_model::plan::Levels;
-use wirecost_model::record::Run;
 use wirecost_stats::{Corrected, FigureVerdict, Sides, judge, summary};
 
 use super::guard;
 use super::matching::{Matching, Pair};
-use super::{ComparedCell, FailOn, Figure, NotComparable, Shift, Strictness, Why};
+use super::{Compared, ComparedCell, FailOn, Figure, NotComparable, Shift, Strictness, Why};
 
 /// Compares the cells that can be, and says why the others cannot.
 pub(super) fn cells(
-    [before, after]: [&Run; 2],
+    [before, after]: [Compared<'_>; 2],
     matching: &Matching<'_>,
     factors: &[Factor],
     strictness: Strictness,
     disturbed: Option<&Remark>,
     by_hand: bool,
 ) -> (Vec<ComparedCell>, Vec<NotComparable>) {
-    let shared = shared(&before.head.experiment, &after.head.experiment);
+    let shared = shared(&before.run.head.experiment, &after.run.head.experiment);
     let (mut cells, mut not_comparable) = (Vec::new(), Vec::new());
     let (mut sides, mut founds) = (Vec::new(), Vec::new());
     for pair in &matching.pairs {
@@ -63,7 +62,7 @@ pub(super) fn cells(
         }
         cells.push((pair, of(pair, &shared)));
     }
-    let worth = after.head.experiment.plan.repeat.worth;
+    let worth = after.run.head.experiment.plan.repeat.worth;
     let mut judged = judge_spoken(&sides, worth)
         .into_iter()
         .zip(sides)
@@ -167,23 +166,22 @@ fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
 
 /// A cell of which a run has no valid sample with a figure.
 fn not_measured(
-    before: &Run,
-    after: &Run,
+    before: Compared<'_>,
+    after: Compared<'_>,
     pair: &Pair<'_>,
     shared: &[Measured],
 ) -> Option<(Why, String)> {
     let (was, is) = (pair.before.index, pair.after.index);
     let figures = of(pair, shared);
-    let measured = |run: &Run, cell| {
+    let measured = |run: Compared<'_>, cell| {
         let mut figures = figures.iter().filter(|figure| figure.metric.is_speed());
         figures.any(|figure| values(run, cell, figure).is_some_and(|values| !values.is_empty()))
     };
     let why = match (measured(before, was), measured(after, is)) {
         (true, true) => return None,
         (true, false) => {
-            let mut samples = after.samples.iter().filter(|sample| sample.cell == is);
-            let last = samples.next_back();
-            match last.and_then(|sample| sample.invalid.as_ref()) {
+            let sums = after.document.gathered.cells.get(&is);
+            match sums.and_then(|sums| sums.last_invalid.as_ref()) {
                 Some(invalid) => {
                     let reason = format!("no valid sample any more: {}", invalid.reason());
                     return Some((Why::NoLongerMeasured, reason));
@@ -198,10 +196,8 @@ fn not_measured(
 }
 
 /// The figures of a cell's valid samples ([`crate::values`]).
-fn values(run: &Run, cell: u32, figure: &Measured) -> Option<Vec<f64>> {
-    let valid =
-        |sample: &&wirecost_model::sample::Sample| sample.cell == cell && sample.invalid.is_none();
-    crate::values::values(run.samples.iter().filter(valid), figure)
+fn values(run: Compared<'_>, cell: u32, figure: &Measured) -> Option<Vec<f64>> {
+    crate::values::values(&run.document.gathered.observed, cell, figure)
 }
 
 fn shown(levels: &Levels, factors: &[Factor]) -> Levels {

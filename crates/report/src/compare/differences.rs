@@ -59,24 +59,31 @@ pub(super) const TRANSIT: &str = "underlay.transit";
 /// Memory that differs by less is the same: kernels keep more or less of it for themselves.
 const MEMORY: f64 = 0.01;
 
-/// Everything that differs, the program first, then the machine, then the plan.
-pub(super) fn differences(before: &RunHead, after: &RunHead) -> Vec<Difference> {
-    let mut all = Vec::new();
-    let mut add = |area, key: &str, before: Option<String>, after: Option<String>| {
+/// What differs, in the order in which it was compared.
+#[derive(Default)]
+pub(super) struct Differences(pub(super) Vec<Difference>);
+
+impl Differences {
+    /// Adds `key` if its values before and after differ.
+    pub(super) fn add(&mut self, area: Area, key: &str, [before, after]: [Option<String>; 2]) {
         if before != after {
-            all.push(Difference {
+            self.0.push(Difference {
                 area,
                 key: key.to_owned(),
                 before,
                 after,
             });
         }
-    };
+    }
+}
+
+/// Everything that differs, the program first, then the machine, then the plan.
+pub(super) fn differences(before: &RunHead, after: &RunHead) -> Vec<Difference> {
+    let mut all = Differences::default();
     let program = [before, after].map(|head| Some(head.program_version.clone()));
-    let [was, is] = program;
-    add(Area::Program, "program_version", was, is);
-    let [was, is] = [before, after].map(|head| Some(head.record_version.to_string()));
-    add(Area::Program, "record_version", was, is);
+    all.add(Area::Program, "program_version", program);
+    let record = [before, after].map(|head| Some(head.record_version.to_string()));
+    all.add(Area::Program, "record_version", record);
 
     let environments = [before, after].map(|head| fields(&head.environment, &[]));
     let memory = [before, after].map(|head| head.environment.memory_bytes as f64);
@@ -85,22 +92,20 @@ pub(super) fn differences(before: &RunHead, after: &RunHead) -> Vec<Difference> 
         if key == "memory_bytes" && same_memory {
             continue;
         }
-        let [was, is] = environments.each_ref().map(|side| side.get(key).cloned());
-        add(Area::Environment, key, was, is);
+        all.add(Area::Environment, key, sides(&environments, key));
     }
 
     let plans = [before, after].map(|head| fields(&head.experiment.plan, &NOT_OF_THE_PLAN));
     for key in keys(&plans) {
-        let [was, is] = plans.each_ref().map(|side| side.get(key).cloned());
-        add(Area::Plan, key, was, is);
+        all.add(Area::Plan, key, sides(&plans, key));
     }
-    let [was, is] = [before, after].map(|head| head.experiment.plan.underlay.transit.to_string());
-    add(Area::Plan, TRANSIT, Some(was), Some(is));
+    let transit = [before, after].map(|head| head.experiment.plan.underlay.transit.to_string());
+    all.add(Area::Plan, TRANSIT, transit.map(Some));
     let factors = factors(&before.experiment, &after.experiment);
-    for (key, [was, is]) in factors {
-        add(Area::Plan, &key, was, is);
+    for (key, levels) in factors {
+        all.add(Area::Plan, &key, levels);
     }
-    all
+    all.0
 }
 
 /// The levels of every factor in both runs, in `after`'s order.
@@ -186,4 +191,9 @@ pub(super) fn keys(sides: &[BTreeMap<String, String>; 2]) -> Vec<&String> {
     keys.sort();
     keys.dedup();
     keys
+}
+
+/// The value of `key` before and after, each side read by [`fields`].
+pub(super) fn sides(sides: &[BTreeMap<String, String>; 2], key: &str) -> [Option<String>; 2] {
+    sides.each_ref().map(|side| side.get(key).cloned())
 }

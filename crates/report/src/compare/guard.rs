@@ -3,16 +3,15 @@
 use wirecost_model::cell::Cell;
 use wirecost_model::effect::{Remark, RemarkKind};
 use wirecost_model::metric::Figure;
-use wirecost_model::record::Run;
-use wirecost_model::sample::Sample;
 use wirecost_stats::ENOUGH_STEPS;
 use wirecost_stats::comparable::{Comparability, Evidence, Subject, look as between};
 
+use super::Compared;
 use super::matching::Pair;
 
 /// Nothing of a disturbed run can be compared.
 pub(super) fn look(
-    [before, after]: [&Run; 2],
+    [before, after]: [Compared<'_>; 2],
     pair: &Pair<'_>,
     figure: &Figure,
     disturbed: Option<&Remark>,
@@ -30,15 +29,9 @@ pub(super) fn look(
 }
 
 /// What a run's samples say of one cell's load; `None` where the cell does not run it.
-fn evidence<'a>(run: &'a Run, cell: &'a Cell, figure: &Figure) -> Option<Evidence<'a>> {
+fn evidence<'a>(run: Compared<'a>, cell: &'a Cell, figure: &Figure) -> Option<Evidence<'a>> {
     let load = cell.load(&figure.load)?;
-    let of_cell = run
-        .samples
-        .iter()
-        .filter(|sample| sample.cell == cell.index);
-    let samples: Vec<&Sample> = of_cell.collect();
-    let cost = run.head.environment.wakeup_cost;
-    Some(Evidence::of(cell, load, &samples, cost))
+    run.document.gathered.observed.evidence(cell, load)
 }
 
 /// Bars what the counter of a run's cores cannot tell.

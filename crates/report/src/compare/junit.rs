@@ -34,7 +34,7 @@ impl Format<Comparison> for Junit {
 pub struct JunitError(#[from] quick_junit::SerializeError);
 
 /// One test suite; a test case for each figure of each cell, and one for each cell that is not
-/// compared. What fails is a failure, what cannot be told or was not compared is skipped (unless that
+/// compared. What fails is a failure, what cannot be determined or was not compared is skipped (unless that
 /// fails), where nothing is comparable at all that is an error. What differs between the runs is in
 /// the suite's properties.
 ///

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use wirecost_model::record::Run;
 use wirecost_model::sample::{Mark, Sample};
+use wirecost_stats::Observed;
 
 use crate::document::{CellResult, Document};
+use crate::gathered::CellSums;
+use crate::thinned::every_nth_round;
 use crate::words;
 
 /// A cell as the charts need it.
@@ -14,8 +17,11 @@ pub(super) struct CellView<'a> {
     pub(super) result: &'a CellResult,
     /// `guest MTU 1500, vxlan, offload none`.
     pub(super) label: String,
-    /// Its samples by round.
+    /// Those of its samples that are drawn, by round.
     pub(super) samples: Vec<&'a Sample>,
+    /// What all of them come to.
+    pub(super) sums: &'a CellSums,
+    pub(super) observed: &'a Observed,
 }
 
 /// Whether a sample counts, and whether it may have been disturbed.
@@ -26,9 +32,10 @@ pub(super) enum State {
     Invalid,
 }
 
-pub(super) fn of<'a>(doc: &'a Document, run: &'a Run) -> Vec<CellView<'a>> {
+/// Every cell, with at most so many samples of all together.
+pub(super) fn of<'a>(doc: &'a Document, run: &'a Run, most: usize) -> Vec<CellView<'a>> {
     let mut by_cell: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
-    for sample in &run.samples {
+    for sample in every_nth_round(&run.samples, most) {
         by_cell.entry(sample.cell).or_default().push(sample);
     }
     doc.cells
@@ -40,6 +47,8 @@ pub(super) fn of<'a>(doc: &'a Document, run: &'a Run) -> Vec<CellView<'a>> {
                 result,
                 label: words::cell(doc, result),
                 samples,
+                sums: &doc.gathered.cells[&result.cell],
+                observed: &doc.gathered.observed,
             }
         })
         .collect()

@@ -7,6 +7,44 @@ use serde::Serialize;
 /// Rows of a table before the rest is only counted.
 pub(super) const ROWS: usize = 1000;
 
+/// How much of a run is drawn and listed: less of a larger one, so that its page stays small.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Samples of all cells together, as far as the cells are no more than these.
+    pub(super) samples: usize,
+    /// Cells of a chart.
+    pub(super) cells: usize,
+    /// Effects of a chart.
+    pub(super) effects: usize,
+    /// Rows of a table, and lines of a list.
+    pub(super) rows: usize,
+    /// Bytes of the plan.
+    pub(super) plan: usize,
+}
+
+impl Limits {
+    /// One after the other until the page is small enough.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let halved = (0..8).map(|times| Self {
+            samples: 1200 >> times,
+            cells: (48 >> times).max(3),
+            effects: (60 >> times).max(5),
+            rows: (400 >> times).max(10),
+            plan: (1 << 16) >> times,
+        });
+        std::iter::once(Self::NONE).chain(halved)
+    }
+
+    /// What a chart and a table have room for.
+    const NONE: Self = Self {
+        samples: usize::MAX,
+        cells: usize::MAX,
+        effects: usize::MAX,
+        rows: ROWS,
+        plan: usize::MAX,
+    };
+}
+
 /// A question and its pictures.
 #[derive(Debug, Serialize)]
 pub(super) struct Chart {
@@ -55,6 +93,12 @@ pub(super) struct Table {
     /// Rows that there are.
     #[serde(skip)]
     all: usize,
+    /// Where the others are.
+    #[serde(skip)]
+    elsewhere: String,
+    /// What else is not in it.
+    #[serde(skip)]
+    also: Option<String>,
 }
 
 /// A column's head.
@@ -88,6 +132,8 @@ impl Table {
             rows: Vec::new(),
             left_out: None,
             all: 0,
+            elsewhere: String::new(),
+            also: None,
         }
     }
 
@@ -102,14 +148,30 @@ impl Table {
 
     /// Says what did not fit, and where it is.
     pub(super) fn finish(mut self, elsewhere: &str) -> Self {
-        let shown = self.rows.len();
-        if self.all > shown {
-            let all = self.all;
-            self.left_out = Some(format!(
-                "These are the first {shown} of {all} rows; all of them: {elsewhere}"
-            ));
-        }
+        elsewhere.clone_into(&mut self.elsewhere);
+        self.limit(ROWS);
         self
+    }
+
+    /// Says what else is not in it.
+    pub(super) fn also(mut self, sentence: Option<String>) -> Self {
+        self.also = sentence;
+        self.limit(ROWS);
+        self
+    }
+
+    /// Leaves the first rows.
+    pub(super) fn limit(&mut self, rows: usize) {
+        self.rows.truncate(rows);
+        let shown = self.rows.len();
+        let rest = (self.all > shown).then(|| {
+            format!(
+                "These are the first {shown} of {} rows; all of them: {}",
+                self.all, self.elsewhere
+            )
+        });
+        let said: Vec<String> = rest.into_iter().chain(self.also.clone()).collect();
+        self.left_out = (!said.is_empty()).then(|| said.join(" "));
     }
 }
 

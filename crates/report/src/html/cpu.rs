@@ -1,20 +1,18 @@
 //! What a Gbit/s or a transaction costs in processor time, and where that time went.
 
 use minijinja::Value;
-use wirecost_model::end_window::End;
-use wirecost_model::metric::Metric;
-use wirecost_model::sample::Sample;
-use wirecost_model::usage::HostUsage;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_stats::{Summary, summary};
 
 use super::cells::CellView;
-use super::chart::{Chart, Panel, Table, figure};
+use super::chart::{Chart, Limits, Panel, Table, figure};
 use super::legend::{self, Sign};
 use super::scale::{Scale, tick};
 use super::shown::ShownLoad;
-use super::strip::{DRAWN, left_out};
+use super::strip::{DRAWN, cells_left_out};
 use super::svg::{Svg, width_of};
 use crate::document::Document;
+use crate::gathered;
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 326.0;
@@ -63,8 +61,19 @@ const PER_TRANSACTION: Unit = Unit {
     short: "us of a core per transaction",
 };
 
+const PER_IO: Unit = Unit {
+    done: "an I/O",
+    words: "microseconds of one core per I/O",
+    short: "us of a core per I/O",
+};
+
 /// Nothing where the load always has others beside it: what several take together is no one's.
-pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Option<Chart> {
+pub(super) fn chart(
+    doc: &Document,
+    load: &ShownLoad<'_>,
+    cells: &[&CellView],
+    limits: Limits,
+) -> Option<Chart> {
     let alone: Vec<&CellView> = cells
         .iter()
         .copied()
@@ -73,13 +82,15 @@ pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -
     if alone.is_empty() {
         return None;
     }
-    let unit = if load.workload.is_request_response() {
+    let unit = if load.workload.is_storage() {
+        PER_IO
+    } else if load.workload.is_request_response() {
         PER_TRANSACTION
     } else {
         PER_GBPS
     };
     let bars: Vec<Vec<Bar>> = alone.iter().map(|cell| bars(doc, load, cell)).collect();
-    let shown = alone.len().min(DRAWN);
+    let shown = alone.len().min(DRAWN).min(limits.cells);
     let id = load.id("cpu");
     let label = format!("{id}.title");
     Some(Chart {
@@ -95,7 +106,7 @@ pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -
              compare classes more finely than by eye.",
             unit.words
         ),
-        left_out: left_out(alone.len()),
+        left_out: (alone.len() > shown).then(|| cells_left_out(shown, alone.len())),
         panels: vec![Panel {
             svg: Value::from_safe_string(draw(&alone[..shown], &bars[..shown], unit, &label)),
             id: label,
@@ -108,67 +119,33 @@ pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -
     })
 }
 
-/// What a host is called in a chart of that metric, and which end of the load it has; shared cores are told once.
-fn side(metric: Metric) -> Option<(&'static str, End)> {
-    Some(match metric {
-        Metric::SenderCpu => ("sender", End::Client),
-        Metric::ReceiverCpu => ("receiver", End::Server),
-        Metric::ClientCpu => ("client", End::Client),
-        Metric::ServerCpu => ("server", End::Server),
-        Metric::Cpu | Metric::TransactionCpu => ("machine", End::Server),
-        _ => return None,
-    })
+/// What a host is called in a chart of that metric.
+const fn host(metric: Metric) -> &'static str {
+    match metric {
+        Metric::SenderCpu => "sender",
+        Metric::ReceiverCpu => "receiver",
+        Metric::ClientCpu => "client",
+        Metric::ServerCpu => "server",
+        _ => "machine",
+    }
 }
 
 fn bars(doc: &Document, load: &ShownLoad<'_>, cell: &CellView) -> Vec<Bar> {
-    let valid = || {
-        let samples = cell.samples.iter().copied();
-        samples.filter(|sample| sample.invalid.is_none())
-    };
     let bar = |&metric: &Metric| {
-        let (host, end) = side(metric)?;
-        let value = |sample: &Sample| metric.value(sample, load.name);
+        let end = gathered::end(metric)?;
+        let figure = Figure {
+            load: load.name.to_owned(),
+            metric,
+        };
+        let columns = cell.sums.load(load.name)?;
         Some(Bar {
-            host,
-            cpu: summary(valid().filter_map(value))?,
-            shares: shares(valid().filter_map(|sample| {
-                value(sample)?;
-                sample.host(sample.load(load.name)?.direction.host_of(end))
-            })),
+            host: host(metric),
+            cpu: summary(cell.observed.values(cell.result.cell, &figure))?,
+            shares: columns.classes[gathered::side(end)].shares(),
         })
     };
     let metrics = Metric::of(load.workload, doc.cores);
     metrics.iter().filter_map(bar).collect()
-}
-
-/// How busy time fell into the classes, over all cores and windows; the shares that a core tells
-/// are weighted with how busy it was.
-fn shares<'a>(usages: impl Iterator<Item = &'a HostUsage>) -> [f64; 5] {
-    let (mut classes, mut busy) = ([0.0; 5], 0.0);
-    for core in usages.flat_map(|usage| &usage.cores) {
-        let told = [
-            core.shares.user,
-            core.shares.system,
-            core.shares.softirq,
-            core.shares.irq,
-        ];
-        for (class, share) in classes.iter_mut().zip(told) {
-            *class += core.busy_s * share;
-        }
-        classes[4] += core.busy_s * unclassified(told);
-        busy += core.busy_s;
-    }
-    if busy > 0.0 {
-        classes.map(|class| class / busy)
-    } else {
-        [0.0, 0.0, 0.0, 0.0, 1.0]
-    }
-}
-
-/// What the shares leave over; the last digits of their sum are not a class.
-fn unclassified(told: [f64; 4]) -> f64 {
-    let left = 1.0 - told.iter().sum::<f64>();
-    if left > 1e-6 { left } else { 0.0 }
 }
 
 fn draw(cells: &[&CellView], bars: &[Vec<Bar>], unit: Unit, label: &str) -> String {

@@ -3,7 +3,7 @@
 use wirecost_model::sample::Sample;
 
 use super::cells::{CellView, State};
-use super::chart::{Chart, Panel, Table, figure};
+use super::chart::{Chart, Limits, Panel, Table, figure};
 use super::legend;
 use super::panel::{Axes, DRAWN, left_out};
 use super::shown::{Shown, ShownLoad, What};
@@ -16,9 +16,14 @@ const LEAST: f64 = 5.0;
 /// Rounds that the table has a column for.
 const COLUMNS: u32 = 60;
 
-pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Chart {
+pub(super) fn chart(
+    doc: &Document,
+    load: &ShownLoad<'_>,
+    cells: &[&CellView],
+    limits: Limits,
+) -> Chart {
     let shown = Shown::of(load, What::Speed, cells);
-    let drawn = &cells[..cells.len().min(DRAWN)];
+    let drawn = &cells[..cells.len().min(DRAWN).min(limits.cells)];
     let percents = drawn.iter().flat_map(|cell| {
         let percent = percent(&shown, cell);
         let percents = cell.samples.iter().filter_map(|sample| percent(sample));
@@ -44,7 +49,7 @@ pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -
              cancels. Hollow points are marked, crosses do not count.",
             measured[..1].to_uppercase() + &measured[1..]
         ),
-        left_out: left_out(cells.len()),
+        left_out: left_out(doc, drawn, cells.len()),
         panels: drawn
             .iter()
             .map(|cell| panel(&axes, &id, &shown, cell))
@@ -113,13 +118,11 @@ fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
         }));
         table.row(Some(cell.result.cell), fields);
     }
-    let mut table = table.finish("`wirecost report RUN_DIR --csv`.");
-    if doc.rounds_planned > COLUMNS {
-        let said = table.left_out.unwrap_or_default();
-        table.left_out = Some(format!(
-            "{said} The columns are the first {COLUMNS} of {} rounds; all of them: `wirecost report RUN_DIR --csv`.",
+    let more = (doc.rounds_planned > COLUMNS).then(|| {
+        format!(
+            "The columns are the first {COLUMNS} of {} rounds; all of them: `wirecost report RUN_DIR --csv`.",
             doc.rounds_planned
-        ));
-    }
-    table
+        )
+    });
+    table.finish("`wirecost report RUN_DIR --csv`.").also(more)
 }

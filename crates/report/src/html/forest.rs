@@ -4,9 +4,10 @@ use minijinja::Value;
 use wirecost_model::metric::{Direction, Figure};
 use wirecost_stats::{Margin, Method};
 
-use super::chart::{Chart, Panel, Table};
+use super::chart::{Chart, Limits, Panel, Table};
+use super::ratios;
 use super::scale::Scale;
-use super::svg::{Svg, points};
+use super::svg::Svg;
 use super::verdicts::{class, figure_key, ratio, sign, word};
 use crate::document::Document;
 use crate::document::EffectResult;
@@ -26,7 +27,7 @@ const DRAWN: usize = 60;
 pub(super) const BEYOND: f64 = 3.0;
 
 /// A chart for every metric that there are effects on.
-pub(super) fn charts(doc: &Document) -> Vec<Chart> {
+pub(super) fn charts(doc: &Document, limits: Limits) -> Vec<Chart> {
     doc.figures
         .iter()
         .filter_map(|figure| {
@@ -35,7 +36,7 @@ pub(super) fn charts(doc: &Document) -> Vec<Chart> {
                 .iter()
                 .filter(|effect| effect.metric == figure.metric && effect.load == figure.load)
                 .collect();
-            (!effects.is_empty()).then(|| chart(doc, figure, &effects))
+            (!effects.is_empty()).then(|| chart(doc, figure, &effects, limits))
         })
         .collect()
 }
@@ -52,11 +53,11 @@ fn id(doc: &Document, figure: &Figure) -> String {
     }
 }
 
-fn chart(doc: &Document, figure: &Figure, effects: &[&EffectResult]) -> Chart {
+fn chart(doc: &Document, figure: &Figure, effects: &[&EffectResult], limits: Limits) -> Chart {
     let id = id(doc, figure);
     let label = format!("{id}-title");
     let measured = words::measured(doc, &figure.load, figure.metric);
-    let shown = shown(effects, DRAWN);
+    let shown = shown(effects, DRAWN.min(limits.effects));
     let margin = Margin::of(doc.repeat.worth);
     Chart {
         id,
@@ -122,20 +123,7 @@ fn draw(doc: &Document, figure: &Figure, effects: &[&EffectResult], label: &str)
     let rows = effects.len() as f64 * ROW + groups.len() as f64 * (ROW + 6.0);
     let bottom = top + rows;
     let mut svg = Svg::default();
-    let band = svg.element("rect").class("band");
-    let band = band.number("x", scale.at(margin.low)).number("y", top);
-    let width = scale.at(margin.high) - scale.at(margin.low);
-    band.number("width", width).number("height", rows).end();
-    for &tick in &ticks {
-        let x = scale.at(tick);
-        let class = if (tick - 1.0).abs() < 1e-9 {
-            "one"
-        } else {
-            "grid"
-        };
-        svg.line(class, (x, top), (x, bottom));
-        svg.text("tick", "middle", (x, bottom + 17.0), &format!("×{tick}"));
-    }
+    ratios::grid(&mut svg, &scale, &ticks, margin, (top, bottom), 17.0);
     let mut y = top;
     for group in groups {
         let first = group[0];
@@ -190,11 +178,7 @@ fn row(svg: &mut Svg, doc: &Document, effect: &EffectResult, scale: &Scale, y: f
             if scale.holds(end) {
                 svg.line("whisker", (x, y - 4.0), (x, y + 4.0));
             } else {
-                let arrow = points([(x + 6.0 * to, y), (x, y - 4.0), (x, y + 4.0)]);
-                svg.element("polygon")
-                    .class("arrow")
-                    .attribute("points", &arrow)
-                    .end();
+                ratios::arrow(svg, (x, y), (6.0 * to, 4.0));
             }
         }
     }
@@ -262,7 +246,7 @@ pub(super) fn table(doc: &Document, measured: &str, effects: &[&EffectResult]) -
     table.finish("`effects` of `wirecost report RUN_DIR --json`.")
 }
 
-/// A p-value with as many digits as tell something.
+/// A p-value with as many digits as are significant.
 fn p(p: Option<f64>) -> String {
     match p {
         None => "–".into(),

@@ -5,14 +5,15 @@ use wirecost_model::latency::Latency;
 use wirecost_model::sample::Sample;
 
 use super::cells::{CellView, State, remarks};
-use super::chart::{Chart, Panel, Table, figure};
+use super::chart::{Chart, Limits, Panel, Table, figure};
 use super::legend::{self, Sign};
+use super::panel::left_out;
 use super::scale::Scale;
 use super::shown::ShownLoad;
 use super::svg::Svg;
 use crate::document::Document;
 use crate::document::LatencyResult;
-use crate::loads::ENOUGH_BEYOND;
+use crate::gathered::{self, ENOUGH_BEYOND, percentile_us as percentile};
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 290.0;
@@ -29,15 +30,17 @@ const DRAWN: usize = 24;
 const PERCENTILES: [(&str, f64); 4] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 
-/// Microseconds.
-const MICRO: f64 = 1e6;
-
 /// Nothing where the load has no requests, or none was answered.
-pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Option<Chart> {
+pub(super) fn chart(
+    doc: &Document,
+    load: &ShownLoad<'_>,
+    cells: &[&CellView],
+    limits: Limits,
+) -> Option<Chart> {
     if !load.workload.is_request_response() {
         return None;
     }
-    let drawn = &cells[..cells.len().min(DRAWN)];
+    let drawn = &cells[..cells.len().min(DRAWN).min(limits.cells)];
     let id = load.id("latency");
     let label = format!("{id}.title");
     let svg = draw(load, drawn, &label)?;
@@ -51,12 +54,7 @@ pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -
              them and is not drawn; nor is that of single rounds where one of them has too few. Requests that were \
              given up are in no latency."
         ),
-        left_out: (cells.len() > DRAWN).then(|| {
-            format!(
-                "Drawn are the first {DRAWN} of {} cells; the table has more.",
-                cells.len()
-            )
-        }),
+        left_out: left_out(doc, drawn, cells.len()),
         panels: vec![Panel {
             svg: Value::from_safe_string(svg),
             id: label,
@@ -72,14 +70,6 @@ pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -
 /// What a sample's requests came to.
 fn histogram<'s>(load: &ShownLoad<'_>, sample: &'s Sample) -> Option<&'s Latency> {
     Some(&sample.load(load.name)?.requests.as_ref()?.latency)
-}
-
-/// In microseconds, where enough transactions lie beyond it.
-fn percentile(latency: &Latency, percent: f64) -> Option<f64> {
-    let beyond = (1.0 - percent / 100.0) * latency.count() as f64;
-    let time = latency.percentile(percent);
-    time.filter(|_| beyond >= ENOUGH_BEYOND)
-        .map(|time| time.as_secs_f64() * MICRO)
 }
 
 /// The merged figures of a cell.
@@ -209,13 +199,10 @@ fn draw_line(
 
 /// The lowest and the highest of the valid samples, where every one of them has it.
 fn spread(load: &ShownLoad<'_>, cell: &CellView, percent: f64) -> Option<(f64, f64)> {
-    let valid = cell.samples.iter().filter(|one| one.invalid.is_none());
-    let figures = valid.map(|one| percentile(histogram(load, one)?, percent));
-    let figures: Vec<f64> = figures.collect::<Option<_>>()?;
-    figures.into_iter().fold(None, |ends, us| {
-        let (low, high) = ends.unwrap_or((us, us));
-        Some((us.min(low), us.max(high)))
-    })
+    let at = gathered::PERCENTILES
+        .iter()
+        .position(|one| *one >= percent)?;
+    cell.sums.load(load.name)?.spread[at].ends()
 }
 
 /// Three digits and their unit: `45.2 us`, `1.20 ms`.

@@ -7,8 +7,9 @@ use wirecost_stats::Margin;
 
 use super::chart::{Chart, Panel};
 use super::forest::{BEYOND, effect_group, table};
+use super::ratios;
 use super::scale::Scale;
-use super::svg::{Svg, points};
+use super::svg::Svg;
 use super::verdicts::{ratio, sign};
 use crate::document::{Document, EffectResult};
 use crate::words;
@@ -105,23 +106,7 @@ fn draw(doc: &Document, effects: &[&EffectResult], margin: Margin) -> String {
     let (top, rows) = (18.0, effects.len() as f64 * step);
     let bottom = top + rows;
     let mut svg = Svg::default();
-    let band = svg
-        .element("rect")
-        .class("band")
-        .number("x", scale.at(margin.low))
-        .number("y", top);
-    let width = scale.at(margin.high) - scale.at(margin.low);
-    band.number("width", width).number("height", rows).end();
-    for &tick in &ticks {
-        let x = scale.at(tick);
-        let class = if (tick - 1.0).abs() < 1e-9 {
-            "one"
-        } else {
-            "grid"
-        };
-        svg.line(class, (x, top), (x, bottom));
-        svg.text("tick", "middle", (x, bottom + 14.0), &format!("×{tick}"));
-    }
+    ratios::grid(&mut svg, &scale, &ticks, margin, (top, bottom), 14.0);
     svg.text("axis", "start", (LABEL, 11.0), "← worse");
     svg.text("axis", "end", (RIGHT - 12.0, 11.0), "better →");
     for (at, effect) in effects.iter().enumerate() {
@@ -156,12 +141,7 @@ fn row(svg: &mut Svg, doc: &Document, effect: &EffectResult, scale: &Scale, y: f
         svg.line("whisker", (scale.at(low), y), (scale.at(high), y));
         for (end, to) in [(low, -1.0), (high, 1.0)] {
             if !scale.holds(end) {
-                let x = scale.at(end);
-                let arrow = points([(x + 5.0 * to, y), (x, y - 3.0), (x, y + 3.0)]);
-                svg.element("polygon")
-                    .class("arrow")
-                    .attribute("points", &arrow)
-                    .end();
+                ratios::arrow(svg, (scale.at(end), y), (5.0 * to, 3.0));
             }
         }
     }

@@ -1,11 +1,10 @@
 //! Everything that the template shows, in the order of the page.
 
 use serde::Serialize;
-use wirecost_model::record::Run;
 use wirecost_stats::Margin;
 
 use super::cells::{self, CellView};
-use super::chart::{Chart, Table};
+use super::chart::{Chart, Limits, Table};
 use super::shown::ShownLoad;
 use super::verdicts::{Meaning, Verdicts};
 use super::{
@@ -101,11 +100,11 @@ struct Reproduce {
     note: Option<String>,
 }
 
-pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
+pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
     let run = &reading.run;
-    let cells = cells::of(doc, run);
+    let cells = cells::of(doc, run, limits.samples);
     let margin = Margin::of(doc.repeat.worth);
-    Page {
+    let mut page = Page {
         title: match trust::line(doc) {
             Some((label, _)) => format!("{label} {}", notes::title(doc)),
             None => notes::title(doc),
@@ -131,10 +130,10 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         general: effects::for_all(doc),
         warnings: doc.warnings.clone(),
         worth: wirecost_model::units::format_fraction(doc.repeat.worth),
-        verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc)),
+        verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc, limits)),
         meanings: verdicts::meanings(margin.low, margin.high),
         overview: overview::chart(doc),
-        effects: forest::charts(doc),
+        effects: forest::charts(doc, limits),
         summary: summary::table(doc),
         summary_means: summary::meanings(doc),
         flows: flows::table(doc),
@@ -142,7 +141,7 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         wakeups_mean: doc.wakeups.as_ref().map(WakeupsResult::meaning),
         rules: rules_table(doc),
         rules_mean: rules::meanings(doc),
-        charts: charts(doc, &cells),
+        charts: charts(doc, &cells, limits),
         published: published(doc),
         plan: PlanText {
             written: reading.plan_text.clone(),
@@ -152,26 +151,71 @@ pub(super) fn page(reading: &Reading, doc: &Document) -> Page {
         environment: environment(doc),
         hosts: hosts(doc),
         sysctls: doc.environment.sysctls.clone().into_iter().collect(),
-        measured: measured(doc, run),
+        measured: measured(doc),
         reproduce: reproduce(reading, doc),
         run_dir: doc.run_dir.clone(),
         record: format!(
             "wirecost {}, record version {}",
             doc.program_version, doc.record_version
         ),
+    };
+    page.limit(limits);
+    page
+}
+
+impl Page {
+    /// Leaves the first rows of each table and the first lines of each list.
+    fn limit(&mut self, limits: Limits) {
+        let charts = self.overview.iter_mut().chain(&mut self.effects);
+        let of_charts = charts.chain(&mut self.charts).map(|chart| &mut chart.table);
+        let others = [&mut self.flows, &mut self.wakeups].into_iter().flatten();
+        let others = others.chain([&mut self.rules]);
+        // Every cell stands here if it can.
+        self.summary.limit(limits.rows * 4);
+        let published = self
+            .published
+            .iter_mut()
+            .map(|published| &mut published.table);
+        for table in of_charts.chain(others).chain(published) {
+            table.limit(limits.rows);
+        }
+        for list in [
+            &mut self.findings,
+            &mut self.depends,
+            &mut self.general,
+            &mut self.warnings,
+        ] {
+            let more = list.len().saturating_sub(limits.rows);
+            if more > 0 {
+                list.truncate(limits.rows);
+                list.push(format!(
+                    "And {more} more: `wirecost report RUN_DIR --json`."
+                ));
+            }
+        }
+        let plan = &mut self.plan;
+        for text in plan.written.iter_mut().chain([&mut plan.effective]) {
+            if text.len() > limits.plan {
+                let all = text.len();
+                text.truncate(text.floor_char_boundary(limits.plan));
+                text.push_str("…\n(");
+                text.push_str(&all.to_string());
+                text.push_str(" bytes in all: plan.yaml and run.json of the run directory)");
+            }
+        }
     }
 }
 
 /// The charts of each load, over the cells that run it.
-fn charts(doc: &Document, cells: &[CellView]) -> Vec<Chart> {
+fn charts(doc: &Document, cells: &[CellView], limits: Limits) -> Vec<Chart> {
     let mut charts = Vec::new();
     for load in ShownLoad::all(doc) {
         let cells = load.cells(cells);
-        charts.extend(strip::charts(doc, &load, &cells));
-        charts.extend(latency::chart(doc, &load, &cells));
-        charts.extend(cpu::chart(doc, &load, &cells));
-        charts.push(drift::chart(doc, &load, &cells));
-        charts.extend(window::chart(doc, &load, &cells));
+        charts.extend(strip::charts(doc, &load, &cells, limits));
+        charts.extend(latency::chart(doc, &load, &cells, limits));
+        charts.extend(cpu::chart(doc, &load, &cells, limits));
+        charts.push(drift::chart(doc, &load, &cells, limits));
+        charts.extend(window::chart(doc, &load, &cells, limits));
     }
     charts
 }
@@ -304,12 +348,8 @@ fn hosts(doc: &Document) -> Vec<(String, String)> {
 }
 
 /// How the figures came about, as far as the record proves it.
-fn measured(doc: &Document, run: &Run) -> Vec<String> {
-    let proofs = || run.samples.iter().flat_map(|sample| &sample.proofs);
-    let proven = proofs().filter(|proof| proof.proven).count();
-    let seen = proofs().filter_map(|proof| proof.seen.as_ref());
-    let whole =
-        seen.filter(|seen| !seen.fragment && seen.outer_ip_bytes == seen.expected_outer_ip_bytes);
+fn measured(doc: &Document) -> Vec<String> {
+    let proofs = doc.gathered.proofs;
     vec![
         format!(
             "Every round measures each cell once, in random order (seed {}), and cells are compared within rounds: what \
@@ -318,11 +358,10 @@ fn measured(doc: &Document, run: &Run) -> Vec<String> {
         ),
         format!(
             "Before and after each window a datagram of exactly the guest MTU, which nothing may segment or fragment, had to \
-             be acknowledged in both directions. Of {} such proofs {proven} were given; {} of the datagrams were looked for on the \
+             be acknowledged in both directions. Of {} such proofs {} were given; {} of the datagrams were looked for on the \
              underlay and seen there as one unfragmented frame of guest MTU plus overhead. MTU and offloads were set on \
              every device of the path and read back.",
-            proofs().count(),
-            whole.count()
+            proofs.tried, proofs.given, proofs.seen
         ),
         format!(
             "After {} s of warm-up both hosts counted over a window of {} s. Throughput is what the receiving application \

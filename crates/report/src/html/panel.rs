@@ -5,7 +5,9 @@ use minijinja::Value;
 use super::cells::CellView;
 use super::chart::Panel;
 use super::scale::{Scale, tick};
+use super::strip::thinned;
 use super::svg::Svg;
+use crate::document::Document;
 
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 150.0;
@@ -79,7 +81,13 @@ impl Axes {
 }
 
 /// Says that not every cell is drawn.
-pub(super) fn left_out(cells: usize) -> Option<String> {
-    (cells > DRAWN)
-        .then(|| format!("Drawn are the first {DRAWN} of {cells} cells; the table has more."))
+pub(super) fn left_out(doc: &Document, drawn: &[&CellView], cells: usize) -> Option<String> {
+    let of_cells = (cells > drawn.len()).then(|| {
+        format!(
+            "Drawn are the first {} of {cells} cells; the table has more.",
+            drawn.len()
+        )
+    });
+    let said: Vec<String> = of_cells.into_iter().chain(thinned(doc, drawn)).collect();
+    (!said.is_empty()).then(|| said.join(" "))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use wirecost_model::load::Workload;
-use wirecost_model::metric::Metric;
+use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::sample::{Interval, Sample};
 use wirecost_stats::{Summary, summary};
 
@@ -11,7 +11,7 @@ use super::cells::{CellView, remarks};
 use crate::document::Document;
 use crate::{digits, loads};
 
-/// From so many on, figures are told in thousands.
+/// From so many on, figures are shown in thousands.
 const THOUSANDS: f64 = 10_000.0;
 
 /// A load of a run and what its charts are called by.
@@ -147,17 +147,26 @@ impl<'a> Shown<'a> {
 
     /// The figure of a sample, also of one that does not count.
     pub(super) fn value(&self, sample: &Sample) -> Option<f64> {
-        let value = self.metric().value(sample, self.load.name)? * self.scale();
-        Some(match self.what {
-            What::Lost => (100.0 - value).max(0.0),
-            What::Speed | What::Datagrams => value,
-        })
+        Some(self.told(self.metric().value(sample, self.load.name)?))
     }
 
-    /// Over the samples of a cell that count.
+    /// A metric's value as it is shown.
+    fn told(&self, value: f64) -> f64 {
+        let value = value * self.scale();
+        match self.what {
+            What::Lost => (100.0 - value).max(0.0),
+            What::Speed | What::Datagrams => value,
+        }
+    }
+
+    /// Over all samples of a cell that count.
     pub(super) fn summary(&self, cell: &CellView) -> Option<Summary> {
-        let valid = cell.samples.iter().filter(|one| one.invalid.is_none());
-        summary(valid.filter_map(|sample| self.value(sample)))
+        let figure = Figure {
+            load: self.load.name.to_owned(),
+            metric: self.metric(),
+        };
+        let values = cell.observed.values(cell.result.cell, &figure);
+        summary(values.map(|value| self.told(value)))
     }
 
     /// The parts of a sample's window: from and to in seconds, and the speed in them.

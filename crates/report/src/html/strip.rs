@@ -7,7 +7,7 @@ use wirecost_model::metric::Metric;
 use wirecost_model::sample::DatagramResult;
 
 use super::cells::{CellView, State, remarks};
-use super::chart::{Chart, Panel, Table, figure};
+use super::chart::{Chart, Limits, Panel, Table, figure};
 use super::legend::{self, Sign};
 use super::scale::{Scale, tick};
 use super::shown::{Shown, ShownLoad, What};
@@ -22,12 +22,23 @@ const RIGHT: f64 = 880.0;
 pub(super) const DRAWN: usize = 48;
 
 /// The charts of a load's speed and, of datagrams, of what arrived and what was lost.
-pub(super) fn charts(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Vec<Chart> {
+pub(super) fn charts(
+    doc: &Document,
+    load: &ShownLoad<'_>,
+    cells: &[&CellView],
+    limits: Limits,
+) -> Vec<Chart> {
     let chart = |id: &str, question: &str, what| {
         let shown = Shown::of(load, what, cells);
         Chart {
             nav: load.nav(None).filter(|_| what == What::Speed),
-            ..chart(doc, load.id(id), load.asked(question), &shown, cells)
+            ..chart(
+                doc,
+                load.id(id),
+                load.asked(question),
+                &shown,
+                (cells, limits),
+            )
         }
     };
     let mut charts = vec![chart(
@@ -51,9 +62,9 @@ fn chart(
     id: String,
     title: String,
     shown: &Shown<'_>,
-    cells: &[&CellView],
+    (cells, limits): (&[&CellView], Limits),
 ) -> Chart {
-    let drawn = &cells[..cells.len().min(DRAWN)];
+    let drawn = &cells[..cells.len().min(DRAWN).min(limits.cells)];
     let label = format!("{id}.title");
     Chart {
         id,
@@ -62,7 +73,7 @@ fn chart(
         caption: "Every sample is a point: within a row the first round is on top, the last at the bottom, so that drift \
                   shows as a slant. The axis need not start at 0. The figure at the right is the median of the valid samples."
             .into(),
-        left_out: left_out(cells.len()),
+        left_out: left_out(doc, drawn, cells.len()),
         panels: vec![Panel {
             svg: Value::from_safe_string(draw(doc, shown, drawn, &label)),
             id: label,
@@ -74,10 +85,30 @@ fn chart(
     }
 }
 
-/// Says that not every cell is drawn.
-pub(super) fn left_out(cells: usize) -> Option<String> {
-    (cells > DRAWN).then(|| {
-        format!("Drawn are the first {DRAWN} of {cells} cells; every sample: `wirecost report RUN_DIR --csv`.")
+/// Says that not every cell is drawn, or not every sample of those that are.
+pub(super) fn left_out(doc: &Document, drawn: &[&CellView], cells: usize) -> Option<String> {
+    let of_cells = (cells > drawn.len()).then(|| cells_left_out(drawn.len(), cells));
+    let samples = thinned(doc, drawn);
+    let said: Vec<String> = of_cells.into_iter().chain(samples).collect();
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
+pub(super) fn cells_left_out(drawn: usize, cells: usize) -> String {
+    format!(
+        "Drawn are the first {drawn} of {cells} cells; every sample: `wirecost report RUN_DIR --csv`."
+    )
+}
+
+/// Says that not every sample is drawn.
+pub(super) fn thinned(doc: &Document, drawn: &[&CellView]) -> Option<String> {
+    let points: usize = drawn.iter().map(|cell| cell.samples.len()).sum();
+    let all: u32 = drawn.iter().map(|cell| cell.result.samples).sum();
+    ((all as usize) > points).then(|| {
+        format!(
+            "Drawn are {points} of {all} samples{}, those of every so many-th round; figures, intervals and verdicts are \
+             of all of them.",
+            if drawn.len() < doc.cells.len() { " of these cells" } else { "" }
+        )
     })
 }
 
@@ -290,5 +321,8 @@ fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
             table.row(Some(cell.result.cell), fields);
         }
     }
-    table.finish("`wirecost report RUN_DIR --csv`.")
+    let thinned = thinned(doc, cells).map(|text| text.replace("Drawn are", "In the table are"));
+    table
+        .finish("`wirecost report RUN_DIR --csv`.")
+        .also(thinned)
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Metric;
 
-use super::chart::ROWS;
+use super::chart::Limits;
 use crate::document::Document;
 use crate::document::EffectResult;
 use crate::effects;
@@ -130,7 +130,8 @@ pub(super) const fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-pub(super) fn table(doc: &Document) -> Verdicts {
+pub(super) fn table(doc: &Document, limits: Limits) -> Verdicts {
+    let rows = limits.rows;
     let mut groups: Vec<Group> = Vec::new();
     let family = effects::family(doc);
     // The effects of one pair of cells follow each other, a metric each.
@@ -138,7 +139,7 @@ pub(super) fn table(doc: &Document) -> Verdicts {
         (&a.factor, &a.from, &a.to, &a.where_) == (&b.factor, &b.from, &b.to, &b.where_)
     };
     let pairs: Vec<&[EffectResult]> = doc.effects.chunk_by(same).collect();
-    for pair in pairs.iter().take(ROWS) {
+    for pair in pairs.iter().take(rows) {
         let contrast = words::contrast(&pair[0].factor, &pair[0].from, &pair[0].to);
         let line = Line {
             place: words::levels(&doc.factors, &pair[0].where_),
@@ -190,9 +191,9 @@ pub(super) fn table(doc: &Document) -> Verdicts {
             })
             .collect(),
         groups,
-        left_out: (pairs.len() > ROWS).then(|| {
+        left_out: (pairs.len() > rows).then(|| {
             format!(
-                "These are the first {ROWS} of {} comparisons; all of them: `effects` of `wirecost report RUN_DIR --json`.",
+                "These are the first {rows} of {} comparisons; all of them: `effects` of `wirecost report RUN_DIR --json`.",
                 pairs.len()
             )
         }),

@@ -1,7 +1,7 @@
 //! What happened within the windows: a load's speed over the intervals of each sample.
 
 use super::cells::{CellView, State};
-use super::chart::{Chart, Panel, Table};
+use super::chart::{Chart, Limits, Panel, Table};
 use super::panel::{Axes, DRAWN, left_out};
 use super::shown::{Shown, ShownLoad, What};
 use super::svg::points;
@@ -11,12 +11,17 @@ use crate::document::Document;
 const COLUMNS: usize = 100;
 
 /// Nothing where no sample has intervals.
-pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Option<Chart> {
+pub(super) fn chart(
+    doc: &Document,
+    load: &ShownLoad<'_>,
+    cells: &[&CellView],
+    limits: Limits,
+) -> Option<Chart> {
     let shown = Shown::of(load, What::Speed, cells);
     let all = || cells.iter().flat_map(|cell| cell.samples.iter());
     let most = all().map(|sample| shown.parts(sample).len()).max();
     let most = most.filter(|most| *most > 0)?;
-    let drawn = &cells[..cells.len().min(DRAWN)];
+    let drawn = &cells[..cells.len().min(DRAWN).min(limits.cells)];
     let parts = || {
         drawn
             .iter()
@@ -51,7 +56,7 @@ pub(super) fn chart(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -
                 ""
             }
         ),
-        left_out: left_out(cells.len()),
+        left_out: left_out(doc, drawn, cells.len()),
         panels: drawn
             .iter()
             .map(|cell| panel(&axes, &id, &shown, cell))
@@ -113,12 +118,12 @@ fn table(shown: &Shown<'_>, cells: &[&CellView], most: usize) -> Table {
             table.row(Some(cell.result.cell), fields);
         }
     }
-    let mut table = table.finish("`samples.jsonl` of the run directory.");
-    if most > columns {
-        let said = table.left_out.unwrap_or_default();
-        table.left_out = Some(format!(
-            "{said} The columns are the first {columns} of {most} intervals; all of them: `samples.jsonl` of the run directory."
-        ));
-    }
+    let more = (most > columns).then(|| {
+        format!(
+            "The columns are the first {columns} of {most} intervals; all of them: `samples.jsonl` of the run directory."
+        )
+    });
     table
+        .finish("`samples.jsonl` of the run directory.")
+        .also(more)
 }

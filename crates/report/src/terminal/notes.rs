@@ -44,7 +44,7 @@ pub(super) fn oddities(doc: &Document, full: bool, page: &mut Page) {
     let most = if full { usize::MAX } else { INVALID_LINES };
     if let Some(label) = notes::invalid(doc) {
         page.paragraph(&page.paint(Style::Worse, &label));
-        let alike = notes::invalid_alike(doc);
+        let alike = notes::invalid_first(doc);
         for line in alike.iter().take(most) {
             page.paragraph(&format!("- {line}"));
         }
@@ -66,8 +66,5 @@ pub(super) fn oddities(doc: &Document, full: bool, page: &mut Page) {
             _ => warning.clone(),
         };
         page.paragraph(&format!("{label} {said}."));
-    }
-    if let Some(more) = notes::only_in_full(doc).filter(|_| !full) {
-        page.paragraph(&more);
     }
 }

@@ -1,17 +1,14 @@
 //! The table of cells, or one for each load.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use wirecost_model::metric::Metric;
-use wirecost_stats::Summary;
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle};
 
 use super::page::{Page, visible_width};
 use crate::document::{CellLoad, CellResult, Document};
-use crate::loads;
-use crate::{digits, words};
+use crate::words;
+use crate::{columns, loads};
 
-/// Spaces between columns: the padding, and where the line beneath the head has its junction.
-const GAP: u16 = PADDING + 1;
-const PADDING: u16 = 1;
+/// Spaces between columns.
+const GAP: u16 = 2;
 
 /// What to show where there is no figure.
 pub(super) const NONE: &str = "-";
@@ -60,27 +57,22 @@ pub(super) fn print(doc: &Document, full: bool, page: &mut Page) {
         page.gap();
         print_columns(columns, None, page);
     }
-    if full {
-        if let Some(says) = loads::shared(doc) {
-            page.paragraph(says);
-        }
-    } else {
-        page.paragraph(&format!("{}; --full explains each column.", in_short(doc)));
-    }
-}
-
-/// What one cannot guess of the columns.
-fn in_short(doc: &Document) -> &'static str {
-    if loads::plain(doc) {
-        "Gbit/s: medians; CPU: percent of one core per Gbit/s"
-    } else {
-        "Medians; CPU: percent of one core per Gbit/s, or us of a core per transaction"
+    if let Some(says) = loads::shared(doc).filter(|_| full) {
+        page.paragraph(says);
     }
 }
 
 /// Prints columns, as many beside each other as there is room for, and what they mean. Where they do not fit, the table
 /// is continued below, its first columns of text repeated.
-pub(super) fn print_columns(columns: Vec<Column>, says: Option<&str>, page: &mut Page) {
+pub(super) fn print_columns(mut columns: Vec<Column>, says: Option<&str>, page: &mut Page) {
+    let long = |column: &Column| Column {
+        head: column.head.replace("-\n", "").replace('\n', " "),
+        ..column.clone()
+    };
+    let in_one_line: Vec<Column> = columns.iter().map(long).collect();
+    if total_width(&in_one_line) <= page.width() {
+        columns = in_one_line;
+    }
     let legend: Vec<&str> = columns
         .iter()
         .map(|column| column.meaning)
@@ -89,7 +81,7 @@ pub(super) fn print_columns(columns: Vec<Column>, says: Option<&str>, page: &mut
     let legend = (!legend.is_empty()).then(|| format!("{}.", legend.join("; ")));
     for part in wrapped(columns, page.width()) {
         page.gap();
-        for line in render(&part, page.width(), page.ascii()).lines() {
+        for line in render(&part, page.width()).lines() {
             // Only the last column's padding hangs over the edge.
             let line: String = line.chars().take(page.width()).collect();
             page.line(&line);
@@ -131,15 +123,12 @@ pub(super) fn total_width(columns: &[Column]) -> usize {
     widths.saturating_sub(GAP as usize)
 }
 
-fn render(columns: &[Column], width: usize, ascii: bool) -> Table {
-    let rule = if ascii { '-' } else { '─' };
+fn render(columns: &[Column], width: usize) -> Table {
     let mut table = Table::new();
     // The last column's padding may hang over the edge: it is cut off.
-    let width = u16::try_from(width)
-        .unwrap_or(u16::MAX)
-        .saturating_add(PADDING);
+    let width = u16::try_from(width).unwrap_or(u16::MAX).saturating_add(GAP);
     table
-        .load_style(TableStyle::new().header_separator(LineStyle::none().fill(rule).junction(rule)))
+        .load_style(TableStyle::new())
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(width)
         .set_header(columns.iter().map(|column| column.head.as_str()));
@@ -152,7 +141,7 @@ fn render(columns: &[Column], width: usize, ascii: bool) -> Table {
         table.add_row(columns.iter().map(|column| column.cells[row].as_str()));
     }
     for (column, ours) in table.column_iter_mut().zip(columns) {
-        column.set_padding((0, PADDING));
+        column.set_padding((0, GAP));
         column.set_cell_alignment(ours.align);
     }
     table
@@ -170,72 +159,14 @@ fn tables(doc: &Document) -> Vec<Vec<Column>> {
 }
 
 fn columns(doc: &Document) -> Vec<Column> {
-    let number =
-        |head: &str, only_full, meaning, figure: &dyn Fn(&CellResult) -> Option<String>| Column {
-            cells: doc
-                .cells
-                .iter()
-                .map(|cell| figure(cell).unwrap_or_else(|| NONE.into()))
-                .collect(),
-            ..Column::figures(head, only_full, meaning)
-        };
-    let median = |summary: &Option<Summary>, digits: usize| {
-        summary.map(|summary| format!("{:.digits$}", summary.median))
-    };
     let mut columns = levels(doc);
-    columns.push(number(
-        "Gbit/s",
-        false,
-        "Gbit/s: what the receiving application read, median of valid samples",
-        &|cell| Some(digits::gbps(cell.throughput_gbps?.median)),
-    ));
-    columns.push(number(
-        "±%",
-        false,
-        "±%: its relative standard deviation",
-        &|cell| Some(format!("{:.1}", cell.throughput_gbps?.relative_sd? * 100.0)),
-    ));
-    columns.push(number(
-        "line\nlimit",
-        false,
-        "line limit: the TCP payload that the line carries in such frames",
-        &|cell| Some(digits::gbps(cell.line_limit_gbps?)),
-    ));
-    columns.push(number(
-        "pub-\nlished",
-        false,
-        "published: see below",
-        &|cell| Some(digits::gbps(cell.published_gbps?)),
-    ));
-    columns.push(number(
-        "sender\nCPU",
-        false,
-        "CPU: percent of one core per Gbit/s, all time that was not idle",
-        &|cell| cell.cpu(Metric::SenderCpu),
-    ));
-    columns.push(number("recei-\nver CPU", false, "", &|cell| {
-        cell.cpu(Metric::ReceiverCpu)
+    columns.extend(columns::of_cells(doc).iter().map(|of| {
+        let field = |cell| (of.field)(cell).unwrap_or_else(|| NONE.into());
+        Column {
+            cells: doc.cells.iter().map(field).collect(),
+            ..Column::figures(&of.lines(), of.only_full, of.meaning)
+        }
     }));
-    columns.push(number(
-        "CPU",
-        false,
-        "CPU: percent of one core of the machine per Gbit/s, everything that was not idle",
-        &|cell| cell.cpu(Metric::Cpu),
-    ));
-    columns.push(number(
-        "kframes\n/s",
-        true,
-        "kframes/s: thousand frames a second on the wire, both directions",
-        &|cell| Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3)),
-    ));
-    columns.push(number(
-        "segs/\npacket",
-        true,
-        "segs/packet: segments on the wire per packet that the receiver's TCP handled",
-        &|cell| median(&cell.segments_per_packet, 1),
-    ));
-    // What no cell has a figure for is not a column of this run.
-    columns.retain(|column| column.align == CellAlignment::Left || column.has_figures());
     columns.push(valid(doc));
     columns
 }
@@ -251,7 +182,7 @@ fn of_load(doc: &Document, name: &str, of: &[loads::Column]) -> Vec<Column> {
             .iter()
             .map(|cell| of_cell(cell, of.field).unwrap_or_else(|| NONE.into()))
             .collect(),
-        ..Column::figures(&of.head.replace(' ', "\n"), of.only_full, of.meaning)
+        ..Column::figures(&of.lines(), of.only_full, of.meaning)
     });
     let mut columns = levels(doc);
     let labels = columns.len();

@@ -6,7 +6,7 @@ use super::{Objection, Pair, encapsulation, remark};
 
 /// Segments per packet that differ by more than this decide the figure, and not what is compared.
 pub const APART: f64 = 1.5;
-/// A difference beyond this is told.
+/// A difference beyond this is reported.
 pub const REMARKABLE: f64 = 1.1;
 
 pub(super) fn at_receiver(pair: &Pair<'_>) -> Option<Objection> {

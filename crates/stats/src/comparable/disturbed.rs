@@ -1,15 +1,14 @@
 //! Other programs on the hosts' cores, in one of the two cells more than in the other: their time is taken for the cell's.
 
 use wirecost_model::effect::RemarkKind;
-use wirecost_model::sample::Sample;
 
-use super::{Evidence, Objection, Pair, remark};
+use super::{Objection, Pair, remark};
 
 /// Cores of other programs, the mean over a cell's samples, that may differ between two cells. Twice of what marks a sample.
 pub const MORE_CORES: f64 = 0.1;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
-    let (from, to) = pair.both(foreign_cores)?;
+    let (from, to) = (pair.from.foreign_cores()?, pair.to.foreign_cores()?);
     if (from - to).abs() <= MORE_CORES {
         return None;
     }
@@ -19,14 +18,4 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     );
     let advice = "measure on a quieter machine, or with more rounds";
     Some(Objection::Bars(remark(RemarkKind::Disturbed, text, advice)))
-}
-
-fn foreign_cores(cell: &Evidence<'_>) -> Option<f64> {
-    // One host looks, for the machine that both are on.
-    let looked = |sample: &Sample| {
-        let mut hosts = [&sample.sender, &sample.receiver].into_iter().flatten();
-        hosts.find_map(|usage| usage.foreign_cores)
-    };
-    let cores: Vec<f64> = cell.samples().filter_map(looked).collect();
-    (!cores.is_empty()).then(|| cores.iter().sum::<f64>() / cores.len() as f64)
 }

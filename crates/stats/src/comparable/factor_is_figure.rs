@@ -124,7 +124,7 @@ fn share_of_line(cell: &Evidence<'_>) -> Option<f64> {
     Some(bits / network.rate? as f64)
 }
 
-/// As few digits as tell it.
+/// As few digits as are significant.
 fn number(value: f64) -> String {
     if value >= 100.0 {
         format!("{value:.0}")

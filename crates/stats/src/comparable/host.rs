@@ -8,12 +8,7 @@ use super::{Evidence, Objection, Pair, remark};
 /// Between cells of which the one was switched in the kernel and the other in userspace. Before `ovs-kernel` was a level,
 /// `ovs` meant either.
 pub(super) fn open_vswitch(pair: &Pair<'_>) -> Option<Objection> {
-    let of = |cell: &Evidence<'_>| {
-        let mut switches = cell
-            .samples()
-            .filter_map(|sample| sample.open_vswitch.as_ref());
-        switches.next().map(|switch| switch.datapath)
-    };
+    let of = |cell: &Evidence<'_>| cell.sums.open_vswitch;
     let (from, to) = pair.both(of)?;
     (from != to).then(|| {
         let figures = pair.texts((&from.to_string(), &to.to_string()));
@@ -28,8 +23,7 @@ pub(super) fn open_vswitch(pair: &Pair<'_>) -> Option<Objection> {
 
 /// Between a run that could steer what hosts receive and one that could not.
 pub(super) fn steering(pair: &Pair<'_>) -> Option<Objection> {
-    let any = |cell: &Evidence<'_>| cell.samples().any(|sample| sample.not_steered);
-    let (from, to) = (any(pair.from), any(pair.to));
+    let (from, to) = (pair.from.sums.is_not_steered, pair.to.sums.is_not_steered);
     (from != to).then(|| {
         let word = |not_steered| {
             if not_steered {

@@ -47,7 +47,7 @@ pub(super) fn late(pair: &Pair<'_>) -> Option<Objection> {
                 Some(of.percentile(percent)?.as_secs_f64() * 1e6)
             };
             cell.has_lateness()
-                .then(|| Some((us(&cell.lateness)?, us(&cell.latency)?)))?
+                .then(|| Some((us(cell.lateness())?, us(cell.latency())?)))?
         };
         let cells = [
             (pair.from, pair.subject.with_from()),

@@ -14,11 +14,9 @@ pub(super) fn cpu(pair: &Pair<'_>) -> Option<Objection> {
         return None;
     }
     let unknown = |cell: &Evidence<'_>| {
-        let mut hosts = cell
-            .samples()
-            .filter_map(|sample| pair.metric.cpu_host(sample, &cell.load.name));
+        let series = cell.series(pair.metric);
         !cell.cell.network.transit.hops.is_empty()
-            && hosts.any(|usage| usage.transit_cores.is_none())
+            && series.is_some_and(|series| series.has_unknown_transit)
     };
     (unknown(pair.from) || unknown(pair.to)).then(|| {
         let text = "what the switches and routers between the hosts cost is part of the hosts' CPU"

@@ -40,9 +40,8 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     let streams = pair.from.load.load.workload.is_request_response();
     let unit = if streams { "transaction" } else { "Gbit" };
     let percent = |woken: &Woken| format!("{:.0}%", woken.share() * 100.0);
-    let at_line = |cell: &Evidence<'_>| {
-        cell.cell.network.rate.is_some() && cell.samples().any(|sample| sample.saturated.is_none())
-    };
+    let at_line =
+        |cell: &Evidence<'_>| cell.cell.network.rate.is_some() && cell.sums.has_no_saturated;
     let (kind, what, advice) = if at_line(pair.from) || at_line(pair.to) {
         let advice = "compare without a line (underlay.rate: none)";
         (
@@ -78,21 +77,8 @@ fn speaks(from: &Woken, to: &Woken) -> bool {
 }
 
 fn woken(pair: &Pair<'_>, cell: &Evidence<'_>) -> Option<Woken> {
-    let cost = cell.cost?;
-    let mut sums: Option<[f64; 4]> = None;
-    for sample in cell.samples() {
-        let parts = pair.metric.cpu_parts(sample, &cell.load.name);
-        let usage = pair.metric.cpu_host(sample, &cell.load.name);
-        let Some((parts, wakeups)) = parts.zip(usage.and_then(|usage| usage.wakeups)) else {
-            continue;
-        };
-        let sum = sums.get_or_insert([0.0; 4]);
-        sum[0] += wakeups.interrupts() as f64;
-        sum[1] += cost.seconds(&wakeups);
-        sum[2] += parts.busy_s;
-        sum[3] += parts.units;
-    }
-    let [interrupts, cost, busy, units] = sums?;
+    cell.cost?;
+    let [interrupts, cost, busy, units] = cell.series(pair.metric)?.woken?;
     Some(Woken {
         per_unit: interrupts / units,
         cost: cost / units,

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use wirecost_model::cell::Experiment;
 use wirecost_model::metric::{Figure, Metric};
-use wirecost_model::sample::{CoreDistance, Sample};
+use wirecost_model::sample::CoreDistance;
 
 use super::{Outlier, Trend, TwoModes, outliers, trend, two_modes};
 use crate::family::holm;
 use crate::interval::{Interval, moments, t_tail};
+use crate::observed::{Observed, join};
 use crate::ratio::{PairedRatio, has_log};
 use crate::sequential::Stopping;
 use crate::verdict::Margin;
@@ -142,26 +142,28 @@ pub fn self_test(logs: &[f64], worth: f64, stopping: Stopping) -> SelfTest {
 
 /// Looks for drift, foreign load, cores that moved, second modes and outliers in every metric's valid samples; the
 /// findings in that order, then by metric and cell.
-pub fn findings(experiment: &Experiment, samples: &[Sample]) -> Vec<Finding> {
-    let tables: Vec<Table> = experiment
-        .figures()
-        .into_iter()
-        .map(|figure| Table::of(figure, samples))
-        .collect();
-    let mut found = significant(&tables, Table::drift);
-    found.extend(significant(&tables, Table::foreign));
-    found.extend(significant(&tables, Table::core_distance));
-    found.extend(tables.iter().flat_map(Table::modes));
-    found.extend(tables.iter().flat_map(Table::outliers));
-    found
+pub fn findings(observed: &Observed) -> Vec<Finding> {
+    let mut trends: [Vec<(Trend, Finding)>; 3] = Default::default();
+    let mut found: [Vec<Finding>; 2] = Default::default();
+    // One at a time: each is as large as all its samples.
+    for at in 0..observed.figures().len() {
+        let table = Table::of(at, observed);
+        for (all, one) in
+            trends
+                .iter_mut()
+                .zip([table.drift(), table.foreign(), table.core_distance()])
+        {
+            all.extend(one);
+        }
+        found[0].extend(table.modes());
+        found[1].extend(table.outliers());
+    }
+    let significant = trends.into_iter().flat_map(significant);
+    significant.chain(found.into_iter().flatten()).collect()
 }
 
 /// Those of one kind that stand after Holm's correction over the metrics.
-fn significant(
-    tables: &[Table],
-    test: impl Fn(&Table) -> Option<(Trend, Finding)>,
-) -> Vec<Finding> {
-    let results: Vec<_> = tables.iter().filter_map(test).collect();
+fn significant(results: Vec<(Trend, Finding)>) -> Vec<Finding> {
     let adjusted = holm(
         &results
             .iter()
@@ -174,6 +176,14 @@ fn significant(
         .filter(|(_, p)| p.is_some_and(|p| p <= FINDING_ALPHA))
         .map(|((_, finding), _)| finding)
         .collect()
+}
+
+/// Points of which a trend is made at most: of more, every so many-th. What these tell of its size is far more than matters.
+const POINTS: usize = 50_000;
+
+fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let step = points.len().div_ceil(POINTS).max(1);
+    points.into_iter().step_by(step).collect()
 }
 
 /// A sample's round, its logarithm, that of its ratio to the cell's median, the foreign load, and the logarithm of how far
@@ -193,30 +203,33 @@ struct Table {
 }
 
 impl Table {
-    fn of(figure: Figure, samples: &[Sample]) -> Self {
+    fn of(at: usize, observed: &Observed) -> Self {
+        let figure = observed.figures()[at].clone();
         let mut cells: BTreeMap<u32, Vec<Entry>> = BTreeMap::new();
-        for sample in samples.iter().filter(|sample| sample.invalid.is_none()) {
-            let Some(value) = figure.value(sample).filter(|&value| has_log(value)) else {
-                continue;
-            };
-            let hosts = [&sample.sender, &sample.receiver];
-            cells.entry(sample.cell).or_default().push(Entry {
-                round: sample.round,
+        for (cell, columns) in observed.cells() {
+            let has_log = |(_, value): &(u32, f64)| has_log(*value);
+            let values = columns.series(at).values().filter(has_log);
+            let around = columns.around.each();
+            let around = around.map(|(round, foreign, distance)| (round, (foreign, distance)));
+            let entry = |((round, value), (foreign, core_distance)): (
+                (u32, f64),
+                (Option<f64>, Option<f64>),
+            )| Entry {
+                round,
                 log: value.ln(),
                 deviation: 0.0,
-                foreign: hosts
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|host| host.foreign_cores)
-                    .reduce(f64::max),
-                core_distance: sample
-                    .core_distance_ns()
-                    .filter(|&ns| has_log(ns))
+                foreign,
+                core_distance: core_distance
+                    .filter(|&ns| crate::ratio::has_log(ns))
                     .map(f64::ln),
-            });
+            };
+            let joined = join(values.map(|(round, value)| (round, (round, value))), around);
+            let entries: Vec<Entry> = joined.map(entry).collect();
+            if !entries.is_empty() {
+                cells.insert(cell, entries);
+            }
         }
         for entries in cells.values_mut() {
-            entries.sort_by_key(|entry| entry.round);
             let mut logs: Vec<f64> = entries.iter().map(|entry| entry.log).collect();
             logs.sort_unstable_by(f64::total_cmp);
             let median = crate::bootstrap::quantile(&logs, 0.5);
@@ -242,8 +255,8 @@ impl Table {
             .iter()
             .map(|(&round, &(sum, count))| (f64::from(round), sum / f64::from(count)))
             .collect();
-        let trend = trend(&means)?;
         let span = means.last()?.0 - means.first()?.0;
+        let trend = trend(&thinned(means))?;
         Some((
             trend,
             Finding::Drift {
@@ -261,6 +274,7 @@ impl Table {
             .entries()
             .filter_map(|entry| Some((other(entry)?, entry.deviation)))
             .collect();
+        let points = thinned(points);
         let trend = trend(&points)?;
         let mut others: Vec<f64> = points.iter().map(|(other, _)| *other).collect();
         others.sort_unstable_by(f64::total_cmp);

@@ -42,13 +42,7 @@ pub fn two_modes(values: &[f64]) -> Option<TwoModes> {
     let p = dip_p(dip, n).filter(|&p| p <= ALPHA)?;
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let squares = |part: &[f64]| {
-        moments(part).map_or(0.0, |(_, sd)| {
-            sd.map_or(0.0, |sd| sd * sd * (part.len() - 1) as f64)
-        })
-    };
-    let cost = |at: &usize| squares(&sorted[..*at]) + squares(&sorted[*at..]);
-    let at = (1..n).min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+    let at = divided(&sorted)?;
     let (low, low_sd) = moments(&sorted[..at])?;
     let (high, high_sd) = moments(&sorted[at..])?;
     let spread = low_sd.unwrap_or(0.0).hypot(high_sd.unwrap_or(0.0));
@@ -65,6 +59,23 @@ pub fn two_modes(values: &[f64]) -> Option<TwoModes> {
         high,
         ashman_d,
     })
+}
+
+/// Where the sorted values fall into two with the least sum of squares about either mean: where the squares of the means
+/// themselves are most.
+fn divided(sorted: &[f64]) -> Option<usize> {
+    let (mean, _) = moments(sorted)?;
+    let n = sorted.len();
+    let (mut below, mut best) = (0.0, None);
+    for at in 1..n {
+        // About the mean of all, so that no digits are lost; both sides then sum to the same.
+        below += sorted[at - 1] - mean;
+        let between = below * below * (1.0 / at as f64 + 1.0 / (n - at) as f64);
+        if best.is_none_or(|(most, _)| between > most) {
+            best = Some((between, at));
+        }
+    }
+    best.map(|(_, at)| at)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const NORMAL_MAD: f64 = 0.6745;
 /// are equal (ibid.): the root of pi / 2.
 const NORMAL_MEAN_AD: f64 = 1.253_314;
 
-/// Values below which an outlier cannot be told from the spread.
+/// Values below which an outlier cannot be distinguished from the spread.
 const LEAST: usize = 6;
 
 /// A value far from the others.

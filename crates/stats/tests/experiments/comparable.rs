@@ -12,9 +12,9 @@ use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::Sample;
-use wirecost_stats::{Stopping, contrasts};
+use wirecost_stats::Stopping;
 
-use crate::small::{experiment, sample};
+use crate::small::{contrasts, experiment, sample};
 
 /// Rounds of every planted run.
 pub(crate) const ROUNDS: u32 = 4;

@@ -5,10 +5,10 @@ use wirecost_model::effect::{Effect, Verdict};
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::{Cores, Levels};
 use wirecost_model::sample::Invalid;
+use wirecost_stats::Stopping;
 use wirecost_stats::sequential::{Aim, standing};
-use wirecost_stats::{Stopping, contrasts, effects};
 
-use crate::small::{experiment, sample, samples};
+use crate::small::{contrasts, effects, experiment, sample, samples};
 
 fn find<'a>(effects: &'a [Effect], factor: &str, where_: &str, metric: Metric) -> &'a Effect {
     effects

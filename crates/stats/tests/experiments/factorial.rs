@@ -4,9 +4,9 @@ use wirecost_model::effect::Verdict;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{Invalid, Sample};
-use wirecost_stats::{Dependence, Factorial, Stopping, factorial};
+use wirecost_stats::{Dependence, Factorial, Stopping};
 
-use crate::small::{experiment, sample, samples};
+use crate::small::{experiment, factorial, sample, samples};
 
 /// Six rounds; the cells' figures are for 1500 without and with vxlan, then 8900.
 fn rounds(gbps: [f64; 4]) -> Vec<Sample> {
@@ -34,7 +34,6 @@ fn throughput(samples: &[Sample]) -> Factorial {
         samples,
         &speed(),
         Stopping::Fixed,
-        None,
     )
 }
 
@@ -134,7 +133,7 @@ fn a_round_that_lacks_a_cell_counts_in_no_average() {
 fn an_excluded_cell_leaves_no_interaction_and_the_combinations_that_are_whole() {
     let mut experiment = experiment(Cores::Split);
     experiment.cells.remove(1);
-    let result = factorial(&experiment, &samples(), &speed(), Stopping::Fixed, None);
+    let result = factorial(&experiment, &samples(), &speed(), Stopping::Fixed);
     assert!(result.interactions.is_empty());
     assert!(result.main.iter().all(|main| main.combinations == 1));
 }
@@ -143,6 +142,6 @@ fn an_excluded_cell_leaves_no_interaction_and_the_combinations_that_are_whole() 
 fn with_one_factor_there_is_nothing_to_average() {
     let mut experiment = experiment(Cores::Split);
     experiment.factors.remove(1);
-    let result = factorial(&experiment, &samples(), &speed(), Stopping::Fixed, None);
+    let result = factorial(&experiment, &samples(), &speed(), Stopping::Fixed);
     assert!(result.main.is_empty() && result.interactions.is_empty());
 }

@@ -4,9 +4,9 @@ use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{CoreDistance, Sample};
 use wirecost_stats::Stopping;
-use wirecost_stats::validity::{Finding, findings, self_test};
+use wirecost_stats::validity::{Finding, self_test};
 
-use crate::small::{experiment, sample};
+use crate::small::{experiment, findings, sample};
 
 /// A number from -1 to 1 that only the arguments decide.
 fn noise(round: u32, cell: u32) -> f64 {

@@ -1,11 +1,16 @@
 //! A small experiment: two guest MTUs, two encapsulations, a constant offload.
 
-use wirecost_model::cell::{Cell, Experiment, Factor, Network};
+use wirecost_model::cell::{Experiment, Network};
+use wirecost_model::effect::Effect;
 use wirecost_model::fixtures;
 use wirecost_model::load::{Load, NamedLoad, Workload};
+use wirecost_model::metric::Figure;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, GuestMtu, Plan, Vxlan};
+use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::Sample;
+use wirecost_stats::validity::Finding;
+use wirecost_stats::{Contrast, Factorial, Observed, Stopping};
 
 /// The load of every cell.
 fn stream() -> NamedLoad {
@@ -21,30 +26,27 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
     let mut cells = Vec::new();
     for mtu in [1500, 8900] {
         for encapsulation in &encapsulations {
-            cells.push(Cell {
-                index: cells.len() as u32,
-                levels: [
-                    ("guest_mtu".into(), mtu.to_string()),
-                    ("encapsulation".into(), encapsulation.to_string()),
-                    ("offload".into(), offload.to_string()),
-                ]
-                .into(),
-                network: Network {
-                    encapsulation: encapsulation.clone(),
-                    cores,
-                    ..fixtures::network()
-                },
-                guest_mtu: mtu,
-                offload: offload.clone(),
-                settings: Vec::new(),
-                loads: vec![stream()],
-            });
+            let network = Network {
+                encapsulation: encapsulation.clone(),
+                cores,
+                ..fixtures::network()
+            };
+            let levels = [
+                ("guest_mtu", &*mtu.to_string()),
+                ("encapsulation", &encapsulation.to_string()),
+                ("offload", &offload.to_string()),
+            ];
+            let index = cells.len() as u32;
+            cells.push(fixtures::cell(
+                index,
+                &levels,
+                network,
+                mtu,
+                offload.clone(),
+                stream(),
+            ));
         }
     }
-    let factor = |key: &str, levels: &[&str]| Factor {
-        key: key.into(),
-        levels: levels.iter().map(ToString::to_string).collect(),
-    };
     Experiment {
         twin: None,
         chosen: None,
@@ -57,9 +59,9 @@ pub(crate) fn experiment(cores: Cores) -> Experiment {
             ..fixtures::plan("small")
         },
         factors: vec![
-            factor("guest_mtu", &["1500", "8900"]),
-            factor("encapsulation", &["none", "vxlan"]),
-            factor("offload", &["none"]),
+            fixtures::factor("guest_mtu", &["1500", "8900"]),
+            fixtures::factor("encapsulation", &["none", "vxlan"]),
+            fixtures::factor("offload", &["none"]),
         ],
         cells,
     }
@@ -90,4 +92,30 @@ pub(crate) fn samples() -> Vec<Sample> {
         }
     }
     samples
+}
+
+pub(crate) fn effects(experiment: &Experiment, samples: &[Sample]) -> Vec<Effect> {
+    wirecost_stats::effects(experiment, &Observed::of(experiment, samples, None))
+}
+
+pub(crate) fn contrasts(
+    experiment: &Experiment,
+    samples: &[Sample],
+    cost: Option<WakeupCost>,
+) -> Vec<Contrast> {
+    wirecost_stats::contrasts(experiment, &Observed::of(experiment, samples, cost))
+}
+
+pub(crate) fn factorial(
+    experiment: &Experiment,
+    samples: &[Sample],
+    figure: &Figure,
+    stopping: Stopping,
+) -> Factorial {
+    let observed = Observed::of(experiment, samples, None);
+    wirecost_stats::factorial(experiment, &observed, figure, stopping)
+}
+
+pub(crate) fn findings(experiment: &Experiment, samples: &[Sample]) -> Vec<Finding> {
+    wirecost_stats::validity::findings(&Observed::of(experiment, samples, None))
 }

@@ -34,8 +34,12 @@ pub struct TcpInfo {
     pub snd_mss: u32,
     /// MSS of what we receive, estimated by the kernel, bytes.
     pub rcv_mss: u32,
+    /// MSS that this end announced, bytes.
+    pub adv_mss: u32,
     /// Path MTU in use, bytes.
     pub pmtu: u32,
+    /// Whether segments carry timestamps (RFC 7323): 12 bytes that the MSS of what we send does not count.
+    pub timestamps: bool,
     /// Congestion window, segments.
     pub snd_cwnd: u32,
     /// Latest delivery rate, bytes per second.
@@ -122,7 +126,10 @@ pub fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
         min_rtt: kernel.min_rtt,
         snd_mss: kernel.snd_mss,
         rcv_mss: kernel.rcv_mss,
+        adv_mss: kernel.advmss,
         pmtu: kernel.pmtu,
+        // TCPI_OPT_TIMESTAMPS.
+        timestamps: kernel.options & 1 != 0,
         snd_cwnd: kernel.snd_cwnd,
         delivery_rate: kernel.delivery_rate,
         busy_time: kernel.busy_time,

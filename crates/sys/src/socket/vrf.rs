@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::{PoisonError, RwLock};
 
 use nix::net::if_::{if_nameindex, if_nametoindex};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -12,11 +13,32 @@ use crate::ethtool::Ethtool;
 /// What the driver calls itself (drivers/net/vrf.c).
 const DRIVER: &str = "vrf";
 
-/// Binds a socket to an address of this host; where that is in a VRF, to its device first.
+/// Devices of link-local addresses, which are the same on several devices: as they were given for this process.
+static LINKS: RwLock<Vec<(IpAddr, String)>> = RwLock::new(Vec::new());
+
+/// Has every socket of this process that is bound to a link-local address of this host be bound to this device first.
+pub fn use_link_device(address: IpAddr, device: &str) {
+    let mut links = LINKS.write().unwrap_or_else(PoisonError::into_inner);
+    links.retain(|(known, _)| *known != address);
+    links.push((address, device.to_owned()));
+}
+
+/// The device that was given for a link-local address.
+pub fn link_device(address: IpAddr) -> Option<String> {
+    let links = LINKS.read().unwrap_or_else(PoisonError::into_inner);
+    let mut known = links.iter().filter(|(known, _)| *known == address);
+    known.next().map(|(_, device)| device.clone())
+}
+
+/// Binds a socket to an address of this host; where that is in a VRF, or link-local, to its device first.
 ///
 /// # Errors
 /// `EADDRNOTAVAIL` where neither the host nor a VRF of it has the address.
 pub fn bind_here(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+    if let Some(device) = link_device(address.ip()) {
+        socket.bind_device(Some(device.as_bytes()))?;
+        return socket.bind(&address.into());
+    }
     match socket.bind(&address.into()) {
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
             let Some(vrf) = vrf_of(address.ip())? else {
@@ -48,10 +70,11 @@ pub fn vrf_of(address: IpAddr) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The index of the device of the VRF that has an address; `None`: it is in none, or that cannot be told.
+/// The index of the device of the VRF that has an address, or of a link-local address's own; `None`: it is in none, or
+/// that cannot be determined.
 pub fn vrf_index(address: IpAddr) -> Option<u32> {
-    let vrf = vrf_of(address).ok().flatten()?;
-    if_nametoindex(vrf.as_str()).ok()
+    let device = link_device(address).or_else(|| vrf_of(address).ok().flatten())?;
+    if_nametoindex(device.as_str()).ok()
 }
 
 /// The address that datagrams to `target` leave with, by the kernel's own lookup: connecting a socket sends nothing.

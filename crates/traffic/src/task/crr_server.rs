@@ -1,20 +1,21 @@
 //! TCP_CRR server: one thread's share of the connections.
 
-use std::io::{self, Read, Write};
-use std::net::Shutdown;
+mod connection;
+
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use socket2::Socket;
 use wirecost_sys::epoll::{Epoll, Events, Interest};
-use wirecost_sys::socket::{accept_nonblocking, receive, send};
+use wirecost_sys::socket::accept_nonblocking;
 
-use super::{Context, IoFailure, Progress, Task};
-use crate::dispatch::{Dispatcher, Handoff};
+use self::connection::{Connection, Disposition};
+use super::{Context, Progress, Task};
+use crate::dispatch::Dispatcher;
 use crate::flow::Outcome;
-use crate::handshake::{Answer, HEADER_BYTES, HeaderCheck, Phase, check_header};
+use crate::handshake::Answer;
 use crate::ops::Listener;
 use crate::options::Waiting;
 use crate::shared::Shared;
@@ -42,29 +43,6 @@ pub(crate) struct CrrServer {
     slots: Box<[Option<Connection>]>,
     free: Vec<usize>,
     expired_at: u64,
-}
-
-/// One connection.
-struct Connection {
-    socket: Socket,
-    since: u64,
-    header: [u8; HEADER_BYTES],
-    filled: usize,
-    /// The flow of the transaction, once the header is complete.
-    flow: Option<u32>,
-    /// Bytes of the request read, and of the response written.
-    read: usize,
-    written: usize,
-    writes: bool,
-}
-
-/// What to do with a connection.
-enum Disposition {
-    Wait(Interest),
-    Done,
-    /// The header names another load.
-    OtherLoad,
-    Stray,
 }
 
 impl CrrServer {
@@ -134,16 +112,7 @@ impl CrrServer {
         };
         dispatcher.wake(own).lower();
         for handoff in dispatcher.take(own) {
-            let Handoff {
-                socket,
-                header,
-                filled,
-            } = handoff;
-            let connection = Connection {
-                header,
-                filled,
-                ..Connection::new(socket, context.shared.now())
-            };
+            let connection = Connection::resumed(handoff, context.shared.now());
             self.admit(connection, context);
         }
     }
@@ -302,137 +271,5 @@ impl Drop for CrrServer {
         let connections = self.slots.iter_mut().filter_map(Option::take);
         let unknown = connections.filter(|connection| connection.flow.is_none());
         dispatcher.close(own, unknown.map(Connection::handoff));
-    }
-}
-
-impl Connection {
-    fn handoff(self) -> Handoff {
-        Handoff {
-            socket: self.socket,
-            header: self.header,
-            filled: self.filled,
-        }
-    }
-
-    fn new(socket: Socket, since: u64) -> Self {
-        Self {
-            socket,
-            since,
-            header: [0; HEADER_BYTES],
-            filled: 0,
-            flow: None,
-            read: 0,
-            written: 0,
-            writes: false,
-        }
-    }
-
-    fn answer(&self, answer: Answer) {
-        // Twelve bytes into an empty buffer cannot block; a peer that is gone needs no answer.
-        let _ = (&self.socket).write_all(&answer.encode());
-        let _ = self.socket.shutdown(Shutdown::Write);
-    }
-
-    fn advance(&mut self, context: &mut Context<'_>) -> io::Result<Disposition> {
-        while self.flow.is_none() {
-            match self.read_header()? {
-                Some(Disposition::Done) => {}
-                Some(disposition) => return Ok(disposition),
-                None => return Ok(Disposition::Stray),
-            }
-            if let Some(disposition) = self.check(context) {
-                return Ok(disposition);
-            }
-        }
-        self.serve(context)
-    }
-
-    /// Reads the header: `Done`, or `Wait`; `None` where the peer has closed.
-    fn read_header(&mut self) -> io::Result<Option<Disposition>> {
-        while self.filled < HEADER_BYTES {
-            match (&self.socket).read(&mut self.header[self.filled..]) {
-                Ok(0) => return Ok(None),
-                Ok(read) => self.filled += read,
-                Err(error) => match IoFailure::from(error) {
-                    IoFailure::Interrupted => {}
-                    IoFailure::Blocked => return Ok(Some(Disposition::Wait(Interest::READ))),
-                    IoFailure::Broken(error) => return Err(error),
-                },
-            }
-        }
-        Ok(Some(Disposition::Done))
-    }
-
-    /// Checks the header and answers it; `None` for a transaction.
-    fn check(&mut self, context: &Context<'_>) -> Option<Disposition> {
-        let shared = context.shared;
-        let answer = match check_header(&self.header, &shared.options) {
-            HeaderCheck::Flow(index, phase) => {
-                let flow = &shared.flows.all()[index as usize];
-                let here = flow.connected.load(Relaxed);
-                match phase {
-                    Phase::Transaction if here => {
-                        self.flow = Some(index);
-                        return None;
-                    }
-                    Phase::Open if !here => {
-                        shared.flows.set_connected(flow);
-                        Answer::Taken
-                    }
-                    Phase::Close if here => {
-                        shared.flows.end(flow, Outcome::Orderly);
-                        Answer::Taken
-                    }
-                    _ => Answer::OtherFlow,
-                }
-            }
-            HeaderCheck::Refuse(Answer::OtherSecret) => return Some(Disposition::OtherLoad),
-            HeaderCheck::Refuse(answer) => answer,
-            HeaderCheck::Stray => return Some(Disposition::Stray),
-        };
-        self.answer(answer);
-        Some(if answer == Answer::Taken {
-            Disposition::Done
-        } else {
-            Disposition::Stray
-        })
-    }
-
-    fn serve(&mut self, context: &mut Context<'_>) -> io::Result<Disposition> {
-        let shared = context.shared;
-        let (request, response) = (
-            shared.options.load.request as usize,
-            shared.options.load.response as usize,
-        );
-        let Some(flow) = self.flow.map(|index| &shared.flows.all()[index as usize]) else {
-            return Ok(Disposition::Stray);
-        };
-        while self.read < request {
-            match receive(&self.socket, &mut context.buffers.read) {
-                Ok(0) => return Ok(Disposition::Stray),
-                Ok(read) => self.read += read,
-                Err(error) => match IoFailure::from(error) {
-                    IoFailure::Interrupted => {}
-                    IoFailure::Blocked => return Ok(Disposition::Wait(Interest::READ)),
-                    IoFailure::Broken(error) => return Err(error),
-                },
-            }
-        }
-        while self.written < response {
-            match send(&self.socket, &shared.message[..response - self.written]) {
-                Ok(sent) => self.written += sent,
-                Err(error) => match IoFailure::from(error) {
-                    IoFailure::Interrupted => {}
-                    IoFailure::Blocked => return Ok(Disposition::Wait(Interest::WRITE)),
-                    IoFailure::Broken(error) => return Err(error),
-                },
-            }
-        }
-        // Several threads may serve one flow: these counters need atomic additions.
-        flow.rx.messages.add_shared(1);
-        flow.rx.bytes.add_shared(request as u64);
-        flow.tx.messages.add_shared(1);
-        flow.tx.bytes.add_shared(response as u64);
-        Ok(Disposition::Done)
     }
 }

@@ -308,9 +308,9 @@ fn strangers_that_say_nothing_keep_no_transaction_out_however_many_they_are() {
     let before = done();
     let asked = Instant::now();
     eventually("transactions go on beside them", || done() > before + 100);
-    // Nobody was thrown out for being slow, which takes longer.
+    // Dropped for want of slots. By the timeout of a request alone (5 s for each of three batches of 65) it would take 15 s.
     assert!(
-        asked.elapsed() < Duration::from_secs(4),
+        asked.elapsed() < Duration::from_secs(12),
         "{:?}",
         asked.elapsed()
     );

@@ -84,8 +84,11 @@ impl Session<'_> {
     /// Where a host's own filter may be what drops packets: its rules.
     pub(super) fn rules(&mut self, paths: &[PathReport]) -> Result<[Vec<DropRule>; 2], LinkError> {
         let unheard = |path: &PathReport| path.seen.too_big.is_some();
+        // What arrives spoiled is explained.
+        let spoiled = paths.iter().any(|path| path.bad_checksums > 1);
         let filtered = |path: &PathReport| {
             path.is_dead()
+                && !spoiled
                 && !matches!(
                     path.hint,
                     Some(ReachabilityHint::NoRoute | ReachabilityHint::NoNeighbour(_))

@@ -8,9 +8,10 @@ use wirecost_model::sample::{CoreDistance, Sample, Saturated};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::{HostUsage, Wakeups};
 use wirecost_stats::comparable::{FARTHER, MORE_CORES};
-use wirecost_stats::{ENOUGH_STEPS, Stopping, asked, contrasts};
+use wirecost_stats::{ENOUGH_STEPS, Stopping, asked};
 
 use super::Planted;
+use crate::small::contrasts;
 
 const COST: WakeupCost = WakeupCost {
     timer_ns: 10_000,

@@ -1,0 +1,169 @@
+//! A path proven over TCP to an open port of the far end, and its findings.
+
+use serde::{Deserialize, Serialize};
+use wirecost_audit::Finding;
+use wirecost_pmtu::Limit;
+
+use crate::judge::{add, ends, judge};
+use crate::report::{FlowKind, FlowReport, PathEnd, PathReport, RequiredMtu, Stream};
+use crate::seen::Segments;
+
+/// What TCP showed; sizes in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcpShown {
+    /// Why no connection was made: `NotConnected` or `Refused`; `None`: one was.
+    pub failed: Option<Stream>,
+    /// The IP packet of a full segment.
+    pub full: u32,
+    /// Which segments pass, as IP packets.
+    pub segments: Segments,
+    /// Bytes of a full segment that were acknowledged.
+    pub acknowledged: u64,
+    /// Segments sent again.
+    pub retransmits: u32,
+    /// MSS of what this end sends.
+    pub snd_mss: u32,
+    /// MSS that this end announced, which the far end keeps to.
+    pub adv_mss: u32,
+    /// The socket's path MTU when the connection was made, and at the end.
+    pub pmtu: (u32, u32),
+}
+
+/// A path as TCP to one port shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TcpReport {
+    /// As if segments were the probes of one flow.
+    pub path: PathReport,
+    /// What was counted.
+    pub shown: TcpShown,
+}
+
+impl TcpReport {
+    /// From what TCP showed in so many seconds.
+    pub fn new(
+        ends: (PathEnd, PathEnd),
+        port: u16,
+        wanted: RequiredMtu,
+        shown: TcpShown,
+        seconds: f64,
+    ) -> Self {
+        let Segments { passes, fails } = shown.segments;
+        let kind = match (shown.failed, passes, fails) {
+            (Some(_), ..) => FlowKind::Dead,
+            (None, None, _) => FlowKind::Undecided,
+            (None, Some(_), Some(_)) => FlowKind::BLACK_HOLE,
+            (None, Some(passes), None) if matches!(wanted, RequiredMtu::Expected(mtu) if passes >= mtu) => {
+                FlowKind::Told(Limit::NotSought)
+            }
+            // No more was sent: the device's, or what the far end announced.
+            (None, Some(passes), None) if passes >= wanted.bytes() => {
+                FlowKind::Told(Limit::Device { mtu: passes })
+            }
+            (None, Some(_), None) => FlowKind::Told(Limit::NotSought),
+        };
+        let flow = FlowReport {
+            port: 0,
+            mtu: passes,
+            kind,
+            probes: 0,
+            seconds,
+        };
+        Self {
+            path: PathReport {
+                seconds,
+                paths_met: (1, 1),
+                ..PathReport::of(ends, port, wanted, vec![flow])
+            },
+            shown,
+        }
+    }
+
+    /// The sender has no route there.
+    pub fn without_route(ends: (PathEnd, PathEnd), port: u16, wanted: RequiredMtu) -> Self {
+        let shown = TcpShown {
+            failed: Some(Stream::NotConnected),
+            full: 0,
+            segments: Segments {
+                passes: None,
+                fails: None,
+            },
+            acknowledged: 0,
+            retransmits: 0,
+            snd_mss: 0,
+            adv_mss: 0,
+            pmtu: (0, 0),
+        };
+        Self {
+            path: PathReport::without_route(ends, port, wanted, 1),
+            shown,
+        }
+    }
+}
+
+/// What has to be known about a proof over TCP, in words.
+pub fn tcp_notes(report: &TcpReport) -> Vec<String> {
+    let TcpReport { path, shown } = report;
+    if shown.failed.is_some() {
+        return Vec::new();
+    }
+    let (host, other) = (&path.from.host, &path.to.host);
+    let mut notes = vec![format!(
+        "over TCP to port {}: {host} sends segments of {} bytes and announced {} to {other}; its path MTU is {}; {} bytes of a \
+         full segment were acknowledged, {} segments were sent again",
+        path.port,
+        shown.snd_mss,
+        shown.adv_mss,
+        shown.pmtu.1,
+        shown.acknowledged,
+        shown.retransmits
+    )];
+    if shown.full < path.wanted.bytes() && shown.pmtu.0 > shown.full {
+        notes.push(format!(
+            "{other} announced an MSS that has {host} send no packet above {}, and {host} would send {}: larger ones were not \
+             tried (a clamp on the way, or the far end's own device)",
+            shown.full, shown.pmtu.0
+        ));
+    }
+    if shown.pmtu.1 < shown.pmtu.0 {
+        notes.push(format!(
+            "{host} was told meanwhile, by ICMP, that {} pass, and sends no more since; before it was {}",
+            shown.pmtu.1, shown.pmtu.0
+        ));
+    }
+    notes
+}
+
+/// Every finding about a path proven over TCP, the worst first.
+pub fn judge_tcp(report: &TcpReport) -> Vec<Finding> {
+    let TcpReport { path, shown } = report;
+    let mut found = Vec::new();
+    let ends = ends(path);
+    let port = path.port;
+    match (shown.failed, path.hint) {
+        (Some(Stream::Refused), None) => {
+            let evidence = format!(
+                "{ends}: TCP port {port} refuses connections, by a reset or an ICMP message: nothing can be proven there"
+            );
+            let look =
+                "# name a port where something listens: ss -ltn on the other host".to_owned();
+            add(&mut found, "path-undecided", path, evidence, vec![look]);
+        }
+        (Some(_), None) => {
+            let evidence = format!(
+                "{ends}: no answer to connection requests on TCP port {port}: nobody is there, or a filter drops them"
+            );
+            let look = "# what filters between the hosts: security groups, a distributed firewall, network policies";
+            let fix = vec![path.route_command(), look.to_owned()];
+            add(&mut found, "path-dead", path, evidence, fix);
+        }
+        (None, _) if shown.segments.passes.is_none() => {
+            let evidence = format!(
+                "{ends}: connections to TCP port {port} open, and not one segment was acknowledged, whatever its size"
+            );
+            let look = "# a proxy or filter that answers for the far end".to_owned();
+            add(&mut found, "path-undecided", path, evidence, vec![look]);
+        }
+        (_, _) => return judge(std::slice::from_ref(path)),
+    }
+    found
+}

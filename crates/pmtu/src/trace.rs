@@ -1,0 +1,429 @@
+//! A line for each hop of a path: who is there, how long its answer takes, and the largest size that reaches it.
+//!
+//! As for the [`Locator`](crate::Locator), a router that reports a packet whose TTL ended was reached by it, whatever its
+//! size. Routers limit such reports (Linux: 6 at once, then one a second, net/ipv4/icmp.c), so few are asked for: each
+//! hop is asked about what the hop before was reached by, and only where that fails about smaller sizes. One hop and
+//! size is asked at a time, so that an answer that quotes too little of the packet still has its place.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::locate::HopProbe;
+use crate::outcome::TooBig;
+
+/// How to trace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceConfig {
+    /// IP packet size that passes wherever anything does, bytes.
+    pub passing: u32,
+    /// Sizes that may reach a hop, bytes; the largest is what this host sends.
+    pub sizes: Vec<u32>,
+    /// The furthest hop to ask.
+    pub max_ttl: u8,
+    /// How long an answer is waited for.
+    pub wait: Duration,
+}
+
+/// What a hop, or somebody on the way to it, said beside its report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HopMessage {
+    /// That a packet is too big, and what passes by that word, bytes.
+    TooBig(TooBig),
+    /// That packets do not get there, with the ICMP code.
+    Unreachable {
+        /// Who says so.
+        by: IpAddr,
+        /// Of type 3, over IPv6 of type 1.
+        code: u8,
+    },
+}
+
+/// One hop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TracedHop {
+    /// Its distance, from 1.
+    pub ttl: u8,
+    /// Its address, as it reports; `None`: it does not answer.
+    pub address: Option<IpAddr>,
+    /// The shortest time that an answer took.
+    pub rtt: Option<Duration>,
+    /// The largest packet that reached it, bytes.
+    pub reached_by: Option<u32>,
+    /// What was said while it was asked.
+    pub message: Option<HopMessage>,
+    /// Whether it is the destination.
+    pub destination: bool,
+}
+
+/// Hops in a row without an answer after which the rest of the way is not asked.
+const MUTE: usize = 5;
+/// Copies of each packet before it counts as not answered: the second is sent when the first one's time is over.
+const COPIES: u32 = 2;
+
+/// An answer is waited for so long at least.
+const LEAST: Duration = Duration::from_millis(50);
+
+/// Traces one flow.
+#[derive(Debug)]
+pub struct Tracer {
+    config: TraceConfig,
+    hops: Vec<TracedHop>,
+    /// Sizes that are still of interest for the hop that is asked: a range of [`TraceConfig::sizes`], ascending; what is
+    /// below it reached the hop, what is above did not.
+    range: (usize, usize),
+    asking: u32,
+    sent: u32,
+    last: Option<Duration>,
+    first_id: u64,
+    next_id: u64,
+    done: bool,
+}
+
+impl Tracer {
+    /// Begins at the first hop.
+    pub fn new(mut config: TraceConfig) -> Self {
+        config.sizes.push(config.passing);
+        config.sizes.retain(|&size| size >= config.passing);
+        config.sizes.sort_unstable();
+        config.sizes.dedup();
+        let asking = config.passing;
+        let mut tracer = Self {
+            config,
+            hops: Vec::new(),
+            range: (0, 0),
+            asking,
+            sent: 0,
+            last: None,
+            first_id: 0,
+            next_id: 0,
+            done: false,
+        };
+        tracer.next_hop();
+        tracer
+    }
+
+    /// The next packet to send; `None`: wait for an answer or [`next_timeout`](Self::next_timeout), unless there is a
+    /// [`result`](Self::result).
+    pub fn poll_transmit(&mut self, now: Duration) -> Option<HopProbe> {
+        if self.done {
+            return None;
+        }
+        if self.last.is_some_and(|last| now < last + self.wait()) {
+            return None;
+        }
+        if self.sent >= COPIES {
+            self.unanswered();
+            if self.done {
+                return None;
+            }
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        self.sent += 1;
+        self.last = Some(now);
+        Some(HopProbe {
+            id,
+            ttl: self.hop().ttl,
+            size: self.asking,
+        })
+    }
+
+    /// When to call [`poll_transmit`](Self::poll_transmit) again if nothing is heard.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        (!self.done).then(|| self.last.map_or(Duration::ZERO, |last| last + self.wait()))
+    }
+
+    /// A router reports that a TTL ended. `probe` is `None` where it quotes too little to tell which.
+    pub fn on_expired(&mut self, probe: Option<u64>, from: IpAddr, now: Duration) {
+        let of_another = |hop: &TracedHop| hop.address == Some(from);
+        let before = &self.hops[..self.hops.len().saturating_sub(1)];
+        if self.done
+            || !self.is_current(probe)
+            || (probe.is_none() && before.iter().any(of_another))
+        {
+            return;
+        }
+        self.hop_mut().address.get_or_insert(from);
+        self.reached(now);
+    }
+
+    /// The destination answered; `probe` is `None` where its answer does not tell which.
+    pub fn on_arrived(&mut self, probe: Option<u64>, from: IpAddr, now: Duration) {
+        if self.done || !self.is_current(probe) {
+            return;
+        }
+        let hop = self.hop_mut();
+        hop.destination = true;
+        hop.address = Some(from);
+        self.reached(now);
+    }
+
+    /// Somebody says why a packet goes no further. A message of the destination's host about a large packet belongs to
+    /// the hop that is asked, as every other.
+    pub fn on_message(&mut self, message: HopMessage) {
+        if self.done {
+            return;
+        }
+        let told = &mut self.hop_mut().message;
+        // What a router says of a size goes before what it says of anything else.
+        if told.is_none() || matches!(message, HopMessage::TooBig(_)) {
+            *told = Some(message);
+        }
+        if let HopMessage::TooBig(too_big) = message
+            && self.asking > self.config.passing
+        {
+            self.add_size(too_big.mtu);
+            // It will not be answered.
+            self.on_refused();
+        }
+    }
+
+    /// What a router says passes is worth a try.
+    fn add_size(&mut self, size: u32) {
+        let at = self.config.sizes.partition_point(|&known| known < size);
+        let is_news = self.config.sizes.get(at) != Some(&size);
+        if is_news && (self.config.passing + 1..self.asking).contains(&size) {
+            self.config.sizes.insert(at, size);
+            self.range.0 += usize::from(at < self.range.0);
+            self.range.1 += usize::from(at <= self.range.1);
+        }
+    }
+
+    /// This host does not send as much.
+    pub fn on_refused(&mut self) {
+        if !self.done && self.asking > self.config.passing {
+            self.sent = COPIES;
+            self.last = None;
+        }
+    }
+
+    /// Whether an answer to this packet is still waited for.
+    pub fn is_awaited(&self, probe: u64) -> bool {
+        !self.done && self.last.is_some() && self.is_current(Some(probe))
+    }
+
+    /// The hops by distance, once it has ended.
+    pub fn result(&self) -> Option<&[TracedHop]> {
+        self.done.then_some(&self.hops[..])
+    }
+
+    /// The hops so far: where the time is over.
+    pub fn so_far(&self) -> &[TracedHop] {
+        &self.hops
+    }
+
+    /// An answer to a large packet takes little longer than that to a small one did.
+    fn wait(&self) -> Duration {
+        let known = self.hop().rtt.map(|rtt| (rtt * 3).max(LEAST));
+        known.map_or(self.config.wait, |known| known.min(self.config.wait))
+    }
+
+    fn hop(&self) -> &TracedHop {
+        &self.hops[self.hops.len() - 1]
+    }
+
+    fn hop_mut(&mut self) -> &mut TracedHop {
+        let last = self.hops.len() - 1;
+        &mut self.hops[last]
+    }
+
+    fn is_current(&self, probe: Option<u64>) -> bool {
+        self.sent > 0 && probe.is_none_or(|id| (self.first_id..self.next_id).contains(&id))
+    }
+
+    fn reached(&mut self, now: Duration) {
+        let rtt = self.last.map(|last| now.saturating_sub(last));
+        let asking = self.asking;
+        let hop = self.hop_mut();
+        hop.rtt = hop.rtt.into_iter().chain(rtt).min();
+        hop.reached_by = hop.reached_by.max(Some(asking));
+        if let Some(position) = self.config.sizes.iter().position(|&size| size == asking) {
+            self.range.0 = self.range.0.max(position + 1);
+        }
+        self.next_size(true);
+    }
+
+    fn unanswered(&mut self) {
+        if self.hop().reached_by.is_none() {
+            // Not even the small one: nobody is there, or he says nothing.
+            self.finish_hop();
+            return;
+        }
+        let position = self
+            .config
+            .sizes
+            .partition_point(|&size| size < self.asking);
+        self.range.1 = self.range.1.min(position);
+        self.next_size(false);
+    }
+
+    /// First the largest that may be, then halves.
+    fn next_size(&mut self, first: bool) {
+        let (low, high) = self.range;
+        if low >= high {
+            self.finish_hop();
+            return;
+        }
+        let is_first = first && self.hop().reached_by == Some(self.config.passing);
+        let at = if is_first {
+            high - 1
+        } else {
+            usize::midpoint(low, high)
+        };
+        let size = self.config.sizes[at];
+        self.ask(size);
+    }
+
+    fn ask(&mut self, size: u32) {
+        self.asking = size;
+        self.sent = 0;
+        self.last = None;
+        self.first_id = self.next_id;
+    }
+
+    fn finish_hop(&mut self) {
+        let mute = self.hops.iter().rev();
+        let mute = mute.take_while(|hop| hop.address.is_none()).count();
+        if self.hop().destination || mute >= MUTE || self.hop().ttl >= self.config.max_ttl {
+            if mute >= MUTE {
+                let told = self.hops.len() - mute + 1;
+                self.hops.truncate(told);
+            }
+            self.done = true;
+        } else {
+            self.next_hop();
+        }
+    }
+
+    /// What reached no hop before this one does not reach it.
+    fn next_hop(&mut self) {
+        let ttl = self.hops.last().map_or(1, |hop| hop.ttl.saturating_add(1));
+        let before = self.hops.iter().rev().find_map(|hop| hop.reached_by);
+        let most = before.map_or(self.config.sizes.len(), |most| {
+            self.config.sizes.partition_point(|&size| size <= most)
+        });
+        self.range = (0, most);
+        self.hops.push(TracedHop {
+            ttl,
+            address: None,
+            rtt: None,
+            reached_by: None,
+            message: None,
+            destination: false,
+        });
+        self.ask(self.config.passing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Source;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn router(ttl: u8) -> IpAddr {
+        [10, 0, ttl, 1].into()
+    }
+
+    /// A path of routers, each link with an MTU; whether a router says that a packet is too big, and whether it reports.
+    struct Path {
+        links: Vec<u32>,
+        signals: bool,
+        mute: Vec<u8>,
+    }
+
+    fn trace(path: &Path, sizes: &[u32]) -> Vec<TracedHop> {
+        let mut tracer = Tracer::new(TraceConfig {
+            passing: 64,
+            sizes: sizes.to_vec(),
+            max_ttl: 30,
+            wait: MS * 50,
+        });
+        let mut now = Duration::ZERO;
+        for _ in 0..10_000 {
+            if let Some(hops) = tracer.result() {
+                return hops.to_vec();
+            }
+            let Some(probe) = tracer.poll_transmit(now) else {
+                now = tracer.next_timeout().expect("it goes on");
+                continue;
+            };
+            now += MS;
+            let ttl = usize::from(probe.ttl);
+            let narrow = path
+                .links
+                .iter()
+                .take(ttl)
+                .position(|&link| probe.size > link);
+            match narrow {
+                Some(at) if path.signals => tracer.on_message(HopMessage::TooBig(TooBig {
+                    mtu: path.links[at],
+                    source: Source::Router(router(at as u8)),
+                })),
+                Some(_) => {}
+                None if ttl >= path.links.len() => {
+                    tracer.on_arrived(Some(probe.id), [10, 9, 9, 9].into(), now);
+                }
+                None if path.mute.contains(&probe.ttl) => {}
+                None => tracer.on_expired(Some(probe.id), router(probe.ttl), now),
+            }
+        }
+        panic!("no end: {tracer:?}");
+    }
+
+    fn told(hops: &[TracedHop]) -> Vec<(u8, Option<u32>)> {
+        hops.iter().map(|hop| (hop.ttl, hop.reached_by)).collect()
+    }
+
+    #[test]
+    fn a_wide_path_is_two_packets_a_hop() {
+        let path = Path {
+            links: vec![1500; 3],
+            signals: true,
+            mute: vec![],
+        };
+        let hops = trace(&path, &[576, 1400, 1500]);
+        assert_eq!(
+            told(&hops),
+            [(1, Some(1500)), (2, Some(1500)), (3, Some(1500))]
+        );
+        assert!(hops[2].destination && hops[0].address == Some(router(1)));
+        assert_eq!(hops[0].rtt, Some(MS));
+    }
+
+    #[test]
+    fn each_narrow_link_shows_at_the_hop_behind_it() {
+        for signals in [true, false] {
+            let links = vec![9000, 9000, 4352, 1400, 9000];
+            let path = Path {
+                links,
+                signals,
+                mute: vec![],
+            };
+            let hops = trace(&path, &[576, 1280, 1400, 1500, 4352, 8950, 9000]);
+            let sizes: Vec<_> = hops.iter().map(|hop| hop.reached_by).collect();
+            assert_eq!(sizes, [9000, 9000, 4352, 1400, 1400].map(Some), "{signals}");
+            assert_eq!(hops[2].message.is_some(), signals);
+        }
+    }
+
+    #[test]
+    fn hops_that_say_nothing_are_told_as_such_and_end_it_where_they_are_many() {
+        let path = Path {
+            links: vec![1500; 4],
+            signals: true,
+            mute: vec![2],
+        };
+        let hops = trace(&path, &[1500]);
+        let sizes: Vec<_> = hops.iter().map(|hop| hop.reached_by).collect();
+        assert_eq!(sizes, [Some(1500), None, Some(1500), Some(1500)]);
+        let path = Path {
+            links: vec![1500; 30],
+            signals: true,
+            mute: (3..30).collect(),
+        };
+        let hops = trace(&path, &[1500]);
+        assert_eq!(told(&hops), [(1, Some(1500)), (2, Some(1500)), (3, None)]);
+    }
+}

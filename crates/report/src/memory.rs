@@ -1,0 +1,60 @@
+//! Whether a record's result fits into memory, asked before it is read: an allocation that fails ends the program without a
+//! word about what to do.
+
+use std::fs;
+
+/// Bytes that a result needs at most, for a record with so many bytes of samples. A sample of 1.9 kB takes 0.4 kB as figures,
+/// one of 11 kB takes 1 kB (docs/record-format.md); what is drawn comes to some 50 MB.
+pub(crate) const fn needed(samples: u64) -> u64 {
+    samples / 4 + 64_000_000
+}
+
+/// Bytes that this process may still take: what the machine has (proc_meminfo(5)), or what its address space is limited to
+/// (getrlimit(2)). `None` where neither can be read.
+pub(crate) fn available() -> Option<u64> {
+    let read = |path: &str| fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo").and_then(|text| kilobytes(&text, "MemAvailable:"));
+    let limit = read("/proc/self/limits").and_then(|text| address_space(&text));
+    let taken = read("/proc/self/status").and_then(|text| kilobytes(&text, "VmSize:"));
+    let left = limit.map(|limit| limit.saturating_sub(taken.unwrap_or(0)));
+    machine.into_iter().chain(left).min()
+}
+
+/// `MemAvailable:   22634000 kB`, in bytes.
+fn kilobytes(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let number: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(number * 1024)
+}
+
+/// The soft limit of `Max address space  4194304000  unlimited  bytes`; `None` where there is none.
+fn address_space(text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_as_the_kernel_writes_them() {
+        let memory = "MemTotal:       24683748 kB\nMemAvailable:   22634000 kB\n";
+        assert_eq!(kilobytes(memory, "MemAvailable:"), Some(22_634_000 * 1024));
+        let limits = |soft: &str| {
+            format!(
+                "Limit                     Soft Limit           Hard Limit           Units     \n\
+                 Max address space         {soft:<20} unlimited            bytes     \n"
+            )
+        };
+        assert_eq!(address_space(&limits("500000000")), Some(500_000_000));
+        assert_eq!(address_space(&limits("unlimited")), None);
+    }
+
+    #[test]
+    fn a_million_samples_fit_into_a_gigabyte() {
+        assert!(needed(1_900_000_000) < 1_000_000_000);
+        assert!(available().is_some());
+    }
+}

@@ -1,0 +1,262 @@
+//! What the samples of an experiment come to: columns of figures and sums. Samples are added one by one and not kept, so
+//! that a run of a million of them fits into memory.
+
+use std::collections::BTreeMap;
+
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::load::NamedLoad;
+use wirecost_model::metric::{CpuParts, Figure, Metric};
+use wirecost_model::record::WakeupCost;
+use wirecost_model::sample::Sample;
+
+use crate::sums::LoadSums;
+
+/// The valid samples of an experiment, a column for each figure of each cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// What a wake-up costs on the machine that the samples were taken on.
+    cost: Option<WakeupCost>,
+    /// First those that verdicts are about.
+    figures: Vec<Figure>,
+    judged: usize,
+    cells: BTreeMap<u32, CellColumns>,
+}
+
+/// One cell's, each column in the order of rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CellColumns {
+    /// By figure.
+    series: Vec<Series>,
+    /// What was around each sample.
+    pub(crate) around: Around,
+    /// In the cell's order.
+    loads: Vec<(NamedLoad, LoadSums)>,
+}
+
+/// One figure of one cell. Of processors' time there are the parts that it is made of, of everything else the figure.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Series {
+    rounds: Vec<u32>,
+    values: Vec<f64>,
+    parts: Vec<CpuParts>,
+    /// Whether a sample has too few transactions for this percentile.
+    pub(crate) is_sparse: bool,
+    /// Interrupts, seconds that they cost, seconds that were busy, and units, where all are known.
+    pub(crate) woken: Option<[f64; 4]>,
+    /// Whether a host's share of devices between the hosts is not known.
+    pub(crate) has_unknown_transit: bool,
+}
+
+/// Stands for a figure that is not known, in columns of figures that are never negative.
+const UNKNOWN: f64 = -1.0;
+
+/// Other programs and the cores' distance, of every sample; [`UNKNOWN`] where they are not known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Around {
+    rounds: Vec<u32>,
+    foreign: Vec<f64>,
+    distance_ns: Vec<f64>,
+}
+
+impl Observed {
+    /// Nothing yet. `cost` is what a wake-up costs on the machine.
+    pub fn new(experiment: &Experiment, cost: Option<WakeupCost>) -> Self {
+        let mut figures = experiment.figures();
+        let judged = figures.len();
+        let shown = experiment.shown_figures().into_iter();
+        let shown: Vec<Figure> = shown.filter(|one| !figures.contains(one)).collect();
+        figures.extend(shown);
+        let columns = |cell: &Cell| CellColumns {
+            series: figures.iter().map(|_| Series::default()).collect(),
+            around: Around::default(),
+            loads: cell
+                .loads
+                .iter()
+                .map(|load| (load.clone(), LoadSums::default()))
+                .collect(),
+        };
+        let cells = experiment.measured();
+        Self {
+            cost,
+            cells: cells.map(|cell| (cell.index, columns(cell))).collect(),
+            figures,
+            judged,
+        }
+    }
+
+    /// From samples that are there already.
+    pub fn of<'a>(
+        experiment: &Experiment,
+        samples: impl IntoIterator<Item = &'a Sample>,
+        cost: Option<WakeupCost>,
+    ) -> Self {
+        let mut observed = Self::new(experiment, cost);
+        for sample in samples {
+            observed.add(sample);
+        }
+        observed
+    }
+
+    /// Adds a sample; one that is not valid, or of no cell of the experiment, adds nothing.
+    pub fn add(&mut self, sample: &Sample) {
+        let Some(cell) = self.cells.get_mut(&sample.cell) else {
+            return;
+        };
+        if sample.invalid.is_some() {
+            return;
+        }
+        cell.around.add(sample);
+        for (figure, series) in self.figures.iter().zip(&mut cell.series) {
+            series.add(figure, sample, self.cost);
+        }
+        for (load, sums) in &mut cell.loads {
+            sums.add(load, sample);
+        }
+    }
+
+    /// The experiment's figures, in their order.
+    pub fn figures(&self) -> &[Figure] {
+        &self.figures[..self.judged]
+    }
+
+    /// Rounds in which a cell has a valid sample, ascending.
+    pub fn rounds(&self, cell: u32) -> &[u32] {
+        let columns = self.cells.get(&cell);
+        columns.map_or(&[], |columns| &columns.around.rounds)
+    }
+
+    /// A figure of a cell's valid samples in the order of rounds, in the metric's own unit.
+    pub fn values(&self, cell: u32, figure: &Figure) -> impl Iterator<Item = f64> + Clone + '_ {
+        let series = self.series(cell, figure);
+        series
+            .into_iter()
+            .flat_map(Series::values)
+            .map(|(_, value)| value)
+    }
+
+    /// What a figure of processors' time is made of, likewise; empty of others.
+    pub fn parts(&self, cell: u32, figure: &Figure) -> &[CpuParts] {
+        let series = self.series(cell, figure);
+        series.map_or(&[], |series| &series.parts)
+    }
+
+    pub(crate) fn load_sums(&self, cell: u32, load: &str) -> Option<&LoadSums> {
+        let mut loads = self.cells.get(&cell)?.loads.iter();
+        let (_, sums) = loads.find(|(one, _)| one.name == load)?;
+        Some(sums)
+    }
+
+    pub(crate) fn cost(&self) -> Option<WakeupCost> {
+        self.cost
+    }
+
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (u32, &CellColumns)> {
+        self.cells.iter().map(|(index, columns)| (*index, columns))
+    }
+
+    pub(crate) fn around(&self, cell: u32) -> Option<&Around> {
+        Some(&self.cells.get(&cell)?.around)
+    }
+
+    pub(crate) fn series(&self, cell: u32, figure: &Figure) -> Option<&Series> {
+        let at = self.figures.iter().position(|one| one == figure)?;
+        Some(&self.cells.get(&cell)?.series[at])
+    }
+}
+
+impl CellColumns {
+    pub(crate) fn series(&self, figure: usize) -> &Series {
+        &self.series[figure]
+    }
+}
+
+impl Series {
+    fn add(&mut self, figure: &Figure, sample: &Sample, cost: Option<WakeupCost>) {
+        if figure.metric.is_cpu() {
+            self.add_parts(figure, sample, cost);
+        } else if let Some(value) = figure.value(sample) {
+            let at = place(&mut self.rounds, sample.round);
+            self.values.insert(at, value);
+        } else if figure.metric == Metric::LatencyP999 {
+            self.is_sparse = true;
+        }
+    }
+
+    fn add_parts(&mut self, figure: &Figure, sample: &Sample, cost: Option<WakeupCost>) {
+        let host = figure.metric.cpu_host(sample, &figure.load);
+        self.has_unknown_transit |= host.is_some_and(|host| host.transit_cores.is_none());
+        let Some(parts) = figure.metric.cpu_parts(sample, &figure.load) else {
+            return;
+        };
+        let at = place(&mut self.rounds, sample.round);
+        self.parts.insert(at, parts);
+        if let Some((wakeups, cost)) = host.and_then(|host| host.wakeups).zip(cost) {
+            let sum = self.woken.get_or_insert([0.0; 4]);
+            sum[0] += wakeups.interrupts() as f64;
+            sum[1] += cost.seconds(&wakeups);
+            sum[2] += parts.busy_s;
+            sum[3] += parts.units;
+        }
+    }
+
+    /// Rounds and figures; of processors' time those in which a step was counted.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (u32, f64)> + Clone + '_ {
+        let figure = |parts: &CpuParts| {
+            Some(parts.figure()).filter(|value| *value > 0.0 && value.is_finite())
+        };
+        let plain = self.values.iter().copied().map(Some);
+        let all = plain.chain(self.parts.iter().map(figure));
+        let rounds = self.rounds.iter().copied();
+        rounds
+            .zip(all)
+            .filter_map(|(round, value)| Some((round, value?)))
+    }
+
+    /// Rounds and parts.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, CpuParts)> + '_ {
+        self.rounds.iter().copied().zip(self.parts.iter().copied())
+    }
+}
+
+impl Around {
+    fn add(&mut self, sample: &Sample) {
+        let at = place(&mut self.rounds, sample.round);
+        let hosts = [&sample.sender, &sample.receiver].into_iter().flatten();
+        let foreign = hosts.filter_map(|host| host.foreign_cores).reduce(f64::max);
+        self.foreign.insert(at, foreign.unwrap_or(UNKNOWN));
+        let distance = sample.core_distance_ns();
+        self.distance_ns.insert(at, distance.unwrap_or(UNKNOWN));
+    }
+
+    /// Rounds, other programs' cores, and nanoseconds.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, Option<f64>, Option<f64>)> + '_ {
+        let known = |value: &f64| Some(*value).filter(|value| *value >= 0.0);
+        let foreign = self.foreign.iter().map(known);
+        let distance = self.distance_ns.iter().map(known);
+        let rounds = self.rounds.iter().copied().zip(foreign).zip(distance);
+        rounds.map(|((round, foreign), distance)| (round, foreign, distance))
+    }
+}
+
+/// Where a round belongs, the end as a rule; it is there afterwards.
+fn place(rounds: &mut Vec<u32>, round: u32) -> usize {
+    let at = match rounds.last() {
+        Some(last) if *last > round => rounds.partition_point(|one| *one <= round),
+        _ => rounds.len(),
+    };
+    rounds.insert(at, round);
+    at
+}
+
+/// What two columns have of the same rounds.
+pub(crate) fn join<A: Copy, B: Copy>(
+    from: impl Iterator<Item = (u32, A)>,
+    to: impl Iterator<Item = (u32, B)>,
+) -> impl Iterator<Item = (A, B)> {
+    let mut to = to.peekable();
+    from.filter_map(move |(round, one)| {
+        while to.next_if(|(other, _)| *other < round).is_some() {}
+        let (_, other) = to.next_if(|(other, _)| *other == round)?;
+        Some((one, other))
+    })
+}

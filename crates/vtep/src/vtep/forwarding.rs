@@ -1,0 +1,262 @@
+//! Where a tunnel endpoint sends frames: stations by MAC address, remotes with their headers, who gets broadcasts.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::net::IpAddr;
+
+use aya::maps::MapError;
+
+use super::{Vtep, in_map};
+use crate::config::Format;
+use crate::error::Error;
+use crate::layout::{self, MAX_REMOTES, MAX_STATIONS, RemoteFields};
+use crate::link::Links;
+use crate::template::template;
+
+/// Where a station is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum StationLocation {
+    /// Behind a guest's device at this host.
+    Guest(String),
+    /// Behind another endpoint.
+    Remote(IpAddr),
+    /// On the underlay, of formats without endpoints to name. Without it their frames go there too, but to every other
+    /// guest here as well.
+    Underlay,
+}
+
+/// Where formats without remotes have an entry for stations on the underlay.
+const NOBODY_FAR: u32 = 1;
+
+impl Vtep {
+    /// The entries that formats without remotes send by: they have the MTU alone.
+    pub(super) fn write_nobody(&mut self) -> Result<(), Error> {
+        let nobody = RemoteFields {
+            header: &[],
+            address: [0; 16],
+            source: [0; 16],
+            udp_sum: 0,
+            ip_sum: 0,
+            mtu: self.mtu(),
+            ceiling: 0,
+            resolved: false,
+        };
+        let far = self.config.format.tunnel().is_none().then_some(NOBODY_FAR);
+        for index in [0].into_iter().chain(far) {
+            let written = self.maps.remotes.set(index, nobody.bytes(), 0);
+            written.map_err(in_map("remotes"))?;
+        }
+        Ok(())
+    }
+
+    /// Sets where a MAC address of segment `vni` is; adds its remote.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] for a device that is no guest's, [`Error::Route`] for a remote without a route,
+    /// [`Error::Full`] beyond 4096 stations or 64 remotes.
+    pub fn place(
+        &mut self,
+        vni: u32,
+        mac: [u8; 6],
+        location: StationLocation,
+    ) -> Result<(), Error> {
+        self.check_vni(vni)?;
+        if self.stations.len() == MAX_STATIONS && !self.stations.contains_key(&(vni, mac)) {
+            return Err(Error::Full {
+                what: "stations",
+                most: MAX_STATIONS,
+            });
+        }
+        let entry = match &location {
+            StationLocation::Guest(device) => {
+                let guest = self
+                    .guests
+                    .get(device)
+                    .filter(|guest| guest.vni == vni)
+                    .ok_or_else(|| Error::Unknown(device.clone()))?;
+                layout::station(0, guest.device.index)
+            }
+            StationLocation::Remote(address) => layout::station(self.remote(*address)?, 0),
+            StationLocation::Underlay if self.config.format.tunnel().is_none() => {
+                layout::station(NOBODY_FAR, 0)
+            }
+            StationLocation::Underlay => {
+                let what = "a tunnel's stations are behind remotes";
+                return Err(Error::Config(what.to_owned()));
+            }
+        };
+        self.maps
+            .stations
+            .insert(layout::station_key(vni, mac), entry, 0)
+            .map_err(in_map("stations"))?;
+        self.stations.insert((vni, mac), location);
+        Ok(())
+    }
+
+    /// Adds a remote to those that get what is for everyone in segment `vni`, or for a MAC address that is not
+    /// known.
+    ///
+    /// # Errors
+    /// As [`Vtep::place`].
+    pub fn flood_to(&mut self, vni: u32, address: IpAddr) -> Result<(), Error> {
+        self.check_vni(vni)?;
+        self.remote(address)?;
+        self.floods.entry(vni).or_default().insert(address);
+        self.write_flood(vni)
+    }
+
+    /// Forgets a remote: nothing is sent to it, and what it sends is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] where it is none.
+    pub fn remove_remote(&mut self, address: IpAddr) -> Result<(), Error> {
+        if self.remotes.remove(&address).is_none() {
+            return Err(Error::Unknown(address.to_string()));
+        }
+        self.forget_all(&StationLocation::Remote(address))?;
+        let vnis: Vec<u32> = self.floods.keys().copied().collect();
+        for vni in vnis {
+            if self.floods.entry(vni).or_default().remove(&address) {
+                self.write_flood(vni)?;
+            }
+        }
+        self.maps
+            .sources
+            .remove(&layout::address(address))
+            .map_err(in_map("sources"))
+    }
+
+    pub(super) fn check_vni(&self, vni: u32) -> Result<(), Error> {
+        if self.config.format.tunnel().is_none() && vni != 0 {
+            return Err(Error::Config(format!(
+                "VNI {vni}: this format has none, give 0"
+            )));
+        }
+        if vni >= 1 << 24 {
+            return Err(Error::Config(format!("VNI {vni}: must be below 2^24")));
+        }
+        Ok(())
+    }
+
+    /// The index of a remote, which is made known where it is not.
+    fn remote(&mut self, address: IpAddr) -> Result<u32, Error> {
+        if let Some(&index) = self.remotes.get(&address) {
+            return Ok(index);
+        }
+        let Some(tunnel) = self.config.format.tunnel() else {
+            let what = match self.config.format {
+                Format::Vlan { .. } => "a VLAN",
+                _ => "the underlay itself",
+            };
+            return Err(Error::Config(format!("{address}: {what} has no remotes")));
+        };
+        let local = tunnel.local;
+        let taken: BTreeSet<u32> = self.remotes.values().copied().collect();
+        let Some(index) = (1..=MAX_REMOTES as u32).find(|index| !taken.contains(index)) else {
+            return Err(Error::Full {
+                what: "remotes",
+                most: MAX_REMOTES,
+            });
+        };
+        self.write_remote(address, local, index)?;
+        self.maps
+            .sources
+            .insert(layout::address(address), 1, 0)
+            .map_err(in_map("sources"))?;
+        self.remotes.insert(address, index);
+        Ok(index)
+    }
+
+    /// The headers for a remote, with its next hop where that answers.
+    pub(super) fn write_remote(
+        &mut self,
+        address: IpAddr,
+        local: IpAddr,
+        index: u32,
+    ) -> Result<(), Error> {
+        let Some(mut made) = template(&self.config.format, address) else {
+            return Err(Error::Config(format!(
+                "{address}: not of the family of {local}, the tunnel's own address"
+            )));
+        };
+        let underlay = self.underlay.index;
+        let hop = self.at_home(|| Links::open()?.next_hop(address, underlay));
+        let hop = hop.map_err(|source| Error::Route {
+            address,
+            device: self.config.underlay.clone(),
+            source,
+        })?;
+        if let Some(mac) = hop.mac {
+            made.bytes[..6].copy_from_slice(&mac);
+            made.bytes[6..12].copy_from_slice(&self.underlay.mac);
+        }
+        let mtu = self.mtu();
+        let fields = RemoteFields {
+            header: &made.bytes,
+            address: layout::address(address),
+            source: layout::address(local),
+            udp_sum: made.udp_sum,
+            ip_sum: made.ip_sum,
+            mtu: hop.mtu.map_or(mtu, |route| route.min(mtu)),
+            ceiling: self.config.mtu.unwrap_or(0),
+            resolved: hop.mac.is_some(),
+        };
+        self.maps
+            .remotes
+            .set(index, fields.bytes(), 0)
+            .map_err(in_map("remotes"))
+    }
+
+    pub(super) fn forget_all(&mut self, location: &StationLocation) -> Result<(), Error> {
+        let gone: Vec<(u32, [u8; 6])> = self
+            .stations
+            .iter()
+            .filter(|(_, at)| *at == location)
+            .map(|(&station, _)| station)
+            .collect();
+        for (vni, mac) in gone {
+            self.maps
+                .stations
+                .remove(&layout::station_key(vni, mac))
+                .map_err(in_map("stations"))?;
+            self.stations.remove(&(vni, mac));
+        }
+        Ok(())
+    }
+
+    /// Who gets what is for everyone; a VNI without guests here is none.
+    pub(super) fn write_flood(&mut self, vni: u32) -> Result<(), Error> {
+        let ports: Vec<u32> = self
+            .guests
+            .values()
+            .filter(|guest| guest.vni == vni)
+            .map(|guest| guest.device.index)
+            .collect();
+        let remotes: Vec<u32> = self
+            .floods
+            .get(&vni)
+            .into_iter()
+            .flatten()
+            .filter_map(|address| self.remotes.get(address).copied())
+            .collect();
+        if ports.is_empty() {
+            return match self.maps.floods.remove(&vni) {
+                Err(error) if !is_absent(&error) => Err(in_map("floods")(error)),
+                _ => Ok(()),
+            };
+        }
+        let lists = layout::flood(&remotes, &ports);
+        self.maps
+            .floods
+            .insert(vni, lists, 0)
+            .map_err(in_map("floods"))
+    }
+}
+
+fn is_absent(error: &MapError) -> bool {
+    match error {
+        MapError::KeyNotFound => true,
+        MapError::SyscallError(call) => call.io_error.kind() == ErrorKind::NotFound,
+        _ => false,
+    }
+}
