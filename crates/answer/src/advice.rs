@@ -11,7 +11,7 @@ use crate::{Measured, Question, Reading, Told, figures, names};
 const LOADS: usize = 2;
 
 /// What is asked of a network, and not a choice in it; a load that runs beside others, or not, is likewise.
-const DEMANDS: [&str; 14] = [
+const DEMANDS: [&str; 19] = [
     "load",
     "guests",
     "streams",
@@ -26,6 +26,11 @@ const DEMANDS: [&str; 14] = [
     "outstanding",
     "seconds",
     "underlay.rate",
+    "io_size",
+    "pattern",
+    "reads",
+    "connections",
+    "connections_per_guest",
 ];
 
 /// A figure that one wants to be good, over the cells that have it.

@@ -20,6 +20,8 @@ pub fn factor(key: &str) -> Cow<'_, str> {
         "steering.queues" => "queues",
         "steering.rps" => "receive steering",
         "message" => "message size",
+        "io_size" => "I/O size",
+        "connections_per_guest" => "connections per guest",
         "congestion" => "congestion control",
         "socket_buffer" => "socket buffer",
         "streams_per_guest" => "streams per guest",

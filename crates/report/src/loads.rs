@@ -137,10 +137,10 @@ pub(crate) fn plain(doc: &Document) -> bool {
 /// The columns of a workload.
 pub(crate) fn columns(workload: Workload) -> &'static [Column] {
     match workload {
+        Workload::Storage => &STORAGE,
         _ if workload.is_request_response() => &REQUESTS,
         _ if workload.is_udp() => &DATAGRAMS,
         Workload::TcpBidirectional => &BIDIRECTIONAL,
-        Workload::Storage => &STORAGE,
         _ => &STREAM,
     }
 }
@@ -332,4 +332,21 @@ pub(crate) fn shared(doc: &Document) -> Option<&'static str> {
     several.then_some(
         "Where several loads ran at once, CPU time cannot be attributed to one of them: there is no CPU per load.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storage_has_columns_of_its_own() {
+        let heads = columns(Workload::Storage).iter().map(|column| column.head);
+        let of_its_own: Vec<_> = heads
+            .filter(|head| !REQUESTS.iter().any(|one| one.head == *head))
+            .collect();
+        assert!(
+            of_its_own.starts_with(&["I/O per s", "Gbit/s"]),
+            "{of_its_own:?}"
+        );
+    }
 }

@@ -16,14 +16,16 @@ use crate::sums::LoadSums;
 pub struct Observed {
     /// What a wake-up costs on the machine that the samples were taken on.
     cost: Option<WakeupCost>,
+    /// First those that verdicts are about.
     figures: Vec<Figure>,
+    judged: usize,
     cells: BTreeMap<u32, CellColumns>,
 }
 
 /// One cell's, each column in the order of rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CellColumns {
-    /// By the experiment's figures.
+    /// By figure.
     series: Vec<Series>,
     /// What was around each sample.
     pub(crate) around: Around,
@@ -59,7 +61,11 @@ pub(crate) struct Around {
 impl Observed {
     /// Nothing yet. `cost` is what a wake-up costs on the machine.
     pub fn new(experiment: &Experiment, cost: Option<WakeupCost>) -> Self {
-        let figures = experiment.figures();
+        let mut figures = experiment.figures();
+        let judged = figures.len();
+        let shown = experiment.shown_figures().into_iter();
+        let shown: Vec<Figure> = shown.filter(|one| !figures.contains(one)).collect();
+        figures.extend(shown);
         let columns = |cell: &Cell| CellColumns {
             series: figures.iter().map(|_| Series::default()).collect(),
             around: Around::default(),
@@ -74,6 +80,7 @@ impl Observed {
             cost,
             cells: cells.map(|cell| (cell.index, columns(cell))).collect(),
             figures,
+            judged,
         }
     }
 
@@ -109,7 +116,7 @@ impl Observed {
 
     /// The experiment's figures, in their order.
     pub fn figures(&self) -> &[Figure] {
-        &self.figures
+        &self.figures[..self.judged]
     }
 
     /// Rounds in which a cell has a valid sample, ascending.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Metric;
 use crate::cell::Experiment;
+use crate::load::Workload;
 use crate::sample::Sample;
 
 /// One metric of one load: what a column of a table, or a verdict, is about.
@@ -26,11 +27,20 @@ impl Experiment {
     /// Every metric of every load, in the order of the cells' loads. CPU is a figure of a load only where some cell
     /// runs it alone: what several at once used belongs to none of them.
     pub fn figures(&self) -> Vec<Figure> {
+        self.figures_by(|workload| Metric::of(workload, self.plan.cores).to_vec())
+    }
+
+    /// The same with those that only tables have ([`Metric::shown`]).
+    pub fn shown_figures(&self) -> Vec<Figure> {
+        self.figures_by(|workload| Metric::shown(workload, self.plan.cores))
+    }
+
+    fn figures_by(&self, metrics: impl Fn(Workload) -> Vec<Metric>) -> Vec<Figure> {
         let mut figures: Vec<Figure> = Vec::new();
         for cell in &self.cells {
             for named in &cell.loads {
                 let alone = cell.loads.len() == 1;
-                let metrics = Metric::of(named.load.workload, self.plan.cores);
+                let metrics = metrics(named.load.workload);
                 let these = metrics
                     .iter()
                     .filter(|metric| alone || !metric.is_cpu())

@@ -61,6 +61,12 @@ const PER_TRANSACTION: Unit = Unit {
     short: "us of a core per transaction",
 };
 
+const PER_IO: Unit = Unit {
+    done: "an I/O",
+    words: "microseconds of one core per I/O",
+    short: "us of a core per I/O",
+};
+
 /// Nothing where the load always has others beside it: what several take together is no one's.
 pub(super) fn chart(
     doc: &Document,
@@ -76,7 +82,9 @@ pub(super) fn chart(
     if alone.is_empty() {
         return None;
     }
-    let unit = if load.workload.is_request_response() {
+    let unit = if load.workload.is_storage() {
+        PER_IO
+    } else if load.workload.is_request_response() {
         PER_TRANSACTION
     } else {
         PER_GBPS

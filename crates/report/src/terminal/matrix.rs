@@ -2,6 +2,7 @@
 
 use comfy_table::CellAlignment;
 use wirecost_model::effect::Verdict;
+use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::units::format_fraction;
 
@@ -121,7 +122,7 @@ fn one(
                     found.map_or_else(|| NONE.to_owned(), |effect| field(effect, page.ascii()))
                 })
                 .collect(),
-            ..Column::figures(head(figure.metric), false, "")
+            ..Column::figures(head(doc, figure), false, "")
         })
         .collect();
     let title = name.unwrap_or("change");
@@ -157,8 +158,12 @@ fn one(
 }
 
 /// A metric in as few words as a column has room for.
-const fn head(metric: Metric) -> &'static str {
-    match metric {
+fn head(doc: &Document, figure: &Figure) -> &'static str {
+    let loads = loads::named(doc);
+    let storage =
+        |(name, workload): &(&str, Workload)| *name == figure.load && workload.is_storage();
+    match figure.metric {
+        Metric::Transactions if loads.iter().any(storage) => "I/O per s",
         Metric::Throughput => "throughput",
         Metric::SenderCpu => "sender CPU",
         Metric::ReceiverCpu => "receiver CPU",
