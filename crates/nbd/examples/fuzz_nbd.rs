@@ -3,6 +3,9 @@
 //!
 //! A panic ends it with the input's number, which with the seed makes the input again.
 
+#[path = "../../wire/examples/shared/random.rs"]
+mod random;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wirecost_nbd::client::ClientHandshake;
@@ -11,6 +14,8 @@ use wirecost_nbd::protocol::{command, transmission};
 use wirecost_nbd::reply::{Event, Outstanding, ReplyReader, data_chunk, error_chunk, simple};
 use wirecost_nbd::request::{REQUEST_BYTES, Request};
 use wirecost_nbd::server::{Next, ServerHandshake};
+
+use random::Random;
 
 const EXPORT: Export = Export {
     size: 1 << 20,
@@ -26,23 +31,6 @@ const READ: Request = Request {
     offset: 4096,
     length: 512,
 };
-
-/// splitmix64 (Steele, Lea, Flood 2014): any seed is a good one.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-}
 
 struct One(u32);
 
