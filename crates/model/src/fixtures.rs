@@ -121,6 +121,7 @@ pub fn load(name: &str, workload: Workload) -> LoadResult {
         strays: 0,
         generator: Vec::new(),
         io: Vec::new(),
+        moves: Vec::new(),
         schedule: None,
     }
 }

@@ -57,6 +57,10 @@ pub enum Metric {
     /// Share of the datagrams sent that arrived, 0 to 1. It and not the share lost is compared: where nothing is lost
     /// there is no ratio to nothing.
     Delivered,
+    /// Of a migration: seconds until the last machine had moved. A sample in which one did not move has none.
+    MoveTime,
+    /// Of a migration: seconds for which a machine stood still at most, as the load counts it. As above.
+    Downtime,
 }
 
 /// Which way is better.
@@ -77,9 +81,15 @@ impl Metric {
     /// cores are.
     pub const fn of(workload: Workload, cores: Cores) -> &'static [Self] {
         use Metric::{
-            ClientCpu, Cpu, Datagrams, Delivered, LatencyMedian, LatencyP99, LatencyP999,
-            ReceiverCpu, SenderCpu, ServerCpu, Throughput, TransactionCpu, Transactions,
+            ClientCpu, Cpu, Datagrams, Delivered, Downtime, LatencyMedian, LatencyP99, LatencyP999,
+            MoveTime, ReceiverCpu, SenderCpu, ServerCpu, Throughput, TransactionCpu, Transactions,
         };
+        if workload.is_migration() {
+            return match cores {
+                Cores::Split => &[MoveTime, Downtime, SenderCpu, ReceiverCpu],
+                Cores::Shared => &[MoveTime, Downtime, Cpu],
+            };
+        }
         match (workload.is_request_response(), workload.is_udp(), cores) {
             (true, _, Cores::Split) => &[
                 Transactions,
@@ -114,6 +124,7 @@ impl Metric {
                 &[Self::Throughput, Self::SenderCpu, Self::ReceiverCpu]
             }
             (Workload::Storage, Cores::Shared) => &[Self::Throughput, Self::Cpu],
+            (Workload::Migration, _) => &[Self::Throughput],
             _ => &[],
         };
         [verdicts, more].concat()
@@ -133,7 +144,9 @@ impl Metric {
             | Self::TransactionCpu
             | Self::LatencyMedian
             | Self::LatencyP99
-            | Self::LatencyP999 => Direction::Lower,
+            | Self::LatencyP999
+            | Self::MoveTime
+            | Self::Downtime => Direction::Lower,
         }
     }
 
@@ -154,6 +167,8 @@ impl Metric {
             }
             Self::Datagrams => ("datagrams/s", 1.0),
             Self::Delivered => ("% of the datagrams", 100.0),
+            Self::MoveTime => ("s", 1.0),
+            Self::Downtime => ("ms", 1e3),
         }
     }
 
@@ -185,6 +200,8 @@ impl Metric {
             Self::TransactionCpu => "CPU per transaction",
             Self::Datagrams => "datagrams received per second",
             Self::Delivered => "share of datagrams delivered",
+            Self::MoveTime => "time of the move",
+            Self::Downtime => "downtime",
         }
     }
 
@@ -217,7 +234,11 @@ impl Metric {
     pub const fn is_latency(self) -> bool {
         matches!(
             self,
-            Self::LatencyMedian | Self::LatencyP99 | Self::LatencyP999
+            Self::LatencyMedian
+                | Self::LatencyP99
+                | Self::LatencyP999
+                | Self::MoveTime
+                | Self::Downtime
         )
     }
 
@@ -240,6 +261,8 @@ impl Metric {
             Self::LatencyMedian => percentile(result.requests.as_ref()?, 50.0),
             Self::LatencyP99 => percentile(result.requests.as_ref()?, 99.0),
             Self::LatencyP999 => percentile(result.requests.as_ref()?, 99.9),
+            Self::MoveTime => moved(result).and(positive(result.client_seconds)),
+            Self::Downtime => moved(result),
             _ => None,
         }
     }
@@ -274,6 +297,13 @@ fn bits_per_second(load: &LoadResult) -> Option<f64> {
 
 fn transactions_per_second(load: &LoadResult) -> Option<f64> {
     positive(load.requests.as_ref()?.transactions as f64 / load.client_seconds)
+}
+
+/// The longest downtime, in seconds; `None` where a machine has not moved.
+fn moved(load: &LoadResult) -> Option<f64> {
+    let all = load.moves.iter().all(|one| one.outcome.is_there());
+    let times = load.moves.iter().map(|one| one.downtime_s);
+    times.reduce(f64::max).filter(|_| all)
 }
 
 /// In seconds.

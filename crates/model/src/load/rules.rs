@@ -28,6 +28,7 @@ const RULES: &[Rule] = &[
     message,
     response,
     storage,
+    migration,
     threads,
     socket_buffer,
     depth,
@@ -127,13 +128,19 @@ fn storage(load: &Load) -> Option<Fault> {
     })
 }
 
+/// What only migrations have.
+fn migration(load: &Load) -> Option<Fault> {
+    let (option, message) = load.migration?.fault(load.streams)?;
+    Some(Fault { option, message })
+}
+
 fn threads(load: &Load) -> Option<Fault> {
     // Only streams in both directions have two halves to give to threads.
     let halves = match load.workload {
         Workload::TcpBidirectional => 2,
         _ => 1,
     };
-    let most = load.streams.max(1).saturating_mul(halves);
+    let most = load.connections().max(1).saturating_mul(halves);
     let fits = |threads: u32| (1..=most).contains(&threads);
     unless(load.threads.is_none_or(fits), "threads", || {
         format!(
@@ -173,6 +180,7 @@ fn rate(load: &Load) -> Option<Fault> {
     let rr = load.workload.is_request_response();
     let wrong = |words: &str| unless(false, "rate", || words.to_owned());
     match load.rate? {
+        _ if load.workload.is_migration() => wrong("a migration goes as fast as it can"),
         Rate::BitsPerSecond(_) if rr => {
             wrong("request/response loads have a rate in requests per second")
         }
@@ -197,6 +205,7 @@ fn rate(load: &Load) -> Option<Fault> {
 fn limit(load: &Load) -> Option<Fault> {
     let wrong = |words: &str| unless(false, "limit", || words.to_owned());
     match load.limit? {
+        _ if load.workload.is_migration() => wrong("a migration is over when its machines have moved"),
         Limit::Time(time) if time.is_zero() => wrong("a duration of no time"),
         Limit::Bytes(0) | Limit::Transactions(0) => wrong("a limit of nothing"),
         Limit::Bytes(_) if load.workload.is_request_response() => {
