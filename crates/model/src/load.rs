@@ -16,8 +16,8 @@ mod storage;
 pub(crate) use level::of_any_version as levels_of_any_version;
 pub use level::{LoadLevel, LoadPart};
 pub use migration::{
-    DirtyOrder, Fallback, MAX_CHANNELS, MAX_DOWNTIME, MAX_MEMORY, MAX_ROUNDS, MAX_SENT_FACTOR, MIN_MEMORY, Migration,
-    PAGE,
+    DirtyOrder, Fallback, MAX_CHANNELS, MAX_DOWNTIME, MAX_MEMORY, MAX_ROUNDS, MAX_SENT_FACTOR,
+    MIN_MEMORY, Migration, PAGE,
 };
 pub use rules::{Fault, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
 pub use storage::{Backing, MAX_EXPORT, MAX_IO, Pattern, SECTOR, Storage};

@@ -168,7 +168,10 @@ mod tests {
         // Half as many pages are written as can be sent: 1 + 1/2 + 1/4 + 1/8 s, then 1/16 s fits 100 ms.
         let half = (BANDWIDTH * 4.0) as u64;
         let model = predict(&of(|m| m.dirty_rate = half), BANDWIDTH).expect("one");
-        assert!(model.converges && (model.total_s - 1.9375).abs() < 1e-3, "{model:?}");
+        assert!(
+            model.converges && (model.total_s - 1.9375).abs() < 1e-3,
+            "{model:?}"
+        );
         assert!((model.downtime_s - 0.0625).abs() < 1e-3);
         assert_eq!(model.rounds, 5);
     }

@@ -157,13 +157,8 @@ impl DirtyPages {
             };
             // SAFETY: the kernel reads the arguments and writes them and so many ranges as they say; of the memory it
             // changes the protection that this tracking gave it.
-            let found = unsafe {
-                libc::ioctl(
-                    self.pagemap.as_raw_fd(),
-                    PAGEMAP_SCAN as _,
-                    &raw mut order,
-                )
-            };
+            let found =
+                unsafe { libc::ioctl(self.pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut order) };
             if found < 0 {
                 let error = io::Error::last_os_error();
                 if error.kind() == io::ErrorKind::Interrupted {

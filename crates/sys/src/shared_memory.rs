@@ -301,7 +301,12 @@ mod tests {
         assert_eq!((sent, &read), (10, b"<within>\0\0"));
         other.write_all(b"scattered").expect("written");
         let ranges = [0..2, 30..32, 8..16];
-        assert_eq!(memory.receive_into(&one, ranges.into_iter()).expect("received"), 9);
+        assert_eq!(
+            memory
+                .receive_into(&one, ranges.into_iter())
+                .expect("received"),
+            9
+        );
         for (at, there) in [(0, &b"sc"[..]), (30, b"at"), (8, b"tered")] {
             let mut found = vec![0; there.len()];
             memory.load(at, &mut found);

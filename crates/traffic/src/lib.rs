@@ -27,6 +27,7 @@ mod flow;
 mod generator;
 mod handshake;
 mod latency;
+mod migration;
 mod opening;
 mod ops;
 mod options;

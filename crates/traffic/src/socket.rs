@@ -48,7 +48,8 @@ pub(crate) fn tcp(peer: SocketAddr, options: &Options) -> Result<Socket, Traffic
 
 /// How long data may stay unacknowledged before the kernel aborts a connection (`TCP_USER_TIMEOUT`, tcp(7)).
 fn patience(options: &Options) -> Duration {
-    if options.load.workload.is_tcp_stream() && options.load.streams > 1 {
+    let workload = options.load.workload;
+    if (workload.is_tcp_stream() || workload.is_migration()) && options.load.connections() > 1 {
         STARVED
     } else {
         PEER_TIMEOUT
@@ -258,7 +259,7 @@ pub(crate) fn set_sender_options(socket: &Socket, options: &Options) -> Result<(
         // (`tcp_should_autocork`, net/ipv4/tcp.c), as with other generators.
         return Ok(());
     }
-    keep_little_unsent(socket, options.load.streams)
+    keep_little_unsent(socket, options.load.connections())
 }
 
 /// Sends full segments only (`TCP_CORK`): the kernel fills each to the MSS across writes, so that neither the message

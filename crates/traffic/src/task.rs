@@ -179,6 +179,8 @@ impl From<io::Error> for IoFailure {
 
 pub(crate) mod crr_client;
 pub(crate) mod crr_server;
+pub(crate) mod migration_source;
+pub(crate) mod migration_target;
 pub(crate) mod nbd_client;
 pub(crate) mod nbd_server;
 pub(crate) mod pacer;

@@ -157,6 +157,7 @@ mod tests {
             },
             threads: Vec::new(),
             strays: 0,
+            moves: Vec::new(),
         }
     }
 

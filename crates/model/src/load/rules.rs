@@ -205,7 +205,9 @@ fn rate(load: &Load) -> Option<Fault> {
 fn limit(load: &Load) -> Option<Fault> {
     let wrong = |words: &str| unless(false, "limit", || words.to_owned());
     match load.limit? {
-        _ if load.workload.is_migration() => wrong("a migration is over when its machines have moved"),
+        _ if load.workload.is_migration() => {
+            wrong("a migration is over when its machines have moved")
+        }
         Limit::Time(time) if time.is_zero() => wrong("a duration of no time"),
         Limit::Bytes(0) | Limit::Transactions(0) => wrong("a limit of nothing"),
         Limit::Bytes(_) if load.workload.is_request_response() => {
