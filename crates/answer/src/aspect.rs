@@ -35,6 +35,8 @@ impl Kind {
     pub(crate) const fn of(metric: Metric) -> Option<Self> {
         Some(match metric {
             Metric::Throughput | Metric::Transactions => Self::Speed,
+            Metric::MoveTime => Self::Median,
+            Metric::Downtime => Self::P99,
             Metric::Delivered => Self::Delivered,
             Metric::LatencyMedian => Self::Median,
             Metric::LatencyP99 => Self::P99,

@@ -23,7 +23,7 @@ const PER_FLOW: Duration = Duration::from_millis(20);
 
 /// How long a look at loads that go on may take.
 pub(crate) fn poll_timeout(loads: &[NamedLoad]) -> Duration {
-    PROMPT + PER_FLOW * loads.iter().map(|named| named.load.streams).sum()
+    PROMPT + PER_FLOW * loads.iter().map(|named| named.load.connections()).sum()
 }
 
 /// How long opening or ending all loads may take.
@@ -97,7 +97,7 @@ impl Lab {
             within,
             interrupt,
         )?;
-        if loads.iter().any(|load| load.named.load.limit.is_some()) {
+        if loads.iter().any(|load| load.named.load.ends_by_itself()) {
             return self.count_to_the_end(loads, [prompt, within], interrupt);
         }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
@@ -136,7 +136,9 @@ impl Lab {
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let deadline = Instant::now() + TO_THE_END;
         let asks = [0, 1].map(|host| {
-            let client = |load: &GuestLoad| host_of(&load.named, End::Client) == host;
+            let client = |load: &GuestLoad| {
+                load.named.load.ends_by_itself() && host_of(&load.named, End::Client) == host
+            };
             loads.iter().any(client)
         });
         let mut is_whole = false;
@@ -148,9 +150,20 @@ impl Lab {
                 .zip(parts)
                 .all(|(asks, part)| !asks || part.over);
         }
+        // What was still under way when the last part ended. Where the clients know that their servers have everything, it
+        // is counted before they stop: comparing contents is no part of the load.
+        let on_the_way = |load: &GuestLoad| {
+            load.named.load.limit.is_some() && !load.named.load.workload.is_confirmed()
+        };
+        let stops_first = loads.iter().any(on_the_way);
+        let rest = [Duration::ZERO; 2].map(part);
+        if !stops_first {
+            self.parts(rest.clone(), prompt, interrupt)?;
+        }
         let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
-        // What was still under way when the last part ended.
-        self.parts([Duration::ZERO; 2].map(part), prompt, interrupt)?;
+        if stops_first {
+            self.parts(rest, prompt, interrupt)?;
+        }
         ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
         let mut measured = self.whole(within, interrupt)?;
         settle(measured.iter_mut(), &ended);
@@ -257,7 +270,7 @@ fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<GuestLoad> {
                 Waiting::Spin => guests,
             };
             let all = load.threads.unwrap_or(usual);
-            load.threads = Some((all / guests).clamp(1, load.streams));
+            load.threads = Some((all / guests).clamp(1, load.connections()));
         }
         let part = |all: u64| {
             let (each, rest) = (all / u64::from(guests), all % u64::from(guests));

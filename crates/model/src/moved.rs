@@ -14,8 +14,6 @@ pub enum MoveOutcome {
     Forced,
     /// Pre-copy did not converge: the machine stayed.
     NotConverged,
-    /// The load ended before.
-    Unfinished,
 }
 
 impl MoveOutcome {
