@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{
-    Ended, Place, Running, beside_others, install, is_root, run, signal, succeeds, wait_for,
+    Ended, Place, Running, beside_others, install, is_root, run, signal, skip, succeeds, wait_for,
     wirecost,
 };
 use crate::pair::{Pair, ip};
@@ -93,6 +93,60 @@ fn every_workload_runs_between_two_namespaces_and_has_its_figures() {
         let told = ended.stderr.lines().filter(|line| line.contains(workload));
         assert_eq!(told.count(), intervals.len(), "{workload}: {ended:#?}");
     }
+}
+
+#[test]
+fn machines_are_moved_between_two_namespaces_and_told_one_by_one() {
+    if !is_root() {
+        return;
+    }
+    if let Err(error) = wirecost_sys::dirty_pages::DirtyPages::check() {
+        skip(format!("this kernel does not track writes: {error}"));
+        return;
+    }
+    let _turn = beside_others();
+    let pair = Pair::new("move");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    let options = [
+        "migration",
+        "--machines",
+        "2",
+        "--memory",
+        "2MiB",
+        "--reverse",
+    ];
+    let ended = run(load(&a, &b, &options).args(["--json"]));
+    ended.expect_code(0);
+    let document = ended.document();
+    assert_eq!(document["outcome"], "complete");
+    assert_eq!(document["asked_s"], Value::Null);
+    let result = &document["loads"][0]["result"];
+    assert_eq!(result["direction"], "b-to-a");
+    let moves = result["moves"].as_array().expect("a list");
+    assert_eq!(moves.len(), 2, "{result:#}");
+    for one in moves {
+        assert_eq!(one["outcome"], "moved");
+        assert!(number(&one["total_s"]) > number(&one["downtime_s"]));
+    }
+    let ended = run(&mut load(&a, &b, &options));
+    ended.expect_code(0);
+    for words in [
+        "2 machines, 2MiB of memory",
+        "machine 0 ",
+        "machine 1 ",
+        "moved in",
+        "model",
+    ] {
+        assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
+    }
+    let ended = run(&mut load(&a, &b, &["tcp-rr", "--dirty-rate", "1gbit"]));
+    ended.expect_code(2);
+    assert!(
+        ended
+            .stderr
+            .contains("--dirty-rate: tcp-rr is no migration"),
+        "{ended:#?}"
+    );
 }
 
 #[test]

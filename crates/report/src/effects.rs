@@ -78,7 +78,7 @@ fn no_ratio(observed: &Observed, contrast: &Contrast) -> NoRatio {
     if from.is_disjoint(&to) {
         NoRatio::NoValidPair
     } else if matches!(contrast.metric, Metric::MoveTime | Metric::Downtime) {
-        NoRatio::NoFigure
+        NoRatio::NotMoved
     } else if contrast.metric.is_latency() {
         NoRatio::TooFewTransactions
     } else if contrast.rounds > 0 {

@@ -8,7 +8,7 @@ use wirecost_model::load::{DirtyOrder, Fallback, Load};
 use wirecost_model::moved::{MachineMove, MoveOutcome};
 use wirecost_model::units::{format_rate, parse_rate};
 
-use super::values::{duration, size, time};
+use super::values::{duration, size, throughput, time};
 
 /// Machines whose moves are told one by one.
 const TOLD: usize = 16;
@@ -114,17 +114,20 @@ fn line(one: &MachineMove) -> String {
             time(one.downtime_s)
         ),
         MoveOutcome::NotConverged => {
-            format!("did not converge and stays: given up after {took}")
+            let bandwidth = throughput(one.bandwidth * 8e-9);
+            format!(
+                "did not converge and stays: given up after {took}, {} got through in the first round",
+                bandwidth.trim()
+            )
         }
     };
     let times = one.sent_bytes as f64 / one.memory_bytes as f64;
-    let rates = [one.dirty_reached, one.dirty_rate].map(|bits| format_rate(bits as u64));
     let _ = write!(
         line,
         "; {} rounds, {times:.2} times its memory sent, wrote {} of {}",
         one.rounds.len(),
-        rates[0],
-        rates[1]
+        throughput(one.dirty_reached * 1e-9).trim(),
+        format_rate(one.dirty_rate as u64)
     );
     if one.throttle > 0 {
         let _ = write!(line, ", slowed down by {} %", one.throttle);

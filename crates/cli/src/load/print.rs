@@ -13,7 +13,7 @@ use wirecost_model::load::{Direction, Rate};
 use wirecost_model::units::{format_bytes, format_per_second, format_rate};
 
 use super::migration;
-use super::values::time;
+use super::values::{throughput, time};
 use crate::screen::{say, wrap};
 use crate::talk::Talk;
 
@@ -397,16 +397,6 @@ fn processors(cpu: &Cpu, storage: bool) -> String {
         let _ = write!(text, ": {} of core time per {each}", time(us / 1e6));
     }
     text
-}
-
-/// A throughput in columns, in a unit in which it is not zero.
-fn throughput(gbps: f64) -> String {
-    let (number, unit) = match gbps {
-        0.0 | 0.1.. => (gbps, "Gbit/s"),
-        1e-4..0.1 => (gbps * 1e3, "Mbit/s"),
-        _ => (gbps * 1e6, "kbit/s"),
-    };
-    format!("{number:8.3} {unit}")
 }
 
 #[cfg(test)]

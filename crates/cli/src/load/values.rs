@@ -45,3 +45,13 @@ pub(super) fn time(seconds: f64) -> String {
     };
     format!("{number:.digits$} {unit}")
 }
+
+/// A throughput in columns, in a unit in which it is not zero.
+pub(super) fn throughput(gbps: f64) -> String {
+    let (number, unit) = match gbps {
+        0.0 | 0.1.. => (gbps, "Gbit/s"),
+        1e-4..0.1 => (gbps * 1e3, "Mbit/s"),
+        _ => (gbps * 1e6, "kbit/s"),
+    };
+    format!("{number:8.3} {unit}")
+}

@@ -298,8 +298,11 @@ impl Source {
             progress.bandwidth = bandwidth;
         }
         let sent: u64 = progress.rounds.iter().map(|round| round.pages).sum();
+        // A machine that is slowed down may still converge.
+        let slows =
+            self.migration.fallback == Fallback::Throttle && progress.throttle < THROTTLE[2];
         let gives_up = round + 1 >= self.migration.max_rounds
-            || sent >= MAX_SENT_FACTOR * self.migration.pages();
+            || (sent >= MAX_SENT_FACTOR * self.migration.pages() && !slows);
         let forces = gives_up && self.migration.fallback == Fallback::Stop;
         if fits || forces {
             progress.stopping = Some(fits);
