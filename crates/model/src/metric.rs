@@ -61,6 +61,8 @@ pub enum Metric {
     MoveTime,
     /// Of a migration: seconds for which a machine stood still at most, as the load counts it. As above.
     Downtime,
+    /// Of a migration with `find_limit`: the highest dirty rate that converges, bits per second.
+    DirtyLimit,
 }
 
 /// Which way is better.
@@ -81,13 +83,14 @@ impl Metric {
     /// cores are.
     pub const fn of(workload: Workload, cores: Cores) -> &'static [Self] {
         use Metric::{
-            ClientCpu, Cpu, Datagrams, Delivered, Downtime, LatencyMedian, LatencyP99, LatencyP999,
-            MoveTime, ReceiverCpu, SenderCpu, ServerCpu, Throughput, TransactionCpu, Transactions,
+            ClientCpu, Cpu, Datagrams, Delivered, DirtyLimit, Downtime, LatencyMedian, LatencyP99,
+            LatencyP999, MoveTime, ReceiverCpu, SenderCpu, ServerCpu, Throughput, TransactionCpu,
+            Transactions,
         };
         if workload.is_migration() {
             return match cores {
-                Cores::Split => &[MoveTime, Downtime, SenderCpu, ReceiverCpu],
-                Cores::Shared => &[MoveTime, Downtime, Cpu],
+                Cores::Split => &[MoveTime, Downtime, DirtyLimit, SenderCpu, ReceiverCpu],
+                Cores::Shared => &[MoveTime, Downtime, DirtyLimit, Cpu],
             };
         }
         match (workload.is_request_response(), workload.is_udp(), cores) {
@@ -133,9 +136,11 @@ impl Metric {
     /// Which way is better.
     pub const fn better(self) -> Direction {
         match self {
-            Self::Throughput | Self::Transactions | Self::Datagrams | Self::Delivered => {
-                Direction::Higher
-            }
+            Self::Throughput
+            | Self::Transactions
+            | Self::Datagrams
+            | Self::Delivered
+            | Self::DirtyLimit => Direction::Higher,
             Self::SenderCpu
             | Self::ReceiverCpu
             | Self::Cpu
@@ -169,6 +174,7 @@ impl Metric {
             Self::Delivered => ("% of the datagrams", 100.0),
             Self::MoveTime => ("s", 1.0),
             Self::Downtime => ("ms", 1e3),
+            Self::DirtyLimit => ("Gbit/s written", 1e-9),
         }
     }
 
@@ -202,6 +208,7 @@ impl Metric {
             Self::Delivered => "share of datagrams delivered",
             Self::MoveTime => "time of the move",
             Self::Downtime => "downtime",
+            Self::DirtyLimit => "highest dirty rate that converges",
         }
     }
 
@@ -261,7 +268,8 @@ impl Metric {
             Self::LatencyMedian => percentile(result.requests.as_ref()?, 50.0),
             Self::LatencyP99 => percentile(result.requests.as_ref()?, 99.0),
             Self::LatencyP999 => percentile(result.requests.as_ref()?, 99.9),
-            Self::MoveTime => moved(result).and(positive(result.client_seconds)),
+            Self::MoveTime => moved(result).and(positive(move_time(result))),
+            Self::DirtyLimit => result.moves.iter().find_map(|one| one.limit?.rate()),
             Self::Downtime => moved(result),
             _ => None,
         }
@@ -297,6 +305,12 @@ fn bits_per_second(load: &LoadResult) -> Option<f64> {
 
 fn transactions_per_second(load: &LoadResult) -> Option<f64> {
     positive(load.requests.as_ref()?.transactions as f64 / load.client_seconds)
+}
+
+/// Seconds; where further moves followed the first one, those of that.
+fn move_time(load: &LoadResult) -> f64 {
+    let searched = load.moves.iter().find(|one| one.limit.is_some());
+    searched.map_or(load.client_seconds, |one| one.total_s)
 }
 
 /// The longest downtime, in seconds; `None` where a machine has not moved.

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::load::{Fallback, MAX_SENT_FACTOR, Migration, PAGE};
 
 /// How a move ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MoveOutcome {
+    #[default]
     /// It was stopped when what was left fitted the bound of its downtime.
     Moved,
     /// Pre-copy did not converge: it was stopped all the same.
@@ -37,8 +38,26 @@ pub struct MoveRound {
     pub dirtied: u64,
 }
 
+/// The highest dirty rate at which pre-copy converges, as far as moves told it: bits per second that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DirtyLimit {
+    /// The highest rate at which it converged; `None`: at none.
+    pub converges: Option<f64>,
+    /// The lowest rate at which it did not; `None`: at none that the machine could write at.
+    pub fails: Option<f64>,
+    /// Moves that were made for it.
+    pub moves: u32,
+}
+
+impl DirtyLimit {
+    /// Between the two, in the middle of their ratio.
+    pub fn rate(&self) -> Option<f64> {
+        Some((self.converges? * self.fails?).sqrt())
+    }
+}
+
 /// One machine's move.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MachineMove {
     /// Which machine, from 0.
     pub machine: u32,
@@ -66,6 +85,8 @@ pub struct MachineMove {
     pub throttle: u8,
     /// What the model of pre-copy says for the measured bandwidth; `None` where it does not apply.
     pub predicted: Option<Prediction>,
+    /// With `find_limit`, what further moves found; all else is of the first move.
+    pub limit: Option<DirtyLimit>,
 }
 
 /// What pre-copy should take.

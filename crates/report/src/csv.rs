@@ -229,6 +229,7 @@ fn of_loads(experiment: &Experiment) -> Vec<(String, Figured)> {
             Metric::Delivered => ("delivered_percent", 100.0),
             Metric::MoveTime => ("move_s", 1.0),
             Metric::Downtime => ("downtime_ms", 1e3),
+            Metric::DirtyLimit => ("dirty_limit_gbps", 1e-9),
         };
         let (load, main) = (figure.load.clone(), figure.metric);
         let name = format!("{load}.{metric}");

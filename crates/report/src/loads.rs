@@ -85,9 +85,11 @@ fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Obs
         cpu_below,
         fairness: over(&columns.fairness),
         flows: columns.flows.result(),
-        moves: columns
-            .moves
-            .result(metric(Metric::MoveTime, 1.0), metric(Metric::Downtime, 1e3)),
+        moves: columns.moves.result(
+            metric(Metric::MoveTime, 1.0),
+            metric(Metric::Downtime, 1e3),
+            metric(Metric::DirtyLimit, 1e-9),
+        ),
         strays: columns.strays,
         generator_bound: columns.generator_bound,
         behind_schedule: columns.behind_schedule,
@@ -320,7 +322,7 @@ const STORAGE: [Column; 15] = [
 ];
 
 /// The columns of a migration.
-const MIGRATION: [Column; 12] = [
+const MIGRATION: [Column; 13] = [
     column(
         "move s",
         "move s: seconds until the last machine had moved, median of valid samples in which all did",
@@ -345,6 +347,11 @@ const MIGRATION: [Column; 12] = [
             };
             Some(format!("{}/{}{forced}", moves.stayed, moves.machines))
         },
+    ),
+    column(
+        "dirty limit Gbit/s",
+        "dirty limit: the highest dirty rate that converges, in the middle between two that were tried",
+        |load| Some(gbps(load.moves?.dirty_limit_gbps?.median)),
     ),
     column(
         "rounds",

@@ -19,6 +19,9 @@ pub struct MovesResult {
     pub move_s: Option<Summary>,
     /// Milliseconds for which a machine of a sample stood still at most.
     pub downtime_ms: Option<Summary>,
+    /// Gbit/s of writes, the highest that converges, where it was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dirty_limit_gbps: Option<Summary>,
     /// Rounds, the one with the machine stopped included.
     pub rounds: Option<Summary>,
     /// Bytes of pages sent over bytes of memory.
@@ -47,6 +50,7 @@ impl MoveColumns {
         &self,
         move_s: Option<Summary>,
         downtime_ms: Option<Summary>,
+        dirty_limit_gbps: Option<Summary>,
     ) -> Option<MovesResult> {
         let count = |outcome: MoveOutcome| {
             let such = self.0.iter().filter(|one| one.outcome == outcome);
@@ -61,6 +65,7 @@ impl MoveColumns {
             stayed: count(MoveOutcome::NotConverged),
             move_s,
             downtime_ms,
+            dirty_limit_gbps,
             rounds: of(|one| Some(one.rounds.len() as f64)),
             sent_factor: of(|one| Some(one.sent_bytes as f64 / one.memory_bytes as f64)),
             setup_ms: of(|one| Some(one.setup_s * 1e3)),

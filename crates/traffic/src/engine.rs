@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use wirecost_model::end_window::{End, Io, Waits};
 
 use crate::error::TrafficError;
-use crate::migration::record::{HEAD_BYTES, MAX_PAGES, PAGE};
+use crate::migration::pages::{MAX_PAGES, PAGE};
+use crate::migration::record::HEAD_BYTES;
 use crate::ops::WorkloadOps;
 use crate::options::{DISCARDED_AT_ONCE, Options, Receiving};
 use crate::preflight::raise_descriptors;

@@ -47,10 +47,13 @@ pub(super) struct MigrationOptions {
     /// What is done then [default: give-up]
     #[arg(long, value_parser = Fallback::NAMES, value_name = "WHAT")]
     fallback: Option<String>,
+    /// Move it again until the highest dirty rate that converges is known
+    #[arg(long)]
+    find_limit: bool,
 }
 
 impl MigrationOptions {
-    fn given(&self) -> [(&'static str, bool); 10] {
+    fn given(&self) -> [(&'static str, bool); 11] {
         [
             ("--memory", self.memory.is_some()),
             ("--dirty-rate", self.dirty_rate.is_some()),
@@ -62,6 +65,7 @@ impl MigrationOptions {
             ("--max-downtime", self.max_downtime.is_some()),
             ("--max-rounds", self.max_rounds.is_some()),
             ("--fallback", self.fallback.is_some()),
+            ("--find-limit", self.find_limit),
         ]
     }
 
@@ -92,6 +96,7 @@ impl MigrationOptions {
         migration.dirty_order = order.unwrap_or(migration.dirty_order);
         let fallback = self.fallback.as_deref().and_then(Fallback::by_name);
         migration.fallback = fallback.unwrap_or(migration.fallback);
+        migration.find_limit = self.find_limit;
     }
 }
 
@@ -139,6 +144,27 @@ fn line(one: &MachineMove) -> String {
             " without converging"
         };
         let _ = write!(line, "; model {}{says}", time(model.total_s));
+    }
+    if let Some(limit) = one.limit {
+        let gbps = |rate: f64| throughput(rate * 1e-9).trim().to_owned();
+        let _ = match (limit.converges, limit.fails) {
+            (Some(low), Some(high)) => write!(
+                line,
+                "; converges up to {} written, and not at {}",
+                gbps(low),
+                gbps(high)
+            ),
+            (Some(low), None) => {
+                write!(line, "; converges at all rates up to {} written", gbps(low))
+            }
+            (None, Some(high)) => write!(
+                line,
+                "; does not converge at {} written or above",
+                gbps(high)
+            ),
+            (None, None) => Ok(()),
+        };
+        let _ = write!(line, " ({} moves)", limit.moves);
     }
     line
 }

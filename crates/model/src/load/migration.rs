@@ -100,6 +100,8 @@ pub struct Migration {
     pub max_rounds: u32,
     /// What is done then.
     pub fallback: Fallback,
+    /// Whether the machine is moved again, at other dirty rates, until the highest that converges is known to a tenth.
+    pub find_limit: bool,
 }
 
 impl Migration {
@@ -116,6 +118,7 @@ impl Migration {
         max_downtime: Duration::from_millis(300),
         max_rounds: 30,
         fallback: Fallback::GiveUp,
+        find_limit: false,
     };
 
     /// Pages of a machine.
@@ -171,6 +174,18 @@ impl Migration {
             .or_else(|| within("working_set", self.working_set.into(), 1, 100))
             .or_else(|| within("zero_pages", self.zero_pages.into(), 0, 99))
             .or_else(|| within("max_rounds", rounds, 1, MAX_ROUNDS.into()))
+            .or_else(|| {
+                let words = if machines > 1 {
+                    format!("find_limit is for one machine, and here are {machines}: they would slow each other down")
+                } else if self.fallback != Fallback::GiveUp {
+                    format!("find_limit needs `fallback: give-up`, not `{}`", self.fallback.name())
+                } else if self.dirty_rate == 0 {
+                    "find_limit begins at the dirty rate, which is none".to_owned()
+                } else {
+                    return None;
+                };
+                self.find_limit.then_some(("find_limit", words))
+            })
             .or_else(|| {
                 let time = self.max_downtime;
                 let fits = !time.is_zero() && time <= MAX_DOWNTIME;

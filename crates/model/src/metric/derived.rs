@@ -33,6 +33,7 @@ impl Metric {
             Self::Delivered => ("delivered_percent", 100.0),
             Self::MoveTime => ("move_s", 1.0),
             Self::Downtime => ("downtime_ms", 1e3),
+            Self::DirtyLimit => ("dirty_limit_gbit_per_s", 1e-9),
         }
     }
 }
@@ -134,6 +135,6 @@ mod tests {
                 "as people read it: {name}"
             );
         }
-        assert_eq!(known.len(), 15);
+        assert_eq!(known.len(), 16);
     }
 }

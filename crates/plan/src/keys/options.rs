@@ -230,6 +230,7 @@ table! { MIGRATION "migration" "{ machines: 4, memory: 256MiB, dirty_rate: 400mb
     "max_downtime" => MAX_DOWNTIME_KEY,
     "max_rounds" => MAX_ROUNDS_KEY,
     "fallback" => FALLBACK,
+    "find_limit" => FIND_LIMIT,
     "congestion" => CONGESTION,
     "socket_buffer" => SOCKET_BUFFER,
     "threads" => THREADS,
@@ -340,6 +341,15 @@ const FALLBACK: Key = Key {
     example: "stop",
     doc: "What is done with a machine whose pre-copy does not converge: it stays (`give-up`, an outcome and no error), is \
           stopped whatever the downtime (`stop`), or is slowed down step by step (`throttle`, as QEMU's auto-converge).",
+    ..BASE
+};
+
+const FIND_LIMIT: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether the machine is moved again at other dirty rates until the highest that converges is known to 10 %; one \
+          machine, `fallback: give-up`. Time and downtime are of the first move.",
     ..BASE
 };
 

@@ -147,7 +147,7 @@ impl Setting {
                 }
             }
             "memory" | "dirty_rate" | "channels" | "at_once" | "working_set" | "dirty_order"
-            | "zero_pages" | "max_downtime" | "max_rounds" | "fallback" => {
+            | "zero_pages" | "max_downtime" | "max_rounds" | "fallback" | "find_limit" => {
                 if let Some(migration) = &mut load.migration {
                     self.apply_migration(option, migration);
                 }
@@ -212,6 +212,7 @@ impl Setting {
                 migration.max_downtime = Duration::from_secs_f64(*seconds);
             }
             ("max_rounds", Self::Whole(count, _)) => migration.max_rounds = *count,
+            ("find_limit", Self::Switch(on)) => migration.find_limit = *on,
             ("fallback", Self::Word(word)) => {
                 migration.fallback = Fallback::by_name(word).unwrap_or(migration.fallback);
             }

@@ -178,6 +178,7 @@ fn head(doc: &Document, figure: &Figure) -> &'static str {
         Metric::Delivered => "delivered",
         Metric::MoveTime => "move",
         Metric::Downtime => "downtime",
+        Metric::DirtyLimit => "dirty limit",
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use wirecost_model::load::{DirtyOrder, Migration};
 use wirecost_sys::shared_memory::SharedMemory;
 
-use super::record::PAGE;
+use super::pages::PAGE;
 use crate::storage::content::mix;
 
 /// How often it writes what is due.
@@ -59,7 +59,7 @@ impl Guest {
         }
     }
 
-    /// Starts it.
+    /// Starts it, also once it has stopped.
     ///
     /// # Errors
     /// There can be no more threads.
@@ -69,6 +69,13 @@ impl Guest {
         migration: Migration,
         seed: u64,
     ) -> io::Result<()> {
+        if let Some(before) = self.handle().take() {
+            // It was told to stop.
+            let _ = before.join();
+        }
+        self.state.writes.store(0, Ordering::Relaxed);
+        self.state.stopped_at.store(0, Ordering::Release);
+        self.state.order.store(RUN, Ordering::Release);
         let (state, memory) = (Arc::clone(&self.state), Arc::clone(memory));
         let thread = thread::Builder::new()
             .name("guest".to_owned())

@@ -1,13 +1,17 @@
 //! Pages of a machine: which go over which connection, what they contain, and their digest.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 use wirecost_model::load::Migration;
 use wirecost_sys::shared_memory::SharedMemory;
 
-use super::record::{MAX_PAGES, PAGE};
 use crate::storage::content::mix;
 
+/// Bytes of a page.
+pub(crate) const PAGE: usize = 4096;
+/// Pages that go over one connection in a row, and that one record has at most.
+pub(crate) const MAX_PAGES: usize = 64;
 /// Words of a page.
 const WORDS: usize = PAGE / 8;
 /// Pages with the same connection: so many in a row.
@@ -18,6 +22,12 @@ const CHUNK: u32 = MAX_PAGES as u32;
 pub(crate) struct PageRange {
     pub(crate) first: u32,
     pub(crate) count: u32,
+}
+
+/// The bytes of a range of pages in a memory.
+pub(crate) fn bytes_of(range: PageRange) -> Range<usize> {
+    let first = range.first as usize * PAGE;
+    first..first + range.count as usize * PAGE
 }
 
 /// Cuts a range where the connection changes, and gives each part to `each` with its connection.

@@ -1,9 +1,8 @@
 //! What source and destination say to each other: a head of fixed size with ranges of pages, then their content.
 
 use std::io;
-use std::ops::Range;
 
-use super::pages::PageRange;
+use super::pages::{MAX_PAGES, PageRange};
 
 /// Bytes of a head.
 pub(crate) const HEAD_BYTES: usize = 512;
@@ -11,10 +10,6 @@ pub(crate) const HEAD_BYTES: usize = 512;
 pub(crate) const REPLY_BYTES: usize = 16;
 /// Ranges of a head at most.
 pub(crate) const MAX_RANGES: usize = (HEAD_BYTES - FIXED) / RANGE_BYTES;
-/// Pages that one head announces at most.
-pub(crate) const MAX_PAGES: usize = 64;
-/// Bytes of a page.
-pub(crate) const PAGE: usize = 4096;
 
 const MAGIC: u32 = 0x7763_6d67;
 const FIXED: usize = 16;
@@ -144,17 +139,12 @@ pub(crate) fn decode_reply(bytes: &[u8; REPLY_BYTES]) -> io::Result<Reply> {
     }
 }
 
-/// The bytes of a range of pages in a memory.
-pub(crate) fn bytes_of(range: PageRange) -> Range<usize> {
-    let first = range.first as usize * PAGE;
-    first..first + range.count as usize * PAGE
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::migration::pages::{PAGE, bytes_of};
 
     fn range(first: u32, count: u32) -> PageRange {
         PageRange { first, count }

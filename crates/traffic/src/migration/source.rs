@@ -1,7 +1,7 @@
 //! Machines at their source: which pages are to be sent, and when a machine is stopped.
 
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use wirecost_sys::shared_memory::SharedMemory;
 use wirecost_sys::socket::tcp_info;
 
 use super::guest::Guest;
-use super::pages::{PageRange, by_channel, fill};
-use super::record::PAGE;
+use super::pages::{PAGE, PageRange, by_channel, fill};
+use super::search::Search;
 use crate::flow::Flows;
 use crate::options::Options;
 use crate::storage::content;
@@ -38,6 +38,8 @@ pub(crate) enum Stage {
     Last(u32),
     /// Say that the move is given up.
     GivenUp,
+    /// Nothing more.
+    Over,
 }
 
 impl Stage {
@@ -45,6 +47,7 @@ impl Stage {
         match self {
             Self::Waiting => 0,
             Self::GivenUp => 1,
+            Self::Over => 4,
             Self::Copying(round) => round << 2 | 2,
             Self::Last(round) => round << 2 | 3,
         }
@@ -52,6 +55,7 @@ impl Stage {
 
     fn decode(number: u32) -> Self {
         match number & 3 {
+            0 if number == 4 => Self::Over,
             0 => Self::Waiting,
             1 => Self::GivenUp,
             2 => Self::Copying(number >> 2),
@@ -86,6 +90,8 @@ pub(crate) struct Source {
     /// Bytes handed to the kernel.
     wire: AtomicU64,
     progress: Mutex<Progress>,
+    /// The machine's last move brought it to its destination.
+    there: AtomicBool,
     result: OnceLock<MachineMove>,
 }
 
@@ -103,6 +109,10 @@ struct Progress {
     throttle: u8,
     /// The machine was told to stop; whether pre-copy had converged.
     stopping: Option<bool>,
+    /// Of several moves: the dirty rate of this one, what the first one came to, and what is known by now.
+    rate: Option<f64>,
+    first_move: Option<MachineMove>,
+    search: Search,
 }
 
 impl Sources {
@@ -157,6 +167,7 @@ impl Source {
             sent: Default::default(),
             wire: AtomicU64::new(0),
             progress: Mutex::default(),
+            there: AtomicBool::new(false),
             result: OnceLock::new(),
             migration,
         })
@@ -166,9 +177,9 @@ impl Source {
         Stage::decode(self.stage.load(Ordering::Acquire))
     }
 
-    /// How it ended, where it has.
-    pub(crate) fn outcome(&self) -> Option<MoveOutcome> {
-        self.result.get().map(|result| result.outcome)
+    /// Whether it is at its destination, and its memory must be the same there.
+    pub(crate) fn is_there(&self) -> bool {
+        self.there.load(Ordering::Acquire)
     }
 
     /// What a connection is to send in this round.
@@ -197,8 +208,12 @@ impl Source {
     pub(crate) fn confirmed(&self, all: &Sources, now: Instant) -> bool {
         let last = self.busy.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
-            self.end(now);
-            all.finished.fetch_add(1, Ordering::AcqRel);
+            if self.end(now) {
+                self.publish(Stage::Waiting);
+            } else {
+                all.finished.fetch_add(1, Ordering::AcqRel);
+                self.publish(Stage::Over);
+            }
         }
         last
     }
@@ -214,13 +229,18 @@ impl Source {
         let mut progress = lock(&self.progress);
         if progress.ordered.is_none() {
             progress.ordered = Some(now);
-            self.guest.start(&self.memory, self.migration, self.seed)?;
+            let mut migration = self.migration;
+            if let Some(rate) = progress.rate {
+                migration.dirty_rate = rate as u64;
+            }
+            self.guest.start(&self.memory, migration, self.seed)?;
         }
         if !all.may_move(self) {
             return Ok(false);
         }
         progress.ordered = Some(now);
         progress.acked_before = self.acked(flows)?;
+        self.wire.store(0, Ordering::Relaxed);
         progress.writes_before = self.guest.writes();
         self.tracking.clear(|_, _| ())?;
         self.list(PageRange {
@@ -330,11 +350,11 @@ impl Source {
         Ok(None)
     }
 
-    /// Everything was confirmed.
-    fn end(&self, now: Instant) {
+    /// Everything was confirmed. Whether the machine moves once more.
+    fn end(&self, now: Instant) -> bool {
         let mut progress = lock(&self.progress);
         let (Some(ordered), Some(began)) = (progress.ordered, progress.began) else {
-            return;
+            return false;
         };
         let outcome = match progress.stopping {
             Some(true) => MoveOutcome::Moved,
@@ -347,7 +367,7 @@ impl Source {
             let [pages, zero_pages] = self
                 .sent
                 .each_ref()
-                .map(|sent| sent.load(Ordering::Relaxed));
+                .map(|sent| sent.swap(0, Ordering::Relaxed));
             progress.rounds.push(MoveRound {
                 seconds: (now - began).as_secs_f64(),
                 pages,
@@ -358,7 +378,8 @@ impl Source {
         let written = self.guest.writes() - progress.writes_before;
         let ran_s = (stopped - ordered).as_secs_f64();
         let pages: u64 = progress.rounds.iter().map(|round| round.pages).sum();
-        let _ = self.result.set(MachineMove {
+        self.there.store(outcome.is_there(), Ordering::Release);
+        let moved = MachineMove {
             machine: self.number,
             outcome,
             setup_s: progress.setup_s,
@@ -372,7 +393,24 @@ impl Source {
             dirty_reached: written as f64 * PAGE as f64 * 8.0 / ran_s,
             throttle: progress.throttle,
             predicted: predict(&self.migration, progress.bandwidth),
-        });
+            limit: None,
+        };
+        let mut search = progress.search;
+        let rate = progress.rate.unwrap_or(moved.dirty_rate);
+        let next = self.migration.find_limit.then(|| search.next(rate, &moved));
+        let first = progress.first_move.take().unwrap_or(moved);
+        if let Some(Some(rate)) = next {
+            *progress = Progress {
+                rate: Some(rate),
+                first_move: Some(first),
+                search,
+                ..Progress::default()
+            };
+            return true;
+        }
+        let limit = next.is_some().then(|| search.limit());
+        let _ = self.result.set(MachineMove { limit, ..first });
+        false
     }
 }
 

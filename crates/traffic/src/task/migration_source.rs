@@ -13,9 +13,9 @@ use wirecost_sys::socket::{receive, tcp_info};
 
 use super::{Context, IoFailure, Progress, Task};
 use crate::flow::Outcome;
-use crate::migration::pages::{PageRange, is_zero};
+use crate::migration::pages::{MAX_PAGES, PageRange, bytes_of, is_zero};
 use crate::migration::record::{
-    HEAD_BYTES, Kind, MAX_PAGES, MAX_RANGES, REPLY_BYTES, Reply, bytes_of, decode_reply, encode,
+    HEAD_BYTES, Kind, MAX_RANGES, REPLY_BYTES, Reply, decode_reply, encode,
 };
 use crate::migration::source::{Source, Stage};
 use crate::shared::Shared;
@@ -254,7 +254,10 @@ impl MigrationSource {
                         // Others may wait for their turn.
                         shared.flows.notify();
                     }
-                    return Ok(Some(Progress::Over(Outcome::Orderly)));
+                    if self.stopped || !machine.migration.find_limit {
+                        return Ok(Some(Progress::Over(Outcome::Orderly)));
+                    }
+                    self.doing = Doing::Waiting;
                 }
             }
         }
@@ -282,6 +285,7 @@ impl MigrationSource {
             self.list.clear();
             match stage {
                 Stage::Waiting => {}
+                Stage::Over => return Ok(Some(Progress::Over(Outcome::Orderly))),
                 Stage::Copying(_) | Stage::Last(_) => {
                     machine.take(self.channel, &mut self.list);
                     self.doing = Doing::Sending;

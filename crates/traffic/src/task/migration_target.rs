@@ -9,7 +9,7 @@ use socket2::Socket;
 
 use super::{Context, Progress, Task};
 use crate::flow::Outcome;
-use crate::migration::landing::Arrival;
+use crate::migration::arrival::Arrival;
 use crate::shared::Shared;
 use crate::storage::session::Step;
 
