@@ -195,6 +195,7 @@ fn blame(name: &str, error: &impl std::fmt::Display) -> AgentError {
 fn options(end: &LoadEnd) -> Options {
     Options {
         source: end.source,
+        export: end.load.server.as_ref().map(|server| server.export.clone()),
         ..Options::of(end.load.clone(), end.secret)
     }
 }

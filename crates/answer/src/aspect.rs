@@ -35,11 +35,9 @@ impl Kind {
     pub(crate) const fn of(metric: Metric) -> Option<Self> {
         Some(match metric {
             Metric::Throughput | Metric::Transactions | Metric::DirtyLimit => Self::Speed,
-            Metric::MoveTime => Self::Median,
-            Metric::Downtime => Self::P99,
             Metric::Delivered => Self::Delivered,
-            Metric::LatencyMedian => Self::Median,
-            Metric::LatencyP99 => Self::P99,
+            Metric::LatencyMedian | Metric::MoveTime => Self::Median,
+            Metric::LatencyP99 | Metric::Downtime => Self::P99,
             Metric::Datagrams | Metric::LatencyP999 => return None,
             _ => Self::Cpu,
         })

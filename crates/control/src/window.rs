@@ -9,7 +9,8 @@ use wirecost_agent::protocol::{
     CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, Part, PartOrder, Reply,
     Request,
 };
-use wirecost_model::end_window::{End, EndWindow};
+use wirecost_model::end_window::{Counts, End, EndWindow};
+use wirecost_model::latency::Latency;
 use wirecost_model::load::{Limit, NamedLoad, Waiting};
 use wirecost_model::sample::LoadResult;
 
@@ -323,6 +324,25 @@ pub(crate) fn settle<'a>(measured: impl Iterator<Item = &'a mut Measured>, ended
     }
 }
 
+/// The other end of a client whose server is not ours: it has read what the client sent.
+fn unseen(client: &EndWindow) -> EndWindow {
+    let mut window = client.clone();
+    for flow in &mut window.flows {
+        flow.counts = Counts {
+            read_bytes: flow.counts.sent_bytes,
+            received: flow.counts.sent,
+            ..Counts::default()
+        };
+        flow.tcp = None;
+    }
+    window.threads.clear();
+    window.generator_bound = false;
+    window.strays = 0;
+    (window.latency, window.lateness) = (Latency::default(), Latency::default());
+    (window.schedule, window.io) = (None, None);
+    window
+}
+
 /// What each load did, from what both hosts counted. `None` where an end is missing from the counts.
 pub fn results(loads: &[NamedLoad], measured: &[Measured; 2]) -> Option<Vec<LoadResult>> {
     let result = |named: &NamedLoad| {
@@ -331,6 +351,9 @@ pub fn results(loads: &[NamedLoad], measured: &[Measured; 2]) -> Option<Vec<Load
             measured[host_of(named, end)].loads.iter().filter(here)
         };
         let pair = |client: &MeasuredEnd| -> Option<(EndWindow, EndWindow)> {
+            if named.load.server.is_some() {
+                return Some((client.window.clone(), unseen(&client.window)));
+            }
             let server = found(End::Server).find(|server| server.place == client.place)?;
             Some((client.window.clone(), server.window.clone()))
         };

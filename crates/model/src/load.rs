@@ -9,6 +9,7 @@ use crate::end_window::End;
 
 mod level;
 mod migration;
+mod nbd_uri;
 pub(crate) mod older;
 mod rules;
 mod storage;
@@ -19,6 +20,7 @@ pub use migration::{
     DirtyOrder, Fallback, MAX_CHANNELS, MAX_DOWNTIME, MAX_MEMORY, MAX_ROUNDS, MAX_SENT_FACTOR,
     MIN_MEMORY, Migration, PAGE,
 };
+pub use nbd_uri::NbdUri;
 pub use rules::{Fault, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
 pub use storage::{Backing, MAX_EXPORT, MAX_IO, Pattern, SECTOR, Storage};
 
@@ -327,6 +329,12 @@ pub struct Load {
     /// What a storage load reads and writes; `None` of every other one.
     #[serde(default)]
     pub storage: Option<Storage>,
+    /// Of storage at an NBD server that is not ours: which. Nothing of ours listens then.
+    #[serde(default)]
+    pub server: Option<NbdUri>,
+    /// Whether the load may write to what was there before it: of storage at such a server.
+    #[serde(default)]
+    pub destructive: bool,
     /// What a migration load moves; `None` of every other one.
     #[serde(default)]
     pub migration: Option<Migration>,
@@ -371,6 +379,8 @@ impl Load {
             } else {
                 None
             },
+            server: None,
+            destructive: false,
             migration: if workload.is_migration() {
                 Some(Migration::USUAL)
             } else {

@@ -72,7 +72,7 @@ impl MoveColumns {
             written_percent: of(|one| {
                 (one.dirty_rate > 0.0).then(|| one.dirty_reached / one.dirty_rate * 100.0)
             }),
-            predicted_s: of(|one| Some(predicted_s(one)?)),
+            predicted_s: of(predicted_s),
             prediction_error_percent: of(|one| {
                 Some((predicted_s(one)? / one.total_s - 1.0).abs() * 100.0)
             }),

@@ -188,7 +188,7 @@ mod tests {
                 let code = error.raw_os_error();
                 let old = [libc::EINVAL, libc::ENOTTY, libc::ENOSYS, libc::EPERM];
                 assert!(code.is_some_and(|code| old.contains(&code)), "{error}");
-                wirecost_skips::skip(&format!("this kernel does not track writes: {error}"));
+                wirecost_skips::skip(format!("this kernel does not track writes: {error}"));
             }
         }
     }

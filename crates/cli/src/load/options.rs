@@ -106,9 +106,12 @@ pub(crate) struct LoadOptions {
     /// Percent of a mixed pattern that are reads [default: 70]
     #[arg(long, value_name = "PERCENT")]
     reads: Option<u8>,
-    /// What the storage target keeps its export in [default: memory]
-    #[arg(long, value_parser = Backing::NAMES, value_name = "KIND")]
+    /// Our own storage target's memory or discard, or an NBD server: nbd://HOST[:PORT]/[EXPORT] [default: memory]
+    #[arg(long, value_name = "KIND|URI")]
     target: Option<String>,
+    /// Let storage write to an NBD server: what it has is lost
+    #[arg(long)]
+    destructive: bool,
     /// Size of the storage target's export [default: 64MiB]
     #[arg(long, value_parser = size, value_name = "SIZE")]
     size: Option<u64>,
@@ -290,6 +293,7 @@ impl LoadOptions {
                 ("--reads", self.reads.is_some()),
                 ("--target", self.target.is_some()),
                 ("--size", self.size.is_some()),
+                ("--destructive", self.destructive),
             ];
             for (option, _) in odd.into_iter().filter(|(_, given)| *given) {
                 wrong.push(format!("{option}: {workload} is no storage"));
@@ -307,8 +311,25 @@ impl LoadOptions {
         }
         let pattern = self.pattern.as_deref().and_then(Pattern::by_name);
         storage.pattern = pattern.unwrap_or(storage.pattern);
-        let target = self.target.as_deref().and_then(Backing::by_name);
-        storage.target = target.unwrap_or(storage.target);
+        match self
+            .target
+            .as_deref()
+            .map(|text| (text, Backing::by_name(text)))
+        {
+            None => {}
+            Some((_, Some(target))) => storage.target = target,
+            Some((text, None)) => match text.parse() {
+                Ok(_) if self.size.is_some() => {
+                    wrong.push("--size: a server's export has its own".to_owned());
+                }
+                Ok(server) => load.server = Some(server),
+                Err(words) => wrong.push(format!(
+                    "--target: {words}, or one of {}",
+                    Backing::NAMES.join(", ")
+                )),
+            },
+        }
+        load.destructive = self.destructive;
         storage.reads = self.reads.unwrap_or(storage.reads);
         storage.size = self.size.unwrap_or(storage.size);
     }

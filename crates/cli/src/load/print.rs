@@ -211,7 +211,14 @@ fn heading(load: &LoadReport) -> String {
             String::new()
         };
         let (pattern, depth) = (storage.pattern.name(), asked.depth);
-        format!("{pattern}{mix} of {}, depth {depth}", bytes(asked.request))
+        let server = match &asked.server {
+            Some(server) => format!(" at {server}"),
+            None => String::new(),
+        };
+        format!(
+            "{pattern}{mix} of {}{server}, depth {depth}",
+            bytes(asked.request)
+        )
     } else if asked.workload.is_request_response() {
         format!("{} and {}", bytes(asked.request), bytes(asked.response))
     } else {

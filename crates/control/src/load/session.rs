@@ -1,16 +1,16 @@
 //! Runs loads on two hosts: opens them, polls both agents part by part, ends them.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
-    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, Part, PartOrder, Reply, Request,
+    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, Part, PartOrder, Reply, Request, Stage,
 };
 use wirecost_model::end_window::End;
-use wirecost_model::load::NamedLoad;
+use wirecost_model::load::{NamedLoad, NbdUri};
 
 use super::interval::Parts;
 use super::{ManualLoad, Outcome, Round, Step, ending};
@@ -104,6 +104,9 @@ impl Session<'_> {
     }
 
     pub(super) fn open(&mut self) -> Result<(), LinkError> {
+        let servers = self.asked.loads.iter();
+        let servers = servers.filter_map(|named| named.load.server.as_ref());
+        let others = servers.map(resolved).collect::<Result<Vec<_>, _>>()?;
         let (secret, within) = (
             random::bytes_for(&self.links[0])?,
             patience(&self.asked.loads),
@@ -124,11 +127,15 @@ impl Session<'_> {
             return Err(self.links[0].unexpected_reply("OpenServers"));
         };
         let mut listening = [a.into_iter(), b.into_iter()];
+        let mut others = others.into_iter();
         let targets: Option<Vec<SocketAddr>> = self
             .asked
             .loads
             .iter()
-            .map(|named| listening[host_of(named, End::Server)].next())
+            .map(|named| match &named.load.server {
+                Some(_) => others.next(),
+                None => listening[host_of(named, End::Server)].next(),
+            })
             .collect();
         let Some(targets) = targets else {
             return Err(self.links[0].unexpected_reply("OpenServers"));
@@ -150,6 +157,9 @@ impl Session<'_> {
     ) -> [Vec<LoadEnd>; 2] {
         let mut ends = [Vec::new(), Vec::new()];
         for (index, named) in self.asked.loads.iter().enumerate() {
+            if end == End::Server && named.load.server.is_some() {
+                continue;
+            }
             let host = host_of(named, end);
             // No flow of one load is let in by another.
             let mut secret = secret;
@@ -336,4 +346,18 @@ impl Session<'_> {
 /// 0 for the host that is given first, 1 for the other.
 pub(super) fn host_of(named: &NamedLoad, end: End) -> usize {
     usize::from(named.load.direction.host_of(end) == "b")
+}
+
+/// Where a server is that is not ours.
+fn resolved(server: &NbdUri) -> Result<SocketAddr, LinkError> {
+    let refused = |words: String| LinkError::Refused {
+        host: server.host.clone(),
+        stage: Stage::Load,
+        message: words,
+    };
+    let found = (server.host.as_str(), server.port).to_socket_addrs();
+    let mut found = found.map_err(|error| refused(error.to_string()))?;
+    found
+        .next()
+        .ok_or_else(|| refused("its name has no address".to_owned()))
 }

@@ -15,7 +15,7 @@ pub const MAX_CHANNELS: u32 = 64;
 /// Most rounds of a machine.
 pub const MAX_ROUNDS: u32 = 1000;
 /// Longest bound of a downtime.
-pub const MAX_DOWNTIME: Duration = Duration::from_secs(60);
+pub const MAX_DOWNTIME: Duration = Duration::from_mins(1);
 /// How many times its memory is sent of a machine at most before pre-copy counts as not converging, as Xen had it
 /// (`DEF_MAX_FACTOR` of tools/libxc/xc_domain_save.c).
 pub const MAX_SENT_FACTOR: u64 = 3;

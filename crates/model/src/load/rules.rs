@@ -28,6 +28,7 @@ const RULES: &[Rule] = &[
     message,
     response,
     storage,
+    server,
     migration,
     threads,
     socket_buffer,
@@ -126,6 +127,22 @@ fn storage(load: &Load) -> Option<Fault> {
             storage.size
         )
     })
+}
+
+/// Another's server.
+fn server(load: &Load) -> Option<Fault> {
+    let writes = load.storage.map(|storage| storage.pattern.writes());
+    match (&load.server, writes) {
+        (None, _) => unless(!load.destructive, "destructive", || {
+            "destructive is for storage at a server that is not ours: its own target has nothing to lose".to_owned()
+        }),
+        (Some(_), None) => unless(false, "target", || "only storage has a target".to_owned()),
+        (Some(server), Some(writes)) => unless(load.destructive || !writes, "pattern", || {
+            format!(
+                "the load writes, and would overwrite what {server} has: add `destructive` where that may be lost, or read"
+            )
+        }),
+    }
 }
 
 /// What only migrations have.

@@ -83,13 +83,12 @@ impl Arrival {
             }
         } else if let Some((left, digest)) = &mut self.digest {
             // Some 256 KiB at a time.
-            match left.pop() {
-                Some(range) => digest.add(&machine.memory, range),
-                None => {
-                    let reply = Reply::Digest(digest.0);
-                    self.reply = Some((encode_reply(reply), 0));
-                    self.digest = None;
-                }
+            if let Some(range) = left.pop() {
+                digest.add(&machine.memory, range);
+            } else {
+                let reply = Reply::Digest(digest.0);
+                self.reply = Some((encode_reply(reply), 0));
+                self.digest = None;
             }
         } else if self.next < self.missing.len() {
             self.receive_pages(socket, machine)?;

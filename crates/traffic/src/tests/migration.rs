@@ -16,7 +16,7 @@ use crate::migration::record::{HEAD_BYTES, Kind, Reply, decode_reply, encode};
 use crate::storage::session::Step;
 use crate::{Client, Finished, Load, Options, Server, TrafficError, Waiting, Workload};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const MIB: u64 = 1 << 20;
 
