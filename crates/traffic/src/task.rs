@@ -177,6 +177,7 @@ impl From<io::Error> for IoFailure {
     }
 }
 
+mod asking;
 pub(crate) mod crr_client;
 pub(crate) mod crr_server;
 pub(crate) mod migration_source;

@@ -64,7 +64,10 @@ impl LoadResult {
                 .sum(),
             generator: [End::Client, End::Server]
                 .map(|end| generator(load.direction, end, pairs))
-                .into(),
+                .into_iter()
+                // A server that is not ours has no threads of the load's.
+                .filter(|end| end.end == End::Client || load.server.is_none())
+                .collect(),
             schedule: clients()
                 .filter_map(|end| end.schedule)
                 .reduce(|sum, end| Schedule {
