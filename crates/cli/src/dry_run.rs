@@ -119,7 +119,10 @@ fn cell_line<'a>(experiment: &Experiment, cell: &'a Cell) -> CellLine<'a> {
     CellLine {
         index: cell.index,
         levels: &cell.levels,
-        network: cell.network.to_string(),
+        network: match experiment.plan.hosts.is_existing() {
+            true => "the existing network".to_owned(),
+            false => cell.network.to_string(),
+        },
         guest_mtu: cell.guest_mtu,
         skipped: experiment.skips(cell),
     }
