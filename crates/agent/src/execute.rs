@@ -194,6 +194,25 @@ impl Agent {
                 };
                 proven.map(Reply::Proof)
             }
+            Request::OpenServers(_)
+            | Request::OpenClients(_)
+            | Request::Start
+            | Request::Begin(_)
+            | Request::Part(_)
+            | Request::Total
+            | Request::StopClients
+            | Request::StopServers => self.act_on_loads(request),
+            Request::Describe
+            | Request::Addresses
+            | Request::Machine
+            | Request::SourceTowards(_) => self.tell(&request),
+            Request::Path(request) => self.paths.execute(*request),
+            Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
+        }
+    }
+
+    fn act_on_loads(&mut self, request: Request) -> Answer {
+        match request {
             Request::OpenServers(ends) => {
                 self.loads = Loads::default();
                 let addresses = self.loads.serve(&ends, self.host.as_ref())?;
@@ -224,6 +243,12 @@ impl Agent {
             }
             Request::StopClients => self.loads.stop_clients().map(Reply::Ended),
             Request::StopServers => self.loads.stop_servers().map(Reply::Ended),
+            _ => Err(AgentError::NotReady("not about loads")),
+        }
+    }
+
+    fn tell(&mut self, request: &Request) -> Answer {
+        match request {
             Request::Describe => self.describe(),
             Request::Addresses => address::own()
                 .map(Reply::Addresses)
@@ -231,11 +256,10 @@ impl Agent {
             Request::Machine => std::fs::read_to_string(BOOT_ID)
                 .map(|id| Reply::Machine(id.trim().to_owned()))
                 .step(format!("reading {BOOT_ID}")),
-            Request::SourceTowards(target) => address::towards(target)
+            Request::SourceTowards(target) => address::towards(*target)
                 .map(Reply::Source)
                 .step(format!("it has no route to {target}")),
-            Request::Path(request) => self.paths.execute(*request),
-            Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
+            _ => Err(AgentError::NotReady("nothing to tell")),
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) fn name_hosts(
     };
     match &mut experiment.plan.hosts {
         Hosts::Existing(named) => {
-            *named = Some(pair.clone());
+            *named = Some(Box::new(pair.clone()));
             Ok(())
         }
         Hosts::Lab => Err(
@@ -59,9 +59,10 @@ pub(crate) fn name_hosts(
 
 /// Asks before hosts other than this machine are loaded, and before any existing one is changed.
 pub(crate) fn confirm(experiment: &Experiment, yes: bool) -> Result<(), Failure> {
-    let Hosts::Existing(Some(HostPair { a, b })) = &experiment.plan.hosts else {
+    let Hosts::Existing(Some(pair)) = &experiment.plan.hosts else {
         return Ok(());
     };
+    let HostPair { a, b } = &**pair;
     let is_here = |host: &HostAddress| matches!(host.place, Location::Local | Location::Netns(_));
     let changes = settings::changes(experiment, screen::terminal().width);
     if yes || (is_here(a) && is_here(b) && changes.is_none()) {

@@ -103,7 +103,7 @@ pub enum Hosts {
     /// Two hosts made of network namespaces on this machine.
     Lab,
     /// Existing hosts and the network between them, of which nothing is built; `None` until the command line names them.
-    Existing(Option<HostPair>),
+    Existing(Option<Box<HostPair>>),
 }
 
 impl Hosts {
@@ -136,7 +136,6 @@ pub enum MaxRate {
 }
 
 impl MaxRate {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
     fn is_auto(&self) -> bool {
         *self == Self::Auto
     }

@@ -113,13 +113,16 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         published,
         seed,
     };
+    Some(experiment(plan, &axes, cells))
+}
+
+/// A plan with its factors; where nothing is built, none of them is of what is.
+fn experiment(plan: Plan, axes: &[Axis], mut cells: Vec<Cell>) -> Experiment {
     let is_existing = plan.hosts.is_existing();
     let (built, others) = axes.split_at(if is_existing { COUNT } else { 0 });
-    let unknown: Vec<&str> = built.iter().map(|axis| axis.name.as_ref()).collect();
-    let mut cells = cells;
     for cell in &mut cells {
         cell.levels
-            .retain(|key, _| !unknown.contains(&key.as_str()));
+            .retain(|key, _| !built.iter().any(|axis| axis.name == *key));
     }
     let factors = others.iter().map(|axis| Factor {
         key: axis.name.clone().into_owned(),
@@ -133,7 +136,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         plan,
     };
     experiment.twin = twin(&experiment);
-    Some(experiment)
+    experiment
 }
 
 /// Microseconds between two releases of the line; `None` where no cell has one, beside which the key is a fault.

@@ -74,7 +74,7 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> WrittenHosts {
     let max_rate = value(reader, root, &keys::MAX_RATE, max_rate);
     WrittenHosts {
         hosts: if is_existing {
-            Hosts::Existing(pair)
+            Hosts::Existing(pair.map(Box::new))
         } else {
             Hosts::Lab
         },

@@ -65,7 +65,10 @@ fn factor_name(reader: &mut Reader, key: &Node, builds: bool) -> Option<String> 
     let name = key.text()?;
     let path = join(keys::VARY.path, name);
     let there = |key: &&&Key| builds || key.is_option() || key.path == keys::LOAD.path;
-    let mut taken = keys().iter().filter(there).filter_map(|key| key.factor_name());
+    let mut taken = keys()
+        .iter()
+        .filter(there)
+        .filter_map(|key| key.factor_name());
     let taken = taken.find(|known| *known == name || known.rsplit('.').next() == Some(name));
     let (message, label, help) = if let Some(known) = taken {
         (
