@@ -107,7 +107,7 @@ fn address(reader: &mut Reader, entry: &Entry<'_>) -> Option<HostAddress> {
     match written.parse() {
         Ok(address) => Some(address),
         Err(error) => {
-            let help = format!("write {}", wirecost_model::host::FORMS);
+            let help = "write it as on the command line, such as `ssh:db1=10.0.0.1`";
             let span = entry.node.span.clone();
             reader.fault(
                 span,
@@ -169,7 +169,7 @@ impl WrittenHosts {
                 "the level `{}` changes settings of existing hosts",
                 level.label
             );
-            let help = "write `allow_host_changes: true` into the plan to allow that; `--dry-run` lists every change";
+            let help = "write `allow_host_changes: on` into the plan to allow that; `--dry-run` lists every change";
             reader.fault(
                 level.span.clone(),
                 &level.path,
