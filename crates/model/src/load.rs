@@ -206,7 +206,7 @@ impl Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rate {
-    /// Streams: bits of messages per second and flow. TCP is paced by the kernel (`SO_MAX_PACING_RATE`), datagrams by
+    /// Streams: bits of messages per second and flow; of a migration of each machine, at most. TCP is paced by the kernel (`SO_MAX_PACING_RATE`), datagrams by
     /// their sending thread, in bursts of 0.2 to 1 ms; what a delay of more than 10 ms kept back is not made up for.
     BitsPerSecond(u64),
     /// Request/response: requests per second and flow, by a schedule that does not wait for answers. From due to sent is

@@ -72,6 +72,8 @@ fn of_connection(socket: &Socket, options: &Options) -> Result<(), TrafficError>
     if let Some(Rate::BitsPerSecond(bits)) = options.load.rate
         && !options.paces_messages()
     {
+        // That of a machine is shared by its connections.
+        let bits = bits / u64::from(options.load.migration.map_or(1, |one| one.channels));
         set_max_pacing_rate(socket, bits.div_ceil(8))
             .map_err(failed("setting SO_MAX_PACING_RATE"))?;
     }

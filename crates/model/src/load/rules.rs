@@ -197,7 +197,6 @@ fn rate(load: &Load) -> Option<Fault> {
     let rr = load.workload.is_request_response();
     let wrong = |words: &str| unless(false, "rate", || words.to_owned());
     match load.rate? {
-        _ if load.workload.is_migration() => wrong("a migration goes as fast as it can"),
         Rate::BitsPerSecond(_) if rr => {
             wrong("request/response loads have a rate in requests per second")
         }

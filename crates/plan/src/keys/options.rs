@@ -231,6 +231,7 @@ table! { MIGRATION "migration" "{ machines: 4, memory: 256MiB, dirty_rate: 400mb
     "max_rounds" => MAX_ROUNDS_KEY,
     "fallback" => FALLBACK,
     "find_limit" => FIND_LIMIT,
+    "rate" => MOVE_RATE,
     "congestion" => CONGESTION,
     "socket_buffer" => SOCKET_BUFFER,
     "threads" => THREADS,
@@ -342,6 +343,13 @@ const FALLBACK: Key = Key {
     doc: "What is done with a machine whose pre-copy does not converge: it stays (`give-up`, an outcome and no error), is \
           stopped whatever the downtime (`stop`), or is slowed down step by step (`throttle`, as QEMU's auto-converge).",
     ..BASE
+};
+
+const MOVE_RATE: Key = Key {
+    example: "1gbit",
+    doc: "How fast each machine is sent at most, all of its connections together, paced by the kernel; `none` is as fast as \
+          it goes.",
+    ..BIT_RATE
 };
 
 const FIND_LIMIT: Key = Key {

@@ -114,6 +114,19 @@ fn machines_that_write_meanwhile_arrive_as_they_are() {
 }
 
 #[test]
+fn a_machine_is_sent_no_faster_than_it_may_be() {
+    if !can_track() {
+        return;
+    }
+    let moves = run(&options(|load, migration| {
+        (migration.channels, migration.dirty_rate) = (2, 0);
+        load.rate = Some(crate::Rate::BitsPerSecond(200_000_000));
+    }));
+    // 4 MiB at 200 Mbit/s take 168 ms; what TCP sends before it is paced is little.
+    assert!(moves[0].total_s > 0.1, "{moves:?}");
+}
+
+#[test]
 fn a_machine_that_writes_nothing_is_sent_once() {
     if !can_track() {
         return;
