@@ -23,7 +23,7 @@ fn plan(pair: &Pair, rest: &str) -> String {
 const SHORT: &str = "repeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n";
 
 /// Everything that a level may change, as `ip` and `ethtool` show it.
-fn state(netns: &str) -> String {
+pub(crate) fn state(netns: &str) -> String {
     let shown = [
         &["ip", "-o", "link", "show", "eth0"][..],
         &["ethtool", "-k", "eth0"],
