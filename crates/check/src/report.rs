@@ -184,8 +184,6 @@ pub struct PathReport {
     pub vrf: Option<String>,
     /// How packets leave the sender, where that was read.
     pub leaving: Option<EgressRoute>,
-    /// Whether the neighbour that packets go to first was found late, so that the flows were asked again.
-    pub late: bool,
     /// Datagrams with a wrong UDP checksum that the receiving host's namespace counted meanwhile.
     pub bad_checksums: u64,
     /// What came of a TCP stream, where there was one: with a fault of size there is none.
@@ -243,7 +241,6 @@ impl PathReport {
             hint: None,
             vrf: None,
             leaving: None,
-            late: false,
             bad_checksums: 0,
             stream: None,
             segments: None,

@@ -208,7 +208,7 @@ impl Flight {
             return false;
         }
         self.sent[place].fate = Fate::Answered;
-        self.rtt.measured(now.saturating_sub(sent.at));
+        self.rtt.measured(sent.at, now);
         let flow = &mut self.flows[flow as usize];
         if whole {
             flow.largest_answered = flow.largest_answered.max(Some(sent.size));

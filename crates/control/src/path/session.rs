@@ -181,17 +181,7 @@ impl<'a> Session<'a> {
         if results.paths.iter().any(|path| path.mapped.is_some()) {
             ways = self.ways(secret, results)?;
         }
-        let slow = self.look_for_other_answers(&ways, &mut results.paths)?;
-        if slow != [false; 2] {
-            ways = self.ways(secret, results)?;
-            let limits = self.patient();
-            let asked = (0..2).filter(|index| slow[*index]);
-            for (index, report) in asked.zip(self.survey(&ways, slow, limits)?) {
-                if !report.is_dead() {
-                    results.paths[index] = report;
-                }
-            }
-        }
+        self.ask_again(&mut ways, results)?;
         self.count_loss(&ways, &mut results.paths)?;
         self.stream(&ways, &mut results.paths)?;
         self.segments(&ways, &mut results.paths)?;

@@ -1,14 +1,12 @@
-//! Looks for other answers (another UDP port, ICMP echo) where no probe is answered.
+//! Asks again where no probe is answered: on another port, and with more patience.
 
 use std::net::SocketAddr;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{
-    OneSidedOrder, PathDirection, PathReply, PathRequest, Responding, SurveyOrder,
-};
+use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, Responding, SurveyOrder};
 use wirecost_check::{PathReport, ReachabilityHint};
 
-use super::Session;
+use super::{CheckResults, Session};
 use crate::calls::PROMPT;
 
 /// An IP packet that passes wherever anything does, bytes; large enough for a probe over either version.
@@ -19,13 +17,38 @@ const SMALL: u32 = 128;
 const SLOW: f64 = 0.25;
 
 impl Session<'_> {
-    /// Where nothing passes: whether another port does where one was asked for, or else echo requests. Which directions
-    /// are answered so slowly, or not at all, that what was asked first may only have been given up too early.
-    pub(super) fn look_for_other_answers(
+    /// Directions without an answer, once more for an end that is far away, or that did not run for a while. Echo
+    /// requests go beside that, and end it early where they are answered.
+    pub(super) fn ask_again(
         &mut self,
-        ways: &[PathDirection; 2],
-        paths: &mut [PathReport],
+        ways: &mut [PathDirection; 2],
+        results: &mut CheckResults,
+    ) -> Result<(), LinkError> {
+        let slow = self.are_slow(ways, results)?;
+        if slow == [false; 2] {
+            return Ok(());
+        }
+        let asked = (0..2).filter(|index| slow[*index]);
+        for (index, report) in asked.zip(self.survey(ways, slow, self.patient())?) {
+            let path = &mut results.paths[index];
+            if report.is_dead() {
+                path.hint = path.hint.or(report.hint);
+                path.seen.refused = path.seen.refused.or(report.seen.refused);
+            } else {
+                *path = report;
+            }
+        }
+        Ok(())
+    }
+
+    /// Which directions are answered so slowly, or not at all, that what was asked first may only have been given up too
+    /// early: on another port where one was asked for.
+    fn are_slow(
+        &mut self,
+        ways: &mut [PathDirection; 2],
+        results: &mut CheckResults,
     ) -> Result<[bool; 2], LinkError> {
+        let paths = &mut results.paths;
         let mut slow = [false; 2];
         // What arrives spoiled, or whose answers do, is explained.
         let spoiled = paths.iter().any(|path| path.bad_checksums > 1);
@@ -40,38 +63,16 @@ impl Session<'_> {
                 slow[index] = report.seconds > SLOW;
             }
             dead.retain(|index| paths[*index].hint.is_none());
+            *ways = self.ways(ways[0].secret, results)?;
         }
-        for index in &dead {
-            slow[*index] = true;
-        }
-        let mut orders = vec![None, None];
-        for index in &dead {
-            orders[*index] = Some(PathRequest::OneSided(OneSidedOrder {
-                from: ways[*index].from.clone(),
-                to: ways[*index].to.clone(),
-                expect: Some(SMALL),
-                limits: self.limits(),
-            }));
-        }
-        let within = self.limits().longest() + PROMPT;
-        let replies = match self.ask_some(orders, within) {
-            // Not allowed to, perhaps: it would have said more, and what was found stands without it.
-            Err(LinkError::Refused { .. }) => return Ok(slow),
-            replies => replies?,
-        };
-        for (index, reply) in dead.into_iter().zip(replies) {
-            if let PathReply::OneSided(report) = reply
-                && report.path.mtu().is_some()
-            {
-                paths[index].hint = Some(ReachabilityHint::Echo);
-                slow[index] = report.path.seconds > SLOW;
-            }
+        for index in dead {
+            slow[index] = true;
         }
         Ok(slow)
     }
 
     /// Those of the dead directions that another port is answered in, and what is known of it.
-    pub(super) fn other_ports(
+    fn other_ports(
         &mut self,
         ways: &[PathDirection; 2],
         dead: &[usize],
