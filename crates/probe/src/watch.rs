@@ -140,7 +140,14 @@ pub fn icmp(packet: &[u8], to: SocketAddr) -> Option<IcmpMessage> {
         (address(quoted + 16)?, header, *packet.get(quoted + 9)?)
     };
     let port = half(quoted + header + 2)?;
-    if destination != to.ip() || carried != UDP || port != to.port() {
+    if destination != to.ip() || carried != UDP {
+        return None;
+    }
+    let refused = matches!((six, kind, code), (false, 3, _) | (true, 1, _));
+    // A rule or a route that refuses is about every port, acknowledgements that leave this host included, and the few
+    // messages that a router's rate limit allows may be about those.
+    let any_port = refused && !matches!((six, code), (false, 3 | 4) | (true, 4));
+    if port != to.port() && !any_port {
         return None;
     }
     // Destination unreachable and, over IPv6, packet too big (RFC 792, RFC 1191, RFC 4443).
@@ -211,6 +218,9 @@ mod tests {
             }))
         );
         assert_eq!(icmp(&message(false, 11, 0, [0; 4]), four), None);
+        let other: SocketAddr = "10.0.2.2:4790".parse().expect("an address");
+        assert!(icmp(&message(false, 3, 13, [0; 4]), other).is_some());
+        assert_eq!(icmp(&message(false, 3, 3, [0; 4]), other), None);
         assert_eq!(
             icmp(&too_big, "10.0.2.2:4790".parse().expect("an address")),
             None

@@ -14,7 +14,7 @@ use crate::protocol::{Limits, PathDirection, SurveyOrder};
 use crate::prove::smallest;
 
 /// Most ends answer within this time; those that do not are asked again, with more patience.
-const NEAR: Duration = Duration::from_millis(400);
+const NEAR: Duration = Duration::from_millis(200);
 
 pub(super) fn config(limits: &Limits) -> Config {
     Config {

@@ -12,10 +12,6 @@ use crate::calls::PROMPT;
 /// An IP packet that passes wherever anything does, bytes; large enough for a probe over either version.
 const SMALL: u32 = 128;
 
-/// An answer that took longer than this, in seconds, found a neighbour first, or came from far away; both together
-/// outlast a flow's patience.
-const SLOW: f64 = 0.25;
-
 impl Session<'_> {
     /// Directions without an answer, once more for an end that is far away, or that did not run for a while. Echo
     /// requests go beside that, and end it early where they are answered.
@@ -24,12 +20,12 @@ impl Session<'_> {
         ways: &mut [PathDirection; 2],
         results: &mut CheckResults,
     ) -> Result<(), LinkError> {
-        let slow = self.are_slow(ways, results)?;
-        if slow == [false; 2] {
+        let unanswered = self.unanswered(ways, results)?;
+        if unanswered == [false; 2] {
             return Ok(());
         }
-        let asked = (0..2).filter(|index| slow[*index]);
-        for (index, report) in asked.zip(self.survey(ways, slow, self.patient())?) {
+        let asked = (0..2).filter(|index| unanswered[*index]);
+        for (index, report) in asked.zip(self.survey(ways, unanswered, self.patient())?) {
             let path = &mut results.paths[index];
             if report.is_dead() {
                 path.hint = path.hint.or(report.hint);
@@ -41,34 +37,30 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Which directions are answered so slowly, or not at all, that what was asked first may only have been given up too
-    /// early: on another port where one was asked for.
-    fn are_slow(
+    /// Directions of which nothing is known yet. Where a port was asked for, it is tried whether another one is answered.
+    fn unanswered(
         &mut self,
         ways: &mut [PathDirection; 2],
         results: &mut CheckResults,
     ) -> Result<[bool; 2], LinkError> {
         let paths = &mut results.paths;
-        let mut slow = [false; 2];
+        let mut unanswered = [false; 2];
         // What arrives spoiled, or whose answers do, is explained.
         let spoiled = paths.iter().any(|path| path.bad_checksums > 1);
-        let mut dead: Vec<usize> = (0..paths.len())
+        let dead: Vec<usize> = (0..paths.len())
             .filter(|index| !spoiled && is_unexplained(&paths[*index]))
             .collect();
         let asked_for = |index: &usize| Some(ways[*index].port) == self.asked.port;
         if dead.iter().any(asked_for) {
-            let others = self.other_ports(ways, &dead)?;
-            for (index, report) in others {
+            for (index, report) in self.other_ports(ways, &dead)? {
                 paths[index].hint = Some(ReachabilityHint::OtherPort(report.port));
-                slow[index] = report.seconds > SLOW;
             }
-            dead.retain(|index| paths[*index].hint.is_none());
             *ways = self.ways(ways[0].secret, results)?;
         }
         for index in dead {
-            slow[index] = true;
+            unanswered[index] = true;
         }
-        Ok(slow)
+        Ok(unanswered)
     }
 
     /// Those of the dead directions that another port is answered in, and what is known of it.
