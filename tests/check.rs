@@ -272,7 +272,7 @@ fn an_address_that_nobody_has_on_the_link_is_named_from_one_side_and_a_missing_r
     for (to, words) in [
         (
             "10.78.0.9",
-            "nobody answers ARP requests for 10.78.0.9 on eth0",
+            "no host answers ARP requests for 10.78.0.9 on eth0",
         ),
         ("192.0.2.9", "the sender has no route to 192.0.2.9"),
     ] {
@@ -323,7 +323,7 @@ fn a_neighbour_that_never_answers_is_named_for_both_directions() {
     let evidence = |index: usize| document["findings"][index]["evidence"].as_str();
     let first = evidence(0).expect("words");
     assert!(
-        first.contains("nobody answers ARP requests for 10.78.0.2"),
+        first.contains("no host answers ARP requests for 10.78.0.2"),
         "{first}"
     );
     let second = evidence(1).expect("words");

@@ -329,7 +329,7 @@ fn answers_that_cannot_leave_are_said_to_be_the_reason() {
         "{findings:#?}"
     );
     assert!(
-        findings[1].evidence.contains("nobody answers ARP"),
+        findings[1].evidence.contains("no host answers ARP"),
         "{findings:#?}"
     );
 }
@@ -426,7 +426,7 @@ fn a_dead_path_says_what_is_answered_instead() {
         (Some(ReachabilityHint::Echo), "something drops UDP"),
         (
             Some(ReachabilityHint::NoNeighbour(ROUTER)),
-            "nobody answers ARP requests for 10.0.1.254 on eth0",
+            "no host answers ARP requests for 10.0.1.254 on eth0",
         ),
         (None, "nor to echo requests"),
     ] {
@@ -457,7 +457,10 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
             "it is the way back that is narrow",
         ),
         (NarrowDirection::There, "the way there carries no more"),
-        (NarrowDirection::CannotTell, "cannot be told which way"),
+        (
+            NarrowDirection::CannotTell,
+            "too seldom to determine which direction",
+        ),
     ] {
         let report = OneSidedReport {
             path: path(

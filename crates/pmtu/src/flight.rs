@@ -55,6 +55,8 @@ pub(crate) struct Flight {
     is_lifted: bool,
     /// Loss of what was sent before is known and was acted on.
     slowed_at: Duration,
+    /// What it was, to take it back.
+    slowed: Option<Slowed>,
     /// The last probes that can pass, of those that are half as large as the largest or more: a bit for each that was
     /// lost. Small ones pass where there is no room for large ones.
     last: (u32, u32),
@@ -71,6 +73,18 @@ struct Sent {
     /// Bytes sent until then, with this one.
     until: u64,
     fate: Fate,
+}
+
+/// The last time that the pace was lowered.
+#[derive(Debug, Clone, Copy)]
+struct Slowed {
+    /// The highest pace, and when it was lowered before.
+    before: (f64, Duration),
+    /// Bytes per second until then.
+    rate: f64,
+    /// Probes that were taken for lost, and those of them that were answered since.
+    lost: u32,
+    late: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +125,7 @@ impl Flight {
             most: f64::INFINITY,
             is_lifted: false,
             slowed_at: Duration::ZERO,
+            slowed: None,
             last: (0, 0),
             at_first_pace: LossCount::default(),
         }
@@ -136,9 +151,15 @@ impl Flight {
     pub(crate) fn free_at(&self) -> Duration {
         let free = self.pacer.free_at();
         match self.sent.get(self.first_open) {
-            Some(open) if self.is_full() => free.max(open.at + self.wait()),
+            Some(open) if self.is_full() => free.max(open.at + self.leaves_within()),
             _ => free,
         }
+    }
+
+    /// How long a probe counts as on its way. Where one of a size that does not pass fills what may be unanswered, no later
+    /// one is sent whose answer would overtake it: then the round trips of now count, and not those of a while ago.
+    fn leaves_within(&self) -> Duration {
+        self.wait().min(self.rtt.latest() * 2 + QUEUED)
     }
 
     /// Whether enough was sent to be answered, and nothing was.
@@ -208,6 +229,9 @@ impl Flight {
             return false;
         }
         self.sent[place].fate = Fate::Answered;
+        if place < self.looked {
+            self.was_late(sent, now);
+        }
         self.rtt.measured(sent.at, now);
         let flow = &mut self.flows[flow as usize];
         if whole {
@@ -241,6 +265,27 @@ impl Flight {
             self.pacer.set_rate((rate * 2.0).min(self.most), now);
         }
         self.next_level();
+    }
+
+    /// What was taken for lost is answered after all: a host did not run for a while, and no queue was full (as in the
+    /// Eifel detection, RFC 3522). Where it was half of what the pace was lowered for, that is taken back.
+    fn was_late(&mut self, sent: Sent, now: Duration) {
+        if sent.rate <= self.pacer.first_rate() {
+            self.at_first_pace.lost = self.at_first_pace.lost.saturating_sub(1);
+        }
+        let Some(slowed) = &mut self.slowed else {
+            return;
+        };
+        if sent.at >= self.slowed_at {
+            return;
+        }
+        slowed.late += 1;
+        if slowed.late * 2 >= slowed.lost {
+            (self.most, self.slowed_at) = slowed.before;
+            self.pacer.set_rate(slowed.rate, now);
+            self.slowed = None;
+            self.next_level();
+        }
     }
 
     fn next_level(&mut self) {
@@ -294,6 +339,12 @@ impl Flight {
         // No luck: four standard deviations of what the first pace loses.
         let usual = count * share + 4.0 * (count * share * (1.0 - share)).sqrt();
         if count >= f64::from(SOME) && lost > (count * (TOO_MUCH + share)).max(usual) {
+            self.slowed = Some(Slowed {
+                before: (self.most, self.slowed_at),
+                rate: self.pacer.rate(),
+                lost: lost as u32,
+                late: 0,
+            });
             self.most = (sent.rate / 2.0).max(first);
             self.pacer.set_rate(first, now);
             self.slowed_at = now;

