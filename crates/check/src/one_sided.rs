@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
 use wirecost_pmtu::{ForwardMtu, Limit, OneSidedResult};
 
-use crate::judge::{add, ends, judge, route_mtu_workaround};
+use crate::judge::{add, ends, judge, refusal, route_mtu_workaround, unheard};
 use crate::report::{
     FlowKind, FlowReport, PathEnd, PathReport, ReachabilityHint, RequiredMtu, kind_of,
 };
@@ -117,6 +117,9 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
         FlowKind::BLACK_HOLE if path.failing().next().is_some() => {
             let mtu = flow.mtu.unwrap_or(0);
             let wanted = path.wanted.bytes();
+            if unheard(path, &format!("{mtu} bytes"), &mut found) {
+                return found;
+            }
             let which = match report.narrow {
                 NarrowDirection::Back(there) => format!(
                     "packets of {there} bytes arrive (a closed port answers them), so the way back is the narrow one"
@@ -176,6 +179,11 @@ fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
     let path = &report.path;
     let ends = ends(path);
     let wanted = path.wanted.bytes();
+    if let Some(refused) = &path.seen.refused {
+        let (evidence, fix) = refusal(path, refused);
+        add(found, "path-dead", path, evidence, fix);
+        return;
+    }
     match report.narrow {
         NarrowDirection::There => {
             let evidence = format!(

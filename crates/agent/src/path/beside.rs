@@ -10,7 +10,7 @@ use wirecost_pmtu::{TraceConfig, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{ProbeError, StreamPath, one_sided, tcp_proof, trace, trace_on};
 
-use super::survey::{config, is_without_route, leaving, pace, wanted};
+use super::survey::{config, is_without_route, leaving, pace, saw, wanted};
 use super::{HOP_WAIT, said, wait_for_neighbour};
 use crate::protocol::{NeighbourSearch, OneSidedOrder, TcpOrder, TraceOrder};
 use crate::prove::smallest;
@@ -114,11 +114,11 @@ pub(super) fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, Pro
     let began = Instant::now();
     let (config, pace) = (config(&order.limits), pace(&order.limits));
     let ask = || one_sided(from, to, (low, high), config, pace);
-    let mut result = ask()?;
+    let (mut result, mut watched) = ask()?;
     let mut hint = None;
     if result.is_dead() {
         match wait_for_neighbour(from, to) {
-            NeighbourSearch::Found => result = ask()?,
+            NeighbourSearch::Found => (result, watched) = ask()?,
             NeighbourSearch::Missing(next) => hint = Some(ReachabilityHint::NoNeighbour(next)),
             NeighbourSearch::Known => {}
         }
@@ -127,5 +127,6 @@ pub(super) fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, Pro
     let mut report = OneSidedReport::new(ends, wanted, &result, seconds);
     report.path.hint = hint;
     report.path.leaving = leaving;
+    saw(&mut report.path, None, watched.as_ref());
     Ok(report)
 }

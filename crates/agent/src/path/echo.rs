@@ -35,7 +35,7 @@ impl Echo {
             let sizes = (smallest(to).min(SMALL), SMALL);
             // Not allowed to, perhaps: it would have said more.
             let answer = one_sided(from, to, sizes, config, RateLimit::default());
-            if answer.is_ok_and(|answer| !answer.is_dead()) {
+            if answer.is_ok_and(|(answer, _)| !answer.is_dead()) {
                 let _ = told.set(began.elapsed());
             }
         };

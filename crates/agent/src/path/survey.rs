@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use wirecost_check::{EgressRoute, FlowKind, PathReport, ReachabilityHint, Refused, RequiredMtu};
 use wirecost_pmtu::{Config, FAR_AWAY, Limit, RateLimit, SurveyRequest, likely_sizes};
-use wirecost_probe::{Endpoints, ProbeError, Surveyed, device_mtu, survey_mapped, survey_unless};
+use wirecost_probe::{
+    Endpoints, ProbeError, Refusal, Surveyed, Watched, device_mtu, survey_mapped, survey_unless,
+};
 
 use super::echo::Echo;
 use super::fragments;
@@ -130,8 +132,11 @@ pub(super) fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeErro
 
 /// What ICMP messages and a packet socket told.
 fn see(report: &mut PathReport, surveyed: &Surveyed) {
-    let watched = surveyed.watched.as_ref();
-    let refused = surveyed.refusal.or(watched.and_then(|it| it.refusal));
+    saw(report, surveyed.refusal, surveyed.watched.as_ref());
+}
+
+pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Option<&Watched>) {
+    let refused = refusal.or(watched.and_then(|it| it.refusal));
     report.seen.refused = refused.map(|refused| Refused {
         by: refused.by,
         code: refused.code,

@@ -164,7 +164,7 @@ fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<Stri
 }
 
 /// Somebody says by ICMP that probes do not get there.
-fn refusal(path: &PathReport, refused: &Refused) -> (String, Vec<String>) {
+pub(crate) fn refusal(path: &PathReport, refused: &Refused) -> (String, Vec<String>) {
     let who = if refused.by == path.to.address {
         format!("{} itself ({})", path.to.host, refused.by)
     } else {

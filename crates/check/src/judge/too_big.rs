@@ -7,7 +7,7 @@ use crate::report::PathReport;
 use crate::seen::LEAST;
 
 /// A router says what passes, and the message arrives at this host's device and not at its sockets; whether that was so.
-pub(super) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
+pub(crate) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
     let Some((by, mtu)) = path.seen.too_big else {
         return false;
     };
