@@ -495,7 +495,9 @@ fn link_local_addresses_carry_loads_on_the_device_that_was_given() {
     let _turn = beside_others();
     let pair = Pair::new("link");
     for (netns, address) in [(&pair.a, "fe80::77:1/64"), (&pair.b, "fe80::77:2/64")] {
-        ip(&["-n", netns, "link", "add", "other", "type", "dummy"]);
+        ip(&[
+            "-n", netns, "link", "add", "other", "type", "veth", "peer", "name", "end",
+        ]);
         ip(&["-n", netns, "link", "set", "other", "up"]);
         ip(&[
             "-n", netns, "address", "add", address, "dev", "eth0", "nodad",

@@ -145,10 +145,10 @@ pub fn icmp(packet: &[u8], to: SocketAddr) -> Option<IcmpMessage> {
     if destination != to.ip() || !(carried == UDP || echo) {
         return None;
     }
-    let refused = matches!((six, kind, code), (false, 3, _) | (true, 1, _));
+    let refused = matches!((six, kind, code), (false, 3, 0..=3 | 5..) | (true, 1, _));
     // A rule or a route that refuses is about every port, acknowledgements that leave this host included, and the few
     // messages that a router's rate limit allows may be about those.
-    let any_port = refused && !matches!((six, code), (false, 3 | 4) | (true, 4));
+    let any_port = refused && !matches!((six, code), (false, 3) | (true, 4));
     let is_asked = port == to.port() || (to.port() == 0 && !refused);
     if !is_asked && !any_port {
         return None;
