@@ -61,7 +61,7 @@ pub fn assess(
         }
     }
     name_small_receivers(paths, hosts, &mut findings);
-    name_rules(paths, hosts, &mut findings);
+    name_rules(&every, hosts, &mut findings);
     let mut all: Vec<(bool, Finding)> = findings.into_iter().map(|it| (true, it)).collect();
     all.extend(
         about_devices(hosts, &every)
@@ -81,7 +81,7 @@ pub fn assess(
 }
 
 /// Names the rules of a host's own filter that explain a finding, with the commands that take them away.
-fn name_rules(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
+fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
     for path in paths {
         let six = path.to.address.is_ipv6();
         let mut of_path = findings
@@ -93,11 +93,15 @@ fn name_rules(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Findi
             &["icmp"]
         };
         let own = path.seen.acknowledged > Some(0);
-        let Some((finding, host, protocols)) = of_path.find_map(|finding| match finding.id {
-            "too-big-dropped-here" => Some((finding, &path.from.host, icmp)),
-            "path-dead" if own => Some((finding, &path.from.host, &["udp"] as &[&str])),
+        let udp: &[&str] = &["udp"];
+        let Some((finding, host, protocols, hook)) = of_path.find_map(|finding| match finding.id {
+            "too-big-dropped-here" => Some((finding, &path.from.host, icmp, "input")),
+            "path-dead" if own => Some((finding, &path.from.host, udp, "input")),
             "path-dead" if path.seen.arrived > Some(0) => {
-                Some((finding, &path.to.host, &["udp"] as &[&str]))
+                Some((finding, &path.to.host, udp, "input"))
+            }
+            "path-dead" if path.seen.arrived == Some(0) => {
+                Some((finding, &path.from.host, udp, "output"))
             }
             _ => None,
         }) else {
@@ -108,7 +112,7 @@ fn name_rules(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Findi
         };
         let other = if six { "iptables" } else { "ip6tables" };
         let rules = host.rules.iter().filter(|rule| {
-            rule.takes("input", protocols) && !rule.rule.starts_with(&format!("{other} "))
+            rule.takes(hook, protocols) && !rule.rule.starts_with(&format!("{other} "))
         });
         let mut fix = Vec::new();
         for rule in rules {

@@ -194,8 +194,9 @@ pub struct PathReport {
     pub seen: Seen,
     /// The sender's address as the far end sees it, where it is another: address translation.
     pub mapped: Option<IpAddr>,
-    /// Whether the receiver is behind address translation, and probes took the mappings that its own flows made.
-    pub through_mapping: bool,
+    /// Where the receiver is behind address translation, and probes took the mappings that its own flows made: the address
+    /// that they were sent to.
+    pub through_mapping: Option<IpAddr>,
     /// What this host fragments of what it sends.
     pub cut: Option<Cut>,
     /// Segments with a wrong checksum that the receiving host's namespace counted meanwhile.
@@ -246,7 +247,7 @@ impl PathReport {
             segments: None,
             seen: Seen::default(),
             mapped: None,
-            through_mapping: false,
+            through_mapping: None,
             cut: None,
             bad_segments: 0,
             seconds: 0.0,

@@ -136,7 +136,7 @@ fn what_is_said_in_the_destinations_name_is_a_tunnels() {
     let words =
         "a tunnel on the way reports 1450 by ICMP, with the destination's address as source";
     assert!(findings[0].evidence.contains(words), "{findings:#?}");
-    assert!(findings[0].fix[0].starts_with("# that tunnel and what carries it to 1500"));
+    assert!(findings[0].fix[0].starts_with("# raise that tunnel and its underlay to 1500"));
 }
 
 #[test]
@@ -454,7 +454,7 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
     for (narrow, words) in [
         (
             NarrowDirection::Back(9000),
-            "it is the way back that is narrow",
+            "so the way back is the narrow one",
         ),
         (NarrowDirection::There, "the way there carries no more"),
         (

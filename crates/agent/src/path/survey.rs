@@ -182,7 +182,7 @@ pub(super) fn mapped(
     let mut report = PathReport::new(ends, first.port(), wanted, result, &surveyed.ports);
     see(&mut report, &surveyed);
     report.leaving = leaving;
-    report.through_mapping = true;
+    report.through_mapping = Some(first.ip());
     Ok(report)
 }
 

@@ -147,6 +147,8 @@ impl<'a> Session<'a> {
                 };
                 results.one_sided = Some(report);
             }
+            let path = results.one_sided.as_ref().map(|report| &report.path);
+            results.rules = self.rules(path.map_or(&[], std::slice::from_ref))?;
         }
         if self.asked.trace && results.traces.is_empty() {
             told(Step::Tracing);
