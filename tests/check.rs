@@ -240,7 +240,7 @@ fn one_side_says_which_way_is_narrow_and_what_it_cannot_know() {
     assert_eq!(told(&right), [(a.clone(), 9000, "device".to_owned())]);
     assert_eq!(right["hosts"][1]["agent"], false);
     let note = right["notes"][0].as_str().expect("a note");
-    assert!(note.contains("not known"), "{note}");
+    assert!(note.contains("unknown"), "{note}");
     // Its own address: the longest packet that there is.
     for own in ["10.78.0.1", "fd78::1"] {
         let ended = check(&[&a, own, "--json"]);

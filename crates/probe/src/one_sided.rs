@@ -63,6 +63,7 @@ pub fn one_sided(
         ports: [port(0)?, port(1)?],
         outstanding: [VecDeque::new(), VecDeque::new()],
         sizes: HashMap::new(),
+        from,
         to,
         refusal: None,
         // What comes back must be ours; nobody else has to know it, so the addresses and the time will do.
@@ -147,6 +148,7 @@ struct Asking {
     outstanding: [VecDeque<u64>; 2],
     /// Echo requests' sizes, by id.
     sizes: HashMap<u64, u32>,
+    from: IpAddr,
     to: IpAddr,
     /// Who refuses the probes by ICMP, the last one.
     refusal: Option<Refusal>,
@@ -265,8 +267,13 @@ impl Asking {
                             self.machine.on_answered(id, Arrival::Whole, now);
                         }
                     }
-                    SocketError::Unreachable(refusal) => self.refusal = Some(refusal),
-                    SocketError::Closed | SocketError::Expired { .. } => {}
+                    // Not this host's own word, that a neighbour does not answer.
+                    SocketError::Unreachable(refusal) if refusal.by != self.from => {
+                        self.refusal = Some(refusal);
+                    }
+                    SocketError::Closed
+                    | SocketError::Expired { .. }
+                    | SocketError::Unreachable(_) => {}
                 }
             }
         }

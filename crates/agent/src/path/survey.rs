@@ -136,7 +136,10 @@ fn see(report: &mut PathReport, surveyed: &Surveyed) {
 }
 
 pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Option<&Watched>) {
-    let refused = refusal.or(watched.and_then(|it| it.refusal));
+    // This host's own word, that a neighbour does not answer, is found out otherwise.
+    let is_anothers = |it: &Refusal| it.by != report.from.address;
+    let refused = refusal.filter(is_anothers);
+    let refused = refused.or(watched.and_then(|it| it.refusal.filter(is_anothers)));
     report.seen.refused = refused.map(|refused| Refused {
         by: refused.by,
         code: refused.code,
