@@ -16,6 +16,7 @@ mod clean;
 mod cli;
 mod compare;
 mod doctor;
+mod existing;
 mod guests;
 mod hosts;
 mod html;

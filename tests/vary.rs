@@ -37,7 +37,7 @@ fn by_level<'a>(record: &'a Record, factor: &str) -> BTreeMap<&'a str, Vec<&'a S
 }
 
 /// The living settings guards that a controller's run has.
-fn settings_guards(owner: &str) -> Vec<u32> {
+pub(crate) fn settings_guards(owner: &str) -> Vec<u32> {
     fs::read_dir("/proc")
         .expect("proc")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())

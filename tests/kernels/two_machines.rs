@@ -13,7 +13,7 @@ use crate::steps::Apart;
 
 pub(crate) const APART: Apart = Apart {
     name: "two machines",
-    looks_at: "`check` and `load` over ssh; a port of 1500, a dead port, a link that goes down under a load, an agent and the \
+    looks_at: "`check`, `load` and `run` over ssh; a port of 1500, a dead port, a link that goes down under a load, an agent and the \
                controller killed; nothing left in either machine",
     needs: &[],
     needs_root: true,
@@ -22,6 +22,8 @@ pub(crate) const APART: Apart = Apart {
 
 const A: &str = "ssh:root@127.0.0.1:2201=10.50.0.1";
 const B: &str = "ssh:root@127.0.0.1:2202=10.50.0.2";
+/// The program in either machine, where nobody looks for it.
+const INSTALLED: &str = "/opt/wirecost";
 /// Far beyond what anything here takes.
 const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -116,7 +118,11 @@ fn run(kernel: &Kernel) {
         let seconds = began.elapsed().as_secs_f64();
         println!("{} {seconds:6.1} s after its start: {what}", kernel.release);
     };
-    let mut pair = Pair::boot(kernel, || Contents::new(kernel));
+    let mut pair = Pair::boot(kernel, || {
+        let mut contents = Contents::new(kernel);
+        contents.archive.copy(&program(), INSTALLED);
+        contents
+    });
     reached("two machines are up");
 
     // All right.
@@ -131,6 +137,13 @@ fn run(kernel: &Kernel) {
     );
     nothing_is_left(&mut pair);
     reached("a path of 9000");
+
+    // Copied so far; from here on installed, which spares an emulated processor most of its work.
+    for machine in &mut pair.machines {
+        machine
+            .sh(10, &format!("ln -s {INSTALLED} /usr/bin/wirecost"))
+            .fine();
+    }
 
     let (code, output) = ended(started(&pair, &["load", A, B, "--time", "2s", "--json"]));
     let told = String::from_utf8_lossy(&output.stdout);
@@ -185,12 +198,79 @@ fn run(kernel: &Kernel) {
     nothing_is_left(&mut pair);
     reached("an agent that was killed");
 
+    runs(&mut pair, &reached);
+
     // The controller itself.
     let mut child = load_begun(&mut pair);
     child.kill().expect("our own child");
     let _ = child.wait();
     nothing_is_left(&mut pair);
     reached("the controller that was killed");
+}
+
+/// Runs over the existing network: measured with a setting of the hosts, then with one that cuts the controller off.
+fn runs(pair: &mut Pair, reached: &dyn Fn(&str)) {
+    let place = tempfile::tempdir().expect("a directory");
+    let measured = |name: &str, level: &str| {
+        let plan = place.path().join(format!("{name}.yaml"));
+        let text = format!(
+            "name: {name}\nnetwork: existing\nallow_host_changes: on\nvary:\n  setting:\n    - label: as it is\n    - {level}\n\
+             repeat: {{ rounds: 1, seconds: 0.3, warmup: 0.1 }}\n"
+        );
+        std::fs::write(&plan, text).expect("a plan");
+        let out = place.path().join(name);
+        let [plan, out_text] = [&plan, &out].map(|path| path.to_str().expect("a plain path"));
+        let hosts = format!("{A},{B}");
+        let arguments = [
+            "run", plan, "--hosts", &hosts, "--yes", "--json", "--out", out_text,
+        ];
+        let (code, output) = ended(started(pair, &arguments));
+        let samples = std::fs::read_to_string(out.join("samples.jsonl")).unwrap_or_default();
+        let samples: Vec<Value> = samples
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a sample"))
+            .collect();
+        (code, output, samples)
+    };
+    let (code, output, samples) = measured(
+        "narrower",
+        "{ label: narrower, before: ip link set eth1 mtu 4000, after: ip link set eth1 mtu 9000 }",
+    );
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        code,
+        0,
+        "{}{errors}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    let mut sizes: Vec<u64> = samples
+        .iter()
+        .map(|sample| sample["proofs"][0]["size"].as_u64().expect("a size"))
+        .collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [4000, 9000]);
+    assert!(
+        samples.iter().all(|sample| sample["invalid"].is_null()),
+        "{samples:?}"
+    );
+    reached("a run over ssh");
+
+    // The device that the controller is reached by: its host undoes it by itself, and the run says what happened.
+    let (code, output, _) = measured(
+        "cut-off",
+        "{ label: cut off, on: b, before: ip link set eth0 down, after: ip link set eth0 up }",
+    );
+    named_error(code, &output);
+    let up = "for try in $(seq 100); do ip link show eth0 | grep -q LOWER_UP && exit 0; sleep 0.3; done; exit 1";
+    assert_eq!(pair.machines[1].sh(60, up).code, 0, "eth0 is up again");
+    nothing_is_left(pair);
+    let hosts = [A, B].map(|host| ended(started(pair, &["clean", "--host", host])));
+    for (code, output) in hosts {
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(code, 0, "{told}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(told.contains("nothing was left changed"), "{told}");
+    }
+    reached("a run that cut itself off");
 }
 
 /// Exit code 3 and a reason that names what failed.

@@ -32,6 +32,12 @@ pub(crate) fn own() -> io::Result<Vec<OwnAddress>> {
     Ok(own)
 }
 
+/// The device that has this address, where one has.
+pub(crate) fn device_of(address: IpAddr) -> io::Result<Option<String>> {
+    let found = getifaddrs()?.find(|entry| entry.address.as_ref().and_then(ip) == Some(address));
+    Ok(found.map(|entry| entry.interface_name))
+}
+
 /// The link-local address of a device, or `wanted` where that is one of them; sockets at it are on that device from now
 /// on.
 pub(crate) fn on_link(device: &str, wanted: Option<IpAddr>) -> io::Result<Option<IpAddr>> {

@@ -16,6 +16,7 @@ use wirecost_sys::socket::PacketCapture;
 use crate::address;
 use crate::datapath::{self, FrameCarrier};
 use crate::error::{AgentError, Result, Step};
+use crate::existing::ExistingHost;
 use crate::guards::SettingsGuards;
 use crate::level::AppliedLevel;
 use crate::line::Line;
@@ -24,6 +25,7 @@ use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
 use crate::seen::ExpectedDatagram;
+use crate::settings;
 use crate::transfer::Transfers;
 
 /// How long a load goes on while its controller asks for nothing, as one that was stopped (Ctrl-Z) does not. Between two
@@ -46,6 +48,8 @@ pub(crate) struct Agent {
     carrier: Option<FrameCarrier>,
     line: Option<Line>,
     host: Option<LabHost>,
+    /// Instead of `host`, where the network is used as it is.
+    existing: Option<ExistingHost>,
     meter: Option<Meter>,
     /// Acknowledges the proofs of the other host's guests, which know the secret.
     responder: Option<(Responder, Secret)>,
@@ -70,6 +74,18 @@ impl Agent {
         Self {
             guards,
             ..Self::default()
+        }
+    }
+
+    /// Whether settings of an existing host are applied.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.existing.as_ref().is_some_and(ExistingHost::is_changed)
+    }
+
+    /// Undoes them: the controller is idle.
+    pub(crate) fn abandon_changes(&mut self) {
+        if let Some(host) = &mut self.existing {
+            host.abandon(&self.guards);
         }
     }
 
@@ -113,16 +129,41 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Build { secret } => self.build(secret),
+            Request::Join {
+                side,
+                address,
+                secret,
+            } => {
+                let (host, responder, joined) = ExistingHost::join(side, address, secret)?;
+                self.existing = Some(host);
+                self.responder = Some((responder, secret));
+                Ok(Reply::Joined(Box::new(joined)))
+            }
+            Request::Device => {
+                let host = self
+                    .existing
+                    .as_mut()
+                    .ok_or(AgentError::NotReady(UNPREPARED))?;
+                Ok(Reply::Devices(vec![host.state(&[])?]))
+            }
+            Request::UndoLeft => settings::undo_left().map(Reply::Undone),
             Request::Adapt { guest_mtu, offload } => self.adapt(guest_mtu, &offload),
             Request::LiftLine => self.lift_line(),
             Request::SetLine => self.set_line(),
             Request::ApplySettings(settings) => {
+                if let Some(host) = &mut self.existing {
+                    return host.apply(&self.guards, &settings).map(Reply::Devices);
+                }
                 let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
                 self.applied
                     .apply(host, &self.guards, &settings, &self.devices)
                     .map(Reply::Devices)
             }
             Request::Undo => {
+                if let Some(host) = &mut self.existing {
+                    host.undo(&self.guards)?;
+                    return Ok(Reply::Done);
+                }
                 let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
                 self.applied.undo(host, &self.guards)?;
                 Ok(Reply::Done)
@@ -135,11 +176,43 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Watched { size } => self.watched(size).map(Reply::Seen),
-            Request::Prove { targets, size } => {
+            Request::Prove {
+                targets,
+                size,
+                exact,
+            } => {
                 let secret = self.secret()?;
-                let host = self.host()?;
-                prove::prove_all(guests(host), &targets, size, &secret).map(Reply::Proof)
+                let proven = match &self.existing {
+                    Some(host) => {
+                        host.still_applied()?;
+                        let own = [(None, host.address())].into_iter();
+                        prove::prove_all(own, &targets, (size, exact), &secret)
+                    }
+                    None => {
+                        prove::prove_all(places(self.host()?), &targets, (size, exact), &secret)
+                    }
+                };
+                proven.map(Reply::Proof)
             }
+            Request::OpenServers(_)
+            | Request::OpenClients(_)
+            | Request::Start
+            | Request::Begin(_)
+            | Request::Part(_)
+            | Request::Total
+            | Request::StopClients
+            | Request::StopServers => self.act_on_loads(request),
+            Request::Describe
+            | Request::Addresses
+            | Request::Machine
+            | Request::SourceTowards(_) => self.tell(&request),
+            Request::Path(request) => self.paths.execute(*request),
+            Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
+        }
+    }
+
+    fn act_on_loads(&mut self, request: Request) -> Answer {
+        match request {
             Request::OpenServers(ends) => {
                 self.loads = Loads::default();
                 let addresses = self.loads.serve(&ends, self.host.as_ref())?;
@@ -170,6 +243,12 @@ impl Agent {
             }
             Request::StopClients => self.loads.stop_clients().map(Reply::Ended),
             Request::StopServers => self.loads.stop_servers().map(Reply::Ended),
+            _ => Err(AgentError::NotReady("not about loads")),
+        }
+    }
+
+    fn tell(&mut self, request: &Request) -> Answer {
+        match request {
             Request::Describe => self.describe(),
             Request::Addresses => address::own()
                 .map(Reply::Addresses)
@@ -177,11 +256,10 @@ impl Agent {
             Request::Machine => std::fs::read_to_string(BOOT_ID)
                 .map(|id| Reply::Machine(id.trim().to_owned()))
                 .step(format!("reading {BOOT_ID}")),
-            Request::SourceTowards(target) => address::towards(target)
+            Request::SourceTowards(target) => address::towards(*target)
                 .map(Reply::Source)
                 .step(format!("it has no route to {target}")),
-            Request::Path(request) => self.paths.execute(*request),
-            Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
+            _ => Err(AgentError::NotReady("nothing to tell")),
         }
     }
 
@@ -236,7 +314,7 @@ impl Agent {
         self.carrier = datapath::attach(host, self.guards.owner())?;
         self.line = Line::of(host)?;
         let responder =
-            prove::respond(guests(host), secret).step("starting the responder in the guests")?;
+            prove::respond(places(host), secret).step("starting the responder in the guests")?;
         let responders = responder.addresses().to_vec();
         let guest_tids = host.guest_tids();
         let pid = std::process::id();
@@ -278,10 +356,13 @@ impl Agent {
 
     /// The machine, and the settings of a guest's namespace.
     fn describe(&mut self) -> Answer {
-        let (guest, _) = first_guest(self.host()?)?;
-        let sysctls = guest
-            .within(|| wirecost_meter::sysctls(wirecost_meter::NETWORK_SYSCTLS))
-            .step("entering the guest's namespace")?;
+        let read = || wirecost_meter::sysctls(wirecost_meter::NETWORK_SYSCTLS);
+        let sysctls = if self.existing.is_some() {
+            read()
+        } else {
+            let (guest, _) = first_guest(self.host()?)?;
+            guest.within(read).step("entering the guest's namespace")?
+        };
         let machine = wirecost_meter::environment()?;
         Ok(Reply::Description(Box::new(Environment {
             kernel: machine.kernel,
@@ -319,6 +400,11 @@ fn meter(slot: &mut Option<Meter>) -> Result<&mut Meter> {
 /// The guests' namespaces and addresses, by number.
 fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
     host.guests().zip(host.spec().guest_addresses())
+}
+
+/// The same as places of proofs.
+fn places(host: &LabHost) -> impl Iterator<Item = (prove::Place<'_>, IpAddr)> {
+    guests(host).map(|(guest, address)| (Some(guest), address))
 }
 
 fn first_guest(host: &LabHost) -> Result<(&Netns, IpAddr)> {

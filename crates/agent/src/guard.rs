@@ -13,6 +13,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde::{Deserialize, Serialize};
 use wirecost_model::vary::Setting;
 
+pub use crate::settings::Ground;
+
 use crate::error::{AgentError, Result, Step};
 use crate::frame;
 use crate::settings::AppliedSettings;
@@ -46,7 +48,7 @@ impl SettingsGuard {
     ///
     /// # Errors
     /// In words.
-    pub fn start(program: &Path, owner: &str, place: &str, is_machine: bool) -> Result<Self> {
+    pub fn start(program: &Path, owner: &str, place: &str, ground: &Ground) -> Result<Self> {
         let step = || format!("{place}: starting the process that changes settings");
         let mut command = Command::new(program);
         // The name is the program's whatever it is started by.
@@ -56,8 +58,14 @@ impl SettingsGuard {
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        if is_machine {
-            command.arg("--machine");
+        match ground {
+            Ground::Lab => {}
+            Ground::Machine => {
+                command.arg("--machine");
+            }
+            Ground::Existing { device } => {
+                command.args(["--device", device]);
+            }
         }
         let mut child = command.spawn().step(step())?;
         match (child.stdin.take(), child.stdout.take()) {
@@ -129,9 +137,9 @@ pub fn serve(
     mut input: impl Read,
     mut output: impl Write,
     place: &str,
-    is_machine: bool,
+    ground: Ground,
 ) -> Result<(), String> {
-    let mut applied = AppliedSettings::nothing(place, is_machine);
+    let mut applied = AppliedSettings::nothing(place, ground);
     while let Ok(Some(order)) = frame::read(&mut input) {
         let answer = match order {
             Order::Check(setting) => applied.check(&setting),

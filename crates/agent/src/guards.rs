@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wirecost_model::vary::Setting;
-use wirecost_netbuild::LabHost;
+use wirecost_netbuild::{LabHost, Side};
+use wirecost_sys::namespace::Netns;
 
 use crate::error::{AgentError, Result, Step};
-use crate::guard::SettingsGuard;
+use crate::guard::{Ground, SettingsGuard};
 
 /// This program, even after its file was replaced or removed.
 const SELF: &str = "/proc/self/exe";
@@ -18,6 +19,24 @@ const SELF: &str = "/proc/self/exe";
 pub(crate) struct SettingsGuards {
     owner: String,
     running: Arc<Mutex<Running>>,
+}
+
+/// Where a host's settings are applied.
+#[derive(Debug)]
+pub(crate) struct GuardPlaces<'a> {
+    pub(crate) side: Side,
+    pub(crate) ground: Ground,
+    pub(crate) guests: Vec<&'a Netns>,
+}
+
+impl<'a> GuardPlaces<'a> {
+    pub(crate) fn of_lab(host: &'a LabHost) -> Self {
+        Self {
+            side: host.side(),
+            ground: Ground::Lab,
+            guests: host.guests().collect(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -42,31 +61,37 @@ impl SettingsGuards {
         &self.owner
     }
 
-    /// Applies the sysctls and the command of a level in the namespaces that it names.
-    pub(crate) fn apply(&self, host: &LabHost, setting: &Setting) -> Result<()> {
-        if setting.sysctl.is_empty() && setting.command.is_none() {
+    /// Applies the sysctls and the command of a level in the namespaces that it names; on an existing host also the features
+    /// of its device.
+    pub(crate) fn apply(&self, places: &GuardPlaces<'_>, setting: &Setting) -> Result<()> {
+        let GuardPlaces {
+            side,
+            ground,
+            guests,
+        } = places;
+        let by_agent = setting.ethtool.is_empty() || *ground == Ground::Lab;
+        if setting.sysctl.is_empty() && setting.command.is_none() && by_agent {
             return Ok(());
         }
         let mut running = self.lock();
         if running.closed {
             return Err("the controller is gone".into());
         }
-        let (side, program) = (host.side(), Path::new(SELF));
+        let program = Path::new(SELF);
         if setting.on.has_hosts() {
             let place = format!("host {side}");
-            let start = || SettingsGuard::start(program, &self.owner, &place, false);
+            let start = || SettingsGuard::start(program, &self.owner, &place, ground);
             started(&mut running.host, start)?.apply(setting)?;
         }
         if setting.on.has_guests() {
-            let several = host.guests().len() > 1;
-            for (number, guest) in host.guests().enumerate() {
-                let place = if several {
+            for (number, guest) in guests.iter().enumerate() {
+                let place = if guests.len() > 1 {
                     format!("guest {number} of host {side}")
                 } else {
                     format!("the guest of host {side}")
                 };
                 if running.guests.len() == number {
-                    let inside = || SettingsGuard::start(program, &self.owner, &place, false);
+                    let inside = || SettingsGuard::start(program, &self.owner, &place, ground);
                     let entered = guest.within(inside);
                     let guard = entered.step(format!("{place}: entering its namespace"))??;
                     running.guests.push(guard);

@@ -7,7 +7,7 @@ use wirecost_model::vary::Setting;
 use wirecost_netbuild::{KeptFeatures, LabHost};
 
 use crate::error::{AgentError, Result, Step};
-use crate::guards::SettingsGuards;
+use crate::guards::{GuardPlaces, SettingsGuards};
 
 /// The levels that are applied on a lab host.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl AppliedLevel {
             let step = format!("host {side}: the level `{label}` of `{factor}`");
             self.features.push(kept.step(step)?);
         }
-        guards.apply(host, setting)
+        guards.apply(&GuardPlaces::of_lab(host), setting)
     }
 
     /// Undoes everything, the last first. All of it is tried.

@@ -8,6 +8,7 @@ mod address;
 mod datapath;
 mod error;
 mod execute;
+mod existing;
 pub mod existing_host;
 mod frame;
 pub mod guard;

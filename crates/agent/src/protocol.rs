@@ -18,7 +18,7 @@ use wirecost_model::latency::Latency;
 use wirecost_model::line::LineRelease;
 use wirecost_model::load::Load;
 use wirecost_model::offload::Offload;
-use wirecost_model::record::Environment;
+use wirecost_model::record::{Environment, HostMachine};
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_model::switch::OpenVswitch;
 use wirecost_model::usage::HostUsage;
@@ -29,7 +29,7 @@ pub use wirecost_probe::{LOCATING, TRACING};
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,19 @@ pub enum Request {
         /// What the proofs' datagrams have to know; both hosts of a lab have the same.
         secret: Secret,
     },
+    /// Instead of building: this host as it is, at an address of its own, with the responder that acknowledges proofs.
+    Join {
+        /// Which host of the run it is.
+        side: Side,
+        /// Measured packets go to it and leave with it.
+        address: IpAddr,
+        /// As of [`Request::Build`].
+        secret: Secret,
+    },
+    /// The device of [`Request::Join`] as it is now.
+    Device,
+    /// Undoes what journals say was left changed by processes that are gone.
+    UndoLeft,
     /// Guest MTU and offloads for the next cell.
     Adapt {
         /// Bytes.
@@ -81,6 +94,8 @@ pub enum Request {
         targets: Vec<SocketAddr>,
         /// IP datagram size in bytes.
         size: u32,
+        /// Whether no smaller size will do, where a router or this host's own device says what passes.
+        exact: bool,
     },
     /// Opens the serving ends of loads on this host, and gives up every load that was there before; answered with
     /// their addresses. Each is bound to its [`LoadEnd::address`].
@@ -138,6 +153,9 @@ impl Request {
             Self::Prepare(_) => "making its network namespaces",
             Self::Wire { .. } => "wiring the two hosts",
             Self::Build { .. } => "building its network",
+            Self::Join { .. } => "opening the responder at its address",
+            Self::Device => "reading its device",
+            Self::UndoLeft => "undoing what was left changed",
             Self::Adapt { .. } => "setting the guest MTU and the offloads",
             Self::LiftLine => "lifting the line from the underlay",
             Self::SetLine => "putting the line back on the underlay",
@@ -243,7 +261,11 @@ pub enum Reply {
         /// How the host's line lets packets out, where its network has one.
         line: Option<LineRelease>,
     },
-    /// To [`Request::Adapt`] and [`Request::ApplySettings`]: as read back.
+    /// To [`Request::Join`].
+    Joined(Box<Joined>),
+    /// To [`Request::UndoLeft`].
+    Undone(LeftSettings),
+    /// To [`Request::Adapt`], [`Request::ApplySettings`] and [`Request::Device`]: as read back.
     Devices(Vec<DeviceState>),
     /// To [`Request::Watched`]; `None`: no such datagram was seen.
     Seen(Option<SeenFrame>),
@@ -271,6 +293,30 @@ pub enum Reply {
     Transfer(Box<TransferReply>),
 }
 
+/// An existing host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    /// Where its responder listens.
+    pub responder: SocketAddr,
+    /// The device with the address.
+    pub device: DeviceState,
+    /// Speed of its link in bit/s, where its driver knows.
+    pub speed: Option<u64>,
+    /// Its processors.
+    pub cpus: Vec<u32>,
+    /// What it is.
+    pub machine: HostMachine,
+}
+
+/// What was left changed on a host, and what became of it, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LeftSettings {
+    /// Steps that were undone.
+    pub undone: Vec<String>,
+    /// What could not be.
+    pub failed: Vec<String>,
+}
+
 /// A host's Open vSwitch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuiltSwitch {
@@ -294,8 +340,10 @@ pub struct OwnAddress {
 /// The result of a proof.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProofResult {
-    /// A datagram of exactly that size was acknowledged.
+    /// A datagram of exactly `size` was acknowledged.
     pub proven: bool,
+    /// The size asked for, or the one that was found instead, bytes.
+    pub size: u32,
     /// Why not.
     pub reason: Option<String>,
     /// Datagrams sent.

@@ -15,14 +15,24 @@ use crate::protocol::ProofResult;
 /// Limit for the proof of all guests, well within the controller's time-out.
 const LIMIT: Duration = Duration::from_secs(8);
 
+/// A guest's namespace, or that of the agent.
+pub(crate) type Place<'a> = Option<&'a Netns>;
+
+fn inside<T>(place: Place<'_>, work: impl FnOnce() -> T) -> std::io::Result<T> {
+    match place {
+        Some(guest) => guest.within(work),
+        None => Ok(work()),
+    }
+}
+
 /// Starts one responder for all guests, on an address of each.
 pub(crate) fn respond<'a>(
-    guests: impl Iterator<Item = (&'a Netns, IpAddr)>,
+    guests: impl Iterator<Item = (Place<'a>, IpAddr)>,
     secret: Secret,
 ) -> Result<Responder> {
     let sockets: Result<Vec<_>> = guests
         .map(|(guest, address)| {
-            let bound = guest.within(|| Responder::bind(SocketAddr::new(address, 0)));
+            let bound = inside(guest, || Responder::bind(SocketAddr::new(address, 0)));
             let bound = bound.step("entering the guest's namespace")?;
             bound.map_err(AgentError::from)
         })
@@ -31,16 +41,18 @@ pub(crate) fn respond<'a>(
 }
 
 /// Proves from inside each guest that datagrams of exactly `size` bytes arrive whole at the target that
-/// has its number. The first that does not get through is searched for what does, and ends the proof.
+/// has its number; where less is as good (`exact` is false), of the size that routers or the device report to pass. The first
+/// that does not get through is searched for what does, and ends the proof.
 pub(crate) fn prove_all<'a>(
-    guests: impl Iterator<Item = (&'a Netns, IpAddr)>,
+    guests: impl Iterator<Item = (Place<'a>, IpAddr)>,
     targets: &[SocketAddr],
-    size: u32,
+    (size, exact): (u32, bool),
     secret: &Secret,
 ) -> Result<ProofResult> {
     let began = Instant::now();
     let mut all = ProofResult {
         proven: true,
+        size,
         reason: None,
         probes: 0,
         seconds: 0.0,
@@ -52,11 +64,11 @@ pub(crate) fn prove_all<'a>(
             to: *target,
         };
         let left = LIMIT.saturating_sub(began.elapsed());
-        let one = guest
-            .within(|| prove(endpoints, size, secret, left))
+        let one = inside(guest, || prove(endpoints, (size, exact), secret, left))
             .step("entering the guest's namespace")?
             .step("proving the path from inside the guest")?;
         all.probes += one.probes;
+        all.size = all.size.min(one.size);
         if !one.proven {
             all.proven = false;
             all.reason = match targets.len() {
@@ -73,7 +85,7 @@ pub(crate) fn prove_all<'a>(
 /// The same of one guest, within `limit`.
 fn prove(
     endpoints: Endpoints,
-    size: u32,
+    (size, exact): (u32, bool),
     secret: &Secret,
     limit: Duration,
 ) -> Result<ProofResult, ProbeError> {
@@ -99,9 +111,19 @@ fn prove(
     };
     let surveyed = survey(endpoints, question, secret)?;
     let outcome = surveyed.result.outcomes.first().map(|flow| &flow.outcome);
-    let proven = outcome.is_some_and(Outcome::is_proven);
+    // A smaller one was acknowledged, and whoever sends more is told so.
+    let reported = outcome.and_then(|outcome| match outcome {
+        Outcome::TooBig {
+            carries: Some(carries),
+            limit: Limit::Device { .. } | Limit::Signalled { .. },
+            ..
+        } if !exact => Some(*carries),
+        _ => None,
+    });
+    let proven = reported.is_some() || outcome.is_some_and(Outcome::is_proven);
     Ok(ProofResult {
         proven,
+        size: reported.unwrap_or(size),
         reason: outcome.filter(|_| !proven).map(reason),
         probes: surveyed.result.probes,
         seconds: surveyed.took.as_secs_f64(),

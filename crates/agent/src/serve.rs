@@ -10,6 +10,7 @@ use tracing::{debug, trace};
 
 use crate::error::Result;
 use crate::execute::{Agent, LOAD_IDLE_LIMIT};
+use crate::existing::DEAD_MAN;
 use crate::frame;
 use crate::guards::SettingsGuards;
 use crate::protocol::{Refusal, Reply, Request, Stage, VERSION};
@@ -49,13 +50,19 @@ pub fn serve(
     let idle = idle.unwrap_or(Duration::MAX);
     loop {
         let loaded = agent.has_loads();
-        let patience = if loaded {
-            idle.min(LOAD_IDLE_LIMIT)
-        } else {
-            idle
+        let changed = agent.has_changes();
+        let patience = match (changed, loaded) {
+            (true, _) => idle.min(DEAD_MAN),
+            (false, true) => idle.min(LOAD_IDLE_LIMIT),
+            (false, false) => idle,
         };
         let request = match requests.recv_timeout(patience) {
             Ok(request) => request,
+            Err(RecvTimeoutError::Timeout) if changed => {
+                debug!("undid settings: no request arrived");
+                agent.abandon_changes();
+                continue;
+            }
             Err(RecvTimeoutError::Timeout) if loaded => {
                 debug!("ended its loads: no request arrived");
                 agent.abandon_loads();

@@ -1,5 +1,9 @@
-//! What a process changes in the namespaces that it is in, and how it undoes it: sysctls and commands.
+//! What a process changes in the namespaces that it is in, and how it undoes it: sysctls, commands, and on an existing host
+//! features of its device.
 
+pub(crate) mod journal;
+
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -10,8 +14,14 @@ use std::time::Duration;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 use wirecost_model::vary::{Deed, Setting};
+use wirecost_netbuild::{BuildError, ExistingDevice};
 use wirecost_sys::process::PidFd;
+
+use crate::error::{AgentError, Step};
+use crate::protocol::LeftSettings;
+use journal::{Journal, Left};
 
 /// How long a plan's command may take.
 pub(crate) const COMMAND_LIMIT: Duration = Duration::from_secs(10);
@@ -23,32 +33,115 @@ const OUTPUT_BYTES: u64 = 1000;
 pub(crate) struct AppliedSettings {
     /// What messages call the place: `host a`, `the guest of host b`, `this machine`.
     place: String,
-    /// Outside of any lab: a sysctl that is missing is missing.
-    is_machine: bool,
+    ground: Ground,
     undo: Vec<Undo>,
+    /// On an existing host, from the first change on.
+    journal: Option<Journal>,
+}
+
+/// Whose settings are changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// Those of a lab's namespaces, which end with it.
+    Lab,
+    /// This machine's, outside of a lab: a sysctl that is missing is missing.
+    Machine,
+    /// An existing host's: every change is in a journal before it is made.
+    Existing {
+        /// The device whose features a level may set.
+        device: String,
+    },
 }
 
 /// One step back. It is noted before the step it undoes is made.
-#[derive(Debug)]
-struct Undo {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Undo {
     /// "the level `x` of `y`".
     of: String,
     what: What,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum What {
     Sysctl { name: String, was: String },
+    Features(BTreeMap<String, bool>),
     Command(String),
 }
 
+impl What {
+    /// Whether it outlives a restart of the host.
+    const fn outlives_restart(&self) -> bool {
+        matches!(self, Self::Command(_))
+    }
+}
+
 impl AppliedSettings {
-    pub(crate) fn nothing(place: &str, is_machine: bool) -> Self {
+    pub(crate) fn nothing(place: &str, ground: Ground) -> Self {
         Self {
             place: place.to_owned(),
-            is_machine,
+            ground,
             undo: Vec::new(),
+            journal: None,
         }
+    }
+
+    /// What a journal says is still applied.
+    pub(crate) fn left(left: &Left) -> Self {
+        let steps = left.entry.undo.iter();
+        let undo = steps.filter(|undo| !left.restarted || undo.what.outlives_restart());
+        Self {
+            undo: undo.cloned().collect(),
+            ..Self::nothing(
+                &left.entry.place,
+                Ground::Existing {
+                    device: left.entry.device.clone(),
+                },
+            )
+        }
+    }
+
+    /// The steps that are to be undone, in words.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let words = self.undo.iter().map(|Undo { of, what }| match what {
+            What::Sysctl { name, was } => format!("{of}: {name} = {was}"),
+            What::Features(_) => format!("{of}: features of the device"),
+            What::Command(command) => format!("{of}: {}", command.trim()),
+        });
+        words.collect()
+    }
+
+    /// Notes a step, and on an existing host writes it down, before it is made.
+    fn note(&mut self, of: &str, what: What) -> Result<(), String> {
+        let of = of.to_owned();
+        self.undo.push(Undo { of, what });
+        let written = self.write_journal();
+        if written.is_err() {
+            self.undo.pop();
+        }
+        written
+    }
+
+    fn forget_last(&mut self) -> Result<(), String> {
+        self.undo.pop();
+        self.write_journal()
+    }
+
+    fn write_journal(&mut self) -> Result<(), String> {
+        let Ground::Existing { device } = &self.ground else {
+            return Ok(());
+        };
+        let journal = match &mut self.journal {
+            Some(journal) => journal,
+            none => {
+                let new = Journal::new(&self.place, device);
+                none.insert(new.map_err(|error| format!("making a journal: {error}"))?)
+            }
+        };
+        journal.keep(&self.undo)
+    }
+
+    fn is_lab(&self) -> bool {
+        self.ground == Ground::Lab
     }
 
     /// Applies the sysctls and the command of a level.
@@ -61,14 +154,39 @@ impl AppliedSettings {
             self.set(&of, name, value)
                 .map_err(|error| self.at(&of, &error))?;
         }
+        if let Ground::Existing { device } = self.ground.clone() {
+            for features in setting.ethtool.values() {
+                self.set_features(&of, &device, features)
+                    .map_err(|error| self.at(&of, &error))?;
+            }
+        }
         if let Some(Deed { before, after }) = &setting.command {
-            self.undo.push(Undo {
-                of: of.clone(),
-                what: What::Command(after.clone()),
-            });
-            self.run(before).map_err(|error| self.at(&of, &error))?;
+            self.note(&of, What::Command(after.clone()))
+                .and_then(|()| self.run(before))
+                .map_err(|error| self.at(&of, &error))?;
         }
         Ok(())
+    }
+
+    fn set_features(
+        &mut self,
+        of: &str,
+        device: &str,
+        wanted: &BTreeMap<String, bool>,
+    ) -> Result<(), String> {
+        let words = |error: BuildError| error.to_string();
+        let mut device = ExistingDevice::open(device).map_err(words)?;
+        let before = device.changeable(wanted).map_err(words)?;
+        self.note(of, What::Features(before))?;
+        device.set(wanted).map_err(words)
+    }
+
+    fn restore_features(&self, before: &BTreeMap<String, bool>) -> Result<(), String> {
+        let Ground::Existing { device } = &self.ground else {
+            return Ok(());
+        };
+        let restored = ExistingDevice::open(device).and_then(|mut device| device.restore(before));
+        restored.map_err(|error| error.to_string())
     }
 
     /// Whether the sysctls of a level are there and may be changed, without changing any.
@@ -89,15 +207,20 @@ impl AppliedSettings {
     /// # Errors
     /// What could not be undone, in words.
     pub(crate) fn undo(&mut self) -> Result<(), String> {
-        let mut failed = Vec::new();
-        while let Some(Undo { of, what }) = self.undo.pop() {
-            let undone = match &what {
+        let (mut failed, mut left) = (Vec::new(), Vec::new());
+        while let Some(step) = self.undo.pop() {
+            let undone = match &step.what {
                 What::Sysctl { name, was } => self.write(name, was),
+                What::Features(before) => self.restore_features(before),
                 What::Command(command) => self.run(command),
             };
             if let Err(error) = undone {
-                failed.push(self.at(&of, &format!("it could not be undone: {error}")));
+                failed.push(self.at(&step.of, &format!("it could not be undone: {error}")));
+                left.insert(0, step);
             }
+        }
+        if let Some(journal) = &mut self.journal {
+            failed.extend(journal.keep(&left).err());
         }
         if failed.is_empty() {
             Ok(())
@@ -111,24 +234,19 @@ impl AppliedSettings {
     }
 
     fn set(&mut self, of: &str, name: &str, value: &str) -> Result<(), String> {
-        if !self.is_machine && !namespaces_are_safe() {
+        if self.is_lab() && !namespaces_are_safe() {
             return Err(format!(
                 "this kernel is older than Linux 5.13, which does not restrict `{name}` to its network namespace: \
                  run it on a newer one"
             ));
         }
         let was = self.read(name)?;
-        self.undo.push(Undo {
-            of: of.to_owned(),
-            what: What::Sysctl {
-                name: name.to_owned(),
-                was,
-            },
-        });
+        let name_of = name.to_owned();
+        self.note(of, What::Sysctl { name: name_of, was })?;
         let written = self.write(name, value);
         // What was refused outright has not to be undone, and could not be.
         if written.is_err() && self.still_is_as_it_was(name) {
-            self.undo.pop();
+            self.forget_last()?;
         }
         written
     }
@@ -165,7 +283,7 @@ impl AppliedSettings {
     }
 
     fn missing(&self, name: &str) -> String {
-        if self.is_machine {
+        if !self.is_lab() {
             return format!(
                 "this machine has no sysctl `{name}`: look for the name in `sysctl -a`, and whether its module is loaded"
             );
@@ -179,7 +297,7 @@ impl AppliedSettings {
     fn refused(&self, name: &str, value: &str, error: &io::Error) -> String {
         match error.kind() {
             ErrorKind::NotFound => self.missing(name),
-            ErrorKind::PermissionDenied if self.is_machine => {
+            ErrorKind::PermissionDenied if !self.is_lab() => {
                 format!("changing the sysctl `{name}` of this machine needs root: {error}")
             }
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => format!(
@@ -234,6 +352,31 @@ impl AppliedSettings {
             text => Err(told(&format!("{how} and said: {text}"))),
         }
     }
+}
+
+/// Undoes what journals on this host say was left changed, in this network namespace.
+pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
+    let mut found = LeftSettings::default();
+    for left in journal::left().step("looking for journals")? {
+        let left = match left {
+            Ok(left) => left,
+            Err(error) => {
+                found.failed.push(error);
+                continue;
+            }
+        };
+        let mut applied = AppliedSettings::left(&left);
+        let steps = applied.words();
+        let gone = applied.undo().and_then(|()| {
+            let gone = left.forget();
+            gone.map_err(|error| format!("removing {}: {error}", left.name()))
+        });
+        match gone {
+            Ok(()) => found.undone.extend(steps),
+            Err(error) => found.failed.push(error),
+        }
+    }
+    Ok(found)
 }
 
 /// The end of what a command printed, in one line.

@@ -4,19 +4,29 @@ use std::io;
 
 use clap::Args;
 use serde_json::json;
+use wirecost_agent::orphan::Owner;
 use wirecost_control::clean::{self, Agents, Orphan, Tunnels};
+use wirecost_control::hosts::HostsContext;
+use wirecost_model::host::HostAddress;
 
 use crate::failure::{Cause, Done, Failure};
-use crate::{exit, screen};
+use crate::{exit, interrupt, screen};
 
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
+    /// Instead: undo settings that a killed run left changed on this host; can be given several times [forms: local,
+    /// netns:NAME, ssh:[USER@]HOST[:PORT], exec:COMMAND]
+    #[arg(long = "host", value_name = "HOST")]
+    pub(crate) hosts: Vec<HostAddress>,
     /// Print what was ended as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 pub(crate) fn clean(arguments: &Clean) -> Done {
+    if !arguments.hosts.is_empty() {
+        return clean_hosts(arguments);
+    }
     let cleaned = clean::clean().map_err(|error| Failure::of(Cause::Machine, &error));
     let (Agents { ended, refused }, tunnels) = cleaned?;
     let printed = if arguments.json {
@@ -44,6 +54,43 @@ pub(crate) fn clean(arguments: &Clean) -> Done {
         screen::print(&lines(&ended, &refused, &tunnels))?
     };
     Ok(if refused.is_empty() && tunnels.refused.is_empty() {
+        printed
+    } else {
+        exit::incomplete()
+    })
+}
+
+/// Undoes what journals on existing hosts say.
+fn clean_hosts(arguments: &Clean) -> Done {
+    let machine = |error| Failure::of(Cause::Machine, &error);
+    let context = HostsContext {
+        program: std::env::current_exe().map_err(machine)?,
+        owner: Owner::this().map_err(machine)?,
+        verbose: 0,
+    };
+    let interrupt = interrupt::flag().map_err(machine)?;
+    let left = clean::undo_left(&context, &arguments.hosts, &interrupt);
+    let left = left.map_err(|error| Failure::of(Cause::Machine, &error))?;
+    let hosts = || arguments.hosts.iter().zip(&left);
+    let printed = if arguments.json {
+        let hosts: Vec<_> = hosts()
+            .map(|(host, left)| json!({ "host": host, "undone": left.undone, "failed": left.failed }))
+            .collect();
+        screen::print(&json!({ "hosts": hosts }).to_string())?
+    } else {
+        let lines = hosts().flat_map(|(host, left)| {
+            let undone = left
+                .undone
+                .iter()
+                .map(move |step| format!("{host}: undid {step}"));
+            let failed = left.failed.iter().map(move |why| format!("{host}: {why}"));
+            let nothing = left.undone.is_empty() && left.failed.is_empty();
+            let nothing = nothing.then(|| format!("{host}: nothing was left changed"));
+            undone.chain(failed).chain(nothing)
+        });
+        screen::print(&lines.collect::<Vec<_>>().join("\n"))?
+    };
+    Ok(if left.iter().all(|left| left.failed.is_empty()) {
         printed
     } else {
         exit::incomplete()

@@ -11,7 +11,7 @@ use serde::Serialize;
 use wirecost_control::experiment::{Forecast, Preview, SeedSource};
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::line::LineRelease;
-use wirecost_model::plan::{Cores, Levels};
+use wirecost_model::plan::{Cores, Hosts, Levels, Plan};
 
 use crate::failure::Done;
 use crate::plan::Loaded;
@@ -119,7 +119,10 @@ fn cell_line<'a>(experiment: &Experiment, cell: &'a Cell) -> CellLine<'a> {
     CellLine {
         index: cell.index,
         levels: &cell.levels,
-        network: cell.network.to_string(),
+        network: match experiment.plan.hosts.is_existing() {
+            true => "the existing network".to_owned(),
+            false => cell.network.to_string(),
+        },
         guest_mtu: cell.guest_mtu,
         skipped: experiment.skips(cell),
     }
@@ -200,10 +203,7 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
     if let Some(line) = &document.until {
         parts.extend([String::new(), wrapped(&until::text(line))]);
     }
-    parts.extend([
-        String::new(),
-        wrapped(&hosts(document, experiment.plan.cores)),
-    ]);
+    parts.extend([String::new(), wrapped(&hosts(document, &experiment.plan))]);
     if let Some(line) = document.line {
         parts.push(wrapped(&format!("As far as is known before, {line}.")));
     }
@@ -358,6 +358,8 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
         ),
         (count(labs, "lab"), forecast.labs_s),
     ];
+    let built = !experiment.plan.hosts.is_existing();
+    let parts = &parts[..if built { parts.len() } else { parts.len() - 1 }];
     let width = parts.iter().map(|(what, _)| what.len()).max().unwrap_or(0);
     let mut text = format!(
         "Expected time: about {}",
@@ -365,12 +367,19 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
     );
     for (what, seconds) in parts {
         // To memory, which takes everything.
-        let _ = write!(text, "\n  {what:<width$}  {}", screen::duration(seconds));
+        let _ = write!(text, "\n  {what:<width$}  {}", screen::duration(*seconds));
     }
     text
 }
 
-fn hosts(document: &Document<'_>, wish: Cores) -> String {
+fn hosts(document: &Document<'_>, plan: &Plan) -> String {
+    match &plan.hosts {
+        Hosts::Lab => {}
+        Hosts::Existing(Some(pair)) => {
+            return format!("Between {} and {}, on all of their cores.", pair.a, pair.b);
+        }
+        Hosts::Existing(None) => return "Between the hosts of --hosts.".to_owned(),
+    }
     let list = |host: &str| {
         let cpus = document.cpus.get(host).copied().unwrap_or_default();
         cpus.iter()
@@ -378,7 +387,7 @@ fn hosts(document: &Document<'_>, wish: Cores) -> String {
             .collect::<Vec<_>>()
             .join(", ")
     };
-    match (document.cores, wish) {
+    match (document.cores, plan.cores) {
         (Cores::Split, _) => format!(
             "Host a on core {}, host b on core {}.",
             list("a"),

@@ -11,6 +11,7 @@ mod definition;
 mod doctor;
 mod dry_run;
 mod examples;
+mod existing;
 mod exit;
 mod failure;
 mod interrupt;

@@ -109,6 +109,10 @@ impl<'a> Display<'a> {
                     bar.set_length(samples.into());
                 }
             }
+            Progress::Reached {
+                addresses: [a, b],
+                traffic,
+            } => self.say(&format!("measures between {a} and {b}: {traffic}")),
             Progress::LabUp { network, seconds } => {
                 self.say(&format!("built {network} in {:.0} ms", seconds * 1e3));
             }

@@ -11,6 +11,7 @@ use wirecost_model::record::Outcome;
 use wirecost_report::{Detail, RunResult};
 
 use crate::compare::{Baseline, Earlier};
+use crate::existing::{self, TwoHosts};
 use crate::failure::{Cause, Done, Failure};
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
@@ -36,6 +37,13 @@ pub(crate) struct Run {
     /// Print cells, order and expected time; build and measure nothing
     #[arg(long = "dry-run")]
     pub(crate) preview: bool,
+    /// Measure between these existing hosts, for a plan with `network: existing` [forms: local, netns:NAME,
+    /// ssh:[USER@]HOST[:PORT], exec:COMMAND, each with =ADDRESS]
+    #[arg(long, value_name = "A,B")]
+    pub(crate) hosts: Option<TwoHosts>,
+    /// Load and change existing hosts without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) against: Earlier,
     #[command(flatten)]
@@ -46,7 +54,8 @@ pub(crate) struct Run {
 }
 
 pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
-    let loaded = plan::load(&arguments.plan)?;
+    let mut loaded = plan::load(&arguments.plan)?;
+    existing::name_hosts(&mut loaded.experiment, arguments.hosts.as_ref())?;
     let baseline = arguments.against.read(&loaded.experiment)?;
     let baseline = baseline.as_ref();
     let detail = arguments.much.detail(talk);
@@ -71,6 +80,7 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         verbose: talk.verbose,
     };
+    existing::confirm(&experiment, arguments.yes)?;
     if let Some(notice) = dry_run::settings::notice(&experiment).filter(|_| !talk.quiet) {
         screen::say(&format!("wirecost: {notice}"));
     }
@@ -125,6 +135,7 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
 fn refused(error: &RunError) -> Failure {
     match error {
         RunError::Directory(DirectoryError::Exists(_)) => Failure::of(Cause::Usage, error),
+        RunError::NoHosts => Failure::of(Cause::Usage, error),
         RunError::NoLab(why) if !matches!(why, LinkError::Interrupted) => {
             Failure::of(Cause::Machine, error).fix(doctor::HINT)
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use wirecost_agent::guard::Ground;
 
 use crate::exit;
 
@@ -22,6 +23,9 @@ pub(crate) struct SettingsGuard {
     /// It runs outside of any lab
     #[arg(long)]
     pub(crate) machine: bool,
+    /// It runs on an existing host, whose device this is
+    #[arg(long, conflicts_with = "machine")]
+    pub(crate) device: Option<String>,
 }
 
 pub(crate) fn settings_guard(arguments: &SettingsGuard) -> ExitCode {
@@ -34,7 +38,14 @@ pub(crate) fn settings_guard(arguments: &SettingsGuard) -> ExitCode {
         }
     }
     let (input, output) = (io::stdin().lock(), io::stdout().lock());
-    match wirecost_agent::guard::serve(input, output, &arguments.place, arguments.machine) {
+    let ground = match &arguments.device {
+        Some(device) => Ground::Existing {
+            device: device.clone(),
+        },
+        None if arguments.machine => Ground::Machine,
+        None => Ground::Lab,
+    };
+    match wirecost_agent::guard::serve(input, output, &arguments.place, ground) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             crate::screen::say(&format!("wirecost: {message}"));

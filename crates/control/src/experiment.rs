@@ -7,6 +7,7 @@ mod core_distance;
 mod datapath;
 mod directory;
 mod error;
+mod existing;
 mod forecast;
 mod labs;
 mod line;
@@ -20,6 +21,7 @@ mod start;
 
 pub use directory::DirectoryError;
 pub use error::RunError;
+pub use existing::Traffic;
 pub use forecast::{ASSUMED_SD, Forecast, forecast, rounds_until_known};
 pub use preview::{Preview, preview};
 pub use progress::Progress;

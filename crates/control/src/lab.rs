@@ -1,6 +1,7 @@
 //! A lab: two hosts, their agents, and the network between them, kept while cells share it.
 
 mod built;
+mod existing;
 mod prove;
 
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ use crate::placement::Placement;
 use crate::random;
 
 pub(crate) use self::built::unlike;
+pub(crate) use self::existing::Existing;
 
 /// What every lab of a run shares.
 #[derive(Debug, Clone)]
@@ -54,6 +56,8 @@ pub struct Lab {
     /// Guest MTUs whose datagrams were looked for on the underlay.
     seen: BTreeSet<u32>,
     seconds: f64,
+    /// Its hosts are existing ones, of whose network nothing was built.
+    pub(crate) existing: Option<Existing>,
 }
 
 impl Lab {
@@ -76,7 +80,17 @@ impl Lab {
         // Without root, b must live in a's user namespace, or a could not wire it.
         let b = Link::start(&agent("b", &context.placement.b, Some(a.pid())), interrupt)
             .map_err(|error| blame(error, &mut [&mut a]))?;
-        let mut lab = Self {
+        let mut lab = Self::unbuilt([a, b], network);
+        lab.built = match lab.build(context, interrupt) {
+            Ok(built) => built,
+            Err(error) => return Err(lab.blame(error)),
+        };
+        lab.seconds = began.elapsed().as_secs_f64();
+        Ok(lab)
+    }
+
+    fn unbuilt([a, b]: [Link; 2], network: &Network) -> Self {
+        Self {
             a,
             b,
             network: network.clone(),
@@ -84,13 +98,8 @@ impl Lab {
             applied: false,
             seen: BTreeSet::new(),
             seconds: 0.0,
-        };
-        lab.built = match lab.build(context, interrupt) {
-            Ok(built) => built,
-            Err(error) => return Err(lab.blame(error)),
-        };
-        lab.seconds = began.elapsed().as_secs_f64();
-        Ok(lab)
+            existing: None,
+        }
     }
 
     fn build(&mut self, context: &LabContext, interrupt: &AtomicBool) -> Result<Built, LinkError> {
@@ -176,6 +185,9 @@ impl Lab {
         offload: &Offload,
         interrupt: &AtomicBool,
     ) -> Result<Vec<DeviceState>, LinkError> {
+        if self.existing.is_some() {
+            return self.devices(interrupt);
+        }
         let request = Request::Adapt {
             guest_mtu,
             offload: offload.clone(),

@@ -71,11 +71,19 @@ impl Lab {
         let (prompt, within) = (poll_timeout(loads), patience(loads));
         let loads = &among_guests(loads, self.network().guests)[..];
         let hosts = self.guest_addresses();
+        let (sources, in_guests) = (
+            [0, 1].map(|host| self.source(host)),
+            self.existing.is_none(),
+        );
+        let place = |guest, host: usize| match in_guests {
+            true => (HostNetns::Guest(guest), None),
+            false => (HostNetns::Host, sources[host]),
+        };
         let unbound = |load: &GuestLoad, host: usize| {
             let addresses: &[IpAddr] = &hosts[host];
             SocketAddr::new(addresses[load.guest as usize], 0)
         };
-        let servers = ends(loads, secret, End::Server, |index, host| {
+        let servers = ends(loads, secret, End::Server, place, |index, host| {
             unbound(&loads[index], host)
         });
         let [a, b] = servers.map(Request::OpenServers);
@@ -91,7 +99,7 @@ impl Lab {
         let Some(targets) = targets else {
             return Err(self.a.unexpected_reply("OpenServers"));
         };
-        let [a, b] = ends(loads, secret, End::Client, |index, _| targets[index]);
+        let [a, b] = ends(loads, secret, End::Client, place, |index, _| targets[index]);
         self.both_done_within(
             [Request::OpenClients(a), Request::OpenClients(b)],
             within,
@@ -181,8 +189,7 @@ impl Lab {
         }
     }
 
-    /// Counts on both hosts at once, whatever loads them. Host a, whose machine b's is too, looks for
-    /// foreign load.
+    /// Counts on both hosts at once, whatever loads them. One host of each machine looks for foreign load.
     pub fn count(
         &mut self,
         counting: CountingWindow<'_>,
@@ -204,7 +211,7 @@ impl Lab {
                 foreign_to,
             })
         };
-        let begins = [begin(Some(counting.ours.to_vec())), begin(None)];
+        let begins = self.known_processes(counting.ours).map(begin);
         let warmup = Duration::from_secs_f64(counting.warmup_s);
         self.both_done_within(begins, warmup + prompt, interrupt)?;
         let order = PartOrder {
@@ -274,11 +281,13 @@ fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<GuestLoad> {
     loads.iter().flat_map(pairs).collect()
 }
 
-/// One end of every load, by host; `address` is told the load's number and the host's.
+/// One end of every load, by host; `place` is where the end of a guest and host runs, with the address that a client's packets
+/// leave with where it is to be set; `address` is told the load's number and the host's.
 fn ends(
     loads: &[GuestLoad],
     secret: [u8; 16],
     end: End,
+    place: impl Fn(u32, usize) -> (HostNetns, Option<IpAddr>),
     address: impl Fn(usize, usize) -> SocketAddr,
 ) -> [Vec<LoadEnd>; 2] {
     let mut ends = [Vec::new(), Vec::new()];
@@ -289,11 +298,12 @@ fn ends(
         for (byte, number) in secret[12..].iter_mut().zip((index as u32).to_be_bytes()) {
             *byte ^= number;
         }
+        let (place, source) = place(*guest, host);
         ends[host].push(LoadEnd {
             name: named.name.clone(),
-            place: HostNetns::Guest(*guest),
+            place,
             address: address(index, host),
-            source: None,
+            source: source.filter(|_| end == End::Client),
             load: named.load.clone(),
             secret,
         });
@@ -382,7 +392,8 @@ mod tests {
         let load = NamedLoad::alone(Load::new(Workload::TcpStream));
         let parts = among_guests(&[load.clone(), load], 64);
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
-        let [_, servers] = ends(&parts, [7; 16], End::Server, |_, _| here);
+        let guest = |guest, _| (HostNetns::Guest(guest), None);
+        let [_, servers] = ends(&parts, [7; 16], End::Server, guest, |_, _| here);
         let secrets: std::collections::BTreeSet<_> = servers.iter().map(|end| end.secret).collect();
         assert_eq!(secrets.len(), 128);
     }

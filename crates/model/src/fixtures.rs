@@ -6,7 +6,9 @@ use crate::datapath::Datapath;
 use crate::ip::IpVersion;
 use crate::load::{Direction, NamedLoad, Workload};
 use crate::offload::Offload;
-use crate::plan::{Cores, Encapsulation, GuestMtu, Hosts, Plan, Repeat, SteeringPlan, Underlay};
+use crate::plan::{
+    Cores, Encapsulation, GuestMtu, Hosts, MaxRate, Plan, Repeat, SteeringPlan, Underlay,
+};
 use crate::sample::{LoadResult, Sample, StreamResult};
 use crate::steering::Steering;
 use crate::transit::Transit;
@@ -35,6 +37,8 @@ pub fn plan(name: &str) -> Plan {
         name: name.to_owned(),
         description: None,
         hosts: Hosts::Lab,
+        allow_host_changes: false,
+        max_rate: MaxRate::Auto,
         cores: network.cores,
         underlay: Underlay {
             mtu: vec![network.underlay_mtu],

@@ -9,6 +9,7 @@ pub use crate::cores::Cores;
 pub use crate::encapsulation::*;
 
 use crate::datapath::Datapath;
+use crate::host::HostAddress;
 use crate::ip::IpVersion;
 use crate::load::LoadLevel;
 use crate::metric::Metric;
@@ -27,6 +28,12 @@ pub struct Plan {
     pub description: Option<String>,
     /// Where the hosts come from.
     pub hosts: Hosts,
+    /// Whether `vary` may change settings of existing hosts.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub allow_host_changes: bool,
+    /// Most bits per second that all streams of a load send together in one direction over an existing network.
+    #[serde(default, skip_serializing_if = "MaxRate::is_auto")]
+    pub max_rate: MaxRate,
     /// How the hosts share this machine's cores.
     pub cores: Cores,
     /// The network between the hosts; each of its lists is a factor.
@@ -90,11 +97,48 @@ const fn is_off(switch: &bool) -> bool {
 pub type Levels = BTreeMap<String, String>;
 
 /// Where the hosts of a run come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hosts {
     /// Two hosts made of network namespaces on this machine.
     Lab,
+    /// Existing hosts and the network between them, of which nothing is built; `None` until the command line names them.
+    Existing(Option<Box<HostPair>>),
+}
+
+impl Hosts {
+    /// Whether the network is used as it is.
+    pub const fn is_existing(&self) -> bool {
+        matches!(self, Self::Existing(_))
+    }
+}
+
+/// Two existing hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPair {
+    /// Host a, which sends or asks where a load does not say otherwise.
+    pub a: HostAddress,
+    /// Host b.
+    pub b: HostAddress,
+}
+
+/// The most that streams may send over an existing network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MaxRate {
+    /// Half of the slower device's speed, or 1 Gbit/s where that is unknown; no limit between hosts of one machine.
+    #[default]
+    Auto,
+    /// No limit.
+    None,
+    /// Bits per second.
+    BitsPerSecond(u64),
+}
+
+impl MaxRate {
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
 }
 
 /// The network between the hosts.

@@ -4,6 +4,7 @@
 //! `end.json` is written last. A directory without `end.json` is a run that was killed.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -113,10 +114,40 @@ impl WakeupCost {
 /// One host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostEnvironment {
-    /// Cores its threads are pinned to.
+    /// Cores its threads are pinned to; of an existing host all of its cores.
     pub cpus: Vec<u32>,
     /// `split` (cores of its own) or `shared`.
     pub cores: String,
+    /// An existing host; `None` in a lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub existing: Option<ExistingHost>,
+}
+
+/// An existing host as a run found it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExistingHost {
+    /// The address that was measured.
+    pub address: IpAddr,
+    /// The device that has it.
+    pub device: String,
+    /// That device's MTU in bytes.
+    pub mtu: u32,
+    /// Speed of its link in bit/s, where its driver knows.
+    pub speed: Option<u64>,
+    /// What the host is.
+    #[serde(flatten)]
+    pub machine: HostMachine,
+}
+
+/// What may make two hosts differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostMachine {
+    /// `uname -r`.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// Whether a hypervisor is beneath.
+    pub virtual_machine: bool,
 }
 
 /// `end.json`.

@@ -24,12 +24,12 @@ pub struct KeptFeatures {
 }
 
 /// One device of a host or of its guests.
-struct FeatureTarget<'a> {
-    name: &'a str,
+pub(crate) struct FeatureTarget<'a> {
+    pub(crate) name: &'a str,
     /// As messages call it: `eth0`, or `eth0` behind a host's port where there are several.
-    place: String,
-    netlink: &'a mut Netlink,
-    ethtool: &'a Ethtool,
+    pub(crate) place: String,
+    pub(crate) netlink: &'a mut Netlink,
+    pub(crate) ethtool: &'a Ethtool,
 }
 
 impl LabHost {
@@ -162,7 +162,7 @@ impl LabHost {
 
 impl FeatureTarget<'_> {
     /// Its changeable features as they are, where all of those wanted can be had.
-    fn changeable(
+    pub(crate) fn changeable(
         &self,
         wanted: &BTreeMap<String, bool>,
     ) -> Result<BTreeMap<String, bool>, BuildError> {
@@ -194,14 +194,14 @@ impl FeatureTarget<'_> {
             .collect())
     }
 
-    fn set(&self, wanted: &BTreeMap<String, bool>) -> Result<(), BuildError> {
+    pub(crate) fn set(&self, wanted: &BTreeMap<String, bool>) -> Result<(), BuildError> {
         self.ethtool
             .set_features(self.name, wanted)
             .step(|| format!("setting features of {}", self.place))?;
         self.has(wanted)
     }
 
-    fn put_back(&self, state: &BTreeMap<String, bool>) -> Result<(), BuildError> {
+    pub(crate) fn put_back(&self, state: &BTreeMap<String, bool>) -> Result<(), BuildError> {
         self.ethtool
             .set_features(self.name, state)
             .step(|| format!("putting the features of {} back", self.place))?;

@@ -11,6 +11,7 @@ mod device;
 mod device_features;
 mod encapsulate;
 mod error;
+mod existing;
 mod features;
 pub mod fq;
 mod guest;
@@ -32,6 +33,7 @@ pub mod underlay;
 use wirecost_netlink as netlink;
 
 pub use error::{BuildError, error_code};
+pub use existing::ExistingDevice;
 pub use features::KeptFeatures;
 pub use host::{LabHost, Line, Switched};
 pub use names::{GUEST_DEVICE, Side, UNDERLAY_DEVICE};

@@ -1,11 +1,12 @@
 //! The tree of a plan's text to a plan: one function per section.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::plan::{Cores, Hosts, Levels, Plan, Published, PublishedFigure, Underlay};
+use wirecost_model::plan::{Cores, Levels, Plan, Published, PublishedFigure, Underlay};
 
 use crate::axis::Axis;
 use crate::expand::{self, Varying};
-use crate::factors;
+use crate::factors::{self, COUNT};
+use crate::hosts;
 use crate::keys;
 use crate::loads;
 use crate::node::{Node, Value};
@@ -13,7 +14,7 @@ use crate::read::{Entry, Fields, Reader, describe, value};
 use crate::repeat;
 use crate::select;
 use crate::transit;
-use crate::values::{as_word, name, number, switch, text, whole, word};
+use crate::values::{name, number, switch, text, whole, word};
 use crate::vary::{self, Varied};
 
 /// Reads a whole plan; `None` where the reader has faults.
@@ -24,7 +25,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     };
     let plan_name = value(reader, &root, &keys::NAME, name);
     let description = value(reader, &root, &keys::DESCRIPTION, text);
-    hosts(reader, &root);
+    let hosts = hosts::read(reader, &root);
     let cores = value(reader, &root, &keys::CORES, word).map(|word| match word {
         "shared" => Cores::Shared,
         _ => Cores::Split,
@@ -36,11 +37,13 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let mut loads = loads::read(reader, &root);
     let underlay = fields(reader, underlay.as_ref());
     let steering = fields(reader, steering.as_ref());
-    let factors = factors::read(reader, &root, &underlay, &steering);
+    let mut factors = factors::read(reader, &root, &underlay, &steering);
+    hosts.apply(reader, &mut factors);
     loads.count_among(reader, &factors.guests);
     let release_us = release(reader, &underlay, &factors.rate.values());
     let between = transit::read(reader, &underlay);
-    let varied = vary::read(reader, &root);
+    let mut varied = vary::read(reader, &root, !hosts.hosts.is_existing());
+    hosts.judge(reader, &mut varied);
     let repeat = root.section(reader, &keys::REPEAT);
     let repeat = fields(reader, repeat.as_ref());
     let repeat = repeat::read(reader, &repeat);
@@ -79,7 +82,9 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let plan = Plan {
         name: plan_name?,
         description,
-        hosts: Hosts::Lab,
+        hosts: hosts.hosts,
+        allow_host_changes: hosts.allow_host_changes,
+        max_rate: hosts.max_rate,
         cores,
         underlay: Underlay {
             mtu: factors.underlay_mtu.values(),
@@ -108,19 +113,30 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         published,
         seed,
     };
-    let factors = axes.into_iter().map(|axis| Factor {
-        key: axis.name.into_owned(),
-        levels: axis.labels,
+    Some(experiment(plan, &axes, cells))
+}
+
+/// A plan with its factors; where nothing is built, none of them is of what is.
+fn experiment(plan: Plan, axes: &[Axis], mut cells: Vec<Cell>) -> Experiment {
+    let is_existing = plan.hosts.is_existing();
+    let (built, others) = axes.split_at(if is_existing { COUNT } else { 0 });
+    for cell in &mut cells {
+        cell.levels
+            .retain(|key, _| !built.iter().any(|axis| axis.name == *key));
+    }
+    let factors = others.iter().map(|axis| Factor {
+        key: axis.name.clone().into_owned(),
+        levels: axis.labels.clone(),
     });
     let mut experiment = Experiment {
-        plan,
         twin: None,
         chosen: None,
         factors: factors.collect(),
         cells,
+        plan,
     };
     experiment.twin = twin(&experiment);
-    Some(experiment)
+    experiment
 }
 
 /// Microseconds between two releases of the line; `None` where no cell has one, beside which the key is a fault.
@@ -163,23 +179,6 @@ fn fields<'a>(reader: &mut Reader, section: Option<&'a Entry<'_>>) -> Fields<'a>
     section
         .and_then(|entry| Fields::open(reader, entry.key.path, &entry.path, &entry.node))
         .unwrap_or(Fields::absent())
-}
-
-fn hosts(reader: &mut Reader, root: &Fields<'_>) {
-    let Some(entry) = root.get(reader, &keys::HOSTS) else {
-        return;
-    };
-    if as_word(&entry).is_none() && entry.node.value != Value::Refused {
-        let message = "this version runs in the lab only";
-        let help = "write `hosts: lab`, or leave the key out";
-        reader.fault(
-            entry.node.span.clone(),
-            &entry.path,
-            message,
-            "not `lab`",
-            help,
-        );
-    }
 }
 
 fn read_published(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Option<Published> {

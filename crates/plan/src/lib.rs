@@ -26,6 +26,7 @@ mod error;
 mod expand;
 mod factors;
 mod fit;
+mod hosts;
 mod keys;
 mod loads;
 mod node;

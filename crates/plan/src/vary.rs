@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use wirecost_model::vary::{Setting, Vary, role_key};
 
 use crate::axis::Axis;
-use crate::keys::{self, LABEL_MAX, keys};
+use crate::keys::{self, Key, LABEL_MAX, keys};
 use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Level, Levels, Reader, join, quoted};
 
@@ -37,7 +37,7 @@ impl Varied {
 }
 
 /// Reads `vary`.
-pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> Vec<Varied> {
+pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>, builds: bool) -> Vec<Varied> {
     let Some(entry) = root.get(reader, &keys::VARY) else {
         return Vec::new();
     };
@@ -50,7 +50,7 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> Vec<Varied> {
     }
     let mut varied = Vec::new();
     for (key, node) in pairs {
-        if let Some(name) = factor_name(reader, key) {
+        if let Some(name) = factor_name(reader, key, builds) {
             let path = join(&entry.path, &name);
             let levels = levels(reader, &name, &path, key, node);
             varied.push(Varied { name, levels });
@@ -60,11 +60,15 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> Vec<Varied> {
     varied
 }
 
-/// A name that can stand in tables and sentences, and is no other factor's.
-fn factor_name(reader: &mut Reader, key: &Node) -> Option<String> {
+/// A name that can stand in tables and sentences, and is no other factor's; where nothing is built there are none of what is.
+fn factor_name(reader: &mut Reader, key: &Node, builds: bool) -> Option<String> {
     let name = key.text()?;
     let path = join(keys::VARY.path, name);
-    let mut taken = keys().iter().filter_map(|key| key.factor_name());
+    let there = |key: &&&Key| builds || key.is_option() || key.path == keys::LOAD.path;
+    let mut taken = keys()
+        .iter()
+        .filter(there)
+        .filter_map(|key| key.factor_name());
     let taken = taken.find(|known| *known == name || known.rsplit('.').next() == Some(name));
     let (message, label, help) = if let Some(known) = taken {
         (

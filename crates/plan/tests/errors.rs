@@ -1221,3 +1221,15 @@ fn a_limit_ends_all_of_a_mix_and_leaves_something_for_every_guest() {
         "name: x\nguests: 16\nload: { tcp-rr: { limit: [10, 16] } }\n"
     ));
 }
+
+#[test]
+fn an_existing_network_takes_no_keys_of_a_lab_and_no_change_that_is_not_allowed() {
+    insta::assert_snapshot!(errors(
+        "name: x\nhosts: { a: \"ssh:db1=10.0.0.1\", b: \"ssh:db2\" }\nunderlay: { mtu: 9000 }\noffload: none\nguest_mtu: [1500, 9000]\n\
+         vary:\n  mtu: [{ label: as it is }, { before: 'true', after: 'true', on: guests }]\n  gro:\n    - { label: as it is }\n    \
+         - { ethtool: { guest: { rx-gro: off } } }\n"
+    ));
+    insta::assert_snapshot!(errors(
+        "name: x\nnetwork: lab\nhosts: { a: local, b: nowhere }\nmax_rate: 1gbit\n"
+    ));
+}

@@ -67,7 +67,7 @@ pub fn markdown(doc: &Document) -> String {
     cells(doc, &mut page);
     published(doc, &mut page);
     page.heading("Environment");
-    page.paragraph(&text(notes::LAB));
+    page.paragraph(&text(notes::measures(doc)));
     page.paragraph(&text(&format!("{}.", notes::place(doc, true))));
     page.paragraph(&text(&format!(
         "Started {}, seed {}, wirecost {}, record version {}. To repeat it: the plan.yaml of the run directory.",

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::Cores;
+use wirecost_model::record::ExistingHost;
 use wirecost_model::units::format_per_second;
 use wirecost_stats::Margin;
 
@@ -14,9 +15,13 @@ use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
 use crate::document::{CellResult, Document, Ending, InvalidSample, PublishedNote, PublishedRatio};
 use crate::{effects, loads, skipped, validity, words};
 
-/// What a lab measures, and what it does not.
-pub(crate) const LAB: &str =
-    "Network namespaces on this machine: the cost of its software stack, not of a NIC.";
+/// What is measured, and what is not.
+pub(crate) fn measures(doc: &Document) -> &'static str {
+    if existing(doc).is_some() {
+        return "An existing network as it was: hosts, devices and everything on the path, with the traffic of others.";
+    }
+    "Network namespaces on this machine: the cost of its software stack, not of a NIC."
+}
 
 /// `jumbo-or-not: 8 cells, 10 rounds of 0.8 s`.
 pub(crate) fn title(doc: &Document) -> String {
@@ -29,15 +34,50 @@ pub(crate) fn title(doc: &Document) -> String {
     )
 }
 
+/// Both hosts of a network that was not built: `An existing network: a 10.0.0.1 on eth0 of MTU 9000 (Linux 6.1.0, AMD EPYC), b ...`.
+fn existing(doc: &Document) -> Option<String> {
+    let hosts = doc.environment.hosts.iter();
+    let hosts: Option<Vec<String>> = hosts
+        .map(|(name, host)| {
+            let host = host.existing.as_ref()?;
+            let ExistingHost {
+                address,
+                device,
+                mtu,
+                machine,
+                ..
+            } = host;
+            let (kernel, cpu) = (&machine.kernel, &machine.cpu_model);
+            Some(format!(
+                "{name} {address} on {device} of MTU {mtu} (Linux {kernel}, {cpu})"
+            ))
+        })
+        .collect();
+    let hosts = hosts.filter(|hosts| !hosts.is_empty())?;
+    let one = doc
+        .environment
+        .hosts
+        .values()
+        .all(|host| host.cores == "shared");
+    let one = if one { ", one machine" } else { "" };
+    Some(format!("An existing network{one}: {}", hosts.join(", ")))
+}
+
 /// Kernel, processor, cores, and how much of the time was measured; in short only the first of them, and what a lab is.
 pub(crate) fn place(doc: &Document, full: bool) -> String {
-    if !full {
+    let seconds = || {
         let seconds = doc.seconds.map(|seconds| format!("; {seconds:.0} s"));
+        seconds.unwrap_or_default()
+    };
+    if let Some(hosts) = existing(doc) {
+        return format!("{hosts}{}.", seconds());
+    }
+    if !full {
         return format!(
             "A lab on this machine, its software stack and no NIC: Linux {}, {}{}.",
             doc.environment.kernel,
             doc.environment.cpu_model,
-            seconds.unwrap_or_default()
+            seconds()
         );
     }
     let mut place = format!(

@@ -64,7 +64,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     notes::oddities(doc, full, &mut page);
     if full {
         page.gap();
-        page.paragraph(text::LAB);
+        page.paragraph(text::measures(doc));
     } else {
         page.paragraph(&text::only_in_full(doc));
     }

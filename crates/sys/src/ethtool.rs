@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
+const ETHTOOL_GSET: u32 = 0x01;
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GRINGPARAM: u32 = 0x10;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
@@ -148,6 +149,25 @@ impl Ethtool {
         let bytes = words[1..9].iter().flat_map(|word| word.to_ne_bytes());
         let name: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
         Ok(String::from_utf8_lossy(&name).into_owned())
+    }
+
+    /// Speed of the device's link in Mbit/s (struct ethtool_cmd: `speed` and `speed_hi`, which the kernel fills in from
+    /// link settings of every kind); `None` where the driver does not know.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where its driver does not tell.
+    pub fn speed(&self, device: &str) -> io::Result<Option<u32>> {
+        let mut words = [0; 11];
+        words[0] = ETHTOOL_GSET;
+        self.call(device, &mut words)?;
+        let half = |word: u32, at: usize| {
+            let bytes = word.to_ne_bytes();
+            u32::from(u16::from_ne_bytes([bytes[at], bytes[at + 1]]))
+        };
+        // cmd, supported, advertising, speed and three bytes, maxtxpkt.., maxrxpkt, speed_hi and two bytes.
+        let speed = half(words[7], 0) << 16 | half(words[3], 0);
+        let unknown = [0, u32::from(u16::MAX), u32::MAX];
+        Ok((!unknown.contains(&speed)).then_some(speed))
     }
 
     /// The device's rings (struct ethtool_ringparam).

@@ -48,11 +48,13 @@ impl Request {
     /// What it is part of.
     pub const fn stage(&self) -> Stage {
         match self {
-            Self::Hello { .. } | Self::Prepare(_) | Self::Wire { .. } | Self::Build { .. } => {
-                Stage::Build
-            }
-            Self::Adapt { .. } | Self::LiftLine | Self::SetLine => Stage::Adapt,
-            Self::ApplySettings(_) | Self::Undo => Stage::Setting,
+            Self::Hello { .. }
+            | Self::Prepare(_)
+            | Self::Wire { .. }
+            | Self::Build { .. }
+            | Self::Join { .. } => Stage::Build,
+            Self::Device | Self::Adapt { .. } | Self::LiftLine | Self::SetLine => Stage::Adapt,
+            Self::ApplySettings(_) | Self::Undo | Self::UndoLeft => Stage::Setting,
             Self::Watch | Self::Watched { .. } | Self::Prove { .. } => Stage::Proof,
             Self::OpenServers(_)
             | Self::OpenClients(_)

@@ -115,6 +115,11 @@ fn visible(text: &str) -> String {
         .collect()
 }
 
+/// All that a run changes; `None` where that is nothing.
+pub(crate) fn changes(experiment: &Experiment, width: usize) -> Option<String> {
+    text(&lines(experiment), width)
+}
+
 /// A notice at the start of a run whose plan runs commands or changes the machine.
 pub(crate) fn notice(experiment: &Experiment) -> Option<String> {
     let lines = lines(experiment);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use wirecost_agent::link::LinkError;
 
 use super::directory::DirectoryError;
+use crate::hosts::HostsError;
 
 /// A run that left no record, or whose record could not be kept.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,14 @@ pub enum RunError {
     /// No lab could be built.
     #[error("no lab could be built: {0}")]
     NoLab(LinkError),
+    /// The plan is for existing hosts, and neither it nor the command line names them.
+    #[error(
+        "the plan measures an existing network and names no hosts: write `hosts: {{ a: ..., b: ... }}` into it, or give --hosts A,B"
+    )]
+    NoHosts,
+    /// An existing host is not reached.
+    #[error(transparent)]
+    NoHost(HostsError),
     /// A setting that the plan varies cannot be applied here; nothing was measured.
     #[error("{0}")]
     Setting(String),

@@ -16,7 +16,7 @@ use super::machine::MachineSettings;
 use super::progress::Progress;
 use super::sample::{SampleContext, take};
 use crate::calls::PROMPT;
-use crate::lab::{Lab, LabContext, unlike};
+use crate::lab::{Existing, Lab, LabContext, unlike};
 
 /// Labs kept at the same time; beyond that the one unused for longest is taken down.
 pub(crate) const MAX_LABS: usize = 8;
@@ -44,6 +44,15 @@ impl Labs {
             also_refused: BTreeMap::new(),
             line: None,
         }
+    }
+
+    /// Has every cell run between existing hosts, instead of in a lab.
+    pub(crate) fn use_existing(&mut self, lab: Lab) {
+        self.up = vec![lab];
+    }
+
+    fn existing(&self) -> Option<&Existing> {
+        self.up.first()?.existing.as_ref()
     }
 
     /// Builds the first lab that can be built and asks it about the machine.
@@ -88,6 +97,9 @@ impl Labs {
     }
 
     fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
+        if let Some(existing) = self.existing() {
+            return existing.hosts();
+        }
         let placement = &self.context.placement;
         let cores = match placement.cores {
             Cores::Split => "split",
@@ -98,6 +110,7 @@ impl Labs {
                 let environment = HostEnvironment {
                     cpus: cpus.clone(),
                     cores: cores.to_owned(),
+                    existing: None,
                 };
                 (host.to_owned(), environment)
             })
@@ -112,6 +125,9 @@ impl Labs {
         interrupt: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Result<&mut Lab, String>, LinkError> {
+        if self.existing().is_some() {
+            return self.up.last_mut().map(Ok).ok_or(LinkError::Interrupted);
+        }
         if let Some(reason) = self.broken.get(network) {
             return Ok(Err(self.with_others(network, reason)));
         }
@@ -243,8 +259,12 @@ impl Labs {
                 message,
             }) => {
                 sample.invalid = Some(refused(stage, format!("host {host}: {message}")));
-                // Nobody knows in which state this lab is: the next sample gets a new one.
-                let undone = self.up.pop().map_or(Ok(()), |mut lab| lab.undo());
+                // Nobody knows in which state this lab is: the next sample gets a new one. Existing hosts stay, and give up
+                // the loads that they have when they are asked for the next.
+                let undone = match self.existing() {
+                    Some(_) => self.up.last_mut().map_or(Ok(()), Lab::undo),
+                    None => self.up.pop().map_or(Ok(()), |mut lab| lab.undo()),
+                };
                 if let Err(error) = &undone {
                     sample.invalid = Some(Invalid::Setting(error.to_string()));
                 }

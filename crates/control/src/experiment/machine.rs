@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use wirecost_agent::AgentError;
-use wirecost_agent::guard::SettingsGuard;
+use wirecost_agent::guard::{Ground, SettingsGuard};
 use wirecost_agent::link::LinkError;
 use wirecost_model::vary::{Scope, Setting};
 
@@ -45,7 +45,12 @@ impl MachineSettings {
         match &mut self.guard {
             Some(guard) => Ok(guard),
             none => {
-                let guard = SettingsGuard::start(&self.program, &self.owner, THIS_MACHINE, true)?;
+                let guard = SettingsGuard::start(
+                    &self.program,
+                    &self.owner,
+                    THIS_MACHINE,
+                    &Ground::Machine,
+                )?;
                 Ok(none.insert(guard))
             }
         }

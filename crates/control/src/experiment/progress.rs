@@ -1,6 +1,10 @@
 //! Progress messages of a run.
 
+use std::net::IpAddr;
+
 use wirecost_model::metric::Metric;
+
+use super::existing::Traffic;
 
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +17,13 @@ pub enum Progress {
         samples: u32,
         /// Expected seconds until the end.
         expected_s: f64,
+    },
+    /// Existing hosts were reached.
+    Reached {
+        /// Addresses that are measured: a's and b's.
+        addresses: [IpAddr; 2],
+        /// What will be sent between them.
+        traffic: Traffic,
     },
     /// A lab was built.
     LabUp {

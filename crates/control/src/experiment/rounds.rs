@@ -10,7 +10,7 @@ use wirecost_agent::orphan::Owner;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::line::RELEASE_US;
 use wirecost_model::metric::Metric;
-use wirecost_model::plan::Cores;
+use wirecost_model::plan::{Cores, Hosts};
 use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
 use wirecost_model::sample::Sample;
 
@@ -18,12 +18,14 @@ use super::adaptive::AdaptiveMonitor;
 use super::datapath;
 use super::directory::{Directory, refuse_existing};
 use super::error::RunError;
+use super::existing::{self, Traffic};
 use super::forecast::{RemainingTime, forecast};
 use super::labs::Labs;
 use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
-use crate::lab::LabContext;
+use crate::hosts::{HostsContext, HostsError};
+use crate::lab::{Lab, LabContext};
 use crate::placement::place_run;
 
 /// Options of a run.
@@ -69,10 +71,27 @@ pub fn run(
         source,
     })?;
     refuse_existing(options.out.as_deref())?;
-    let placement = place_run(experiment, &allowed);
-    let experiment = placed(experiment, placement.cores);
-    check_steering(&experiment, &placement.all())?;
-    check_congestion(&experiment)?;
+    let reached = reached(experiment, options, owner, interrupt)?;
+    let existing = reached.as_ref().and_then(|lab| lab.existing.as_ref());
+    let placement = match existing {
+        Some(existing) => existing.placement(),
+        None => place_run(experiment, &allowed),
+    };
+    let mut experiment = placed(experiment, placement.cores);
+    if let Some(existing) = existing {
+        let limit = existing::settle(&mut experiment, existing);
+        let forecast = forecast(&experiment, 0);
+        progress(Progress::Reached {
+            addresses: existing.addresses,
+            traffic: Traffic {
+                limit,
+                seconds: forecast.windows_s + forecast.warmups_s,
+            },
+        });
+    } else {
+        check_steering(&experiment, &placement.all())?;
+        check_congestion(&experiment)?;
+    }
     let context = LabContext {
         program: options.program.clone(),
         owner,
@@ -81,6 +100,9 @@ pub fn run(
         release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
     };
     let mut labs = Labs::new(context);
+    if let Some(lab) = reached {
+        labs.use_existing(lab);
+    }
 
     let no_lab = |error| match error {
         LinkError::Interrupted => RunError::Interrupted,
@@ -140,6 +162,30 @@ pub fn run(
             source,
         }),
     }
+}
+
+/// Both hosts of a plan for existing ones; `None` where it has a lab.
+fn reached(
+    experiment: &Experiment,
+    options: &Options,
+    owner: Owner,
+    interrupt: &AtomicBool,
+) -> Result<Option<Lab>, RunError> {
+    let pair = match &experiment.plan.hosts {
+        Hosts::Lab => return Ok(None),
+        Hosts::Existing(pair) => pair.as_ref().ok_or(RunError::NoHosts)?,
+    };
+    let context = HostsContext {
+        program: options.program.clone(),
+        owner,
+        verbose: options.verbose,
+    };
+    let network = &experiment.cells[0].network;
+    let lab = Lab::join(&context, pair, network, interrupt);
+    lab.map(Some).map_err(|error| match error {
+        HostsError::Link(LinkError::Interrupted) => RunError::Interrupted,
+        error => RunError::NoHost(error),
+    })
 }
 
 /// Makes the run directory with all that is known before the first sample.

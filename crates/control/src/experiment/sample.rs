@@ -54,8 +54,11 @@ pub(crate) fn take(
         }
         Err(error) => return Err(error),
     }
-    sample.cores_apart = core_distance::before(taking.placement);
-    let before = lab.prove(ProofTime::Before, cell.guest_mtu, interrupt)?;
+    if lab.is_here() {
+        sample.cores_apart = core_distance::before(taking.placement);
+    }
+    let size = lab.size(cell, &sample.devices);
+    let before = lab.prove_size(ProofTime::Before, size, interrupt)?;
     sample.proofs.extend(before);
     if let Some(reason) = failed_proof(&sample.proofs) {
         sample.invalid = Some(Invalid::Proof(reason));
@@ -77,7 +80,7 @@ pub(crate) fn take(
     } else {
         None
     };
-    let after = lab.prove(ProofTime::After, cell.guest_mtu, interrupt)?;
+    let after = lab.prove_size(ProofTime::After, size, interrupt)?;
     sample.proofs.extend(after);
     core_distance::after(&mut sample.cores_apart);
 

@@ -19,13 +19,25 @@ impl Lab {
         size: u32,
         interrupt: &AtomicBool,
     ) -> Result<Vec<Proof>, LinkError> {
-        let watch = when == ProofTime::Before && self.seen.insert(size);
+        self.prove_size(when, (size, true), interrupt)
+    }
+
+    /// The same; where `exact` is false, of the largest size that is reported to pass.
+    pub(crate) fn prove_size(
+        &mut self,
+        when: ProofTime,
+        (size, exact): (u32, bool),
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<Proof>, LinkError> {
+        let in_lab = self.existing.is_none();
+        let watch = in_lab && when == ProofTime::Before && self.seen.insert(size);
         if watch {
             self.both_done(&Request::Watch, &Request::Watch, interrupt)?;
         }
         let prove = |targets: &[SocketAddr]| Request::Prove {
             targets: targets.to_vec(),
             size,
+            exact,
         };
         let [to_a, to_b] = self
             .built
@@ -46,7 +58,7 @@ impl Lab {
             let Reply::Proof(result) = reply else {
                 return Err(self.a.unexpected_reply("Prove"));
             };
-            let mut proof = proof(when, from, size, result);
+            let mut proof = proof(when, from, result);
             match seen {
                 None => {}
                 Some(Reply::Seen(frame)) => judge_seen(&mut proof, frame),
@@ -62,11 +74,11 @@ impl Lab {
     }
 }
 
-fn proof(when: ProofTime, from: &str, size: u32, result: ProofResult) -> Proof {
+fn proof(when: ProofTime, from: &str, result: ProofResult) -> Proof {
     Proof {
         when,
         from: from.to_owned(),
-        size,
+        size: result.size,
         proven: result.proven,
         reason: result.reason,
         probes: result.probes,

@@ -93,6 +93,13 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "switches the same things as",
         "cannot be used with",
         "is above `repeat.max_rounds`",
+        // Whose hosts they are.
+        "of an existing network nothing is built",
+        "no MTU of an existing network is set",
+        "changes settings of existing hosts",
+        "which existing hosts do not have",
+        "is for existing hosts, and",
+        "makes its own",
         // Factors are the plan's own, too, and what they set is held against each other.
         "is not a factor",
         "cannot name a factor",
@@ -107,6 +114,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "is ethtool's short name",
         "is not the name of a sysctl",
     ])
+    || error.label == "not a host"
     // How long lists may be.
     || ["not a range of ports", "not a multiple of 4"].contains(&error.label.as_str())
     || ["too many", "not several"].contains(&error.label.as_str())

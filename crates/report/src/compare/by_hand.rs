@@ -11,7 +11,7 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::load::{Load, NamedLoad};
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{
-    Cores, Encapsulation, Hosts, Levels, Plan, Repeat, SteeringPlan, Underlay,
+    Cores, Encapsulation, Hosts, Levels, MaxRate, Plan, Repeat, SteeringPlan, Underlay,
 };
 use wirecost_model::record::{Environment, Outcome, Run, RunEnd, RunHead, VERSION};
 use wirecost_model::sample::Sample;
@@ -227,6 +227,8 @@ fn experiment(described: &Described, rounds: u32, loads: Vec<NamedLoad>) -> Expe
             name: "load".into(),
             description: None,
             hosts: Hosts::Lab,
+            allow_host_changes: false,
+            max_rate: MaxRate::Auto,
             cores,
             underlay: Underlay {
                 mtu: Vec::new(),

@@ -112,7 +112,7 @@ pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
         name: doc.name.clone(),
         description: doc.description.clone(),
         facts: facts(doc),
-        lab: notes::LAB,
+        lab: notes::measures(doc),
         place: notes::place(doc, true),
         answers: answer::sentences(doc, '×'),
         trust: trust::sentence(doc),

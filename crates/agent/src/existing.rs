@@ -1,0 +1,157 @@
+//! A host whose network is measured as it is: the device with the measured address, proofs and settings there.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tracing::debug;
+use wirecost_meter::Machine;
+use wirecost_model::record::HostMachine;
+use wirecost_model::sample::DeviceState;
+use wirecost_model::vary::Setting;
+use wirecost_netbuild::{ExistingDevice, Side};
+use wirecost_probe::Responder;
+
+use crate::address;
+use crate::error::{Result, Step};
+use crate::guard::Ground;
+use crate::guards::{GuardPlaces, SettingsGuards};
+use crate::protocol::{Joined, Secret};
+use crate::prove;
+
+/// How long settings stay applied while nothing is asked: a run asks several times for each sample.
+pub(crate) const DEAD_MAN: Duration = Duration::from_secs(10);
+
+fn machine() -> Result<HostMachine> {
+    let Machine {
+        kernel,
+        cpu_model,
+        virtual_machine,
+        ..
+    } = wirecost_meter::environment()?;
+    Ok(HostMachine {
+        kernel,
+        cpu_model,
+        virtual_machine,
+    })
+}
+
+/// An existing host of a run.
+#[derive(Debug)]
+pub(crate) struct ExistingHost {
+    side: Side,
+    address: IpAddr,
+    name: String,
+    device: ExistingDevice,
+    /// Whether settings are applied that have to be undone.
+    changed: bool,
+    /// Whether they were undone because the controller asked for nothing.
+    abandoned: bool,
+}
+
+impl ExistingHost {
+    /// The host at this address of its own, and a responder to the other host's proofs.
+    pub(crate) fn join(
+        side: Side,
+        address: IpAddr,
+        secret: Secret,
+    ) -> Result<(Self, Responder, Joined)> {
+        let name = address::device_of(address)
+            .step("listing its addresses")?
+            .ok_or_else(|| format!("no device of host {side} has the address {address}"))?;
+        let mut device = ExistingDevice::open(&name)?;
+        let state = device.state(&side.to_string(), &BTreeMap::new())?;
+        let responder =
+            prove::respond([(None, address)].into_iter(), secret).step("starting the responder")?;
+        let joined = Joined {
+            responder: responder.addresses()[0],
+            speed: device.speed(),
+            device: state,
+            cpus: wirecost_meter::online_cpus()?,
+            machine: machine()?,
+        };
+        let host = Self {
+            side,
+            address,
+            name,
+            device,
+            changed: false,
+            abandoned: false,
+        };
+        Ok((host, responder, joined))
+    }
+
+    pub(crate) const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// Its device as it is, with features that settings name.
+    pub(crate) fn state(&mut self, settings: &[Setting]) -> Result<DeviceState> {
+        let features = settings.iter().flat_map(|setting| setting.ethtool.values());
+        let also = features.flatten().map(|(name, on)| (name.clone(), *on));
+        Ok(self.device.state(&self.side.to_string(), &also.collect())?)
+    }
+
+    /// Applies settings in their order and returns its device as read back; if one fails, all are undone.
+    pub(crate) fn apply(
+        &mut self,
+        guards: &SettingsGuards,
+        settings: &[Setting],
+    ) -> Result<Vec<DeviceState>> {
+        let ground = Ground::Existing {
+            device: self.name.clone(),
+        };
+        self.changed = !settings.is_empty();
+        self.abandoned = false;
+        let places = GuardPlaces {
+            side: self.side,
+            ground,
+            guests: Vec::new(),
+        };
+        let mut applied = settings
+            .iter()
+            .map(|setting| guards.apply(&places, setting));
+        let state = applied
+            .try_for_each(|applied| applied)
+            .and_then(|()| self.state(settings));
+        match state {
+            Ok(state) => Ok(vec![state]),
+            Err(error) => Err(match guards.undo() {
+                Ok(()) => error,
+                Err(also) => error.and(also),
+            }),
+        }
+    }
+
+    pub(crate) const fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Undoes what is applied.
+    pub(crate) fn undo(&mut self, guards: &SettingsGuards) -> Result<()> {
+        self.changed = false;
+        guards.undo()
+    }
+
+    /// Undoes what is applied, since nothing was asked for [`DEAD_MAN`]: a setting may have cut the controller off.
+    pub(crate) fn abandon(&mut self, guards: &SettingsGuards) {
+        self.abandoned = true;
+        if let Err(error) = self.undo(guards) {
+            debug!("not undone: {error}");
+        }
+    }
+
+    /// # Errors
+    /// Where settings were undone that the controller takes for applied.
+    pub(crate) fn still_applied(&self) -> Result<()> {
+        if !self.abandoned {
+            return Ok(());
+        }
+        let seconds = DEAD_MAN.as_secs();
+        Err(format!(
+            "the settings of the level were undone, because no request arrived for {seconds} s: the level cuts the \
+             controller off from the host, or the controller was stopped"
+        )
+        .into())
+    }
+}

@@ -1,0 +1,174 @@
+//! What is changed on an existing host, written down before it is changed, so that `wirecost clean --host` can undo it after
+//! the process that was to undo it was killed, or the host restarted.
+//!
+//! One file a process: the steps that are still to be undone, the last first when they are. It is replaced as a whole, and on
+//! the disk (fsync(2)) before the change is made.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Undo;
+use crate::orphan::Owner;
+
+/// Of root.
+const OF_ROOT: &str = "/var/lib/wirecost/journal";
+/// Below a user's home, or `XDG_STATE_HOME`.
+const OF_USER: [&str; 2] = [".local/state/wirecost/journal", "wirecost/journal"];
+
+/// A journal's content.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// The process that changes the settings ([`Owner::argument`]).
+    process: String,
+    /// /proc/sys/kernel/random/boot_id.
+    boot: String,
+    /// Inode of its network namespace.
+    netns: u64,
+    /// As messages call the host.
+    pub(crate) place: String,
+    /// The device of [`super::Ground::Existing`].
+    pub(crate) device: String,
+    /// What is to be undone, the first change first.
+    pub(crate) undo: Vec<Undo>,
+}
+
+/// The journal of the calling process.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    entry: Entry,
+}
+
+fn boot() -> io::Result<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(id.trim().to_owned())
+}
+
+fn netns() -> io::Result<u64> {
+    Ok(fs::metadata("/proc/self/ns/net")?.ino())
+}
+
+/// Where journals are, whether or not the directory exists yet.
+fn directory() -> PathBuf {
+    if nix::unistd::geteuid().is_root() {
+        return PathBuf::from(OF_ROOT);
+    }
+    match std::env::var_os("XDG_STATE_HOME").filter(|at| Path::new(at).is_absolute()) {
+        Some(state) => Path::new(&state).join(OF_USER[1]),
+        None => Path::new(&std::env::var_os("HOME").unwrap_or_default()).join(OF_USER[0]),
+    }
+}
+
+impl Journal {
+    /// Of this process; nothing is written yet.
+    pub(crate) fn new(place: &str, device: &str) -> io::Result<Self> {
+        let process = Owner::this()?.argument();
+        Ok(Self {
+            path: directory().join(format!("{}.json", process.replace(':', "-"))),
+            entry: Entry {
+                process,
+                boot: boot()?,
+                netns: netns()?,
+                place: place.to_owned(),
+                device: device.to_owned(),
+                undo: Vec::new(),
+            },
+        })
+    }
+
+    /// Has `undo` on the disk, or no file where there is nothing to undo.
+    pub(crate) fn keep(&mut self, undo: &[Undo]) -> Result<(), String> {
+        self.entry.undo = undo.to_vec();
+        let written = if undo.is_empty() {
+            fs::remove_file(&self.path).or_else(missing_is_fine)
+        } else {
+            write(&self.path, &self.entry)
+        };
+        written.map_err(|error| {
+            let at = self.path.display();
+            format!(
+                "the journal {at} cannot be written, and without it nothing is changed: {error}"
+            )
+        })
+    }
+}
+
+fn missing_is_fine(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    }
+}
+
+fn write(path: &Path, entry: &Entry) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(directory)?;
+    let new = path.with_extension("new");
+    let mut file = File::create(&new)?;
+    file.write_all(&serde_json::to_vec(entry)?)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    File::open(directory)?.sync_all()
+}
+
+/// A journal whose process is gone.
+#[derive(Debug)]
+pub(crate) struct Left {
+    path: PathBuf,
+    pub(crate) entry: Entry,
+    /// The host was started again since: what the kernel kept is gone.
+    pub(crate) restarted: bool,
+}
+
+impl Left {
+    /// Removes the file.
+    pub(crate) fn forget(&self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+
+    /// As messages name it.
+    pub(crate) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// The journals that were left on this host, of this network namespace or of a start before this one; those that cannot be read
+/// are errors in words.
+pub(crate) fn left() -> io::Result<Vec<Result<Left, String>>> {
+    let (boot, netns) = (boot()?, netns()?);
+    let entries = match fs::read_dir(directory()) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut left = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let read = fs::read(&path).map_err(|error| error.to_string());
+        let parsed = read.and_then(|bytes| {
+            serde_json::from_slice::<Entry>(&bytes).map_err(|error| error.to_string())
+        });
+        match parsed {
+            Ok(entry) => {
+                let restarted = entry.boot != boot;
+                let lives = Owner::parse(&entry.process).is_some_and(Owner::is_alive);
+                if restarted || (!lives && entry.netns == netns) {
+                    left.push(Ok(Left {
+                        path,
+                        entry,
+                        restarted,
+                    }));
+                }
+            }
+            Err(error) => left.push(Err(format!("{}: {error}", path.display()))),
+        }
+    }
+    Ok(left)
+}

@@ -1,0 +1,75 @@
+//! An experiment between existing hosts: what is known of it only once they are reached.
+
+use std::fmt;
+
+use wirecost_model::cell::Experiment;
+use wirecost_model::load::{Load, Rate};
+use wirecost_model::plan::MaxRate;
+use wirecost_model::units::format_rate;
+
+use crate::lab::Existing;
+
+/// The most that streams send between machines where neither the plan nor the devices say how much, bit/s.
+const CAUTIOUS: u64 = 1_000_000_000;
+
+/// The limit on what every stream load sends together in one direction, bit/s; `None`: no limit.
+fn limit(wanted: MaxRate, existing: &Existing) -> Option<u64> {
+    match wanted {
+        MaxRate::None => None,
+        MaxRate::BitsPerSecond(rate) => Some(rate),
+        MaxRate::Auto if existing.one_machine => None,
+        MaxRate::Auto => Some(existing.speed().map_or(CAUTIOUS, |speed| speed / 2)),
+    }
+}
+
+/// The experiment as it is run between these hosts: no stream sends more than the limit.
+pub(super) fn settle(experiment: &mut Experiment, existing: &Existing) -> Option<u64> {
+    let limit = limit(experiment.plan.max_rate, existing)?;
+    for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
+        let streams = |load: &Load| !load.workload.is_request_response();
+        let sharing = cell
+            .loads
+            .iter()
+            .filter(|named| streams(&named.load))
+            .count() as u64;
+        for named in cell.loads.iter_mut().filter(|named| streams(&named.load)) {
+            let load = &mut named.load;
+            let flow = limit / sharing.max(1) / u64::from(load.streams.max(1));
+            let rate = match load.rate {
+                Some(Rate::BitsPerSecond(asked)) => asked.min(flow),
+                _ => flow,
+            };
+            load.rate = Some(Rate::BitsPerSecond(rate));
+        }
+    }
+    Some(limit)
+}
+
+/// What a run will send over a network that is not its own, at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Traffic {
+    /// Bit/s in one direction; `None`: as fast as it goes.
+    pub limit: Option<u64>,
+    /// Seconds of load, warm-ups included.
+    pub seconds: f64,
+}
+
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.seconds;
+        match self.limit {
+            Some(limit) => {
+                let gigabytes = limit as f64 * seconds / 8e9;
+                write!(
+                    f,
+                    "streams send at most {} in each direction for {seconds:.0} s, {gigabytes:.1} GB (`max_rate` changes that)",
+                    format_rate(limit)
+                )
+            }
+            None => write!(
+                f,
+                "streams send as fast as they can for {seconds:.0} s (`max_rate` limits them)"
+            ),
+        }
+    }
+}

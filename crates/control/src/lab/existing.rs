@@ -1,0 +1,190 @@
+//! Two existing hosts in place of a lab's: reached, not built.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use wirecost_agent::link::{Link, LinkError};
+use wirecost_agent::protocol::{Joined, Reply, Request, Side};
+use wirecost_model::cell::{Cell, Network};
+use wirecost_model::host::{HostAddress, Location};
+use wirecost_model::plan::{Cores, HostPair};
+use wirecost_model::record::{ExistingHost, HostEnvironment};
+use wirecost_model::sample::DeviceState;
+
+use super::Lab;
+use super::built::Built;
+use crate::calls::PROMPT;
+use crate::hosts::{HostsContext, HostsError, LinkedHost, data_plane, open};
+use crate::placement::Placement;
+use crate::random;
+
+/// What two existing hosts reported when they joined a run.
+#[derive(Debug)]
+pub(crate) struct Existing {
+    /// The addresses that measured packets use: a's and b's.
+    pub(crate) addresses: [IpAddr; 2],
+    joined: [Joined; 2],
+    /// Whether both are one machine.
+    pub(crate) one_machine: bool,
+    /// Whether this process runs on it, as far as the address says.
+    here: [bool; 2],
+}
+
+/// Of a guest MTU that the plan leaves to the path.
+const UNKNOWN: u32 = u16::MAX as u32;
+
+impl Lab {
+    /// Reaches both hosts and has them join: nothing is built or changed.
+    ///
+    /// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
+    ///
+    /// # Errors
+    /// Where a host is not reached, or has no address towards the other.
+    pub fn join(
+        context: &HostsContext,
+        pair: &HostPair,
+        network: &Network,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, HostsError> {
+        let began = Instant::now();
+        let links = open(context, &[&pair.a, &pair.b], interrupt)?;
+        let Ok([mut a, mut b]) = <[Link; 2]>::try_from(links) else {
+            unreachable!("a link for each host");
+        };
+        let addresses = {
+            let [mut from, mut to] = [&mut a, &mut b].map(|link| LinkedHost { link, interrupt });
+            data_plane([&pair.a, &pair.b], &mut from, &mut to)?
+        };
+        let mut lab = Self::unbuilt([a, b], network);
+        let secret = random::secret(&lab.a)?;
+        let join = |side, address| Request::Join {
+            side,
+            address,
+            secret,
+        };
+        let [to_a, to_b] = [join(Side::A, addresses[0]), join(Side::B, addresses[1])];
+        let replies = lab.both(&to_a, &to_b, PROMPT, interrupt);
+        let [Reply::Joined(of_a), Reply::Joined(of_b)] =
+            replies.map_err(|error| lab.blame(error))?
+        else {
+            return Err(lab.a.unexpected_reply("Join").into());
+        };
+        let machines = lab.both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
+        let here = |host: &HostAddress| matches!(host.place, Location::Local | Location::Netns(_));
+        lab.built = Built {
+            responders: [vec![of_a.responder], vec![of_b.responder]],
+            steered: true,
+            ..Built::default()
+        };
+        lab.existing = Some(Existing {
+            addresses,
+            joined: [*of_a, *of_b],
+            one_machine: machines[0] == machines[1],
+            here: [here(&pair.a), here(&pair.b)],
+        });
+        lab.seconds = began.elapsed().as_secs_f64();
+        Ok(lab)
+    }
+
+    /// The devices as they are, where nothing may be set.
+    pub(super) fn devices(
+        &mut self,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<DeviceState>, LinkError> {
+        let replies = self.both(&Request::Device, &Request::Device, PROMPT, interrupt)?;
+        let mut devices = Vec::with_capacity(2);
+        for reply in replies {
+            let Reply::Devices(of_host) = reply else {
+                return Err(self.a.unexpected_reply("Device"));
+            };
+            devices.extend(of_host);
+        }
+        Ok(devices)
+    }
+
+    /// The size that is to be proven in a cell, bytes, and whether no smaller one will do: between existing hosts, where the plan
+    /// names none, what their devices send, or less where that is reported.
+    pub(crate) fn size(&self, cell: &Cell, devices: &[DeviceState]) -> (u32, bool) {
+        if self.existing.is_none() || cell.guest_mtu != UNKNOWN {
+            return (cell.guest_mtu, true);
+        }
+        let smallest = devices.iter().map(|device| device.mtu).min();
+        (smallest.unwrap_or(UNKNOWN).min(UNKNOWN), false)
+    }
+
+    /// Whether both hosts are on the machine of this process.
+    pub(crate) fn is_here(&self) -> bool {
+        let existing = self.existing.as_ref();
+        existing.is_none_or(|existing| existing.one_machine && existing.here == [true; 2])
+    }
+
+    /// The address that a client's packets leave with, where it is not the guest's only one.
+    pub(crate) fn source(&self, host: usize) -> Option<IpAddr> {
+        self.existing
+            .as_ref()
+            .map(|existing| existing.addresses[host])
+    }
+
+    /// Processes that are not foreign, by host; `None` where the host does not look for foreign load.
+    pub(crate) fn known_processes(&self, ours: &[u32]) -> [Option<Vec<u32>>; 2] {
+        let Some(existing) = self
+            .existing
+            .as_ref()
+            .filter(|existing| !existing.one_machine)
+        else {
+            return [Some(ours.to_vec()), None];
+        };
+        let of = |host: usize| {
+            let here = existing.here[host].then(std::process::id);
+            Some([self.pids()[host]].into_iter().chain(here).collect())
+        };
+        [of(0), of(1)]
+    }
+}
+
+impl Existing {
+    /// Both hosts have all of their cores; one machine shares them.
+    pub(crate) fn placement(&self) -> Placement {
+        let [a, b] = self.joined.each_ref().map(|joined| joined.cpus.clone());
+        Placement {
+            cores: if self.one_machine {
+                Cores::Shared
+            } else {
+                Cores::Split
+            },
+            a,
+            b,
+            line: None,
+        }
+    }
+
+    /// Both for the record.
+    pub(crate) fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
+        let cores = if self.one_machine { "shared" } else { "split" };
+        let hosts = ["a", "b"].into_iter().zip(&self.joined).zip(self.addresses);
+        hosts
+            .map(|((name, joined), address)| {
+                let environment = HostEnvironment {
+                    cpus: joined.cpus.clone(),
+                    cores: cores.to_owned(),
+                    existing: Some(ExistingHost {
+                        address,
+                        device: joined.device.name.clone(),
+                        mtu: joined.device.mtu,
+                        speed: joined.speed,
+                        machine: joined.machine.clone(),
+                    }),
+                };
+                (name.to_owned(), environment)
+            })
+            .collect()
+    }
+
+    /// The slower device's speed in bit/s, where both are known.
+    pub(crate) fn speed(&self) -> Option<u64> {
+        let [a, b] = self.joined.each_ref().map(|joined| joined.speed);
+        Some(a?.min(b?))
+    }
+}
