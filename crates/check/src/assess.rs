@@ -45,6 +45,7 @@ pub fn assess(
     forget_what_we_caused(hosts, &every);
     forget_what_is_elsewhere(hosts, &every);
     tell_what_is_stale(hosts, &every);
+    forget_underlays_elsewhere(hosts, &every);
     for host in &mut *hosts {
         if let Some(own) = host.stack.namespaces.first_mut() {
             own.enter = host.enter.clone();
@@ -148,6 +149,31 @@ fn shown(host: &str, paths: &[&PathReport]) -> Shown {
     Shown {
         lossy: narrow.any(|path| lossy(&path)),
         carries: least.map(|(mtu, six)| Carries { mtu, six }),
+    }
+}
+
+/// A tunnel without a route to its other end that packets of the pair pass through all the same has its socket in another
+/// namespace. A VXLAN device tells so (`IFLA_LINK_NETNSID`), a Geneve device does not (drivers/net/geneve.c, Linux 6.12).
+fn forget_underlays_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
+    for path in paths.iter().filter(|path| path.mtu().is_some()) {
+        let own = hosts
+            .iter_mut()
+            .find(|host| host.stack.host == path.from.host);
+        let own = own.and_then(|host| host.stack.namespaces.first_mut());
+        let (Some(own), Some(leaving)) = (own, &path.leaving) else {
+            continue;
+        };
+        let device = own.devices.iter().find(|it| it.name == leaving.device);
+        let Some(used) = device.map(|device| [Some(device.index), device.lower]) else {
+            continue;
+        };
+        for device in &mut own.devices {
+            if used.contains(&Some(device.index))
+                && let Some(tunnel) = &mut device.tunnel
+            {
+                tunnel.remotes.retain(|remote| remote.device.is_some());
+            }
+        }
     }
 }
 
