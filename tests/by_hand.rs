@@ -622,6 +622,92 @@ fn a_path_that_breaks_ends_the_load_with_the_flow() {
     nothing_is_left(&running);
 }
 
+/// Of two devices of one host both link-local networks are the same: only the device says which is meant.
+#[test]
+fn link_local_addresses_carry_loads_on_the_device_that_was_given() {
+    if !is_root() {
+        return;
+    }
+    let _turn = beside_others();
+    let pair = Pair::new("link");
+    for (netns, address) in [(&pair.a, "fe80::77:1/64"), (&pair.b, "fe80::77:2/64")] {
+        ip(&[
+            "-n", netns, "link", "add", "other", "type", "veth", "peer", "name", "end",
+        ]);
+        ip(&["-n", netns, "link", "set", "other", "up"]);
+        ip(&[
+            "-n", netns, "address", "add", address, "dev", "eth0", "nodad",
+        ]);
+    }
+    let a = format!("{}=fe80::77:1%eth0", netns(&pair.a));
+    let b = format!("{}=fe80::77:2%eth0", netns(&pair.b));
+    for (workload, figures) in [
+        ("tcp-stream", "/stream/gbps"),
+        ("tcp-crr", "/requests/per_s"),
+        ("udp-stream", "/datagrams/received_per_s"),
+        ("udp-rr", "/requests/per_s"),
+    ] {
+        for way in ["forward", "reverse"] {
+            let mut command = load(&a, &b, &[workload, "--direction", way, "--json"]);
+            let ended = run(command.args(SHORT));
+            ended.expect_code(0);
+            let document = ended.document();
+            assert_eq!(document["hosts"][0]["address"], "fe80::77:1", "{workload}");
+            let figure = document["loads"][0].pointer(figures);
+            let figure = figure.unwrap_or(&Value::Null);
+            assert!(number(figure) > 0.0, "{workload} {way}: {document:#}");
+        }
+    }
+    let alone = run(load(&a, &netns(&pair.b), &[]).args(SHORT));
+    alone.expect_code(2);
+    assert!(
+        alone.stderr.contains("link-local address with its device"),
+        "{}",
+        alone.stderr
+    );
+    let missing = format!("{}=fe80::77:2%other", netns(&pair.b));
+    let missing = run(load(&a, &missing, &[]).args(SHORT));
+    missing.expect_code(2);
+    assert!(
+        missing.stderr.contains("has no fe80::77:2 on other"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
+fn a_load_into_a_black_hole_ends_once_its_full_segments_are_lost() {
+    if !is_root() {
+        return;
+    }
+    let _turn = beside_others();
+    let pair = Pair::new("hole");
+    let drop = "add table netdev hole; \
+                add chain netdev hole in { type filter hook ingress device \"eth0\" priority 0; }; \
+                add rule netdev hole in meta length > 1400 drop";
+    // Segments that the device is to cut would be dropped unseen, and small ones with them.
+    ip(&["-n", &pair.a, "link", "set", "eth0", "gso_max_segs", "1"]);
+    run(Command::new("ip").args(["netns", "exec", &pair.b, "nft", drop])).expect_code(0);
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    let began = std::time::Instant::now();
+    let ended = run(load(&a, &b, &["tcp-stream", "--streams", "2"]).args(["--time", "60s"]));
+    ended.expect_code(3);
+    assert!(began.elapsed().as_secs() < 60, "it went on to its end");
+    for part in [
+        "flow 0: the connection opened",
+        "are lost",
+        "wirecost check",
+    ] {
+        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+    }
+    // With it the kernel finds a size that passes, after some seconds.
+    let probing = "net.ipv4.tcp_mtu_probing=2";
+    run(Command::new("ip").args(["netns", "exec", &pair.a, "sysctl", "-qw", probing]))
+        .expect_code(0);
+    let recovered = run(load(&a, &b, &["tcp-stream"]).args(["--time", "1s", "--warmup", "3s"]));
+    recovered.expect_code(0);
+}
+
 #[test]
 fn datagrams_that_nothing_follows_are_lost_all_the_same() {
     if !is_root() {

@@ -240,7 +240,7 @@ fn one_side_says_which_way_is_narrow_and_what_it_cannot_know() {
     assert_eq!(told(&right), [(a.clone(), 9000, "device".to_owned())]);
     assert_eq!(right["hosts"][1]["agent"], false);
     let note = right["notes"][0].as_str().expect("a note");
-    assert!(note.contains("not known"), "{note}");
+    assert!(note.contains("unknown"), "{note}");
     // Its own address: the longest packet that there is.
     for own in ["10.78.0.1", "fd78::1"] {
         let ended = check(&[&a, own, "--json"]);
@@ -272,7 +272,7 @@ fn an_address_that_nobody_has_on_the_link_is_named_from_one_side_and_a_missing_r
     for (to, words) in [
         (
             "10.78.0.9",
-            "nobody answers ARP requests for 10.78.0.9 on eth0",
+            "no host answers ARP requests for 10.78.0.9 on eth0",
         ),
         ("192.0.2.9", "the sender has no route to 192.0.2.9"),
     ] {
@@ -323,7 +323,7 @@ fn a_neighbour_that_never_answers_is_named_for_both_directions() {
     let evidence = |index: usize| document["findings"][index]["evidence"].as_str();
     let first = evidence(0).expect("words");
     assert!(
-        first.contains("nobody answers ARP requests for 10.78.0.2"),
+        first.contains("no host answers ARP requests for 10.78.0.2"),
         "{first}"
     );
     let second = evidence(1).expect("words");

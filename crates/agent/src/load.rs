@@ -170,6 +170,15 @@ impl Loads {
         servers.chain(clients).collect()
     }
 
+    /// The first client of which nothing is to be expected any more, as an error.
+    fn check_progress(&self) -> Result<()> {
+        for client in &self.clients {
+            let progress = client.engine.check_progress();
+            progress.map_err(|error| client.blame(&error))?;
+        }
+        Ok(())
+    }
+
     /// Bytes read and messages received by every end, in the same order.
     fn received(&self) -> Vec<(u64, u64)> {
         let servers = self.servers.iter().map(|server| server.engine.received());

@@ -2,7 +2,9 @@
 
 mod beside;
 mod checksums;
+mod echo;
 mod fragments;
+mod survey;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -10,26 +12,20 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use wirecost_audit::Neighbour;
-use wirecost_check::{
-    DropRule, EgressRoute, FlowKind, LossLocation, OneSidedReport, PathReport, ReachabilityHint,
-    Refused, RequiredMtu, Segments, Stream,
-};
-use wirecost_pmtu::{Config, FAR_AWAY, Limit, RateLimit, SurveyRequest, likely_sizes};
+use wirecost_check::{DropRule, LossLocation, PathReport, Segments, Stream};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
-    Endpoints, Listener, ProbeError, Responder, StreamPath, StreamServer, Streamed, Surveyed,
-    device_mtu, locate_on, one_sided, segments, stream, survey, survey_mapped,
+    Listener, ProbeError, Responder, StreamPath, StreamServer, Streamed, locate_on, segments,
+    stream,
 };
 use wirecost_sys::socket::vrf_of;
 
 use crate::error::{AgentError, Result, Step};
-use crate::protocol::{
-    Limits, LocateOrder, NeighbourSearch, OneSidedOrder, PathDirection, PathReply, PathRequest,
-    Reply, Responding, SurveyOrder,
-};
+use crate::protocol::{LocateOrder, NeighbourSearch, PathReply, PathRequest, Reply, Responding};
 use crate::prove::smallest;
 
 use self::checksums::WrongChecksums;
+use self::survey::{leaving, mapped, survey_path, wanted};
 
 /// How long an answer is waited for at least while the place of a loss is looked for: routers answer when they have time.
 const HOP_WAIT: Duration = Duration::from_millis(50);
@@ -136,7 +132,7 @@ impl Paths {
             }
             PathRequest::Tcp(order) => PathReply::Tcp(beside::tcp(&order)?),
             PathRequest::OneSided(order) => {
-                let mut report = from_one_side(&order)?;
+                let mut report = beside::from_one_side(&order)?;
                 note_vrf(&mut report.path);
                 PathReply::OneSided(report)
             }
@@ -237,166 +233,6 @@ fn gather(host: &str) -> Result<String> {
     serde_json::to_string(&stack).step("writing the device stack")
 }
 
-fn config(limits: &Limits) -> Config {
-    let near = Config::default();
-    Config {
-        patience: if limits.far { FAR_AWAY } else { near.patience },
-        ..near
-    }
-}
-
-fn pace(limits: &Limits) -> RateLimit {
-    RateLimit {
-        datagrams_per_second: limits.datagrams_per_second,
-        bytes_per_second: limits.bytes_per_second,
-        max_time: limits.most,
-        ..RateLimit::default()
-    }
-}
-
-/// What is wanted of a path, and up to which size it is searched: one byte more than this host's device takes shows
-/// that it is the device that takes no more. Where the route takes less, this host sends no more than that.
-fn wanted(
-    expect: Option<u32>,
-    (from, to): (IpAddr, SocketAddr),
-    leaving: Option<&EgressRoute>,
-) -> Result<(RequiredMtu, u32), ProbeError> {
-    const LONGEST: u32 = 65_535;
-    let device = device_mtu(from, to)?;
-    let route = leaving.and_then(EgressRoute::sends_at_most);
-    let route = route.filter(|&mtu| mtu < device);
-    Ok(match (expect, route) {
-        (Some(expect), _) => (RequiredMtu::Expected(expect), expect),
-        (None, Some(route)) => (RequiredMtu::Route(route), route),
-        (None, None) => (RequiredMtu::Device(device), (device + 1).min(LONGEST)),
-    })
-}
-
-/// What came of a survey.
-struct SurveyedPath {
-    report: PathReport,
-    sockets: Vec<UdpSocket>,
-    pace: (Duration, f64),
-}
-
-fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeError> {
-    let way = &order.way;
-    let ends = (way.from.clone(), way.to.clone());
-    let leaving = leaving(way.from.address, way.to.address);
-    let between = (way.from.address, way.target());
-    let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
-        Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
-            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
-            return Ok(SurveyedPath {
-                report: PathReport::without_route(ends, way.port, wanted, order.flows),
-                sockets: Vec::new(),
-                pace: (Duration::ZERO, order.limits.bytes_per_second),
-            });
-        }
-        wanted => wanted?,
-    };
-    let (first_port, flows) = source_ports(way.port, order.flows);
-    let question = SurveyRequest {
-        low: smallest(way.to.address).min(high),
-        high,
-        expect: order.expect,
-        likely_sizes: likely_sizes(),
-        flows,
-        config: config(&order.limits),
-        pace: pace(&order.limits),
-        count: order.count,
-    };
-    let endpoints = Endpoints {
-        from: way.from.address,
-        first_port,
-        to: way.target(),
-    };
-    let before = fragments::made();
-    let survey = || -> Result<_, ProbeError> {
-        let surveyed = match survey(endpoints, question.clone(), &way.secret) {
-            // Somebody else has one of them; the kernel knows which are free.
-            Err(ProbeError::Flow { source, .. })
-                if first_port != 0 && source.kind() == io::ErrorKind::AddrInUse =>
-            {
-                let endpoints = Endpoints {
-                    first_port: 0,
-                    ..endpoints
-                };
-                survey(endpoints, question.clone(), &way.secret)?
-            }
-            surveyed => surveyed?,
-        };
-        let (ends, result) = (ends.clone(), &surveyed.result);
-        let mut report = PathReport::new(ends, way.port, wanted, result, &surveyed.ports);
-        see(&mut report, &surveyed);
-        Ok(SurveyedPath {
-            report,
-            pace: (result.wait, result.bytes_per_second),
-            sockets: surveyed.sockets,
-        })
-    };
-    let mut surveyed = survey()?;
-    if let (Some(mtu), Some(socket)) = (surveyed.report.mtu(), surveyed.sockets.first()) {
-        let sizes = (smallest(way.to.address), mtu);
-        surveyed.report.cut = fragments::cut(socket, sizes, way.to.address, before, &way.secret);
-    }
-    surveyed.report.leaving = leaving;
-    Ok(surveyed)
-}
-
-/// What ICMP messages and a packet socket told.
-fn see(report: &mut PathReport, surveyed: &Surveyed) {
-    let watched = surveyed.watched.as_ref();
-    let refused = surveyed.refusal.or(watched.and_then(|it| it.refusal));
-    report.seen.refused = refused.map(|refused| Refused {
-        by: refused.by,
-        code: refused.code,
-    });
-    report.seen.acknowledged = watched.map(|watched| watched.acknowledgements);
-    let too_big = watched.map(|watched| &watched.too_big);
-    report.seen.too_big = too_big
-        .and_then(|all| all.iter().min_by_key(|(_, mtu)| **mtu))
-        .map(|(by, mtu)| (*by, *mtu));
-    for flow in &mut report.flows {
-        // With `ip_no_pmtu_disc` the kernel does not tell the size (net/ipv4/icmp.c, `icmp_unreach`).
-        if let FlowKind::Told(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
-            && let Some(mtu) = too_big.and_then(|all| all.get(by))
-        {
-            *told = *mtu;
-        }
-    }
-}
-
-/// The way back to a host behind address translation.
-fn mapped(
-    way: &PathDirection,
-    to: &[SocketAddr],
-    limits: &Limits,
-) -> Result<PathReport, ProbeError> {
-    let from = SocketAddr::new(way.from.address, way.port);
-    let first = to.first().copied().unwrap_or(from);
-    let leaving = leaving(way.from.address, first.ip());
-    let (wanted, high) = wanted(None, (way.from.address, first), leaving.as_ref())?;
-    let question = SurveyRequest {
-        low: smallest(first.ip()).min(high),
-        high,
-        expect: None,
-        likely_sizes: likely_sizes(),
-        flows: to.len() as u32,
-        config: config(limits),
-        pace: pace(limits),
-        count: false,
-    };
-    let surveyed = survey_mapped(from, to, question, &way.secret)?;
-    let ends = (way.from.clone(), way.to.clone());
-    let result = &surveyed.result;
-    let mut report = PathReport::new(ends, first.port(), wanted, result, &surveyed.ports);
-    see(&mut report, &surveyed);
-    report.leaving = leaving;
-    report.through_mapping = true;
-    Ok(report)
-}
-
 fn rules() -> Vec<DropRule> {
     let rules = wirecost_audit::dropping().into_iter();
     rules
@@ -408,20 +244,6 @@ fn rules() -> Vec<DropRule> {
             undo: rule.undo,
         })
         .collect()
-}
-
-/// The first source port and the number of flows: those of the tunnel that has the destination port where it has a range
-/// of its own, each time others of them; 0: the kernel picks of what it picks from for tunnels.
-fn source_ports(port: u16, flows: u32) -> (u16, u32) {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    let Ok(Some((first, last))) = wirecost_audit::source_ports(port) else {
-        return (0, flows);
-    };
-    let there = u32::from(last - first) + 1;
-    let flows = flows.min(there);
-    let spare = u64::from(there - flows) + 1;
-    let skipped = RandomState::new().build_hasher().finish() % spare;
-    (first + skipped as u16, flows)
 }
 
 /// Waits for the end of a search for the neighbour: the kernel asks three times, a second apart
@@ -450,49 +272,4 @@ fn note_vrf(report: &mut PathReport) {
     if report.is_dead() {
         report.vrf = vrf_of(report.from.address).ok().flatten();
     }
-}
-
-/// How packets leave this host; not known is no reason to fail.
-fn leaving(from: IpAddr, to: IpAddr) -> Option<EgressRoute> {
-    wirecost_audit::egress_route(from, to).ok().flatten()
-}
-
-fn is_without_route(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable
-    )
-}
-
-fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
-    let (from, to) = (order.from.address, order.to.address);
-    let leaving = leaving(from, to);
-    // The port that discards (RFC 863): it is only named.
-    let between = (from, SocketAddr::new(to, 9));
-    let ends = (order.from.clone(), order.to.clone());
-    let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
-        Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
-            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
-            return Ok(OneSidedReport::without_route(ends, wanted));
-        }
-        wanted => wanted?,
-    };
-    let low = smallest(to).min(high);
-    let began = Instant::now();
-    let (config, pace) = (config(&order.limits), pace(&order.limits));
-    let ask = || one_sided(from, to, (low, high), config, pace);
-    let mut result = ask()?;
-    let mut hint = None;
-    if result.is_dead() {
-        match wait_for_neighbour(from, to) {
-            NeighbourSearch::Found => result = ask()?,
-            NeighbourSearch::Missing(next) => hint = Some(ReachabilityHint::NoNeighbour(next)),
-            NeighbourSearch::Known => {}
-        }
-    }
-    let seconds = began.elapsed().as_secs_f64();
-    let mut report = OneSidedReport::new(ends, wanted, &result, seconds);
-    report.path.hint = hint;
-    report.path.leaving = leaving;
-    Ok(report)
 }

@@ -91,6 +91,14 @@ impl Findings<'_> {
         });
     }
 
+    /// What a namespace is called: the one that was asked by the host's name.
+    pub(crate) fn place<'a>(&'a self, namespace: &'a Namespace) -> &'a str {
+        match namespace.label.as_str() {
+            "host" => self.host,
+            label => label,
+        }
+    }
+
     /// Whether something was found that loses packets.
     pub(crate) fn has_errors(&self) -> bool {
         self.findings

@@ -19,7 +19,7 @@ fn main() {
             .next()
             .map_or(otherwise, |text| text.parse().expect("a number"))
     };
-    let (inputs, seed) = (number(1_000_000), number(6351));
+    let (inputs, seed) = (number(10_000_000), number(6351));
     let seeds: Vec<String> = [None, Some(1492)].into_iter().map(document).collect();
     let mut random = Random(seed);
     let mut read = 0u64;

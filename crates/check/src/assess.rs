@@ -45,6 +45,7 @@ pub fn assess(
     forget_what_we_caused(hosts, &every);
     forget_what_is_elsewhere(hosts, &every);
     tell_what_is_stale(hosts, &every);
+    forget_underlays_elsewhere(hosts, &every);
     for host in &mut *hosts {
         if let Some(own) = host.stack.namespaces.first_mut() {
             own.enter = host.enter.clone();
@@ -61,7 +62,7 @@ pub fn assess(
         }
     }
     name_small_receivers(paths, hosts, &mut findings);
-    name_rules(paths, hosts, &mut findings);
+    name_rules(&every, hosts, &mut findings);
     let mut all: Vec<(bool, Finding)> = findings.into_iter().map(|it| (true, it)).collect();
     all.extend(
         about_devices(hosts, &every)
@@ -81,7 +82,7 @@ pub fn assess(
 }
 
 /// Names the rules of a host's own filter that explain a finding, with the commands that take them away.
-fn name_rules(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
+fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
     for path in paths {
         let six = path.to.address.is_ipv6();
         let mut of_path = findings
@@ -93,11 +94,15 @@ fn name_rules(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Findi
             &["icmp"]
         };
         let own = path.seen.acknowledged > Some(0);
-        let Some((finding, host, protocols)) = of_path.find_map(|finding| match finding.id {
-            "too-big-dropped-here" => Some((finding, &path.from.host, icmp)),
-            "path-dead" if own => Some((finding, &path.from.host, &["udp"] as &[&str])),
+        let udp: &[&str] = &["udp"];
+        let Some((finding, host, protocols, hook)) = of_path.find_map(|finding| match finding.id {
+            "too-big-dropped-here" => Some((finding, &path.from.host, icmp, "input")),
+            "path-dead" if own => Some((finding, &path.from.host, udp, "input")),
             "path-dead" if path.seen.arrived > Some(0) => {
-                Some((finding, &path.to.host, &["udp"] as &[&str]))
+                Some((finding, &path.to.host, udp, "input"))
+            }
+            "path-dead" if path.seen.arrived == Some(0) => {
+                Some((finding, &path.from.host, udp, "output"))
             }
             _ => None,
         }) else {
@@ -108,7 +113,7 @@ fn name_rules(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Findi
         };
         let other = if six { "iptables" } else { "ip6tables" };
         let rules = host.rules.iter().filter(|rule| {
-            rule.takes("input", protocols) && !rule.rule.starts_with(&format!("{other} "))
+            rule.takes(hook, protocols) && !rule.rule.starts_with(&format!("{other} "))
         });
         let mut fix = Vec::new();
         for rule in rules {
@@ -144,6 +149,31 @@ fn shown(host: &str, paths: &[&PathReport]) -> Shown {
     Shown {
         lossy: narrow.any(|path| lossy(&path)),
         carries: least.map(|(mtu, six)| Carries { mtu, six }),
+    }
+}
+
+/// A tunnel without a route to its other end that packets of the pair pass through all the same has its socket in another
+/// namespace. A VXLAN device tells so (`IFLA_LINK_NETNSID`), a Geneve device does not (drivers/net/geneve.c, Linux 6.12).
+fn forget_underlays_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
+    for path in paths.iter().filter(|path| path.mtu().is_some()) {
+        let own = hosts
+            .iter_mut()
+            .find(|host| host.stack.host == path.from.host);
+        let own = own.and_then(|host| host.stack.namespaces.first_mut());
+        let (Some(own), Some(leaving)) = (own, &path.leaving) else {
+            continue;
+        };
+        let device = own.devices.iter().find(|it| it.name == leaving.device);
+        let Some(used) = device.map(|device| [Some(device.index), device.lower]) else {
+            continue;
+        };
+        for device in &mut own.devices {
+            if used.contains(&Some(device.index))
+                && let Some(tunnel) = &mut device.tunnel
+            {
+                tunnel.remotes.retain(|remote| remote.device.is_some());
+            }
+        }
     }
 }
 

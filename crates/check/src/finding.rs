@@ -33,12 +33,12 @@ pub const PATH_FINDINGS: &[FindingKind] = &[
     kind(
         "tcp-segments-lost",
         Error,
-        "datagrams of a size pass, and TCP segments of that size vanish",
+        "datagrams of a size pass, and TCP segments of that size are lost",
     ),
     kind(
         "large-udp-blocked",
         Error,
-        "TCP segments of a size pass, and datagrams of that size vanish",
+        "TCP segments of a size pass, and datagrams of that size are lost",
     ),
     kind(
         "too-big-dropped-here",

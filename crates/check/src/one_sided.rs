@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
 use wirecost_pmtu::{ForwardMtu, Limit, OneSidedResult};
 
-use crate::judge::{add, ends, judge, route_mtu_workaround};
+use crate::judge::{add, ends, judge, refusal, route_mtu_workaround, unheard};
 use crate::report::{
     FlowKind, FlowReport, PathEnd, PathReport, ReachabilityHint, RequiredMtu, kind_of,
 };
@@ -89,8 +89,9 @@ impl OneSidedReport {
 }
 
 /// What one side cannot know, whatever it finds.
-pub const ONE_SIDED_LIMITS: &str = "from one side: an echo passes there and back, so what each way carries by itself, \
-     other equal paths, UDP ports and the far host's devices are not known; with an agent at the far end (ssh:HOST) they are";
+pub const ONE_SIDED_LIMITS: &str = "from one side: an echo request and its reply cross both directions, so the MTU of each \
+     direction alone, other equal paths, UDP ports and the far host's devices are unknown; an agent at the far end (ssh:HOST) \
+     measures them";
 
 /// Every finding about a path from one side, the worst first.
 pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
@@ -100,7 +101,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
     };
     let mut found = Vec::new();
     let ask_both = format!(
-        "# with an agent at the far end it can be told: wirecost check {}={} ssh:HOST={}",
+        "# an agent at the far end measures each direction: wirecost check {}={} ssh:HOST={}",
         path.from.host, path.from.address, path.to.address
     );
     match flow.kind {
@@ -116,9 +117,12 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
         FlowKind::BLACK_HOLE if path.failing().next().is_some() => {
             let mtu = flow.mtu.unwrap_or(0);
             let wanted = path.wanted.bytes();
+            if unheard(path, &format!("{mtu} bytes"), &mut found) {
+                return found;
+            }
             let which = match report.narrow {
                 NarrowDirection::Back(there) => format!(
-                    "packets of {there} bytes arrive (a closed port answers them), so it is the way back that is narrow"
+                    "packets of {there} bytes arrive (a closed port answers them), so the way back is the narrow one"
                 ),
                 NarrowDirection::There => {
                     "a closed port answers small packets and none of one byte more, so the way there carries no more; \
@@ -126,7 +130,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
                         .to_owned()
                 }
                 NarrowDirection::Neither | NarrowDirection::NotTold(_) | NarrowDirection::CannotTell => {
-                    "closed ports give no answer, or too few, so that it cannot be told which way is the narrow one"
+                    "closed ports answer too seldom to determine which direction is the narrow one"
                         .to_owned()
                 }
             };
@@ -175,6 +179,11 @@ fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
     let path = &report.path;
     let ends = ends(path);
     let wanted = path.wanted.bytes();
+    if let Some(refused) = &path.seen.refused {
+        let (evidence, fix) = refusal(path, refused);
+        add(found, "path-dead", path, evidence, fix);
+        return;
+    }
     match report.narrow {
         NarrowDirection::There => {
             let evidence = format!(
@@ -195,14 +204,14 @@ fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
         NarrowDirection::NotTold(there) => {
             let evidence = format!(
                 "{ends}: echo requests are not answered; a closed port answers packets of {there} bytes, so that the way \
-                 there carries as much. What comes back, one side cannot tell without echoes"
+                 there carries as much. The way back cannot be measured from one side without echo replies"
             );
             add(found, "path-undecided", path, evidence, vec![ask_both]);
         }
         NarrowDirection::Neither | NarrowDirection::Back(_) | NarrowDirection::CannotTell => {
             let evidence = format!(
-                "{ends}: no answer to echo requests, not even to small ones, nor from closed ports: nobody is there, or ICMP \
-                 is filtered, and one side cannot tell which"
+                "{ends}: no answer to echo requests, not even to small ones, nor from closed ports: the host is down, or ICMP \
+                 is filtered; one side cannot distinguish these"
             );
             let fix = vec![path.route_command(), ask_both];
             add(found, "path-undecided", path, evidence, fix);

@@ -184,8 +184,6 @@ pub struct PathReport {
     pub vrf: Option<String>,
     /// How packets leave the sender, where that was read.
     pub leaving: Option<EgressRoute>,
-    /// Whether the neighbour that packets go to first was found late, so that the flows were asked again.
-    pub late: bool,
     /// Datagrams with a wrong UDP checksum that the receiving host's namespace counted meanwhile.
     pub bad_checksums: u64,
     /// What came of a TCP stream, where there was one: with a fault of size there is none.
@@ -196,8 +194,9 @@ pub struct PathReport {
     pub seen: Seen,
     /// The sender's address as the far end sees it, where it is another: address translation.
     pub mapped: Option<IpAddr>,
-    /// Whether the receiver is behind address translation, and probes took the mappings that its own flows made.
-    pub through_mapping: bool,
+    /// Where the receiver is behind address translation, and probes took the mappings that its own flows made: the address
+    /// that they were sent to.
+    pub through_mapping: Option<IpAddr>,
     /// What this host fragments of what it sends.
     pub cut: Option<Cut>,
     /// Segments with a wrong checksum that the receiving host's namespace counted meanwhile.
@@ -243,13 +242,12 @@ impl PathReport {
             hint: None,
             vrf: None,
             leaving: None,
-            late: false,
             bad_checksums: 0,
             stream: None,
             segments: None,
             seen: Seen::default(),
             mapped: None,
-            through_mapping: false,
+            through_mapping: None,
             cut: None,
             bad_segments: 0,
             seconds: 0.0,

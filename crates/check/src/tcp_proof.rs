@@ -119,14 +119,14 @@ pub fn tcp_notes(report: &TcpReport) -> Vec<String> {
     )];
     if shown.full < path.wanted.bytes() && shown.pmtu.0 > shown.full {
         notes.push(format!(
-            "{other} announced an MSS that has {host} send no packet above {}, and {host} would send {}: larger ones were not \
-             tried (a clamp on the way, or the far end's own device)",
+            "{other} announced an MSS that limits packets of {host} to {} bytes, below the {} that it would send: larger ones were \
+             not tried (an MSS clamp on the path, or the far end's own device)",
             shown.full, shown.pmtu.0
         ));
     }
     if shown.pmtu.1 < shown.pmtu.0 {
         notes.push(format!(
-            "{host} was told meanwhile, by ICMP, that {} pass, and sends no more since; before it was {}",
+            "{host} received a too-big message (ICMP) during the test and lowered its path MTU to {}; it was {} before",
             shown.pmtu.1, shown.pmtu.0
         ));
     }
@@ -142,7 +142,7 @@ pub fn judge_tcp(report: &TcpReport) -> Vec<Finding> {
     match (shown.failed, path.hint) {
         (Some(Stream::Refused), None) => {
             let evidence = format!(
-                "{ends}: TCP port {port} refuses connections, by a reset or an ICMP message: nothing can be proven there"
+                "{ends}: TCP port {port} refuses connections, by a reset or an ICMP message: nothing can be tested there"
             );
             let look =
                 "# name a port where something listens: ss -ltn on the other host".to_owned();
@@ -150,17 +150,18 @@ pub fn judge_tcp(report: &TcpReport) -> Vec<Finding> {
         }
         (Some(_), None) => {
             let evidence = format!(
-                "{ends}: no answer to connection requests on TCP port {port}: nobody is there, or a filter drops them"
+                "{ends}: no answer to connection requests on TCP port {port}: the host is down, or a filter drops them"
             );
-            let look = "# what filters between the hosts: security groups, a distributed firewall, network policies";
+            let look = "# filters between the hosts: security groups, a distributed firewall, network policies";
             let fix = vec![path.route_command(), look.to_owned()];
             add(&mut found, "path-dead", path, evidence, fix);
         }
         (None, _) if shown.segments.passes.is_none() => {
             let evidence = format!(
-                "{ends}: connections to TCP port {port} open, and not one segment was acknowledged, whatever its size"
+                "{ends}: connections to TCP port {port} open, and no segment of any size is acknowledged"
             );
-            let look = "# a proxy or filter that answers for the far end".to_owned();
+            let look =
+                "# a proxy or filter that accepts connections in place of the far end".to_owned();
             add(&mut found, "path-undecided", path, evidence, vec![look]);
         }
         (_, _) => return judge(std::slice::from_ref(path)),

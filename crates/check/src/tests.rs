@@ -136,7 +136,7 @@ fn what_is_said_in_the_destinations_name_is_a_tunnels() {
     let words =
         "a tunnel on the way reports 1450 by ICMP, with the destination's address as source";
     assert!(findings[0].evidence.contains(words), "{findings:#?}");
-    assert!(findings[0].fix[0].starts_with("# that tunnel and what carries it to 1500"));
+    assert!(findings[0].fix[0].starts_with("# raise that tunnel and its underlay to 1500"));
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn answers_that_cannot_leave_are_said_to_be_the_reason() {
         "{findings:#?}"
     );
     assert!(
-        findings[1].evidence.contains("nobody answers ARP"),
+        findings[1].evidence.contains("no host answers ARP"),
         "{findings:#?}"
     );
 }
@@ -426,7 +426,7 @@ fn a_dead_path_says_what_is_answered_instead() {
         (Some(ReachabilityHint::Echo), "something drops UDP"),
         (
             Some(ReachabilityHint::NoNeighbour(ROUTER)),
-            "nobody answers ARP requests for 10.0.1.254 on eth0",
+            "no host answers ARP requests for 10.0.1.254 on eth0",
         ),
         (None, "nor to echo requests"),
     ] {
@@ -454,10 +454,13 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
     for (narrow, words) in [
         (
             NarrowDirection::Back(9000),
-            "it is the way back that is narrow",
+            "so the way back is the narrow one",
         ),
         (NarrowDirection::There, "the way there carries no more"),
-        (NarrowDirection::CannotTell, "cannot be told which way"),
+        (
+            NarrowDirection::CannotTell,
+            "too seldom to determine which direction",
+        ),
     ] {
         let report = OneSidedReport {
             path: path(

@@ -47,7 +47,7 @@ const BANDWIDTH: &str = "320mbit";
 )]
 pub(crate) struct Check {
     /// One host
-    #[arg(value_parser = from_host)]
+    #[arg(value_parser = host)]
     from: HostAddress,
     /// The other host, or an address without an agent
     #[arg(value_parser = far)]
@@ -76,7 +76,7 @@ pub(crate) struct Check {
     /// Then ask each hop: address, round trip, the largest size that reaches it, messages
     #[arg(long)]
     trace: bool,
-    /// Print the largest MTU of guests that fits every path, and what stands in the way of more
+    /// Print the largest MTU of guests that fits every path, and which path limits it
     #[arg(long)]
     recommend: bool,
     /// Check this pair of hosts as well; may be repeated
@@ -93,7 +93,7 @@ pub(crate) struct Check {
 }
 
 /// A host, whose address may be link-local with its device: `local=fe80::1%eth0`.
-fn from_host(text: &str) -> Result<HostAddress, String> {
+pub(crate) fn host(text: &str) -> Result<HostAddress, String> {
     HostAddress::with_device(text).map_err(|error| error.to_string())
 }
 
@@ -184,7 +184,7 @@ impl Check {
         let mut wrong = Vec::new();
         let mut others = Vec::new();
         for pair in self.pair.chunks_exact(2) {
-            match (from_host(&pair[0]), far(&pair[1])) {
+            match (host(&pair[0]), far(&pair[1])) {
                 (Ok(from), Ok(to)) => others.push(Asked {
                     from,
                     to,

@@ -15,7 +15,7 @@ use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
 use self::options::{Kind, LoadOptions};
 use self::print::Watching;
 use self::values::{duration, size};
-use crate::check::unreached;
+use crate::check::{host, unreached};
 use crate::failure::{Cause, Done, Failure};
 use crate::talk::Talk;
 use crate::{exit, interrupt, screen};
@@ -30,14 +30,17 @@ const SHORTEST_INTERVAL_S: f64 = 0.1;
 #[derive(Debug, Args)]
 #[command(
     after_help = "HOSTS\n  local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, whose standard input and output lead to a shell \
-    there, such as exec:docker exec -i NAME; each optionally followed by =ADDRESS, the address that the load uses.\n\n\
+    there, such as exec:docker exec -i NAME; each optionally followed by =ADDRESS, the address that the load uses; a link-local one has its device behind it: \
+     local=fe80::1%eth0.\n\n\
     Exit codes: 0 measured, 2 the command line is wrong, or the addresses to use are ambiguous, 3 the load could not \
      be completed (its counts so far are printed)."
 )]
 pub(crate) struct Load {
     /// The host that sends or asks
+    #[arg(value_parser = host)]
     from: HostAddress,
     /// The host that receives or answers
+    #[arg(value_parser = host)]
     to: HostAddress,
     /// The workload; `mix` is tcp-stream with tcp-rr at the same time
     #[arg(default_value = "tcp-stream")]

@@ -1,6 +1,7 @@
 //! Hosts that are used as they are: their agents, and the addresses that measured packets go between.
 
 mod data_plane;
+mod link_local;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use wirecost_model::host::{HostAddress, Location};
 use crate::calls::PROMPT;
 
 pub use data_plane::{AddressError, data_plane, source_towards};
+pub use link_local::{link_local, on_device};
 
 /// What the agents of all hosts are started with.
 #[derive(Debug, Clone)]

@@ -18,7 +18,7 @@ use wirecost_agent::protocol::Measured;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::NamedLoad;
 
-use crate::hosts::{HostsContext, HostsError, LinkedHost, data_plane, open};
+use crate::hosts::{HostsContext, HostsError, LinkedHost, data_plane, link_local, open};
 
 use self::interval::Parts;
 use self::session::Session;
@@ -89,17 +89,20 @@ pub fn run_manual(
     let Ok([mut from, mut to]) = <[Link; 2]>::try_from(opened) else {
         unreachable!("a link for each host");
     };
-    let addresses = data_plane(
-        [a, b],
-        &mut LinkedHost {
-            link: &mut from,
-            interrupt,
-        },
-        &mut LinkedHost {
-            link: &mut to,
-            interrupt,
-        },
-    )?;
+    let addresses = match link_local([a, b], [&mut from, &mut to], interrupt)? {
+        Some(addresses) => addresses,
+        None => data_plane(
+            [a, b],
+            &mut LinkedHost {
+                link: &mut from,
+                interrupt,
+            },
+            &mut LinkedHost {
+                link: &mut to,
+                interrupt,
+            },
+        )?,
+    };
     let mut session = Session {
         asked,
         links: [from, to],

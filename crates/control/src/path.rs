@@ -10,14 +10,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::Link;
-use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request};
 use wirecost_check::Document;
 use wirecost_model::host::HostAddress;
 use wirecost_wire::overhead::Stack;
 
-use crate::calls::PROMPT;
 use crate::hosts::{
-    AddressError, HostsContext, HostsError, LinkedHost as AskedHost, data_plane, open,
+    AddressError, HostsContext, HostsError, LinkedHost as AskedHost, data_plane, link_local,
+    on_device, open,
 };
 
 use self::session::Session;
@@ -108,50 +107,17 @@ fn on_link(
     links: &mut [Link],
     interrupt: &AtomicBool,
 ) -> Result<Option<[IpAddr; 2]>, HostsError> {
-    let mut on = |at: usize,
-                  host: &HostAddress,
-                  device: &str,
-                  address: Option<IpAddr>|
-     -> Result<IpAddr, HostsError> {
-        let request = PathRequest::OnLink {
-            device: device.to_owned(),
-            address,
-        };
-        let request = Request::Path(Box::new(request));
-        let Some(link) = links.get_mut(at) else {
-            unreachable!("a link for each host")
-        };
-        match link.call(&request, PROMPT, interrupt)? {
-            Reply::Path(reply) => match *reply {
-                PathReply::OnLink(Some(address)) => Ok(address),
-                PathReply::OnLink(None) => Err(HostsError::Address(AddressError::NotOnLink {
-                    host: host.place.to_string(),
-                    device: device.to_owned(),
-                    address,
-                })),
-                _ => Err(link.unexpected_reply("OnLink").into()),
-            },
-            _ => Err(link.unexpected_reply("OnLink").into()),
-        }
-    };
     let from = &asked.from;
-    match (&asked.to, &from.device) {
-        (CheckTarget::OnLink(to, device), _) => {
+    match (&asked.to, links) {
+        (CheckTarget::OnLink(to, device), [link]) => {
             let own = from.device.as_ref().unwrap_or(device);
-            let source = on(0, from, own, from.data)?;
+            let source = on_device(link, &from.place, (own, from.data), interrupt)?;
             Ok(Some([source, *to]))
         }
-        (CheckTarget::Host(to), Some(own)) if to.device.is_some() => {
-            let source = on(0, from, own, from.data)?;
-            let there = to.device.as_deref().unwrap_or_default();
-            Ok(Some([source, on(1, to, there, to.data)?]))
+        (CheckTarget::Host(to), [from_link, to_link]) => {
+            link_local([from, to], [from_link, to_link], interrupt)
         }
-        (CheckTarget::Host(to), own) if own.is_some() || to.device.is_some() => {
-            let other = if own.is_some() { to } else { from };
-            let host = other.place.to_string();
-            Err(AddressError::NoLink { host }.into())
-        }
-        (CheckTarget::Address(to), Some(_)) => {
+        (CheckTarget::Address(to), _) if from.device.is_some() => {
             let host = to.to_string();
             Err(AddressError::NoLink { host }.into())
         }

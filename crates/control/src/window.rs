@@ -76,9 +76,12 @@ impl Lab {
             [0, 1].map(|host| self.source(host)),
             self.existing.is_none(),
         );
-        let place = |guest, host: usize| match in_guests {
-            true => (HostNetns::Guest(guest), None),
-            false => (HostNetns::Host, sources[host]),
+        let place = |guest, host: usize| {
+            if in_guests {
+                (HostNetns::Guest(guest), None)
+            } else {
+                (HostNetns::Host, sources[host])
+            }
         };
         let unbound = |load: &GuestLoad, host: usize| {
             let addresses: &[IpAddr] = &hosts[host];

@@ -8,12 +8,16 @@
 //! first pace, and from then on only up to half of what was too much. Random loss does not follow the pace and does
 //! not slow it down.
 
+mod slowing;
+
 use std::time::Duration;
 
 use crate::config::Config;
 use crate::evidence::LossCount;
 use crate::pacing::{Pacer, RateLimit};
 use crate::rtt::Rtt;
+
+use slowing::Slowed;
 
 /// What an answer has to come for at a pace before that is doubled: so long's worth of bytes, and four times what
 /// round trips vary by.
@@ -27,14 +31,6 @@ const UNHEARD: u64 = 20_000;
 /// Answers that come in this many times what it took to send what they answer are too slow.
 const SPREAD: f64 = 1.5;
 const SPREAD_BESIDE: Duration = Duration::from_millis(1);
-/// Of the last [`LAST`] large probes this share lost, beyond what the first pace loses, is too much; of so many at least.
-const LAST: u32 = 16;
-const SOME: u32 = 8;
-const TOO_MUCH: f64 = 1.0 / 3.0;
-/// Probes at the first pace that tell what is lost whatever the pace.
-const ENOUGH: u32 = 20;
-/// From this share of those on, what is lost is not our doing.
-const NOT_OURS: f64 = 0.2;
 
 /// Everything that was sent, and at which pace.
 #[derive(Debug)]
@@ -55,6 +51,8 @@ pub(crate) struct Flight {
     is_lifted: bool,
     /// Loss of what was sent before is known and was acted on.
     slowed_at: Duration,
+    /// What it was, to take it back.
+    slowed: Option<Slowed>,
     /// The last probes that can pass, of those that are half as large as the largest or more: a bit for each that was
     /// lost. Small ones pass where there is no room for large ones.
     last: (u32, u32),
@@ -111,6 +109,7 @@ impl Flight {
             most: f64::INFINITY,
             is_lifted: false,
             slowed_at: Duration::ZERO,
+            slowed: None,
             last: (0, 0),
             at_first_pace: LossCount::default(),
         }
@@ -136,9 +135,15 @@ impl Flight {
     pub(crate) fn free_at(&self) -> Duration {
         let free = self.pacer.free_at();
         match self.sent.get(self.first_open) {
-            Some(open) if self.is_full() => free.max(open.at + self.wait()),
+            Some(open) if self.is_full() => free.max(open.at + self.leaves_within()),
             _ => free,
         }
+    }
+
+    /// How long a probe counts as on its way. Where one of a size that does not pass fills what may be unanswered, no later
+    /// one is sent whose answer would overtake it: then the round trips of now count, and not those of a while ago.
+    fn leaves_within(&self) -> Duration {
+        self.wait().min(self.rtt.latest() * 2 + QUEUED)
     }
 
     /// Whether enough was sent to be answered, and nothing was.
@@ -208,7 +213,10 @@ impl Flight {
             return false;
         }
         self.sent[place].fate = Fate::Answered;
-        self.rtt.measured(now.saturating_sub(sent.at));
+        if place < self.looked {
+            self.was_late(sent, now);
+        }
+        self.rtt.measured(sent.at, now);
         let flow = &mut self.flows[flow as usize];
         if whole {
             flow.largest_answered = flow.largest_answered.max(Some(sent.size));
@@ -264,58 +272,6 @@ impl Flight {
             self.first_open = self.first_open.max(self.looked);
             self.look_at_loss(sent, now);
         }
-    }
-
-    fn look_at_loss(&mut self, sent: Sent, now: Duration) {
-        let largest = self.flows[sent.flow as usize].largest_answered;
-        let largest = largest.filter(|&largest| sent.size <= largest && sent.fate != Fate::Refused);
-        let Some(largest) = largest else { return };
-        let lost = u32::from(sent.fate == Fate::Open);
-        let first = self.pacer.first_rate();
-        if sent.rate <= first {
-            self.at_first_pace += LossCount { sent: 1, lost };
-            let is_lossy = self.at_first_pace.sent >= ENOUGH && self.share() >= NOT_OURS;
-            if is_lossy && !self.is_lifted {
-                (self.most, self.is_lifted) = (f64::INFINITY, true);
-            }
-            return;
-        }
-        if sent.at < self.slowed_at || sent.size < largest / 2 {
-            return;
-        }
-        let (bits, count) = self.last;
-        self.last = (
-            (bits << 1 | lost) & ((1 << LAST) - 1),
-            (count + 1).min(LAST),
-        );
-        let (bits, count) = self.last;
-        let (lost, count) = (f64::from(bits.count_ones()), f64::from(count));
-        let share = self.share_at_most();
-        // No luck: four standard deviations of what the first pace loses.
-        let usual = count * share + 4.0 * (count * share * (1.0 - share)).sqrt();
-        if count >= f64::from(SOME) && lost > (count * (TOO_MUCH + share)).max(usual) {
-            self.most = (sent.rate / 2.0).max(first);
-            self.pacer.set_rate(first, now);
-            self.slowed_at = now;
-            self.last = (0, 0);
-            self.next_level();
-        }
-    }
-
-    /// The same, as much as it may be with 95 %.
-    fn share_at_most(&self) -> f64 {
-        let share = self.share();
-        let sent = f64::from(self.at_first_pace.sent.max(1));
-        (share + 2.0 * (share * (1.0 - share) / sent).sqrt()).min(1.0)
-    }
-
-    /// What share the first pace loses; unknown until enough was sent at it.
-    fn share(&self) -> f64 {
-        let LossCount { sent, lost } = self.at_first_pace;
-        if sent < ENOUGH {
-            return 0.0;
-        }
-        f64::from(lost) / f64::from(sent)
     }
 
     /// Back to the first pace, for good: what is lost then is not lost to the pace.

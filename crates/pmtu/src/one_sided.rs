@@ -258,6 +258,14 @@ impl OneSided {
     }
 
     /// How long an answer from a closed port may take.
+    /// Ends it where nothing was answered: there is a reason for that.
+    pub fn give_up_unanswered(&mut self) {
+        if !self.flight.rtt().is_known() {
+            self.echo.give_up(CannotTell::NoAnswer);
+            self.forward.get_or_insert(ForwardMtu::CannotTell);
+        }
+    }
+
     fn port_wait(&self) -> Duration {
         self.flight.wait().max(if self.is_silent() {
             UNHEARD

@@ -26,6 +26,8 @@ pub(crate) struct Rounds {
     queue: VecDeque<(u32, bool)>,
     pub(crate) log: Log,
     last_sent: Option<Duration>,
+    /// When the answer to the last probe came.
+    last_answered: Option<Duration>,
     rtt: Rtt,
     messages: Vec<TooBig>,
     /// The smallest size that this host refused to send, and the limit that it named.
@@ -42,6 +44,7 @@ impl Rounds {
             queue: VecDeque::new(),
             log: Log::default(),
             last_sent: None,
+            last_answered: None,
             rtt: Rtt::default(),
             messages: Vec::new(),
             refused: None,
@@ -79,7 +82,7 @@ impl Rounds {
 
     pub(crate) fn transmit(&mut self, now: Duration) -> Option<Probe> {
         let (size, control) = self.queue.pop_front()?;
-        self.last_sent = Some(now);
+        (self.last_sent, self.last_answered) = (Some(now), None);
         Some(Probe {
             id: self.log.sent(size, now),
             size,
@@ -100,11 +103,20 @@ impl Rounds {
                 || self.log.current_round_is_answered())
     }
 
-    /// When the current round ends if nothing more is heard; `None` while there is something to send.
+    /// When the current round ends if nothing more is heard; `None` while there is something to send. Where its last
+    /// probe is answered, those before it were overtaken: they are waited for as long as packets may be reordered by
+    /// (RFC 8985).
     pub(crate) fn deadline(&self) -> Option<Duration> {
         let sent = self.last_sent.filter(|_| self.queue.is_empty())?;
         let silence = self.silence(self.log.silent_rounds());
-        Some(sent + self.wait().unwrap_or(self.config.wait).max(silence))
+        let waited = sent + self.wait().unwrap_or(self.config.wait).max(silence);
+        Some(self.overtaken().map_or(waited, |over| over.min(waited)))
+    }
+
+    /// When everything that is unanswered of the current round counts as overtaken.
+    fn overtaken(&self) -> Option<Duration> {
+        let answered = self.last_answered.filter(|_| self.queue.is_empty())?;
+        Some(answered + self.rtt.reordering(self.config.min_wait))
     }
 
     /// How long the nth round without an answer is waited for at least.
@@ -128,6 +140,9 @@ impl Rounds {
     pub(crate) fn look(&mut self, now: Duration) {
         let until = self.wait().and_then(|wait| now.checked_sub(wait));
         self.log.overdue_until(until);
+        if self.overtaken().is_some_and(|over| now >= over) {
+            self.log.overdue_until(self.last_sent);
+        }
     }
 
     /// Whether the last round, which is over, was not answered at all: then only a knock is worth sending.
@@ -145,7 +160,10 @@ impl Rounds {
         let Some(sent) = self.log.answered(probe, arrival) else {
             return false;
         };
-        self.rtt.measured(now.saturating_sub(sent));
+        self.rtt.measured(sent, now);
+        if probe + 1 == u64::from(self.log.probes()) {
+            self.last_answered = Some(now);
+        }
         true
     }
 

@@ -6,59 +6,108 @@ use std::time::Duration;
 const GENERATION: u32 = 16;
 /// No answer is waited for longer than this: the first one, and a path of 3 s whose queues are full.
 const LONGEST: Duration = Duration::from_secs(10);
+/// After so many answers that took less than 1/[`FASTER`] of the slowest one, and were asked for after that one came,
+/// everything before is forgotten.
+const ENOUGH: u32 = 4;
+const FASTER: u32 = 4;
 
 /// What round trips were measured. RFC 6298 alone follows the mean, and a path with much jitter has many answers that
 /// are slower than that; what is not answered in time is taken for lost here, and not only sent again.
+///
+/// What is under way while a neighbour is resolved (ARP, duplicate address detection) or a host does not run is answered
+/// late, and nothing of that is a property of the path: probes that leave afterwards are answered as ever.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rtt {
+    all: Estimate,
+    /// The same of probes that left after the answer to the slowest one came.
+    recent: Estimate,
+    /// When that was.
+    slowest_at: Duration,
+    least: Duration,
+    /// When the last probe left of those that are answered, and how long its answer took.
+    latest: (Duration, Duration),
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Estimate {
     /// `SRTT` and `RTTVAR`.
     smoothed: Option<(Duration, Duration)>,
-    least: Duration,
     /// The slowest of the generation under way and of the one before.
     slowest: [Duration; 2],
     count: u32,
 }
 
-impl Rtt {
-    /// A round trip was measured. Every probe has an id of its own, so that it is known which one is answered.
-    pub(crate) fn measured(&mut self, rtt: Duration) {
-        let Some((mean, varies)) = self.smoothed else {
-            *self = Self {
-                smoothed: Some((rtt, rtt / 2)),
-                least: rtt,
-                slowest: [rtt; 2],
-                count: 1,
-            };
-            return;
-        };
-        self.smoothed = Some((
-            mean * 7 / 8 + rtt / 8,
-            varies * 3 / 4 + mean.abs_diff(rtt) / 4,
-        ));
-        self.least = self.least.min(rtt);
+impl Estimate {
+    fn add(&mut self, rtt: Duration) {
+        self.smoothed = Some(match self.smoothed {
+            None => (rtt, rtt / 2),
+            Some((mean, varies)) => (
+                mean * 7 / 8 + rtt / 8,
+                varies * 3 / 4 + mean.abs_diff(rtt) / 4,
+            ),
+        });
         self.slowest[0] = self.slowest[0].max(rtt);
         self.count += 1;
         if self.count.is_multiple_of(GENERATION) {
-            let [this, _] = self.slowest;
-            // The first answers waited for a neighbour to be found, perhaps.
-            if this * 2 < mean {
-                self.smoothed = Some((this, this / 2));
-            }
-            self.slowest = [Duration::ZERO, this];
+            self.slowest = [Duration::ZERO, self.slowest[0]];
+        }
+    }
+
+    fn slowest(&self) -> Duration {
+        self.slowest[0].max(self.slowest[1])
+    }
+}
+
+impl Rtt {
+    /// A probe that was sent at `sent` is answered at `now`. Every probe has an id of its own, so that it is known which
+    /// one is answered.
+    pub(crate) fn measured(&mut self, sent: Duration, now: Duration) {
+        let rtt = now.saturating_sub(sent);
+        self.least = if self.is_known() {
+            self.least.min(rtt)
+        } else {
+            rtt
+        };
+        if sent >= self.latest.0 {
+            self.latest = (sent, rtt);
+        }
+        if rtt >= self.all.slowest() {
+            (self.recent, self.slowest_at) = (Estimate::default(), now);
+        }
+        self.all.add(rtt);
+        if sent >= self.slowest_at {
+            self.recent.add(rtt);
+        }
+        let is_faster = self.recent.slowest() * FASTER < self.all.slowest();
+        if self.recent.count >= ENOUGH && is_faster {
+            (self.all, self.recent) = (self.recent, Estimate::default());
+            self.slowest_at = now;
         }
     }
 
     /// Whether anything was answered.
     pub(crate) fn is_known(&self) -> bool {
-        self.smoothed.is_some()
+        self.all.smoothed.is_some()
     }
 
     /// How long an answer may take from now on; at least `granularity` more than the slowest of the last ones. `None`:
     /// none was measured.
     pub(crate) fn wait(&self, granularity: Duration) -> Option<Duration> {
-        let (mean, varies) = self.smoothed?;
-        let slowest = self.slowest[0].max(self.slowest[1]).max(mean);
+        let (mean, varies) = self.all.smoothed?;
+        let slowest = self.all.slowest().max(mean);
         Some((slowest + granularity.max(varies * 4)).min(LONGEST))
+    }
+
+    /// How long an answer takes now: that to the probe that left last.
+    pub(crate) fn latest(&self) -> Duration {
+        self.latest.1
+    }
+
+    /// How much longer than the answer to a later probe an earlier one's may take, at least `granularity`: a quarter of
+    /// the shortest round trip, as for TCP (RFC 8985, section 6.2), and twice the range of those that were measured.
+    pub(crate) fn reordering(&self, granularity: Duration) -> Duration {
+        let range = self.all.slowest().saturating_sub(self.least);
+        granularity.max(self.least / 4).max(range * 2)
     }
 
     /// The shortest round trip: that of the path without queues.
@@ -68,7 +117,9 @@ impl Rtt {
 
     /// By how much round trips vary.
     pub(crate) fn varies(&self) -> Duration {
-        self.smoothed.map_or(Duration::ZERO, |(_, varies)| varies)
+        self.all
+            .smoothed
+            .map_or(Duration::ZERO, |(_, varies)| varies)
     }
 }
 
@@ -78,11 +129,14 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    /// One after the other.
     fn after(samples: impl IntoIterator<Item = u32>) -> Rtt {
         let mut rtt = Rtt::default();
-        samples
-            .into_iter()
-            .for_each(|sample| rtt.measured(MS * sample));
+        let mut now = Duration::ZERO;
+        for sample in samples {
+            rtt.measured(now, now + MS * sample);
+            now += MS * sample;
+        }
         rtt
     }
 
@@ -105,13 +159,44 @@ mod tests {
     fn of_a_path_with_jitter_the_slowest_is_waited_for() {
         let rtt = after((0..64).map(|at| 10 + at % 8 * 20));
         assert!(rtt.wait(MS).expect("known") > MS * 150);
+        assert!(rtt.reordering(MS) > MS * 150);
+    }
+
+    /// Sixty probes leave within 60 ms and wait for a neighbour: all are answered when that is found, a second later.
+    #[test]
+    fn what_waited_for_a_neighbour_is_forgotten_after_four_answers() {
+        let mut rtt = Rtt::default();
+        for sent in 0..60 {
+            rtt.measured(MS * sent, MS * 1000);
+        }
+        assert!(rtt.wait(MS * 10).expect("known") > MS * 900);
+        // Whoever hears the last of them need not wait for those before.
+        assert!(rtt.reordering(MS * 10) < MS * 300);
+        for sent in 1000..1004 {
+            rtt.measured(MS * sent, MS * (sent + 1));
+        }
+        let wait = rtt.wait(MS * 10).expect("known");
+        assert!(wait < MS * 20, "{wait:?}");
+        assert_eq!(rtt.least(), MS);
+    }
+
+    /// The other end does not run for 0.4 s while forty answers are due, in the middle of a search.
+    #[test]
+    fn a_host_that_did_not_run_for_a_while_is_no_slow_path() {
+        let mut rtt = after([1; 40]);
+        for sent in 100..140 {
+            rtt.measured(MS * sent, MS * 500);
+        }
+        assert!(rtt.wait(MS * 10).expect("known") > MS * 350);
+        for sent in 500..504 {
+            rtt.measured(MS * sent, MS * (sent + 1));
+        }
+        assert!(rtt.wait(MS * 10).expect("known") < MS * 20);
     }
 
     #[test]
-    fn what_took_a_second_once_is_forgotten_after_some_answers() {
-        let rtt = after([1000].into_iter().chain([1; 48]));
-        let wait = rtt.wait(MS * 10).expect("known");
-        assert!(wait < MS * 30, "{wait:?}");
-        assert_eq!(rtt.least(), MS);
+    fn a_path_that_became_slow_stays_slow() {
+        let rtt = after([1; 40].into_iter().chain([300; 8]));
+        assert!(rtt.wait(MS * 10).expect("known") > MS * 300);
     }
 }

@@ -2,7 +2,9 @@
 //! and where they do not it is searched again. How much is lost is counted by a survey of its own, when nothing else of
 //! ours is on the way: what a search loses to its own pace, or to that of the other direction, is not the path's loss.
 
+mod flow;
 mod loss;
+mod request;
 mod result;
 
 use std::time::Duration;
@@ -10,33 +12,12 @@ use std::time::Duration;
 use crate::config::{Arrival, Config, Probe};
 use crate::flight::Flight;
 use crate::outcome::{CannotTell, Outcome, TooBig};
-use crate::pacing::RateLimit;
 use crate::prober::Prober;
 
+use flow::{Flow, Stage};
 use loss::Loss;
+pub use request::SurveyRequest;
 pub use result::{FlowOutcome, Group, SurveyResult};
-
-/// What a survey asks of one direction of a path.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SurveyRequest {
-    /// Where the search begins: the smallest IP packet of interest, bytes.
-    pub low: u32,
-    /// Where it ends, bytes.
-    pub high: u32,
-    /// What the path should carry, bytes. Where it does, nothing else is asked; where not, what it carries is
-    /// searched.
-    pub expect: Option<u32>,
-    /// Sizes to try first.
-    pub likely_sizes: Vec<u32>,
-    /// Flows (5-tuples) to ask, at least 1.
-    pub flows: u32,
-    /// How to probe each.
-    pub config: Config,
-    /// How fast.
-    pub pace: RateLimit,
-    /// Whether, once every flow is settled, it is counted how much is lost, with small datagrams at a slow pace.
-    pub count: bool,
-}
 
 /// A probe and the flow that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,52 +44,6 @@ pub struct Survey {
     /// What is done once every flow is settled.
     loss: Option<Loss>,
     ended: Option<Duration>,
-}
-
-#[derive(Debug)]
-struct Flow {
-    prober: Prober,
-    /// Probes of the probers that came before: ids go on from there.
-    base: u64,
-    settled: Option<Outcome>,
-    /// When it was.
-    settled_at: Duration,
-    stage: Stage,
-    /// It carries less than this.
-    below: u32,
-    /// It carries more than this.
-    above: u32,
-}
-
-impl Flow {
-    fn is_active(&self) -> bool {
-        self.settled.is_none() && self.stage != Stage::Waits
-    }
-
-    /// Whether it was taken for dead: too early, where an answer comes after all, or the first one of all flows.
-    fn is_given_up(&self) -> bool {
-        let silent = Outcome::CannotTell {
-            reason: CannotTell::NoAnswer,
-            at_least: None,
-        };
-        self.settled.as_ref() == Some(&silent)
-    }
-
-    /// Ids of late answers to the prober before stay unknown to the new one.
-    fn begin(&mut self, prober: Prober) {
-        self.base += u64::from(self.prober.probes());
-        self.prober = prober;
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Waits,
-    Searches,
-    /// Is compared with what another flow carries.
-    Compares(u32),
-    /// Is asked for any answer at all, because the first flow gives none.
-    ProbesForAnyAnswer,
 }
 
 impl Survey {
@@ -311,6 +246,11 @@ impl Survey {
         })
     }
 
+    /// Whether anything was answered.
+    pub fn is_answered(&self) -> bool {
+        self.flight.rtt().is_known()
+    }
+
     /// Datagrams sent so far.
     pub fn probes(&self) -> u32 {
         self.flight.datagrams()
@@ -418,27 +358,6 @@ impl Survey {
             flow.begin(prober);
             flow.prober.add_rtt(rtt);
         }
-    }
-}
-
-impl SurveyRequest {
-    fn search(&self, low: u32, high: u32) -> Prober {
-        Prober::search(low, high, self.likely_sizes.clone(), self.config).among(self.flows)
-    }
-
-    fn proof(&self, size: u32) -> Prober {
-        Prober::verify(size, self.config)
-            .or_search(self.low, self.likely_sizes.clone())
-            .among(self.flows)
-    }
-
-    /// Where a size is expected, more than it is not asked for.
-    fn comparison(&self, mtu: u32) -> Prober {
-        let high = match self.expect {
-            Some(expected) if mtu >= expected => mtu,
-            _ => self.high,
-        };
-        Prober::confirm(mtu, high, self.config).among(self.flows)
     }
 }
 

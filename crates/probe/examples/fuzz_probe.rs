@@ -30,7 +30,9 @@ fn main() {
     let (inputs, seed) = (number(10_000_000), number(6351));
     let ends = [
         SocketAddr::from(([10, 0, 0, 2], 4789)),
+        SocketAddr::from(([10, 0, 0, 2], 0)),
         "[fd00::2]:4789".parse().expect("an address"),
+        "[fd00::2]:0".parse().expect("an address"),
     ];
     let seeds = seeds();
     let mut random = Random(seed);
@@ -118,7 +120,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
 }
 
 /// All that a responder does with what arrives; whether it answers.
-fn respond(bytes: &[u8], ends: &[SocketAddr; 2]) -> bool {
+fn respond(bytes: &[u8], ends: &[SocketAddr]) -> bool {
     let mut answers = u32::from(answers(bytes, None));
     for end in ends {
         let _ = icmp(bytes, *end);

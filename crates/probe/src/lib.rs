@@ -11,6 +11,7 @@
 mod device;
 mod error;
 mod flow;
+mod hops;
 mod locate;
 pub mod message;
 mod one_sided;
@@ -32,7 +33,7 @@ pub use one_sided::one_sided;
 pub use responder::Responder;
 pub use segments::{Segments, segments};
 pub use stream::{StreamPath, StreamServer, Streamed, stream};
-pub use survey::{Endpoints, Surveyed, burst, survey, survey_mapped};
+pub use survey::{Endpoints, Surveyed, burst, survey, survey_mapped, survey_unless};
 pub use tap::{Arrivals, Listener, TappedDatagram, heard};
 pub use tcp_proof::{TcpProof, tcp_proof};
 pub use trace::{TRACING, trace, trace_on};

@@ -2,16 +2,15 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use wirecost_pmtu::{LocateConfig, Located, Locator, NotLocated};
-use wirecost_sys::socket::{poll_readable, set_hop_limit};
+use wirecost_pmtu::{HopProbe, LocateConfig, Located, Locator, NotLocated};
 
 use crate::error::ProbeError;
 use crate::flow::{self, SocketError};
-use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
-use crate::survey::{Endpoints, is_queued};
+use crate::hops::{self, HopMachine};
+use crate::message::Secret;
+use crate::survey::Endpoints;
 
 /// Whatever happens, it ends: after so long, or so many times what an answer takes, and a minute at most.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -55,74 +54,40 @@ pub fn locate_on(
         ..LocateConfig::new(flow::control_size(to.ip()), failing)
     };
     let limit = LIMIT.max(wait * ANSWERS).min(LOCATING);
-    run(socket, Locator::new(config), limit, to.ip(), secret)
-        .map_err(|source| ProbeError::Socket { to, source })
+    let failed = |source| ProbeError::Socket { to, source };
+    let mut locator = Locator::new(config);
+    hops::drive(socket, &mut locator, to.ip(), limit, secret).map_err(failed)?;
+    let result = locator.result().cloned();
+    result.ok_or_else(|| failed(io::ErrorKind::TimedOut.into()))
 }
 
-/// What these probes call their flow: an answer to a probe of before is not taken for one of theirs.
-const HOPS: u32 = u32::MAX;
+impl HopMachine for Locator {
+    const FLOW: u32 = u32::MAX;
 
-fn run(
-    socket: &UdpSocket,
-    mut locator: Locator,
-    limit: Duration,
-    to: IpAddr,
-    secret: &Secret,
-) -> io::Result<Result<Located, NotLocated>> {
-    let began = Instant::now();
-    let mut payload = vec![0x5a; 65_507];
-    loop {
-        while let Some(probe) = locator.poll_transmit(began.elapsed()) {
-            set_hop_limit(socket, probe.ttl)?;
-            let message = ProbeMessage {
-                flow: HOPS,
-                id: probe.id,
-            };
-            payload[..PROBE_BYTES].copy_from_slice(&message.write(secret));
-            let length = probe.size.saturating_sub(flow::headers(to)) as usize;
-            let length = length.clamp(PROBE_BYTES, payload.len());
-            // An ICMP error of an earlier probe takes the place of sending, once.
-            for _ in 0..4 {
-                match socket.send(&payload[..length]) {
-                    Err(error) if is_queued(&error) => {}
-                    Ok(_) | Err(_) => break,
-                }
-            }
-            hear(socket, &mut locator, secret)?;
-        }
-        if let Some(result) = locator.result() {
-            return Ok(result.clone());
-        }
-        if began.elapsed() > limit {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        let until = locator.next_timeout().unwrap_or_default();
-        poll_readable(&[socket.as_fd()], until.saturating_sub(began.elapsed()))?;
-        hear(socket, &mut locator, secret)?;
+    fn poll_transmit(&mut self, now: Duration) -> Option<HopProbe> {
+        Self::poll_transmit(self, now)
     }
-}
 
-fn hear(socket: &UdpSocket, locator: &mut Locator, secret: &Secret) -> io::Result<()> {
-    while let Some(socket_error) = flow::socket_error(socket, secret)? {
-        if let SocketError::Expired { from, probe } = socket_error
-            && probe.is_none_or(|probe| probe.flow == HOPS)
-        {
-            locator.on_expired(probe.map(|probe| probe.id), from);
-        }
+    fn next_timeout(&self) -> Option<Duration> {
+        Self::next_timeout(self)
     }
-    let mut answer = [0; ACKNOWLEDGEMENT_BYTES + 1];
-    loop {
-        match socket.recv(&mut answer) {
-            Ok(length) => {
-                if let Some(told) = Acknowledgement::parse(&answer[..length], secret)
-                    && told.flow == HOPS
-                {
-                    locator.on_arrived(told.id);
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) if is_queued(&error) => {}
-            Err(error) => return Err(error),
-        }
+
+    fn is_done(&self) -> bool {
+        self.result().is_some()
     }
+
+    fn is_awaited(&self, _: u64) -> bool {
+        true
+    }
+
+    fn on_expired(&mut self, probe: Option<u64>, from: IpAddr, _: Duration) {
+        Self::on_expired(self, probe, from);
+    }
+
+    fn on_arrived(&mut self, probe: u64, _: IpAddr, _: Duration) {
+        Self::on_arrived(self, probe);
+    }
+
+    /// What else is said of a size does not tell where it is lost.
+    fn on_error(&mut self, _: SocketError, _: IpAddr, _: Duration) {}
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_pmtu::{
@@ -17,9 +17,10 @@ use wirecost_sys::socket::{
 };
 
 use crate::error::ProbeError;
-use crate::flow::{self, EMSGSIZE, SocketError};
+use crate::flow::{self, EMSGSIZE, Refusal, SocketError};
 use crate::message::{PROBE_BYTES, ProbeMessage, Secret};
 use crate::survey::{LARGEST, is_queued};
+use crate::watch::{Watch, Watched};
 
 /// Type, code, checksum, identifier, sequence number.
 const ICMP_HEADER: usize = 8;
@@ -27,7 +28,11 @@ const ICMP_HEADER: usize = 8;
 /// answers of both are told apart even where they quote nothing.
 const CLOSED_PORTS: [u16; 2] = [33_434, 33_435];
 
-/// Searches from `low` to `high` bytes what passes to `to` and back, and which way is the narrow one.
+/// How long answers are waited for where the probes are refused by ICMP.
+const REFUSED: Duration = Duration::from_millis(400);
+
+/// Searches from `low` to `high` bytes what passes to `to` and back, and which way is the narrow one; beside it what a packet
+/// socket saw of ICMP messages, before this host's own filter, where that is allowed.
 ///
 /// # Errors
 /// Where a socket cannot be opened: see [`ProbeError::Echo`] for what the echo needs.
@@ -37,7 +42,7 @@ pub fn one_sided(
     (low, high): (u32, u32),
     config: Config,
     pace: RateLimit,
-) -> Result<OneSidedResult, ProbeError> {
+) -> Result<(OneSidedResult, Option<Watched>), ProbeError> {
     if from.is_ipv4() != to.is_ipv4() {
         return Err(ProbeError::Versions { from, to });
     }
@@ -50,6 +55,7 @@ pub fn one_sided(
         control_size: flow::control_size(to),
         ..config
     };
+    let watch = Watch::open(SocketAddr::new(to, 0)).ok();
     let mut asking = Asking {
         machine: OneSided::new(low, high, likely_sizes(), config, pace),
         echo,
@@ -57,7 +63,9 @@ pub fn one_sided(
         ports: [port(0)?, port(1)?],
         outstanding: [VecDeque::new(), VecDeque::new()],
         sizes: HashMap::new(),
+        from,
         to,
+        refusal: None,
         // What comes back must be ours; nobody else has to know it, so the addresses and the time will do.
         secret: Secret {
             probe: own_mark(),
@@ -66,10 +74,15 @@ pub fn one_sided(
         began: Instant::now(),
         buffer: vec![0x5a; 1 << 16],
     };
-    asking.run().map_err(|source| ProbeError::Socket {
+    let result = asking.run().map_err(|source| ProbeError::Socket {
         to: SocketAddr::new(to, 0),
         source,
-    })
+    })?;
+    let mut watched = watch.map(|watch| watch.read(&asking.secret));
+    if let Some(refusal) = asking.refusal {
+        watched.get_or_insert_default().refusal = Some(refusal);
+    }
+    Ok((result, watched))
 }
 
 fn own_mark() -> [u8; 16] {
@@ -135,7 +148,10 @@ struct Asking {
     outstanding: [VecDeque<u64>; 2],
     /// Echo requests' sizes, by id.
     sizes: HashMap<u64, u32>,
+    from: IpAddr,
     to: IpAddr,
+    /// Who refuses the probes by ICMP, the last one.
+    refusal: Option<Refusal>,
     secret: Secret,
     began: Instant,
     buffer: Vec<u8>,
@@ -161,6 +177,9 @@ impl Asking {
             ];
             poll_readable(&fds, until.saturating_sub(self.began.elapsed()))?;
             self.hear(None)?;
+            if self.refusal.is_some() && self.began.elapsed() > REFUSED {
+                self.machine.give_up_unanswered();
+            }
         }
     }
 
@@ -247,6 +266,10 @@ impl Asking {
                         if let Some(id) = self.outstanding[at].pop_front() {
                             self.machine.on_answered(id, Arrival::Whole, now);
                         }
+                    }
+                    // Not this host's own word, that a neighbour does not answer.
+                    SocketError::Unreachable(refusal) if refusal.by != self.from => {
+                        self.refusal = Some(refusal);
                     }
                     SocketError::Closed
                     | SocketError::Expired { .. }

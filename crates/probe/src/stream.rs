@@ -28,6 +28,11 @@ const FULL: usize = 256 << 10;
 /// slow one what passes in this time.
 const FAR: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 10;
+/// There small segments are fewer, and go with the full ones: each answer is a round trip.
+const FAR_SMALL_WRITE: usize = SMALL / 2;
+const FAR_SMALL: usize = 3;
+/// IP and TCP headers with timestamps at most, bytes.
+const HEADERS: u32 = 40 + 32;
 const FULL_TIME: Duration = Duration::from_millis(250);
 /// The content repeats after so many bytes, a prime: no segment is like the next.
 const PERIOD: usize = 251;
@@ -181,10 +186,14 @@ pub struct StreamPath {
 }
 
 impl StreamPath {
+    fn is_far(&self) -> bool {
+        self.wait > FAR
+    }
+
     /// Bytes of the full part.
     fn full(&self) -> usize {
-        let segments = AT_ONCE * self.size as usize;
-        let far = if self.wait > FAR { segments } else { FULL };
+        let segments = (AT_ONCE - FAR_SMALL) * self.size.saturating_sub(HEADERS) as usize;
+        let far = if self.is_far() { segments } else { FULL };
         let slow = self.bytes_per_second * FULL_TIME.as_secs_f64();
         // Some segments in any case: their checksums are what it is about.
         far.min((slow as usize).max(segments / 2)).min(FULL)
@@ -217,15 +226,28 @@ pub fn stream(
     let full = path.full();
     let writing = path.answering(full);
     stream.set_write_timeout(Some(writing)).map_err(failed)?;
-    let small = stream
-        .write_all(&[&secret.probe[..], &(full as u32).to_be_bytes()].concat())
-        .and_then(|()| part(&mut stream, SMALL, SMALL_WRITE, path.answering(SMALL)));
+    let until = |bytes| Instant::now() + path.answering(bytes);
+    let head = [&secret.probe[..], &(full as u32).to_be_bytes()].concat();
+    let small = stream.write_all(&head).and_then(|()| {
+        if path.is_far() {
+            send(&mut stream, SMALL, FAR_SMALL_WRITE, until(SMALL))?;
+            send(&mut stream, full, full, until(full))?;
+            answer(&mut stream, until(SMALL))
+        } else {
+            part(&mut stream, SMALL, SMALL_WRITE, path.answering(SMALL))
+        }
+    });
     match small {
         Ok(true) => {}
         Ok(false) => return Ok(Streamed::SmallFails { changed: true }),
         Err(_) => return Ok(Streamed::SmallFails { changed: false }),
     }
-    Ok(match part(&mut stream, full, full, path.answering(full)) {
+    let all = if path.is_far() {
+        answer(&mut stream, until(full))
+    } else {
+        part(&mut stream, full, full, path.answering(full))
+    };
+    Ok(match all {
         Ok(true) => Streamed::Passed,
         Ok(false) => Streamed::FullFails { changed: true },
         Err(_) => Streamed::FullFails { changed: false },
@@ -290,6 +312,11 @@ pub(crate) fn part(
     within: Duration,
 ) -> io::Result<bool> {
     let until = Instant::now() + within;
+    send(stream, bytes, each, until)?;
+    answer(stream, until)
+}
+
+fn send(stream: &mut TcpStream, bytes: usize, each: usize, until: Instant) -> io::Result<()> {
     let part: Vec<u8> = (0..bytes).map(content).collect();
     for chunk in part.chunks(each) {
         let mut rest = chunk;
@@ -301,6 +328,11 @@ pub(crate) fn part(
             rest = &rest[written..];
         }
     }
+    Ok(())
+}
+
+/// Whether a part arrived as it was sent.
+fn answer(stream: &mut TcpStream, until: Instant) -> io::Result<bool> {
     let left = until.saturating_duration_since(Instant::now());
     stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
     let mut answer = [0];
@@ -354,7 +386,7 @@ mod tests {
             wait: Duration::from_secs(3),
             ..near
         };
-        assert_eq!(far.full(), 15_000);
+        assert_eq!(far.full(), 9996);
         assert!(far.answering(far.full()) > Duration::from_secs(6));
         let slow = StreamPath {
             bytes_per_second: 100e3,

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use wirecost_pmtu::{Arrival, Config, Survey, SurveyRequest, SurveyResult};
+use wirecost_pmtu::{Arrival, CannotTell, Config, Survey, SurveyRequest, SurveyResult};
 use wirecost_sys::socket::poll_readable;
 
 use crate::error::ProbeError;
@@ -15,6 +15,9 @@ use crate::watch::{Watch, Watched};
 
 /// The largest payload that UDP has a length for, over IPv4.
 pub(crate) const LARGEST: usize = 65_507;
+
+/// How often it is asked whether to give up.
+const ASK_EVERY: Duration = Duration::from_millis(20);
 
 /// Source address, source ports and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,12 +84,25 @@ pub fn survey(
     question: SurveyRequest,
     secret: &Secret,
 ) -> Result<Surveyed, ProbeError> {
+    survey_unless(endpoints, question, secret, &|_| false)
+}
+
+/// The same; while nothing is answered it is asked regularly, with the time since the beginning, whether to give up.
+///
+/// # Errors
+/// As of [`survey`].
+pub fn survey_unless(
+    endpoints: Endpoints,
+    question: SurveyRequest,
+    secret: &Secret,
+    given_up: &dyn Fn(Duration) -> bool,
+) -> Result<Surveyed, ProbeError> {
     endpoints.check(question.flows)?;
     let to = endpoints.to;
     let sockets: Vec<UdpSocket> = (0..question.flows.max(1))
         .map(|flow| flow::open(flow, endpoints.source(flow), to))
         .collect::<Result<_, _>>()?;
-    survey_over(sockets, to, question, secret)
+    survey_over(sockets, to, question, (secret, given_up))
 }
 
 /// Asks the way back to a host behind address translation: from the port that its flows went to, to where each of them was
@@ -104,14 +120,15 @@ pub fn survey_mapped(
     let sockets = (0..).zip(to).map(open).collect::<Result<Vec<_>, _>>()?;
     let first = to.first().copied().unwrap_or(from);
     let flows = to.len() as u32;
-    survey_over(sockets, first, SurveyRequest { flows, ..question }, secret)
+    let question = SurveyRequest { flows, ..question };
+    survey_over(sockets, first, question, (secret, &|_| false))
 }
 
 fn survey_over(
     sockets: Vec<UdpSocket>,
     to: SocketAddr,
     question: SurveyRequest,
-    secret: &Secret,
+    (secret, given_up): (&Secret, &dyn Fn(Duration) -> bool),
 ) -> Result<Surveyed, ProbeError> {
     let began = Instant::now();
     let question = SurveyRequest {
@@ -124,6 +141,7 @@ fn survey_over(
     let watch = Watch::open(to).ok();
     let mut driving = Driving {
         refusal: None,
+        given_up,
         sockets,
         survey: Survey::new(question),
         secret,
@@ -173,6 +191,7 @@ pub fn burst(
 
 struct Driving<'a> {
     refusal: Option<Refusal>,
+    given_up: &'a dyn Fn(Duration) -> bool,
     sockets: Vec<UdpSocket>,
     survey: Survey,
     secret: &'a Secret,
@@ -190,7 +209,15 @@ impl Driving<'_> {
             let Some(until) = self.survey.next_timeout() else {
                 continue;
             };
-            let wait = until.saturating_sub(self.began.elapsed());
+            let now = self.began.elapsed();
+            let mut wait = until.saturating_sub(now);
+            if !self.survey.is_answered() {
+                if (self.given_up)(now) {
+                    self.survey.stop(CannotTell::NoAnswer, now);
+                    continue;
+                }
+                wait = wait.min(ASK_EVERY);
+            }
             let fds: Vec<_> = self.sockets.iter().map(AsFd::as_fd).collect();
             for flow in poll_readable(&fds, wait)? {
                 self.hear(flow as u32, None)?;

@@ -110,7 +110,8 @@ fn filter(to: SocketAddr) -> Vec<SockFilter> {
     ]
 }
 
-/// What a packet, from its IP header on, says of a datagram to this address and port; `None`: nothing.
+/// What a packet, from its IP header on, says of a datagram to this address and port, or where the port is 0 of echo
+/// requests and datagrams to any; `None`: nothing. That a port is closed is no refusal then.
 pub fn icmp(packet: &[u8], to: SocketAddr) -> Option<IcmpMessage> {
     let half = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
     let word = |at: usize| Some(u32::from_be_bytes(*packet.get(at..)?.first_chunk()?));
@@ -140,7 +141,16 @@ pub fn icmp(packet: &[u8], to: SocketAddr) -> Option<IcmpMessage> {
         (address(quoted + 16)?, header, *packet.get(quoted + 9)?)
     };
     let port = half(quoted + header + 2)?;
-    if destination != to.ip() || carried != UDP || port != to.port() {
+    let echo = to.port() == 0 && carried == if six { ICMP6 } else { ICMP };
+    if destination != to.ip() || !(carried == UDP || echo) {
+        return None;
+    }
+    let refused = matches!((six, kind, code), (false, 3, 0..=3 | 5..) | (true, 1, _));
+    // A rule or a route that refuses is about every port, acknowledgements that leave this host included, and the few
+    // messages that a router's rate limit allows may be about those.
+    let any_port = refused && !matches!((six, code), (false, 3) | (true, 4));
+    let is_asked = port == to.port() || (to.port() == 0 && !refused);
+    if !is_asked && !any_port {
         return None;
     }
     // Destination unreachable and, over IPv6, packet too big (RFC 792, RFC 1191, RFC 4443).
@@ -211,6 +221,16 @@ mod tests {
             }))
         );
         assert_eq!(icmp(&message(false, 11, 0, [0; 4]), four), None);
+        let any = SocketAddr::new(four.ip(), 0);
+        assert!(icmp(&too_big, any).is_some());
+        assert_eq!(icmp(&message(false, 3, 3, [0; 4]), any), None);
+        let mut of_echo = too_big.clone();
+        of_echo[V4_BYTES + 8 + 9] = ICMP;
+        assert!(icmp(&of_echo, any).is_some());
+        assert_eq!(icmp(&of_echo, four), None);
+        let other: SocketAddr = "10.0.2.2:4790".parse().expect("an address");
+        assert!(icmp(&message(false, 3, 13, [0; 4]), other).is_some());
+        assert_eq!(icmp(&message(false, 3, 3, [0; 4]), other), None);
         assert_eq!(
             icmp(&too_big, "10.0.2.2:4790".parse().expect("an address")),
             None

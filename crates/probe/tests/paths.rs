@@ -334,7 +334,7 @@ fn one_side_tells_a_narrow_way_there_from_a_narrow_way_back() {
         )) else {
             return;
         };
-        let result = std::thread::scope(|scope| {
+        let (result, _) = std::thread::scope(|scope| {
             let run = scope.spawn(|| {
                 let ends = ["10.0.0.1", "10.0.0.2"].map(|end| end.parse().expect("an address"));
                 let within = path.a.netns().within(|| {

@@ -12,6 +12,7 @@ use wirecost_sys::socket::{set_max_pacing_rate, tcp_info};
 use crate::engine::Engine;
 use crate::error::TrafficError;
 use crate::flow::{Finished, FinishedFlow, Flow, Outcome};
+use crate::lost_segments;
 use crate::opening::open_all;
 use crate::ops::{ClientFlow, FlowKind};
 use crate::options::{Limit, Options};
@@ -33,6 +34,8 @@ pub struct Client {
     engine: Engine,
     flows: Vec<ClientFlow>,
     threads: Vec<JoinHandle<()>>,
+    /// Whether the kernel may find a segment size that passes.
+    may_recover: bool,
 }
 
 impl Client {
@@ -52,6 +55,7 @@ impl Client {
             engine,
             flows,
             threads: Vec::new(),
+            may_recover: lost_segments::may_recover(),
         };
         client.start_threads().map(|()| client)
     }
@@ -135,6 +139,19 @@ impl Client {
         self.engine.snapshot()
     }
 
+    /// Whether nothing is to be expected of any flow any more.
+    ///
+    /// # Errors
+    /// [`TrafficError::SegmentsLost`] where no connection had a full segment acknowledged, and the kernel will not try
+    /// smaller ones.
+    pub fn check_progress(&self) -> Result<(), TrafficError> {
+        let connections = matches!(self.engine.ops.flow_kind, FlowKind::Connection { .. });
+        match lost_segments::all_lost(&self.flows) {
+            Some(lost) if connections && !self.may_recover => Err(lost),
+            _ => Ok(()),
+        }
+    }
+
     /// Marks the datagrams of a stream that are sent from now on as counted, or not. The mark travels with them: so
     /// those sent and those received ([`crate::FinishedFlow::counted`]) are the same ones, however long they are on
     /// the way.
@@ -189,6 +206,10 @@ impl Client {
     /// (a single flow may be waiting for a retransmission). Every thread is joined all the same.
     pub fn stop(mut self, timeout: Duration) -> Result<Finished, TrafficError> {
         let began = Instant::now();
+        if let Err(lost) = self.check_progress() {
+            self.end_threads(None);
+            return Err(lost);
+        }
         let deadline = began + timeout;
         let before: Vec<u64> = self
             .engine
@@ -223,7 +244,7 @@ impl Client {
             };
             match liveness {
                 Liveness::Alive => alive = true,
-                Liveness::Silent(error) => _ = silent.get_or_insert(vanished(error)),
+                Liveness::Silent(error) => _ = silent.get_or_insert(error),
                 Liveness::Neither => {}
             }
             ends.push(FinishedFlow {
@@ -250,7 +271,11 @@ impl Client {
     fn liveness(&self, flow: &ClientFlow, moved: bool, time: Duration) -> Liveness {
         let silent = |silence: Duration| {
             let words = format!("nothing came from it for {:.1} s", silence.as_secs_f64());
-            Liveness::Silent(io::Error::new(io::ErrorKind::TimedOut, words))
+            Liveness::Silent(TrafficError::PeerVanished {
+                flow: flow.index,
+                bytes: self.engine.shared.flows.all()[flow.index as usize].bytes(),
+                source: io::Error::new(io::ErrorKind::TimedOut, words),
+            })
         };
         if time < LONGEST_ROUND_TRIP {
             return Liveness::Neither;
@@ -263,17 +288,8 @@ impl Client {
                 let acknowledged = Duration::from_millis(info.last_ack_recv.into());
                 if acknowledged + JIFFIES < time {
                     Liveness::Alive
-                } else if info.unacked > 0 && info.total_retrans > 0 {
-                    // The connection opened and small messages passed.
-                    let words = format!(
-                        "nothing came from it for {:.1} s, and {} segments of {} bytes were sent again in vain on a \
-                         connection that had opened: segments of that size are lost on the way, as in a path-MTU black \
-                         hole; `wirecost check` between the two hosts finds the size that passes",
-                        acknowledged.as_secs_f64(),
-                        info.total_retrans,
-                        info.snd_mss
-                    );
-                    Liveness::Silent(io::Error::new(io::ErrorKind::TimedOut, words))
+                } else if lost_segments::has_none_acknowledged(&info) {
+                    Liveness::Silent(lost_segments::of_flow(flow.index, &info))
                 } else if info.unacked > 0 {
                     silent(acknowledged)
                 } else {
@@ -326,7 +342,7 @@ impl Client {
 /// What a flow shows of its peer.
 enum Liveness {
     Alive,
-    Silent(io::Error),
+    Silent(TrafficError),
     Neither,
 }
 

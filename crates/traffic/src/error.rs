@@ -112,6 +112,22 @@ pub enum TrafficError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// No full segment of a connection was acknowledged, though its handshake was.
+    #[error(
+        "flow {flow}: the connection opened, and segments of {mss} bytes are lost: none was acknowledged in {:.1} s, and \
+         {retransmits} were retransmitted. A path-MTU black hole, or a filter: `wirecost check` between the two hosts finds \
+         the size that passes", silent.as_secs_f64()
+    )]
+    SegmentsLost {
+        /// The flow, from 0.
+        flow: u32,
+        /// MSS of what is sent, bytes.
+        mss: u32,
+        /// Retransmitted segments.
+        retransmits: u32,
+        /// Time since the last acknowledgement.
+        silent: Duration,
+    },
     /// A flow failed for a reason on this host.
     #[error("flow {flow} broke after {bytes} bytes: {source}")]
     FlowBroke {

@@ -27,6 +27,7 @@ mod flow;
 mod generator;
 mod handshake;
 mod latency;
+mod lost_segments;
 mod migration;
 mod opening;
 mod ops;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use socket2::Socket;
 use wirecost_model::end_window::End;
 use wirecost_sys::epoll::Waker;
-use wirecost_sys::socket::steer_reuseport;
+use wirecost_sys::socket::{bind_here, steer_reuseport};
 
 use self::acceptor::{Acceptor, AcceptorHandle, SharedAcceptor};
 use crate::dispatch::Dispatcher;
@@ -193,7 +193,7 @@ impl Server {
                 // The first socket is bound without SO_REUSEPORT: otherwise it could join a group of another program
                 // of the same user and share its datagrams.
                 socket.set_reuse_port(!sockets.is_empty())?;
-                socket.bind(&address.into())?;
+                bind_here(&socket, address)?;
                 socket.set_reuse_port(true)?;
                 let bound = socket.local_addr()?.as_socket();
                 bound.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
@@ -376,7 +376,7 @@ fn listen(
     let backlog = flows + SPARE_BACKLOG;
     let listening = || -> io::Result<SocketAddr> {
         socket.set_reuse_address(true)?;
-        socket.bind(&bind.into())?;
+        bind_here(&socket, bind)?;
         socket.listen(backlog as i32)?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?.as_socket();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_sys::socket::{
-    autotune_buffers, bind_address_no_port, congestion, enable_zero_copy, force_buffers,
+    autotune_buffers, bind_address_no_port, bind_here, congestion, enable_zero_copy, force_buffers,
     set_busy_poll, set_congestion, set_dscp, set_max_pacing_rate, set_udp_gro, set_udp_segment,
     widen_receive_buffer,
 };
@@ -216,7 +216,7 @@ fn bind_source(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
     let address = SocketAddr::new(source, 0);
     // The port is chosen by connect(2): then it need only be unique for this peer.
     bind_address_no_port(socket)
-        .and_then(|()| socket.bind(&address.into()))
+        .and_then(|()| bind_here(socket, address))
         .map_err(|source| TrafficError::StreamSender { address, source })
 }
 

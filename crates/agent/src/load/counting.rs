@@ -87,6 +87,7 @@ impl Counting {
         order: &PartOrder,
     ) -> Result<Part> {
         let over = self.wait(loads, order)?;
+        loads.check_progress()?;
         if order.last {
             loads.set_counted(false);
         }

@@ -1,15 +1,18 @@
-//! What is asked beside probes: a path hop by hop, and TCP to an open port.
+//! What is asked beside a survey: a path hop by hop, TCP to an open port, and what one side can know.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use wirecost_check::{HopReport, RequiredMtu, Segments, Stream, TcpReport, TcpShown};
+use wirecost_check::{
+    HopReport, OneSidedReport, ReachabilityHint, RequiredMtu, Segments, Stream, TcpReport, TcpShown,
+};
 use wirecost_pmtu::{TraceConfig, likely_sizes};
 use wirecost_probe::message::Secret;
-use wirecost_probe::{ProbeError, StreamPath, tcp_proof, trace, trace_on};
+use wirecost_probe::{ProbeError, StreamPath, one_sided, tcp_proof, trace, trace_on};
 
-use super::{HOP_WAIT, is_without_route, leaving, said, wanted};
-use crate::protocol::{TcpOrder, TraceOrder};
+use super::survey::{config, is_without_route, leaving, pace, saw, wanted};
+use super::{HOP_WAIT, said, wait_for_neighbour};
+use crate::protocol::{NeighbourSearch, OneSidedOrder, TcpOrder, TraceOrder};
 use crate::prove::smallest;
 
 /// Routers of an unknown distance answer within this time, or their answer is not told.
@@ -85,10 +88,45 @@ pub(super) fn tcp(order: &TcpOrder) -> Result<TcpReport, ProbeError> {
     let mut report = TcpReport::new(ends, order.port, wanted, shown, seconds);
     report.path.leaving = leaving;
     if shown.failed == Some(Stream::NotConnected)
-        && let crate::protocol::NeighbourSearch::Missing(next) =
-            super::wait_for_neighbour(order.from.address, order.to.address)
+        && let NeighbourSearch::Missing(next) =
+            wait_for_neighbour(order.from.address, order.to.address)
     {
-        report.path.hint = Some(wirecost_check::ReachabilityHint::NoNeighbour(next));
+        report.path.hint = Some(ReachabilityHint::NoNeighbour(next));
     }
+    Ok(report)
+}
+
+/// From this side alone.
+pub(super) fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
+    let (from, to) = (order.from.address, order.to.address);
+    let leaving = leaving(from, to);
+    // The port that discards (RFC 863): it is only named.
+    let between = (from, SocketAddr::new(to, 9));
+    let ends = (order.from.clone(), order.to.clone());
+    let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
+        Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
+            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
+            return Ok(OneSidedReport::without_route(ends, wanted));
+        }
+        wanted => wanted?,
+    };
+    let low = smallest(to).min(high);
+    let began = Instant::now();
+    let (config, pace) = (config(&order.limits), pace(&order.limits));
+    let ask = || one_sided(from, to, (low, high), config, pace);
+    let (mut result, mut watched) = ask()?;
+    let mut hint = None;
+    if result.is_dead() {
+        match wait_for_neighbour(from, to) {
+            NeighbourSearch::Found => (result, watched) = ask()?,
+            NeighbourSearch::Missing(next) => hint = Some(ReachabilityHint::NoNeighbour(next)),
+            NeighbourSearch::Known => {}
+        }
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let mut report = OneSidedReport::new(ends, wanted, &result, seconds);
+    report.path.hint = hint;
+    report.path.leaving = leaving;
+    saw(&mut report.path, None, watched.as_ref());
     Ok(report)
 }

@@ -44,7 +44,11 @@ fn veth(
         format!(
             "{} takes {} bytes, its other end {} ({}) sends up to {}: what is larger is dropped by the receiving end, \
              without a message to the sender",
-            device.name, device.mtu, other.name, other_namespace.label, other.mtu
+            device.name,
+            device.mtu,
+            other.name,
+            found.place(other_namespace),
+            other.mtu
         ),
         alike(&[(namespace, device), (other_namespace, other)]),
     );

@@ -29,7 +29,7 @@ pub(super) fn judge(stack: &HostStack, shown: Option<&Shown>, found: &mut Findin
             "tcp-mtu-probing-off",
             Some(own),
             None,
-            "net.ipv4.tcp_mtu_probing is 0: where large segments vanish, a TCP connection stalls until it is given up; \
+            "net.ipv4.tcp_mtu_probing is 0: where large segments are lost, a TCP connection stalls until it times out; \
              with 1 it finds a size that passes after some seconds"
                 .into(),
             vec![own.enter.command("sysctl -w net.ipv4.tcp_mtu_probing=1")],

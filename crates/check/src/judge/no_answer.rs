@@ -65,7 +65,7 @@ fn death(
         let evidence = format!(
             "{ends}: no answer, not even to small packets: what comes back arrives with a wrong UDP checksum"
         );
-        let look = format!("# what is said of bad-checksums on {}", path.to.host);
+        let look = format!("# see bad-checksums on {}", path.to.host);
         return (evidence, vec![look]);
     }
     if let Some(refused) = &path.seen.refused {
@@ -102,8 +102,8 @@ fn death(
                 "ARP requests"
             };
             let evidence = format!(
-                "{ends}: no answer, not even to small packets: nobody answers {asks} for {next} on {device}, so that nothing \
-                 leaves this host"
+                "{ends}: no answer, not even to small packets: no host answers {asks} for {next} on {device}, so that no \
+                 packet leaves this host"
             );
             let look = format!(
                 "# whether {next} is up, has that address and mask, and is on the same link and VLAN"
@@ -147,7 +147,7 @@ fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<Stri
     let heard = back.is_some_and(|back| back.seen.acknowledged > Some(0));
     if let Some(refused) = refused {
         let why = format!("{arrive}, and its answers are refused by {}", refused.by);
-        return (why, vec![format!("# what is said of path-dead on {other}")]);
+        return (why, vec![format!("# see path-dead on {other}")]);
     }
     let rules = format!("# on {other}: nft list ruleset");
     if heard {
@@ -164,7 +164,7 @@ fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<Stri
 }
 
 /// Somebody says by ICMP that probes do not get there.
-fn refusal(path: &PathReport, refused: &Refused) -> (String, Vec<String>) {
+pub(crate) fn refusal(path: &PathReport, refused: &Refused) -> (String, Vec<String>) {
     let who = if refused.by == path.to.address {
         format!("{} itself ({})", path.to.host, refused.by)
     } else {

@@ -53,13 +53,13 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
         Limit::Signalled { by, mtu } if Some(mtu) != narrowest.mtu => {
             let said = if mtu < LEAST {
                 format!(
-                    "{by} says that more is too big, and no size that a link can have ({mtu}, as routers did before RFC 1191): \
-                     senders fall back on some small size, or lose packets"
+                    "{by} reports larger packets as too big with an invalid MTU ({mtu}, as routers did before RFC 1191): senders fall \
+                     back to a small size, or lose packets"
                 )
             } else if Some(mtu) > narrowest.mtu {
-                format!("{by} says {mtu}: whoever believes it goes on to lose packets")
+                format!("{by} reports an MTU of {mtu}, which is too large: senders that follow it go on losing packets")
             } else {
-                format!("{by} says {mtu}: whoever believes it sends more packets than needed")
+                format!("{by} reports an MTU of {mtu}, which is too small: senders that follow it send more packets than needed")
             };
             let look = format!("# the device of {by} that sends it, or what it forwards to");
             let fix = [look].into_iter().chain(fix.into_iter().skip(1)).collect();
@@ -74,7 +74,7 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
                 ends(path)
             );
             let tunnel = format!(
-                "# that tunnel and what carries it to {wanted} or more, or this network's devices to {mtu}"
+                "# raise that tunnel and its underlay to {wanted} or more, or set this network's devices to {mtu}"
             );
             let fix: Vec<String> = [tunnel].into_iter().chain(fix.into_iter().skip(1)).collect();
             add(found, "path-signals", path, evidence, fix.clone());

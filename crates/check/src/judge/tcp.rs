@@ -29,12 +29,12 @@ fn blocked(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding
         "are not made: the first segment (SYN) vanishes, or its answer"
     };
     let evidence = format!(
-        "{}: datagrams pass, and TCP connections {how}. A filter or a middlebox that treats TCP otherwise",
+        "{}: datagrams pass, and TCP connections {how}. A filter or a middlebox treats TCP differently",
         ends(path)
     );
     let fix = vec![
         "nft list ruleset".to_owned(),
-        "# on both hosts, and on what filters in between: security groups, network policies, a router's rules for TCP"
+        "# on both hosts, and on filters between them: security groups, network policies, a router's rules for TCP"
             .to_owned(),
     ];
     add(found, "tcp-blocked", path, evidence, fix);
@@ -50,12 +50,11 @@ fn segments(path: &PathReport, found: &mut Vec<Finding>) {
         return;
     };
     let evidence = format!(
-        "{}: datagrams of {mtu} bytes pass, and TCP segments in packets of {fails} bytes vanish, those of {passes} pass: \
+        "{}: datagrams of {mtu} bytes pass, and TCP segments in packets of {fails} bytes are lost, those of {passes} pass: \
          connections open, and hang with the first full segment",
         ends(path)
     );
-    let filter =
-        "# the filter or middlebox on the way that looks at the length of TCP packets".to_owned();
+    let filter = "# the filter or middlebox on the path that drops TCP by length".to_owned();
     let mut fix = vec![filter];
     fix.extend(super::route_mtu_workaround(path, passes));
     add(found, "tcp-segments-lost", path, evidence, fix);
@@ -69,12 +68,12 @@ pub(super) fn only_datagrams(path: &PathReport, carries: &str, found: &mut Vec<F
         return false;
     };
     let evidence = format!(
-        "{}: only UDP above {mtu} bytes is filtered: of datagrams {carries} pass, and TCP segments in packets of {passes}",
+        "{}: only UDP above {mtu} bytes is filtered: datagrams of {carries} pass, and TCP segments in packets of {passes} bytes do",
         ends(path)
     );
     let fix = vec![
-        "# a filter on the way that looks at the length of UDP packets, as against DNS amplification: tunnels over UDP, QUIC \
-         and large DNS answers need it open"
+        "# a filter on the path drops UDP by length, for example against DNS amplification: tunnels over UDP, QUIC and large \
+         DNS answers need it open"
             .to_owned(),
         "nft list ruleset".to_owned(),
     ];

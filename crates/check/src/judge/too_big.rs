@@ -7,7 +7,7 @@ use crate::report::PathReport;
 use crate::seen::LEAST;
 
 /// A router says what passes, and the message arrives at this host's device and not at its sockets; whether that was so.
-pub(super) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
+pub(crate) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
     let Some((by, mtu)) = path.seen.too_big else {
         return false;
     };
@@ -17,8 +17,8 @@ pub(super) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>
         format!(" ({mtu})")
     };
     let evidence = format!(
-        "{}: {carries} pass, and {by} says so{says}: its message arrives at this host's device, and this host's own filter \
-         drops it, so that TCP and everybody else here goes on to lose packets",
+        "{}: {carries} pass, and {by} reports it by ICMP{says}: the message arrives at this host's device, and this host's own \
+         filter drops it, so that path-MTU discovery fails for every program here",
         ends(path)
     );
     let accept = if by.is_ipv6() {
@@ -42,11 +42,11 @@ pub(super) fn cut(path: &PathReport, found: &mut Vec<Finding>) {
     let device = path.leaving.as_ref().map(|way| way.device.clone());
     let name = device.as_deref().unwrap_or("the tunnel");
     let whole = cut.whole.map_or_else(String::new, |mtu| {
-        format!("; packets of {mtu} leave in one piece")
+        format!("; packets of {mtu} bytes are not fragmented")
     });
     let evidence = format!(
-        "{}: this host fragments what carries its packets: of {} packets of full size it made {} fragments \
-         (IpFragCreates){whole}. What {name} sends into is narrower than its MTU allows for",
+        "{}: this host fragments the packets that encapsulate them: for {} packets of full size it created {} fragments \
+         (IpFragCreates){whole}. The MTU of {name} is larger than its underlay allows",
         ends(path),
         cut.sent,
         cut.fragments

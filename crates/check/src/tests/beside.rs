@@ -69,7 +69,7 @@ fn a_far_end_that_announces_less_is_told_and_is_no_fault() {
     );
     assert_eq!(ids(&less), [""; 0]);
     let notes = tcp_notes(&less);
-    assert!(notes[1].contains("no packet above 1500"), "{notes:?}");
+    assert!(notes[1].contains("to 1500 bytes"), "{notes:?}");
     let expected = tcp(RequiredMtu::Expected(9000), shown(Some(1500), None));
     assert_eq!(ids(&expected), ["expected-size-fails"]);
     let told = tcp(
@@ -81,7 +81,9 @@ fn a_far_end_that_announces_less_is_told_and_is_no_fault() {
     );
     let notes = tcp_notes(&told);
     assert!(
-        notes.iter().any(|note| note.contains("1400 pass")),
+        notes
+            .iter()
+            .any(|note| note.contains("lowered its path MTU to 1400")),
         "{notes:?}"
     );
 }
@@ -123,9 +125,9 @@ fn the_narrowest_path_of_all_pairs_decides() {
 #[test]
 fn a_router_that_names_another_size_has_an_interim_command_like_others() {
     for (said, words) in [
-        (0, "no size that a link can have"),
-        (68, "says 68"),
-        (1600, "says 1600"),
+        (0, "an invalid MTU"),
+        (68, "reports an MTU of 68, which is too small"),
+        (1600, "reports an MTU of 1600, which is too large"),
     ] {
         let kind = FlowKind::Told(Limit::Signalled {
             by: ROUTER,

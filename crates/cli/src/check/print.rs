@@ -135,10 +135,10 @@ fn words(document: &Document, path: &PathFlowReport, direction: &DirectionReport
     let expect = document.asked.expect;
     let to = document.hosts.iter().find(|host| host.host == path.to);
     match (path.kind, path.signalled_by, path.limit) {
-        ("ok", ..) if expect.is_none() => "the most that this sender sends".to_owned(),
+        ("ok", ..) if expect.is_none() => "the MTU of the sender's route".to_owned(),
         ("ok", ..) => "as much as expected".to_owned(),
         ("device", ..) if path.mtu >= Some(direction.wanted) => {
-            "the most that the sender's device sends".to_owned()
+            "the MTU of the sender's device".to_owned()
         }
         ("device", _, Some(mtu)) => format!("the sender's device sends no more than {mtu}"),
         ("signalled", Some(by), Some(mtu)) if to.is_some_and(|to| to.address == by) => {

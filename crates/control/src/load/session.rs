@@ -126,7 +126,9 @@ impl Session<'_> {
         else {
             return Err(self.links[0].unexpected_reply("OpenServers"));
         };
-        let mut listening = [a.into_iter(), b.into_iter()];
+        // A link-local one without the number of its device, which is another on the client's host.
+        let plain = |address: SocketAddr| SocketAddr::new(address.ip(), address.port());
+        let mut listening = [a, b].map(|all| all.into_iter().map(plain));
         let mut others = others.into_iter();
         let targets: Option<Vec<SocketAddr>> = self
             .asked

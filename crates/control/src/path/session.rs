@@ -147,6 +147,8 @@ impl<'a> Session<'a> {
                 };
                 results.one_sided = Some(report);
             }
+            let path = results.one_sided.as_ref().map(|report| &report.path);
+            results.rules = self.rules(path.map_or(&[], std::slice::from_ref))?;
         }
         if self.asked.trace && results.traces.is_empty() {
             told(Step::Tracing);
@@ -181,17 +183,7 @@ impl<'a> Session<'a> {
         if results.paths.iter().any(|path| path.mapped.is_some()) {
             ways = self.ways(secret, results)?;
         }
-        let slow = self.look_for_other_answers(&ways, &mut results.paths)?;
-        if slow != [false; 2] {
-            ways = self.ways(secret, results)?;
-            let limits = self.patient();
-            let asked = (0..2).filter(|index| slow[*index]);
-            for (index, report) in asked.zip(self.survey(&ways, slow, limits)?) {
-                if !report.is_dead() {
-                    results.paths[index] = report;
-                }
-            }
-        }
+        self.ask_again(&mut ways, results)?;
         self.count_loss(&ways, &mut results.paths)?;
         self.stream(&ways, &mut results.paths)?;
         self.segments(&ways, &mut results.paths)?;

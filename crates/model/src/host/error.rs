@@ -115,7 +115,7 @@ impl fmt::Display for Problem {
             Self::LinkLocal(found) => write!(
                 f,
                 "{found} is link-local and says nothing without a device: write another address of the host, or for \
-                 `wirecost check` the device behind it, as {found}%eth0"
+                 `wirecost check` and `wirecost load` the device behind it, as {found}%eth0"
             ),
             Self::Device(found) => write!(
                 f,

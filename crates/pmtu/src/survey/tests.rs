@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::outcome::{Limit, Source};
+use crate::pacing::RateLimit;
 use crate::sizes::likely_sizes;
 use crate::tests::Random;
 

@@ -1,9 +1,11 @@
 //! Addresses in a VRF: its sockets have to be bound to its device first (Documentation/networking/vrf.rst). Neither an
 //! address of it nor a route is found otherwise.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{PoisonError, RwLock};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use nix::net::if_::{if_nameindex, if_nametoindex};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -30,7 +32,8 @@ pub fn link_device(address: IpAddr) -> Option<String> {
     known.next().map(|(_, device)| device.clone())
 }
 
-/// Binds a socket to an address of this host; where that is in a VRF, or link-local, to its device first.
+/// Binds a socket to an address of this host; where that is in a VRF, or link-local, to its device first. An IPv6 address
+/// that is new is waited for.
 ///
 /// # Errors
 /// `EADDRNOTAVAIL` where neither the host nor a VRF of it has the address.
@@ -41,6 +44,9 @@ pub fn bind_here(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     }
     match socket.bind(&address.into()) {
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+            if was_tentative(address.ip()) {
+                return socket.bind(&address.into());
+            }
             let Some(vrf) = vrf_of(address.ip())? else {
                 return Err(error);
             };
@@ -49,6 +55,37 @@ pub fn bind_here(socket: &Socket, address: SocketAddr) -> io::Result<()> {
         }
         bound => bound,
     }
+}
+
+/// Waits for the end of duplicate address detection of an address of the calling thread's namespace (RFC 4862, section 5.4:
+/// it cannot be bound before, for a second or two); `false`: there is none.
+fn was_tentative(address: IpAddr) -> bool {
+    const AT_MOST: Duration = Duration::from_secs(4);
+    const OFTEN: Duration = Duration::from_millis(20);
+    let IpAddr::V6(address) = address else {
+        return false;
+    };
+    let began = Instant::now();
+    while is_tentative(address) {
+        if began.elapsed() > AT_MOST {
+            return false;
+        }
+        sleep(OFTEN);
+    }
+    began.elapsed() >= OFTEN
+}
+
+/// One line an address: its digits, and as the fifth word its flags (net/ipv6/addrconf.c, `if6_seq_show`).
+fn is_tentative(address: Ipv6Addr) -> bool {
+    /// `IFA_F_TENTATIVE` without `IFA_F_DADFAILED` (linux/if_addr.h).
+    const FLAGS: (u8, u8) = (0x48, 0x40);
+    let digits = format!("{:032x}", address.to_bits());
+    let all = fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
+    let mut own = all.lines().filter(|line| line.starts_with(&digits));
+    own.any(|line| {
+        let flags = line.split_whitespace().nth(4).unwrap_or_default();
+        u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & FLAGS.0 == FLAGS.1)
+    })
 }
 
 /// The VRF that has an address, of the calling thread's namespace. `None`: the address is in none.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use socket2::Socket;
-use wirecost_sys::socket::{RawAddress, SendBatch};
+use wirecost_sys::socket::{RawAddress, SendBatch, bind_here};
 
 use super::{Context, IoFailure, Progress, Task};
 use crate::datagram::{DATAGRAM_BYTES, Datagram};
@@ -242,7 +242,7 @@ fn connected_socket(listener: &Socket, client: &RawAddress, options: &Options) -
     let socket = socket::udp(here, options, 1).ok()?;
     socket::segment(&socket, options, false).ok()?;
     socket.set_reuse_port(true).ok()?;
-    socket.bind(&here.into()).ok()?;
+    bind_here(&socket, here).ok()?;
     socket.connect(&client.into()).ok()?;
     Some(socket)
 }

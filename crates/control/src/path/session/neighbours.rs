@@ -13,8 +13,7 @@ use crate::calls::PROMPT;
 const SEARCHING: Duration = Duration::from_secs(5);
 
 impl Session<'_> {
-    /// Waits for neighbours that are still searched for, unless wrong checksums explain that nothing is answered. Asks
-    /// again where one was found late, and in the other direction, whose acknowledgements could not leave before.
+    /// Waits for neighbours that are still searched for, unless wrong checksums explain that nothing is answered.
     pub(super) fn await_neighbours(
         &mut self,
         ways: &[PathDirection; 2],
@@ -38,28 +37,15 @@ impl Session<'_> {
                 })
         };
         let orders = vec![order(0), order(1)];
-        let mut late = [false; 2];
-        for (index, reply) in wanted
-            .iter()
-            .zip(self.ask_some(orders, SEARCHING + PROMPT)?)
-        {
+        let replies = self.ask_some(orders, SEARCHING + PROMPT)?;
+        for (index, reply) in wanted.into_iter().zip(replies) {
             match reply {
-                PathReply::Neighbour(NeighbourSearch::Known) => {}
-                PathReply::Neighbour(NeighbourSearch::Found) => late[*index] = true,
                 PathReply::Neighbour(NeighbourSearch::Missing(next)) => {
-                    paths[*index].hint = Some(ReachabilityHint::NoNeighbour(next));
+                    paths[index].hint = Some(ReachabilityHint::NoNeighbour(next));
                 }
-                _ => return Err(self.links[*index].unexpected_reply("AwaitNeighbour")),
+                PathReply::Neighbour(_) => {}
+                _ => return Err(self.links[index].unexpected_reply("AwaitNeighbour")),
             }
-        }
-        if late == [false; 2] {
-            return Ok(());
-        }
-        let again = [0, 1].map(|index| unanswered(&paths[index]));
-        let asked = (0..2).filter(|index| again[*index]);
-        for (index, report) in asked.zip(self.survey(ways, again, self.limits())?) {
-            paths[index] = report;
-            paths[index].late = late[index];
         }
         Ok(())
     }

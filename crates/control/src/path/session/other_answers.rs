@@ -1,77 +1,70 @@
-//! Looks for other answers (another UDP port, ICMP echo) where no probe is answered.
+//! Asks again where no probe is answered: on another port, and with more patience.
 
 use std::net::SocketAddr;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{
-    OneSidedOrder, PathDirection, PathReply, PathRequest, Responding, SurveyOrder,
-};
+use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, Responding, SurveyOrder};
 use wirecost_check::{PathReport, ReachabilityHint};
 
-use super::Session;
+use super::{CheckResults, Session};
 use crate::calls::PROMPT;
 
 /// An IP packet that passes wherever anything does, bytes; large enough for a probe over either version.
 const SMALL: u32 = 128;
 
-/// An answer that took longer than this, in seconds, found a neighbour first, or came from far away; both together
-/// outlast a flow's patience.
-const SLOW: f64 = 0.25;
-
 impl Session<'_> {
-    /// Where nothing passes: whether another port does where one was asked for, or else echo requests. Which directions
-    /// are answered so slowly, or not at all, that what was asked first may only have been given up too early.
-    pub(super) fn look_for_other_answers(
+    /// Directions without an answer, once more for an end that is far away, or that did not run for a while. Echo
+    /// requests go beside that, and end it early where they are answered.
+    pub(super) fn ask_again(
         &mut self,
-        ways: &[PathDirection; 2],
-        paths: &mut [PathReport],
+        ways: &mut [PathDirection; 2],
+        results: &mut CheckResults,
+    ) -> Result<(), LinkError> {
+        let unanswered = self.unanswered(ways, results)?;
+        if unanswered == [false; 2] {
+            return Ok(());
+        }
+        let asked = (0..2).filter(|index| unanswered[*index]);
+        for (index, report) in asked.zip(self.survey(ways, unanswered, self.patient())?) {
+            let path = &mut results.paths[index];
+            if report.is_dead() {
+                path.hint = path.hint.or(report.hint);
+                path.seen.refused = path.seen.refused.or(report.seen.refused);
+            } else {
+                *path = report;
+            }
+        }
+        Ok(())
+    }
+
+    /// Directions of which nothing is known yet. Where a port was asked for, it is tried whether another one is answered.
+    fn unanswered(
+        &mut self,
+        ways: &mut [PathDirection; 2],
+        results: &mut CheckResults,
     ) -> Result<[bool; 2], LinkError> {
-        let mut slow = [false; 2];
+        let paths = &mut results.paths;
+        let mut unanswered = [false; 2];
         // What arrives spoiled, or whose answers do, is explained.
         let spoiled = paths.iter().any(|path| path.bad_checksums > 1);
-        let mut dead: Vec<usize> = (0..paths.len())
+        let dead: Vec<usize> = (0..paths.len())
             .filter(|index| !spoiled && is_unexplained(&paths[*index]))
             .collect();
         let asked_for = |index: &usize| Some(ways[*index].port) == self.asked.port;
         if dead.iter().any(asked_for) {
-            let others = self.other_ports(ways, &dead)?;
-            for (index, report) in others {
+            for (index, report) in self.other_ports(ways, &dead)? {
                 paths[index].hint = Some(ReachabilityHint::OtherPort(report.port));
-                slow[index] = report.seconds > SLOW;
             }
-            dead.retain(|index| paths[*index].hint.is_none());
+            *ways = self.ways(ways[0].secret, results)?;
         }
-        for index in &dead {
-            slow[*index] = true;
+        for index in dead {
+            unanswered[index] = true;
         }
-        let mut orders = vec![None, None];
-        for index in &dead {
-            orders[*index] = Some(PathRequest::OneSided(OneSidedOrder {
-                from: ways[*index].from.clone(),
-                to: ways[*index].to.clone(),
-                expect: Some(SMALL),
-                limits: self.limits(),
-            }));
-        }
-        let within = self.limits().longest() + PROMPT;
-        let replies = match self.ask_some(orders, within) {
-            // Not allowed to, perhaps: it would have said more, and what was found stands without it.
-            Err(LinkError::Refused { .. }) => return Ok(slow),
-            replies => replies?,
-        };
-        for (index, reply) in dead.into_iter().zip(replies) {
-            if let PathReply::OneSided(report) = reply
-                && report.path.mtu().is_some()
-            {
-                paths[index].hint = Some(ReachabilityHint::Echo);
-                slow[index] = report.path.seconds > SLOW;
-            }
-        }
-        Ok(slow)
+        Ok(unanswered)
     }
 
     /// Those of the dead directions that another port is answered in, and what is known of it.
-    pub(super) fn other_ports(
+    fn other_ports(
         &mut self,
         ways: &[PathDirection; 2],
         dead: &[usize],

@@ -19,7 +19,7 @@ impl Session<'_> {
             let flows = path.flows.iter().enumerate();
             let (flow, _) = flows.min_by_key(|(_, flow)| (!flow.kind.is_told(), flow.mtu))?;
             // Nothing answers behind a mapping but the flow that made it.
-            (!path.through_mapping).then(|| {
+            path.through_mapping.is_none().then(|| {
                 PathRequest::Trace(TraceOrder {
                     from: way.from.clone(),
                     to: way.to.clone(),

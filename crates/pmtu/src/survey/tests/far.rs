@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use proptest::prelude::*;
 
@@ -30,6 +31,8 @@ struct Far {
     loss: f64,
     duplicate: f64,
     narrow: Narrow,
+    /// What leaves within this time waits for its end: for a neighbour to be resolved, for a host that does not run.
+    held: Range<Duration>,
     seed: u64,
 }
 
@@ -103,6 +106,7 @@ impl Far {
             loss: 0.0,
             duplicate: 0.0,
             narrow: Narrow::Nothing,
+            held: Duration::ZERO..Duration::ZERO,
             seed: 3,
         }
     }
@@ -148,6 +152,11 @@ impl Far {
                 let Some(leaves) = gate.passes(f64::from(probe.size), now) else {
                     dropped += 1;
                     continue;
+                };
+                let leaves = if self.held.contains(&leaves) {
+                    self.held.end
+                } else {
+                    leaves
                 };
                 let lost = random.happens(self.loss) || random.happens(self.loss);
                 if lost || probe.size > self.mtu {
@@ -237,6 +246,48 @@ fn jitter_reordering_and_duplicates_are_no_loss() {
             };
             path.is_healthy_within(MS * 4000);
         }
+    }
+}
+
+/// Duplicate address detection takes a second or two, and what is sent meanwhile is answered as late; a busy machine does
+/// not run the other end for a while. Nothing of that is the path's round trip, and no later round waits as long.
+#[test]
+fn what_was_held_once_is_no_reason_to_wait_as_long_again() {
+    for held in [
+        Duration::ZERO..MS * 1000,
+        Duration::ZERO..MS * 2000,
+        MS * 5..MS * 400,
+        MS * 40..MS * 900,
+        MS * 150..MS * 1000,
+    ] {
+        let path = Far {
+            local_mtu: 9000,
+            held: held.clone(),
+            ..Far::new(1500, MS / 5)
+        };
+        let Ran { result, .. } = path.survey(16);
+        println!("{held:?}: {:?}, wait {:?}", result.took, result.wait);
+        assert_eq!(result.mtu(), Some(1500), "{held:?}");
+        assert!(result.untold().is_empty(), "{held:?}");
+        let limit = held.end + MS * 1000;
+        assert!(result.took < limit, "{held:?}: {:?}", result.took);
+        assert!(result.wait < MS * 100, "{held:?}: {:?}", result.wait);
+    }
+}
+
+/// A black hole costs rounds of lost probes: each is over when the last of its probes is answered, and not a multiple of
+/// the first round trip later.
+#[test]
+fn a_round_of_a_far_black_hole_takes_little_more_than_a_round_trip() {
+    for seconds in [1, 3] {
+        let path = Far {
+            local_mtu: 9000,
+            ..Far::new(1500, MS * 1000 * seconds)
+        };
+        let Ran { result, .. } = path.survey(16);
+        assert_eq!(result.mtu(), Some(1500));
+        let limit = MS * 1000 * seconds * 8 + MS * 1000;
+        assert!(result.took < limit, "{seconds} s: {:?}", result.took);
     }
 }
 

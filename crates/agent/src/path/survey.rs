@@ -1,0 +1,216 @@
+//! What is asked of a direction's flows, and what came of it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use wirecost_check::{EgressRoute, FlowKind, PathReport, ReachabilityHint, Refused, RequiredMtu};
+use wirecost_pmtu::{Config, FAR_AWAY, Limit, RateLimit, SurveyRequest, likely_sizes};
+use wirecost_probe::{
+    Endpoints, ProbeError, Refusal, Surveyed, Watched, device_mtu, survey_mapped, survey_unless,
+};
+
+use super::echo::Echo;
+use super::fragments;
+use crate::protocol::{Limits, PathDirection, SurveyOrder};
+use crate::prove::smallest;
+
+/// Most ends answer within this time; those that do not are asked again, with more patience.
+const NEAR: Duration = Duration::from_millis(200);
+
+pub(super) fn config(limits: &Limits) -> Config {
+    Config {
+        patience: if limits.far { FAR_AWAY } else { NEAR },
+        ..Config::default()
+    }
+}
+
+pub(super) fn pace(limits: &Limits) -> RateLimit {
+    RateLimit {
+        datagrams_per_second: limits.datagrams_per_second,
+        bytes_per_second: limits.bytes_per_second,
+        max_time: limits.most,
+        ..RateLimit::default()
+    }
+}
+
+/// What is wanted of a path, and up to which size it is searched: one byte more than this host's device takes shows
+/// that it is the device that takes no more. Where the route takes less, this host sends no more than that.
+pub(super) fn wanted(
+    expect: Option<u32>,
+    (from, to): (IpAddr, SocketAddr),
+    leaving: Option<&EgressRoute>,
+) -> Result<(RequiredMtu, u32), ProbeError> {
+    const LONGEST: u32 = 65_535;
+    let device = device_mtu(from, to)?;
+    let route = leaving.and_then(EgressRoute::sends_at_most);
+    let route = route.filter(|&mtu| mtu < device);
+    Ok(match (expect, route) {
+        (Some(expect), _) => (RequiredMtu::Expected(expect), expect),
+        (None, Some(route)) => (RequiredMtu::Route(route), route),
+        (None, None) => (RequiredMtu::Device(device), (device + 1).min(LONGEST)),
+    })
+}
+
+/// What came of a survey.
+pub(super) struct SurveyedPath {
+    pub(super) report: PathReport,
+    pub(super) sockets: Vec<UdpSocket>,
+    pub(super) pace: (Duration, f64),
+}
+
+pub(super) fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeError> {
+    let way = &order.way;
+    let ends = (way.from.clone(), way.to.clone());
+    let leaving = leaving(way.from.address, way.to.address);
+    let between = (way.from.address, way.target());
+    let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
+        Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
+            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
+            return Ok(SurveyedPath {
+                report: PathReport::without_route(ends, way.port, wanted, order.flows),
+                sockets: Vec::new(),
+                pace: (Duration::ZERO, order.limits.bytes_per_second),
+            });
+        }
+        wanted => wanted?,
+    };
+    let (first_port, flows) = source_ports(way.port, order.flows);
+    let question = SurveyRequest {
+        low: smallest(way.to.address).min(high),
+        high,
+        expect: order.expect,
+        likely_sizes: likely_sizes(),
+        flows,
+        config: config(&order.limits),
+        pace: pace(&order.limits),
+        count: order.count,
+    };
+    let endpoints = Endpoints {
+        from: way.from.address,
+        first_port,
+        to: way.target(),
+    };
+    let before = fragments::made();
+    let echo = (order.limits.far && !order.count).then(|| Echo::ask(way));
+    let given_up = |now: Duration| echo.as_ref().is_some_and(|echo| echo.is_overdue(now));
+    let ask = |endpoints| survey_unless(endpoints, question.clone(), &way.secret, &given_up);
+    let survey = || -> Result<_, ProbeError> {
+        let surveyed = match ask(endpoints) {
+            // Somebody else has one of them; the kernel knows which are free.
+            Err(ProbeError::Flow { source, .. })
+                if first_port != 0 && source.kind() == io::ErrorKind::AddrInUse =>
+            {
+                let endpoints = Endpoints {
+                    first_port: 0,
+                    ..endpoints
+                };
+                ask(endpoints)?
+            }
+            surveyed => surveyed?,
+        };
+        let (ends, result) = (ends.clone(), &surveyed.result);
+        let mut report = PathReport::new(ends, way.port, wanted, result, &surveyed.ports);
+        see(&mut report, &surveyed);
+        if report.is_dead() && echo.as_ref().is_some_and(Echo::is_answered) {
+            report.hint = Some(ReachabilityHint::Echo);
+        }
+        Ok(SurveyedPath {
+            report,
+            pace: (result.wait, result.bytes_per_second),
+            sockets: surveyed.sockets,
+        })
+    };
+    let mut surveyed = survey()?;
+    if let (Some(mtu), Some(socket)) = (surveyed.report.mtu(), surveyed.sockets.first()) {
+        let sizes = (smallest(way.to.address), mtu);
+        surveyed.report.cut = fragments::cut(socket, sizes, way.to.address, before, &way.secret);
+    }
+    surveyed.report.leaving = leaving;
+    Ok(surveyed)
+}
+
+/// What ICMP messages and a packet socket told.
+fn see(report: &mut PathReport, surveyed: &Surveyed) {
+    saw(report, surveyed.refusal, surveyed.watched.as_ref());
+}
+
+pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Option<&Watched>) {
+    // This host's own word, that a neighbour does not answer, is found out otherwise.
+    let is_anothers = |it: &Refusal| it.by != report.from.address;
+    let refused = refusal.filter(is_anothers);
+    let refused = refused.or(watched.and_then(|it| it.refusal.filter(is_anothers)));
+    report.seen.refused = refused.map(|refused| Refused {
+        by: refused.by,
+        code: refused.code,
+    });
+    report.seen.acknowledged = watched.map(|watched| watched.acknowledgements);
+    let too_big = watched.map(|watched| &watched.too_big);
+    report.seen.too_big = too_big
+        .and_then(|all| all.iter().min_by_key(|(_, mtu)| **mtu))
+        .map(|(by, mtu)| (*by, *mtu));
+    for flow in &mut report.flows {
+        // With `ip_no_pmtu_disc` the kernel does not tell the size (net/ipv4/icmp.c, `icmp_unreach`).
+        if let FlowKind::Told(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
+            && let Some(mtu) = too_big.and_then(|all| all.get(by))
+        {
+            *told = *mtu;
+        }
+    }
+}
+
+/// The way back to a host behind address translation.
+pub(super) fn mapped(
+    way: &PathDirection,
+    to: &[SocketAddr],
+    limits: &Limits,
+) -> Result<PathReport, ProbeError> {
+    let from = SocketAddr::new(way.from.address, way.port);
+    let first = to.first().copied().unwrap_or(from);
+    let leaving = leaving(way.from.address, first.ip());
+    let (wanted, high) = wanted(None, (way.from.address, first), leaving.as_ref())?;
+    let question = SurveyRequest {
+        low: smallest(first.ip()).min(high),
+        high,
+        expect: None,
+        likely_sizes: likely_sizes(),
+        flows: to.len() as u32,
+        config: config(limits),
+        pace: pace(limits),
+        count: false,
+    };
+    let surveyed = survey_mapped(from, to, question, &way.secret)?;
+    let ends = (way.from.clone(), way.to.clone());
+    let result = &surveyed.result;
+    let mut report = PathReport::new(ends, first.port(), wanted, result, &surveyed.ports);
+    see(&mut report, &surveyed);
+    report.leaving = leaving;
+    report.through_mapping = Some(first.ip());
+    Ok(report)
+}
+
+/// The first source port and the number of flows: those of the tunnel that has the destination port where it has a range
+/// of its own, each time others of them; 0: the kernel picks of what it picks from for tunnels.
+fn source_ports(port: u16, flows: u32) -> (u16, u32) {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let Ok(Some((first, last))) = wirecost_audit::source_ports(port) else {
+        return (0, flows);
+    };
+    let there = u32::from(last - first) + 1;
+    let flows = flows.min(there);
+    let spare = u64::from(there - flows) + 1;
+    let skipped = RandomState::new().build_hasher().finish() % spare;
+    (first + skipped as u16, flows)
+}
+
+pub(super) fn is_without_route(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable
+    )
+}
+
+/// How packets leave this host; not known is no reason to fail.
+pub(super) fn leaving(from: IpAddr, to: IpAddr) -> Option<EgressRoute> {
+    wirecost_audit::egress_route(from, to).ok().flatten()
+}
