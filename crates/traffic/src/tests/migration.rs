@@ -355,3 +355,29 @@ fn a_source_that_keeps_to_no_protocol_is_named_and_touches_nothing() {
         assert!(said.is_empty());
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+
+    /// Whatever comes is an end, or an error of the protocol: nothing else, and no panic.
+    #[test]
+    fn an_exchange_with_changed_bytes_is_taken_or_refused(
+        changes in proptest::collection::vec((0usize..2 * HEAD_BYTES + PAGE, 0u8..), 1..6), cut in 0usize..8_000,
+    ) {
+        let mut bytes = head(Kind::Pages, &[(pages(7, 1), false), (pages(250, 2), true)]);
+        bytes.extend([1; PAGE]);
+        bytes.extend(head(Kind::End, &[]));
+        for (at, byte) in changes {
+            // Heads are where most is decided.
+            let at = if at < HEAD_BYTES { at % 40 } else { at };
+            bytes[at] = byte;
+        }
+        bytes.truncate(cut);
+        let (ended, said, _) = told(&bytes);
+        if let Err(error) = ended {
+            let known = [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
+            proptest::prop_assert!(known.contains(&error.kind()), "{}", error);
+        }
+        proptest::prop_assert!(said.len().is_multiple_of(16));
+    }
+}
