@@ -9,12 +9,10 @@ use wirecost_model::effect::Verdict;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::{Mark, Sample};
-use wirecost_report::compare::{
-    Compared, Comparison, Conclusion, FailOn, Strictness, compare, comparison_junit,
-};
+use wirecost_report::compare::{Compared, Comparison, Conclusion, FailOn, Strictness, compare};
 use wirecost_report::{
-    Detail, Document, Terminal, TrustLevel, comparison_markdown, comparison_terminal, document,
-    html, markdown, read, terminal,
+    Detail, Document, Terminal, TrustLevel, comparison_junit, comparison_markdown,
+    comparison_terminal, document, html, markdown, read, terminal,
 };
 
 const PLAIN: Terminal = Terminal {
