@@ -19,7 +19,7 @@ pub use result::evaluate::document;
 pub use result::read::{ReadError, Reading, read};
 pub use result::run::RunResult;
 pub use result::trust::DISTURBED;
-pub use say::csv::{CsvError, csv};
+pub use say::csv::csv;
 pub use say::format::{Detail, Format, FormatError, Formatted, Terminal};
 pub use say::html::{HtmlError, html};
 pub use say::json::Json;

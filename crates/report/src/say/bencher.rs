@@ -1,6 +1,7 @@
 //! Bencher Metric Format (bencher.dev/docs/reference/bencher-metric-format): benchmark -> measure -> value with its bounds.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 
 use serde::Serialize;
 
@@ -22,8 +23,13 @@ impl Format<RunResult> for Bencher {
         "Bencher Metric Format: a benchmark per cell and load, a measure per figure, with 95 % intervals"
     }
 
-    fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
-        pretty(&benchmarks(result))
+    fn write(
+        &self,
+        result: &RunResult,
+        _: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        pretty(to, &benchmarks(result))
     }
 }
 

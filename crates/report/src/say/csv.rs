@@ -1,6 +1,7 @@
 //! One row per sample, for other programs: the levels of its cell, whether it counts, every figure.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 
 use csv::{Terminator, WriterBuilder};
@@ -10,7 +11,7 @@ use wirecost_model::metric::{
     Metric, retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
 };
 use wirecost_model::plan::Cores;
-use wirecost_model::record::Run;
+use wirecost_model::record::{Run, RunHead};
 use wirecost_model::sample::{DatagramResult, Invalid, Mark, Sample};
 use wirecost_model::usage::HostUsage;
 
@@ -31,31 +32,36 @@ impl Format<RunResult> for Csv {
         "Every sample as a row of CSV"
     }
 
-    fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
+    fn write(
+        &self,
+        result: &RunResult,
+        _: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
         let run = &result.reading.run;
         let document = &result.document;
         if run.samples.len() == document.samples as usize {
-            return csv(run).map_err(FormatError::of);
+            return all(run, to).map_err(unwritten);
         }
         // Of a large run those that are not drawn are in the record alone.
         let directory = Path::new(&document.run_dir);
-        let add = |rows: &mut Result<Rows, CsvError>, sample: Sample| {
-            if let Ok(all) = rows
-                && let Err(error) = all.add(&sample)
-            {
-                *rows = Err(error);
-            }
+        let mut failed = None;
+        let begin = |head: &RunHead| {
+            let to = to;
+            Rows::new(&head.experiment, to)
         };
-        let read = read_into(directory, DEVICES, |head| Rows::new(&head.experiment), add);
+        let read = read_into(directory, DEVICES, begin, |rows, sample| {
+            if let Ok(all) = rows
+                && failed.is_none()
+            {
+                failed = all.add(&sample).err();
+            }
+        });
         let (_, rows) = read.map_err(FormatError::of)?;
-        rows.and_then(Rows::finish).map_err(FormatError::of)
+        let written = failed.map_or(Ok(()), Err).and_then(|()| rows?.finish());
+        written.map_err(unwritten)
     }
 }
-
-/// A row could not be written: a mistake in this program, not in the record.
-#[derive(Debug, thiserror::Error)]
-#[error("writing CSV: {0}")]
-pub struct CsvError(#[from] csv::Error);
 
 /// A column of figures: its name with the unit, and the field of one sample, empty where there is none.
 type Figure = (&'static str, fn(&Sample) -> Option<f64>);
@@ -113,17 +119,31 @@ fn both(sample: &Sample, figure: fn(&HostUsage) -> Option<f64>) -> Option<f64> {
 ///
 /// # Errors
 /// None that a record can cause.
-pub fn csv(run: &Run) -> Result<String, CsvError> {
-    let mut rows = Rows::new(&run.head.experiment)?;
+pub fn csv(run: &Run) -> Result<String, FormatError> {
+    let mut text = Vec::new();
+    all(run, &mut text).map_err(unwritten)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn all(run: &Run, to: &mut dyn Write) -> Result<(), csv::Error> {
+    let mut rows = Rows::new(&run.head.experiment, to)?;
     for sample in &run.samples {
         rows.add(sample)?;
     }
     rows.finish()
 }
 
-/// Rows so far.
-struct Rows {
-    writer: csv::Writer<Vec<u8>>,
+fn unwritten(error: csv::Error) -> FormatError {
+    if error.is_io_error() {
+        FormatError::Output(error.into())
+    } else {
+        FormatError::of(error)
+    }
+}
+
+/// Rows that are written one by one.
+struct Rows<'a> {
+    writer: csv::Writer<&'a mut dyn Write>,
     keys: Vec<String>,
     cells: BTreeMap<u32, Vec<String>>,
     figures: Vec<Figure>,
@@ -131,16 +151,16 @@ struct Rows {
     loads: Vec<(String, Figured)>,
 }
 
-impl Rows {
+impl<'a> Rows<'a> {
     /// The line of names.
-    fn new(experiment: &Experiment) -> Result<Self, CsvError> {
+    fn new(experiment: &Experiment, to: &'a mut dyn Write) -> Result<Self, csv::Error> {
         let figures: Vec<Figure> = match experiment.plan.cores {
             Cores::Split => ALWAYS.into_iter().chain(SPLIT).collect(),
             Cores::Shared => ALWAYS.into_iter().chain(SHARED).collect(),
         };
         let mut writer = WriterBuilder::new()
             .terminator(Terminator::CRLF)
-            .from_writer(Vec::new());
+            .from_writer(to);
         let fixed = ["round", "position", "cell", "started_s", "took_s"];
         let factors = experiment.factors.iter();
         let keys: Vec<String> = factors.map(|factor| factor.key.clone()).collect();
@@ -161,7 +181,7 @@ impl Rows {
         })
     }
 
-    fn add(&mut self, sample: &Sample) -> Result<(), CsvError> {
+    fn add(&mut self, sample: &Sample) -> Result<(), csv::Error> {
         let mut row = vec![
             sample.round.to_string(),
             sample.position.to_string(),
@@ -188,16 +208,11 @@ impl Rows {
         let text = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         row.extend(self.figures.iter().map(|(_, figure)| text(figure(sample))));
         row.extend(self.loads.iter().map(|(_, figure)| text(figure(sample))));
-        Ok(self.writer.write_record(&row)?)
+        self.writer.write_record(&row)
     }
 
-    fn finish(self) -> Result<String, CsvError> {
-        let bytes = self.writer.into_inner();
-        let bytes = bytes.map_err(|error| csv::Error::from(error.into_error()))?;
-        Ok(match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-        })
+    fn finish(mut self) -> Result<(), csv::Error> {
+        Ok(self.writer.flush()?)
     }
 }
 

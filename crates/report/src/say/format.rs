@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io::{self, Write};
 
 /// A format in which a `T` is printed: the result of a run ([`RunResult`](crate::RunResult)) or a comparison
 /// ([`Comparison`](crate::result::compare::Comparison)).
@@ -12,11 +13,22 @@ pub trait Format<T>: fmt::Debug + Sync {
     /// The help text of that option.
     fn help(&self) -> &'static str;
 
-    /// The text, line ends included. Formats that are not for people ignore `terminal`.
+    /// Writes the text, line ends included; what grows with the record is written piece by piece. Formats that are not for
+    /// people ignore `terminal`.
     ///
     /// # Errors
-    /// A mistake in this program: no record makes a format fail.
-    fn print(&self, of: &T, terminal: Terminal) -> Result<String, FormatError>;
+    /// `to` does not take it; else a mistake in this program: no record makes a format fail.
+    fn write(&self, of: &T, terminal: Terminal, to: &mut dyn Write) -> Result<(), FormatError>;
+
+    /// The same text as a whole.
+    ///
+    /// # Errors
+    /// As [`Format::write`].
+    fn print(&self, of: &T, terminal: Terminal) -> Result<String, FormatError> {
+        let mut text = Vec::new();
+        self.write(of, terminal, &mut text)?;
+        String::from_utf8(text).map_err(FormatError::of)
+    }
 }
 
 /// What is printed in several formats.
@@ -64,13 +76,24 @@ impl Default for Terminal {
     }
 }
 
-/// A result that could not be brought into a format.
+/// A result that could not be printed.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct FormatError(Box<dyn Error + Send + Sync>);
+pub enum FormatError {
+    /// It could not be brought into the format.
+    #[error(transparent)]
+    Made(Box<dyn Error + Send + Sync>),
+    /// It could not be written.
+    #[error(transparent)]
+    Output(io::Error),
+}
 
 impl FormatError {
     pub(crate) fn of(source: impl Error + Send + Sync + 'static) -> Self {
-        Self(Box::new(source))
+        Self::Made(Box::new(source))
     }
+}
+
+/// Writes a text that is made as a whole.
+pub(crate) fn put(to: &mut dyn Write, text: &str) -> Result<(), FormatError> {
+    to.write_all(text.as_bytes()).map_err(FormatError::Output)
 }

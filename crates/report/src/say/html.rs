@@ -27,12 +27,13 @@ use base64::engine::general_purpose::STANDARD;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 use sha2::{Digest, Sha256};
+use std::io::Write;
 
 use self::chart::Limits;
 use crate::result::document::Document;
 use crate::result::read::Reading;
 use crate::result::run::RunResult;
-use crate::say::format::{Format, FormatError, Terminal};
+use crate::say::format::{Format, FormatError, Terminal, put};
 
 const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
@@ -54,8 +55,16 @@ impl Format<RunResult> for Html {
         "One HTML file with charts, which needs no network"
     }
 
-    fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
-        html(&result.reading, &result.document).map_err(FormatError::of)
+    fn write(
+        &self,
+        result: &RunResult,
+        _: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        put(
+            to,
+            &html(&result.reading, &result.document).map_err(FormatError::of)?,
+        )
     }
 }
 

@@ -1,10 +1,11 @@
 //! One JSON document, for other programs. Its keys are the fields of [`Document`](crate::Document) and [`Comparison`].
 
 use serde::Serialize;
+use std::io::Write;
 
 use crate::result::compare::Comparison;
 use crate::result::run::RunResult;
-use crate::say::format::{Format, FormatError, Terminal};
+use crate::say::format::{Format, FormatError, Terminal, put};
 
 /// JSON.
 #[derive(Debug)]
@@ -19,8 +20,13 @@ impl Format<RunResult> for Json {
         "The result as one JSON document"
     }
 
-    fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
-        pretty(&result.document)
+    fn write(
+        &self,
+        result: &RunResult,
+        _: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        pretty(to, &result.document)
     }
 }
 
@@ -33,12 +39,24 @@ impl Format<Comparison> for Json {
         "The comparison as one JSON document"
     }
 
-    fn print(&self, comparison: &Comparison, _: Terminal) -> Result<String, FormatError> {
-        pretty(comparison)
+    fn write(
+        &self,
+        comparison: &Comparison,
+        _: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        pretty(to, comparison)
     }
 }
 
-pub(crate) fn pretty(document: &impl Serialize) -> Result<String, FormatError> {
-    let text = serde_json::to_string_pretty(document).map_err(FormatError::of)?;
-    Ok(text + "\n")
+pub(crate) fn pretty(to: &mut dyn Write, document: &impl Serialize) -> Result<(), FormatError> {
+    let written = serde_json::to_writer_pretty(&mut *to, document);
+    written.map_err(|error| {
+        if error.is_io() {
+            FormatError::Output(error.into())
+        } else {
+            FormatError::of(error)
+        }
+    })?;
+    put(to, "\n")
 }

@@ -1,12 +1,13 @@
 //! A comparison as JUnit XML, which CI systems show: a test case per figure.
 
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+use std::io::Write;
 use thiserror::Error;
 use wirecost_model::effect::Verdict;
 
 use super::comparison as sentences;
 use crate::result::compare::{Comparison, Conclusion, FailOn, Figure};
-use crate::say::format::{Format, FormatError, Terminal};
+use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::visible::visible;
 use crate::say::words;
 
@@ -23,8 +24,13 @@ impl Format<Comparison> for Junit {
         "JUnit XML for a CI system: a test case per figure"
     }
 
-    fn print(&self, comparison: &Comparison, _: Terminal) -> Result<String, FormatError> {
-        comparison_junit(comparison).map_err(FormatError::of)
+    fn write(
+        &self,
+        comparison: &Comparison,
+        _: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        put(to, &comparison_junit(comparison).map_err(FormatError::of)?)
     }
 }
 

@@ -4,6 +4,7 @@
 mod compare;
 
 use std::fmt::Write as _;
+use std::io::Write;
 
 use wirecost_stats::Margin;
 
@@ -13,7 +14,7 @@ use crate::result::loads::named;
 use crate::result::run::RunResult;
 use crate::result::trust::marked;
 use crate::say::effects;
-use crate::say::format::{Format, FormatError, Terminal};
+use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::visible::visible;
 use crate::say::{answer, columns, digits, loads, notes, skipped, trust, until, validity, words};
 
@@ -32,8 +33,13 @@ impl Format<RunResult> for Markdown {
         "Markdown for a pull request or a wiki"
     }
 
-    fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
-        Ok(markdown(&result.document))
+    fn write(
+        &self,
+        result: &RunResult,
+        _: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        put(to, &markdown(&result.document))
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write;
 
 use jiff::Timestamp;
 use wirecost_model::metric::Metric;
@@ -12,7 +13,7 @@ use wirecost_model::metric::Metric;
 use crate::result::document::{Ending, TrustLevel};
 use crate::result::run::RunResult;
 use crate::result::values::{labels, of_cells};
-use crate::say::format::{Format, FormatError, Terminal};
+use crate::say::format::{Format, FormatError, Terminal, put};
 
 /// OpenMetrics.
 #[derive(Debug)]
@@ -30,8 +31,13 @@ impl Format<RunResult> for OpenMetrics {
         "Gauges for Prometheus: a file for the node exporter's textfile collector, at most 10 series per cell"
     }
 
-    fn print(&self, result: &RunResult, _: Terminal) -> Result<String, FormatError> {
-        Ok(text(result))
+    fn write(
+        &self,
+        result: &RunResult,
+        _: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        put(to, &text(result))
     }
 }
 

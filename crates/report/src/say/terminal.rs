@@ -11,9 +11,10 @@ mod wakeups;
 
 use crate::result::document::Document;
 use crate::result::run::RunResult;
-use crate::say::format::{Detail, Format, FormatError, Terminal};
+use crate::say::format::{Detail, Format, FormatError, Terminal, put};
 use crate::say::{answer, effects, notes as text, trust, until};
 use page::{Page, Style, glue};
+use std::io::Write;
 
 pub use compare::comparison_terminal;
 pub(crate) use rules::Rules;
@@ -35,8 +36,13 @@ impl Format<RunResult> for Text {
         "Text for a terminal"
     }
 
-    fn print(&self, result: &RunResult, options: Terminal) -> Result<String, FormatError> {
-        Ok(terminal(&result.document, options))
+    fn write(
+        &self,
+        result: &RunResult,
+        options: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        put(to, &terminal(&result.document, options))
     }
 }
 

@@ -4,7 +4,8 @@ use super::{Markdown, Page, text};
 use crate::result::compare::{Comparison, Conclusion, Figure};
 use crate::say::comparison as sentences;
 use crate::say::effects::words_of;
-use crate::say::format::{Format, FormatError, Terminal};
+use crate::say::format::{Format, FormatError, Terminal, put};
+use std::io::Write;
 
 impl Format<Comparison> for Markdown {
     fn option(&self) -> &'static str {
@@ -15,8 +16,13 @@ impl Format<Comparison> for Markdown {
         "Markdown for a pull request"
     }
 
-    fn print(&self, comparison: &Comparison, _: Terminal) -> Result<String, FormatError> {
-        Ok(comparison_markdown(comparison))
+    fn write(
+        &self,
+        comparison: &Comparison,
+        _: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        put(to, &comparison_markdown(comparison))
     }
 }
 

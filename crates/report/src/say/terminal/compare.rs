@@ -1,6 +1,7 @@
 //! A comparison printed for a terminal.
 
 use std::fmt::Write as _;
+use std::io::Write;
 
 use wirecost_model::effect::Verdict;
 
@@ -8,7 +9,7 @@ use super::Text;
 use super::page::{Page, Style, glue};
 use crate::result::compare::{Comparison, Conclusion, Figure};
 use crate::say::comparison as sentences;
-use crate::say::format::{Format, FormatError, Terminal};
+use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::visible::visible;
 use crate::say::words;
 
@@ -21,8 +22,13 @@ impl Format<Comparison> for Text {
         "Text for a terminal"
     }
 
-    fn print(&self, comparison: &Comparison, options: Terminal) -> Result<String, FormatError> {
-        Ok(comparison_terminal(comparison, options))
+    fn write(
+        &self,
+        comparison: &Comparison,
+        options: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        put(to, &comparison_terminal(comparison, options))
     }
 }
 

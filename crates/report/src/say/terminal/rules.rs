@@ -3,9 +3,10 @@
 use super::page::Page;
 use crate::result::document::Document;
 use crate::result::run::RunResult;
-use crate::say::format::{Format, FormatError, Terminal};
+use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::rules::{by_netperf, by_pbench, gbps, meanings};
 use crate::say::{notes, words};
+use std::io::Write;
 
 /// What stopping rules of other tools say, as text.
 #[derive(Debug)]
@@ -20,8 +21,13 @@ impl Format<RunResult> for Rules {
         "What the rules of other tools make of the same samples (pbench, trimmed, worst-of, netperf)"
     }
 
-    fn print(&self, result: &RunResult, options: Terminal) -> Result<String, FormatError> {
-        Ok(rules(&result.document, options))
+    fn write(
+        &self,
+        result: &RunResult,
+        options: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        put(to, &rules(&result.document, options))
     }
 }
 
