@@ -69,7 +69,7 @@ pub(crate) fn stream(print: impl FnOnce(&mut dyn Write) -> Result<(), FormatErro
     };
     let lost = match written {
         0 => "the result".to_owned(),
-        bytes => format!("the result but its first {bytes} bytes"),
+        bytes => format!("all but the first {bytes} bytes of the result"),
     };
     let advice = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room, or ",

@@ -122,7 +122,7 @@ fn the_reason_stands_in_the_verdicts_place_in_every_form() {
         text.contains(&format!("- not comparable: {why}: put a switch")),
         "{text}"
     );
-    let sentence = format!("{} not comparable (aggregation).", barred.len());
+    let sentence = format!("{} are not comparable (aggregation).", barred.len());
     assert!(text.contains(&sentence), "{text}");
     assert!(
         !text.contains("VXLAN instead of no encapsulation costs"),

@@ -14,7 +14,8 @@ pub(crate) fn of(doc: &Document) -> Answer {
         verdict: effect.told(),
         no_ratio: effect.no_ratio.map(crate::result::document::NoRatio::words),
     };
-    let answer = wirecost_answer::answer(&Question {
+    let workloads = loads::named(doc).into_iter();
+    wirecost_answer::answer(&Question {
         factors: doc.factors.clone(),
         worth: doc.repeat.worth,
         cells: doc
@@ -24,33 +25,10 @@ pub(crate) fn of(doc: &Document) -> Answer {
             .map(measured)
             .collect(),
         effects: doc.effects.iter().map(told).collect(),
-    });
-    in_io(doc, answer)
-}
-
-/// With the requests of storage called I/O: the answer's own words are those of all request/response loads.
-fn in_io(doc: &Document, mut answer: Answer) -> Answer {
-    const WORDS: [(&str, &str); 2] = [
-        ("transactions/s", "I/O per second"),
-        ("CPU per transaction", "CPU per I/O"),
-    ];
-    let loads = loads::named(doc);
-    let factors = answer.factors.iter_mut().map(|factor| &mut factor.says);
-    for text in factors.chain(&mut answer.limits).chain(&mut answer.to_do) {
-        for (load, _) in loads.iter().filter(|(_, workload)| workload.is_storage()) {
-            // Where there are several loads, a figure or its sentence begins with the name of its load.
-            let own = loads.len() == 1 || text.starts_with(&format!("{load}: "));
-            let name = if own {
-                String::new()
-            } else {
-                format!("{load} ")
-            };
-            for (of_all, io) in WORDS {
-                *text = text.replace(&format!("{name}{of_all}"), &format!("{name}{io}"));
-            }
-        }
-    }
-    answer
+        workloads: workloads
+            .map(|(name, workload)| (name.to_owned(), workload))
+            .collect(),
+    })
 }
 
 fn measured(cell: &CellResult) -> Measured {

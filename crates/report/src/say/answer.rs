@@ -45,10 +45,10 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
     alarm.into_iter().chain(measured).chain(passed).collect()
 }
 
-/// At the first colon, if what is before it is a few words.
+/// What the advice is for stands out: `Best for ping:`.
 fn split(text: String) -> Sentence {
     match text.split_once(": ") {
-        Some((lead, rest)) if lead.split(' ').count() <= 6 => Sentence {
+        Some((lead, rest)) if lead.starts_with("Best") => Sentence {
             lead: format!("{lead}:"),
             rest: rest.into(),
         },

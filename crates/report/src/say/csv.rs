@@ -1,7 +1,7 @@
 //! One row per sample, for other programs: the levels of its cell, whether it counts, every figure.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use csv::{Terminator, WriterBuilder};
@@ -134,10 +134,10 @@ fn all(run: &Run, to: &mut dyn Write) -> Result<(), csv::Error> {
 }
 
 fn unwritten(error: csv::Error) -> FormatError {
-    if error.is_io_error() {
-        FormatError::Output(error.into())
-    } else {
-        FormatError::of(error)
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => FormatError::Output(error),
+        // Rows of unequal length: a mistake in this program.
+        kind => FormatError::of(io::Error::other(format!("{kind:?}"))),
     }
 }
 

@@ -122,7 +122,7 @@ fn verdict(verdict: Verdict) -> &'static str {
         Verdict::MakesNoDifference => "it makes no difference",
         Verdict::Gains => "it gains, perhaps within the margin",
         Verdict::Loses => "it loses, perhaps within the margin",
-        Verdict::CannotTellYet => "it cannot be told yet",
+        Verdict::CannotTellYet => "it is not known yet",
         Verdict::NotComparable => "it is not comparable",
     }
 }

@@ -112,6 +112,6 @@ fn head(doc: &Document, page: &mut Page) {
     // Of a doubtful run the first line says it.
     match trust::line(doc) {
         Some(_) => page.paragraph(&format!("{title}.")),
-        None => page.paragraph(&format!("{title}. {}", trust::sentence(doc))),
+        None => page.paragraph(&format!("{} {title}.", trust::sentence(doc))),
     }
 }
