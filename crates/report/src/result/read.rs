@@ -1,13 +1,13 @@
 //! A run directory, read back and checked.
 
-use std::collections::HashSet;
+mod samples;
+
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use thiserror::Error;
-use wirecost_model::cell::Experiment;
 use wirecost_model::record::{Outcome, Run, RunEnd, RunHead, VERSION, file};
 use wirecost_model::sample::Sample;
 
@@ -15,9 +15,6 @@ use crate::result::memory;
 
 /// What of a sample no result is made from: the devices as they were read back.
 pub(crate) const DEVICES: Option<&str> = Some("devices");
-
-/// Bytes of the record that are read at a time.
-const BUFFER: usize = 1 << 20;
 
 /// A run and what was odd about its record.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,7 +160,7 @@ pub(crate) fn read_into<T>(
     let path = dir.join(file::SAMPLES);
     let mut all = begin(&head);
     let samples = match regular(&path)? {
-        Some(file) => samples(
+        Some(file) => samples::read(
             &path,
             file,
             &head.experiment,
@@ -297,126 +294,5 @@ fn end(dir: &Path, warnings: &mut Vec<String>) -> Result<Option<RunEnd>, ReadErr
             Ok(None)
         }
         Err(error) => Err(damaged(&path, &error)),
-    }
-}
-
-/// Line by line: neither the file nor its samples are ever in memory as a whole. How many there are.
-fn samples(
-    path: &Path,
-    file: File,
-    experiment: &Experiment,
-    warnings: &mut Vec<String>,
-    skip: Option<&str>,
-    mut add: impl FnMut(Sample),
-) -> Result<usize, ReadError> {
-    let mut taken = HashSet::new();
-    let known: HashSet<u32> = experiment.measured().map(|cell| cell.index).collect();
-    let (mut file, mut line) = (BufReader::with_capacity(BUFFER, file), Vec::new());
-    for number in 1.. {
-        line.clear();
-        let length = file.read_until(b'\n', &mut line);
-        if length.map_err(|source| unreadable(path, source))? == 0 {
-            break;
-        }
-        let bad = |reason: String| ReadError::Damaged {
-            path: path.into(),
-            line: number,
-            reason,
-        };
-        let skipped = skip.and_then(|list| without(&line, list));
-        let read = skipped.and_then(|line| serde_json::from_slice(&line).ok());
-        // What cannot be read without it is read again, for the place of the fault.
-        let sample: Sample = match read.map_or_else(|| serde_json::from_slice(&line), Ok) {
-            Ok(sample) => sample,
-            // Only the last line can lack its end: the write was cut short.
-            Err(_) if !line.ends_with(b"\n") => {
-                warnings.push(format!(
-                    "{}, line {number} is incomplete: the run was killed, or its disk was full, while it was written; left out",
-                    file::SAMPLES
-                ));
-                break;
-            }
-            Err(error) => return Err(bad(reason_alone(&error))),
-        };
-        if !known.contains(&sample.cell) {
-            return Err(bad(format!(
-                "a sample of cell {}, which the experiment of {} cells does not have",
-                sample.cell,
-                experiment.cells.len()
-            )));
-        }
-        if !taken.insert((sample.round, sample.cell)) {
-            return Err(bad(format!(
-                "a second sample of cell {} in round {}",
-                sample.cell, sample.round
-            )));
-        }
-        if let Some((name, seconds)) = negative_time(&sample) {
-            return Err(bad(format!("{name} is {seconds} seconds")));
-        }
-        add(sample);
-    }
-    Ok(taken.len())
-}
-
-/// A line without a list of the sample's, which is a third of it and slow to read; `None` where it has none. A text cannot
-/// be taken for the key: quotes within one are escaped.
-fn without(line: &[u8], list: &str) -> Option<Vec<u8>> {
-    let key = format!("\"{list}\":[");
-    let begin = line
-        .windows(key.len())
-        .position(|at| at == key.as_bytes())?
-        + key.len();
-    let (mut depth, mut in_text, mut escaped) = (1, false, false);
-    let end = line[begin..].iter().position(|byte| {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => in_text = !in_text,
-            b'[' if !in_text => depth += 1,
-            b']' if !in_text => depth -= 1,
-            _ => {}
-        }
-        depth == 0
-    })?;
-    Some([&line[..begin], &line[begin + end..]].concat())
-}
-
-/// A time that cannot be, and its name.
-fn negative_time(sample: &Sample) -> Option<(&'static str, f64)> {
-    let windows = sample.loads.iter().flat_map(|load| {
-        [
-            ("seconds", load.seconds),
-            ("client_seconds", load.client_seconds),
-        ]
-    });
-    [("started_s", sample.started_s), ("took_s", sample.took_s)]
-        .into_iter()
-        .chain(windows)
-        .find(|(_, seconds)| *seconds < 0.0)
-}
-
-/// The reason without serde's `at line 1 column n`: the line is the file's.
-fn reason_alone(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let end = text.rfind(" at line ").unwrap_or(text.len());
-    format!("{} (column {})", &text[..end], error.column())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_is_left_out_whatever_stands_in_it() {
-        let of = |line: &str| {
-            without(line.as_bytes(), "devices").map(|left| String::from_utf8(left).expect("text"))
-        };
-        let line =
-            r#"{"why":"\"devices\":[1]","devices":[{"name":"]\\\"]","of":[[],[1]]}],"loads":[2]}"#;
-        let left = r#"{"why":"\"devices\":[1]","devices":[],"loads":[2]}"#;
-        assert_eq!(of(line).as_deref(), Some(left));
-        assert_eq!(of(r#"{"loads":[]}"#), None);
-        assert_eq!(of(r#"{"devices":[{"name":"a"#), None);
     }
 }
