@@ -2,6 +2,7 @@
 
 mod answer;
 mod bencher;
+mod column;
 mod columns;
 mod comparison;
 pub(crate) mod csv;

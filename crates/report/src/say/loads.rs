@@ -8,7 +8,7 @@ use super::digits::{gbps, micros, thousands};
 use crate::result::document::{CellLoad, Document};
 
 /// A column of a load's.
-pub(crate) type Column = crate::say::columns::Column<CellLoad>;
+pub(crate) type Column = super::column::Column<CellLoad>;
 
 const fn column(
     head: &'static str,
@@ -38,7 +38,7 @@ pub(crate) fn columns(workload: Workload) -> &'static [Column] {
     }
 }
 
-const THROUGHPUT: Column = column(
+pub(crate) const THROUGHPUT: Column = column(
     "Gbit/s",
     "Gbit/s: what the receiving application read, median of valid samples",
     |load| Some(gbps(load.throughput_gbps?.median)),
@@ -50,31 +50,33 @@ const BOTH: Column = column(
     THROUGHPUT.field,
 );
 
-const SPREAD: Column = column("±%", "±%: its relative standard deviation", |load| {
+pub(crate) const SPREAD: Column = column("±%", "±%: its relative standard deviation", |load| {
     let of = load.throughput_gbps.or(load.transactions_per_s)?;
     Some(format!("{:.1}", of.relative_sd? * 100.0))
 });
 
-const SENDER_CPU: Column = column(
+pub(crate) const SENDER_CPU: Column = column(
     "sender CPU",
     "CPU of a stream: percent of one core per Gbit/s, all time that was not idle",
     |load| load.cpu(Metric::SenderCpu),
 );
 
-const RECEIVER_CPU: Column = column("receiver CPU", "", |load| load.cpu(Metric::ReceiverCpu));
+pub(crate) const RECEIVER_CPU: Column =
+    column("receiver CPU", "", |load| load.cpu(Metric::ReceiverCpu)).narrow("recei-\nver CPU");
 
-const CPU: Column = column(
+pub(crate) const CPU: Column = column(
     "CPU",
     "CPU: percent of one core of the machine per Gbit/s",
     |load| load.cpu(Metric::Cpu),
 );
 
 /// Of small messages alone.
-const MESSAGES: Column = column(
+pub(crate) const MESSAGES: Column = column(
     "k messages/s",
     "k messages/s: thousand messages a second that the receiving application read",
     |load| Some(thousands(load.messages_per_s?.median)),
-);
+)
+.narrow("k mes-\nsages/s");
 
 const STREAM: [Column; 6] = [THROUGHPUT, SPREAD, MESSAGES, SENDER_CPU, RECEIVER_CPU, CPU];
 
@@ -122,15 +124,17 @@ const LATE: Column = column(
 )
 .in_full();
 
+fn rate(load: &CellLoad) -> Option<String> {
+    let behind = if load.behind_schedule > 0 { "!" } else { "" };
+    let rate = format_per_second(load.transactions_per_s?.median);
+    Some(format!("{rate}{behind}"))
+}
+
 const REQUESTS: [Column; 11] = [
     column(
         "transactions/s",
         "transactions/s: requests answered, median of valid samples; ! behind their schedule",
-        |load| {
-            let behind = if load.behind_schedule > 0 { "!" } else { "" };
-            let rate = format_per_second(load.transactions_per_s?.median);
-            Some(format!("{rate}{behind}"))
-        },
+        rate,
     ),
     SPREAD,
     P50,
@@ -162,11 +166,7 @@ const STORAGE: [Column; 15] = [
     column(
         "I/O per s",
         "I/O per s: reads and writes answered, median of valid samples; ! behind their schedule",
-        |load| {
-            let behind = if load.behind_schedule > 0 { "!" } else { "" };
-            let rate = format_per_second(load.transactions_per_s?.median);
-            Some(format!("{rate}{behind}"))
-        },
+        rate,
     ),
     column(
         "Gbit/s",
@@ -214,6 +214,33 @@ pub(crate) fn shared(doc: &Document) -> Option<&'static str> {
     several.then_some(
         "Where several loads ran at once, CPU time cannot be attributed to one of them: there is no CPU per load.",
     )
+}
+
+impl CellLoad {
+    /// A figure of processors' time in digits; `<7.4` where it is below what its counter tells.
+    pub(crate) fn cpu(&self, metric: Metric) -> Option<String> {
+        let of = match metric {
+            Metric::SenderCpu => self.sender_cpu_percent_per_gbps,
+            Metric::ReceiverCpu => self.receiver_cpu_percent_per_gbps,
+            Metric::Cpu => self.cpu_percent_per_gbps,
+            Metric::ClientCpu => self.client_cpu_us_per_transaction,
+            Metric::ServerCpu => self.server_cpu_us_per_transaction,
+            Metric::TransactionCpu => self.cpu_us_per_transaction,
+            _ => None,
+        };
+        let text = |value: f64| match metric {
+            Metric::SenderCpu | Metric::ReceiverCpu | Metric::Cpu => format!("{value:.1}"),
+            _ => micros(value),
+        };
+        let below = self.cpu_below.get(&metric);
+        let told = of.map(|of| text(of.median));
+        told.or_else(|| below.map(|below| format!("<{}", text(*below))))
+    }
+
+    /// Percent of the datagrams sent that did not arrive, the median of the samples.
+    pub(crate) fn lost_percent(&self) -> Option<f64> {
+        Some(100.0 - self.delivered_percent?.median)
+    }
 }
 
 #[cfg(test)]

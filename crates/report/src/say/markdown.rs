@@ -16,7 +16,9 @@ use crate::result::trust::marked;
 use crate::say::effects;
 use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::visible::visible;
-use crate::say::{answer, columns, digits, loads, notes, skipped, trust, until, validity, words};
+use crate::say::{
+    answer, column, columns, digits, loads, notes, skipped, trust, until, validity, words,
+};
 
 pub use compare::comparison_markdown;
 
@@ -273,7 +275,7 @@ fn cells(doc: &Document, page: &mut Page) {
         row
     });
     page.table(&heads, rows);
-    page.paragraph(&format!("{}.", columns::meanings(&columns).join("; ")));
+    page.paragraph(&format!("{}.", column::meanings(&columns).join("; ")));
 }
 
 /// A row for each load of each cell.
@@ -305,7 +307,7 @@ fn cells_by_load(doc: &Document, page: &mut Page) {
             Some(row)
         });
         page.table(&heads, rows);
-        page.paragraph(&format!("{}.", columns::meanings(&columns).join("; ")));
+        page.paragraph(&format!("{}.", column::meanings(&columns).join("; ")));
     }
     if let Some(shared) = loads::shared(doc) {
         page.paragraph(shared);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::chart::{Table, figure};
 use crate::result::document::Document;
 use crate::result::loads::named;
-use crate::say::{columns, loads, skipped, words};
+use crate::say::{column, columns, loads, skipped, words};
 
 /// The figures of every load, by the number of the cell; none where the other columns say all.
 fn of_loads(doc: &Document) -> Vec<(String, BTreeMap<u32, String>)> {
@@ -42,10 +42,10 @@ pub(super) fn meanings(doc: &Document) -> String {
     if !loads::plain(doc) {
         let named = named(doc);
         let of_loads = named.iter().map(|(_, workload)| loads::columns(*workload));
-        of_loads.flat_map(columns::meanings).for_each(&mut add);
+        of_loads.flat_map(column::meanings).for_each(&mut add);
     }
     let of_cells = columns::of_page(doc, loads::plain(doc));
-    columns::meanings(&of_cells).into_iter().for_each(add);
+    column::meanings(&of_cells).into_iter().for_each(add);
     meanings.push("marked: samples that may have been disturbed; they count".to_owned());
     meanings.extend(loads::shared(doc).map(|text| text.trim_end_matches('.').to_owned()));
     let sentence = |meaning: String| {
