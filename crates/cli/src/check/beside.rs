@@ -74,7 +74,7 @@ pub(super) fn recommended(document: &Document, width: usize) -> String {
     for limit in limits {
         let mtu = limit.mtu.map_or("?".to_owned(), |mtu| mtu.to_string());
         let line = format!(
-            "  what stands in the way of more: {} to {} carries {mtu}: {}",
+            "  limited by {} to {}, which carries {mtu}: {}",
             limit.from, limit.to, limit.why
         );
         let _ = write!(text, "\n{}", wrap(&line, "    ", width));

@@ -168,7 +168,7 @@ pub fn compare_by_hand(before: &ByHand, after: &ByHand, strictness: Strictness) 
     for (side, which) in [(before, "before"), (after, "after")] {
         if side.result.reading.run.samples.len() == 1 {
             comparison.notes.push(format!(
-                "{which}: one round, of which no interval can be told: measure with `--rounds {ROUNDS}`"
+                "{which}: one round, which gives no interval: measure with `--rounds {ROUNDS}`"
             ));
         }
     }
