@@ -229,7 +229,7 @@ fn what_cannot_be_printed_is_said_and_is_no_success() {
         ended.expect_code(3);
         assert!(ended.stderr.contains(words), "{line}: {ended:#?}");
         assert!(
-            ended.stderr.contains("the result ("),
+            ended.stderr.contains("the result is lost"),
             "what is lost: {ended:#?}"
         );
         assert!(

@@ -1,43 +1,29 @@
 //! What to do: the best cell, the cheapest change that comes near it, the single change that brings most.
 
 use wirecost_model::effect::Verdict;
+use wirecost_model::load::Workload;
 use wirecost_model::metric::{Direction, Metric};
 use wirecost_model::plan::Levels;
 
 use crate::size::percent;
-use crate::{Measured, Question, Reading, Told, figures, names};
+use crate::{Measured, Question, Reading, Told, demand, figures, names};
 
 /// Loads that advice is given for.
 const LOADS: usize = 2;
-
-/// What is asked of a network, and not a choice in it; a load that runs beside others, or not, is likewise.
-const DEMANDS: [&str; 19] = [
-    "load",
-    "guests",
-    "streams",
-    "streams_per_guest",
-    "message",
-    "request",
-    "response",
-    "rate",
-    "total_rate",
-    "think_time",
-    "reply_timeout",
-    "outstanding",
-    "seconds",
-    "underlay.rate",
-    "io_size",
-    "pattern",
-    "reads",
-    "connections",
-    "connections_per_guest",
-];
 
 /// A figure that one wants to be good, over the cells that have it.
 struct Goal<'a> {
     question: &'a Question,
     load: &'a str,
     metric: Metric,
+}
+
+/// What is advised for one goal.
+enum Advice {
+    /// The plan's first levels are the best: where, what is given, and the figure.
+    Stay([String; 3]),
+    /// Anything else, in sentences.
+    Change(String),
 }
 
 pub(crate) fn sentences(question: &Question) -> Vec<String> {
@@ -50,20 +36,37 @@ pub(crate) fn sentences(question: &Question) -> Vec<String> {
     // A load that the others are measured with and without is there to disturb them.
     loads.retain(|load| question.factors.iter().all(|factor| factor.key != *load));
     loads.truncate(LOADS);
-    let several = question.several_loads();
-    let goals = loads.iter().filter_map(|load| Goal::of(question, load));
-    goals
-        .flat_map(|goal| {
-            let prefix = if several {
-                format!("{}: ", goal.load)
-            } else {
-                String::new()
-            };
-            let each = goal.sentences().into_iter();
-            each.map(move |sentence| format!("{prefix}{sentence}"))
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    let goals = loads
+        .into_iter()
+        .filter_map(|load| Goal::of(question, load));
+    let advice: Vec<(&str, Advice)> = goals
+        .filter_map(|goal| Some((goal.load, goal.sentences()?)))
+        .collect();
+    // What is the same for all loads is said once.
+    if let [
+        (_, Advice::Stay([place, given, one])),
+        (_, Advice::Stay([same, also, other])),
+    ] = &advice[..]
+        && (place, given) == (same, also)
+    {
+        return vec![format!(
+            "Best for both loads{given}: {place} ({one}, {other}); nothing has to change."
+        )];
+    }
+    let said = advice.into_iter().map(|(load, advice)| {
+        let load = if question.several_loads() {
+            format!(" for {load}")
+        } else {
+            String::new()
+        };
+        match advice {
+            Advice::Stay([place, given, figure]) => {
+                format!("Best{load}{given}: {figure} {place}; nothing has to change.")
+            }
+            Advice::Change(text) => format!("Best{load}{text}"),
+        }
+    });
+    said.collect()
 }
 
 /// A situation that is given: the levels of what is demanded.
@@ -73,7 +76,7 @@ type Demand = Levels;
 type Candidate<'a> = (&'a Measured, Reading);
 
 impl<'a> Goal<'a> {
-    /// Throughput or transactions; where nothing is told of transactions (a paced load), the p99 latency.
+    /// Throughput or transactions; where nothing is known of transactions (a paced load), the p99 latency.
     fn of(question: &'a Question, load: &'a str) -> Option<Self> {
         let has = |metric: &Metric| {
             question.effects.iter().any(|told| {
@@ -98,10 +101,7 @@ impl<'a> Goal<'a> {
     }
 
     fn is_demand(&self, key: &str) -> bool {
-        let option = key.rsplit_once('.').map_or(key, |(_, option)| option);
-        DEMANDS.contains(&key)
-            || DEMANDS.contains(&option) && !key.starts_with("underlay")
-            || self.question.is_load(key)
+        demand::is_demand(key) || self.question.is_load(key)
     }
 
     /// What is demanded of a cell.
@@ -154,7 +154,7 @@ impl<'a> Goal<'a> {
         self.lead(best.median, self.ends(figure)[0]) <= 1.0 + self.question.worth
     }
 
-    fn sentences(&self) -> Vec<String> {
+    fn sentences(&self) -> Option<Advice> {
         let cells: Vec<Candidate> = self
             .question
             .cells
@@ -168,34 +168,27 @@ impl<'a> Goal<'a> {
                 demands.push(demand);
             }
         }
-        let Some(demand) = demands.first() else {
-            return Vec::new();
-        };
+        let demand = demands.first()?;
         let mine: Vec<Candidate> = cells
             .into_iter()
             .filter(|(cell, _)| self.demand(cell) == *demand)
             .collect();
         if mine.len() < 2 {
-            return Vec::new();
+            return None;
         }
         let given = match demands.len() {
             1 => String::new(),
-            _ => format!("{}: ", names::capital(&self.question.place(demand))),
+            _ => format!(" {}", self.question.place(demand)),
         };
-        let mut said = self.advice(&mine);
-        if let Some(first) = said.first_mut().filter(|_| !given.is_empty()) {
-            *first = format!("{given}{}", lower(first));
-        }
-        said
+        self.advice(&mine, &given)
     }
 
     /// The best of these cells, the cheapest near it, and the best single change.
-    fn advice(&self, cells: &[Candidate]) -> Vec<String> {
+    fn advice(&self, cells: &[Candidate], given: &str) -> Option<Advice> {
         let best = cells.iter().copied().reduce(|best, other| {
             let ahead = self.lead(other.1.median, best.1.median) > 1.0;
             if ahead { other } else { best }
-        });
-        let Some(best) = best else { return Vec::new() };
+        })?;
         let near = cells
             .iter()
             .copied()
@@ -210,42 +203,43 @@ impl<'a> Goal<'a> {
             .iter()
             .copied()
             .find(|(cell, _)| self.changes(cell).is_empty());
-        let measured = self.best(best);
+        let (place, figure) = self.best(best);
         if self.changes(best.0).is_empty() {
-            return vec![format!("{measured}: nothing has to be changed.")];
+            return Some(Advice::Stay([place, given.to_owned(), figure]));
         }
-        let measured = measured + &self.alike(best, cells);
-        let Some(base) = base else {
-            return vec![format!("{measured}.")];
-        };
-        if self.changes(cheapest.0).is_empty() {
-            return vec![format!(
-                "{measured}; {} it is within {} of that: nothing has to be changed.",
-                self.question.place(&self.choices(base.0)),
+        let measured = format!("{given}: {figure} {place}{}", self.alike(best, cells));
+        Some(Advice::Change(match base {
+            None => format!("{measured}."),
+            Some(_) if self.changes(cheapest.0).is_empty() => format!(
+                "{measured}. The first cell is within {} of it: nothing has to change.",
                 percent(self.question.worth)
-            )];
-        }
-        if self.may_be_as_good(base.1, best.1) {
-            let place = self.question.place(&self.choices(base.0));
-            return vec![format!(
-                "{measured}. Starting {place}, no change is known to pay."
-            )];
-        }
-        let single = self.single(&self.demand(best.0));
-        let mut said = self.cheapest(base, cheapest, single);
-        said[0] = format!("{measured}. {}", said[0]);
-        said
+            ),
+            Some(base) if self.may_be_as_good(base.1, best.1) => {
+                format!("{measured}. From the first cell no change is known to pay.")
+            }
+            Some(base) => {
+                let single = self.single(&self.demand(best.0));
+                format!("{measured}. {}", self.cheapest(base, cheapest, single))
+            }
+        }))
     }
 
-    fn best(&self, (cell, figure): Candidate) -> String {
+    /// Where a cell is, and its figure.
+    fn best(&self, (cell, figure): Candidate) -> (String, String) {
         let what = if self.metric.is_latency() {
             format!("{} of ", self.metric.words())
         } else {
             String::new()
         };
-        let place = self.question.place(&self.choices(cell));
-        let number = figures::one(self.metric, figure.median);
-        format!("Best: {what}{number} {place}")
+        let number = figures::one(self.metric, self.workload(), figure.median);
+        (
+            self.question.place(&self.choices(cell)),
+            format!("{what}{number}"),
+        )
+    }
+
+    fn workload(&self) -> Workload {
+        self.question.workload(self.load)
     }
 
     /// Whether the interval of a figure reaches that of the best.
@@ -261,8 +255,8 @@ impl<'a> Goal<'a> {
         });
         match alike.count() {
             0 => String::new(),
-            1 => " (another cell may be as good)".into(),
-            n => format!(" ({n} other cells may be as good)"),
+            1 => " (another may be as good)".into(),
+            n => format!(" ({n} others may be as good)"),
         }
     }
 
@@ -275,21 +269,20 @@ impl<'a> Goal<'a> {
 
     fn cheapest(
         &self,
-        (base, before): Candidate,
+        (_, before): Candidate,
         (cell, figure): Candidate,
         single: Single,
-    ) -> Vec<String> {
+    ) -> String {
         let changes = self.changes(cell);
         let named: Vec<String> = changes
             .iter()
             .map(|(key, from, to)| names::change(key, from, to))
             .collect();
-        let figures = figures::both(self.metric, before.median, figure.median, " -> ");
+        let figures = figures::change(self.metric, self.workload(), before.median, figure.median);
         let alone = if changes.len() == 1 { " alone" } else { "" };
-        let mut text = format!(
-            "Cheapest change to within {} of it, starting {}: {}{alone} ({figures})",
+        let text = format!(
+            "Cheapest change to within {} of it: {}{alone} ({figures})",
             percent(self.question.worth),
-            self.question.place(&self.choices(base)),
             names::list(&named)
         );
         match single {
@@ -298,29 +291,23 @@ impl<'a> Goal<'a> {
                     && changes[0].0 == told.effect.factor
                     && changes[0].2 == told.effect.to =>
             {
-                text.push_str(", the best single change");
-                text.push_str(of_told(all));
-                text.push('.');
-                vec![text]
+                format!("{text}, the best single change{}.", of_known(all))
             }
             Single::Brings(told, all) => {
-                text.push('.');
                 let effect = &told.effect;
                 let change = names::change(&effect.factor, &effect.from, &effect.to);
                 let pair = self.question.figures_of(told);
                 let pair = pair.map_or_else(String::new, |[from, to]| {
-                    format!(" ({})", figures::both(self.metric, from, to, " -> "))
+                    let figures = figures::change(self.metric, self.workload(), from, to);
+                    format!(" ({figures})")
                 });
-                vec![
-                    text,
-                    format!("The best single change{}: {change}{pair}.", of_told(all)),
-                ]
+                format!(
+                    "{text}. The best single change{}: {change}{pair}.",
+                    of_known(all)
+                )
             }
-            Single::Nothing => vec![text + ".", "No single change from there pays.".into()],
-            Single::Untold => vec![
-                text + ".",
-                "Which single change brings most is not known.".into(),
-            ],
+            Single::Nothing => format!("{text}. No single change from there pays."),
+            Single::Unknown => format!("{text}. Which single change brings most is not known."),
         }
     }
 
@@ -358,7 +345,7 @@ impl<'a> Goal<'a> {
         });
         match most {
             Some(told) => Single::Brings(told, !open),
-            None if open => Single::Untold,
+            None if open => Single::Unknown,
             None => Single::Nothing,
         }
     }
@@ -367,21 +354,15 @@ impl<'a> Goal<'a> {
 /// What a single change from the plan's first levels brings.
 #[derive(Clone, Copy)]
 enum Single<'a> {
-    /// This one pays, and most; and whether all others can be told.
+    /// This one pays, and most; and whether all others are known.
     Brings(&'a Told, bool),
     /// None pays.
     Nothing,
-    /// Of none that it pays is known, and of some nothing is known.
-    Untold,
+    /// Of none is known that it pays, and of some nothing is known.
+    Unknown,
 }
 
 /// Where something is not known of other changes.
-const fn of_told(all: bool) -> &'static str {
+const fn of_known(all: bool) -> &'static str {
     if all { "" } else { " of those known" }
-}
-
-fn lower(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|c| c.to_lowercase().to_string());
-    first.unwrap_or_default() + letters.as_str()
 }

@@ -1,4 +1,4 @@
-//! What a factor does to one figure, and where: `35 % slower through VXLAN at 1500, no difference elsewhere`.
+//! A factor's effects on one figure of one load, and how they fall into groups that are spoken of together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,19 +6,15 @@ use wirecost_model::cell::Factor;
 use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
 
-use crate::names::{self, HOST};
+use crate::names::HOST;
 use crate::place::{self, Dimension, Place};
-use crate::size::Sizes;
-use crate::{Question, Told, figures};
+use crate::{Question, Told};
 
 /// Effects farther apart than this factor are distinguished, if few words do it.
 const APART: f64 = 1.25;
 
 /// Sizes that are distinguished in one statement.
 const SIZES: usize = 3;
-
-/// From this ratio on a latency is told by its figures too.
-const TOLD_BY_FIGURES: f64 = 2.0;
 
 /// What a statement is about: figures that are spoken of together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +50,7 @@ pub(crate) struct Aspect<'a> {
 
 /// What one or more effects come to. The order is that of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
+pub(crate) enum Class {
     Better,
     Worse,
     PerhapsBetter,
@@ -80,14 +76,19 @@ impl Class {
             }
         }
     }
+
+    /// Whether nothing is known of its effects.
+    pub(crate) const fn is_open(self) -> bool {
+        matches!(self, Self::Untold(_) | Self::Barred(_) | Self::Open)
+    }
 }
 
 /// Effects that are told together.
 #[derive(Debug, Clone)]
-struct Group {
-    class: Class,
+pub(crate) struct Group {
+    pub(crate) class: Class,
     /// By their numbers in the aspect.
-    members: BTreeSet<usize>,
+    pub(crate) members: BTreeSet<usize>,
 }
 
 impl<'a> Aspect<'a> {
@@ -117,13 +118,18 @@ impl<'a> Aspect<'a> {
             aspect.effects.push(told);
         }
         let mut aspects: Vec<Self> = aspects.into_values().collect();
-        // A closed loop's transactions tell its median latency.
-        let redundant: Vec<&str> = aspects
+        // A closed loop's transactions tell its median latency; of one that is not known there is nothing to tell.
+        let speeds: Vec<(&str, bool)> = aspects
             .iter()
-            .filter(|aspect| aspect.kind == Kind::Speed && aspect.is_settled())
-            .map(|aspect| aspect.load)
+            .filter(|aspect| aspect.kind == Kind::Speed)
+            .map(|aspect| (aspect.load, aspect.is_settled()))
             .collect();
-        aspects.retain(|aspect| aspect.kind != Kind::Median || !redundant.contains(&aspect.load));
+        aspects.retain(|aspect| {
+            let is_redundant = |(load, settled): &(&str, bool)| {
+                *load == aspect.load && (*settled || aspect.is_open())
+            };
+            aspect.kind != Kind::Median || !speeds.iter().any(is_redundant)
+        });
         aspects
     }
 
@@ -131,6 +137,11 @@ impl<'a> Aspect<'a> {
         self.effects
             .iter()
             .any(|told| matches!(told.verdict, Verdict::Pays | Verdict::Costs))
+    }
+
+    /// Whether nothing is known of any of its effects.
+    fn is_open(&self) -> bool {
+        self.effects.iter().all(|told| Class::of(told).is_open())
     }
 
     /// The largest settled effect on the log scale, 0 without one.
@@ -143,109 +154,29 @@ impl<'a> Aspect<'a> {
         sizes.fold(0.0, f64::max)
     }
 
-    /// What the figure is called before its statement; nothing for the speed of the only load.
-    pub(crate) fn noun(&self, question: &Question) -> String {
-        let metric = self.metric();
-        let name = match (self.kind, metric) {
-            (Kind::Speed, Metric::Throughput) => "",
-            (Kind::Speed, Metric::DirtyLimit) => metric.words(),
-            (Kind::Speed, _) => "transactions/s",
-            (Kind::Delivered, _) => "share of datagrams delivered",
-            (Kind::Median | Kind::P99, metric) => metric.words(),
+    /// What the figure is called.
+    pub(crate) fn noun(&self, question: &Question) -> &'static str {
+        let workload = question.workload(self.load);
+        match (self.kind, self.metric()) {
+            (Kind::Speed, Metric::Transactions) if !workload.is_storage() => "transactions/s",
             (Kind::Cpu, Metric::ClientCpu | Metric::ServerCpu | Metric::TransactionCpu) => {
-                "CPU per transaction"
+                Metric::TransactionCpu.words_of(workload)
             }
-            (Kind::Cpu, _) => "CPU per Gbit/s",
-        };
-        match (question.several_loads(), name) {
-            (false, name) => name.to_owned(),
-            (true, "") => self.load.to_owned(),
-            (true, name) => format!("{} {name}", self.load),
+            (Kind::Cpu, _) => Metric::Cpu.words(),
+            (_, metric) => metric.words_of(workload),
         }
     }
 
-    fn metric(&self) -> Metric {
+    pub(crate) fn metric(&self) -> Metric {
         self.effects[0].effect.metric
     }
 
-    /// The statement: which sizes where.
-    pub(crate) fn says(&self, question: &Question) -> String {
-        let (dimensions, places) = self.places(question);
-        let sizes = Sizes::new(self.metric(), question.worth);
-        let mut groups = self.groups(&dimensions, &places);
-        groups.sort_by(|a, b| {
-            let size = |group: &Group| self.sizes(group).fold(0.0, f64::max);
-            let rank = |group: &Group| {
-                (!matches!(group.class, Class::Better | Class::Worse)).then_some(group.class)
-            };
-            rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
-        });
-        let open = |group: &Group| matches!(group.class, Class::Untold(_) | Class::Barred(_));
-        let settled = groups.iter().filter(|group| !open(group)).count();
-        let is_plain = |group: &Group| group.class == Class::Untold(None);
-        if settled > 0 && (groups.len() > settled + 1 || groups.iter().any(is_plain)) {
-            let (known, unknown): (Vec<_>, Vec<_>) = groups.into_iter().partition(|one| !open(one));
-            let members = unknown.into_iter().flat_map(|group| group.members);
-            let rest = Group {
-                class: Class::Open,
-                members: members.collect(),
-            };
-            groups = known.into_iter().chain([rest]).collect();
-        } else if groups.len() > 1 && settled == 0 {
-            // Where nothing is known, it is of no interest which of it for which reason.
-            let each = groups.iter().map(|group| {
-                format!(
-                    "{} in {} of {}",
-                    self.what(group, sizes),
-                    group.members.len(),
-                    places.len()
-                )
-            });
-            return each.collect::<Vec<_>>().join(", ");
-        }
-        let last = groups.len() - 1;
-        let said: Vec<String> = groups
-            .iter()
-            .enumerate()
-            .map(|(at, group)| {
-                let what = self.what(group, sizes);
-                let place = Self::place(group, question, (&dimensions, &places), at == last);
-                let detail = self.detail(group, question, sizes);
-                let parts = [what, place, detail];
-                let parts: Vec<String> =
-                    parts.into_iter().filter(|part| !part.is_empty()).collect();
-                parts.join(" ")
-            })
-            .collect();
-        let mut text = said[0].clone();
-        for (before, one) in said.iter().zip(&said[1..]) {
-            // `2.9 times as fast through VXLAN, 1.9 times without`.
-            let units = [
-                " times as fast",
-                " times as high",
-                " % faster",
-                " % slower",
-                " % higher",
-                " % lower",
-            ];
-            let repeated = units
-                .into_iter()
-                .find(|unit| before.contains(unit) && one.contains(unit));
-            let one = repeated.map_or_else(
-                || one.clone(),
-                |unit| match unit.rsplit_once(" as ").or_else(|| unit.rsplit_once(' ')) {
-                    Some((short, _)) => one.replacen(unit, short, 1),
-                    None => one.clone(),
-                },
-            );
-            text.push_str(", ");
-            text.push_str(&one);
-        }
-        text
+    pub(crate) fn is_throughput(&self) -> bool {
+        self.metric() == Metric::Throughput
     }
 
     /// Where every effect is.
-    fn places(&self, question: &Question) -> (Vec<Dimension>, Vec<Place>) {
+    pub(crate) fn places(&self, question: &Question) -> (Vec<Dimension>, Vec<Place>) {
         let effects = || self.effects.iter().map(|told| &told.effect);
         let mut dimensions: Vec<Dimension> = Vec::new();
         let mut add = |key: &str, levels: Vec<String>| {
@@ -289,8 +220,13 @@ impl<'a> Aspect<'a> {
         (dimensions, places)
     }
 
-    /// By class, and those with sizes by size, where few words tell which is where.
-    fn groups(&self, dimensions: &[Dimension], places: &[Place]) -> Vec<Group> {
+    /// By class, and in detail those with sizes by size, where few words tell which is where.
+    pub(crate) fn groups(
+        &self,
+        dimensions: &[Dimension],
+        places: &[Place],
+        in_detail: bool,
+    ) -> Vec<Group> {
         let mut by_class: BTreeMap<Class, BTreeSet<usize>> = BTreeMap::new();
         for (at, told) in self.effects.iter().enumerate() {
             by_class.entry(Class::of(told)).or_default().insert(at);
@@ -300,7 +236,8 @@ impl<'a> Aspect<'a> {
         };
         let mut groups = Vec::new();
         for (class, members) in by_class {
-            let mut splits = self.splits(class, &members).into_iter();
+            let splits = in_detail.then(|| self.splits(class, &members));
+            let mut splits = splits.into_iter().flatten();
             let few = splits.find(|split| split.iter().all(told));
             let split = few.unwrap_or_else(|| vec![members]);
             groups.extend(split.into_iter().map(|members| Group { class, members }));
@@ -339,96 +276,25 @@ impl<'a> Aspect<'a> {
             .collect()
     }
 
-    fn sizes(&self, group: &Group) -> impl Iterator<Item = f64> {
-        let members = group.members.iter();
-        members.filter_map(|&at| Some(self.effects[at].effect.ratio?.ln().abs()))
+    /// The group's effects.
+    pub(crate) fn members(&self, group: &Group) -> impl Iterator<Item = &'a Told> + Clone {
+        group.members.iter().map(|&at| self.effects[at])
     }
 
-    /// What the group's effects are.
-    fn what(&self, group: &Group, sizes: Sizes) -> String {
-        let ratios = group
-            .members
-            .iter()
-            .filter_map(|&at| self.effects[at].effect.ratio);
-        let size = || sizes.range(ratios.clone());
-        match group.class {
-            Class::Better | Class::Worse | Class::PerhapsBetter | Class::PerhapsWorse => size(),
-            Class::Same => "no difference".into(),
-            Class::Untold(None) => "cannot be told yet".into(),
-            Class::Untold(Some(why)) => format!("cannot be told ({why})"),
-            Class::Open => "else not known".into(),
-            Class::Barred(kind) => {
-                let why = kind.map_or_else(String::new, |kind| format!(" ({})", names::kind(kind)));
-                format!("not comparable{why}")
-            }
-        }
+    /// Their ratios.
+    pub(crate) fn ratios(&self, group: &Group) -> impl Iterator<Item = f64> + Clone {
+        self.members(group).filter_map(|told| told.effect.ratio)
     }
 
-    /// Where they are.
-    fn place(
-        group: &Group,
-        question: &Question,
-        (dimensions, places): (&[Dimension], &[Place]),
-        last: bool,
-    ) -> String {
-        let everywhere = group.members.len() == places.len();
-        if everywhere || group.class == Class::Open {
-            return String::new();
-        }
-        match place::conditions(dimensions, places, &group.members) {
-            Some(parts) if parts.len() == 1 && (!last || parts[0].len() == 1) => {
-                question.conditions(dimensions, &parts[0])
-            }
-            _ if last => "elsewhere".into(),
-            Some(parts) => {
-                let parts: Vec<String> = parts
-                    .iter()
-                    .map(|part| question.conditions(dimensions, part))
-                    .collect();
-                parts.join(" or ")
-            }
-            None => format!("in {} of {}", group.members.len(), places.len()),
-        }
+    /// How large they are, on the log scale.
+    pub(crate) fn sizes(&self, group: &Group) -> impl Iterator<Item = f64> {
+        self.ratios(group).map(|ratio| ratio.ln().abs())
     }
 
-    /// Figures behind it: how much at most where there is no difference, and a latency that changes much.
-    fn detail(&self, group: &Group, question: &Question, sizes: Sizes) -> String {
-        let effects = || group.members.iter().map(|&at| self.effects[at]);
-        if matches!(group.class, Class::PerhapsBetter | Class::PerhapsWorse) {
-            return "(maybe less)".into();
-        }
-        if group.class == Class::Same {
-            let ends = effects().flat_map(|told| [told.effect.low, told.effect.high]);
-            let at_most = sizes.at_most(ends.flatten());
-            return at_most.map_or_else(String::new, |text| format!("({text})"));
-        }
-        let much = effects().all(|told| {
-            let ratio = told.effect.ratio.unwrap_or(1.0);
-            ratio >= TOLD_BY_FIGURES || ratio <= 1.0 / TOLD_BY_FIGURES
-        });
-        if !self.metric().is_latency()
-            || group.class != Class::Better && group.class != Class::Worse
-            || !much
-        {
-            return String::new();
-        }
-        let pairs: Option<Vec<[f64; 2]>> =
-            effects().map(|told| question.figures_of(told)).collect();
-        let Some(pairs) = pairs else {
-            return String::new();
-        };
-        let side = |at: usize| pairs.iter().map(|pair| pair[at]).collect::<Vec<_>>();
-        let largest = pairs.iter().flatten().copied().fold(0.0, f64::max);
-        let (from, unit) = figures::range(self.metric(), &side(0), largest);
-        let (to, _) = figures::range(self.metric(), &side(1), largest);
-        let effect = &effects().next().map(|told| &told.effect);
-        let loaded =
-            effect.is_some_and(|effect| question.is_load(&effect.factor) && effect.from == "none");
-        if loaded {
-            format!("(idle {from} {unit} -> loaded {to} {unit})")
-        } else {
-            format!("({from} -> {to} {unit})")
-        }
+    /// The ends of their intervals.
+    pub(crate) fn ends(&self, group: &Group) -> impl Iterator<Item = f64> {
+        let members = self.members(group);
+        members.flat_map(|told| [told.effect.low, told.effect.high].into_iter().flatten())
     }
 }
 

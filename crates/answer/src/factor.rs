@@ -1,40 +1,78 @@
 //! One sentence for each factor, the most important one first.
 
+use std::collections::BTreeSet;
+
 use wirecost_model::cell::Factor;
 
-use crate::aspect::Aspect;
-use crate::{FactorAnswer, Question, names};
+use crate::aspect::{Aspect, Class};
+use crate::size::Sizes;
+use crate::statement::{self, Part, Says, unknown};
+use crate::{FactorAnswer, Question, demand, names};
 
-/// What every factor with effects does. Important is what has the largest settled effect, in whatever figure.
+/// Figures that are listed where there is no difference in any.
+const LISTED: usize = 2;
+
+/// What every factor with effects does. Important is what has the largest settled effect, in whatever figure. What the load
+/// demands comes after what one can choose: it is trivially the largest.
 pub(crate) fn sentences(question: &Question) -> Vec<FactorAnswer> {
-    let mut said: Vec<(f64, FactorAnswer)> = question
+    let mut said: Vec<(bool, f64, FactorAnswer)> = question
         .factors
         .iter()
         .filter_map(|factor| {
             let aspects = Aspect::of(question, factor);
             let size = aspects.iter().map(Aspect::size).fold(0.0, f64::max);
-            (!aspects.is_empty()).then(|| (size, sentence(question, factor, &aspects)))
+            let demanded = demand::is_of_load(&factor.key);
+            let says = || sentence(question, factor, &aspects, demanded);
+            (!aspects.is_empty()).then(|| (demanded, size, says()))
         })
         .collect();
     // Stable: equal ones stay in the plan's order.
-    said.sort_by(|a, b| b.0.total_cmp(&a.0));
-    said.into_iter().map(|(_, sentence)| sentence).collect()
+    said.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    said.into_iter().map(|(_, _, sentence)| sentence).collect()
 }
 
-fn sentence(question: &Question, factor: &Factor, aspects: &[Aspect]) -> FactorAnswer {
-    let mut statements: Vec<(String, Vec<String>)> = Vec::new();
+/// Where a size is what is said of a load's first figure; of the others, and of what is demanded, the range is enough.
+fn sentence(
+    question: &Question,
+    factor: &Factor,
+    aspects: &[Aspect],
+    demanded: bool,
+) -> FactorAnswer {
+    let mut known = "";
+    let mut sized: Vec<(Vec<Part>, Vec<&Aspect>)> = Vec::new();
+    let (mut same, mut ends) = (Vec::new(), Vec::new());
+    let (mut open, mut reasons) = (Vec::new(), BTreeSet::new());
     for aspect in aspects {
-        let (says, noun) = (aspect.says(question), aspect.noun(question));
-        match statements.iter_mut().find(|(known, _)| *known == says) {
-            Some((_, nouns)) => nouns.push(noun),
-            None => statements.push((says, vec![noun])),
+        let in_detail = !demanded && aspect.load != known;
+        known = aspect.load;
+        match aspect.says(question, in_detail) {
+            Says::Sized(says) => match sized.iter_mut().find(|(other, _)| *other == says) {
+                Some((_, all)) => all.push(aspect),
+                None => sized.push((says, vec![aspect])),
+            },
+            Says::Same(own) => {
+                same.push(aspect);
+                ends.extend(own);
+            }
+            Says::Unknown(own) => {
+                open.push(aspect);
+                reasons.extend(own);
+            }
         }
     }
-    let alone = aspects.len() == 1;
-    let said: Vec<String> = statements
-        .iter()
-        .map(|(says, nouns)| statement(says, nouns, alone))
-        .collect();
+    let mut said = with_sizes(question, &sized);
+    said.extend(without_difference(
+        question,
+        &same,
+        &ends,
+        same.len() == aspects.len(),
+    ));
+    said.extend(not_known(
+        question,
+        &open,
+        &reasons,
+        open.len() == aspects.len(),
+    ));
     FactorAnswer {
         factor: factor.key.clone(),
         subject: subject(question, factor, aspects),
@@ -42,31 +80,81 @@ fn sentence(question: &Question, factor: &Factor, aspects: &[Aspect]) -> FactorA
     }
 }
 
-/// A statement with the figures that it is about.
-fn statement(says: &str, nouns: &[String], alone: bool) -> String {
-    let word = |noun: &String| {
-        if noun.is_empty() {
-            "throughput".to_owned()
+/// A statement for each size; whose figure it is is said where that changes.
+fn with_sizes(question: &Question, sized: &[(Vec<Part>, Vec<&Aspect>)]) -> Vec<String> {
+    let mut whose = "";
+    let mut before: &[Part] = &[];
+    let mut said = Vec::new();
+    for (parts, aspects) in sized {
+        let first = aspects[0];
+        let named = question.several_loads() && whose != first.load;
+        let says = if whose == first.load {
+            statement::text(&statement::after(before, parts.clone()))
         } else {
-            noun.clone()
-        }
-    };
-    let names = names::list(&nouns.iter().map(word).collect::<Vec<_>>());
-    let sized = says.starts_with(|c: char| c.is_ascii_digit());
-    if let Some(rest) = says.strip_prefix("no difference") {
-        return match nouns {
-            [noun] if alone && noun.is_empty() => says.to_owned(),
-            _ => format!("no difference in {names}{rest}"),
+            statement::text(parts)
         };
+        before = parts;
+        whose = first.load;
+        let nouns = match &aspects[..] {
+            [only] if only.is_throughput() && !question.several_loads() => String::new(),
+            [only] if only.is_throughput() && named => format!("{} ", only.load),
+            _ => nouns(question, aspects, named) + " ",
+        };
+        said.push(match says.strip_prefix("no difference") {
+            Some(rest) if !nouns.is_empty() => format!("no difference in {}{rest}", nouns.trim()),
+            _ => format!("{nouns}{says}"),
+        });
     }
-    if let Some(rest) = says.strip_prefix("not comparable") {
-        let are = if nouns.len() == 1 { "is" } else { "are" };
-        return format!("{names} {are} not comparable{rest}");
+    said
+}
+
+/// `no difference in throughput and CPU per Gbit/s (at most 3 %)`.
+fn without_difference(
+    question: &Question,
+    same: &[&Aspect],
+    ends: &[f64],
+    all: bool,
+) -> Option<String> {
+    let first = same.first()?;
+    let sizes = Sizes::new(first.metric(), question.worth);
+    let at_most = sizes.at_most(ends.iter().copied());
+    let at_most = at_most.map_or_else(String::new, |text| format!(" ({text})"));
+    let what = match same {
+        [only] if all && only.is_throughput() => String::new(),
+        many if all && many.len() > LISTED => " in any figure".into(),
+        _ => format!(" in {}", nouns(question, same, question.several_loads())),
+    };
+    Some(format!("no difference{what}{at_most}"))
+}
+
+/// `CPU per Gbit/s not known yet`; where that is all, only why.
+fn not_known(
+    question: &Question,
+    open: &[&Aspect],
+    reasons: &BTreeSet<Class>,
+    all: bool,
+) -> Option<String> {
+    open.first()?;
+    if all {
+        return Some(unknown(reasons));
     }
-    match nouns {
-        [noun] if noun.is_empty() && (sized || says.starts_with("under")) => says.to_owned(),
-        _ => format!("{names} {says}"),
-    }
+    let figures = nouns(question, open, question.several_loads());
+    Some(format!("{figures} {}", unknown(reasons)))
+}
+
+/// The figures' names: `throughput and CPU per Gbit/s`; of several loads `ping transactions/s and p99 latency`.
+fn nouns(question: &Question, aspects: &[&Aspect], named: bool) -> String {
+    let mut whose = if named { "" } else { aspects[0].load };
+    let words = aspects.iter().map(|aspect| {
+        let figure = aspect.noun(question);
+        if question.several_loads() && whose != aspect.load {
+            whose = aspect.load;
+            format!("{whose} {figure}")
+        } else {
+            figure.to_owned()
+        }
+    });
+    names::list(&words.collect::<Vec<_>>())
 }
 
 fn subject(question: &Question, factor: &Factor, aspects: &[Aspect]) -> String {

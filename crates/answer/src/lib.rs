@@ -2,12 +2,13 @@
 //! the answer; what to do.
 //!
 //! Every sentence follows from verdicts (corrected for all comparisons of the run) and, where it names absolute figures,
-//! from the cells' medians. What no verdict carries is not said; *cannot be told* and *not comparable* are said as such.
+//! from the cells' medians. What no verdict carries is not said; *not known* and *not comparable* are said as such.
 //!
 //! Not here: I/O, statistics, and how a sentence is drawn.
 
 mod advice;
 mod aspect;
+mod demand;
 pub mod diagnosis;
 mod dominance;
 mod factor;
@@ -17,6 +18,7 @@ pub mod names;
 mod place;
 mod question;
 mod size;
+mod statement;
 
 use serde::Serialize;
 

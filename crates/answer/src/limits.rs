@@ -11,7 +11,7 @@ use crate::{Question, Told, names};
 /// A cell with this share of what its line carries fills the line.
 pub(crate) const FULL: f64 = 0.95;
 
-/// What helps where nothing stands in the way of a verdict but noise: it is what *cannot be told yet* means.
+/// What helps where nothing stands in the way of a verdict but noise: it is what *not known yet* means.
 const MORE_ROUNDS: &str = "more rounds are needed";
 
 pub(crate) fn sentences(question: &Question) -> Vec<String> {
@@ -37,7 +37,7 @@ fn line(question: &Question) -> Option<String> {
     let tells = "compare CPU there, not throughput";
     if filled.len() == cells.len() {
         return Some(format!(
-            "The line is the limit in all {} cells: {tells}.",
+            "The line limits all {} cells: {tells}.",
             cells.len()
         ));
     }
@@ -59,7 +59,7 @@ fn line(question: &Question) -> Option<String> {
             dimensions.iter().map(level).collect()
         })
         .collect();
-    let count = format!("in {} of {} cells", filled.len(), cells.len());
+    let count = format!("{} of {} cells", filled.len(), cells.len());
     let which = place::conditions(&dimensions, &places, &filled).map(|parts| {
         let parts: Vec<String> = parts
             .iter()
@@ -68,7 +68,7 @@ fn line(question: &Question) -> Option<String> {
         format!(" ({})", parts.join(" or "))
     });
     Some(format!(
-        "The line is the limit {count}{}: {tells}.",
+        "The line limits {count}{}: {tells}.",
         which.unwrap_or_default()
     ))
 }
@@ -98,13 +98,13 @@ fn untold(question: &Question) -> Option<String> {
         said.clear();
     }
     if cpu {
-        said.push("all of CPU".into());
+        said.push("all of them CPU".into());
     }
     let said = match &said[..] {
         [] => String::new(),
         said => format!(" ({})", said.join(", ")),
     };
-    Some(format!("{count} cannot be told yet{said}"))
+    Some(format!("{count} {} not known yet{said}", are(count)))
 }
 
 /// What is not comparable, and what differs.
@@ -132,5 +132,12 @@ fn barred(question: &Question) -> Option<String> {
             _ => format!("{kind} {n}"),
         })
         .collect();
-    (count > 0).then(|| format!("{count} not comparable ({})", each.join(", ")))
+    (count > 0).then(|| {
+        let each = each.join(", ");
+        format!("{count} {} not comparable ({each})", are(count))
+    })
+}
+
+const fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
 }

@@ -136,6 +136,8 @@ pub fn condition(key: &str, levels: &[&str]) -> String {
         ("underlay.rate", ["none"]) => "without a line rate".into(),
         ("underlay.rate", _) => named("at a line rate of", &plain),
         ("offload" | "udp_checksum" | "datapath", [one]) => level(key, one),
+        ("io_size", _) => named("with I/O of", &plain),
+        ("message", _) => named("with messages of", &plain),
         (HOST, _) => named("at the", &plain),
         (_, [one]) => format!("with {}", level(key, one)),
         (key, _) => named(&format!("with {}", factor(key)), &plain),
@@ -205,6 +207,9 @@ pub fn contrast(key: &str, from: &str, to: &str) -> String {
         "datapath" => {
             let name = |word: &str| level(key, word).trim_start_matches("by ").to_owned();
             format!("{} instead of {}", name(to), name(from))
+        }
+        "streams" | "guests" | "queues" | "steering.queues" => {
+            format!("{} instead of {from}", level(key, to))
         }
         // Levels that carry their factor's name.
         key if to.starts_with(key) => format!("{to} instead of {from}"),
@@ -378,7 +383,7 @@ mod tests {
             ("guest_ip", &["ipv6"], "with IPv6 guests"),
             ("underlay.ip", &["ipv6"], "over an IPv6 underlay"),
             ("streams", &["4"], "with 4 streams"),
-            ("message", &["128B"], "with message size 128B"),
+            ("message", &["128B"], "with messages of 128B"),
         ] {
             assert_eq!(condition(key, levels), name);
         }

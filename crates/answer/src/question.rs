@@ -1,7 +1,10 @@
 //! What is answered: effects with their verdicts, and the cells' figures.
 
+use std::collections::BTreeMap;
+
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::Levels;
 
@@ -19,6 +22,8 @@ pub struct Question {
     pub cells: Vec<Measured>,
     /// Every effect of the run.
     pub effects: Vec<Told>,
+    /// What each load runs, by its name.
+    pub workloads: BTreeMap<String, Workload>,
 }
 
 /// One cell.
@@ -64,6 +69,12 @@ impl Question {
     pub(crate) fn is_load(&self, key: &str) -> bool {
         let mut figures = self.cells.iter().flat_map(|cell| &cell.figures);
         figures.any(|(figure, _)| figure.load == key)
+    }
+
+    /// What a load runs; a stream where that is not known.
+    pub(crate) fn workload(&self, load: &str) -> Workload {
+        let known = self.workloads.get(load);
+        known.copied().unwrap_or(Workload::TcpStream)
     }
 
     /// Conditions as one phrase: `through VXLAN at 1500 without offloads`.
@@ -123,20 +134,28 @@ impl Question {
     }
 }
 
-/// Conditions in one phrase; `without A` and `without B` become `without A or B`.
+/// Conditions in one phrase: `with 2 queues` and `with offloads` become `with 2 queues and offloads`, `without A` and
+/// `without B` become `without A or B`.
 fn together(conditions: impl Iterator<Item = String>) -> String {
-    let (without, with): (Vec<String>, Vec<String>) =
-        conditions.partition(|one| one.starts_with("without "));
-    let without: Vec<&str> = without.iter().map(|one| &one["without ".len()..]).collect();
-    let without = match &without[..] {
-        [] => None,
-        all => Some(format!("without {}", all.join(" or "))),
-    };
-    let with = with.join(" ");
-    match without {
-        Some(without) if with.is_empty() => without,
-        Some(without) if with.contains("with ") => format!("{with} and {without}"),
-        Some(without) => format!("{with} {without}"),
-        None => with,
+    let (mut others, mut with, mut without) = (Vec::new(), Vec::new(), Vec::new());
+    for one in conditions {
+        if let Some(what) = one.strip_prefix("with ") {
+            with.push(what.to_owned());
+        } else if let Some(what) = one.strip_prefix("without ") {
+            without.push(what.to_owned());
+        } else {
+            others.push(one);
+        }
     }
+    let both = !with.is_empty() && !without.is_empty();
+    if !with.is_empty() {
+        others.push(format!("with {}", names::list(&with)));
+    }
+    if both {
+        others.push("and".into());
+    }
+    if !without.is_empty() {
+        others.push(format!("without {}", without.join(" or ")));
+    }
+    others.join(" ")
 }

@@ -1,4 +1,4 @@
-//! Which one number to set: the largest MTU of guests that fits every path, and which path limits it.
+//! Which one number to set: the largest MTU of guests that fits every path, and what limits it.
 
 use std::collections::BTreeMap;
 

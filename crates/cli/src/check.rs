@@ -76,7 +76,7 @@ pub(crate) struct Check {
     /// Then ask each hop: address, round trip, the largest size that reaches it, messages
     #[arg(long)]
     trace: bool,
-    /// Print the largest MTU of guests that fits every path, and which path limits it
+    /// Print the largest MTU of guests that fits every path, and what limits it
     #[arg(long)]
     recommend: bool,
     /// Check this pair of hosts as well; may be repeated

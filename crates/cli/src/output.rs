@@ -1,8 +1,8 @@
 //! Where a result goes and in which format: standard output, or a file with `--out`.
 
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
@@ -82,18 +82,11 @@ impl<T: Formatted> Output<T> {
                 ),
             ));
         }
-        let text = self
-            .format
-            .0
-            .print(
-                of,
-                Terminal {
-                    detail,
-                    ..Terminal::default()
-                },
-            )
-            .map_err(|error| unprintable(&error))?;
-        write(path, &text).map_err(|error| Failure::of(Cause::Output, &error))?;
+        let terminal = Terminal {
+            detail,
+            ..Terminal::default()
+        };
+        write(path, |to| self.format.0.write(of, terminal, to))?;
         Ok(exit::FINE)
     }
 }
@@ -104,12 +97,7 @@ pub(crate) fn print<T>(format: &dyn Format<T>, of: &T, detail: Detail) -> Done {
         detail,
         ..screen::terminal()
     };
-    let text = format.print(of, terminal);
-    screen::print_as_is(&text.map_err(|error| unprintable(&error))?)
-}
-
-fn unprintable(error: &FormatError) -> Failure {
-    Failure::of(Cause::Machine, error)
+    screen::stream(|to| format.write(of, terminal, to))
 }
 
 /// Whether a path is of a file that the result is made from.
@@ -128,14 +116,28 @@ fn is_record(path: &Path, directory: &Path) -> bool {
 #[derive(Debug)]
 pub(crate) struct WriteError {
     path: PathBuf,
-    source: io::Error,
+    source: FormatError,
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        let cause = match error.source {
+            FormatError::Made(_) => Cause::Machine,
+            FormatError::Output(_) => Cause::Output,
+        };
+        Self::of(cause, &error)
+    }
 }
 
 impl std::error::Error for WriteError {}
 
 impl std::fmt::Display for WriteError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (path, source) = (self.path.display(), &self.source);
+        let path = self.path.display();
+        let source = match &self.source {
+            FormatError::Made(source) => return source.fmt(f),
+            FormatError::Output(source) => source,
+        };
         let advice = match source.kind() {
             io::ErrorKind::NotFound => ": make its directory first",
             io::ErrorKind::IsADirectory => ": name a file in it",
@@ -153,7 +155,10 @@ impl std::fmt::Display for WriteError {
 
 /// Writes a file over what is there: to a file beside it, which is then renamed, so that a reader sees all of it or none.
 /// What is not a plain file (a pipe, a link, a terminal) is written as it is.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), WriteError> {
+pub(crate) fn write(
+    path: &Path,
+    print: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>,
+) -> Result<(), WriteError> {
     let at = |source| WriteError {
         path: path.into(),
         source,
@@ -163,15 +168,25 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), WriteError> {
         |there| there.is_file(),
     );
     let Some(name) = path.file_name().filter(|_| plain) else {
-        return fs::write(path, text).map_err(at);
+        return print_into(path, print).map_err(at);
     };
     let mut beside = name.to_owned();
     beside.push(format!(".{}.new", std::process::id()));
     let beside = path.with_file_name(beside);
-    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
+    let renamed = |()| fs::rename(&beside, path).map_err(FormatError::Output);
+    let written = print_into(&beside, print).and_then(renamed);
     written.map_err(|source| {
         // Half a file is of no use.
         let _ = fs::remove_file(&beside);
         at(source)
     })
+}
+
+fn print_into(
+    path: &Path,
+    print: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>,
+) -> Result<(), FormatError> {
+    let mut file = BufWriter::new(File::create(path).map_err(FormatError::Output)?);
+    print(&mut file)?;
+    file.flush().map_err(FormatError::Output)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use wirecost_model::record::file;
-use wirecost_report::{Detail, Json, ReadError, RunResult, Text};
+use wirecost_report::{Detail, FormatError, Json, ReadError, RunResult, Text};
 
 use crate::failure::{Cause, Done, Failure};
 use crate::output::{self, Output};
@@ -84,11 +84,13 @@ pub(crate) fn write_page(result: &RunResult, directory: &Path) -> Option<PathBuf
             file::REPORT
         ));
     };
-    match wirecost_report::html(&result.reading, &result.document) {
-        Ok(page) => match output::write(&path, &page) {
-            Ok(()) => return Some(path),
-            Err(error) => warn(&error),
-        },
+    let page = wirecost_report::html(&result.reading, &result.document);
+    let written = output::write(&path, |to| {
+        let page = page.map_err(|error| FormatError::Made(Box::new(error)))?;
+        to.write_all(page.as_bytes()).map_err(FormatError::Output)
+    });
+    match written {
+        Ok(()) => return Some(path),
         Err(error) => warn(&error),
     }
     None

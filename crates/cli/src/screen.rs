@@ -1,13 +1,13 @@
 //! What the terminal can show, and writing to it.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write, stderr, stdout};
+use std::io::{self, BufWriter, IsTerminal, Write, stderr, stdout};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use serde::Serialize;
 
-use wirecost_report::{Detail, Terminal};
+use wirecost_report::{Detail, FormatError, Terminal};
 use wirecost_sys::stdio::stdout_was_closed;
 
 use crate::exit;
@@ -44,54 +44,78 @@ pub(crate) fn wants_colour(is_terminal: bool) -> bool {
 
 /// Prints a text that has its own line ends.
 pub(crate) fn print_as_is(text: &str) -> Done {
-    written(&stdout(), text)
+    stream(|to| {
+        let written = to.write_all(text.as_bytes());
+        written.map_err(FormatError::Output)
+    })
 }
 
 /// Prints a result, with a line end.
 pub(crate) fn print(text: &str) -> Done {
-    written(&stdout(), &format!("{text}\n"))
+    print_as_is(&format!("{text}\n"))
 }
 
-/// Writes all of a text past the buffer of standard output, which would keep what cannot be written until the program
+/// Writes all of a result past the buffer of standard output, which would keep what cannot be written until the program
 /// ends. A reader that has gone has read enough.
-fn written(out: &impl AsFd, text: &str) -> Done {
-    let (mut left, all) = (text.as_bytes(), text.len());
-    // The runtime opens /dev/null in the place of what was closed, which takes everything.
-    let mut write = || {
-        if stdout_was_closed() {
-            return Err(io::Error::other("it is closed"));
+pub(crate) fn stream(print: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>) -> Done {
+    let mut written = 0;
+    let error = match streamed(print, &mut written) {
+        Ok(()) => return Ok(exit::FINE),
+        Err(FormatError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            return Ok(exit::FINE);
         }
-        let mut out = File::from(out.as_fd().try_clone_to_owned()?);
-        while !left.is_empty() {
-            match out.write(left) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => left = &left[count..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        Err(FormatError::Output(error)) => error,
+        Err(made @ FormatError::Made(_)) => return Err(Failure::of(Cause::Machine, &made)),
     };
-    match write() {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit::FINE),
-        Err(error) => {
-            let lost = match left.len() {
-                lost if lost == all => format!("the result ({all} bytes)"),
-                lost => format!("{lost} of the result's {all} bytes"),
-            };
-            let advice = match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room, or ",
-                _ => "",
-            };
-            Err(Failure::new(
-                Cause::Output,
-                format!(
-                    "cannot write to standard output: {error}; {lost} is lost: {advice}write it to another place"
-                ),
-            )
-            .unprinted())
-        }
-        Ok(()) => Ok(exit::FINE),
+    let lost = match written {
+        0 => "the result".to_owned(),
+        bytes => format!("all but the first {bytes} bytes of the result"),
+    };
+    let advice = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room, or ",
+        _ => "",
+    };
+    Err(Failure::new(
+        Cause::Output,
+        format!(
+            "cannot write to standard output: {error}; {lost} is lost: {advice}write it to another place"
+        ),
+    )
+    .unprinted())
+}
+
+fn streamed(
+    print: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>,
+    written: &mut usize,
+) -> Result<(), FormatError> {
+    // The runtime opens /dev/null in the place of what was closed, which takes everything.
+    if stdout_was_closed() {
+        return Err(FormatError::Output(io::Error::other("it is closed")));
+    }
+    let out = stdout().as_fd().try_clone_to_owned();
+    let file = File::from(out.map_err(FormatError::Output)?);
+    let mut out = BufWriter::with_capacity(1 << 16, Counted { file, written });
+    let printed = print(&mut out).and_then(|()| out.flush().map_err(FormatError::Output));
+    // What is left in the buffer after an error is not tried again.
+    let _ = out.into_parts();
+    printed
+}
+
+/// Counts the bytes that a file took.
+struct Counted<'a> {
+    file: File,
+    written: &'a mut usize,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        *self.written += count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

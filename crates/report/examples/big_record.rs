@@ -1,6 +1,6 @@
 //! Writes a run directory with many samples, to see what a report of it takes:
-//! `cargo run --release -p wirecost-report --example big_record -- DIRECTORY SAMPLES`, then
-//! `/usr/bin/time -v wirecost report DIRECTORY`.
+//! `cargo run --release -p wirecost-report --example big_record -- DIRECTORY SAMPLES [RUN_DIR]`, then
+//! `/usr/bin/time -v wirecost report DIRECTORY`. Each sample is one of a small fixture, or of the run in RUN_DIR.
 
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
@@ -21,8 +21,12 @@ fn main() -> std::io::Result<()> {
         .expect("samples")
         .parse()
         .expect("a number");
-    let mut run = fixture::run(1, Cores::Split);
-    let templates = std::mem::take(&mut run.samples);
+    let mut run = match arguments.next() {
+        Some(real) => wirecost_report::read(real.as_ref()).expect("a run").run,
+        None => fixture::run(1, Cores::Split),
+    };
+    let mut templates = std::mem::take(&mut run.samples);
+    templates.retain(|sample| sample.round == 0);
     let cells = templates.len() as u32;
     let rounds = wanted.div_ceil(cells);
     run.head.experiment.plan.repeat.rounds = rounds;

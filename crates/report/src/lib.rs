@@ -2,59 +2,27 @@
 //! (the `--json` contract), and printed in a [`Format`]. Two runs are compared by [`compare`].
 //!
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
-//! is made. What a verdict follows from is room `stats`; here it gets its words.
+//! is made. What a verdict follows from is crate `stats`. `result` computes, `say` words and draws; `result` never imports
+//! `say`.
 
-mod answer;
-mod bencher;
-mod columns;
-pub mod compare;
-mod core_distance;
-mod csv;
-mod digits;
-mod document;
-mod effects;
-mod evaluate;
-mod flows;
-mod format;
-mod formats;
-mod gathered;
-mod html;
-mod json;
-mod loads;
-mod markdown;
-mod memory;
-mod moves;
-mod notes;
-mod openmetrics;
-mod published;
-mod read;
-mod rules;
-mod self_test;
-mod skipped;
-mod steered;
-mod terminal;
-mod thinned;
-mod trust;
-mod until;
-mod validity;
-mod values;
-mod visible;
-mod wakeups;
-mod warnings;
-mod words;
+mod result;
+mod say;
 
-pub use csv::{CsvError, csv};
-pub use document::{
+pub use result::compare;
+pub use result::document::{
     CellLoad, CellResult, CellRules, CellWakeups, CoreDistanceResult, DatagramsResult, Document,
     EffectResult, Ending, HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount,
     MetricSelfTest, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
     SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
 };
-pub use evaluate::document;
-pub use format::{Detail, Format, FormatError, Formatted, RunResult, Terminal};
-pub use html::{HtmlError, html};
-pub use json::Json;
-pub use markdown::{comparison_markdown, markdown};
-pub use read::{ReadError, Reading, read};
-pub use terminal::{Text, comparison_terminal, rules, terminal};
-pub use trust::DISTURBED;
+pub use result::evaluate::document;
+pub use result::read::{ReadError, Reading, read};
+pub use result::run::RunResult;
+pub use result::trust::DISTURBED;
+pub use say::csv::csv;
+pub use say::format::{Detail, Format, FormatError, Formatted, Terminal};
+pub use say::html::{HtmlError, html};
+pub use say::json::Json;
+pub use say::junit::{JunitError, comparison_junit};
+pub use say::markdown::{comparison_markdown, markdown};
+pub use say::terminal::{Text, comparison_terminal, rules, terminal};

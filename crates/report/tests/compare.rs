@@ -17,9 +17,10 @@ use wirecost_model::transit::{Hop, HopKind, Transit};
 use wirecost_model::vary::{Scope, Setting};
 use wirecost_report::compare::{
     Area, Compared, Comparison, Conclusion, FailOn, Strictness, Why, comparable, compare,
-    comparison_junit,
 };
-use wirecost_report::{Detail, Terminal, comparison_markdown, comparison_terminal, document, read};
+use wirecost_report::{
+    Detail, Terminal, comparison_junit, comparison_markdown, comparison_terminal, document, read,
+};
 
 const DEFAULT: Strictness = Strictness {
     fail_on: FailOn::Costs,

@@ -59,6 +59,25 @@ fn a_large_record_is_judged_by_all_of_its_samples_and_drawn_by_some() {
     }
 }
 
+/// Its lines are parsed in shares, by several threads.
+#[test]
+fn a_fault_deep_in_a_large_record_is_named_by_its_line() {
+    let directory = write(&large());
+    let path = directory.path().join("samples.jsonl");
+    let text = std::fs::read_to_string(&path).expect("samples");
+    let damaged: Vec<&str> = text
+        .lines()
+        .enumerate()
+        .map(|(at, line)| if at == 2999 { "{" } else { line })
+        .collect();
+    std::fs::write(&path, damaged.join("\n")).expect("written");
+    let error = RunResult::read(directory.path()).expect_err("a damaged line");
+    assert!(
+        error.to_string().contains("samples.jsonl, line 3000: "),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_record_of_ordinary_size_is_drawn_as_a_whole() {
     let run = run(10, Cores::Split);

@@ -65,7 +65,7 @@ fn text_of(page: &Html, selector: &str) -> String {
 const SENTENCE: &str = "Skipped, cannot be built here: VXLAN: this kernel has no vxlan driver.";
 
 /// What two measured cells leave open is counted, and nothing else.
-const UNCLEAR: &str = "Of 12 comparisons 2 cannot be told yet.";
+const UNCLEAR: &str = "Of 12 comparisons 2 are not known yet.";
 
 #[test]
 fn json_has_the_reason_and_no_effect_of_a_skipped_cell() {

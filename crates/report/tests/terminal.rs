@@ -41,6 +41,46 @@ fn a_complete_run_as_it_is_usually_printed() {
     insta::assert_snapshot!(usual(&run(10, Cores::Split), 100));
 }
 
+/// What a user asks after `wirecost run` without arguments.
+#[test]
+fn five_questions_are_answered_by_the_first_twelve_lines() {
+    let first = |rounds: u32| {
+        let text = usual(&run(rounds, Cores::Split), 100);
+        let lines: Vec<&str> = text.lines().take(12).collect();
+        lines.join("\n").replace("\n  ", " ")
+    };
+    let (known, short) = (first(10), first(4));
+    for (question, lines, answer) in [
+        (
+            "are jumbo frames worth it through VXLAN with offloads?",
+            &known,
+            "8 % faster through VXLAN with offloads",
+        ),
+        (
+            "what does VXLAN cost at most, and where?",
+            &known,
+            "VXLAN: 21 % slower at 1500 without offloads",
+        ),
+        (
+            "which single change is best?",
+            &known,
+            "jumbo frames (8900) alone (6.2 -> 9.8 Gbit/s), the best single change",
+        ),
+        (
+            "what is not known?",
+            &short,
+            "Of 36 comparisons 6 are not known yet",
+        ),
+        (
+            "can I trust this run?",
+            &known,
+            "Trust: complete, 80 of 80 samples valid, none disturbed.",
+        ),
+    ] {
+        assert!(lines.contains(answer), "{question}\n{lines}");
+    }
+}
+
 #[test]
 fn the_built_in_plan_is_answered_on_one_screen() {
     let run = run(10, Cores::Split);

@@ -9,12 +9,10 @@ use wirecost_model::effect::Verdict;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::{Mark, Sample};
-use wirecost_report::compare::{
-    Compared, Comparison, Conclusion, FailOn, Strictness, compare, comparison_junit,
-};
+use wirecost_report::compare::{Compared, Comparison, Conclusion, FailOn, Strictness, compare};
 use wirecost_report::{
-    Detail, Document, Terminal, TrustLevel, comparison_markdown, comparison_terminal, document,
-    html, markdown, read, terminal,
+    Detail, Document, Terminal, TrustLevel, comparison_junit, comparison_markdown,
+    comparison_terminal, document, html, markdown, read, terminal,
 };
 
 const PLAIN: Terminal = Terminal {
@@ -124,7 +122,7 @@ fn the_reason_stands_in_the_verdicts_place_in_every_form() {
         text.contains(&format!("- not comparable: {why}: put a switch")),
         "{text}"
     );
-    let sentence = format!("{} not comparable (aggregation).", barred.len());
+    let sentence = format!("{} are not comparable (aggregation).", barred.len());
     assert!(text.contains(&sentence), "{text}");
     assert!(
         !text.contains("VXLAN instead of no encapsulation costs"),

@@ -45,7 +45,7 @@ fn example(name: &str, question: &Question) -> String {
     let all = question.effects.len();
     writeln!(
         text,
-        "\n{all} effects, of which {untold} cannot be told and {barred} are not comparable.\n"
+        "\n{all} effects, of which {untold} are not known and {barred} are not comparable.\n"
     )
     .expect("a string");
     for sentence in answer(question).sentences() {
@@ -71,6 +71,42 @@ fn the_examples_are_answered_so() {
         assert_eq!(ours, theirs);
     }
     assert_eq!(text.lines().count(), known.lines().count());
+}
+
+/// Lines of a text at so many columns, the second and further ones indented.
+fn lines(text: &str, columns: usize) -> usize {
+    let (mut lines, mut column) = (1, 0);
+    for word in text.split(' ') {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > columns {
+            lines += 1;
+            column = 2 + width;
+        } else {
+            column += usize::from(column > 0) + width;
+        }
+    }
+    lines
+}
+
+#[test]
+fn the_answer_of_every_built_in_plan_is_within_eleven_lines_of_a_hundred_columns() {
+    for (name, question) in cases::plans() {
+        let answer = answer(&question);
+        let sentences = answer.sentences();
+        let lines: usize = sentences.map(|sentence| lines(&sentence, 100)).sum();
+        assert!(lines <= 11, "{name}: {lines} lines");
+    }
+}
+
+#[test]
+fn every_built_in_plan_is_among_the_examples() {
+    let plans = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
+    let names: Vec<&str> = cases::plans().into_iter().map(|(name, _)| name).collect();
+    for plan in fs::read_dir(plans).expect("the plans") {
+        let path = plan.expect("a plan").path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        assert!(names.contains(&&*name), "no example of {name}");
+    }
 }
 
 #[test]

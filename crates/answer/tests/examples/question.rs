@@ -1,9 +1,12 @@
 //! Questions made of figures: every combination of the levels is a cell, every pair of cells that differ in one factor an
 //! effect whose verdict follows from its ratio and the width of its interval.
 
+use std::collections::BTreeMap;
+
 use wirecost_answer::{Measured, Question, Reading, Told};
 use wirecost_model::cell::{Factor, LOAD};
 use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
+use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::Levels;
 use wirecost_stats::{Interval, verdict};
@@ -60,6 +63,7 @@ impl Case {
                 worth: 0.05,
                 cells: cells.into_iter().map(cell).collect(),
                 effects: Vec::new(),
+                workloads: BTreeMap::new(),
             },
             width: 0.01,
         }
@@ -95,6 +99,12 @@ impl Case {
                 cell.levels.remove(key);
             }
         }
+        self
+    }
+
+    /// What a load runs.
+    pub(crate) fn runs(mut self, load: &str, workload: Workload) -> Self {
+        self.question.workloads.insert(load.to_owned(), workload);
         self
     }
 

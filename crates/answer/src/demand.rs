@@ -1,0 +1,36 @@
+//! What is asked of a network, and not a choice in it.
+
+/// Options of loads.
+const OF_LOAD: [&str; 17] = [
+    "load",
+    "streams",
+    "streams_per_guest",
+    "message",
+    "request",
+    "response",
+    "rate",
+    "total_rate",
+    "think_time",
+    "reply_timeout",
+    "outstanding",
+    "seconds",
+    "io_size",
+    "pattern",
+    "reads",
+    "connections",
+    "connections_per_guest",
+];
+
+/// Of the plan.
+const OF_PLAN: [&str; 2] = ["guests", "underlay.rate"];
+
+/// Whether a factor is an option of a load, or of one of several loads (`ping.request`).
+pub(crate) fn is_of_load(key: &str) -> bool {
+    let option = key.rsplit_once('.').map_or(key, |(_, option)| option);
+    OF_LOAD.contains(&key) || OF_LOAD.contains(&option) && !key.starts_with("underlay")
+}
+
+/// Whether a factor is demanded. A load that runs beside others, or not, is demanded likewise.
+pub(crate) fn is_demand(key: &str) -> bool {
+    OF_PLAN.contains(&key) || is_of_load(key)
+}

@@ -1,0 +1,239 @@
+//! What an aspect comes to, in words: `35 % slower through VXLAN at 1500, no difference elsewhere`.
+
+use std::collections::BTreeSet;
+
+use crate::aspect::{Aspect, Class, Group};
+use crate::place::{self, Dimension, Place};
+use crate::size::Sizes;
+use crate::{Question, figures, names};
+
+/// From this ratio on a latency is given in figures too.
+const IN_FIGURES: f64 = 2.0;
+
+/// Units that are not repeated from one size to the next.
+const UNITS: [&str; 6] = [
+    " times as fast",
+    " times as high",
+    " % faster",
+    " % slower",
+    " % higher",
+    " % lower",
+];
+
+/// `35 % slower`, `through VXLAN at 1500`, and figures behind it; the last two may be empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    what: String,
+    place: String,
+    detail: String,
+}
+
+/// What an aspect comes to.
+#[derive(Debug)]
+pub(crate) enum Says {
+    /// Sizes, and where.
+    Sized(Vec<Part>),
+    /// No difference anywhere: the ends of the intervals.
+    Same(Vec<f64>),
+    /// Nothing is known anywhere: the reasons.
+    Unknown(BTreeSet<Class>),
+}
+
+impl Aspect<'_> {
+    /// What it comes to. `in_detail` where sizes are told apart by place, as far as
+    /// few words do it.
+    pub(crate) fn says(&self, question: &Question, in_detail: bool) -> Says {
+        let (dimensions, places) = self.places(question);
+        let sizes = Sizes::new(self.metric(), question.worth);
+        let mut groups = self.groups(&dimensions, &places, in_detail);
+        if groups.iter().all(|group| group.class.is_open()) {
+            return Says::Unknown(groups.iter().map(|group| group.class).collect());
+        }
+        if let [one] = &groups[..]
+            && one.class == Class::Same
+        {
+            return Says::Same(self.ends(one).collect());
+        }
+        groups.sort_by(|a, b| {
+            let size = |group: &Group| self.sizes(group).fold(0.0, f64::max);
+            let rank = |group: &Group| {
+                (!matches!(group.class, Class::Better | Class::Worse)).then_some(group.class)
+            };
+            rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
+        });
+        let mut groups = together(groups);
+        // In short what is not known is only counted, by the sentence on the limits.
+        let all = groups.len();
+        groups.retain(|group| in_detail || !group.class.is_open());
+        let rest = groups.len() == all;
+        let last = groups.len() - 1;
+        let parts = groups.iter().enumerate().map(|(at, group)| Part {
+            what: self.what(group, sizes),
+            place: Self::place(
+                group,
+                question,
+                (&dimensions, &places),
+                (at == last && rest, in_detail),
+            ),
+            detail: self.detail(group, question, sizes),
+        });
+        Says::Sized(parts.collect())
+    }
+
+    /// What the group's effects are.
+    fn what(&self, group: &Group, sizes: Sizes) -> String {
+        match group.class {
+            Class::Better | Class::Worse | Class::PerhapsBetter | Class::PerhapsWorse => {
+                sizes.range(self.ratios(group))
+            }
+            Class::Same => "no difference".into(),
+            open => open.words(),
+        }
+    }
+
+    /// Where they are.
+    fn place(
+        group: &Group,
+        question: &Question,
+        (dimensions, places): (&[Dimension], &[Place]),
+        (last, in_detail): (bool, bool),
+    ) -> String {
+        if group.members.len() == places.len() {
+            return String::new();
+        }
+        if group.class == Class::Open {
+            return "elsewhere".into();
+        }
+        match place::conditions(dimensions, places, &group.members) {
+            Some(parts) if parts.len() == 1 && (!last || parts[0].len() == 1) => {
+                question.conditions(dimensions, &parts[0])
+            }
+            _ if last => "elsewhere".into(),
+            Some(parts) if in_detail => {
+                let parts: Vec<String> = parts
+                    .iter()
+                    .map(|part| question.conditions(dimensions, part))
+                    .collect();
+                parts.join(" or ")
+            }
+            _ => format!("in {} of {}", group.members.len(), places.len()),
+        }
+    }
+
+    /// Figures behind it: how much at most where there is no difference, and a latency that changes much.
+    fn detail(&self, group: &Group, question: &Question, sizes: Sizes) -> String {
+        match group.class {
+            Class::PerhapsBetter | Class::PerhapsWorse => "(maybe less)".into(),
+            Class::Same => {
+                let at_most = sizes.at_most(self.ends(group));
+                at_most.map_or_else(String::new, |text| format!("({text})"))
+            }
+            Class::Better | Class::Worse if self.metric().is_latency() => {
+                self.in_figures(group, question).unwrap_or_default()
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// `(60 -> 4800 us)`, where all of the group's latencies change by so much.
+    fn in_figures(&self, group: &Group, question: &Question) -> Option<String> {
+        let much = |ratio: f64| ratio >= IN_FIGURES || ratio <= 1.0 / IN_FIGURES;
+        if !self.ratios(group).all(much) {
+            return None;
+        }
+        let pairs: Option<Vec<[f64; 2]>> = self
+            .members(group)
+            .map(|told| question.figures_of(told))
+            .collect();
+        let pairs = pairs?;
+        let side = |at: usize| pairs.iter().map(|pair| pair[at]).collect::<Vec<_>>();
+        let largest = pairs.iter().flatten().copied().fold(0.0, f64::max);
+        let unit = figures::Unit::of(self.metric(), question.workload(self.load), largest);
+        let (from, to) = (unit.range(&side(0)), unit.range(&side(1)));
+        let unit = unit.name;
+        let effect = &self.members(group).next()?.effect;
+        Some(
+            if question.is_load(&effect.factor) && effect.from == "none" {
+                format!("(idle {from} {unit} -> loaded {to} {unit})")
+            } else {
+                format!("({from} -> {to} {unit})")
+            },
+        )
+    }
+}
+
+/// Those of which nothing is known as one, where they have several reasons or no reason of their own: the sentence on
+/// what is not known has the reasons.
+fn together(groups: Vec<Group>) -> Vec<Group> {
+    let (unknown, mut groups): (Vec<_>, Vec<_>) =
+        groups.into_iter().partition(|group| group.class.is_open());
+    match &unknown[..] {
+        [] => {}
+        [one] if one.class != Class::Untold(None) => groups.extend(unknown),
+        _ => groups.push(Group {
+            class: Class::Open,
+            members: unknown
+                .into_iter()
+                .flat_map(|group| group.members)
+                .collect(),
+        }),
+    }
+    groups
+}
+
+impl Part {
+    fn text(&self) -> String {
+        let parts = [&self.what, &self.place, &self.detail].map(String::as_str);
+        let some: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        some.join(" ")
+    }
+}
+
+/// The parts where the statement before it was about the same place first: `8 % higher there`.
+pub(crate) fn after(before: &[Part], mut parts: Vec<Part>) -> Vec<Part> {
+    let alike = before.first().zip(parts.first());
+    if alike.is_some_and(|(a, b)| a.place == b.place && !a.place.is_empty()) {
+        parts[0].place = "there".into();
+        parts.truncate(1);
+    }
+    parts
+}
+
+/// `2.9 times as fast through VXLAN, 1.9 times without`.
+pub(crate) fn text(parts: &[Part]) -> String {
+    let said: Vec<String> = parts.iter().map(Part::text).collect();
+    let mut text = said[0].clone();
+    for (before, one) in said.iter().zip(&said[1..]) {
+        let mut units = UNITS.into_iter();
+        let repeated = units.find(|unit| before.contains(unit) && one.contains(unit));
+        let short = repeated.and_then(|unit| {
+            let (short, _) = unit.rsplit_once(" as ").or_else(|| unit.rsplit_once(' '))?;
+            Some(one.replacen(unit, short, 1))
+        });
+        text.push_str(", ");
+        text.push_str(short.as_ref().unwrap_or(one));
+    }
+    text
+}
+
+/// Why nothing is known, as the end of a sentence: `not known yet`, `not comparable (aggregation)`.
+pub(crate) fn unknown(reasons: &BTreeSet<Class>) -> String {
+    let mut reasons = reasons.iter();
+    match (reasons.next(), reasons.next()) {
+        (Some(only), None) => only.words(),
+        _ => Class::Open.words(),
+    }
+}
+
+impl Class {
+    /// What is said of effects of which nothing is known.
+    fn words(self) -> String {
+        match self {
+            Self::Untold(None) => "not known yet".into(),
+            Self::Untold(Some(why)) => format!("not known ({why})"),
+            Self::Barred(None) => "not comparable".into(),
+            Self::Barred(Some(kind)) => format!("not comparable ({})", names::kind(kind)),
+            _ => "not known".into(),
+        }
+    }
+}

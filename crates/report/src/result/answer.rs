@@ -1,0 +1,71 @@
+//! What a run answers: the document's effects and cells put to room `answer`, for its sentences.
+
+use wirecost_answer::{Answer, Measured, Question, Reading, Told};
+use wirecost_model::metric::{Figure, Metric};
+use wirecost_stats::Summary;
+
+use crate::result::document::{CellLoad, CellResult, Document};
+use crate::result::loads;
+
+/// Works the answer out of the rest of a document.
+pub(crate) fn of(doc: &Document) -> Answer {
+    let told = |effect: &crate::result::document::EffectResult| Told {
+        effect: effect.effect.clone(),
+        verdict: effect.told(),
+        no_ratio: effect.no_ratio.map(crate::result::document::NoRatio::words),
+    };
+    let workloads = loads::named(doc).into_iter();
+    wirecost_answer::answer(&Question {
+        factors: doc.factors.clone(),
+        worth: doc.repeat.worth,
+        cells: doc
+            .cells
+            .iter()
+            .filter(|cell| cell.valid > 0)
+            .map(measured)
+            .collect(),
+        effects: doc.effects.iter().map(told).collect(),
+        workloads: workloads
+            .map(|(name, workload)| (name.to_owned(), workload))
+            .collect(),
+    })
+}
+
+fn measured(cell: &CellResult) -> Measured {
+    let share = cell.throughput_gbps.zip(cell.line_limit_gbps);
+    Measured {
+        levels: cell.levels.clone(),
+        figures: cell.loads.iter().flat_map(figures).collect(),
+        line_share: share.map(|(throughput, limit)| throughput.median / limit),
+    }
+}
+
+/// The figures of a load that sentences name.
+fn figures(load: &CellLoad) -> impl Iterator<Item = (Figure, Reading)> {
+    let of = |summary: Summary| Reading {
+        median: summary.median,
+        interval: summary.low.zip(summary.high).map(<[f64; 2]>::from),
+    };
+    // Of all samples' latencies together, which have no interval.
+    let pooled = |median| Reading {
+        median,
+        interval: None,
+    };
+    let latency = load.latency;
+    let all = [
+        (Metric::Throughput, load.throughput_gbps.map(of)),
+        (Metric::Transactions, load.transactions_per_s.map(of)),
+        (
+            Metric::LatencyMedian,
+            latency.map(|latency| pooled(latency.p50_us)),
+        ),
+        (
+            Metric::LatencyP99,
+            latency.map(|latency| pooled(latency.p99_us)),
+        ),
+    ];
+    all.into_iter().filter_map(|(metric, reading)| {
+        let load = load.name.clone();
+        Some((Figure { load, metric }, reading?))
+    })
+}

@@ -1,0 +1,237 @@
+//! The figures of matched cells, and what all of them share.
+
+use std::collections::BTreeMap;
+
+use wirecost_model::cell::Experiment;
+use wirecost_model::cell::Factor;
+use wirecost_model::effect::{Remark, Verdict};
+use wirecost_model::metric::{Figure as Measured, Metric};
+use wirecost_model::plan::Levels;
+use wirecost_stats::{Corrected, FigureVerdict, Sides, judge, summary};
+
+use super::guard;
+use super::matching::{Matching, Pair};
+use super::{Compared, ComparedCell, FailOn, Figure, NotComparable, Shift, Strictness, Why};
+
+/// Compares the cells that can be, and says why the others cannot.
+pub(super) fn cells(
+    [before, after]: [Compared<'_>; 2],
+    matching: &Matching<'_>,
+    factors: &[Factor],
+    strictness: Strictness,
+    disturbed: Option<&Remark>,
+    by_hand: bool,
+) -> (Vec<ComparedCell>, Vec<NotComparable>) {
+    let shared = shared(&before.run.head.experiment, &after.run.head.experiment);
+    let (mut cells, mut not_comparable) = (Vec::new(), Vec::new());
+    let (mut sides, mut founds) = (Vec::new(), Vec::new());
+    for pair in &matching.pairs {
+        let why = pair
+            .not_comparable()
+            .filter(|_| !by_hand)
+            .or_else(|| not_measured(before, after, pair, &shared));
+        if let Some((why, reason)) = why {
+            not_comparable.push(NotComparable {
+                levels: shown(&pair.levels, factors),
+                all_levels: pair.levels.clone(),
+                why,
+                reason,
+                fails: false,
+            });
+            continue;
+        }
+        let figures = of(pair, &shared);
+        for figure in figures {
+            let (from, to) = (
+                values(before, pair.before.index, figure),
+                values(after, pair.after.index, figure),
+            );
+            let found = guard::look([before, after], pair, figure, disturbed);
+            let is_coarse = [&from, &to].into_iter().any(Option::is_none);
+            let found = guard::or_coarse(found, is_coarse);
+            // Only verdicts that are given can be wrong: no other is in the family.
+            let spoken = found.barred.is_none();
+            let side = |values: Option<Vec<f64>>| values.unwrap_or_default();
+            let these = Sides {
+                from: side(from),
+                to: side(to),
+                better: figure.metric.better(),
+            };
+            sides.push((these, spoken));
+            founds.push(found);
+        }
+        cells.push((pair, of(pair, &shared)));
+    }
+    let worth = after.run.head.experiment.plan.repeat.worth;
+    let mut judged = judge_spoken(&sides, worth)
+        .into_iter()
+        .zip(sides)
+        .zip(founds);
+    let cells = cells
+        .into_iter()
+        .map(|(pair, figures)| ComparedCell {
+            before_cell: pair.before.index,
+            after_cell: pair.after.index,
+            levels: shown(&pair.levels, factors),
+            all_levels: pair.levels.clone(),
+            figures: figures
+                .into_iter()
+                .zip(judged.by_ref())
+                .map(
+                    |(Measured { load, metric }, ((judged, (sides, _)), found))| {
+                        let verdict = if strictness.corrected {
+                            judged.corrected.verdict
+                        } else {
+                            judged.verdict
+                        };
+                        Figure {
+                            load: load.clone(),
+                            metric: *metric,
+                            unit: metric.unit().0,
+                            better: metric.better(),
+                            before: summary(sides.from),
+                            after: summary(sides.to),
+                            judged,
+                            not_comparable: found.barred,
+                            remarks: found.remarks,
+                            fails: fails(verdict, strictness.fail_on),
+                        }
+                    },
+                )
+                .collect(),
+        })
+        .collect();
+    (cells, not_comparable)
+}
+
+/// Judges the figures that are comparable as one family, and of the others only how many times the one the other is.
+fn judge_spoken(sides: &[(Sides, bool)], worth: f64) -> Vec<FigureVerdict> {
+    let of = |spoken: bool| -> Vec<Sides> {
+        let these = sides.iter().filter(|(_, speaks)| *speaks == spoken);
+        these.map(|(sides, _)| sides.clone()).collect()
+    };
+    let mut spoken = judge(&of(true), worth).into_iter();
+    let mut barred = judge(&of(false), worth)
+        .into_iter()
+        .map(|judged| FigureVerdict {
+            verdict: Verdict::NotComparable,
+            rank_verdict: None,
+            corrected: Corrected {
+                verdict: Verdict::NotComparable,
+                p: None,
+                adjusted_p: None,
+                claim_p: None,
+                adjusted_claim_p: None,
+            },
+            ..judged
+        });
+    let next = |(_, speaks): &(Sides, bool)| {
+        if *speaks {
+            spoken.next()
+        } else {
+            barred.next()
+        }
+    };
+    sides.iter().filter_map(next).collect()
+}
+
+/// What both runs have: where one shares its cores, CPU is the machine's in one and a host's in the
+/// other.
+fn shared(before: &Experiment, after: &Experiment) -> Vec<Measured> {
+    let after = after.figures();
+    let mut both = before.figures();
+    both.retain(|figure| after.contains(figure));
+    both
+}
+
+/// Those that a cell has: of its loads, and CPU only of one that runs alone.
+fn of<'a>(pair: &Pair<'_>, shared: &'a [Measured]) -> Vec<&'a Measured> {
+    let cell = pair.after;
+    let has = |figure: &&Measured| {
+        let mixed = cell.loads.len() > 1 && figure.metric.is_cpu();
+        !mixed && cell.load(&figure.load).is_some()
+    };
+    shared.iter().filter(has).collect()
+}
+
+fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
+    let needs = match verdict {
+        Verdict::Costs => FailOn::Costs,
+        Verdict::Loses => FailOn::Loses,
+        Verdict::CannotTellYet | Verdict::NotComparable => FailOn::CannotTell,
+        Verdict::Pays | Verdict::Gains | Verdict::MakesNoDifference => return false,
+    };
+    fail_on >= needs
+}
+
+/// A cell of which a run has no valid sample with a figure.
+fn not_measured(
+    before: Compared<'_>,
+    after: Compared<'_>,
+    pair: &Pair<'_>,
+    shared: &[Measured],
+) -> Option<(Why, String)> {
+    let (was, is) = (pair.before.index, pair.after.index);
+    let figures = of(pair, shared);
+    let measured = |run: Compared<'_>, cell| {
+        let mut figures = figures.iter().filter(|figure| figure.metric.is_speed());
+        figures.any(|figure| values(run, cell, figure).is_some_and(|values| !values.is_empty()))
+    };
+    let why = match (measured(before, was), measured(after, is)) {
+        (true, true) => return None,
+        (true, false) => {
+            let sums = after.document.gathered.cells.get(&is);
+            match sums.and_then(|sums| sums.last_invalid.as_ref()) {
+                Some(invalid) => {
+                    let reason = format!("no valid sample any more: {}", invalid.reason());
+                    return Some((Why::NoLongerMeasured, reason));
+                }
+                None => "no valid sample after",
+            }
+        }
+        (false, true) => "no valid sample before",
+        (false, false) => "no valid sample in either run",
+    };
+    Some((Why::NotMeasured, why.into()))
+}
+
+/// The figures of a cell's valid samples ([`crate::result::values`]).
+fn values(run: Compared<'_>, cell: u32, figure: &Measured) -> Option<Vec<f64>> {
+    crate::result::values::values(&run.document.gathered.observed, cell, figure)
+}
+
+fn shown(levels: &Levels, factors: &[Factor]) -> Levels {
+    let telling = |key: &str| factors.iter().any(|factor| factor.key == key);
+    let levels = levels.iter().filter(|(key, _)| telling(key));
+    levels
+        .map(|(key, level)| (key.clone(), level.clone()))
+        .collect()
+}
+
+/// The median of the ratios of all cells, for each metric that two cells or more have.
+pub(super) fn shifts(cells: &[ComparedCell]) -> Vec<Shift> {
+    let mut ratios: BTreeMap<(&str, Metric), Vec<f64>> = BTreeMap::new();
+    for figure in cells.iter().flat_map(|cell| &cell.figures) {
+        if let Some(ratio) = figure.judged.unpaired.ratio {
+            let of = (figure.load.as_str(), figure.metric);
+            ratios.entry(of).or_default().push(ratio);
+        }
+    }
+    ratios
+        .into_iter()
+        .filter(|(_, ratios)| ratios.len() > 1)
+        .map(|((load, metric), mut ratios)| {
+            ratios.sort_by(f64::total_cmp);
+            let n = ratios.len();
+            Shift {
+                load: load.to_owned(),
+                metric,
+                cells: n as u32,
+                // Half way on the log scale, as all ratios are.
+                median: (ratios[(n - 1) / 2] * ratios[n / 2]).sqrt(),
+                min: ratios[0],
+                max: ratios[n - 1],
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,278 @@
+//! Which cell of one run is which of the other: by the levels of all factors, the constant ones too.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use wirecost_model::cell::{Cell, Experiment, Factor, Network};
+use wirecost_model::plan::Levels;
+
+use super::Why;
+use wirecost_answer::names as words;
+
+const RATE: &str = "underlay.rate";
+
+/// A cell and all its levels, those that its record's version did not name yet included.
+#[derive(Debug, Clone)]
+pub(super) struct Keyed<'a> {
+    pub(super) cell: &'a Cell,
+    pub(super) levels: Levels,
+    /// What it is matched by.
+    key: Levels,
+}
+
+/// Two cells with the same levels, or with the same but for the line's rate.
+#[derive(Debug)]
+pub(super) struct Pair<'a> {
+    pub(super) before: &'a Cell,
+    pub(super) after: &'a Cell,
+    pub(super) levels: Levels,
+}
+
+/// A factor that one of the runs knows alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unshared {
+    pub(super) key: String,
+    /// Whether it is the run before that does not know it.
+    pub(super) unknown_before: bool,
+    pub(super) what: Unknown,
+}
+
+/// What a factor that a run does not know means for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// Its cells had these levels, from what was built.
+    Had(Vec<String>),
+    /// The other run does not vary it: cells are matched without it.
+    Constant(String),
+    /// The other run varies it: its cells have no counterpart.
+    Varied,
+}
+
+/// How the cells of two runs belong together.
+#[derive(Debug)]
+pub(super) struct Matching<'a> {
+    pub(super) pairs: Vec<Pair<'a>>,
+    pub(super) only_before: Vec<Keyed<'a>>,
+    pub(super) only_after: Vec<Keyed<'a>>,
+    pub(super) unshared: Vec<Unshared>,
+}
+
+/// Matches cells; where several of a run have the same levels, the first with the first.
+pub(super) fn matching<'a>(before: &'a Experiment, after: &'a Experiment) -> Matching<'a> {
+    let mut unshared = unshared(before, after, true);
+    unshared.extend(self::unshared(after, before, false));
+    let (before, after) = (
+        keyed(before, after, &unshared),
+        keyed(after, before, &unshared),
+    );
+    let (mut pairs, before, after) = join(before, after, |keyed| keyed.key.clone());
+    // Those that are left may be the same cell on another line: worth a word of its own.
+    let (other_rate, only_before, only_after) = join(before, after, |keyed| {
+        let mut key = keyed.key.clone();
+        key.remove(RATE);
+        key
+    });
+    pairs.extend(other_rate);
+    pairs.sort_by_key(|pair| pair.after.index);
+    Matching {
+        pairs,
+        only_before,
+        only_after,
+        unshared,
+    }
+}
+
+/// The factors that tell cells apart: those with more than one level in the two runs together.
+pub(super) fn telling(before: &Experiment, after: &Experiment) -> Vec<Factor> {
+    let mut factors = after.factors.clone();
+    for factor in &before.factors {
+        match factors.iter_mut().find(|other| other.key == factor.key) {
+            Some(other) => {
+                for level in &factor.levels {
+                    if !other.levels.contains(level) {
+                        other.levels.push(level.clone());
+                    }
+                }
+            }
+            None => factors.push(factor.clone()),
+        }
+    }
+    factors.retain(|factor| factor.levels.len() > 1);
+    factors
+}
+
+/// The level of a factor that came with a later version of the record, from what was built:
+/// `None` where that does not tell.
+fn built(cell: &Cell, key: &str) -> Option<Built> {
+    let network = &cell.network;
+    match key {
+        "guest_ip" => Some(Built::Level(network.guest_ip.key().into())),
+        "datapath" => Some(Built::Level(network.datapath.key().into())),
+        // What is computed without the factor, the label of the encapsulation tells.
+        "udp_checksum" => Some(match network.encapsulation.udp() {
+            Some(udp) if !udp.udp_checksum => Built::Level("off".into()),
+            _ => Built::Meaningless,
+        }),
+        "guests" => Some(Built::Level(network.guests.to_string())),
+        "streams_per_guest" | "connections_per_guest" => Some(Built::Meaningless),
+        "underlay.ip" => {
+            let level = Built::Level(network.underlay_ip.key().into());
+            let tunnel = network.encapsulation.is_tunnel();
+            Some(if tunnel { level } else { Built::Meaningless })
+        }
+        "steering.queues" => Some(Built::Level(network.steering.queues.to_string())),
+        "steering.rps" => Some(Built::Level(network.steering.rps.to_string())),
+        _ => None,
+    }
+}
+
+enum Built {
+    Level(String),
+    /// The factor means nothing to the cell.
+    Meaningless,
+}
+
+impl Built {
+    fn level(self) -> Option<String> {
+        match self {
+            Self::Level(level) => Some(level),
+            Self::Meaningless => None,
+        }
+    }
+}
+
+/// The factors of `knows` that `other` does not know.
+fn unshared(other: &Experiment, knows: &Experiment, unknown_before: bool) -> Vec<Unshared> {
+    let has = |key: &str| other.factors.iter().any(|factor| factor.key == key);
+    let mut unshared = Vec::new();
+    for factor in knows.factors.iter().filter(|factor| !has(&factor.key)) {
+        let had: Option<Vec<Built>> = other
+            .cells
+            .iter()
+            .map(|cell| built(cell, &factor.key))
+            .collect();
+        let what = match (had, factor.levels.as_slice()) {
+            (Some(had), _) => {
+                let mut had: Vec<String> = had.into_iter().filter_map(Built::level).collect();
+                had.sort();
+                had.dedup();
+                Unknown::Had(had)
+            }
+            (None, [only]) => Unknown::Constant(only.clone()),
+            (None, _) => Unknown::Varied,
+        };
+        unshared.push(Unshared {
+            key: factor.key.clone(),
+            unknown_before,
+            what,
+        });
+    }
+    unshared
+}
+
+fn keyed<'a>(own: &'a Experiment, other: &Experiment, unshared: &[Unshared]) -> Vec<Keyed<'a>> {
+    let unknown = |factor: &&Factor| own.factors.iter().all(|known| known.key != factor.key);
+    own.cells
+        .iter()
+        .map(|cell| {
+            let mut levels = cell.levels.clone();
+            for factor in other.factors.iter().filter(unknown) {
+                if let Some(Built::Level(level)) = built(cell, &factor.key) {
+                    levels.insert(factor.key.clone(), level);
+                }
+            }
+            let mut key = levels.clone();
+            for factor in unshared {
+                if matches!(factor.what, Unknown::Constant(_)) {
+                    key.remove(&factor.key);
+                }
+            }
+            Keyed { cell, levels, key }
+        })
+        .collect()
+}
+
+type Joined<'a> = (Vec<Pair<'a>>, Vec<Keyed<'a>>, Vec<Keyed<'a>>);
+
+fn join<'a>(
+    before: Vec<Keyed<'a>>,
+    after: Vec<Keyed<'a>>,
+    key: impl Fn(&Keyed<'a>) -> Levels,
+) -> Joined<'a> {
+    let mut waiting: BTreeMap<Levels, VecDeque<Keyed<'a>>> = BTreeMap::new();
+    for keyed in before {
+        waiting.entry(key(&keyed)).or_default().push_back(keyed);
+    }
+    let (mut pairs, mut only_after) = (Vec::new(), Vec::new());
+    for keyed in after {
+        match waiting.get_mut(&key(&keyed)).and_then(VecDeque::pop_front) {
+            Some(found) => pairs.push(Pair {
+                before: found.cell,
+                after: keyed.cell,
+                levels: keyed.levels,
+            }),
+            None => only_after.push(keyed),
+        }
+    }
+    let mut only_before: Vec<Keyed<'a>> = waiting.into_values().flatten().collect();
+    only_before.sort_by_key(|keyed| keyed.cell.index);
+    (pairs, only_before, only_after)
+}
+
+impl Pair<'_> {
+    /// Why the figures of the two say nothing about each other, where that is so.
+    pub(super) fn not_comparable(&self) -> Option<(Why, String)> {
+        let (before, after) = (self.before, self.after);
+        if before.network.rate != after.network.rate {
+            let rate = |network: &Network| {
+                network.rate.map_or_else(
+                    || "no rate limit".to_owned(),
+                    wirecost_model::units::format_rate,
+                )
+            };
+            return Some((
+                Why::LineRate,
+                format!(
+                    "the line differs: {} before, {} after",
+                    rate(&before.network),
+                    rate(&after.network)
+                ),
+            ));
+        }
+        if before.network.transit != after.network.transit {
+            return Some((
+                Why::BuiltDifferently,
+                format!(
+                    "what lies between the hosts differs: {} before, {} after",
+                    before.network.transit, after.network.transit
+                ),
+            ));
+        }
+        if before.guest_mtu != after.guest_mtu {
+            return Some((
+                Why::BuiltDifferently,
+                format!(
+                    "{} came to {} before and to {} after",
+                    words::factor("guest_mtu"),
+                    before.guest_mtu,
+                    after.guest_mtu
+                ),
+            ));
+        }
+        // How the cores are shared is no property of a cell; it is told among the differences.
+        let network = |cell: &Cell| Network {
+            cores: after.network.cores,
+            ..cell.network.clone()
+        };
+        let same = network(before) == network(after)
+            && before.offload == after.offload
+            && before.loads == after.loads
+            && before.settings == after.settings;
+        (!same).then(|| {
+            (
+                Why::BuiltDifferently,
+                "the same names of levels stand for different settings: see the cells in run.json of both"
+                    .into(),
+            )
+        })
+    }
+}

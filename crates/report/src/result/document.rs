@@ -1,0 +1,209 @@
+//! The result of a run as one document: the `--json` contract. Its names are stable; what is
+//! added later is added beside them.
+
+mod core_distance;
+mod effect;
+mod invalid;
+mod load;
+mod published;
+mod rules;
+mod self_test;
+mod trust;
+mod until;
+mod wakeups;
+
+use serde::Serialize;
+use wirecost_answer::Answer;
+use wirecost_model::cell::Factor;
+use wirecost_model::metric::Figure;
+use wirecost_model::plan::{Cores, Levels, Repeat};
+use wirecost_model::record::Environment;
+use wirecost_model::switch::OpenVswitch;
+use wirecost_model::vary::Vary;
+use wirecost_stats::validity::Finding;
+use wirecost_stats::{Factorial, Summary};
+
+use crate::result::gathered::Gathered;
+
+pub use core_distance::CoreDistanceResult;
+pub use effect::{EffectResult, NoRatio};
+pub use invalid::InvalidSample;
+pub use load::{CellLoad, DatagramsResult, LatencyResult};
+pub use published::{PublishedNote, PublishedRatio, PublishedResult};
+pub use rules::{CellRules, OtherRules};
+pub use self_test::{MetricSelfTest, SelfTestResult};
+pub use trust::{Trust, TrustLevel};
+pub use until::{Intervals, UntilResult};
+pub use wakeups::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};
+
+/// The result of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Document {
+    /// Version of the record that it was worked out from.
+    pub record_version: u32,
+    /// Version of the program that made the run.
+    pub program_version: String,
+    /// The run directory.
+    pub run_dir: String,
+    /// The plan's name.
+    pub name: String,
+    /// The plan's description.
+    pub description: Option<String>,
+    /// Start in UTC, RFC 3339.
+    pub started: String,
+    /// Whether its verdicts can be relied on.
+    pub trust: Trust,
+    /// What it answers, in sentences that follow from the effects.
+    pub answer: Answer,
+    /// How it ended.
+    pub outcome: Ending,
+    /// What ended it early.
+    pub reason: Option<String>,
+    /// Rounds in which every cell has its sample, valid or not.
+    pub rounds_done: u32,
+    /// Rounds that the plan asked for; of an adaptive run that its rule ended, those it took,
+    /// and else the most that it would take.
+    pub rounds_planned: u32,
+    /// How an adaptive run stopped; `null` where the number of rounds is fixed.
+    pub until: Option<UntilResult>,
+    /// Rounds, window and warm-up in seconds, and the margin called worth it (a fraction).
+    pub repeat: Repeat,
+    /// Samples taken, invalid ones included.
+    pub samples: u32,
+    /// Samples that the plan asked for; `null` in an adaptive run that its rule did not stop.
+    pub samples_planned: Option<u32>,
+    /// The samples that enter no verdict, in the order in which they were taken.
+    pub invalid: Vec<InvalidSample>,
+    /// How many samples were marked as perhaps disturbed, by kind. They count.
+    pub marks: Vec<MarkCount>,
+    /// The factors that were varied; the first level of each is the reference.
+    pub factors: Vec<Factor>,
+    /// What the levels of the plan's own factors change on the hosts.
+    pub vary: Vec<Vary>,
+    /// The cells in the experiment's order.
+    pub cells: Vec<CellResult>,
+    /// The loads' figures that effects are on, in the order of tables.
+    pub figures: Vec<Figure>,
+    /// Every effect, for every figure; none of a skipped cell, which more rounds would not tell either.
+    pub effects: Vec<EffectResult>,
+    /// Main effects and interactions by metric; empty below two varied factors, and in an adaptive run that its rule
+    /// did not stop.
+    pub factorials: Vec<Factorial>,
+    /// Findings that cast doubt on the result.
+    pub findings: Vec<Finding>,
+    /// What stopping rules of other tools make of the same samples.
+    pub other_rules: OtherRules,
+    /// The first cell against itself; `null` where the plan asks for no self-test.
+    pub self_test: Option<SelfTestResult>,
+    /// Published figures compared with these.
+    pub published: Option<PublishedResult>,
+    /// Share of the run's time that lay within measured windows; absent where it has no end.
+    pub measured_share: Option<f64>,
+    /// Wall-clock seconds of the run; absent where it has no end.
+    pub seconds: Option<f64>,
+    /// How far apart the lab's cores were; absent where no sample knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cores_apart: Option<CoreDistanceResult>,
+    /// CPU at the line and without it, and wake-ups; absent where no cell has a window without its line and wake-ups take little.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wakeups: Option<WakeupsResult>,
+    /// Whether the hosts had cores of their own.
+    pub cores: Cores,
+    /// Seed of the random order.
+    pub seed: u64,
+    /// Where it ran.
+    pub environment: Environment,
+    /// The Open vSwitch of the hosts, of those of the first such sample where both of its datapaths were measured; absent
+    /// where no sample was carried by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_vswitch: Option<OpenVswitch>,
+    /// Oddities of the record.
+    pub warnings: Vec<String>,
+    /// What it was worked out from.
+    #[serde(skip)]
+    pub(crate) gathered: Gathered,
+}
+
+impl Document {
+    /// Whether figures have to say whose they are.
+    pub(crate) fn several_loads(&self) -> bool {
+        self.figures
+            .windows(2)
+            .any(|two| two[0].load != two[1].load)
+    }
+
+    /// The cells, and the twin.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &CellResult> {
+        let twin = self.self_test.as_ref().map(|test| &test.twin);
+        self.cells.iter().chain(twin)
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Every round was measured.
+    Complete,
+    /// Ctrl-C or another signal.
+    Interrupted,
+    /// It could not go on.
+    Failed,
+    /// The record has no end: the run was killed, or is still going.
+    NoEnd,
+}
+
+/// How often a mark was set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MarkCount {
+    /// `foreign-load`, `steal`, `backlog-drops`, `generator-bound`, `cores-moved`.
+    pub kind: String,
+    /// Samples that carry it.
+    pub samples: u32,
+}
+
+/// One cell: summaries over its valid samples; `null` where there are none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CellResult {
+    /// Its number.
+    pub cell: u32,
+    /// Its levels of the varied factors.
+    pub levels: Levels,
+    /// Its levels of all factors that mean something to it (`underlay.ip` means nothing without a tunnel).
+    pub all_levels: Levels,
+    /// The guest's MTU in bytes, resolved where the plan said `max`.
+    pub guest_mtu: u32,
+    /// Why it was skipped: no sample of it could be built here.
+    pub skipped: Option<String>,
+    /// Samples taken.
+    pub samples: u32,
+    /// Valid samples.
+    pub valid: u32,
+    /// Samples marked as possibly disturbed.
+    pub marked: u32,
+    /// Gbit/s that the receiving application read.
+    pub throughput_gbps: Option<Summary>,
+    /// Percent of one core of the sending host per Gbit/s; `null` where the cores are shared.
+    pub sender_cpu_percent_per_gbps: Option<Summary>,
+    /// Percent of one core of the receiving host per Gbit/s; `null` where the cores are shared.
+    pub receiver_cpu_percent_per_gbps: Option<Summary>,
+    /// Percent of one core of the machine per Gbit/s; `null` where each host has its own cores.
+    pub cpu_percent_per_gbps: Option<Summary>,
+    /// Frames on the wire per second, both directions.
+    pub wire_frames_per_s: Option<Summary>,
+    /// Packets per second as the receiving guest's TCP handled them.
+    pub stack_packets_per_s: Option<Summary>,
+    /// Segments on the wire per packet that the receiving guest's TCP handled.
+    pub segments_per_packet: Option<Summary>,
+    /// Segments retransmitted within a window.
+    pub retransmits: Option<Summary>,
+    /// The most TCP payload that the line carries in this cell's frames, Gbit/s (TCP with
+    /// timestamps over the guests' IP, in tunnels over the underlay's); `null` without a rate.
+    pub line_limit_gbps: Option<f64>,
+    /// The published throughput, Gbit/s.
+    pub published_gbps: Option<f64>,
+    /// Cores that host a had busy, as a number of cores, and host b: of all loads together.
+    pub busy_cores: [Option<Summary>; 2],
+    /// Each of its loads.
+    pub loads: Vec<CellLoad>,
+}

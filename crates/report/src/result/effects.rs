@@ -1,0 +1,105 @@
+//! Effects with second opinions: other methods on the same rounds, and the verdict corrected for the whole family.
+//! The raw interval and verdict do not change.
+
+use std::collections::BTreeSet;
+
+use wirecost_model::cell::Experiment;
+use wirecost_model::effect::Verdict;
+use wirecost_model::metric::Metric;
+use wirecost_model::record::RunHead;
+use wirecost_stats::{Contrast, Factorial, Observed, correct, factorial, second_opinions};
+
+use crate::result::document::{EffectResult, NoRatio};
+use crate::result::until::Basis;
+
+/// Log ratios of all effects together up to which they are resampled. Of more rounds the bootstrap says what Student's
+/// interval does, and takes minutes.
+const RESAMPLED: usize = 100_000;
+
+/// Judges every contrast of a run.
+pub(crate) fn judge(
+    head: &RunHead,
+    observed: &Observed,
+    contrasts: &[Contrast],
+    basis: Basis,
+) -> Vec<EffectResult> {
+    let worth = head.experiment.plan.repeat.worth;
+    let judged = |contrast: &Contrast| match basis {
+        Basis::Looking { aim, ends_at } => contrast.lasting_effect(&aim, ends_at),
+        Basis::Ended(stopping) => contrast.effect(worth, stopping),
+    };
+    let mut results: Vec<EffectResult> = contrasts
+        .iter()
+        .map(|contrast| {
+            let effect = judged(contrast);
+            EffectResult {
+                no_ratio: effect.ratio.is_none().then(|| no_ratio(observed, contrast)),
+                effect,
+                second_opinions: Vec::new(),
+                disagreement: false,
+                corrected: None,
+            }
+        })
+        .collect();
+    let Basis::Ended(stopping) = basis else {
+        return results;
+    };
+    // Only verdicts that are given can be wrong: they are the family.
+    let spoken: Vec<(&Contrast, &mut EffectResult)> = contrasts
+        .iter()
+        .zip(&mut results)
+        .filter(|(_, result)| result.verdict != Verdict::NotComparable)
+        .collect();
+    let family: Vec<_> = spoken
+        .iter()
+        .map(|(contrast, _)| (&contrast.logs[..], contrast.metric.better()))
+        .collect();
+    let corrected = correct(&family, worth, stopping);
+    let logs: usize = family.iter().map(|(logs, _)| logs.len()).sum();
+    let seed = Some(head.seed).filter(|_| logs <= RESAMPLED);
+    for ((contrast, result), corrected) in spoken.into_iter().zip(corrected) {
+        let better = contrast.metric.better();
+        result.second_opinions = second_opinions(&contrast.logs, better, worth, stopping, seed);
+        let mut opinions = result.second_opinions.iter();
+        result.disagreement = opinions.any(|opinion| opinion.differs || opinion.outside);
+        result.corrected = Some(corrected);
+    }
+    results
+}
+
+fn no_ratio(observed: &Observed, contrast: &Contrast) -> NoRatio {
+    let [from, to] = contrast
+        .cells
+        .map(|cell| observed.rounds(cell).iter().collect::<BTreeSet<_>>());
+    if from.is_disjoint(&to) {
+        NoRatio::NoValidPair
+    } else if matches!(contrast.metric, Metric::MoveTime | Metric::Downtime) {
+        NoRatio::NotMoved
+    } else if contrast.metric.is_latency() {
+        NoRatio::TooFewTransactions
+    } else if contrast.rounds > 0 {
+        NoRatio::TooFewSteps
+    } else {
+        NoRatio::NoFigure
+    }
+}
+
+/// What a factor does on the whole and where it does something else, by metric; nothing below two
+/// varied factors, and where a run was stopped by something other than its rule.
+pub(crate) fn factorials(
+    experiment: &Experiment,
+    observed: &Observed,
+    basis: Basis,
+) -> Vec<Factorial> {
+    let Basis::Ended(stopping) = basis else {
+        return Vec::new();
+    };
+    if experiment.compared().nth(1).is_none() {
+        return Vec::new();
+    }
+    observed
+        .figures()
+        .iter()
+        .map(|figure| factorial(experiment, observed, figure, stopping))
+        .collect()
+}

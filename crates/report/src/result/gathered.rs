@@ -1,0 +1,453 @@
+//! What the samples of a run come to: sums and columns of figures. Samples are added one by one and not kept, so that a
+//! run of a million of them fits into memory; a few are, to be drawn ([`crate::result::thinned`]).
+
+use std::collections::BTreeMap;
+
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::end_window::End;
+use wirecost_model::latency::Latency;
+use wirecost_model::load::NamedLoad;
+use wirecost_model::metric::{
+    Metric, StreamCpu, retransmits, saturated_cpu, segments_per_packet, stack_packets_per_second,
+    stream_cpu, wire_frames_per_second,
+};
+use wirecost_model::plan::Cores;
+use wirecost_model::record::{RunHead, WakeupCost};
+use wirecost_model::sample::{Invalid, LoadResult, Mark, Sample};
+use wirecost_model::switch::{OpenVswitch, OvsDatapath};
+use wirecost_model::usage::HostUsage;
+use wirecost_stats::Observed;
+
+use crate::result::document::{DatagramsResult, InvalidSample};
+use crate::result::flows::FlowColumns;
+use crate::result::moves::MoveColumns;
+
+/// Everything of a run's samples that results are made of.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Gathered {
+    /// The figures that verdicts are about.
+    pub(crate) observed: Observed,
+    /// By number; the twin among them.
+    pub(crate) cells: BTreeMap<u32, CellSums>,
+    pub(crate) samples: u32,
+    pub(crate) invalid: Vec<InvalidSample>,
+    /// Samples with a mark, by [`Mark::KINDS`].
+    pub(crate) marked: [u32; Mark::KINDS.len()],
+    /// Samples that something outside of the plan disturbed.
+    pub(crate) disturbed: u32,
+    /// Samples of each round.
+    rounds: BTreeMap<u32, u32>,
+    /// The hosts' Open vSwitch: all labs of a run have the same.
+    pub(crate) open_vswitch: Option<OpenVswitch>,
+    /// One that switches in userspace.
+    pub(crate) userspace: Option<OpenVswitch>,
+    pub(crate) is_not_steered: bool,
+    /// Of every sample that knows it, nanoseconds.
+    pub(crate) core_distances: Vec<f64>,
+    /// Whether a sample has a window without the line.
+    pub(crate) has_saturated: bool,
+    /// Seconds that a window should have for CPU verdicts.
+    pub(crate) enough_s: Option<f64>,
+    /// The shortest window of a load that a limit ends.
+    pub(crate) shortest_limited_s: Option<f64>,
+    /// When the last sample ended, seconds since the run began.
+    pub(crate) elapsed_s: f64,
+    pub(crate) proofs: Proofs,
+    cores: Cores,
+    cost: Option<WakeupCost>,
+}
+
+/// Proofs of the path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Proofs {
+    pub(crate) tried: usize,
+    pub(crate) given: usize,
+    /// Looked for on the underlay, and seen as one frame.
+    pub(crate) seen: usize,
+}
+
+/// One cell's; what is over samples is of those that are valid, in the order in which they were taken.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CellSums {
+    pub(crate) samples: u32,
+    pub(crate) valid: u32,
+    pub(crate) marked: u32,
+    pub(crate) took_s: f64,
+    /// Why the network of none of them could be built.
+    pub(crate) unbuilt: Option<String>,
+    /// Why the last one is not valid.
+    pub(crate) last_invalid: Option<Invalid>,
+    pub(crate) gbps: Vec<f64>,
+    pub(crate) wire_frames_per_s: Vec<f64>,
+    pub(crate) stack_packets_per_s: Vec<f64>,
+    pub(crate) segments_per_packet: Vec<f64>,
+    pub(crate) retransmits: Vec<f64>,
+    /// Of the hosts a and b.
+    pub(crate) busy_cores: [Vec<f64>; 2],
+    is_limited: bool,
+    /// In the cell's order.
+    pub(crate) loads: Vec<LoadColumns>,
+}
+
+/// One load's of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LoadColumns {
+    pub(crate) named: NamedLoad,
+    pub(crate) latency: Latency,
+    pub(crate) lateness: Latency,
+    pub(crate) timeouts: u64,
+    pub(crate) late: u64,
+    pub(crate) duplicated: u64,
+    /// Of single rounds, by [`PERCENTILES`].
+    pub(crate) spread: [Spread; PERCENTILES.len()],
+    pub(crate) datagrams: Option<DatagramsResult>,
+    pub(crate) delivered_percent: Vec<f64>,
+    pub(crate) jitter_us: Vec<f64>,
+    pub(crate) fairness: Vec<f64>,
+    pub(crate) flows: FlowColumns,
+    pub(crate) moves: MoveColumns,
+    pub(crate) strays: u64,
+    pub(crate) generator_bound: u32,
+    pub(crate) behind_schedule: u32,
+    /// Windows of a stream that ran alone, with the line and without, at the client and at the server.
+    pub(crate) windows: [[Vec<StreamCpu>; 2]; 2],
+    /// How busy time fell into the classes, at the client and at the server.
+    pub(crate) classes: [Classes; 2],
+}
+
+/// Percentiles that are told of single rounds, too.
+pub(crate) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+
+/// Transactions that must lie beyond a percentile for it to be given.
+pub(crate) const ENOUGH_BEYOND: f64 = 10.0;
+
+/// In microseconds, where enough transactions lie beyond it.
+pub(crate) fn percentile_us(latency: &Latency, percent: f64) -> Option<f64> {
+    let beyond = (1.0 - percent / 100.0) * latency.count() as f64;
+    let time = latency.percentile(percent);
+    time.filter(|_| beyond >= ENOUGH_BEYOND)
+        .map(|time| time.as_secs_f64() * 1e6)
+}
+
+/// The lowest and the highest of rounds, where every one of them has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Spread {
+    ends: Option<(f64, f64)>,
+    lacks_one: bool,
+}
+
+impl Spread {
+    fn add(&mut self, value: Option<f64>) {
+        match (value, self.ends) {
+            (None, _) => self.lacks_one = true,
+            (Some(value), None) => self.ends = Some((value, value)),
+            (Some(value), Some((low, high))) => {
+                self.ends = Some((low.min(value), high.max(value)));
+            }
+        }
+    }
+
+    pub(crate) fn ends(&self) -> Option<(f64, f64)> {
+        self.ends.filter(|_| !self.lacks_one)
+    }
+}
+
+/// Seconds of busy time by class: user, system, softirq, irq, and what the shares leave over.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Classes {
+    seconds: [f64; 5],
+    busy_s: f64,
+}
+
+impl Classes {
+    /// The shares that a core tells are weighted with how busy it was.
+    fn add(&mut self, usage: &HostUsage) {
+        for core in &usage.cores {
+            let told = [
+                core.shares.user,
+                core.shares.system,
+                core.shares.softirq,
+                core.shares.irq,
+            ];
+            for (class, share) in self.seconds.iter_mut().zip(told) {
+                *class += core.busy_s * share;
+            }
+            self.seconds[4] += core.busy_s * unclassified(told);
+            self.busy_s += core.busy_s;
+        }
+    }
+
+    /// Shares, which sum to 1.
+    pub(crate) fn shares(&self) -> [f64; 5] {
+        if self.busy_s > 0.0 {
+            self.seconds.map(|class| class / self.busy_s)
+        } else {
+            [0.0, 0.0, 0.0, 0.0, 1.0]
+        }
+    }
+}
+
+/// What the shares leave over; the last digits of their sum are not a class.
+fn unclassified(told: [f64; 4]) -> f64 {
+    let left = 1.0 - told.iter().sum::<f64>();
+    if left > 1e-6 { left } else { 0.0 }
+}
+
+/// The end of a load whose host's processors a metric is about; shared cores are told once.
+pub(crate) const fn end(metric: Metric) -> Option<End> {
+    match metric {
+        Metric::SenderCpu | Metric::ClientCpu => Some(End::Client),
+        Metric::ReceiverCpu | Metric::ServerCpu | Metric::Cpu | Metric::TransactionCpu => {
+            Some(End::Server)
+        }
+        _ => None,
+    }
+}
+
+/// Where an end's figures are.
+pub(crate) const fn side(end: End) -> usize {
+    match end {
+        End::Client => 0,
+        End::Server => 1,
+    }
+}
+
+/// Whether a mark says that something outside of the plan affected the figures. The load's own threads and a backlog that a full
+/// core overflows are part of what was measured, and looked at before each verdict.
+const fn disturbs(mark: &Mark) -> bool {
+    match mark {
+        Mark::ForeignLoad { .. } | Mark::Steal { .. } | Mark::CoresMoved { .. } => true,
+        Mark::GeneratorBound { .. } | Mark::BacklogDrops { .. } => false,
+    }
+}
+
+impl Gathered {
+    /// Nothing yet, of a run that begins so.
+    pub(crate) fn new(head: &RunHead) -> Self {
+        let experiment = &head.experiment;
+        let cost = head.environment.wakeup_cost;
+        let cells = experiment.measured();
+        Self {
+            observed: Observed::new(experiment, cost),
+            cells: cells
+                .map(|cell| (cell.index, CellSums::new(cell)))
+                .collect(),
+            samples: 0,
+            invalid: Vec::new(),
+            marked: [0; Mark::KINDS.len()],
+            disturbed: 0,
+            rounds: BTreeMap::new(),
+            open_vswitch: None,
+            userspace: None,
+            is_not_steered: false,
+            core_distances: Vec::new(),
+            has_saturated: false,
+            enough_s: None,
+            shortest_limited_s: None,
+            elapsed_s: 0.0,
+            proofs: Proofs::default(),
+            cores: experiment.plan.cores,
+            cost,
+        }
+    }
+
+    /// From samples that are there already.
+    pub(crate) fn of(head: &RunHead, samples: &[Sample]) -> Self {
+        let mut gathered = Self::new(head);
+        for sample in samples {
+            gathered.add(sample);
+        }
+        gathered
+    }
+
+    /// Adds a sample.
+    pub(crate) fn add(&mut self, sample: &Sample) {
+        self.observed.add(sample);
+        self.samples += 1;
+        *self.rounds.entry(sample.round).or_default() += 1;
+        self.elapsed_s = sample.started_s + sample.took_s;
+        if let Some(invalid) = &sample.invalid {
+            self.invalid.push(InvalidSample {
+                round: sample.round,
+                cell: sample.cell,
+                reason: invalid.reason().into(),
+            });
+        }
+        for (kind, count) in Mark::KINDS.iter().zip(&mut self.marked) {
+            let mut marks = sample.marks.iter();
+            *count += u32::from(marks.any(|mark| mark.kind() == *kind));
+        }
+        self.disturbed += u32::from(sample.marks.iter().any(disturbs));
+        if let Some(switch) = &sample.open_vswitch {
+            self.open_vswitch.get_or_insert_with(|| switch.clone());
+            if switch.datapath == OvsDatapath::Userspace {
+                self.userspace.get_or_insert_with(|| switch.clone());
+            }
+        }
+        self.is_not_steered |= sample.not_steered;
+        self.core_distances.extend(sample.core_distance_ns());
+        self.has_saturated |= sample.saturated.is_some();
+        let hosts = sample.sender.iter().chain(&sample.receiver);
+        let enough = hosts.map(HostUsage::enough_for_cpu_s);
+        self.enough_s = self.enough_s.into_iter().chain(enough).reduce(f64::max);
+        for proof in &sample.proofs {
+            self.proofs.tried += 1;
+            self.proofs.given += usize::from(proof.proven);
+            let whole = proof.seen.as_ref().is_some_and(|seen| {
+                !seen.fragment && seen.outer_ip_bytes == seen.expected_outer_ip_bytes
+            });
+            self.proofs.seen += usize::from(whole);
+        }
+        let Some(cell) = self.cells.get_mut(&sample.cell) else {
+            return;
+        };
+        cell.add(sample, self.cores, self.cost);
+        if cell.is_limited && sample.invalid.is_none() {
+            let seconds = sample.loads.iter().map(|load| load.client_seconds);
+            let shortest = self.shortest_limited_s.into_iter().chain(seconds);
+            self.shortest_limited_s = shortest.reduce(f64::min);
+        }
+    }
+
+    /// Rounds in which every cell has its sample.
+    pub(crate) fn rounds_done(&self, experiment: &Experiment) -> u32 {
+        let all = experiment.samples_a_round();
+        self.rounds.values().filter(|&&cells| cells == all).count() as u32
+    }
+}
+
+impl CellSums {
+    fn new(cell: &Cell) -> Self {
+        Self {
+            samples: 0,
+            valid: 0,
+            marked: 0,
+            took_s: 0.0,
+            unbuilt: None,
+            last_invalid: None,
+            gbps: Vec::new(),
+            wire_frames_per_s: Vec::new(),
+            stack_packets_per_s: Vec::new(),
+            segments_per_packet: Vec::new(),
+            retransmits: Vec::new(),
+            busy_cores: [Vec::new(), Vec::new()],
+            is_limited: cell.loads.iter().any(|named| named.load.ends_by_itself()),
+            loads: cell.loads.iter().map(LoadColumns::new).collect(),
+        }
+    }
+
+    fn add(&mut self, sample: &Sample, cores: Cores, cost: Option<WakeupCost>) {
+        self.samples += 1;
+        self.marked += u32::from(!sample.marks.is_empty());
+        self.took_s += sample.took_s;
+        self.unbuilt = match (&sample.invalid, self.unbuilt.take()) {
+            (Some(Invalid::Build(reason)), None) if self.samples == 1 => Some(reason.clone()),
+            (Some(Invalid::Build(_)), known) => known,
+            _ => None,
+        };
+        self.last_invalid.clone_from(&sample.invalid);
+        if sample.invalid.is_some() {
+            return;
+        }
+        self.valid += 1;
+        self.gbps.extend(sample.throughput().map(|bits| bits / 1e9));
+        self.wire_frames_per_s
+            .extend(wire_frames_per_second(sample));
+        self.stack_packets_per_s
+            .extend(stack_packets_per_second(sample));
+        self.segments_per_packet.extend(segments_per_packet(sample));
+        self.retransmits
+            .extend(retransmits(sample).map(|count| count as f64));
+        for (busy, host) in self.busy_cores.iter_mut().zip(["a", "b"]) {
+            busy.extend(sample.host(host).map(HostUsage::busy_cores));
+        }
+        for load in &mut self.loads {
+            load.add(sample, cores, cost);
+        }
+    }
+
+    /// One load's.
+    pub(crate) fn load(&self, name: &str) -> Option<&LoadColumns> {
+        self.loads.iter().find(|load| load.named.name == name)
+    }
+}
+
+impl LoadColumns {
+    fn new(named: &NamedLoad) -> Self {
+        Self {
+            named: named.clone(),
+            latency: Latency::default(),
+            lateness: Latency::default(),
+            timeouts: 0,
+            late: 0,
+            duplicated: 0,
+            spread: [Spread::default(); PERCENTILES.len()],
+            datagrams: None,
+            delivered_percent: Vec::new(),
+            jitter_us: Vec::new(),
+            fairness: Vec::new(),
+            flows: FlowColumns::default(),
+            moves: MoveColumns::default(),
+            strays: 0,
+            generator_bound: 0,
+            behind_schedule: 0,
+            windows: Default::default(),
+            classes: [Classes::default(); 2],
+        }
+    }
+
+    fn add(&mut self, sample: &Sample, cores: Cores, cost: Option<WakeupCost>) {
+        let name = &self.named.name;
+        let bound = |mark: &Mark| matches!(mark, Mark::GeneratorBound { load, .. } if load == name);
+        self.generator_bound += u32::from(sample.marks.iter().any(bound));
+        let result = sample.load(name);
+        let requests = result.and_then(|result| result.requests.as_ref());
+        for (spread, percent) in self.spread.iter_mut().zip(PERCENTILES) {
+            spread.add(requests.and_then(|requests| percentile_us(&requests.latency, percent)));
+        }
+        let Some(result) = result else { return };
+        for metric in Metric::of(self.named.load.workload, cores) {
+            let Some(end) = end(*metric) else { continue };
+            let host = sample.host(result.direction.host_of(end));
+            if let Some(host) = host.filter(|_| metric.value(sample, name).is_some()) {
+                self.classes[side(end)].add(host);
+            }
+        }
+        if !self.named.load.workload.is_request_response() {
+            for end in [End::Client, End::Server] {
+                let at = side(end);
+                self.windows[0][at].extend(stream_cpu(sample, name, end, cost));
+                self.windows[1][at].extend(saturated_cpu(sample, name, end, cost));
+            }
+        }
+        self.counts(result);
+    }
+
+    fn counts(&mut self, result: &LoadResult) {
+        self.flows.add(result);
+        self.moves.add(&result.moves);
+        self.strays += u64::from(result.strays);
+        let behind = result.behind_schedule(&self.named.load);
+        self.behind_schedule += u32::from(behind.is_some());
+        let fairness = result.stream.as_ref().and_then(|stream| stream.fairness);
+        self.fairness.extend(fairness);
+        if let Some(requests) = &result.requests {
+            self.latency.merge(&requests.latency);
+            self.lateness.merge(&requests.lateness);
+            self.timeouts += requests.timeouts;
+            self.late += requests.late;
+            self.duplicated += requests.duplicated;
+        }
+        if let Some(datagrams) = &result.datagrams {
+            let sum = self.datagrams.get_or_insert_default();
+            sum.sent += datagrams.sent;
+            sum.received += datagrams.received;
+            sum.lost += datagrams.lost;
+            sum.reordered += datagrams.reordered;
+            sum.duplicated += datagrams.duplicated;
+            let delivered = datagrams.delivered().map(|share| share * 100.0);
+            self.delivered_percent.extend(delivered);
+            self.jitter_us.push(datagrams.jitter_s * 1e6);
+        }
+    }
+}

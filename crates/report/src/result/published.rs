@@ -1,0 +1,69 @@
+//! Published figures beside what was measured here.
+
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::effect::Effect;
+use wirecost_model::metric::Metric;
+use wirecost_model::plan::PublishedFigure;
+
+use crate::result::document::{EffectResult, PublishedNote, PublishedRatio, PublishedResult};
+
+/// The first figure of the plan whose levels are all the cell's.
+pub(crate) fn figure<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a PublishedFigure> {
+    let published = experiment.plan.published.as_ref()?;
+    published.figures.iter().find(|figure| {
+        figure
+            .levels
+            .iter()
+            .all(|(key, level)| cell.levels.get(key) == Some(level))
+    })
+}
+
+/// What the plan says that others published, beside what was measured here.
+pub(crate) fn result(experiment: &Experiment, effects: &[EffectResult]) -> Option<PublishedResult> {
+    let published = experiment.plan.published.as_ref()?;
+    let note = |figure: &PublishedFigure| {
+        Some(PublishedNote {
+            levels: figure.levels.clone(),
+            note: figure.note.clone()?,
+        })
+    };
+    Some(PublishedResult {
+        source: published.source.clone(),
+        ratios: ratios(experiment, effects.iter().map(|result| &result.effect)),
+        notes: published.figures.iter().filter_map(note).collect(),
+    })
+}
+
+/// A published ratio for every effect on throughput of which both cells have a figure of their own.
+fn ratios<'a>(
+    experiment: &Experiment,
+    effects: impl Iterator<Item = &'a Effect>,
+) -> Vec<PublishedRatio> {
+    let gbps = |effect: &Effect, level: &String| {
+        let cell = experiment.cells.iter().find(|cell| {
+            cell.levels.get(&effect.factor) == Some(level)
+                && effect
+                    .where_
+                    .iter()
+                    .all(|(key, level)| cell.levels.get(key).is_none_or(|own| own == level))
+        })?;
+        figure(experiment, cell)
+    };
+    effects
+        .filter(|effect| effect.metric == Metric::Throughput)
+        .filter_map(|effect| {
+            let (from, to) = (gbps(effect, &effect.from)?, gbps(effect, &effect.to)?);
+            // One figure for both levels does not know the factor.
+            (from.levels != to.levels && from.gbps > 0.0).then(|| PublishedRatio {
+                factor: effect.factor.clone(),
+                from: effect.from.clone(),
+                to: effect.to.clone(),
+                where_: effect.where_.clone(),
+                published: to.gbps / from.gbps,
+                here: effect.ratio,
+                low: effect.low,
+                high: effect.high,
+            })
+        })
+        .collect()
+}

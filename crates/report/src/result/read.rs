@@ -1,0 +1,298 @@
+//! A run directory, read back and checked.
+
+mod samples;
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use thiserror::Error;
+use wirecost_model::record::{Outcome, Run, RunEnd, RunHead, VERSION, file};
+use wirecost_model::sample::Sample;
+
+use crate::result::memory;
+
+/// What of a sample no result is made from: the devices as they were read back.
+pub(crate) const DEVICES: Option<&str> = Some("devices");
+
+/// A run and what was odd about its record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The run.
+    pub run: Run,
+    /// What a kill left behind, in words. The run can be used all the same.
+    pub warnings: Vec<String>,
+    /// The plan as the user wrote it; `None` where the directory does not hold it (any more).
+    pub plan_text: Option<String>,
+}
+
+/// Why a run directory cannot be used. The text says what to do.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// No such directory.
+    #[error("there is no directory {}: give the run directory that `wirecost run` named at its end", .0.display())]
+    NoDirectory(PathBuf),
+    /// A directory, and not of a run.
+    #[error("{} is not a run directory, for it holds no {}: give the directory that `wirecost run` named at its end", dir.display(), file::RUN)]
+    NotARun {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The run came to its end, and its samples are gone.
+    #[error("{} is missing although the run came to its end: the directory was not copied whole", .0.display())]
+    NoSamples(PathBuf),
+    /// The kernel refused.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// More samples than there is memory for their result.
+    #[error("{} has {:.1} GB, and a result of it needs up to {:.1} GB of memory, of which {:.1} GB are free: end other programs, raise the limit (ulimit -v), or copy the run directory to a machine with more", path.display(), gigabytes(*bytes), gigabytes(*needed), gigabytes(*available))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        bytes: u64,
+        /// Bytes of memory for its result, at most.
+        needed: u64,
+        /// Bytes that there are.
+        available: u64,
+    },
+    /// No document of a load by hand.
+    #[error("{} is no document of a load by hand ({reason}): give what `wirecost load --json` of this version or an earlier one printed", path.display())]
+    NotALoad {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Written by a newer program.
+    #[error("{} has record version {found}, and this program reads up to version {known}: use the program that made the run (it says {program}) or a newer one", path.display())]
+    NewerVersion {
+        /// The file.
+        path: PathBuf,
+        /// The record's version.
+        found: u32,
+        /// This program's [`VERSION`].
+        known: u32,
+        /// The version of the program that wrote it, as far as it is known.
+        program: String,
+    },
+    /// Versions begin with 1.
+    #[error("{} has record version {found}, which no program has written: the record was changed or damaged after it was written", path.display())]
+    NoVersion {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        found: u32,
+    },
+    /// Not what a run writes.
+    #[error("{}, line {line}: {reason}: the record was changed or damaged after it was written", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Reads a run directory.
+///
+/// What a kill can leave is tolerated, with a warning: an incomplete last line of `samples.jsonl`,
+/// no `samples.jsonl` yet, an incomplete `end.json`. No `end.json` at all is `end: None`.
+///
+/// # Errors
+/// No such directory or file; a record version above [`VERSION`]; anything that a run does not
+/// write: another unreadable line, a sample of a cell that the experiment does not have, two
+/// samples of one cell in one round.
+pub fn read(dir: &Path) -> Result<Reading, ReadError> {
+    let (mut reading, samples) = read_into(dir, None, |_| Vec::new(), Vec::push)?;
+    reading.run.samples = samples;
+    Ok(reading)
+}
+
+fn gigabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e9
+}
+
+/// Refuses a record whose result will not fit into memory.
+///
+/// # Errors
+/// [`ReadError::TooLarge`].
+pub(crate) fn check_memory(dir: &Path) -> Result<(), ReadError> {
+    let path = dir.join(file::SAMPLES);
+    let bytes = fs::metadata(&path).map_or(0, |there| there.len());
+    let needed = memory::needed(bytes);
+    match memory::available() {
+        Some(available) if available < needed => Err(ReadError::TooLarge {
+            path,
+            bytes,
+            needed,
+            available,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The same without a run's samples, each of which is given to `add`, with what `begin` made of the run's head. The list
+/// `skip` of each is not read and empty.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_into<T>(
+    dir: &Path,
+    skip: Option<&str>,
+    begin: impl FnOnce(&RunHead) -> T,
+    mut add: impl FnMut(&mut T, Sample),
+) -> Result<(Reading, T), ReadError> {
+    if !dir.is_dir() {
+        return Err(ReadError::NoDirectory(dir.into()));
+    }
+    let mut warnings = Vec::new();
+    let head = head(dir)?;
+    let end = end(dir, &mut warnings)?;
+    let path = dir.join(file::SAMPLES);
+    let mut all = begin(&head);
+    let samples = match regular(&path)? {
+        Some(file) => samples::read(
+            &path,
+            file,
+            &head.experiment,
+            &mut warnings,
+            skip,
+            |sample| {
+                add(&mut all, sample);
+            },
+        )?,
+        None if end.is_some() => return Err(ReadError::NoSamples(path)),
+        None => {
+            warnings.push(format!(
+                "there is no {}: the run was ended before its first sample",
+                file::SAMPLES
+            ));
+            0
+        }
+    };
+    warnings.extend(missing(&head, end.as_ref(), samples));
+    let plan_text = bytes(&dir.join(file::PLAN))?;
+    let reading = Reading {
+        run: Run {
+            head,
+            samples: Vec::new(),
+            end,
+        },
+        warnings,
+        plan_text: plan_text.map(|text| String::from_utf8_lossy(&text).into_owned()),
+    };
+    Ok((reading, all))
+}
+
+/// A run that says it is complete has a sample for each cell of each round.
+fn missing(head: &RunHead, end: Option<&RunEnd>, samples: usize) -> Option<String> {
+    let complete = end.is_some_and(|end| end.outcome == Outcome::Complete);
+    let experiment = &head.experiment;
+    let planned = experiment.plan.repeat.rounds as usize * experiment.cells.len();
+    (complete && samples < planned).then(|| {
+        format!(
+            "{} holds {samples} of {planned} samples although the run came to its end: the record was \
+             changed, or not copied whole",
+            file::SAMPLES
+        )
+    })
+}
+
+/// A file that is open, `None` where there is no such file.
+fn regular(path: &Path) -> Result<Option<File>, ReadError> {
+    // A pipe would be read for as long as it has a writer.
+    let regular = || {
+        if fs::metadata(path)?.is_file() {
+            File::open(path)
+        } else {
+            Err(io::Error::other("it is no regular file"))
+        }
+    };
+    match regular() {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(unreadable(path, source)),
+    }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> ReadError {
+    ReadError::Io {
+        path: path.into(),
+        source,
+    }
+}
+
+/// A file's bytes, `None` where there is no such file.
+fn bytes(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
+    let Some(mut file) = regular(path)? else {
+        return Ok(None);
+    };
+    let mut bytes = Vec::new();
+    let read = file.read_to_end(&mut bytes);
+    read.map_err(|source| unreadable(path, source))?;
+    Ok(Some(bytes))
+}
+
+fn damaged(path: &Path, error: &serde_json::Error) -> ReadError {
+    ReadError::Damaged {
+        path: path.into(),
+        line: error.line(),
+        reason: error.to_string(),
+    }
+}
+
+fn head(dir: &Path) -> Result<RunHead, ReadError> {
+    /// What every version of the record has.
+    #[derive(Deserialize)]
+    struct AnyVersion {
+        record_version: u32,
+        #[serde(default)]
+        program_version: String,
+    }
+
+    let path = dir.join(file::RUN);
+    let text = bytes(&path)?.ok_or_else(|| ReadError::NotARun { dir: dir.into() })?;
+    let any: AnyVersion = serde_json::from_slice(&text).map_err(|e| damaged(&path, &e))?;
+    if any.record_version > VERSION {
+        return Err(ReadError::NewerVersion {
+            path,
+            found: any.record_version,
+            known: VERSION,
+            program: any.program_version,
+        });
+    }
+    if any.record_version == 0 {
+        return Err(ReadError::NoVersion {
+            path,
+            found: any.record_version,
+        });
+    }
+    serde_json::from_slice(&text).map_err(|e| damaged(&path, &e))
+}
+
+fn end(dir: &Path, warnings: &mut Vec<String>) -> Result<Option<RunEnd>, ReadError> {
+    let path = dir.join(file::END);
+    let Some(text) = bytes(&path)? else {
+        return Ok(None);
+    };
+    match serde_json::from_slice(&text) {
+        Ok(end) => Ok(Some(end)),
+        Err(error) if error.is_eof() => {
+            warnings.push(format!(
+                "{} is incomplete: the run was killed, or its disk was full, while it was written",
+                file::END
+            ));
+            Ok(None)
+        }
+        Err(error) => Err(damaged(&path, &error)),
+    }
+}

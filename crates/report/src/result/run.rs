@@ -1,0 +1,44 @@
+//! A run as it was read, and its result.
+
+use std::path::Path;
+
+use wirecost_model::record::{Run, RunHead};
+
+use super::document::Document;
+use super::evaluate::result;
+use super::gathered::Gathered;
+use super::read::{DEVICES, ReadError, Reading, check_memory, read_into};
+use super::thinned::Thinned;
+
+/// A run as it was read, and its result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunResult {
+    /// The record, but for samples of a large run that are not drawn.
+    pub reading: Reading,
+    /// The result.
+    pub document: Document,
+}
+
+impl RunResult {
+    /// Reads a run directory and evaluates it. Of a large run the samples are not kept but for those that are drawn.
+    ///
+    /// # Errors
+    /// As [`crate::result::read()`].
+    pub fn read(directory: &Path) -> Result<Self, ReadError> {
+        check_memory(directory)?;
+        let begin = |head: &RunHead| {
+            let cells = head.experiment.measured().count();
+            (Gathered::new(head), Thinned::of_cells(cells))
+        };
+        let (mut reading, (gathered, thinned)) =
+            read_into(directory, DEVICES, begin, |(gathered, thinned), sample| {
+                gathered.add(&sample);
+                thinned.add(sample);
+            })?;
+        reading.run.samples = thinned.into_samples();
+        let Run { head, end, .. } = &reading.run;
+        let warnings = reading.warnings.clone();
+        let document = result(head, end.as_ref(), gathered, directory, warnings);
+        Ok(Self { reading, document })
+    }
+}

@@ -1,0 +1,48 @@
+//! What a run shows where nothing differs: its first cell against itself.
+
+use wirecost_model::cell::Experiment;
+use wirecost_model::metric::Figure;
+use wirecost_stats::validity::self_test;
+use wirecost_stats::{Observed, Stopping, self_test_logs};
+
+use crate::result::document::{CellResult, MetricSelfTest, SelfTestResult};
+use crate::result::until::Basis;
+
+pub(crate) fn judge(
+    experiment: &Experiment,
+    observed: &Observed,
+    twin: CellResult,
+    basis: Basis,
+) -> SelfTestResult {
+    let stopping = match basis {
+        Basis::Ended(stopping) => stopping,
+        // It warns: too early is better than not at all.
+        Basis::Looking { .. } => Stopping::Sequential,
+    };
+    let first = experiment.repeated();
+    let measured = |figure: &Figure| {
+        first.is_some_and(|cell| {
+            let shares = cell.loads.len() > 1 && figure.metric.is_cpu();
+            !shares && cell.load(&figure.load).is_some()
+        })
+    };
+    let test = |figure: Figure| MetricSelfTest {
+        test: self_test(
+            &self_test_logs(experiment, observed, &figure),
+            experiment.plan.repeat.worth,
+            stopping,
+        ),
+        load: figure.load,
+        metric: figure.metric,
+    };
+    SelfTestResult {
+        cell: first.map_or(0, |cell| cell.index),
+        twin,
+        metrics: experiment
+            .figures()
+            .into_iter()
+            .filter(measured)
+            .map(test)
+            .collect(),
+    }
+}

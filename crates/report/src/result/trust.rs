@@ -1,0 +1,105 @@
+//! Whether a run's verdicts can be relied on; printed before them.
+
+use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
+
+use crate::result::document::{Document, Ending, Trust, TrustLevel};
+use wirecost_answer::names as words;
+
+/// More than this share of the samples disturbed, and the machine is part of what was measured.
+pub const DISTURBED: f64 = 0.2;
+
+/// Judges a run.
+pub(crate) fn of(doc: &Document) -> Trust {
+    let disturbed = doc.gathered.disturbed;
+    let stopped = stopped(doc).map(|(label, why)| {
+        let label = label[..1].to_lowercase() + &label[1..];
+        format!("{label} {}", why.trim_end_matches('.'))
+    });
+    let reasons: Vec<String> = stopped
+        .into_iter()
+        .chain(too_many(doc, disturbed))
+        .collect();
+    Trust {
+        level: if reasons.is_empty() {
+            TrustLevel::Sound
+        } else {
+            TrustLevel::Doubtful
+        },
+        reasons,
+        disturbed,
+    }
+}
+
+fn too_many(doc: &Document, disturbed: u32) -> Option<String> {
+    (f64::from(disturbed) > f64::from(doc.samples) * DISTURBED).then(|| {
+        format!(
+            "{disturbed} of {} may have been disturbed ({})",
+            words::count(doc.samples as usize, "sample"),
+            kinds(doc)
+        )
+    })
+}
+
+/// Marks of what is outside of the plan, counted: `steal 5, cores moved 4`.
+pub(crate) fn kinds(doc: &Document) -> String {
+    let own = [Mark::KINDS[2], Mark::KINDS[3]];
+    let marks = doc.marks.iter();
+    let outside = marks.filter(|mark| !own.contains(&mark.kind.as_str()));
+    let kinds: Vec<String> = outside
+        .map(|mark| format!("{} {}", mark.kind.replace('-', " "), mark.samples))
+        .collect();
+    kinds.join(", ")
+}
+
+/// Of a run that too much disturbed, what it was.
+pub(crate) fn disturbed(doc: &Document) -> Option<String> {
+    too_many(doc, doc.trust.disturbed)
+}
+
+/// How many samples may have been disturbed, and by what.
+pub(crate) fn marked(doc: &Document) -> Option<String> {
+    if doc.marks.is_empty() {
+        return None;
+    }
+    let marked: u32 = doc.measured().map(|cell| cell.marked).sum();
+    let kinds: Vec<String> = doc
+        .marks
+        .iter()
+        .map(|mark| format!("{} {}", mark.kind.replace('-', " "), mark.samples))
+        .collect();
+    let bound = Mark::KINDS[3];
+    let advice = if doc.marks.iter().any(|mark| mark.kind == bound) {
+        format!(" Where it was generator bound, {GENERATOR_BOUND_ADVICE}.")
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "{marked} of {} may have been disturbed; they count: {}.{advice}",
+        words::count(doc.samples as usize, "sample"),
+        kinds.join(", ")
+    ))
+}
+
+/// After how many rounds the run stopped, and why; nothing where it came to its end.
+pub(crate) fn stopped(doc: &Document) -> Option<(String, String)> {
+    let how = match doc.outcome {
+        Ending::Complete => return None,
+        Ending::Interrupted => "interrupted",
+        Ending::Failed => "failed",
+        Ending::NoEnd => {
+            "the record has no end: the run was killed, could not write its end, or is still running"
+        }
+    };
+    let reason = doc
+        .reason
+        .as_ref()
+        .filter(|reason| *reason != how)
+        .map_or_else(String::new, |reason| format!(" ({reason})"));
+    let label = format!(
+        "Stopped after {} of {}{}:",
+        doc.rounds_done,
+        if doc.until.is_some() { "at most " } else { "" },
+        words::count(doc.rounds_planned as usize, "round")
+    );
+    Some((label, format!("{how}{reason}.")))
+}

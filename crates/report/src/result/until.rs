@@ -1,0 +1,56 @@
+//! Adaptive runs: how they stopped, and which intervals are right then.
+
+use wirecost_model::record::{RunEnd, RunHead};
+use wirecost_stats::sequential::{Aim, standing};
+use wirecost_stats::{Contrast, Stopping, asked};
+
+use crate::result::document::{Intervals, UntilResult};
+
+/// From what the effects of a run are judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Basis {
+    /// The run ended as its plan says.
+    Ended(Stopping),
+    /// An adaptive run that something else stopped: only what hold at any stopping time is right.
+    Looking { aim: Aim, ends_at: u32 },
+}
+
+/// How an adaptive run stopped, `rounds` of which were measured whole and whose last sample ended `elapsed_s` after its
+/// begin, and from what its effects are judged.
+pub(crate) fn judge(
+    head: &RunHead,
+    end: Option<&RunEnd>,
+    contrasts: &[Contrast],
+    rounds: u32,
+    elapsed_s: f64,
+) -> (Option<UntilResult>, Basis) {
+    let repeat = &head.experiment.plan.repeat;
+    let (Some(until), Some(aim)) = (repeat.until, Aim::of(repeat)) else {
+        return (None, Basis::Ended(Stopping::Fixed));
+    };
+    let end = end.and_then(|end| end.until);
+    let ends_at = end.map_or_else(
+        || aim.ends_at(Some(until.budget_s), elapsed_s, rounds),
+        |end| end.ends_at,
+    );
+    let logs = asked(contrasts, until.ask).map(|contrast| &contrast.logs[..]);
+    let standing = standing(logs, &aim, ends_at);
+    let (intervals, basis) = if end.is_some() {
+        (Intervals::Reported, Basis::Ended(Stopping::Sequential))
+    } else {
+        (Intervals::Lasting, Basis::Looking { aim, ends_at })
+    };
+    let result = UntilResult {
+        precision: until.precision,
+        min_rounds: until.min_rounds,
+        max_rounds: repeat.rounds,
+        budget_s: until.budget_s,
+        ask: until.ask,
+        stopped: end.map(|end| end.why),
+        ends_at,
+        asked: standing.looks.len() as u32,
+        known: standing.settled as u32,
+        intervals,
+    };
+    (Some(result), basis)
+}

@@ -1,0 +1,208 @@
+//! What a run's surroundings do to all of its figures, in a sentence each.
+
+use std::collections::BTreeSet;
+
+use wirecost_model::cell::Cell;
+use wirecost_model::datapath::Datapath;
+use wirecost_model::plan::{Carries, Description};
+use wirecost_model::record::RunHead;
+use wirecost_model::sample::Behind;
+use wirecost_model::usage::{ENOUGH_FOR_CPU_S, LEAST_FOR_CPU_S};
+
+use crate::result::document::CellResult;
+use crate::result::gathered::Gathered;
+use crate::result::steered;
+use wirecost_answer::names as words;
+
+/// All that apply to a run, in the order in which they are reported.
+pub(crate) fn of(
+    head: &RunHead,
+    gathered: &Gathered,
+    cells: &[CellResult],
+) -> impl Iterator<Item = String> + use<> {
+    [
+        chosen(head),
+        netfilter(head),
+        frame_by_frame(gathered),
+        routed(head),
+        short_window(head, gathered),
+        soon_over(gathered),
+        steered::off_own_cores(head),
+        steered::not_steered(gathered.is_not_steered),
+        beyond_the_line(cells),
+        strays(cells),
+        behind_schedule(cells),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// A datapath that the run chose.
+fn chosen(head: &RunHead) -> Option<String> {
+    head.experiment.chosen.as_ref().map(ToString::to_string)
+}
+
+/// Where br_netfilter is loaded, as container engines do, its hooks cost every bridged frame
+/// (net/bridge/br_netfilter_hooks.c): the lab leaves that as the machine has it, and says so.
+fn netfilter(head: &RunHead) -> Option<String> {
+    let hooked = |key: &str| {
+        head.environment
+            .sysctls
+            .get(key)
+            .is_some_and(|value| value == "1")
+    };
+    // Of eBPF's and Open vSwitch's cells none has a bridge of the kernel's, and of the kernel's none whose hosts route.
+    let cells = &head.experiment.cells;
+    let bridged = |cell: &&Cell| {
+        let network = &cell.network;
+        network.datapath == Datapath::Kernel && !network.encapsulation.is_routed()
+    };
+    let number = cells.iter().filter(bridged).count();
+    let (which, then) = if number == cells.len() {
+        (
+            "in every cell",
+            "which narrows the differences between cells",
+        )
+    } else {
+        (
+            "where the kernel bridges",
+            "a cost that other cells do not have",
+        )
+    };
+    let on = hooked("net.bridge.bridge-nf-call-iptables") && number > 0;
+    on.then(|| {
+        format!(
+            "br_netfilter is on in this machine's configuration: every bridged frame, {which}, also passes the \
+             netfilter hooks, {then} (sysctl net.bridge.bridge-nf-call-iptables)"
+        )
+    })
+}
+
+/// An offload that is not in force is no factor, whatever the plan called it.
+fn frame_by_frame(gathered: &Gathered) -> Option<String> {
+    let switch = gathered.userspace.as_ref()?;
+    Some(format!(
+        "{switch}, handles frames one by one on packet sockets: segmentation, aggregation and checksum offloads are off at \
+         its ports whatever `offload` says, as the devices of each sample show"
+    ))
+}
+
+/// What carries packets and no frames has a router where the others have a bridge: more than a header differs.
+fn routed(head: &RunHead) -> Option<String> {
+    let cells = &head.experiment.cells;
+    let routes = |cell: &&Cell| cell.network.encapsulation.is_routed();
+    let some = cells.iter().any(|cell| routes(&cell));
+    let all = cells.iter().all(|cell| routes(&cell));
+    (some && !all).then(|| {
+        let kinds = Description::ALL.iter();
+        let of_packets = kinds.filter(|kind| kind.carries == Carries::Packets);
+        let words: Vec<&str> = of_packets.map(|kind| kind.word).collect();
+        format!(
+            "{} carry IP packets, so their hosts route for the guests, while hosts of other cells bridge: the effect of \
+             `encapsulation` between the two includes both",
+            words::list(&words)
+        )
+    })
+}
+
+/// Where the kernel tells idle time in steps of 10 ms, few of them fit into a short window, and an
+/// interval from few rounds does not know of it.
+fn short_window(head: &RunHead, gathered: &Gathered) -> Option<String> {
+    let experiment = &head.experiment;
+    let halved = gathered.has_saturated;
+    let seconds = experiment.plan.repeat.seconds / if halved { 2.0 } else { 1.0 };
+    let by_time = experiment.cells.iter().any(|cell| !is_limited(cell));
+    let enough_s = gathered.enough_s.unwrap_or(ENOUGH_FOR_CPU_S);
+    if enough_s < ENOUGH_FOR_CPU_S {
+        return (by_time && seconds < enough_s).then(|| {
+            format!(
+                "windows of {seconds} s are short for CPU time: do not rely on CPU verdicts, measure {enough_s} s or longer \
+                 for these"
+            )
+        });
+    }
+    (by_time && seconds < ENOUGH_FOR_CPU_S).then(|| {
+        format!(
+            "windows of {seconds} s hold {:.0} of the 10 ms steps that CPU time is read in: do not \
+             rely on CPU verdicts, measure {ENOUGH_FOR_CPU_S} s or longer for these",
+            seconds / 0.01
+        )
+    })
+}
+
+/// Whether a limit and not the plan's time says how long its windows are.
+fn is_limited(cell: &Cell) -> bool {
+    cell.loads.iter().any(|named| named.load.ends_by_itself())
+}
+
+/// The same for loads that a limit ends.
+fn soon_over(gathered: &Gathered) -> Option<String> {
+    let shortest = gathered.shortest_limited_s?;
+    let enough_s = gathered.enough_s.unwrap_or(ENOUGH_FOR_CPU_S);
+    if enough_s < ENOUGH_FOR_CPU_S {
+        return (shortest < enough_s).then(|| {
+            format!(
+                "a load that ends by itself was over within {shortest:.3} s: do not rely on CPU verdicts from windows below \
+                 {enough_s} s: raise the limit for these"
+            )
+        });
+    }
+    (shortest < ENOUGH_FOR_CPU_S).then(|| {
+        format!(
+            "a load that ends by itself was over within {shortest:.3} s, and CPU time is read in steps of 10 ms: windows below \
+             {LEAST_FOR_CPU_S} s have no figure of it, and do not rely on verdicts from those below {ENOUGH_FOR_CPU_S} s: \
+             raise the limit for these"
+        )
+    })
+}
+
+/// A throughput above the line's limit is an error of the rate limiter or of a clock.
+fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
+    // The bucket's 1 ms, and what lay in the receive buffer when the window began.
+    const SLACK: f64 = 1.02;
+    let over = |cell: &CellResult| Some(cell.throughput_gbps?.median / cell.line_limit_gbps?);
+    let beyond: Vec<f64> = cells
+        .iter()
+        .filter_map(over)
+        .filter(|&share| share > SLACK)
+        .collect();
+    let most = beyond.iter().copied().reduce(f64::max)?;
+    Some(format!(
+        "{} of {} cells measured more than their line can carry, up to {:.0}% of it: the rate limiter \
+         or the clock does not keep time here; do not rely on the figures of these cells",
+        beyond.len(),
+        cells.len(),
+        most * 100.0
+    ))
+}
+
+/// Traffic of other senders that reached the ports of a load.
+fn strays(cells: &[CellResult]) -> Option<String> {
+    let loads = cells.iter().flat_map(|cell| &cell.loads);
+    let strays: u64 = loads.map(|load| load.strays).sum();
+    (strays > 0).then(|| {
+        format!(
+            "{strays} connections or datagrams from other senders reached the ports of loads and were dropped: only \
+             CPU figures include them"
+        )
+    })
+}
+
+/// More requests were asked for than the path, or the server, answers: latencies grow with the window.
+fn behind_schedule(cells: &[CellResult]) -> Option<String> {
+    fn behind(cell: &CellResult) -> impl Iterator<Item = &str> {
+        let loads = cell.loads.iter().filter(|load| load.behind_schedule > 0);
+        loads.map(|load| load.name.as_str())
+    }
+    let number = cells.iter().filter(|cell| behind(cell).count() > 0).count();
+    let names: BTreeSet<&str> = cells.iter().flat_map(behind).collect();
+    (number > 0).then(|| {
+        format!(
+            "requests of {} did not keep their rate in {number} of {} cells: {}; {}",
+            Vec::from_iter(names).join(" and "),
+            cells.len(),
+            Behind::WHY,
+            Behind::ADVICE
+        )
+    })
+}

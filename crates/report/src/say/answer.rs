@@ -1,0 +1,60 @@
+//! What a run answers, in sentences: those of crate `answer`, and what was not measured at all.
+
+use super::{self_test, skipped};
+use crate::result::document::Document;
+
+/// A sentence, and what it is about where that stands out.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Sentence {
+    /// `Jumbo frames (8900):`, or nothing.
+    pub(crate) lead: String,
+    /// The sentence behind it.
+    pub(crate) rest: String,
+}
+
+/// The answer's sentences; where there is none, why. `times` stands before the ratios of a self-test: `x` or `×`.
+pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
+    let plain = |text: String| Sentence {
+        lead: String::new(),
+        rest: text,
+    };
+    let skipped = || skipped::sentences(doc).into_iter().map(plain);
+    let alarm = self_test::alarm(doc, times).map(plain);
+    if doc.samples == doc.invalid.len() as u32 {
+        let nothing = plain("No sample is valid: there is no result.".into());
+        return [nothing].into_iter().chain(skipped()).collect();
+    }
+    let passed = self_test::passed(doc, times).map(plain);
+    if doc.effects.is_empty() {
+        let nothing = if skipped().next().is_none() {
+            "Nothing was varied, or no two cells differ in one factor alone: there is nothing to compare."
+        } else {
+            "Of the cells that were not skipped no two differ in one factor alone: there is nothing to compare."
+        };
+        let test = alarm.or(passed);
+        let nothing = plain(nothing.into());
+        return test.into_iter().chain(skipped()).chain([nothing]).collect();
+    }
+    let factors = doc.answer.factors.iter().map(|factor| Sentence {
+        lead: format!("{}:", factor.subject),
+        rest: format!("{}.", factor.says),
+    });
+    let limits = doc.answer.limits.iter().cloned().map(split);
+    let to_do = doc.answer.to_do.iter().cloned().map(split);
+    let measured = factors.chain(skipped()).chain(limits).chain(to_do);
+    alarm.into_iter().chain(measured).chain(passed).collect()
+}
+
+/// What the advice is for stands out: `Best for ping:`.
+fn split(text: String) -> Sentence {
+    match text.split_once(": ") {
+        Some((lead, rest)) if lead.starts_with("Best") => Sentence {
+            lead: format!("{lead}:"),
+            rest: rest.into(),
+        },
+        _ => Sentence {
+            lead: String::new(),
+            rest: text,
+        },
+    }
+}

@@ -1,0 +1,50 @@
+//! Every output format, in the order of the help texts.
+
+use crate::result::compare::Comparison;
+use crate::result::run::RunResult;
+use crate::say::bencher::Bencher;
+use crate::say::csv::Csv;
+use crate::say::format::{Format, Formatted};
+use crate::say::html::Html;
+use crate::say::json::Json;
+use crate::say::junit::Junit;
+use crate::say::markdown::Markdown;
+use crate::say::openmetrics::OpenMetrics;
+use crate::say::terminal::{Rules, Text};
+
+impl Formatted for RunResult {
+    const DEFAULT: &'static dyn Format<Self> = &Text;
+    const OTHERS: &'static [&'static dyn Format<Self>] = &[
+        &Html,
+        &Markdown,
+        &Csv,
+        &Json,
+        &OpenMetrics,
+        &Bencher,
+        &Rules,
+    ];
+}
+
+impl Formatted for Comparison {
+    const DEFAULT: &'static dyn Format<Self> = &Text;
+    const OTHERS: &'static [&'static dyn Format<Self>] = &[&Json, &Markdown, &Junit];
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn options<T: Formatted>() -> Vec<&'static str> {
+        T::OTHERS.iter().map(|format| format.option()).collect()
+    }
+
+    #[test]
+    fn no_two_formats_have_the_same_option() {
+        for options in [options::<RunResult>(), options::<Comparison>()] {
+            let different: BTreeSet<&str> = options.iter().copied().collect();
+            assert_eq!(different.len(), options.len(), "{options:?}");
+        }
+    }
+}

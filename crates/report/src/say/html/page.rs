@@ -1,0 +1,421 @@
+//! Everything that the template shows, in the order of the page.
+
+use serde::Serialize;
+use wirecost_stats::Margin;
+
+use super::cells::{self, CellView};
+use super::chart::{Chart, Limits, Table};
+use super::shown::ShownLoad;
+use super::verdicts::{Meaning, Verdicts};
+use super::{
+    cpu, drift, flows, forest, latency, overview, strip, summary, verdicts, wakeups, window,
+};
+use crate::result::document::Intervals;
+use crate::result::document::WakeupsResult;
+use crate::result::document::{Document, Ending};
+use crate::result::read::Reading;
+use crate::result::trust::marked;
+use crate::say::answer::{self, Sentence};
+use crate::say::{digits, effects, notes, rules, trust, until, validity, words};
+
+/// Kinds of invalid samples listed at the top; all are in the table of samples.
+const INVALID: usize = 12;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Page {
+    title: String,
+    name: String,
+    description: Option<String>,
+    /// Cells, rounds, window, start.
+    facts: Vec<String>,
+    lab: &'static str,
+    place: String,
+    answers: Vec<Sentence>,
+    trust: String,
+    /// Why the run cannot be relied on.
+    doubt: Option<Sentence>,
+    /// Paced loads that did not keep their schedule.
+    behind: Option<String>,
+    /// How an adaptive run stopped.
+    until: Option<String>,
+    invalid: Option<Oddity>,
+    marked: Option<String>,
+    /// Samples of the plan that do not count.
+    missing: Option<String>,
+    findings: Vec<String>,
+    /// Where one factor's effect depends on another's level.
+    depends: Vec<String>,
+    /// What is true of many effects.
+    general: Vec<String>,
+    warnings: Vec<String>,
+    worth: String,
+    verdicts: Option<Verdicts>,
+    meanings: Vec<Meaning>,
+    overview: Option<Chart>,
+    effects: Vec<Chart>,
+    summary: Table,
+    summary_means: String,
+    flows: Option<Table>,
+    wakeups: Option<Table>,
+    wakeups_mean: Option<String>,
+    rules: Table,
+    rules_mean: Vec<String>,
+    charts: Vec<Chart>,
+    published: Option<Published>,
+    plan: PlanText,
+    environment: Vec<(&'static str, String)>,
+    hosts: Vec<(String, String)>,
+    sysctls: Vec<(String, String)>,
+    measured: Vec<String>,
+    reproduce: Reproduce,
+    run_dir: String,
+    record: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Oddity {
+    label: String,
+    lines: Vec<String>,
+    more: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Published {
+    source: String,
+    table: Table,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct PlanText {
+    /// As the user wrote it, where the run directory has it.
+    written: Option<String>,
+    /// Every key resolved.
+    effective: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Reproduce {
+    commands: Vec<String>,
+    /// What the command line cannot say.
+    note: Option<String>,
+}
+
+pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
+    let run = &reading.run;
+    let cells = cells::of(doc, run, limits.samples);
+    let margin = Margin::of(doc.repeat.worth);
+    let mut page = Page {
+        title: match trust::line(doc) {
+            Some((label, _)) => format!("{label} {}", notes::title(doc)),
+            None => notes::title(doc),
+        },
+        name: doc.name.clone(),
+        description: doc.description.clone(),
+        facts: facts(doc),
+        lab: notes::measures(doc),
+        place: notes::place(doc, true),
+        answers: answer::sentences(doc, '×'),
+        trust: trust::sentence(doc),
+        doubt: trust::line(doc).map(|(lead, rest)| Sentence {
+            lead: lead.into(),
+            rest,
+        }),
+        behind: notes::behind(doc),
+        until: until::sentence(doc),
+        invalid: invalid(doc),
+        marked: marked(doc),
+        missing: validity::missing(doc),
+        findings: validity::sentences(doc),
+        depends: effects::dependences(doc, true),
+        general: effects::for_all(doc),
+        warnings: doc.warnings.clone(),
+        worth: wirecost_model::units::format_fraction(doc.repeat.worth),
+        verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc, limits)),
+        meanings: verdicts::meanings(margin.low, margin.high),
+        overview: overview::chart(doc),
+        effects: forest::charts(doc, limits),
+        summary: summary::table(doc),
+        summary_means: summary::meanings(doc),
+        flows: flows::table(doc),
+        wakeups: wakeups::table(doc),
+        wakeups_mean: doc.wakeups.as_ref().map(WakeupsResult::meaning),
+        rules: rules_table(doc),
+        rules_mean: rules::meanings(doc),
+        charts: charts(doc, &cells, limits),
+        published: published(doc),
+        plan: PlanText {
+            written: reading.plan_text.clone(),
+            // A plan is JSON's own: maps with text for keys.
+            effective: serde_json::to_string_pretty(&run.head.experiment.plan).unwrap_or_default(),
+        },
+        environment: environment(doc),
+        hosts: hosts(doc),
+        sysctls: doc.environment.sysctls.clone().into_iter().collect(),
+        measured: measured(doc),
+        reproduce: reproduce(reading, doc),
+        run_dir: doc.run_dir.clone(),
+        record: format!(
+            "wirecost {}, record version {}",
+            doc.program_version, doc.record_version
+        ),
+    };
+    page.limit(limits);
+    page
+}
+
+impl Page {
+    /// Leaves the first rows of each table and the first lines of each list.
+    fn limit(&mut self, limits: Limits) {
+        let charts = self.overview.iter_mut().chain(&mut self.effects);
+        let of_charts = charts.chain(&mut self.charts).map(|chart| &mut chart.table);
+        let others = [&mut self.flows, &mut self.wakeups].into_iter().flatten();
+        let others = others.chain([&mut self.rules]);
+        // Every cell stands here if it can.
+        self.summary.limit(limits.rows * 4);
+        let published = self
+            .published
+            .iter_mut()
+            .map(|published| &mut published.table);
+        for table in of_charts.chain(others).chain(published) {
+            table.limit(limits.rows);
+        }
+        for list in [
+            &mut self.findings,
+            &mut self.depends,
+            &mut self.general,
+            &mut self.warnings,
+        ] {
+            let more = list.len().saturating_sub(limits.rows);
+            if more > 0 {
+                list.truncate(limits.rows);
+                list.push(format!(
+                    "And {more} more: `wirecost report RUN_DIR --json`."
+                ));
+            }
+        }
+        let plan = &mut self.plan;
+        for text in plan.written.iter_mut().chain([&mut plan.effective]) {
+            if text.len() > limits.plan {
+                let all = text.len();
+                text.truncate(text.floor_char_boundary(limits.plan));
+                text.push_str("…\n(");
+                text.push_str(&all.to_string());
+                text.push_str(" bytes in all: plan.yaml and run.json of the run directory)");
+            }
+        }
+    }
+}
+
+/// The charts of each load, over the cells that run it.
+fn charts(doc: &Document, cells: &[CellView], limits: Limits) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for load in ShownLoad::all(doc) {
+        let cells = load.cells(cells);
+        charts.extend(strip::charts(doc, &load, &cells, limits));
+        charts.extend(latency::chart(doc, &load, &cells, limits));
+        charts.extend(cpu::chart(doc, &load, &cells, limits));
+        charts.push(drift::chart(doc, &load, &cells, limits));
+        charts.extend(window::chart(doc, &load, &cells, limits));
+    }
+    charts
+}
+
+fn facts(doc: &Document) -> Vec<String> {
+    let mut facts = vec![
+        words::count(doc.cells.len(), "cell"),
+        format!(
+            "{} of {} s, warm-up {} s",
+            words::count(doc.rounds_planned as usize, "round"),
+            doc.repeat.seconds,
+            doc.repeat.warmup
+        ),
+        words::count(doc.samples as usize, "sample"),
+        doc.started.replace('T', " ").replace('Z', " UTC"),
+    ];
+    if doc.outcome == Ending::Complete && doc.invalid.is_empty() {
+        facts.push("complete, every sample valid".into());
+    } else if doc.outcome == Ending::Complete {
+        facts.push("complete".into());
+    }
+    facts
+}
+
+fn invalid(doc: &Document) -> Option<Oddity> {
+    let label = notes::invalid(doc)?;
+    let mut lines = notes::invalid_alike(doc);
+    let more = lines.len().saturating_sub(INVALID);
+    lines.truncate(INVALID);
+    Some(Oddity {
+        label,
+        lines,
+        more: (more > 0)
+            .then(|| format!("and {more} more, in the table of samples below and in the record")),
+    })
+}
+
+/// Stopping rules of other tools, a row per cell.
+fn rules_table(doc: &Document) -> Table {
+    let heads = ["cell", "pbench", "trimmed#", "worst-of#", "netperf"];
+    let title = "Stopping rules of other tools on the same throughput samples, Gbit/s";
+    let mut table = Table::new(title, heads);
+    for (result, cell) in doc.cells.iter().zip(&doc.other_rules.cells) {
+        let fields = vec![
+            words::cell(doc, result),
+            rules::by_pbench(cell),
+            rules::gbps(cell.trimmed_gbps),
+            rules::gbps(cell.worst_of_gbps),
+            rules::by_netperf(cell),
+        ];
+        table.row(Some(cell.cell), fields);
+    }
+    table.finish("`other_rules` of `wirecost report RUN_DIR --json`.")
+}
+
+fn published(doc: &Document) -> Option<Published> {
+    let published = doc.published.as_ref()?;
+    let heads = ["change", "published#", "here#", "95 % interval#"];
+    let mut table = Table::new(
+        "Published ratios of throughput, and those measured here",
+        heads,
+    );
+    for ratio in &published.ratios {
+        let here = digits::ratio_and_interval(ratio.here, ratio.low, ratio.high);
+        let here = here.unwrap_or_else(|| "not measured".into());
+        let (here, interval) = here.split_once(' ').unwrap_or((&here, "–"));
+        let times = |text: &str| text.replacen('x', "×", 1);
+        let fields = vec![
+            notes::published_contrast(doc, ratio),
+            times(&digits::ratio(ratio.published)),
+            times(here),
+            interval.into(),
+        ];
+        table.row(None, fields);
+    }
+    Some(Published {
+        source: published.source.clone(),
+        table: table.finish("`published` of `wirecost report RUN_DIR --json`."),
+        notes: published
+            .notes
+            .iter()
+            .map(|note| notes::published_note(doc, note))
+            .collect(),
+    })
+}
+
+fn environment(doc: &Document) -> Vec<(&'static str, String)> {
+    let environment = &doc.environment;
+    let machine = if environment.virtual_machine {
+        " (virtual machine)"
+    } else {
+        ""
+    };
+    let mut rows = vec![
+        ("Kernel", format!("Linux {}", environment.kernel)),
+        ("Processor", format!("{}{machine}", environment.cpu_model)),
+        ("Cores used", words::cores(&environment.cpus)),
+        (
+            "Memory",
+            format!(
+                "{:.1} GiB",
+                environment.memory_bytes as f64 / f64::from(1 << 30)
+            ),
+        ),
+        ("Clock source", environment.clock_source.clone()),
+        ("Privilege", environment.privilege.clone()),
+    ];
+    if let Some(line) = &environment.line {
+        rows.push(("Line", line.to_string()));
+    }
+    if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
+        rows.push((
+            "Time",
+            format!(
+                "{seconds:.0} s, {:.0} % of it within measured windows",
+                share * 100.0
+            ),
+        ));
+    }
+    rows
+}
+
+fn hosts(doc: &Document) -> Vec<(String, String)> {
+    let hosts = doc.environment.hosts.iter();
+    let words = hosts.map(|(name, host)| {
+        let cores = format!("{} ({})", words::cores(&host.cpus), host.cores);
+        (format!("Host {name}"), cores)
+    });
+    words.collect()
+}
+
+/// How the figures came about, as far as the record proves it.
+fn measured(doc: &Document) -> Vec<String> {
+    let proofs = doc.gathered.proofs;
+    vec![
+        format!(
+            "Every round measures each cell once, in random order (seed {}), and cells are compared within rounds: what \
+             drifts between rounds cancels. The unit of replication is the round, never an interval within a window.",
+            doc.seed
+        ),
+        format!(
+            "Before and after each window a datagram of exactly the guest MTU, which nothing may segment or fragment, had to \
+             be acknowledged in both directions. Of {} such proofs {} were given; {} of the datagrams were looked for on the \
+             underlay and seen there as one unfragmented frame of guest MTU plus overhead. MTU and offloads were set on \
+             every device of the path and read back.",
+            proofs.tried, proofs.given, proofs.seen
+        ),
+        format!(
+            "After {} s of warm-up both hosts counted over a window of {} s. Throughput is what the receiving application \
+             read; frames are counted by the sockets on both ends. CPU is all time that was not idle, waiting for I/O \
+             or stolen, on the host's own cores, from /proc/stat in steps of 10 ms.",
+            doc.repeat.warmup, doc.repeat.seconds
+        ),
+        "No sample is discarded. A sample that is not valid enters no verdict and is listed with its reason; one that \
+         may have been disturbed is marked and counts."
+            .into(),
+        format!(
+            "Intervals are 95 % Student's t intervals: of the logarithms of the paired ratios for effects, of the mean for a \
+             cell. The margin of the verdicts is {}.{}",
+            wirecost_model::units::format_fraction(doc.repeat.worth),
+            match doc.until.as_ref().map(|until| until.intervals) {
+                None => "",
+                Some(Intervals::Reported) =>
+                    " The number of rounds was not fixed: effects have t intervals at 95.7 %, which cover 95 % where \
+                     the rule stops (share/doc/wirecost/statistics.md).",
+                Some(Intervals::Lasting) =>
+                    " The number of rounds was not fixed, and the rule did not stop the run: effects have intervals by \
+                     O'Brien and Fleming's boundary, which hold at any stopping time (share/doc/wirecost/statistics.md).",
+            }
+        ),
+    ]
+}
+
+fn reproduce(reading: &Reading, doc: &Document) -> Reproduce {
+    let seed = u32::try_from(doc.seed).ok();
+    let run = match seed {
+        Some(seed) => format!("wirecost run plan.yaml --seed {seed}"),
+        None => "wirecost run plan.yaml".into(),
+    };
+    let missing = reading.plan_text.is_none();
+    Reproduce {
+        commands: vec![
+            format!(
+                "wirecost --version    # this run: wirecost {}",
+                doc.program_version
+            ),
+            run,
+            "wirecost report RUN_DIR --html --out report.html".into(),
+        ],
+        note: match (missing, seed) {
+            (true, _) => Some(
+                "The run directory has no plan.yaml: write the plan from the effective one above."
+                    .into(),
+            ),
+            (false, None) => Some(format!(
+                "The seed is beyond what --seed takes: set `seed: {}` in the plan.",
+                doc.seed
+            )),
+            (false, Some(_)) => None,
+        },
+    }
+}

@@ -1,0 +1,307 @@
+//! What stands around the verdicts, in sentences: where it ran, published figures, invalid and
+//! marked samples, the outcome, how a verdict is read. Every form of the result says the same.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use wirecost_model::datapath::Datapath;
+use wirecost_model::plan::Cores;
+use wirecost_model::record::ExistingHost;
+use wirecost_model::units::format_per_second;
+use wirecost_stats::Margin;
+
+use crate::result::document::{CellResult, Document, InvalidSample, PublishedNote, PublishedRatio};
+use crate::result::skipped;
+use crate::say::{effects, loads, validity, words};
+
+/// What is measured, and what is not.
+pub(crate) fn measures(doc: &Document) -> &'static str {
+    if existing(doc).is_some() {
+        return "An existing network as it was: hosts, devices and everything on the path, with the traffic of others.";
+    }
+    "Network namespaces on this machine: the cost of its software stack, not of a NIC."
+}
+
+/// `jumbo-or-not: 8 cells, 10 rounds of 0.8 s`.
+pub(crate) fn title(doc: &Document) -> String {
+    format!(
+        "{}: {}, {} of {} s",
+        doc.name,
+        words::count(doc.cells.len(), "cell"),
+        words::count(doc.rounds_planned as usize, "round"),
+        doc.repeat.seconds
+    )
+}
+
+/// Both hosts of a network that was not built: `An existing network: a 10.0.0.1 on eth0 of MTU 9000 (Linux 6.1.0, AMD EPYC), b ...`.
+fn existing(doc: &Document) -> Option<String> {
+    let hosts = doc.environment.hosts.iter();
+    let hosts: Option<Vec<String>> = hosts
+        .map(|(name, host)| {
+            let host = host.existing.as_ref()?;
+            let ExistingHost {
+                address,
+                device,
+                mtu,
+                machine,
+                ..
+            } = host;
+            let (kernel, cpu) = (&machine.kernel, &machine.cpu_model);
+            Some(format!(
+                "{name} {address} on {device} of MTU {mtu} (Linux {kernel}, {cpu})"
+            ))
+        })
+        .collect();
+    let hosts = hosts.filter(|hosts| !hosts.is_empty())?;
+    let one = doc
+        .environment
+        .hosts
+        .values()
+        .all(|host| host.cores == "shared");
+    let one = if one { ", one machine" } else { "" };
+    Some(format!("An existing network{one}: {}", hosts.join(", ")))
+}
+
+/// Kernel, processor, cores, and how much of the time was measured; in short only the first of them, and what a lab is.
+pub(crate) fn place(doc: &Document, full: bool) -> String {
+    let seconds = || {
+        let seconds = doc.seconds.map(|seconds| format!("; {seconds:.0} s"));
+        seconds.unwrap_or_default()
+    };
+    if let Some(hosts) = existing(doc) {
+        return format!("{hosts}{}.", seconds());
+    }
+    if !full {
+        return format!(
+            "A lab on this machine, its software stack and no NIC: Linux {}, {}{}.",
+            doc.environment.kernel,
+            doc.environment.cpu_model,
+            seconds()
+        );
+    }
+    let mut place = format!(
+        "Linux {}, {}{}; {}",
+        doc.environment.kernel,
+        doc.environment.cpu_model,
+        if doc.environment.virtual_machine {
+            " (virtual machine)"
+        } else {
+            ""
+        },
+        cores(doc)
+    );
+    let built_by = |datapath| {
+        let mut levels = doc.cells.iter().map(|cell| cell.all_levels.get("datapath"));
+        !doc.cells.is_empty() && levels.all(|level| level.is_some_and(|level| level == datapath))
+    };
+    if built_by(Datapath::Ebpf.key()) {
+        place.push_str("; encapsulated by eBPF");
+    }
+    if let Some(switch) = &doc.open_vswitch {
+        let has = |datapath: Datapath| {
+            let mut levels = doc.cells.iter().map(|cell| cell.all_levels.get("datapath"));
+            levels.any(|level| level.is_some_and(|level| level == datapath.key()))
+        };
+        let (userspace, kernel) = (has(Datapath::Ovs), has(Datapath::OvsKernel));
+        let by = if built_by(Datapath::Ovs.key()) || built_by(Datapath::OvsKernel.key()) {
+            "encapsulated by"
+        } else {
+            "in some cells"
+        };
+        // Writing to a string does not fail.
+        let _ = write!(place, "; {by} {switch}");
+        if userspace && kernel {
+            place.push_str(" and its other datapath");
+        }
+    }
+    if let Some(line) = &doc.environment.line {
+        // The same.
+        let _ = write!(place, "; {line}");
+    }
+    if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
+        // Writing to a string does not fail.
+        let _ = write!(
+            place,
+            "; {seconds:.0} s, {:.0}% of it measured",
+            share * 100.0
+        );
+    }
+    place
+}
+
+fn cores(doc: &Document) -> String {
+    let environment = &doc.environment;
+    match doc.cores {
+        Cores::Shared => format!(
+            "both hosts share {}, so CPU is the machine's",
+            words::cores(&environment.cpus)
+        ),
+        Cores::Split => environment
+            .hosts
+            .iter()
+            .map(|(name, host)| format!("host {name} on {}", words::cores(&host.cpus)))
+            .collect::<Vec<_>>()
+            .join(", "),
+    }
+}
+
+/// What was compared, as a published ratio has it.
+pub(crate) fn published_contrast(doc: &Document, ratio: &PublishedRatio) -> String {
+    let mut what = words::contrast(&ratio.factor, &ratio.from, &ratio.to);
+    if !ratio.where_.is_empty() {
+        what.push_str(", ");
+        what.push_str(&words::levels(&doc.factors, &ratio.where_));
+    }
+    what
+}
+
+/// How a published configuration differs.
+pub(crate) fn published_note(doc: &Document, note: &PublishedNote) -> String {
+    format!(
+        "Published for {}: {}",
+        words::levels(&doc.factors, &note.levels),
+        note.note
+    )
+}
+
+/// `2 of 80 samples not valid, not used in any verdict:`; nothing where all are valid.
+pub(crate) fn invalid(doc: &Document) -> Option<String> {
+    let invalid = invalid_of_built(doc).count();
+    (invalid > 0).then(|| {
+        format!(
+            "{invalid} of {} not valid, not used in any verdict:",
+            words::count((doc.samples - skipped::samples(doc)) as usize, "sample")
+        )
+    })
+}
+
+/// Those of skipped cells are told of with their cells.
+fn invalid_of_built(doc: &Document) -> impl Iterator<Item = &InvalidSample> {
+    let skipped = |number| {
+        let mut cells = doc.cells.iter();
+        cells.any(|cell| cell.cell == number && cell.skipped.is_some())
+    };
+    let invalid = doc.invalid.iter();
+    invalid.filter(move |sample| !skipped(sample.cell))
+}
+
+/// Rounds that one reason is told of.
+const ROUNDS: usize = 40;
+
+/// Lines of invalid samples outside of the page.
+const LINES: usize = 100;
+
+/// Where the invalid samples are and why, the first of them.
+pub(crate) fn invalid_first(doc: &Document) -> Vec<String> {
+    let mut lines = invalid_alike(doc);
+    let more = lines.len().saturating_sub(LINES);
+    if more > 0 {
+        lines.truncate(LINES);
+        lines.push(format!(
+            "and {more} more, in `wirecost report RUN_DIR --csv`"
+        ));
+    }
+    lines
+}
+
+/// Where the invalid samples are and why, those alike in one line.
+pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
+    let mut alike: BTreeMap<(u32, &str), Vec<u32>> = BTreeMap::new();
+    for sample in invalid_of_built(doc) {
+        alike
+            .entry((sample.cell, &sample.reason))
+            .or_default()
+            .push(sample.round + 1);
+    }
+    alike
+        .iter()
+        .map(|((cell, reason), rounds)| {
+            let levels = words::cell_numbered(doc, *cell);
+            let place = if levels.is_empty() {
+                String::new()
+            } else {
+                format!("{levels}, ")
+            };
+            let noun = if rounds.len() == 1 { "round" } else { "rounds" };
+            let more = rounds.len().saturating_sub(ROUNDS);
+            let rounds = rounds.iter().take(ROUNDS).map(ToString::to_string);
+            let mut named: Vec<String> = rounds.collect();
+            if more > 0 {
+                named.push(format!("and {more} more"));
+            }
+            format!("{place}{noun} {}: {reason}", named.join(", "))
+        })
+        .collect()
+}
+
+/// What one cannot guess of the table's columns, and what is printed in full only, so that nobody takes its absence for
+/// that of the thing.
+pub(crate) fn only_in_full(doc: &Document) -> String {
+    let remarked = doc
+        .effects
+        .iter()
+        .filter(|effect| !effects::differences(effect).is_empty());
+    let findings = validity::sentences(doc).len() + effects::for_all(doc).len();
+    let cpu = if loads::plain(doc) {
+        "% of a core per Gbit/s"
+    } else {
+        "% of a core per Gbit/s or us per transaction"
+    };
+    let counted = [(findings, "finding"), (remarked.count(), "note")];
+    let counted = counted
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(n, thing)| words::count(n, thing));
+    let more: Vec<String> = counted
+        .chain(["intervals".into(), "what each column is".into()])
+        .collect();
+    format!("CPU: {cpu}; --full: {}.", more.join(", "))
+}
+
+/// Paced loads that did not keep their schedule: what they achieved of what was asked for.
+pub(crate) fn behind(doc: &Document) -> Option<String> {
+    let behind = |cell: &CellResult| -> Option<String> {
+        let loads = cell.loads.iter().filter(|load| load.behind_schedule > 0);
+        let each: Vec<String> = loads
+            .map(|load| {
+                let achieved = load
+                    .transactions_per_s
+                    .map(|all| format_per_second(all.median));
+                let achieved =
+                    achieved.map_or_else(String::new, |rate| format!(" at {rate} transactions/s"));
+                format!("{}{achieved}", load.name)
+            })
+            .collect();
+        (!each.is_empty()).then(|| {
+            let place = words::cell(doc, cell);
+            let place = if place.is_empty() {
+                place
+            } else {
+                format!(" ({place})")
+            };
+            format!("{}{place}", each.join(", "))
+        })
+    };
+    let cells: Vec<String> = doc.cells.iter().filter_map(behind).collect();
+    let (first, more) = (cells.first()?, cells.len() - 1);
+    let more = if more > 0 {
+        format!(" and {} more", words::count(more, "cell"))
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "Behind schedule: {first}{more}; their latencies are not compared."
+    ))
+}
+
+/// What the verdicts' words mean, with this run's margin.
+pub(crate) fn how_to_read(doc: &Document) -> String {
+    let margin = Margin::of(doc.repeat.worth);
+    format!(
+        "How to read: x is the ratio paired within rounds, [ ] its 95% interval. pays, costs: the whole interval is \
+         outside the margin, {:.2} to {:.2}; makes no difference: the whole interval is within the margin; gains, \
+         loses: the interval excludes 1 and reaches into the margin; cannot tell yet: more rounds are needed; not \
+         comparable: something else differs and decides the figure.",
+        margin.low, margin.high
+    )
+}

@@ -1,0 +1,178 @@
+//! Gauges for a monitoring system: a file for the textfile collector of Prometheus' node exporter.
+//!
+//! The text is valid both as OpenMetrics 1.0 and as Prometheus' text format 0.0.4, to which the last line is a comment.
+//! Names are in base units, as `promtool check metrics` wants them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write;
+
+use jiff::Timestamp;
+use wirecost_model::metric::Metric;
+
+use crate::result::document::{Ending, TrustLevel};
+use crate::result::run::RunResult;
+use crate::result::values::{labels, of_cells};
+use crate::say::format::{Format, FormatError, Terminal, put};
+
+/// OpenMetrics.
+#[derive(Debug)]
+pub(crate) struct OpenMetrics;
+
+/// Series of one cell at most: whatever is scraped is kept for months.
+const MOST_A_CELL: usize = 10;
+
+impl Format<RunResult> for OpenMetrics {
+    fn option(&self) -> &'static str {
+        "openmetrics"
+    }
+
+    fn help(&self) -> &'static str {
+        "Gauges for Prometheus: a file for the node exporter's textfile collector, at most 10 series per cell"
+    }
+
+    fn write(
+        &self,
+        result: &RunResult,
+        _: Terminal,
+        to: &mut dyn Write,
+    ) -> Result<(), FormatError> {
+        put(to, &text(result))
+    }
+}
+
+/// A metric's name without `wirecost_`, and what a value as people read it is multiplied with for the base unit in it.
+const fn base(metric: Metric) -> (&'static str, f64) {
+    match metric {
+        // Bits are no base unit of Prometheus.
+        Metric::Throughput => ("throughput_bytes_per_second", 1e9 / 8.0),
+        // Percent of a core for each Gbit/s are hundredths of a core's seconds for each gigabit.
+        Metric::SenderCpu => ("sender_cpu_seconds_per_gigabit", 0.01),
+        Metric::ReceiverCpu => ("receiver_cpu_seconds_per_gigabit", 0.01),
+        Metric::Cpu => ("cpu_seconds_per_gigabit", 0.01),
+        Metric::Transactions => ("transactions_per_second", 1.0),
+        Metric::LatencyMedian => ("latency_p50_seconds", 1e-6),
+        Metric::LatencyP99 => ("latency_p99_seconds", 1e-6),
+        Metric::LatencyP999 => ("latency_p999_seconds", 1e-6),
+        Metric::ClientCpu => ("client_cpu_seconds_per_transaction", 1e-6),
+        Metric::ServerCpu => ("server_cpu_seconds_per_transaction", 1e-6),
+        Metric::TransactionCpu => ("cpu_seconds_per_transaction", 1e-6),
+        Metric::Datagrams => ("datagrams_per_second", 1.0),
+        Metric::Delivered => ("delivered_ratio", 0.01),
+        Metric::MoveTime => ("move_seconds", 1.0),
+        Metric::Downtime => ("downtime_seconds", 1e-3),
+        Metric::DirtyLimit => ("dirty_limit_bytes_per_second", 1e9 / 8.0),
+    }
+}
+
+/// Metrics by name: the help text, and the lines without the name.
+type Families = BTreeMap<&'static str, (String, Vec<String>)>;
+
+fn text(result: &RunResult) -> String {
+    let document = &result.document;
+    let plan = [("plan", document.name.as_str())];
+    let mut families = Families::new();
+    let mut add = |name, help: &str, labels: &[(&str, &str)], value: f64| {
+        let (_, lines) = families
+            .entry(name)
+            .or_insert_with(|| (help.to_owned(), Vec::new()));
+        lines.push(format!("{{{}}} {value}", written(labels)));
+    };
+    let switch = |on: bool| f64::from(u8::from(on));
+    add(
+        "run_complete",
+        "Whether every round was measured.",
+        &plan,
+        switch(document.outcome == Ending::Complete),
+    );
+    add(
+        "run_sound",
+        "Whether the verdicts of the run can be relied on.",
+        &plan,
+        switch(document.trust.level == TrustLevel::Sound),
+    );
+    if let Ok(started) = document.started.parse::<Timestamp>() {
+        add(
+            "run_start_timestamp_seconds",
+            "When the run began.",
+            &plan,
+            started.as_second() as f64,
+        );
+    }
+    let mut left_out = 0;
+    for (cell, figures) in of_cells(result) {
+        let number = cell.cell.to_string();
+        let mut own = vec![plan[0], ("cell", &number)];
+        own.extend(labels(result, cell));
+        add(
+            "valid_samples",
+            "Samples that the cell's figures are made of.",
+            &own,
+            f64::from(cell.valid),
+        );
+        let mut series = 1;
+        let mut seen: Vec<&str> = Vec::new();
+        for (figure, summary) in figures {
+            let (name, scale) = base(figure.metric);
+            // The load's main figure has its interval.
+            let first = !seen.contains(&figure.load.as_str());
+            seen.push(&figure.load);
+            let bounds = [("low", summary.low), ("high", summary.high)];
+            let mut estimates = vec![("mean", summary.mean)];
+            estimates.extend(
+                bounds
+                    .into_iter()
+                    .filter_map(|(name, bound)| Some((name, bound.filter(|_| first)?))),
+            );
+            if series + estimates.len() > MOST_A_CELL {
+                left_out += 1;
+                continue;
+            }
+            series += estimates.len();
+            let help = format!(
+                "The {} of a load over the valid samples of a cell: mean, and ends of its 95% interval.",
+                figure.metric.words()
+            );
+            for (estimate, value) in estimates {
+                let mut labels = own.clone();
+                labels.extend([("load", &*figure.load), ("estimate", estimate)]);
+                add(name, &help, &labels, value * scale);
+            }
+        }
+    }
+    let mut text = String::new();
+    for (name, (help, lines)) in &families {
+        // Writing to memory does not fail.
+        let _ = writeln!(
+            text,
+            "# HELP wirecost_{name} {help}\n# TYPE wirecost_{name} gauge"
+        );
+        for line in lines {
+            let _ = writeln!(text, "wirecost_{name}{line}");
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(
+            text,
+            "# {left_out} figures are left out, to keep to {MOST_A_CELL} series a cell; --json has them"
+        );
+    }
+    text + "# EOF\n"
+}
+
+/// Labels as the format writes them; a name is letters, digits and `_`.
+fn written(labels: &[(&str, &str)]) -> String {
+    let one = |(name, value): &(&str, &str)| {
+        let sign = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut name: String = name.chars().map(sign).collect();
+        if name.starts_with(|c: char| c.is_ascii_digit()) {
+            name.insert(0, '_');
+        }
+        let value = value
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n");
+        format!("{name}=\"{value}\"")
+    };
+    labels.iter().map(one).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,74 @@
+//! What stopping rules of other tools make of the same samples, in words.
+
+use wirecost_stats::rules::PbenchOutcome;
+
+use super::words;
+use crate::result::document::{CellRules, Document};
+
+/// What the rules are, in a sentence each.
+pub(crate) fn meanings(doc: &Document) -> Vec<String> {
+    let rules = &doc.other_rules;
+    let (pbench, netperf) = (rules.pbench, rules.netperf);
+    let mut meanings = vec![
+        format!(
+            "pbench: sets of {} samples until one has a population standard deviation within {:.0}% of its mean, {} \
+             sets at most; the other sets are discarded.",
+            pbench.samples,
+            pbench.within * 100.0,
+            pbench.sets
+        ),
+        "trimmed: the mean without the highest and the lowest. worst-of: the lowest.".to_owned(),
+        format!(
+            "netperf: {} to {} iterations until the 99% interval of the mean is {:.0}% wide in all.",
+            netperf.min,
+            netperf.max,
+            netperf.width * 100.0
+        ),
+    ];
+    meanings.extend(time(doc));
+    meanings
+}
+
+/// The time of pbench's rule beside ours.
+fn time(doc: &Document) -> Option<String> {
+    let rules = &doc.other_rules;
+    let pbench_s = rules.pbench_s?;
+    let samples: u32 = rules.cells.iter().map(|cell| cell.samples).sum();
+    Some(format!(
+        "Time: the cells' samples took {:.0} s here ({}); pbench's rule would have taken {pbench_s:.0} s on average, \
+         at the observed spread.",
+        rules.ours_s,
+        words::count(samples as usize, "valid sample"),
+    ))
+}
+
+/// `6.20 (1 set)`, `never settled (6 sets)`.
+pub(crate) fn by_pbench(cell: &CellRules) -> String {
+    let sets = words::count(cell.pbench.sets as usize, "set");
+    match cell.pbench.outcome {
+        PbenchOutcome::Settled { mean, .. } => format!("{mean:.2} ({sets})"),
+        PbenchOutcome::NeverSettled => format!("a failure: none of {sets} settled"),
+        PbenchOutcome::RanOut => format!("not settled after {sets}; no more samples"),
+    }
+}
+
+/// `6.21 (3 iterations)`; where it is not as narrow as asked, how wide it is.
+pub(crate) fn by_netperf(cell: &CellRules) -> String {
+    cell.netperf.map_or_else(
+        || "too few samples".into(),
+        |result| {
+            let iterations = words::count(result.iterations as usize, "iteration");
+            let (mean, wide) = (result.mean, result.width * 100.0);
+            match result.met {
+                Some(true) => format!("{mean:.2} ({iterations})"),
+                Some(false) => format!("{mean:.2} ({iterations}, not met: {wide:.1}% wide)"),
+                None => format!("{mean:.2} ({iterations}, {wide:.1}% wide; no more samples)"),
+            }
+        },
+    )
+}
+
+/// A figure in Gbit/s, where there is one.
+pub(crate) fn gbps(figure: Option<f64>) -> String {
+    figure.map_or_else(|| "–".into(), |gbps| format!("{gbps:.2}"))
+}

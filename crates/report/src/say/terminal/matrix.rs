@@ -1,0 +1,223 @@
+//! The verdicts as a matrix: a row for what is changed and where, a column for each figure.
+
+use comfy_table::CellAlignment;
+use wirecost_model::effect::Verdict;
+use wirecost_model::load::Workload;
+use wirecost_model::metric::{Figure, Metric};
+use wirecost_model::units::format_fraction;
+
+use super::page::{Page, Style};
+use super::table::{Column, NONE, print_columns, total_width};
+use crate::result::document::{Document, EffectResult};
+use crate::result::loads::named;
+use crate::say::{digits, effects, words};
+
+/// The sign of a verdict, and what it is without Unicode.
+pub(super) const fn sign(verdict: Verdict, ascii: bool) -> &'static str {
+    match (verdict, ascii) {
+        (Verdict::Pays, false) => "▲",
+        (Verdict::Pays, true) => "+",
+        (Verdict::Costs, false) => "▼",
+        (Verdict::Costs, true) => "-",
+        (Verdict::Gains, false) => "△",
+        (Verdict::Gains, true) => "(+)",
+        (Verdict::Loses, false) => "▽",
+        (Verdict::Loses, true) => "(-)",
+        (Verdict::MakesNoDifference, _) => "=",
+        (Verdict::CannotTellYet, _) => "?",
+        (Verdict::NotComparable, false) => "≠",
+        (Verdict::NotComparable, true) => "!",
+    }
+}
+
+/// How it stands out.
+pub(super) const fn style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Pays => Style::Good,
+        Verdict::Costs => Style::Bad,
+        Verdict::Gains => Style::Better,
+        Verdict::Loses => Style::Worse,
+        Verdict::MakesNoDifference | Verdict::CannotTellYet | Verdict::NotComparable => Style::Dim,
+    }
+}
+
+/// Prints a matrix for each load, and what its signs mean.
+pub(super) fn print(doc: &Document, page: &mut Page) {
+    if doc.effects.is_empty() {
+        return;
+    }
+    let named = named(doc);
+    for (load, _) in &named {
+        let figures: Vec<&Figure> = doc
+            .figures
+            .iter()
+            .filter(|figure| figure.load == *load && is_shown(figure.metric))
+            .collect();
+        let mut rows: Vec<Vec<&EffectResult>> = Vec::new();
+        for effect in doc
+            .effects
+            .iter()
+            .filter(|effect| effect.load == *load && is_shown(effect.metric))
+        {
+            let same = |row: &&mut Vec<&EffectResult>| {
+                let first = row[0];
+                (&first.factor, &first.to, &first.where_)
+                    == (&effect.factor, &effect.to, &effect.where_)
+            };
+            match rows.iter_mut().rev().find(same) {
+                Some(row) => row.push(effect),
+                None => rows.push(vec![effect]),
+            }
+        }
+        if rows.is_empty() {
+            continue;
+        }
+        page.gap();
+        let name = (named.len() > 1).then_some(*load);
+        one(doc, name, &figures, &rows, page);
+    }
+    legend(doc, page);
+}
+
+/// What another figure tells as well is in the report alone.
+const fn is_shown(metric: Metric) -> bool {
+    !matches!(metric, Metric::Datagrams | Metric::LatencyP999)
+}
+
+fn one(
+    doc: &Document,
+    name: Option<&str>,
+    figures: &[&Figure],
+    rows: &[Vec<&EffectResult>],
+    page: &mut Page,
+) {
+    let place = |effect: &EffectResult| match words::levels(&doc.factors, &effect.where_) {
+        place if place.is_empty() => String::new(),
+        place => place.replace("guest MTU ", ""),
+    };
+    let change = |at: usize| {
+        let effect = rows[at][0];
+        let first = at == 0 || {
+            let before = rows[at - 1][0];
+            (&before.factor, &before.to) != (&effect.factor, &effect.to)
+        };
+        let text = words::change(&effect.factor, &effect.from, &effect.to);
+        if first { text } else { String::new() }
+    };
+    let text = |head: &str, cells: Vec<String>| Column {
+        cells,
+        align: CellAlignment::Left,
+        ..Column::figures(head, false, "")
+    };
+    let changes: Vec<String> = (0..rows.len()).map(change).collect();
+    let places: Vec<String> = rows.iter().map(|row| place(row[0])).collect();
+    let verdicts: Vec<Column> = figures
+        .iter()
+        .map(|figure| Column {
+            verdicts: true,
+            align: CellAlignment::Left,
+            cells: rows
+                .iter()
+                .map(|row| {
+                    let found = row.iter().find(|effect| effect.metric == figure.metric);
+                    found.map_or_else(|| NONE.to_owned(), |effect| field(effect, page.ascii()))
+                })
+                .collect(),
+            ..Column::figures(head(doc, figure), false, "")
+        })
+        .collect();
+    let title = name.unwrap_or("change");
+    let mut columns = vec![text(title, changes.clone()), text("where", places.clone())];
+    columns.extend(verdicts);
+    if total_width(&columns) > page.width() {
+        // A change is a line of its own, and below it is where.
+        let mut labels = Vec::new();
+        let mut origin = Vec::new();
+        for (at, change) in changes.iter().enumerate() {
+            if !change.is_empty() && !places[at].is_empty() {
+                labels.push(change.clone());
+                origin.push(None);
+            }
+            let label = if places[at].is_empty() {
+                change.clone()
+            } else {
+                format!("  {}", places[at])
+            };
+            labels.push(label);
+            origin.push(Some(at));
+        }
+        columns.remove(0);
+        for column in &mut columns[1..] {
+            let cells = origin
+                .iter()
+                .map(|at| at.map_or_else(String::new, |at| column.cells[at].clone()));
+            column.cells = cells.collect();
+        }
+        columns[0] = text(title, labels);
+    }
+    print_columns(columns, None, page);
+}
+
+/// A metric in as few words as a column has room for.
+fn head(doc: &Document, figure: &Figure) -> &'static str {
+    let loads = named(doc);
+    let storage =
+        |(name, workload): &(&str, Workload)| *name == figure.load && workload.is_storage();
+    match figure.metric {
+        Metric::Transactions if loads.iter().any(storage) => "I/O per s",
+        Metric::Throughput => "throughput",
+        Metric::SenderCpu => "sender CPU",
+        Metric::ReceiverCpu => "receiver CPU",
+        Metric::Cpu | Metric::TransactionCpu => "CPU",
+        Metric::Transactions => "trans/s",
+        Metric::LatencyMedian => "p50",
+        Metric::LatencyP99 => "p99",
+        Metric::LatencyP999 => "p99.9",
+        Metric::ClientCpu => "client CPU",
+        Metric::ServerCpu => "server CPU",
+        Metric::Datagrams => "datagrams",
+        Metric::Delivered => "delivered",
+        Metric::MoveTime => "move",
+        Metric::Downtime => "downtime",
+        Metric::DirtyLimit => "dirty limit",
+    }
+}
+
+/// `▲ x2.77`; with a mark behind it where something says otherwise. What is not comparable has no ratio that means
+/// anything.
+fn field(effect: &EffectResult, ascii: bool) -> String {
+    let sign = sign(effect.verdict, ascii);
+    let ratio = effect
+        .ratio
+        .filter(|_| effect.verdict != Verdict::NotComparable);
+    let ratio = ratio.map_or_else(String::new, |ratio| format!(" {}", digits::ratio(ratio)));
+    let mark = if effects::is_disputed(effect) {
+        "*"
+    } else {
+        ""
+    };
+    format!("{sign}{ratio}{mark}")
+}
+
+fn legend(doc: &Document, page: &mut Page) {
+    let worth = format_fraction(doc.repeat.worth);
+    let has = |verdict: Verdict| doc.effects.iter().any(|effect| effect.verdict == verdict);
+    let mut said: Vec<String> = Vec::new();
+    for (verdict, word) in [
+        (Verdict::Pays, "pays"),
+        (Verdict::Costs, "costs"),
+        (Verdict::Gains, "gains"),
+        (Verdict::Loses, "loses"),
+        (Verdict::MakesNoDifference, "no difference"),
+        (Verdict::CannotTellYet, "cannot tell"),
+        (Verdict::NotComparable, "not comparable"),
+    ] {
+        if has(verdict) {
+            said.push(format!("{} {word}", sign(verdict, page.ascii())));
+        }
+    }
+    if doc.effects.iter().any(effects::is_disputed) {
+        said.push("* disputed".into());
+    }
+    page.paragraph(&format!("{}; margin {worth}", said.join("  ")));
+}

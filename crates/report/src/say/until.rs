@@ -1,0 +1,56 @@
+//! How an adaptive run stopped, in words.
+
+use wirecost_model::effect::Verdict;
+use wirecost_model::plan::Ask;
+use wirecost_model::record::Why;
+use wirecost_model::units::format_fraction;
+
+use super::words;
+use crate::result::document::Document;
+
+/// How an adaptive run went, in a sentence or two.
+pub(crate) fn sentence(doc: &Document) -> Option<String> {
+    let until = doc.until.as_ref()?;
+    let on = match until.ask {
+        Ask::All => "",
+        Ask::Throughput => " on throughput",
+        Ask::Latency => " on latency",
+        Ask::Cpu => " on CPU",
+    };
+    let known = format!(
+        "{} of {}{on} known",
+        until.known,
+        words::count(until.asked as usize, "effect")
+    );
+    let barred = doc
+        .effects
+        .iter()
+        .filter(|effect| until.ask.asks(effect.metric) && effect.verdict == Verdict::NotComparable);
+    let known = match barred.count() {
+        0 => known,
+        barred => format!("{known}, {barred} not comparable"),
+    };
+    let rounds = words::count(doc.rounds_done as usize, "round");
+    let rule = format!(
+        "an effect is known when its verdict against {} stands three rounds in a row, or its interval is within ±{}",
+        format_fraction(doc.repeat.worth),
+        format_fraction(until.precision)
+    );
+    let why = match until.stopped {
+        Some(Why::Known) => "every effect asked for is known".to_owned(),
+        Some(Why::MaxRounds) => "the plan allows no more rounds".to_owned(),
+        Some(Why::Budget) => format!(
+            "another round did not fit into the budget of {} s",
+            until.budget_s
+        ),
+        None => {
+            return Some(format!(
+                "Adaptive run: interrupted after {rounds}, before its stopping rule was met; {known}. Its intervals \
+                 hold at any stopping time and are wider than those of a run that its rule stops."
+            ));
+        }
+    };
+    Some(format!(
+        "Adaptive run: stopped after {rounds}, because {why}; {known} ({rule})."
+    ))
+}

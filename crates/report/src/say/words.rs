@@ -1,0 +1,104 @@
+//! Factors, levels and ratios in words.
+
+use wirecost_model::cell::Factor;
+use wirecost_model::metric::Metric;
+use wirecost_model::plan::Levels;
+
+use crate::result::document::{CellResult, Document};
+
+pub(crate) use wirecost_answer::names::{change, condition, contrast, count, factor, level};
+
+/// A factor's name above a column, in two lines where it is long.
+pub(crate) fn column(key: &str) -> String {
+    match key {
+        "encapsulation" => "encap-\nsulation".into(),
+        other => factor(other).replace(' ', "\n"),
+    }
+}
+
+/// The levels in the order of the plan's factors, those that were not varied last: `vxlan, offload none`.
+pub(crate) fn levels(factors: &[Factor], levels: &Levels) -> String {
+    let varied = factors.iter().map(|factor| factor.key.as_str());
+    let constant = levels
+        .keys()
+        .map(String::as_str)
+        .filter(|key| factors.iter().all(|factor| factor.key != *key));
+    varied
+        .chain(constant)
+        .filter_map(|key| Some(level(key, levels.get(key)?)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A cell by its varied levels; where nothing was varied, those that a network is known by.
+pub(crate) fn cell(doc: &Document, cell: &CellResult) -> String {
+    if !cell.levels.is_empty() {
+        return self::levels(&doc.factors, &cell.levels);
+    }
+    let known = |key: &str| matches!(key, "guest_mtu" | "encapsulation" | "offload");
+    let levels = cell.all_levels.iter().filter(|(key, _)| known(key));
+    let levels = levels.map(|(key, level)| (key.clone(), level.clone()));
+    self::levels(&[], &levels.collect())
+}
+
+/// The varied levels of the cell with that number; the twin's are followed by what it is.
+pub(crate) fn cell_numbered(doc: &Document, number: u32) -> String {
+    let Some(cell) = doc.measured().find(|result| result.cell == number) else {
+        return String::new();
+    };
+    let levels = self::levels(&doc.factors, &cell.levels);
+    let twin = doc.self_test.as_ref().map(|test| test.twin.cell);
+    match levels.as_str() {
+        _ if twin != Some(number) => levels,
+        "" => "self-test".into(),
+        levels => format!("{levels} (self-test)"),
+    }
+}
+
+/// What is measured, in words; where there are several loads, whose it is: `ping p99 latency`.
+pub(crate) fn measured(doc: &Document, load: &str, metric: Metric) -> String {
+    let workload = crate::result::loads::named(doc)
+        .into_iter()
+        .find_map(|(name, workload)| (name == load).then_some(workload));
+    match workload {
+        Some(workload) if !doc.several_loads() => metric.words_of(workload).to_owned(),
+        Some(workload) => format!("{load} {}", metric.words_of(workload)),
+        None => figure_of(doc.several_loads(), load, metric),
+    }
+}
+
+/// The same, where it is known whether there are several loads.
+pub(crate) fn figure_of(several: bool, load: &str, metric: Metric) -> String {
+    if several {
+        format!("{load} {}", metric.words())
+    } else {
+        metric.words().to_owned()
+    }
+}
+
+/// `core 0`, `cores 0-3, 6`.
+pub(crate) fn cores(cpus: &[u32]) -> String {
+    let mut cpus = cpus.to_vec();
+    cpus.sort_unstable();
+    let runs: Vec<String> = cpus
+        .chunk_by(|a, b| a + 1 == *b)
+        .filter_map(|run| match run {
+            [] => None,
+            [one] => Some(one.to_string()),
+            [first, .., last] => Some(format!("{first}-{last}")),
+        })
+        .collect();
+    let noun = if cpus.len() == 1 { "core" } else { "cores" };
+    format!("{noun} {}", runs.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_listed_in_runs() {
+        assert_eq!(cores(&[1]), "core 1");
+        assert_eq!(cores(&[0, 1, 2, 5, 7, 8]), "cores 0-2, 5, 7-8");
+    }
+}
