@@ -34,10 +34,10 @@ build: install-missing
 
 # What tests could not do here (tests/skips).
 SKIPS = $(abspath $(TARGET))/skipped-tests
-# KERNELS=1: the emulated machines, too. Not by itself yet: not every step is right on both kernels (docs/kernels.md).
-KERNELS ?=
+# `make test KERNELS=` leaves the emulated machines out.
+KERNELS ?= 1
 
-## Format, lints, unit, property, snapshot, namespace and packaging tests, documentation; with KERNELS=1 Debian's kernels.
+## Format, lints, unit, property, snapshot, namespace and packaging tests, documentation, Debian's kernels in emulated machines.
 test: install-missing-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -71,7 +71,8 @@ ci-container:
 	! test -e $(UNPRIVILEGED) || echo 0 >$(UNPRIVILEGED)
 
 ## The program in emulated machines with Debian's own kernels (docs/kernels.md); downloads each kernel once. Where these or
-## QEMU cannot be had, it is skipped and says why; WIRECOST_REQUIRE_ROOT=1 makes that a failure.
+## QEMU cannot be had, it is skipped and says why; WIRECOST_REQUIRE_ROOT=1 makes a missing program a failure, and
+## WIRECOST_REQUIRE_KERNELS=1 kernels that cannot be downloaded.
 test-kernels: build
 	-@scripts/install-missing qemu-system-x86_64:qemu-system-x86 busybox:busybox-static modprobe:kmod xz:xz-utils \
 		setpriv:util-linux nft:nftables ethtool:ethtool tc:iproute2 ssh:openssh-client dropbear:dropbear-bin \

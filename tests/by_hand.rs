@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{
-    Ended, Place, Running, beside_others, install, is_root, run, signal, succeeds, wait_for,
+    Ended, Place, Running, beside_others, install, is_root, run, signal, skip, succeeds, wait_for,
     wirecost,
 };
 use crate::pair::{Pair, ip};
@@ -93,6 +93,142 @@ fn every_workload_runs_between_two_namespaces_and_has_its_figures() {
         let told = ended.stderr.lines().filter(|line| line.contains(workload));
         assert_eq!(told.count(), intervals.len(), "{workload}: {ended:#?}");
     }
+}
+
+/// A program that ends with the test.
+struct Ending(std::process::Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_nbd_server_is_read_and_only_written_to_where_that_is_said() {
+    if !is_root() {
+        return;
+    }
+    if !succeeds(std::process::Command::new("nbdkit").arg("--version")) {
+        skip("this needs nbdkit");
+        return;
+    }
+    let _turn = beside_others();
+    let pair = Pair::new("nbd");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    let serve = [
+        "netns",
+        "exec",
+        &pair.b,
+        "nbdkit",
+        "-f",
+        "-P",
+        "/dev/null",
+        "-i",
+        "10.77.0.2",
+    ];
+    let mut command = std::process::Command::new("ip");
+    let _server = Ending(
+        command
+            .args(serve)
+            .args(["memory", "8M"])
+            .spawn()
+            .expect("nbdkit"),
+    );
+    let listens = || {
+        let mut asks = std::process::Command::new("ip");
+        let asked = asks.args(["netns", "exec", &pair.b, "ss", "-Hlnt", "sport = 10809"]);
+        asked.output().ok().filter(|said| !said.stdout.is_empty())
+    };
+    wait_for("nbdkit listens", listens);
+    let uri = ["--target", "nbd://10.77.0.2/"];
+    let mut reads = load(&a, &b, &["storage", "--json"]);
+    let ended = run(reads.args(uri).args(SHORT));
+    ended.expect_code(0);
+    let document = ended.document();
+    let loaded = &document["loads"][0];
+    assert!(number(&loaded["stream"]["back_gbps"]) > 0.0, "{loaded:#}");
+    let ends = loaded["result"]["generator"].as_array().expect("a list");
+    assert_eq!(ends.len(), 1, "the server has no threads of ours: {ends:?}");
+
+    let write = [
+        "storage",
+        "--json",
+        "--pattern",
+        "random-write",
+        "--streams",
+        "2",
+    ];
+    let ended = run(load(&a, &b, &write).args(uri).args(SHORT));
+    ended.expect_code(2);
+    assert!(ended.stderr.contains("add `destructive`"), "{ended:#?}");
+    let ended = run(load(&a, &b, &write)
+        .args(uri)
+        .args(SHORT)
+        .arg("--destructive"));
+    ended.expect_code(0);
+    let document = ended.document();
+    assert!(number(&document["loads"][0]["stream"]["gbps"]) > 0.0);
+
+    let gone = ["storage", "--target", "nbd://10.77.0.2:9/"];
+    let ended = run(&mut load(&a, &b, &gone));
+    ended.expect_code(3);
+    assert!(ended.stderr.contains("10.77.0.2:9"), "{ended:#?}");
+}
+
+#[test]
+fn machines_are_moved_between_two_namespaces_and_told_one_by_one() {
+    if !is_root() {
+        return;
+    }
+    if let Err(error) = wirecost_sys::dirty_pages::DirtyPages::check() {
+        skip(format!("this kernel does not track writes: {error}"));
+        return;
+    }
+    let _turn = beside_others();
+    let pair = Pair::new("move");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    let options = [
+        "migration",
+        "--machines",
+        "2",
+        "--memory",
+        "2MiB",
+        "--reverse",
+    ];
+    let ended = run(load(&a, &b, &options).args(["--json"]));
+    ended.expect_code(0);
+    let document = ended.document();
+    assert_eq!(document["outcome"], "complete");
+    assert_eq!(document["asked_s"], Value::Null);
+    let result = &document["loads"][0]["result"];
+    assert_eq!(result["direction"], "b-to-a");
+    let moves = result["moves"].as_array().expect("a list");
+    assert_eq!(moves.len(), 2, "{result:#}");
+    for one in moves {
+        assert_eq!(one["outcome"], "moved");
+        assert!(number(&one["total_s"]) > number(&one["downtime_s"]));
+    }
+    let ended = run(&mut load(&a, &b, &options));
+    ended.expect_code(0);
+    for words in [
+        "2 machines, 2MiB of memory",
+        "machine 0 ",
+        "machine 1 ",
+        "moved in",
+        "model",
+    ] {
+        assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
+    }
+    let ended = run(&mut load(&a, &b, &["tcp-rr", "--dirty-rate", "1gbit"]));
+    ended.expect_code(2);
+    assert!(
+        ended
+            .stderr
+            .contains("--dirty-rate: tcp-rr is no migration"),
+        "{ended:#?}"
+    );
 }
 
 #[test]

@@ -66,7 +66,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "agent", "check", "control", "doctor", "model", "plan", "report", "sys", "wire",
+            "agent", "answer", "check", "control", "doctor", "model", "plan", "report", "sys",
+            "wire",
         ],
     ),
     // Its own load runs in a process of its own in the guest, started as the peers beside it are. Records of runs are

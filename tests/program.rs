@@ -15,6 +15,7 @@ mod check;
 mod clean;
 mod cli;
 mod compare;
+mod diagnose;
 mod doctor;
 mod existing;
 mod guests;

@@ -60,6 +60,7 @@ pub(crate) fn unhook(lab: &mut Lab, interrupt: &AtomicBool) -> Result<bool, Benc
         label: "unhooked".to_owned(),
         sysctl: HOOKS.map(|key| (key.to_owned(), "0".to_owned())).into(),
         ethtool: BTreeMap::new(),
+        device: [].into(),
         command: None,
         on: Scope::Hosts,
     };
@@ -106,6 +107,7 @@ pub(crate) fn one_congestion_control(
         sysctl: BTreeMap::new(),
         ethtool: BTreeMap::new(),
         // The routes end with their namespaces.
+        device: [].into(),
         command: Some(Deed {
             before,
             after: ":".to_owned(),

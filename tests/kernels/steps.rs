@@ -2,7 +2,7 @@
 
 use crate::machine::{Kernel, Machine};
 use crate::{
-    beside_the_kernel, by_ebpf, by_the_kernel, checks, killed, line, line_core, make_run,
+    beside_the_kernel, by_ebpf, by_the_kernel, checks, diagnose, killed, line, line_core, make_run,
     open_vswitch, paths, two_machines,
 };
 
@@ -59,5 +59,6 @@ pub(crate) const STEPS: &[Step] = &[
     },
     paths::FAR,
     paths::CATALOGUE,
+    diagnose::STEP,
     killed::STEP,
 ];

@@ -1,6 +1,7 @@
 //! Every workload and option of a plan, through the whole program: that each takes effect, by what it changes.
 
 mod limits;
+mod migration;
 mod mixes;
 mod options;
 

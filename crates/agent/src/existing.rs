@@ -65,6 +65,7 @@ impl ExistingHost {
             prove::respond([(None, address)].into_iter(), secret).step("starting the responder")?;
         let joined = Joined {
             responder: responder.addresses()[0],
+            toggles: device.changeable(&BTreeMap::new())?,
             speed: device.speed(),
             device: state,
             cpus: wirecost_meter::online_cpus()?,

@@ -123,6 +123,7 @@ mod tests {
                 intervals: vec![part(0), part(9)],
                 datagrams: Some(7),
                 io: None,
+                moves: Vec::new(),
                 lateness: Latency::default(),
                 schedule: None,
             },

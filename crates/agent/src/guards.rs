@@ -69,7 +69,8 @@ impl SettingsGuards {
             ground,
             guests,
         } = places;
-        let by_agent = setting.ethtool.is_empty() || *ground == Ground::Lab;
+        let by_agent =
+            *ground == Ground::Lab || (setting.ethtool.is_empty() && setting.device.is_empty());
         if setting.sysctl.is_empty() && setting.command.is_none() && by_agent {
             return Ok(());
         }

@@ -134,7 +134,7 @@ impl Loads {
         let servers = self.servers.iter().map(|server| server.engine.options());
         let clients = self.clients.iter().map(|client| client.engine.options());
         let mut all = servers.chain(clients);
-        all.any(|options| options.load.limit.is_some())
+        all.any(|options| options.load.ends_by_itself())
     }
 
     /// Whether what clients send from now on is counted.
@@ -149,7 +149,7 @@ impl Loads {
     /// The clients have ended before: what they gave up then, unless it was to be counted to the last byte, is no error.
     pub(crate) fn stop_servers(&mut self) -> Result<Vec<EndedLoad>> {
         end_all(&mut self.servers, End::Server, |server| {
-            let is_counted_whole = server.options().load.limit.is_some();
+            let is_counted_whole = server.options().load.ends_by_itself();
             match server.finish(PATIENCE) {
                 Err(error) if error.is_reset() && !is_counted_whole => Ok(None),
                 ended => ended.map(Some),
@@ -204,6 +204,7 @@ fn blame(name: &str, error: &impl std::fmt::Display) -> AgentError {
 fn options(end: &LoadEnd) -> Options {
     Options {
         source: end.source,
+        export: end.load.server.as_ref().map(|server| server.export.clone()),
         ..Options::of(end.load.clone(), end.secret)
     }
 }

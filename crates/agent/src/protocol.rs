@@ -4,6 +4,7 @@ mod path;
 mod refusal;
 mod transfer;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 pub use path::{
@@ -300,6 +301,8 @@ pub struct Joined {
     pub responder: SocketAddr,
     /// The device with the address.
     pub device: DeviceState,
+    /// Features of the device that can be changed, as they are.
+    pub toggles: BTreeMap<String, bool>,
     /// Speed of its link in bit/s, where its driver knows.
     pub speed: Option<u64>,
     /// Its processors.

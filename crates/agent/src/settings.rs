@@ -15,7 +15,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
-use wirecost_model::vary::{Deed, Setting};
+use wirecost_model::vary::{Deed, DeviceSetting, Setting};
 use wirecost_netbuild::{BuildError, ExistingDevice};
 use wirecost_sys::process::PidFd;
 
@@ -65,6 +65,7 @@ pub(crate) struct Undo {
 enum What {
     Sysctl { name: String, was: String },
     Features(BTreeMap<String, bool>),
+    Device { setting: DeviceSetting, was: String },
     Command(String),
 }
 
@@ -105,6 +106,7 @@ impl AppliedSettings {
         let words = self.undo.iter().map(|Undo { of, what }| match what {
             What::Sysctl { name, was } => format!("{of}: {name} = {was}"),
             What::Features(_) => format!("{of}: features of the device"),
+            What::Device { setting, was } => format!("{of}: {} = {was}", setting.key()),
             What::Command(command) => format!("{of}: {}", command.trim()),
         });
         words.collect()
@@ -159,6 +161,10 @@ impl AppliedSettings {
                 self.set_features(&of, &device, features)
                     .map_err(|error| self.at(&of, &error))?;
             }
+            for (which, value) in &setting.device {
+                self.change_device(&of, &device, *which, value)
+                    .map_err(|error| self.at(&of, &error))?;
+            }
         }
         if let Some(Deed { before, after }) = &setting.command {
             self.note(&of, What::Command(after.clone()))
@@ -181,11 +187,28 @@ impl AppliedSettings {
         device.set(wanted).map_err(words)
     }
 
-    fn restore_features(&self, before: &BTreeMap<String, bool>) -> Result<(), String> {
+    fn change_device(
+        &mut self,
+        of: &str,
+        device: &str,
+        setting: DeviceSetting,
+        value: &str,
+    ) -> Result<(), String> {
+        let words = |error: BuildError| error.to_string();
+        let mut device = ExistingDevice::open(device).map_err(words)?;
+        let was = device.setting(setting).map_err(words)?;
+        self.note(of, What::Device { setting, was })?;
+        device.change(setting, value).map_err(words)
+    }
+
+    fn on_device(
+        &self,
+        restore: impl FnOnce(&mut ExistingDevice) -> Result<(), BuildError>,
+    ) -> Result<(), String> {
         let Ground::Existing { device } = &self.ground else {
             return Ok(());
         };
-        let restored = ExistingDevice::open(device).and_then(|mut device| device.restore(before));
+        let restored = ExistingDevice::open(device).and_then(|mut device| restore(&mut device));
         restored.map_err(|error| error.to_string())
     }
 
@@ -211,7 +234,10 @@ impl AppliedSettings {
         while let Some(step) = self.undo.pop() {
             let undone = match &step.what {
                 What::Sysctl { name, was } => self.write(name, was),
-                What::Features(before) => self.restore_features(before),
+                What::Features(before) => self.on_device(|device| device.restore(before)),
+                What::Device { setting, was } => {
+                    self.on_device(|device| device.change(*setting, was))
+                }
                 What::Command(command) => self.run(command),
             };
             if let Err(error) = undone {

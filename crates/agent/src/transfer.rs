@@ -90,6 +90,7 @@ fn set_probing(probing: u8, owner: &str) -> Result<Option<SettingsGuard>> {
         label: format!("tcp_mtu_probing {probing}"),
         sysctl: [(PROBING.to_owned(), wanted)].into(),
         ethtool: [].into(),
+        device: [].into(),
         command: None,
         on: Scope::Hosts,
     })?;

@@ -34,10 +34,10 @@ impl Kind {
     /// Of a metric; `None` of those that another one tells as well (datagrams by throughput, p99.9 by p99).
     pub(crate) const fn of(metric: Metric) -> Option<Self> {
         Some(match metric {
-            Metric::Throughput | Metric::Transactions => Self::Speed,
+            Metric::Throughput | Metric::Transactions | Metric::DirtyLimit => Self::Speed,
             Metric::Delivered => Self::Delivered,
-            Metric::LatencyMedian => Self::Median,
-            Metric::LatencyP99 => Self::P99,
+            Metric::LatencyMedian | Metric::MoveTime => Self::Median,
+            Metric::LatencyP99 | Metric::Downtime => Self::P99,
             Metric::Datagrams | Metric::LatencyP999 => return None,
             _ => Self::Cpu,
         })
@@ -148,6 +148,7 @@ impl<'a> Aspect<'a> {
         let metric = self.metric();
         let name = match (self.kind, metric) {
             (Kind::Speed, Metric::Throughput) => "",
+            (Kind::Speed, Metric::DirtyLimit) => metric.words(),
             (Kind::Speed, _) => "transactions/s",
             (Kind::Delivered, _) => "share of datagrams delivered",
             (Kind::Median | Kind::P99, metric) => metric.words(),

@@ -33,6 +33,7 @@ pub(crate) fn one(metric: Metric, value: f64) -> String {
 
 fn scale(metric: Metric, largest: f64) -> (f64, &'static str) {
     match metric {
+        Metric::MoveTime | Metric::Downtime => (1.0, metric.unit().0),
         _ if metric.is_latency() && largest >= MILLISECONDS => (1e-3, "ms"),
         Metric::Transactions if largest >= 10_000.0 => (1e-3, "thousand transactions/s"),
         Metric::Datagrams if largest >= 10_000.0 => (1e-3, "thousand datagrams/s"),

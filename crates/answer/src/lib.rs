@@ -8,6 +8,7 @@
 
 mod advice;
 mod aspect;
+pub mod diagnosis;
 mod dominance;
 mod factor;
 mod figures;

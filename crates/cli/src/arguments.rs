@@ -7,6 +7,7 @@ use crate::check::Check;
 use crate::clean::Clean;
 use crate::compare::Compare;
 use crate::completions::Completions;
+use crate::diagnose::Diagnose;
 use crate::doctor::Doctor;
 use crate::load::Load;
 use crate::man::Man;
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Load(Box<Load>),
     /// Find the path MTU between two hosts, and the commands that fix it
     Check(Check),
+    /// Find what limits the path between two hosts, and which of their settings matter
+    Diagnose(Diagnose),
     /// Print the result of a run again, from its record; also as HTML, Markdown or CSV
     Report(Report),
     /// Compare a run with an earlier one, or two loads by hand, from their records

@@ -119,9 +119,10 @@ fn cell_line<'a>(experiment: &Experiment, cell: &'a Cell) -> CellLine<'a> {
     CellLine {
         index: cell.index,
         levels: &cell.levels,
-        network: match experiment.plan.hosts.is_existing() {
-            true => "the existing network".to_owned(),
-            false => cell.network.to_string(),
+        network: if experiment.plan.hosts.is_existing() {
+            "the existing network".to_owned()
+        } else {
+            cell.network.to_string()
         },
         guest_mtu: cell.guest_mtu,
         skipped: experiment.skips(cell),

@@ -101,6 +101,19 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "diagnose",
+        &[
+            example(
+                "wirecost diagnose ssh:db1 ssh:db2",
+                "changes nothing on either",
+            ),
+            example(
+                "wirecost diagnose ssh:root@db1 ssh:root@db2 --allow-host-changes",
+                "tries their offloads and receive steering, too",
+            ),
+        ],
+    ),
+    (
         "schema",
         &[
             example(

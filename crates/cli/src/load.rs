@@ -1,7 +1,9 @@
 //! `wirecost load`: loads between any two hosts by hand.
 
+mod migration;
 mod options;
 mod print;
+mod values;
 
 use std::time::Duration;
 
@@ -10,8 +12,9 @@ use wirecost_control::load::{ManualLoad, Outcome, run_manual};
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
 
-use self::options::{Kind, LoadOptions, duration, size};
+use self::options::{Kind, LoadOptions};
 use self::print::Watching;
+use self::values::{duration, size};
 use crate::check::{host, unreached};
 use crate::failure::{Cause, Done, Failure};
 use crate::talk::Talk;
@@ -144,6 +147,7 @@ fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
                 .map(|fault| options::fault(&named.name, fault)),
         );
     }
+    let endless = !loads.iter().any(|named| named.load.ends_by_itself());
     options::name_apart(&mut loads);
     let seconds = arguments.time.map_or(10.0, |time| time.as_secs_f64());
     let (warmup_s, interval_s) = (
@@ -178,7 +182,7 @@ fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
         port: arguments.port,
         rounds: arguments.rounds,
         warmup_s,
-        seconds: limit.is_none().then_some(seconds),
+        seconds: endless.then_some(seconds),
         interval_s,
         bounds: arguments.bound.clone(),
     })

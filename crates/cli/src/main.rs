@@ -8,6 +8,7 @@ mod clean;
 mod compare;
 mod completions;
 mod definition;
+mod diagnose;
 mod doctor;
 mod dry_run;
 mod examples;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments, talk),
         Command::Load(arguments) => load::load(&arguments, talk),
         Command::Check(arguments) => check::check(&arguments, talk),
+        Command::Diagnose(arguments) => diagnose::diagnose(&arguments, talk),
         Command::Report(arguments) => report::report(&arguments, talk),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Plans(arguments) => plans::plans(&arguments),

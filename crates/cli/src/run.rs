@@ -134,8 +134,9 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
 /// Why there is no run.
 fn refused(error: &RunError) -> Failure {
     match error {
-        RunError::Directory(DirectoryError::Exists(_)) => Failure::of(Cause::Usage, error),
-        RunError::NoHosts => Failure::of(Cause::Usage, error),
+        RunError::Directory(DirectoryError::Exists(_)) | RunError::NoHosts => {
+            Failure::of(Cause::Usage, error)
+        }
         RunError::NoLab(why) if !matches!(why, LinkError::Interrupted) => {
             Failure::of(Cause::Machine, error).fix(doctor::HINT)
         }

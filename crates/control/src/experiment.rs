@@ -21,7 +21,7 @@ mod start;
 
 pub use directory::DirectoryError;
 pub use error::RunError;
-pub use existing::Traffic;
+pub use existing::{Looked, Traffic, look};
 pub use forecast::{ASSUMED_SD, Forecast, forecast, rounds_until_known};
 pub use preview::{Preview, preview};
 pub use progress::Progress;

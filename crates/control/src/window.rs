@@ -9,7 +9,8 @@ use wirecost_agent::protocol::{
     CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, Part, PartOrder, Reply,
     Request,
 };
-use wirecost_model::end_window::{End, EndWindow};
+use wirecost_model::end_window::{Counts, End, EndWindow};
+use wirecost_model::latency::Latency;
 use wirecost_model::load::{Limit, NamedLoad, Waiting};
 use wirecost_model::sample::LoadResult;
 
@@ -23,7 +24,7 @@ const PER_FLOW: Duration = Duration::from_millis(20);
 
 /// How long a look at loads that go on may take.
 pub(crate) fn poll_timeout(loads: &[NamedLoad]) -> Duration {
-    PROMPT + PER_FLOW * loads.iter().map(|named| named.load.streams).sum()
+    PROMPT + PER_FLOW * loads.iter().map(|named| named.load.connections()).sum()
 }
 
 /// How long opening or ending all loads may take.
@@ -75,9 +76,12 @@ impl Lab {
             [0, 1].map(|host| self.source(host)),
             self.existing.is_none(),
         );
-        let place = |guest, host: usize| match in_guests {
-            true => (HostNetns::Guest(guest), None),
-            false => (HostNetns::Host, sources[host]),
+        let place = |guest, host: usize| {
+            if in_guests {
+                (HostNetns::Guest(guest), None)
+            } else {
+                (HostNetns::Host, sources[host])
+            }
         };
         let unbound = |load: &GuestLoad, host: usize| {
             let addresses: &[IpAddr] = &hosts[host];
@@ -105,7 +109,7 @@ impl Lab {
             within,
             interrupt,
         )?;
-        if loads.iter().any(|load| load.named.load.limit.is_some()) {
+        if loads.iter().any(|load| load.named.load.ends_by_itself()) {
             return self.count_to_the_end(loads, [prompt, within], interrupt);
         }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
@@ -144,7 +148,9 @@ impl Lab {
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let deadline = Instant::now() + TO_THE_END;
         let asks = [0, 1].map(|host| {
-            let client = |load: &GuestLoad| host_of(&load.named, End::Client) == host;
+            let client = |load: &GuestLoad| {
+                load.named.load.ends_by_itself() && host_of(&load.named, End::Client) == host
+            };
             loads.iter().any(client)
         });
         let mut is_whole = false;
@@ -156,9 +162,20 @@ impl Lab {
                 .zip(parts)
                 .all(|(asks, part)| !asks || part.over);
         }
+        // What was still under way when the last part ended. Where the clients know that their servers have everything, it
+        // is counted before they stop: comparing contents is no part of the load.
+        let on_the_way = |load: &GuestLoad| {
+            load.named.load.limit.is_some() && !load.named.load.workload.is_confirmed()
+        };
+        let stops_first = loads.iter().any(on_the_way);
+        let rest = [Duration::ZERO; 2].map(part);
+        if !stops_first {
+            self.parts(rest.clone(), prompt, interrupt)?;
+        }
         let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
-        // What was still under way when the last part ended.
-        self.parts([Duration::ZERO; 2].map(part), prompt, interrupt)?;
+        if stops_first {
+            self.parts(rest, prompt, interrupt)?;
+        }
         ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
         let mut measured = self.whole(within, interrupt)?;
         settle(measured.iter_mut(), &ended);
@@ -264,7 +281,7 @@ fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<GuestLoad> {
                 Waiting::Spin => guests,
             };
             let all = load.threads.unwrap_or(usual);
-            load.threads = Some((all / guests).clamp(1, load.streams));
+            load.threads = Some((all / guests).clamp(1, load.connections()));
         }
         let part = |all: u64| {
             let (each, rest) = (all / u64::from(guests), all % u64::from(guests));
@@ -320,6 +337,25 @@ pub(crate) fn settle<'a>(measured: impl Iterator<Item = &'a mut Measured>, ended
     }
 }
 
+/// The other end of a client whose server is not ours: it has read what the client sent.
+fn unseen(client: &EndWindow) -> EndWindow {
+    let mut window = client.clone();
+    for flow in &mut window.flows {
+        flow.counts = Counts {
+            read_bytes: flow.counts.sent_bytes,
+            received: flow.counts.sent,
+            ..Counts::default()
+        };
+        flow.tcp = None;
+    }
+    window.threads.clear();
+    window.generator_bound = false;
+    window.strays = 0;
+    (window.latency, window.lateness) = (Latency::default(), Latency::default());
+    (window.schedule, window.io) = (None, None);
+    window
+}
+
 /// What each load did, from what both hosts counted. `None` where an end is missing from the counts.
 pub fn results(loads: &[NamedLoad], measured: &[Measured; 2]) -> Option<Vec<LoadResult>> {
     let result = |named: &NamedLoad| {
@@ -328,6 +364,9 @@ pub fn results(loads: &[NamedLoad], measured: &[Measured; 2]) -> Option<Vec<Load
             measured[host_of(named, end)].loads.iter().filter(here)
         };
         let pair = |client: &MeasuredEnd| -> Option<(EndWindow, EndWindow)> {
+            if named.load.server.is_some() {
+                return Some((client.window.clone(), unseen(&client.window)));
+            }
             let server = found(End::Server).find(|server| server.place == client.place)?;
             Some((client.window.clone(), server.window.clone()))
         };

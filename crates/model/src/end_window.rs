@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::counts::Counts;
 use crate::latency::Latency;
+use crate::moved::MachineMove;
 
 /// Which end of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,6 +85,8 @@ pub struct EndWindow {
     pub schedule: Option<Schedule>,
     /// How this end reads and writes; the same for the whole load.
     pub io: Option<Io>,
+    /// At a client of a migration: its machines that have moved, or did not.
+    pub moves: Vec<MachineMove>,
 }
 
 /// A part of a window.

@@ -125,6 +125,7 @@ pub fn load(name: &str, workload: Workload) -> LoadResult {
         strays: 0,
         generator: Vec::new(),
         io: Vec::new(),
+        moves: Vec::new(),
         schedule: None,
     }
 }

@@ -18,6 +18,7 @@ pub mod latency;
 pub mod line;
 pub mod load;
 pub mod metric;
+pub mod moved;
 pub mod offload;
 mod older;
 pub mod plan;

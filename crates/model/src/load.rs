@@ -8,12 +8,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::end_window::End;
 
 mod level;
+mod migration;
+mod nbd_uri;
 pub(crate) mod older;
 mod rules;
 mod storage;
 
 pub(crate) use level::of_any_version as levels_of_any_version;
 pub use level::{LoadLevel, LoadPart};
+pub use migration::{
+    DirtyOrder, Fallback, MAX_CHANNELS, MAX_DOWNTIME, MAX_MEMORY, MAX_ROUNDS, MAX_SENT_FACTOR,
+    MIN_MEMORY, Migration, PAGE,
+};
+pub use nbd_uri::NbdUri;
 pub use rules::{Fault, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
 pub use storage::{Backing, MAX_EXPORT, MAX_IO, Pattern, SECTOR, Storage};
 
@@ -53,11 +60,13 @@ pub enum Workload {
     UdpRr = 6,
     /// Reads and writes of blocks over the NBD protocol.
     Storage = 7,
+    /// Memory of machines that go on writing to it (live migration).
+    Migration = 8,
 }
 
 impl Workload {
     /// Every workload.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::TcpStream,
         Self::TcpBidirectional,
         Self::TcpRr,
@@ -65,6 +74,7 @@ impl Workload {
         Self::UdpStream,
         Self::UdpRr,
         Self::Storage,
+        Self::Migration,
     ];
 
     /// Their names, in the same order.
@@ -88,6 +98,7 @@ impl Workload {
             Self::UdpStream => "Datagrams, as fast as it goes or at a rate",
             Self::UdpRr => "Requests and responses in datagrams",
             Self::Storage => "Reads and writes of blocks (NBD)",
+            Self::Migration => "Memory of running machines, by pre-copy (live migration)",
         }
     }
 
@@ -101,6 +112,7 @@ impl Workload {
             Self::UdpStream => "udp-stream",
             Self::UdpRr => "udp-rr",
             Self::Storage => "storage",
+            Self::Migration => "migration",
         }
     }
 
@@ -132,6 +144,16 @@ impl Workload {
     /// Whether its requests are reads and writes of blocks.
     pub const fn is_storage(self) -> bool {
         matches!(self, Self::Storage)
+    }
+
+    /// Whether it moves the memory of machines. Such a load is over when they have moved.
+    pub const fn is_migration(self) -> bool {
+        matches!(self, Self::Migration)
+    }
+
+    /// Whether a client that is done has heard from its server that it has everything.
+    pub const fn is_confirmed(self) -> bool {
+        self.is_request_response() || self.is_migration()
     }
 
     /// Whether it is a stream over TCP, one way or both.
@@ -184,7 +206,7 @@ impl Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rate {
-    /// Streams: bits of messages per second and flow. TCP is paced by the kernel (`SO_MAX_PACING_RATE`), datagrams by
+    /// Streams: bits of messages per second and flow; of a migration of each machine, at most. TCP is paced by the kernel (`SO_MAX_PACING_RATE`), datagrams by
     /// their sending thread, in bursts of 0.2 to 1 ms; what a delay of more than 10 ms kept back is not made up for.
     BitsPerSecond(u64),
     /// Request/response: requests per second and flow, by a schedule that does not wait for answers. From due to sent is
@@ -264,7 +286,8 @@ pub struct Load {
     pub workload: Workload,
     /// Which host has the client.
     pub direction: Direction,
-    /// Connections or flows at once, 1 to [`MAX_STREAMS`].
+    /// Connections or flows at once, 1 to [`MAX_STREAMS`]. Of a migration its machines, each of which may have several
+    /// connections ([`Self::connections`]).
     pub streams: u32,
     /// Bytes of a stream's message, or of a request, 1 to [`MAX_MESSAGE`]. Over UDP 16 to 65507. Of storage the bytes
     /// of each read or write, 512 to [`MAX_IO`].
@@ -306,6 +329,15 @@ pub struct Load {
     /// What a storage load reads and writes; `None` of every other one.
     #[serde(default)]
     pub storage: Option<Storage>,
+    /// Of storage at an NBD server that is not ours: which. Nothing of ours listens then.
+    #[serde(default)]
+    pub server: Option<NbdUri>,
+    /// Whether the load may write to what was there before it: of storage at such a server.
+    #[serde(default)]
+    pub destructive: bool,
+    /// What a migration load moves; `None` of every other one.
+    #[serde(default)]
+    pub migration: Option<Migration>,
 }
 
 impl Load {
@@ -317,6 +349,7 @@ impl Load {
             Workload::TcpRr | Workload::TcpCrr => (1, 1),
             Workload::UdpRr => (DATAGRAM_HEADER, DATAGRAM_HEADER),
             Workload::Storage => (4 << 10, 0),
+            Workload::Migration => (256 << 10, 0),
         };
         Self {
             workload,
@@ -326,7 +359,7 @@ impl Load {
             response,
             threads: None,
             socket_buffer: None,
-            nodelay: workload.is_request_response(),
+            nodelay: workload.is_confirmed(),
             congestion: None,
             rate: None,
             depth: if workload.is_storage() { 32 } else { 1 },
@@ -346,7 +379,25 @@ impl Load {
             } else {
                 None
             },
+            server: None,
+            destructive: false,
+            migration: if workload.is_migration() {
+                Some(Migration::USUAL)
+            } else {
+                None
+            },
         }
+    }
+
+    /// TCP connections or UDP flows in all.
+    pub fn connections(&self) -> u32 {
+        let channels = self.migration.map_or(1, |migration| migration.channels);
+        self.streams.saturating_mul(channels)
+    }
+
+    /// Whether it is over by itself, and counted from its start to its end.
+    pub const fn ends_by_itself(&self) -> bool {
+        self.limit.is_some() || self.workload.is_migration()
     }
 }
 

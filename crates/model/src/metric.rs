@@ -57,6 +57,12 @@ pub enum Metric {
     /// Share of the datagrams sent that arrived, 0 to 1. It and not the share lost is compared: where nothing is lost
     /// there is no ratio to nothing.
     Delivered,
+    /// Of a migration: seconds until the last machine had moved. A sample in which one did not move has none.
+    MoveTime,
+    /// Of a migration: seconds for which a machine stood still at most, as the load counts it. As above.
+    Downtime,
+    /// Of a migration with `find_limit`: the highest dirty rate that converges, bits per second.
+    DirtyLimit,
 }
 
 /// Which way is better.
@@ -77,9 +83,16 @@ impl Metric {
     /// cores are.
     pub const fn of(workload: Workload, cores: Cores) -> &'static [Self] {
         use Metric::{
-            ClientCpu, Cpu, Datagrams, Delivered, LatencyMedian, LatencyP99, LatencyP999,
-            ReceiverCpu, SenderCpu, ServerCpu, Throughput, TransactionCpu, Transactions,
+            ClientCpu, Cpu, Datagrams, Delivered, DirtyLimit, Downtime, LatencyMedian, LatencyP99,
+            LatencyP999, MoveTime, ReceiverCpu, SenderCpu, ServerCpu, Throughput, TransactionCpu,
+            Transactions,
         };
+        if workload.is_migration() {
+            return match cores {
+                Cores::Split => &[MoveTime, Downtime, DirtyLimit, SenderCpu, ReceiverCpu],
+                Cores::Shared => &[MoveTime, Downtime, DirtyLimit, Cpu],
+            };
+        }
         match (workload.is_request_response(), workload.is_udp(), cores) {
             (true, _, Cores::Split) => &[
                 Transactions,
@@ -114,6 +127,7 @@ impl Metric {
                 &[Self::Throughput, Self::SenderCpu, Self::ReceiverCpu]
             }
             (Workload::Storage, Cores::Shared) => &[Self::Throughput, Self::Cpu],
+            (Workload::Migration, _) => &[Self::Throughput],
             _ => &[],
         };
         [verdicts, more].concat()
@@ -122,9 +136,11 @@ impl Metric {
     /// Which way is better.
     pub const fn better(self) -> Direction {
         match self {
-            Self::Throughput | Self::Transactions | Self::Datagrams | Self::Delivered => {
-                Direction::Higher
-            }
+            Self::Throughput
+            | Self::Transactions
+            | Self::Datagrams
+            | Self::Delivered
+            | Self::DirtyLimit => Direction::Higher,
             Self::SenderCpu
             | Self::ReceiverCpu
             | Self::Cpu
@@ -133,7 +149,9 @@ impl Metric {
             | Self::TransactionCpu
             | Self::LatencyMedian
             | Self::LatencyP99
-            | Self::LatencyP999 => Direction::Lower,
+            | Self::LatencyP999
+            | Self::MoveTime
+            | Self::Downtime => Direction::Lower,
         }
     }
 
@@ -154,6 +172,9 @@ impl Metric {
             }
             Self::Datagrams => ("datagrams/s", 1.0),
             Self::Delivered => ("% of the datagrams", 100.0),
+            Self::MoveTime => ("s", 1.0),
+            Self::Downtime => ("ms", 1e3),
+            Self::DirtyLimit => ("Gbit/s written", 1e-9),
         }
     }
 
@@ -185,6 +206,9 @@ impl Metric {
             Self::TransactionCpu => "CPU per transaction",
             Self::Datagrams => "datagrams received per second",
             Self::Delivered => "share of datagrams delivered",
+            Self::MoveTime => "time of the move",
+            Self::Downtime => "downtime",
+            Self::DirtyLimit => "highest dirty rate that converges",
         }
     }
 
@@ -217,7 +241,11 @@ impl Metric {
     pub const fn is_latency(self) -> bool {
         matches!(
             self,
-            Self::LatencyMedian | Self::LatencyP99 | Self::LatencyP999
+            Self::LatencyMedian
+                | Self::LatencyP99
+                | Self::LatencyP999
+                | Self::MoveTime
+                | Self::Downtime
         )
     }
 
@@ -240,6 +268,9 @@ impl Metric {
             Self::LatencyMedian => percentile(result.requests.as_ref()?, 50.0),
             Self::LatencyP99 => percentile(result.requests.as_ref()?, 99.0),
             Self::LatencyP999 => percentile(result.requests.as_ref()?, 99.9),
+            Self::MoveTime => moved(result).and(positive(move_time(result))),
+            Self::DirtyLimit => result.moves.iter().find_map(|one| one.limit?.rate()),
+            Self::Downtime => moved(result),
             _ => None,
         }
     }
@@ -274,6 +305,19 @@ fn bits_per_second(load: &LoadResult) -> Option<f64> {
 
 fn transactions_per_second(load: &LoadResult) -> Option<f64> {
     positive(load.requests.as_ref()?.transactions as f64 / load.client_seconds)
+}
+
+/// Seconds; where further moves followed the first one, those of that.
+fn move_time(load: &LoadResult) -> f64 {
+    let searched = load.moves.iter().find(|one| one.limit.is_some());
+    searched.map_or(load.client_seconds, |one| one.total_s)
+}
+
+/// The longest downtime, in seconds; `None` where a machine has not moved.
+fn moved(load: &LoadResult) -> Option<f64> {
+    let all = load.moves.iter().all(|one| one.outcome.is_there());
+    let times = load.moves.iter().map(|one| one.downtime_s);
+    times.reduce(f64::max).filter(|_| all)
 }
 
 /// In seconds.

@@ -28,10 +28,42 @@ pub struct Setting {
     pub sysctl: BTreeMap<String, String>,
     /// Device features by role and by the kernel's name (`ethtool -k`).
     pub ethtool: BTreeMap<Role, BTreeMap<String, bool>>,
+    /// Settings of the device with the measured address, on existing hosts: numbers, and a mask in hexadecimal digits.
+    #[serde(default)]
+    pub device: BTreeMap<DeviceSetting, String>,
     /// A command and what undoes it.
     pub command: Option<Deed>,
     /// Where sysctls and the command belong, and features where it is one host.
     pub on: Scope,
+}
+
+/// What is set of a device on an existing host, beside its features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceSetting {
+    /// MTU in bytes.
+    Mtu,
+    /// Descriptors for received packets (`ethtool -G DEV rx`).
+    RxRing,
+    /// Descriptors for packets to send (`ethtool -G DEV tx`).
+    TxRing,
+    /// Queues for both directions (`ethtool -L DEV combined`).
+    Queues,
+    /// Cores that received packets are steered to (`rps_cpus` of every receive queue).
+    Rps,
+}
+
+impl DeviceSetting {
+    /// The plan's word.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Mtu => "mtu",
+            Self::RxRing => "rx_ring",
+            Self::TxRing => "tx_ring",
+            Self::Queues => "queues",
+            Self::Rps => "rps",
+        }
+    }
 }
 
 /// A command, run by `sh -c` as the user who runs wirecost.
@@ -141,13 +173,17 @@ impl fmt::Display for Scope {
 impl Setting {
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
-        self.sysctl.is_empty() && self.ethtool.is_empty() && self.command.is_none()
+        self.sysctl.is_empty()
+            && self.ethtool.is_empty()
+            && self.device.is_empty()
+            && self.command.is_none()
     }
 
     /// Whether it changes the same things in the same way, whatever it is called.
     pub fn does_the_same(&self, other: &Self) -> bool {
         self.sysctl == other.sysctl
             && self.ethtool == other.ethtool
+            && self.device == other.device
             && self.command == other.command
             && self.on.host() == other.on.host()
             && (self.on == other.on || (self.sysctl.is_empty() && self.command.is_none()))
@@ -167,6 +203,11 @@ impl Setting {
                 format!("{} {feature}={state}", role_key(*role))
             }));
         }
+        parts.extend(
+            self.device
+                .iter()
+                .map(|(what, value)| format!("{}={value}", what.key())),
+        );
         parts.extend(
             self.command
                 .as_ref()
@@ -212,6 +253,7 @@ mod tests {
             label: String::new(),
             sysctl: BTreeMap::new(),
             ethtool: BTreeMap::new(),
+            device: BTreeMap::new(),
             command: None,
             on: Scope::Both,
         }

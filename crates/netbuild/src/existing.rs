@@ -1,16 +1,19 @@
 //! The device of an existing host that is measured: its features are read, changed and restored; it is never made or removed.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use wirecost_model::offload::{Feature, Role};
 use wirecost_model::sample::DeviceState;
+use wirecost_model::vary::DeviceSetting;
 use wirecost_sys::ethtool::Ethtool;
+use wirecost_sys::namespace::with_own_sysfs;
 
-use crate::device;
-use crate::error::{BuildError, Step};
+use crate::device::{self, Change};
+use crate::error::{BuildError, Step, same};
 use crate::features::FeatureTarget;
 use crate::netlink::Netlink;
-use crate::steering::receive_mask;
+use crate::steering::{mask_value, receive_mask, write_masks};
 
 /// A device in the network namespace of the thread that opened it.
 #[derive(Debug)]
@@ -96,6 +99,75 @@ impl ExistingDevice {
     /// Where the kernel refuses, or does not apply one.
     pub fn restore(&mut self, before: &BTreeMap<String, bool>) -> Result<(), BuildError> {
         self.target().put_back(before)
+    }
+
+    /// A setting as it is.
+    ///
+    /// # Errors
+    /// Where the device has none, or it cannot be read.
+    pub fn setting(&mut self, which: DeviceSetting) -> Result<String, BuildError> {
+        let step = || format!("reading `{}` of {}", which.key(), self.place);
+        let name = &self.name;
+        let ethtool = &self.ethtool;
+        match which {
+            DeviceSetting::Mtu => {
+                device::read(&mut self.netlink, name).map(|device| device.mtu.to_string())
+            }
+            DeviceSetting::RxRing => ethtool.rings(name).map(|rings| rings.rx.to_string()),
+            DeviceSetting::TxRing => ethtool.rings(name).map(|rings| rings.tx.to_string()),
+            DeviceSetting::Queues => ethtool
+                .channels(name)
+                .map(|queues| queues.combined.to_string()),
+            DeviceSetting::Rps => with_own_sysfs(|| receive_mask(name)).and_then(|mask| {
+                mask.ok_or_else(|| {
+                    io::Error::other("the device has no receive queue with `rps_cpus`")
+                })
+            }),
+        }
+        .step(step)
+    }
+
+    /// Changes a setting and reads it back.
+    ///
+    /// # Errors
+    /// Where the kernel or the driver refuses the value, or does not apply it.
+    pub fn change(&mut self, which: DeviceSetting, value: &str) -> Result<(), BuildError> {
+        let step = || format!("setting `{}` of {} to {value}", which.key(), self.place);
+        let name = &self.name;
+        let number = || {
+            let number = value.parse::<u32>();
+            number.map_err(|_| io::Error::other(format!("{value} is not a number")))
+        };
+        match which {
+            DeviceSetting::Mtu => number().and_then(|mtu| {
+                let mtu = Some(mtu);
+                let change = Change {
+                    mtu,
+                    ..Change::default()
+                };
+                change.apply(&mut self.netlink, name)
+            }),
+            DeviceSetting::RxRing => {
+                number().and_then(|rx| self.ethtool.set_rings(name, Some(rx), None))
+            }
+            DeviceSetting::TxRing => {
+                number().and_then(|tx| self.ethtool.set_rings(name, None, Some(tx)))
+            }
+            DeviceSetting::Queues => {
+                number().and_then(|queues| self.ethtool.set_combined(name, queues))
+            }
+            DeviceSetting::Rps => {
+                with_own_sysfs(|| write_masks(name, value)).and_then(|written| written)
+            }
+        }
+        .step(step)?;
+        let found = self.setting(which)?;
+        let plain = |text: &str| match which {
+            DeviceSetting::Rps => mask_value(text),
+            _ => text.to_owned(),
+        };
+        let what = || format!("`{}` of {}", which.key(), self.place);
+        same(what, &plain(value), &plain(&found))
     }
 
     fn target(&mut self) -> FeatureTarget<'_> {

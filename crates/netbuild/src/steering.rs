@@ -99,6 +99,14 @@ impl Steering {
     }
 }
 
+/// Writes the steering mask of each receive queue in use.
+pub(crate) fn write_masks(device: &str, mask: &str) -> io::Result<()> {
+    for queue in 0..receive_masks(device).len() as u32 {
+        fs::write(rps_cpus(device, queue), mask)?;
+    }
+    Ok(())
+}
+
 fn rps_cpus(device: &str, queue: u32) -> String {
     format!("/sys/class/net/{device}/queues/rx-{queue}/rps_cpus")
 }

@@ -25,6 +25,10 @@ pub const BUILTIN: &[(&str, &str)] = &[
         include_str!("../../../plans/storage-or-not.yaml"),
     ),
     (
+        "migration-or-not",
+        include_str!("../../../plans/migration-or-not.yaml"),
+    ),
+    (
         "many-small-sessions",
         include_str!("../../../plans/many-small-sessions.yaml"),
     ),

@@ -151,6 +151,7 @@ impl WrittenHosts {
     /// What of `vary` existing hosts do not have, and whether they may be changed at all. They have no guests.
     pub(crate) fn judge(&self, reader: &mut Reader, varied: &mut [Varied]) {
         if !self.hosts.is_existing() {
+            of_existing_devices(reader, varied);
             return;
         }
         let all = varied
@@ -175,6 +176,27 @@ impl WrittenHosts {
                 &level.path,
                 message,
                 "not allowed",
+                help,
+            );
+        }
+    }
+}
+
+/// A lab makes its devices, and has keys for what they are.
+fn of_existing_devices(reader: &mut Reader, varied: &[Varied]) {
+    for level in varied.iter().flat_map(|factor| &factor.levels.levels) {
+        if let Some(setting) = level.value.device.keys().next() {
+            let message = format!(
+                "the level `{}` sets `{}` of an existing host's device",
+                level.label,
+                setting.key()
+            );
+            let help = "in a lab write levels of `guest_mtu`, `steering.queues` or `steering.rps`";
+            reader.fault(
+                level.span.clone(),
+                &level.path,
+                message,
+                "not in a lab",
                 help,
             );
         }

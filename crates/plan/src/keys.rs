@@ -404,6 +404,16 @@ keys! {
         "Features of the guests' devices.";
     VARY_GUEST_PORT "vary.*.ethtool.guest_port" Features { example: "{ rx-gro: off }" }
         "Features of the hosts' ends of the guests' devices.";
+    VARY_MTU "vary.*.mtu" Whole { range: MTU, example: "9000" }
+        "MTU of the device with the measured address, in bytes; only on existing hosts.";
+    VARY_RX_RING "vary.*.rx_ring" Whole { range: from_to(1.0, 65536.0), example: "4096" }
+        "That device's descriptors for received packets (`ethtool -G`).";
+    VARY_TX_RING "vary.*.tx_ring" Whole { range: from_to(1.0, 65536.0), example: "4096" }
+        "That device's descriptors for packets to send.";
+    VARY_QUEUES "vary.*.queues" Whole { range: from_to(1.0, 1024.0), example: "4" }
+        "That device's queues for both directions (`ethtool -L DEV combined`).";
+    VARY_RPS "vary.*.rps" Mask { words: &["off"], example: "0x3" }
+        "Cores that packets received by that device are steered to, on every queue.";
     VARY_BEFORE "vary.*.before" Command { example: "ip link set underlay txqueuelen 100" }
         "A command run before each sample, in each namespace of `on`, as the user who runs wirecost; it has 10 s, and \
          a sample whose command fails is not valid.";

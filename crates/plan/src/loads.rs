@@ -194,7 +194,10 @@ impl Loads {
             faults.count(part, &mut load, guests, &places);
             faults.judge(part, &mut load, total, &places);
             faults.too_little(part, &load, guests, &places);
-            limits.push((part, load.limit.is_some(), places));
+            // Beside a migration the others go on until its machines have moved.
+            if !load.workload.is_migration() {
+                limits.push((part, load.limit.is_some(), places));
+            }
             loads.push(NamedLoad {
                 name: part.name.clone(),
                 load,

@@ -696,7 +696,7 @@ published: none
     5:11 `underlay` cannot be `9000` | not a mapping | write a mapping, such as `{ mtu: 9000, rate: 10gbit }`
     6:12 `guest_mtu` cannot be a mapping | a mapping | write `max` or a whole number from 576 to 65535, such as `8900`
     7:17 `encapsulation[0]` cannot be a list | one value is wanted | write `none`, `vlan`, `vxlan`, `geneve`, `gre`, `gretap`, `ipip`, `wireguard` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
-    8:7 `load` cannot be `udp` | unknown word | write `tcp-stream`, `tcp-bidirectional`, `tcp-rr`, `tcp-crr`, `udp-stream`, `udp-rr`, `storage` or a mapping, such as `{ tcp-rr: { streams: [1, 64] } }`
+    8:7 `load` cannot be `udp` | unknown word | write `tcp-stream`, `tcp-bidirectional`, `tcp-rr`, `tcp-crr`, `udp-stream`, `udp-rr`, `storage`, `migration` or a mapping, such as `{ tcp-rr: { streams: [1, 64] } }`
     9:19 `repeat.rounds` cannot be `2.5` | not a whole number | write a whole number from 1 to 1000, such as `8`
     9:33 `repeat.seconds` cannot be `0.01` | below 0.05 s | write a duration from 0.05 s to 3600 s, such as `1.5`
     9:47 `repeat.warmup` cannot be `-1s` | below 0 s | write a duration from 0 s to 60 s, such as `200ms`
@@ -739,7 +739,7 @@ fn a_section_without_a_value_points_at_its_key() {
     1:1 `name` has no value | no value | write letters, digits, `.`, `_` and `-`, at most 64, such as `jumbo-or-not`
     2:1 `underlay` has no value | not a mapping | write a mapping, such as `{ mtu: 9000, rate: 10gbit }`
     3:11 `repeat.rounds` has no value | no value | write a whole number from 1 to 1000, such as `8`
-    4:7 `load` cannot be a mapping | names no load | write `tcp-stream`, `tcp-bidirectional`, `tcp-rr`, `tcp-crr`, `udp-stream`, `udp-rr`, `storage` or a mapping, such as `{ tcp-rr: { streams: [1, 64] } }`
+    4:7 `load` cannot be a mapping | names no load | write `tcp-stream`, `tcp-bidirectional`, `tcp-rr`, `tcp-crr`, `udp-stream`, `udp-rr`, `storage`, `migration` or a mapping, such as `{ tcp-rr: { streams: [1, 64] } }`
     5:16 `encapsulation` cannot be a mapping | names no encapsulation | write `none`, `vlan`, `vxlan`, `geneve`, `gre`, `gretap`, `ipip`, `wireguard` or a mapping, such as `{ vxlan: { udp_checksum: on } }`
     ");
 }

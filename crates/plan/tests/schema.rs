@@ -501,13 +501,18 @@ fn levels(key: &'static Key) -> BoxedStrategy<Tree> {
 }
 
 /// Keys of existing hosts.
-const OF_EXISTING: [&str; 6] = [
+const OF_EXISTING: [&str; 11] = [
     "hosts",
     "hosts.a",
     "hosts.b",
     "network",
     "allow_host_changes",
     "max_rate",
+    "vary.*.mtu",
+    "vary.*.rx_ring",
+    "vary.*.tx_ring",
+    "vary.*.queues",
+    "vary.*.rps",
 ];
 
 /// A mapping of the keys below `parent`: all that are required, some of the others.

@@ -97,7 +97,7 @@ fn streams_are_counted_in_all_or_for_each_pair_of_guests_and_divide_evenly() {
     };
     insta::assert_snapshot!(brief(&stream("[1, 16]", "streams: [16, 24]")), @"3:37 24 `streams` cannot be divided evenly among 16 guests | not even | write a multiple of 16, or `streams_per_guest` instead, or `exclude` the combination");
     insta::assert_snapshot!(brief(&stream("16", "streams: 16, streams_per_guest: 1")), @"3:55 `streams_per_guest` cannot be used with `streams` | counted already | leave one of them out: `streams` are divided evenly among the guests, `streams_per_guest` are between each pair of them");
-    insta::assert_snapshot!(brief(&stream("64", "streams_per_guest: 17")), @"3:42 64 guests with 17 `streams_per_guest` have 1088 connections | too many | a load has at most 1024: write fewer, or `exclude` the combination");
+    insta::assert_snapshot!(brief(&stream("64", "streams_per_guest: 17")), @"3:42 64 guests with 17 `streams_per_guest` have 1088 streams | too many | a load has at most 1024: write fewer, or `exclude` the combination");
     let streams = |text: String| -> Vec<(u32, Option<String>)> {
         let plan = load("plan.yaml", &text).expect("a plan");
         let cells = plan.cells.iter();

@@ -227,6 +227,9 @@ fn of_loads(experiment: &Experiment) -> Vec<(String, Figured)> {
             Metric::TransactionCpu => ("cpu_us_per_transaction", 1.0),
             Metric::Datagrams => ("datagrams_per_s", 1.0),
             Metric::Delivered => ("delivered_percent", 100.0),
+            Metric::MoveTime => ("move_s", 1.0),
+            Metric::Downtime => ("downtime_ms", 1e3),
+            Metric::DirtyLimit => ("dirty_limit_gbps", 1e-9),
         };
         let (load, main) = (figure.load.clone(), figure.metric);
         let name = format!("{load}.{metric}");

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use wirecost_model::cell::Experiment;
 use wirecost_model::effect::{Remark, RemarkKind, Verdict};
+use wirecost_model::metric::Metric;
 use wirecost_model::record::RunHead;
 use wirecost_stats::{
     Contrast, Dependence, Factorial, Method, Observed, SecondOpinion, SimpleEffect, correct,
@@ -76,6 +77,8 @@ fn no_ratio(observed: &Observed, contrast: &Contrast) -> NoRatio {
         .map(|cell| observed.rounds(cell).iter().collect::<BTreeSet<_>>());
     if from.is_disjoint(&to) {
         NoRatio::NoValidPair
+    } else if matches!(contrast.metric, Metric::MoveTime | Metric::Downtime) {
+        NoRatio::NotMoved
     } else if contrast.metric.is_latency() {
         NoRatio::TooFewTransactions
     } else if contrast.rounds > 0 {

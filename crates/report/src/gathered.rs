@@ -20,6 +20,7 @@ use wirecost_stats::Observed;
 
 use crate::document::{DatagramsResult, InvalidSample};
 use crate::flows::FlowColumns;
+use crate::moves::MoveColumns;
 
 /// Everything of a run's samples that results are made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +105,7 @@ pub(crate) struct LoadColumns {
     pub(crate) jitter_us: Vec<f64>,
     pub(crate) fairness: Vec<f64>,
     pub(crate) flows: FlowColumns,
+    pub(crate) moves: MoveColumns,
     pub(crate) strays: u64,
     pub(crate) generator_bound: u32,
     pub(crate) behind_schedule: u32,
@@ -329,7 +331,7 @@ impl CellSums {
             segments_per_packet: Vec::new(),
             retransmits: Vec::new(),
             busy_cores: [Vec::new(), Vec::new()],
-            is_limited: cell.loads.iter().any(|named| named.load.limit.is_some()),
+            is_limited: cell.loads.iter().any(|named| named.load.ends_by_itself()),
             loads: cell.loads.iter().map(LoadColumns::new).collect(),
         }
     }
@@ -385,6 +387,7 @@ impl LoadColumns {
             jitter_us: Vec::new(),
             fairness: Vec::new(),
             flows: FlowColumns::default(),
+            moves: MoveColumns::default(),
             strays: 0,
             generator_bound: 0,
             behind_schedule: 0,
@@ -422,6 +425,7 @@ impl LoadColumns {
 
     fn counts(&mut self, result: &LoadResult) {
         self.flows.add(result);
+        self.moves.add(&result.moves);
         self.strays += u64::from(result.strays);
         let behind = result.behind_schedule(&self.named.load);
         self.behind_schedule += u32::from(behind.is_some());

@@ -23,6 +23,7 @@ mod json;
 mod loads;
 mod markdown;
 mod memory;
+mod moves;
 mod notes;
 mod openmetrics;
 mod published;

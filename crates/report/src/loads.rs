@@ -85,6 +85,11 @@ fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Obs
         cpu_below,
         fairness: over(&columns.fairness),
         flows: columns.flows.result(),
+        moves: columns.moves.result(
+            metric(Metric::MoveTime, 1.0),
+            metric(Metric::Downtime, 1e3),
+            metric(Metric::DirtyLimit, 1e-9),
+        ),
         strays: columns.strays,
         generator_bound: columns.generator_bound,
         behind_schedule: columns.behind_schedule,
@@ -138,6 +143,7 @@ pub(crate) fn plain(doc: &Document) -> bool {
 pub(crate) fn columns(workload: Workload) -> &'static [Column] {
     match workload {
         Workload::Storage => &STORAGE,
+        Workload::Migration => &MIGRATION,
         _ if workload.is_request_response() => &REQUESTS,
         _ if workload.is_udp() => &DATAGRAMS,
         Workload::TcpBidirectional => &BIDIRECTIONAL,
@@ -313,6 +319,65 @@ const STORAGE: [Column; 15] = [
         "CPU: microseconds of a core of the machine per I/O",
         |load| load.cpu(Metric::TransactionCpu),
     ),
+];
+
+/// The columns of a migration.
+const MIGRATION: [Column; 13] = [
+    column(
+        "move s",
+        "move s: seconds until the last machine had moved, median of valid samples in which all did",
+        |load| Some(format!("{:.3}", load.moves?.move_s?.median)),
+    ),
+    column("±%", "±%: its relative standard deviation", |load| {
+        Some(format!("{:.1}", load.moves?.move_s?.relative_sd? * 100.0))
+    }),
+    column(
+        "downtime ms",
+        "downtime ms: milliseconds for which a machine stood still at most, median of the same samples",
+        |load| Some(format!("{:.1}", load.moves?.downtime_ms?.median)),
+    ),
+    column(
+        "stayed",
+        "stayed: machines whose pre-copy did not converge, of those that were to move; forced: stopped all the same",
+        |load| {
+            let moves = load.moves?;
+            let forced = match moves.forced {
+                0 => String::new(),
+                forced => format!(", {forced} forced"),
+            };
+            Some(format!("{}/{}{forced}", moves.stayed, moves.machines))
+        },
+    ),
+    column(
+        "dirty limit Gbit/s",
+        "dirty limit: the highest dirty rate that converges, in the middle between two that were tried",
+        |load| Some(gbps(load.moves?.dirty_limit_gbps?.median)),
+    ),
+    column(
+        "rounds",
+        "rounds: of pre-copy, the one with the machine stopped included; median of all machines, as what follows",
+        |load| Some(format!("{:.0}", load.moves?.rounds?.median)),
+    ),
+    column(
+        "sent x",
+        "sent x: bytes of pages sent over bytes of memory",
+        |load| Some(format!("{:.2}", load.moves?.sent_factor?.median)),
+    ),
+    column(
+        "wrote %",
+        "wrote %: of the writes asked for, those that a machine reached while it was copied",
+        |load| Some(format!("{:.0}", load.moves?.written_percent?.median)),
+    )
+    .in_full(),
+    column(
+        "model s",
+        "model s: seconds that pre-copy takes by its model at the bandwidth of the first round",
+        |load| Some(format!("{:.3}", load.moves?.predicted_s?.median)),
+    ),
+    THROUGHPUT,
+    SENDER_CPU,
+    RECEIVER_CPU,
+    CPU,
 ];
 
 /// The loads of a run by name, in the order of its cells.

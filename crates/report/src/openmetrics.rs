@@ -52,6 +52,9 @@ const fn base(metric: Metric) -> (&'static str, f64) {
         Metric::TransactionCpu => ("cpu_seconds_per_transaction", 1e-6),
         Metric::Datagrams => ("datagrams_per_second", 1.0),
         Metric::Delivered => ("delivered_ratio", 0.01),
+        Metric::MoveTime => ("move_seconds", 1.0),
+        Metric::Downtime => ("downtime_seconds", 1e-3),
+        Metric::DirtyLimit => ("dirty_limit_bytes_per_second", 1e9 / 8.0),
     }
 }
 

@@ -132,7 +132,7 @@ fn short_window(head: &RunHead, gathered: &Gathered) -> Option<String> {
 
 /// Whether a limit and not the plan's time says how long its windows are.
 fn is_limited(cell: &Cell) -> bool {
-    cell.loads.iter().any(|named| named.load.limit.is_some())
+    cell.loads.iter().any(|named| named.load.ends_by_itself())
 }
 
 /// The same for loads that a limit ends.
@@ -142,14 +142,14 @@ fn soon_over(gathered: &Gathered) -> Option<String> {
     if enough_s < ENOUGH_FOR_CPU_S {
         return (shortest < enough_s).then(|| {
             format!(
-                "a load with a `limit` was over within {shortest:.3} s: do not rely on CPU verdicts from windows below \
+                "a load that ends by itself was over within {shortest:.3} s: do not rely on CPU verdicts from windows below \
                  {enough_s} s: raise the limit for these"
             )
         });
     }
     (shortest < ENOUGH_FOR_CPU_S).then(|| {
         format!(
-            "a load with a `limit` was over within {shortest:.3} s, and CPU time is read in steps of 10 ms: windows below \
+            "a load that ends by itself was over within {shortest:.3} s, and CPU time is read in steps of 10 ms: windows below \
              {LEAST_FOR_CPU_S} s have no figure of it, and do not rely on verdicts from those below {ENOUGH_FOR_CPU_S} s: \
              raise the limit for these"
         )

@@ -294,6 +294,7 @@ fn setting() -> Setting {
         label: "off".into(),
         sysctl: [("net.ipv4.tcp_sack".into(), "0".into())].into(),
         ethtool: [].into(),
+        device: [].into(),
         command: None,
         on: Scope::Guests,
     }

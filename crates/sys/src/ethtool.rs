@@ -14,7 +14,9 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 const ETHTOOL_GSET: u32 = 0x01;
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GRINGPARAM: u32 = 0x10;
+const ETHTOOL_SRINGPARAM: u32 = 0x11;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
+const ETHTOOL_SCHANNELS: u32 = 0x3d;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
@@ -200,6 +202,33 @@ impl Ethtool {
             tx: words[6],
             combined: words[8],
         })
+    }
+
+    /// Sets how many packets the rings hold; the others stay as they are.
+    ///
+    /// # Errors
+    /// `EINVAL` beyond what the device has, `EOPNOTSUPP` where it has no rings.
+    pub fn set_rings(&self, device: &str, rx: Option<u32>, tx: Option<u32>) -> io::Result<()> {
+        let mut words = [0; 9];
+        words[0] = ETHTOOL_GRINGPARAM;
+        self.call(device, &mut words)?;
+        words[0] = ETHTOOL_SRINGPARAM;
+        words[5] = rx.unwrap_or(words[5]);
+        words[8] = tx.unwrap_or(words[8]);
+        self.call(device, &mut words)
+    }
+
+    /// Sets the number of queues for both directions.
+    ///
+    /// # Errors
+    /// `EINVAL` beyond what the device has, `EOPNOTSUPP` where its driver has no such queues.
+    pub fn set_combined(&self, device: &str, queues: u32) -> io::Result<()> {
+        let mut words = [0; 9];
+        words[0] = ETHTOOL_GCHANNELS;
+        self.call(device, &mut words)?;
+        words[0] = ETHTOOL_SCHANNELS;
+        words[8] = queues;
+        self.call(device, &mut words)
     }
 
     fn names(&self, device: &str) -> io::Result<Vec<String>> {

@@ -6,6 +6,7 @@
 pub mod bpf;
 pub mod core_interrupt;
 pub mod cores;
+pub mod dirty_pages;
 pub mod epoll;
 pub mod ethtool;
 pub mod extended_wait;

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
+use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid, gettid};
@@ -356,8 +357,11 @@ fn is_mounted(directory: &Path) -> io::Result<bool> {
 /// mount namespace. Some containers forbid it; then per-queue settings cannot be read back.
 pub fn mount_own_sysfs() -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("sysfs"), "/sys", Some("sysfs"), flags, None::<&str>)?;
-    Ok(())
+    match mount(Some("sysfs"), "/sys", Some("sysfs"), flags, None::<&str>) {
+        // It shows this namespace already: the same file system is not mounted twice in one place.
+        Ok(()) | Err(Errno::EBUSY) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Runs work where /sys shows the calling thread's network namespace: in a thread and a mount namespace of their own, which

@@ -12,17 +12,33 @@ use std::io;
 use std::mem;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
-/// Parts that one call sends at most.
+/// Bytes of the smallest page, or less than those of one.
+const PAGE: usize = 4096;
+/// Parts that one call sends, or ranges that it receives into, at most.
 pub const MAX_PARTS: usize = 64;
 
-/// Memory that may be shared.
+/// Memory that may be shared: pages of its own, unmapped when dropped.
 #[derive(Debug)]
 pub struct SharedMemory {
-    words: Box<[AtomicU64]>,
+    start: NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: the words are atomics in a mapping that only the drop ends.
+unsafe impl Send for SharedMemory {}
+// SAFETY: likewise.
+unsafe impl Sync for SharedMemory {}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's, and no reference to it is left.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.words * WORD) };
+    }
 }
 
 /// A part of what is sent.
@@ -35,18 +51,62 @@ pub enum Part<'a> {
 }
 
 impl SharedMemory {
-    /// Zeroes, every page of them resident. `bytes` is rounded up to a multiple of 8.
-    pub fn new(bytes: usize) -> Self {
-        let words = bytes.div_ceil(WORD);
-        Self {
-            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+    /// Zeroes, every page of them resident. `bytes` is rounded up to a multiple of 8, to 8 at least.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn new(bytes: usize) -> io::Result<Self> {
+        Self::map(bytes, false)
+    }
+
+    /// The same, never in huge pages: writes are tracked page by page.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn in_small_pages(bytes: usize) -> io::Result<Self> {
+        Self::map(bytes, true)
+    }
+
+    fn map(bytes: usize, small_pages: bool) -> io::Result<Self> {
+        let words = bytes.div_ceil(WORD).max(1);
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
+        let address = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                words * WORD,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
         }
+        let start = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = Self { start, words };
+        if small_pages {
+            // A kernel without huge pages refuses this.
+            // SAFETY: the range is the new mapping.
+            let _ = unsafe { libc::madvise(address, words * WORD, libc::MADV_NOHUGEPAGE) };
+        }
+        for word in memory.words().iter().step_by(PAGE / WORD) {
+            word.store(0, Relaxed);
+        }
+        Ok(memory)
+    }
+
+    /// Its words.
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: so many words are mapped at the address, page-aligned and zero or what was stored since, and only the
+        // drop unmaps them.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 
     /// Bytes.
     #[expect(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
-        self.words.len() * WORD
+        self.words * WORD
     }
 
     /// The address of a range.
@@ -56,9 +116,7 @@ impl SharedMemory {
     fn address(&self, range: &Range<usize>) -> *mut libc::c_void {
         assert!(range.start <= range.end && range.end <= self.len());
         // SAFETY: the offset is within the memory, as was just checked.
-        unsafe { self.words.as_ptr().cast::<u8>().add(range.start) }
-            .cast_mut()
-            .cast()
+        unsafe { self.start.as_ptr().cast::<u8>().add(range.start) }.cast()
     }
 
     /// Copies bytes to an offset.
@@ -70,7 +128,7 @@ impl SharedMemory {
         let misaligned = (WORD - at % WORD) % WORD;
         let (first, rest) = bytes.split_at(misaligned.min(bytes.len()));
         self.store_part(at, first);
-        let words = &self.words[(at + first.len()) / WORD..];
+        let words = &self.words()[(at + first.len()) / WORD..];
         let mut chunks = rest.chunks_exact(WORD);
         for (word, chunk) in words.iter().zip(&mut chunks) {
             word.store(chunk.try_into().map_or(0, u64::from_ne_bytes), Relaxed);
@@ -84,7 +142,7 @@ impl SharedMemory {
         if bytes.is_empty() {
             return;
         }
-        let word = &self.words[at / WORD];
+        let word = &self.words()[at / WORD];
         let mut content = word.load(Relaxed).to_ne_bytes();
         content[at % WORD..][..bytes.len()].copy_from_slice(bytes);
         word.store(u64::from_ne_bytes(content), Relaxed);
@@ -97,7 +155,7 @@ impl SharedMemory {
     pub fn load(&self, at: usize, bytes: &mut [u8]) {
         for (offset, byte) in bytes.iter_mut().enumerate() {
             let place = at + offset;
-            *byte = self.words[place / WORD].load(Relaxed).to_ne_bytes()[place % WORD];
+            *byte = self.words()[place / WORD].load(Relaxed).to_ne_bytes()[place % WORD];
         }
     }
 
@@ -112,7 +170,7 @@ impl SharedMemory {
         parts: impl Iterator<Item = Part<'a>>,
     ) -> io::Result<usize> {
         let empty = libc::iovec {
-            iov_base: std::ptr::null_mut(),
+            iov_base: ptr::null_mut(),
             iov_len: 0,
         };
         let mut vectors = [empty; MAX_PARTS];
@@ -163,6 +221,43 @@ impl SharedMemory {
             Ok(received as usize)
         }
     }
+
+    /// Receives into up to [`MAX_PARTS`] ranges, one after the other (recvmsg(2)). Returns how many bytes were read; 0 at the
+    /// end of a connection.
+    ///
+    /// # Panics
+    /// Where a range is not within the memory.
+    pub fn receive_into(
+        &self,
+        fd: &impl AsFd,
+        ranges: impl Iterator<Item = Range<usize>>,
+    ) -> io::Result<usize> {
+        let empty = libc::iovec {
+            iov_base: ptr::null_mut(),
+            iov_len: 0,
+        };
+        let mut vectors = [empty; MAX_PARTS];
+        let mut count = 0;
+        for (vector, range) in vectors.iter_mut().zip(ranges) {
+            *vector = libc::iovec {
+                iov_base: self.address(&range),
+                iov_len: range.len(),
+            };
+            count += 1;
+        }
+        // SAFETY: all-zero is a message without address, data and control data.
+        let mut message: libc::msghdr = unsafe { mem::zeroed() };
+        message.msg_iov = vectors.as_mut_ptr();
+        message.msg_iovlen = count as _;
+        // SAFETY: the vectors describe memory that outlives the call, all of it atomics, which anyone may write to at any
+        // time.
+        let received = unsafe { libc::recvmsg(fd.as_fd().as_raw_fd(), &raw mut message, 0) };
+        if received < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(received as usize)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -174,7 +269,7 @@ mod tests {
 
     #[test]
     fn bytes_are_where_they_were_put_whatever_their_alignment() {
-        let memory = SharedMemory::new(61);
+        let memory = SharedMemory::new(61).expect("memory");
         assert_eq!(memory.len(), 64);
         let mut mirror = [0u8; 64];
         let pieces = [(0, 64), (3, 2), (5, 20), (7, 1), (8, 8), (15, 33), (60, 4)];
@@ -191,7 +286,7 @@ mod tests {
     #[test]
     fn parts_are_sent_in_order_and_received_in_place() {
         let (one, mut other) = UnixStream::pair().expect("a pair");
-        let memory = SharedMemory::new(32);
+        let memory = SharedMemory::new(32).expect("memory");
         other.write_all(b"within").expect("written");
         assert_eq!(memory.receive(&one, &(4..20)).expect("received"), 6);
         let parts = [
@@ -204,6 +299,19 @@ mod tests {
         let mut read = [0; 10];
         other.read_exact(&mut read).expect("read");
         assert_eq!((sent, &read), (10, b"<within>\0\0"));
+        other.write_all(b"scattered").expect("written");
+        let ranges = [0..2, 30..32, 8..16];
+        assert_eq!(
+            memory
+                .receive_into(&one, ranges.into_iter())
+                .expect("received"),
+            9
+        );
+        for (at, there) in [(0, &b"sc"[..]), (30, b"at"), (8, b"tered")] {
+            let mut found = vec![0; there.len()];
+            memory.load(at, &mut found);
+            assert_eq!(found, there);
+        }
         drop(other);
         assert_eq!(memory.receive(&one, &(0..1)).expect("its end"), 0);
         let parts = [Part::Memory(0..8)];

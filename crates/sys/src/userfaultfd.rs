@@ -25,7 +25,7 @@ pub enum Faults {
 #[derive(Debug)]
 pub struct IdleHandler {
     features: u64,
-    _fd: OwnedFd,
+    fd: OwnedFd,
 }
 
 impl IdleHandler {
@@ -35,6 +35,11 @@ impl IdleHandler {
     /// `EPERM` without privilege where `vm.unprivileged_userfaultfd` is 0, `ENOSYS` where the kernel
     /// has none.
     pub fn open(faults: Faults) -> io::Result<Self> {
+        Self::open_with(faults, 0)
+    }
+
+    /// Likewise, with features of `uffdio_api`.
+    pub(crate) fn open_with(faults: Faults, features: u64) -> io::Result<Self> {
         let mode = match faults {
             Faults::All => 0,
             Faults::UserModeOnly => UFFD_USER_MODE_ONLY,
@@ -48,7 +53,7 @@ impl IdleHandler {
         // SAFETY: the kernel has just returned it to us, nobody else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
         // struct uffdio_api: api, features, ioctls.
-        let mut api = [UFFD_API, 0, 0];
+        let mut api = [UFFD_API, features, 0];
         // SAFETY: the kernel reads and writes one uffdio_api at the pointer, which is as large.
         let result = unsafe { libc::ioctl(fd.as_raw_fd(), UFFDIO_API as _, api.as_mut_ptr()) };
         if result < 0 {
@@ -56,8 +61,13 @@ impl IdleHandler {
         }
         Ok(Self {
             features: api[1],
-            _fd: fd,
+            fd,
         })
+    }
+
+    /// Its descriptor.
+    pub(crate) fn as_raw_fd(&self) -> i32 {
+        self.fd.as_raw_fd()
     }
 
     /// Whether written pages can be tracked.

@@ -7,6 +7,8 @@ use std::thread::JoinHandle;
 use wirecost_model::end_window::{End, Io, Waits};
 
 use crate::error::TrafficError;
+use crate::migration::pages::{MAX_PAGES, PAGE};
+use crate::migration::record::HEAD_BYTES;
 use crate::ops::WorkloadOps;
 use crate::options::{DISCARDED_AT_ONCE, Options, Receiving};
 use crate::preflight::raise_descriptors;
@@ -39,7 +41,7 @@ impl Engine {
         let has_own_threads = if end == End::Server && ops.is_served_by_threads() {
             true
         } else {
-            threads == options.load.streams * ops.tasks_per_flow && (ops.may_block)(options)
+            threads == options.load.connections() * ops.tasks_per_flow && (ops.may_block)(options)
         };
         Ok(Self {
             shared: Shared::new(
@@ -129,6 +131,10 @@ impl Engine {
             } else {
                 (io, sizes.connection.max(io))
             };
+        }
+        if workload.is_migration() {
+            let record = HEAD_BYTES + MAX_PAGES * PAGE;
+            return if is_client { (record, 0) } else { (0, record) };
         }
         if workload.is_request_response() && !workload.is_udp() {
             let outstanding = |size: u32| size as usize * options.load.depth as usize;

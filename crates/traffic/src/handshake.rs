@@ -68,7 +68,7 @@ impl Header {
             phase,
             secret: options.secret,
             flow,
-            flows: options.load.streams,
+            flows: options.load.connections(),
             request: options.load.request,
             response: options.load.response,
         }
@@ -127,7 +127,7 @@ pub(crate) fn check_header(bytes: &[u8; HEADER_BYTES], options: &Options) -> Hea
     let sizes = (request, response) == (options.load.request, options.load.response);
     match phase {
         Some(phase) if bytes[10] == options.load.workload as u8 && sizes => {
-            if flows == options.load.streams && flow < flows {
+            if flows == options.load.connections() && flow < flows {
                 HeaderCheck::Flow(flow, phase)
             } else {
                 HeaderCheck::Refuse(Answer::OtherFlow)

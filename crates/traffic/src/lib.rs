@@ -28,6 +28,7 @@ mod generator;
 mod handshake;
 mod latency;
 mod lost_segments;
+mod migration;
 mod opening;
 mod ops;
 mod options;

@@ -25,7 +25,7 @@ pub(crate) fn open_all(
     options: &Options,
     deadline: Instant,
 ) -> Result<Vec<ClientFlow>, TrafficError> {
-    let flows = 0..options.load.streams;
+    let flows = 0..options.load.connections();
     let sockets: Vec<Socket> = match opening {
         FlowKind::Udp => flows
             .map(|flow| open_udp_flow(target, options, flow, deadline))

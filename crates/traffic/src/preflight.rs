@@ -4,11 +4,13 @@ mod cgroup;
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::OnceLock;
 
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Backing, MAX_IO};
+use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::process::allowed_cpus;
 use wirecost_sys::thread::raise_descriptor_limit;
 
@@ -57,6 +59,8 @@ pub enum Finding {
         /// Processors that this process may use.
         processors: u64,
     },
+    /// The kernel does not tell which pages a machine has written to.
+    Tracking(io::Error),
     /// A capped socket buffer, or a congestion control that is missing or not permitted.
     Socket(TrafficError),
     /// Options that no load can have.
@@ -91,6 +95,12 @@ impl fmt::Display for Finding {
                 "{threads} threads would spin on {processors} of the machine's processors: use as many `threads` at \
                  most, all loads and guests together, or do without `spin`"
             ),
+            Self::Tracking(error) => write!(
+                formatter,
+                "this kernel cannot track which pages of a machine are written to (PAGEMAP_SCAN, Linux 6.7 and \
+                 CONFIG_USERFAULTFD with CONFIG_PTE_MARKER_UFFD_WP): {error}; run the migration's source on a host with \
+                 such a kernel"
+            ),
             Self::Socket(error) | Self::Options(error) => error.fmt(formatter),
         }
     }
@@ -103,12 +113,18 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
         return vec![Finding::Options(error)];
     }
     let mut findings = Vec::new();
-    let needed = u64::from(options.load.streams);
+    let needed = u64::from(options.load.connections());
     if end == End::Client
         && let Some(there) = local_ports()
         && there < needed
     {
         findings.push(Finding::Ports { needed, there });
+    }
+    if end == End::Client
+        && options.load.workload.is_migration()
+        && let Err(error) = DirtyPages::check()
+    {
+        findings.push(Finding::Tracking(error));
     }
     let anywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let tried = if options.load.workload.is_udp() {
@@ -181,7 +197,7 @@ fn descriptors(options: &Options) -> u64 {
     let each = u64::from(workload::ops(options.load.workload).tasks_per_flow);
     // A thread has an eventfd, an epoll set or a ring, and up to two sockets.
     let threads = 4 * u64::from(threads(options));
-    each * u64::from(options.load.streams) + threads
+    each * u64::from(options.load.connections()) + threads
 }
 
 /// Memory of one end, kernel buffers included, bytes.
@@ -205,7 +221,10 @@ fn memory(options: &Options) -> u64 {
             Backing::Memory => storage.size,
             Backing::Discard => MAX_IO.into(),
         });
-    u64::from(options.load.streams) * buffers + threads * each + message + export
+    let machines = options.load.migration.map_or(0, |migration| {
+        u64::from(options.load.streams) * migration.memory
+    });
+    u64::from(options.load.connections()) * buffers + threads * each + message + export + machines
 }
 
 fn local_ports() -> Option<u64> {
@@ -253,7 +272,7 @@ mod tests {
     fn nothing_stands_in_the_way_of_loads_as_they_are_usually_run() {
         for workload in Workload::ALL {
             let mut options = Options::new(workload, [0; 16]);
-            options.load.streams = 64;
+            options.load.streams = if workload.is_migration() { 4 } else { 64 };
             let mut findings = preflight(&options, End::Client);
             findings.extend(check_resources([&options]));
             assert!(findings.is_empty(), "{findings:?}");

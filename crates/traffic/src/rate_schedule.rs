@@ -18,8 +18,12 @@ pub(crate) struct RateSchedule {
 }
 
 impl RateSchedule {
-    /// `None` where a load has no rate.
+    /// `None` where a load has no rate that it is to keep.
     pub(crate) fn of(options: &Options) -> Option<Self> {
+        // Of a migration the rate is an upper limit: when it writes is decided by its rounds.
+        if options.load.workload.is_migration() {
+            return None;
+        }
         let message = f64::from(options.load.request);
         let each = match options.load.rate? {
             Rate::BitsPerSecond(bits) => bits as f64 / 8.0 / message,

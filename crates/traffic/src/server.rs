@@ -183,7 +183,10 @@ impl Server {
             .flat_map(|engine| engine.shared.threads.iter().map(|_| &engine.shared))
         {
             let options = &shared.options;
-            let flows = options.load.streams.div_ceil(shared.threads.len() as u32);
+            let flows = options
+                .load
+                .connections()
+                .div_ceil(shared.threads.len() as u32);
             let socket = socket::udp(bind, options, flows)?;
             socket::segment(&socket, options, false)?;
             let bound = || -> io::Result<SocketAddr> {
@@ -290,6 +293,12 @@ impl Server {
         self.engine.shared.flows.received()
     }
 
+    /// What this end keeps.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.engine.shared
+    }
+
     #[cfg(test)]
     pub(crate) fn load_strays(&self) -> u32 {
         self.engine.shared.flows.strays()
@@ -363,7 +372,7 @@ fn listen(
     all: &[&Options],
 ) -> Result<(SocketAddr, Socket), TrafficError> {
     let socket = socket::tcp(bind, options)?;
-    let flows: u32 = all.iter().map(|options| options.load.streams).sum();
+    let flows: u32 = all.iter().map(|options| options.load.connections()).sum();
     let backlog = flows + SPARE_BACKLOG;
     let listening = || -> io::Result<SocketAddr> {
         socket.set_reuse_address(true)?;

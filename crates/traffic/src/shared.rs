@@ -13,6 +13,8 @@ use crate::datagram::tag;
 use crate::error::TrafficError;
 use crate::flow::{Counter, Flows};
 use crate::latency::LatencyRecorder;
+use crate::migration::landing::Landing;
+use crate::migration::source::Sources;
 use crate::options::{Limit, Options};
 use crate::rate_schedule::RateSchedule;
 use crate::storage::content;
@@ -35,6 +37,10 @@ pub(crate) struct Shared {
     pub(crate) message: Box<[u8]>,
     /// At a storage server.
     pub(crate) target: Option<Target>,
+    /// At a migration's client.
+    pub(crate) sources: Sources,
+    /// At a migration's server.
+    pub(crate) landings: Box<[Landing]>,
     /// The tag of every datagram.
     pub(crate) tag: u32,
     /// At a client with a rate.
@@ -96,6 +102,10 @@ impl Shared {
             ring_waits: Counter::default(),
         };
         let storage = options.load.storage.filter(|_| end == End::Server);
+        let memory = |source| TrafficError::Socket {
+            what: "taking the load's memory",
+            source,
+        };
         let largest = options.load.request.max(options.load.response) as usize;
         let burst = largest * options.load.depth as usize;
         let message = largest
@@ -103,14 +113,27 @@ impl Shared {
             .max(write_size::largest(options));
         Ok(Arc::new(Self {
             buffer_sizes,
-            flows: Flows::new(options.load.streams, tasks_per_flow, wakes),
+            flows: Flows::new(options.load.connections(), tasks_per_flow, wakes),
             threads: (0..threads).map(thread).collect(),
             message: if options.load.workload.is_storage() {
                 content::body(options)
             } else {
                 vec![FILL; message].into_boxed_slice()
             },
-            target: storage.map(|storage| Target::of_load(&storage, options)),
+            target: storage
+                .map(|storage| Target::of_load(&storage, options))
+                .transpose()
+                .map_err(memory)?,
+            sources: if end == End::Client {
+                Sources::of_load(options).map_err(memory)?
+            } else {
+                Sources::default()
+            },
+            landings: if end == End::Server {
+                Landing::of_load(options).map_err(memory)?
+            } else {
+                Box::default()
+            },
             tag: tag(&options.secret),
             rate_schedule,
             budget: match options.load.limit {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use socket2::Socket as RawSocket;
 use wirecost_model::end_window::{Counts, Io};
 use wirecost_model::latency::Latency;
+use wirecost_model::moved::MachineMove;
 use wirecost_sys::priority::RaisedPriority;
 use wirecost_sys::socket::{TcpInfo, congestion, tcp_info};
 use wirecost_sys::thread::{ThreadTimes, times};
@@ -36,6 +37,8 @@ pub struct Snapshot {
     pub threads: Vec<ThreadSnapshot>,
     /// Connections and datagrams dropped because they did not belong to this load.
     pub strays: u32,
+    /// At a migration's client: the machines that are through.
+    pub moves: Vec<MachineMove>,
 }
 
 /// Messages that a rate has asked for by an instant, all flows.
@@ -157,6 +160,7 @@ impl Snapshot {
             io,
             threads,
             strays: shared.flows.strays(),
+            moves: shared.sources.moves(),
         })
     }
 }

@@ -48,7 +48,8 @@ pub(crate) fn tcp(peer: SocketAddr, options: &Options) -> Result<Socket, Traffic
 
 /// How long data may stay unacknowledged before the kernel aborts a connection (`TCP_USER_TIMEOUT`, tcp(7)).
 fn patience(options: &Options) -> Duration {
-    if options.load.workload.is_tcp_stream() && options.load.streams > 1 {
+    let workload = options.load.workload;
+    if (workload.is_tcp_stream() || workload.is_migration()) && options.load.connections() > 1 {
         STARVED
     } else {
         PEER_TIMEOUT
@@ -71,6 +72,8 @@ fn of_connection(socket: &Socket, options: &Options) -> Result<(), TrafficError>
     if let Some(Rate::BitsPerSecond(bits)) = options.load.rate
         && !options.paces_messages()
     {
+        // That of a machine is shared by its connections.
+        let bits = bits / u64::from(options.load.migration.map_or(1, |one| one.channels));
         set_max_pacing_rate(socket, bits.div_ceil(8))
             .map_err(failed("setting SO_MAX_PACING_RATE"))?;
     }
@@ -258,7 +261,7 @@ pub(crate) fn set_sender_options(socket: &Socket, options: &Options) -> Result<(
         // (`tcp_should_autocork`, net/ipv4/tcp.c), as with other generators.
         return Ok(());
     }
-    keep_little_unsent(socket, options.load.streams)
+    keep_little_unsent(socket, options.load.connections())
 }
 
 /// Sends full segments only (`TCP_CORK`): the kernel fills each to the MSS across writes, so that neither the message

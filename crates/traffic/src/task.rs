@@ -177,8 +177,11 @@ impl From<io::Error> for IoFailure {
     }
 }
 
+mod asking;
 pub(crate) mod crr_client;
 pub(crate) mod crr_server;
+pub(crate) mod migration_source;
+pub(crate) mod migration_target;
 pub(crate) mod nbd_client;
 pub(crate) mod nbd_server;
 pub(crate) mod pacer;

@@ -1,5 +1,6 @@
 //! Whole loads, both ends in this process. Every wait is bounded, none is measured.
 
+mod migration;
 mod peers;
 mod ports;
 mod rings;

@@ -17,7 +17,7 @@ pub(crate) fn threads(options: &Options) -> u32 {
 
 fn threads_on(options: &Options, cpus: u32) -> u32 {
     let ops = workload::ops(options.load.workload);
-    let tasks_per_flow = options.load.streams * ops.tasks_per_flow;
+    let tasks_per_flow = options.load.connections() * ops.tasks_per_flow;
     let usual = match ops.threads {
         ThreadPolicy::Halves => {
             // Threads that spin have a processor each, or keep each other from it.

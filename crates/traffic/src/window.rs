@@ -62,6 +62,7 @@ pub fn window_until_end(before: &Snapshot, after: &Snapshot) -> Result<EndWindow
             .zip(after.scheduled)
             .map(|(before, after)| schedule(before, after)),
         io: Some(after.io),
+        moves: after.moves.clone(),
     })
 }
 
@@ -156,6 +157,7 @@ mod tests {
             },
             threads: Vec::new(),
             strays: 0,
+            moves: Vec::new(),
         }
     }
 

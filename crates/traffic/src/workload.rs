@@ -3,6 +3,7 @@
 use crate::ops::WorkloadOps;
 use crate::options::Workload;
 
+mod migration;
 mod storage;
 mod tcp_bidirectional;
 mod tcp_crr;
@@ -21,5 +22,6 @@ pub(crate) fn ops(workload: Workload) -> &'static WorkloadOps {
         Workload::UdpStream => &udp_stream::OPS,
         Workload::UdpRr => &udp_rr::OPS,
         Workload::Storage => &storage::OPS,
+        Workload::Migration => &migration::OPS,
     }
 }

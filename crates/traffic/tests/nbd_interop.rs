@@ -43,7 +43,7 @@ fn there(programs: &[&str]) -> bool {
 fn target(storage: Storage) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("an address");
-    let target = Arc::new(PlainTarget::new(&storage));
+    let target = Arc::new(PlainTarget::new(&storage).expect("memory"));
     thread::spawn(move || {
         for connection in listener.incoming().flatten() {
             let target = Arc::clone(&target);

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use wirecost_meter::{ForeignSnapshot, Meter};
 use wirecost_model::end_window::{End, EndWindow, Interval};
-use wirecost_traffic::{Snapshot, TrafficError, window, window_until_end};
+use wirecost_traffic::{Client, Snapshot, TrafficError, window, window_until_end};
 
-use super::{Loads, blame};
+use super::{Loads, Open, blame};
 use crate::error::{AgentError, Result, Step};
 use crate::protocol::{CountingStart, EndPart, HostNetns, Measured, MeasuredEnd, Part, PartOrder};
 
@@ -216,7 +216,14 @@ fn wait_until(loads: &Loads, deadline: Instant) -> Result<bool> {
         return Ok(false);
     }
     let mut over = true;
-    for client in &loads.clients {
+    // Where one ends by itself, those that do not are over with it.
+    let by_itself = |client: &&Open<Client>| client.engine.options().load.ends_by_itself();
+    let any = loads.clients.iter().any(|client| by_itself(&client));
+    for client in loads
+        .clients
+        .iter()
+        .filter(|client| !any || by_itself(client))
+    {
         let left = deadline.saturating_duration_since(Instant::now());
         match client.engine.wait_ended(left) {
             Ok(()) => {}

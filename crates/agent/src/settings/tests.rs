@@ -10,6 +10,7 @@ fn command(before: &str, after: &str) -> Setting {
         label: "l".into(),
         sysctl: BTreeMap::new(),
         ethtool: BTreeMap::new(),
+        device: [].into(),
         command: Some(Deed {
             before: before.into(),
             after: after.into(),

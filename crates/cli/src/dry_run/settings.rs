@@ -72,6 +72,14 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
                 );
             }
         }
+        for (what, value) in &setting.device {
+            let _ = write!(
+                text,
+                "\n    {} of the measured device = {value}, {}",
+                what.key(),
+                place(setting)
+            );
+        }
         if let Some(command) = &setting.command {
             let times = match setting.on.times() {
                 1 => "once".to_owned(),

@@ -10,7 +10,10 @@ use wirecost_model::load::{
     Backing, Direction, Fault, Load, NamedLoad, Pattern, Rate, Receiving, Segmentation, Sending,
     Waiting, Workload,
 };
-use wirecost_model::units::{parse_bytes, parse_rate, parse_seconds};
+use wirecost_model::units::parse_rate;
+
+use super::migration::MigrationOptions;
+use super::values::{duration, size, small_size};
 
 /// What may be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +85,8 @@ enum Switch {
 #[command(next_help_heading = "Options of the load")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct LoadOptions {
-    /// Connections or flows at once, 1 to 1024
-    #[arg(long, alias = "connections", value_name = "NUMBER")]
+    /// Connections, flows or machines at once, 1 to 1024
+    #[arg(long, aliases = ["connections", "machines"], value_name = "NUMBER")]
     streams: Option<u32>,
     /// Message size in bytes; for request/response, of both messages
     #[arg(long, value_parser = small_size, value_name = "SIZE")]
@@ -103,9 +106,12 @@ pub(crate) struct LoadOptions {
     /// Percent of a mixed pattern that are reads [default: 70]
     #[arg(long, value_name = "PERCENT")]
     reads: Option<u8>,
-    /// What the storage target keeps its export in [default: memory]
-    #[arg(long, value_parser = Backing::NAMES, value_name = "KIND")]
+    /// Our own storage target's memory or discard, or an NBD server: nbd://HOST[:PORT]/[EXPORT] [default: memory]
+    #[arg(long, value_name = "KIND|URI")]
     target: Option<String>,
+    /// Let storage write to an NBD server: what it has is lost
+    #[arg(long)]
+    destructive: bool,
     /// Size of the storage target's export [default: 64MiB]
     #[arg(long, value_parser = size, value_name = "SIZE")]
     size: Option<u64>,
@@ -157,6 +163,8 @@ pub(crate) struct LoadOptions {
     /// DSCP of every packet, 0 to 63
     #[arg(long, value_name = "NUMBER")]
     dscp: Option<u8>,
+    #[command(flatten)]
+    migration: MigrationOptions,
 }
 
 /// A load of `--beside`: what stands behind the two hosts.
@@ -202,6 +210,8 @@ impl LoadOptions {
             for (option, _) in odd.into_iter().filter(|(_, given)| *given) {
                 let other = if workload.is_storage() {
                     "--io-size"
+                } else if workload.is_migration() {
+                    "--memory"
                 } else {
                     "--message"
                 };
@@ -211,6 +221,10 @@ impl LoadOptions {
             }
         }
         self.storage(&mut load, &mut wrong);
+        self.migration.apply(&mut load, &mut wrong);
+        if workload.is_migration() && self.message.is_some() {
+            wrong.push("--message: a migration has none, but --memory".to_owned());
+        }
         if self.nodelay.is_some() && workload.is_udp() {
             wrong.push(format!("--nodelay: {workload} has no TCP connection"));
         }
@@ -279,6 +293,7 @@ impl LoadOptions {
                 ("--reads", self.reads.is_some()),
                 ("--target", self.target.is_some()),
                 ("--size", self.size.is_some()),
+                ("--destructive", self.destructive),
             ];
             for (option, _) in odd.into_iter().filter(|(_, given)| *given) {
                 wrong.push(format!("{option}: {workload} is no storage"));
@@ -296,8 +311,25 @@ impl LoadOptions {
         }
         let pattern = self.pattern.as_deref().and_then(Pattern::by_name);
         storage.pattern = pattern.unwrap_or(storage.pattern);
-        let target = self.target.as_deref().and_then(Backing::by_name);
-        storage.target = target.unwrap_or(storage.target);
+        match self
+            .target
+            .as_deref()
+            .map(|text| (text, Backing::by_name(text)))
+        {
+            None => {}
+            Some((_, Some(target))) => storage.target = target,
+            Some((text, None)) => match text.parse() {
+                Ok(_) if self.size.is_some() => {
+                    wrong.push("--size: a server's export has its own".to_owned());
+                }
+                Ok(server) => load.server = Some(server),
+                Err(words) => wrong.push(format!(
+                    "--target: {words}, or one of {}",
+                    Backing::NAMES.join(", ")
+                )),
+            },
+        }
+        load.destructive = self.destructive;
         storage.reads = self.reads.unwrap_or(storage.reads);
         storage.size = self.size.unwrap_or(storage.size);
     }
@@ -338,31 +370,6 @@ pub(super) fn name_apart(loads: &mut [NamedLoad]) {
             named.name = format!("{}-{times}", named.name);
         }
     }
-}
-
-/// A duration: as plans write it, and microseconds and hours.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = [("us", 1e-6), ("µs", 1e-6), ("h", 3600.0)]
-        .into_iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
-        .map_or_else(
-            || parse_seconds(text).ok(),
-            |(number, seconds)| Some(number.trim().parse::<f64>().ok()? * seconds),
-        );
-    seconds
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| {
-            format!("`{text}` is no duration: write 10s, 1.5s, 200ms, 500us, 2min or 1h")
-        })
-}
-
-pub(super) fn size(text: &str) -> Result<u64, String> {
-    parse_bytes(text).map_err(|error| error.to_string())
-}
-
-fn small_size(text: &str) -> Result<u32, String> {
-    let size = size(text)?;
-    u32::try_from(size).map_err(|_| format!("`{text}` is too large: at most 4 GiB"))
 }
 
 #[cfg(test)]

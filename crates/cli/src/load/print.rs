@@ -12,6 +12,8 @@ use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Rate};
 use wirecost_model::units::{format_bytes, format_per_second, format_rate};
 
+use super::migration;
+use super::values::{throughput, time};
 use crate::screen::{say, wrap};
 use crate::talk::Talk;
 
@@ -174,7 +176,12 @@ fn heading(load: &LoadReport) -> String {
         Direction::BToA => "b to a",
     };
     let streams = asked.streams;
-    let flows = if streams == 1 { "flow" } else { "flows" };
+    let flows = match (asked.workload.is_migration(), streams) {
+        (true, 1) => "machine",
+        (true, _) => "machines",
+        (false, 1) => "flow",
+        (false, _) => "flows",
+    };
     let seconds = load.result.as_ref().map(|result| {
         let seconds = if result.requests.is_some() {
             result.client_seconds
@@ -187,14 +194,31 @@ fn heading(load: &LoadReport) -> String {
             format!(", {seconds:.2} s")
         }
     });
-    let sizes = if let Some(storage) = asked.storage {
+    let sizes = if let Some(migration) = asked.migration {
+        let (memory, rate) = (format_bytes(migration.memory), migration.dirty_rate);
+        let channels = match migration.channels {
+            1 => String::new(),
+            channels => format!(", {channels} connections each"),
+        };
+        format!(
+            "{memory} of memory written at {} each{channels}",
+            format_rate(rate)
+        )
+    } else if let Some(storage) = asked.storage {
         let mix = if storage.pattern.is_mix() {
             format!(" with {} % reads", storage.reads)
         } else {
             String::new()
         };
         let (pattern, depth) = (storage.pattern.name(), asked.depth);
-        format!("{pattern}{mix} of {}, depth {depth}", bytes(asked.request))
+        let server = match &asked.server {
+            Some(server) => format!(" at {server}"),
+            None => String::new(),
+        };
+        format!(
+            "{pattern}{mix} of {}{server}, depth {depth}",
+            bytes(asked.request)
+        )
     } else if asked.workload.is_request_response() {
         format!("{} and {}", bytes(asked.request), bytes(asked.response))
     } else {
@@ -246,7 +270,7 @@ fn lines(text: &mut String, load: &LoadReport) {
             .lost_share
             .map_or_else(String::new, |share| format!(" ({:.3} %)", share * 100.0));
         // What ends by itself has two ends that saw it for different times.
-        let [sent, received] = if load.asked.load.limit.is_some() {
+        let [sent, received] = if load.asked.load.ends_by_itself() {
             [counted.sent.to_string(), counted.received.to_string()]
         } else {
             [rates.sent_per_s, rates.received_per_s]
@@ -278,6 +302,7 @@ fn lines(text: &mut String, load: &LoadReport) {
             counts.sends, counts.completed, counts.copied, counts.fallbacks
         );
     }
+    migration::lines(text, &result.moves);
     flows(text, load);
     for generator in &result.generator {
         let threads = &generator.threads;
@@ -379,31 +404,6 @@ fn processors(cpu: &Cpu, storage: bool) -> String {
         let _ = write!(text, ": {} of core time per {each}", time(us / 1e6));
     }
     text
-}
-
-/// A throughput in columns, in a unit in which it is not zero.
-fn throughput(gbps: f64) -> String {
-    let (number, unit) = match gbps {
-        0.0 | 0.1.. => (gbps, "Gbit/s"),
-        1e-4..0.1 => (gbps * 1e3, "Mbit/s"),
-        _ => (gbps * 1e6, "kbit/s"),
-    };
-    format!("{number:8.3} {unit}")
-}
-
-/// A short time for people: `71.2 us`, `1.25 ms`, `2.5 s`.
-fn time(seconds: f64) -> String {
-    let (number, unit) = match seconds {
-        ..1e-3 => (seconds * 1e6, "us"),
-        ..1.0 => (seconds * 1e3, "ms"),
-        _ => (seconds, "s"),
-    };
-    let digits = match number {
-        ..10.0 => 2,
-        ..100.0 => 1,
-        _ => 0,
-    };
-    format!("{number:.digits$} {unit}")
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! An experiment between existing hosts: what is known of it only once they are reached.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 
 use wirecost_model::cell::Experiment;
 use wirecost_model::load::{Load, Rate};
-use wirecost_model::plan::MaxRate;
+use wirecost_model::plan::{HostPair, MaxRate};
 use wirecost_model::units::format_rate;
 
-use crate::lab::Existing;
+use crate::hosts::{HostsContext, HostsError};
+use crate::lab::{Existing, Lab};
 
 /// The most that streams send between machines where neither the plan nor the devices say how much, bit/s.
 const CAUTIOUS: u64 = 1_000_000_000;
@@ -71,5 +74,49 @@ impl fmt::Display for Traffic {
                 "streams send as fast as they can for {seconds:.0} s (`max_rate` limits them)"
             ),
         }
+    }
+}
+
+/// Two existing hosts, looked at.
+#[derive(Debug)]
+pub struct Looked(Existing);
+
+/// Reaches both hosts of an experiment and looks at their devices; changes nothing.
+///
+/// # Errors
+/// Where a host is not reached, or has no address towards the other.
+pub fn look(
+    context: &HostsContext,
+    pair: &HostPair,
+    experiment: &Experiment,
+    interrupt: &AtomicBool,
+) -> Result<Looked, HostsError> {
+    let network = &experiment.cells[0].network;
+    let lab = Lab::join(context, pair, network, interrupt)?;
+    let Some(existing) = lab.existing else {
+        unreachable!("its hosts have joined");
+    };
+    Ok(Looked(existing))
+}
+
+impl Looked {
+    /// The slower device's speed in bit/s, where both are known.
+    pub fn speed(&self) -> Option<u64> {
+        self.0.speed()
+    }
+
+    /// Name of the device of host a (0) or b (1).
+    pub fn device(&self, host: usize) -> &str {
+        &self.0.joined[host].device.name
+    }
+
+    /// The features of that device that can be changed, as they are.
+    pub fn toggles(&self, host: usize) -> &BTreeMap<String, bool> {
+        &self.0.joined[host].toggles
+    }
+
+    /// Number of processors of that host.
+    pub fn cores(&self, host: usize) -> u32 {
+        self.0.joined[host].cpus.len() as u32
     }
 }

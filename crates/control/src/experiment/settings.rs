@@ -206,6 +206,7 @@ mod tests {
             label: "l".into(),
             sysctl: [("net.core.busy_poll".into(), "50".into())].into(),
             ethtool: BTreeMap::new(),
+            device: [].into(),
             command: None,
             on: Scope::Machine,
         };

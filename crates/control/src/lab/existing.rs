@@ -25,7 +25,7 @@ use crate::random;
 pub(crate) struct Existing {
     /// The addresses that measured packets use: a's and b's.
     pub(crate) addresses: [IpAddr; 2],
-    joined: [Joined; 2],
+    pub(crate) joined: [Joined; 2],
     /// Whether both are one machine.
     pub(crate) one_machine: bool,
     /// Whether this process runs on it, as far as the address says.

@@ -121,7 +121,7 @@ fn windows_differ(loads: &[LoadReport]) -> Option<String> {
     let seconds = |load: &LoadReport| Some(load.result.as_ref()?.client_seconds);
     let windows = || loads.iter().filter_map(seconds);
     let (least, most) = (windows().reduce(f64::min)?, windows().reduce(f64::max)?);
-    let together = loads.iter().any(|load| load.asked.load.limit.is_some());
+    let together = loads.iter().any(|load| load.asked.load.ends_by_itself());
     (!together && most - least > most * APART).then(|| {
         format!(
             "the loads' windows are {least:.2} s to {most:.2} s: the machine was too busy to begin and end counting them at \

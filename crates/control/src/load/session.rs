@@ -1,16 +1,16 @@
 //! Runs loads on two hosts: opens them, polls both agents part by part, ends them.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
-    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, Part, PartOrder, Reply, Request,
+    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, Part, PartOrder, Reply, Request, Stage,
 };
 use wirecost_model::end_window::End;
-use wirecost_model::load::NamedLoad;
+use wirecost_model::load::{NamedLoad, NbdUri};
 
 use super::interval::Parts;
 use super::{ManualLoad, Outcome, Round, Step, ending};
@@ -104,6 +104,9 @@ impl Session<'_> {
     }
 
     pub(super) fn open(&mut self) -> Result<(), LinkError> {
+        let servers = self.asked.loads.iter();
+        let servers = servers.filter_map(|named| named.load.server.as_ref());
+        let others = servers.map(resolved).collect::<Result<Vec<_>, _>>()?;
         let (secret, within) = (
             random::bytes_for(&self.links[0])?,
             patience(&self.asked.loads),
@@ -126,11 +129,15 @@ impl Session<'_> {
         // A link-local one without the number of its device, which is another on the client's host.
         let plain = |address: SocketAddr| SocketAddr::new(address.ip(), address.port());
         let mut listening = [a, b].map(|all| all.into_iter().map(plain));
+        let mut others = others.into_iter();
         let targets: Option<Vec<SocketAddr>> = self
             .asked
             .loads
             .iter()
-            .map(|named| listening[host_of(named, End::Server)].next())
+            .map(|named| match &named.load.server {
+                Some(_) => others.next(),
+                None => listening[host_of(named, End::Server)].next(),
+            })
             .collect();
         let Some(targets) = targets else {
             return Err(self.links[0].unexpected_reply("OpenServers"));
@@ -152,6 +159,9 @@ impl Session<'_> {
     ) -> [Vec<LoadEnd>; 2] {
         let mut ends = [Vec::new(), Vec::new()];
         for (index, named) in self.asked.loads.iter().enumerate() {
+            if end == End::Server && named.load.server.is_some() {
+                continue;
+            }
             let host = host_of(named, end);
             // No flow of one load is let in by another.
             let mut secret = secret;
@@ -230,9 +240,10 @@ impl Session<'_> {
         let loads = &self.asked.loads;
         let prompt = poll_timeout(loads);
         let has_clients = [0, 1].map(|host| {
-            loads
-                .iter()
-                .any(|named| host_of(named, End::Client) == host)
+            loads.iter().any(|named| {
+                let waits = self.asked.seconds.is_some() || named.load.ends_by_itself();
+                waits && host_of(named, End::Client) == host
+            })
         });
         let began = Instant::now();
         let mut parts = self.parts_of(has_clients, within, last, prompt)?;
@@ -251,11 +262,19 @@ impl Session<'_> {
     /// tell is added to `told`.
     fn end(&mut self, told: &mut Vec<EndedLoad>) -> Result<(), LinkError> {
         let within = patience(&self.asked.loads);
+        // Where the clients know that their servers have everything, nothing is under way, and comparing contents is no part
+        // of the load.
+        let on_the_way = |named: &NamedLoad| !named.load.workload.is_confirmed();
+        let stops_first = self.asked.loads.iter().any(on_the_way);
+        let mut counted = Ok(());
+        let counts = self.asked.seconds.is_none() && !self.interrupt.load(Ordering::Relaxed);
+        if counts && !stops_first {
+            counted = self.last_part();
+        }
         let stopped = self.ended(&Request::StopClients, within, told);
-        let counted = match (&stopped, self.asked.seconds) {
-            (Ok(()), None) if !self.interrupt.load(Ordering::Relaxed) => self.last_part(),
-            _ => Ok(()),
-        };
+        if counts && stops_first && stopped.is_ok() {
+            counted = self.last_part();
+        }
         let served = self.ended(&Request::StopServers, within, told);
         stopped.and(counted).and(served)
     }
@@ -329,4 +348,18 @@ impl Session<'_> {
 /// 0 for the host that is given first, 1 for the other.
 pub(super) fn host_of(named: &NamedLoad, end: End) -> usize {
     usize::from(named.load.direction.host_of(end) == "b")
+}
+
+/// Where a server is that is not ours.
+fn resolved(server: &NbdUri) -> Result<SocketAddr, LinkError> {
+    let refused = |words: String| LinkError::Refused {
+        host: server.host.clone(),
+        stage: Stage::Load,
+        message: words,
+    };
+    let found = (server.host.as_str(), server.port).to_socket_addrs();
+    let mut found = found.map_err(|error| refused(error.to_string()))?;
+    found
+        .next()
+        .ok_or_else(|| refused("its name has no address".to_owned()))
 }

@@ -28,6 +28,8 @@ const RULES: &[Rule] = &[
     message,
     response,
     storage,
+    server,
+    migration,
     threads,
     socket_buffer,
     depth,
@@ -127,13 +129,35 @@ fn storage(load: &Load) -> Option<Fault> {
     })
 }
 
+/// Another's server.
+fn server(load: &Load) -> Option<Fault> {
+    let writes = load.storage.map(|storage| storage.pattern.writes());
+    match (&load.server, writes) {
+        (None, _) => unless(!load.destructive, "destructive", || {
+            "destructive is for storage at a server that is not ours: its own target has nothing to lose".to_owned()
+        }),
+        (Some(_), None) => unless(false, "target", || "only storage has a target".to_owned()),
+        (Some(server), Some(writes)) => unless(load.destructive || !writes, "pattern", || {
+            format!(
+                "the load writes, and would overwrite what {server} has: add `destructive` where that may be lost, or read"
+            )
+        }),
+    }
+}
+
+/// What only migrations have.
+fn migration(load: &Load) -> Option<Fault> {
+    let (option, message) = load.migration?.fault(load.streams)?;
+    Some(Fault { option, message })
+}
+
 fn threads(load: &Load) -> Option<Fault> {
     // Only streams in both directions have two halves to give to threads.
     let halves = match load.workload {
         Workload::TcpBidirectional => 2,
         _ => 1,
     };
-    let most = load.streams.max(1).saturating_mul(halves);
+    let most = load.connections().max(1).saturating_mul(halves);
     let fits = |threads: u32| (1..=most).contains(&threads);
     unless(load.threads.is_none_or(fits), "threads", || {
         format!(
@@ -197,6 +221,9 @@ fn rate(load: &Load) -> Option<Fault> {
 fn limit(load: &Load) -> Option<Fault> {
     let wrong = |words: &str| unless(false, "limit", || words.to_owned());
     match load.limit? {
+        _ if load.workload.is_migration() => {
+            wrong("a migration is over when its machines have moved")
+        }
         Limit::Time(time) if time.is_zero() => wrong("a duration of no time"),
         Limit::Bytes(0) | Limit::Transactions(0) => wrong("a limit of nothing"),
         Limit::Bytes(_) if load.workload.is_request_response() => {

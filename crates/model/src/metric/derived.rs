@@ -31,6 +31,9 @@ impl Metric {
             Self::TransactionCpu => (CPU_PER_TRANSACTION, 1.0),
             Self::Datagrams => ("datagrams_per_s", 1.0),
             Self::Delivered => ("delivered_percent", 100.0),
+            Self::MoveTime => ("move_s", 1.0),
+            Self::Downtime => ("downtime_ms", 1e3),
+            Self::DirtyLimit => ("dirty_limit_gbit_per_s", 1e-9),
         }
     }
 }
@@ -108,6 +111,7 @@ mod tests {
             Metric::of(Workload::UdpStream, Cores::Split),
             Metric::of(Workload::TcpRr, Cores::Split),
             Metric::of(Workload::TcpRr, Cores::Shared),
+            Metric::of(Workload::Migration, Cores::Split),
         ];
         let mut known: BTreeMap<&str, Metric> = BTreeMap::new();
         for metric in all.concat() {
@@ -122,6 +126,8 @@ mod tests {
                 "_percent",
                 "_percent_per_gbit",
                 "_us_per_transaction",
+                "_s",
+                "_ms",
             ];
             assert!(units.iter().any(|unit| name.ends_with(unit)), "{name}");
             assert!(
@@ -129,6 +135,6 @@ mod tests {
                 "as people read it: {name}"
             );
         }
-        assert_eq!(known.len(), 13);
+        assert_eq!(known.len(), 16);
     }
 }

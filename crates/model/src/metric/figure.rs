@@ -40,10 +40,13 @@ impl Experiment {
         for cell in &self.cells {
             for named in &cell.loads {
                 let alone = cell.loads.len() == 1;
+                let migration = named.load.migration;
+                let finds_limit = migration.is_some_and(|migration| migration.find_limit);
                 let metrics = metrics(named.load.workload);
                 let these = metrics
                     .iter()
                     .filter(|metric| alone || !metric.is_cpu())
+                    .filter(|metric| **metric != Metric::DirtyLimit || finds_limit)
                     .map(|&metric| Figure {
                         load: named.name.clone(),
                         metric,

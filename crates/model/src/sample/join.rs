@@ -6,6 +6,7 @@ use super::{
 use crate::end_window::{Counts, End, EndWindow, FlowWindow, Interval, Schedule};
 use crate::latency::Latency;
 use crate::load::{Direction, Limit, NamedLoad, Sending};
+use crate::moved::MachineMove;
 
 impl LoadResult {
     /// From the windows of its ends, a client's and its server's for each pair of guests that ran it.
@@ -24,7 +25,8 @@ impl LoadResult {
         let (seconds, client_seconds) =
             (servers().fold(0.0, longest), clients().fold(0.0, longest));
         let asked: Counts = clients().map(EndWindow::counts).sum();
-        let ends_by_itself = matches!(load.limit, Some(Limit::Bytes(_) | Limit::Transactions(_)));
+        let ends_by_itself = load.workload.is_migration()
+            || matches!(load.limit, Some(Limit::Bytes(_) | Limit::Transactions(_)));
         let unheard = ends_by_itself && !load.workload.is_tcp_stream();
         Self {
             name,
@@ -62,7 +64,10 @@ impl LoadResult {
                 .sum(),
             generator: [End::Client, End::Server]
                 .map(|end| generator(load.direction, end, pairs))
-                .into(),
+                .into_iter()
+                // A server that is not ours has no threads of the load's.
+                .filter(|end| end.end == End::Client || load.server.is_none())
+                .collect(),
             schedule: clients()
                 .filter_map(|end| end.schedule)
                 .reduce(|sum, end| Schedule {
@@ -75,8 +80,16 @@ impl LoadResult {
                 .first()
                 .and_then(|(client, server)| Some(vec![client.io?, server.io?]))
                 .unwrap_or_default(),
+            moves: moves(clients()),
         }
     }
+}
+
+/// The machines of all clients, numbered through.
+fn moves<'a>(clients: impl Iterator<Item = &'a EndWindow>) -> Vec<MachineMove> {
+    let all = clients.flat_map(|client| client.moves.iter().cloned());
+    let number = |(machine, one): (u32, MachineMove)| MachineMove { machine, ..one };
+    (0..).zip(all).map(number).collect()
 }
 
 /// Jain's index; `None` where nothing moved.

@@ -57,6 +57,7 @@ impl From<TcpStream> for LoadResult {
             strays: 0,
             generator: Vec::new(),
             io: Vec::new(),
+            moves: Vec::new(),
             schedule: None,
         }
     }

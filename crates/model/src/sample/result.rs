@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::end_window::{End, Interval, Io, Schedule, Socket, ThreadWindow};
 use crate::latency::Latency;
 use crate::load::{Direction, Workload};
+use crate::moved::MachineMove;
 
 /// What one load did over one window, both of its ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +46,9 @@ pub struct LoadResult {
     /// How its client and its server read and write, in that order; absent in records of versions before 6.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub io: Vec<Io>,
+    /// Of a migration, each machine's move; those of several guests one after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<MachineMove>,
 }
 
 /// A stream over one window.

@@ -10,6 +10,8 @@ use crate::read::{Levels, Reader};
 const fn names(workload: Workload) -> (&'static str, &'static str) {
     if workload.is_storage() {
         ("connections", "connections_per_guest")
+    } else if workload.is_migration() {
+        ("machines", "machines_per_guest")
     } else {
         ("streams", "streams_per_guest")
     }
@@ -69,7 +71,7 @@ impl Faults {
             load.streams = all.min(MAX_STREAMS);
             if all > MAX_STREAMS {
                 let message =
-                    format!("{guests} guests with {each} `{per_guest}` have {all} connections");
+                    format!("{guests} guests with {each} `{per_guest}` have {all} {streams}");
                 let help = format!(
                     "a load has at most {MAX_STREAMS}: write fewer, or `exclude` the combination"
                 );

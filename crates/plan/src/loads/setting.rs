@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use wirecost_model::load::{
-    Backing, Direction, Limit, Load, Pattern, Rate, Receiving, Segmentation, Sending, Storage,
-    Waiting,
+    Backing, Direction, DirtyOrder, Fallback, Limit, Load, Migration, Pattern, Rate, Receiving,
+    Segmentation, Sending, Storage, Waiting,
 };
 use wirecost_model::units::{format_bytes, format_rate};
 
@@ -116,7 +116,12 @@ impl Setting {
         };
         match option {
             // Of several guests' flows all are made later: how many guests there are is no option.
-            "streams" | "streams_per_guest" | "connections" | "connections_per_guest" => {
+            "streams"
+            | "streams_per_guest"
+            | "connections"
+            | "connections_per_guest"
+            | "machines"
+            | "machines_per_guest" => {
                 load.streams = whole.unwrap_or(load.streams);
             }
             "message" | "request" | "io_size" => load.request = whole.unwrap_or(load.request),
@@ -139,6 +144,12 @@ impl Setting {
             "pattern" | "reads" | "target" | "size" => {
                 if let Some(storage) = &mut load.storage {
                     self.apply_storage(option, storage);
+                }
+            }
+            "memory" | "dirty_rate" | "channels" | "at_once" | "working_set" | "dirty_order"
+            | "zero_pages" | "max_downtime" | "max_rounds" | "fallback" | "find_limit" => {
+                if let Some(migration) = &mut load.migration {
+                    self.apply_migration(option, migration);
                 }
             }
             "rate" => load.rate = rate,
@@ -175,6 +186,36 @@ impl Setting {
                 storage.reads = u8::try_from(*percent).unwrap_or(storage.reads);
             }
             ("size", Self::Whole(bytes, _)) => storage.size = u64::from(*bytes),
+            _ => {}
+        }
+    }
+
+    /// Sets an option that only a migration has.
+    fn apply_migration(&self, option: &str, migration: &mut Migration) {
+        let percent = |whole: &u32, before: u8| u8::try_from(*whole).unwrap_or(before);
+        match (option, self) {
+            ("memory", Self::Whole(bytes, _)) => migration.memory = u64::from(*bytes),
+            ("dirty_rate", Self::Word(_)) => migration.dirty_rate = 0,
+            ("dirty_rate", Self::Rate(Rate::BitsPerSecond(bits))) => migration.dirty_rate = *bits,
+            ("channels", Self::Whole(count, _)) => migration.channels = *count,
+            ("at_once", Self::Whole(count, _)) => migration.at_once = Some(*count),
+            ("working_set", Self::Whole(share, _)) => {
+                migration.working_set = percent(share, migration.working_set);
+            }
+            ("dirty_order", Self::Word(word)) => {
+                migration.dirty_order = DirtyOrder::by_name(word).unwrap_or(migration.dirty_order);
+            }
+            ("zero_pages", Self::Whole(share, _)) => {
+                migration.zero_pages = percent(share, migration.zero_pages);
+            }
+            ("max_downtime", Self::Seconds(seconds)) => {
+                migration.max_downtime = Duration::from_secs_f64(*seconds);
+            }
+            ("max_rounds", Self::Whole(count, _)) => migration.max_rounds = *count,
+            ("find_limit", Self::Switch(on)) => migration.find_limit = *on,
+            ("fallback", Self::Word(word)) => {
+                migration.fallback = Fallback::by_name(word).unwrap_or(migration.fallback);
+            }
             _ => {}
         }
     }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use wirecost_model::offload::Role;
-use wirecost_model::vary::{Deed, Scope, Setting};
+use wirecost_model::steering::Rps;
+use wirecost_model::vary::{Deed, DeviceSetting, Scope, Setting};
 
 use super::unfit;
 use crate::keys::{self, Key};
 use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Reader, describe, join, quoted};
-use crate::values::{text, word};
+use crate::values::{as_word, text, whole32, word};
 
 /// Devices that a level may set features of.
 const DEVICES: [(&Key, Role); 4] = [
@@ -65,6 +66,7 @@ pub(super) fn level(reader: &mut Reader, factor: &str, item: &Entry<'_>) -> Opti
         .get(reader, &keys::VARY_SYSCTL)
         .map(|entry| sysctls(reader, &entry));
     let ethtool = ethtool(reader, &fields);
+    let device = device(reader, &fields);
     let command = command(reader, &fields);
     let on = match on? {
         "guests" => Scope::Guests,
@@ -79,6 +81,7 @@ pub(super) fn level(reader: &mut Reader, factor: &str, item: &Entry<'_>) -> Opti
         label: String::new(),
         sysctl: sysctl.unwrap_or(Some(BTreeMap::new()))?,
         ethtool: ethtool?,
+        device: device?,
         command: command.ok()?,
         on,
     };
@@ -102,7 +105,8 @@ fn label(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
 }
 
 fn needs_a_place(reader: &mut Reader, entry: &Entry<'_>, setting: &Setting) {
-    let of_one_host = setting.on.host().is_some() && !setting.ethtool.is_empty();
+    let of_one_host =
+        setting.on.host().is_some() && !(setting.ethtool.is_empty() && setting.device.is_empty());
     if setting.sysctl.is_empty() && setting.command.is_none() && !of_one_host {
         let message = format!(
             "`{}` changes nothing: the level has neither `sysctl` nor `before`",
@@ -266,6 +270,42 @@ fn features(reader: &mut Reader, entry: &Entry<'_>) -> Option<Features> {
         features.insert(name.to_owned(), on);
     }
     Some(features)
+}
+
+/// Settings of the measured device, all of which can be read.
+fn device(reader: &mut Reader, fields: &Fields<'_>) -> Option<BTreeMap<DeviceSetting, String>> {
+    const NUMBERS: [(&Key, DeviceSetting); 4] = [
+        (&keys::VARY_MTU, DeviceSetting::Mtu),
+        (&keys::VARY_RX_RING, DeviceSetting::RxRing),
+        (&keys::VARY_TX_RING, DeviceSetting::TxRing),
+        (&keys::VARY_QUEUES, DeviceSetting::Queues),
+    ];
+    let faults = reader.faults.len();
+    let mut device = BTreeMap::new();
+    for (key, setting) in NUMBERS {
+        if let Some(entry) = fields.get(reader, key) {
+            let value = whole32(reader, &entry);
+            device.extend(value.map(|value| (setting, value.to_string())));
+        }
+    }
+    if let Some(entry) = fields.get(reader, &keys::VARY_RPS) {
+        let mask = match as_word(&entry) {
+            Some(_) => Some("0".to_owned()),
+            None => entry
+                .node
+                .text()
+                .filter(|text| Rps::parse_mask(text).is_some())
+                .map(|text| {
+                    let digits = text.trim_start_matches("0x");
+                    digits.to_owned()
+                }),
+        };
+        if mask.is_none() {
+            reader.wrong(&entry, "not a mask");
+        }
+        device.extend(mask.map(|mask| (DeviceSetting::Rps, mask)));
+    }
+    (reader.faults.len() == faults).then_some(device)
 }
 
 /// The command and what undoes it; an error is told already.

@@ -35,6 +35,8 @@ pub enum NoRatio {
     TooFewSteps,
     /// Samples of both are valid, and in no round both have the figure.
     NoFigure,
+    /// In no pair of samples every machine of a migration moved.
+    NotMoved,
 }
 
 impl NoRatio {
@@ -45,6 +47,7 @@ impl NoRatio {
             Self::TooFewTransactions => "too few transactions for this percentile",
             Self::TooFewSteps => "too little CPU time for this figure",
             Self::NoFigure => "no pair of samples with this figure",
+            Self::NotMoved => "in no pair of samples every machine moved",
         }
     }
 }

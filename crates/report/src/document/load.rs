@@ -9,6 +9,7 @@ use wirecost_stats::Summary;
 
 use crate::digits::micros;
 use crate::flows::FlowsResult;
+use crate::moves::MovesResult;
 
 /// One load of a cell; `null` where the workload has no such figure, or no valid sample has it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,6 +54,9 @@ pub struct CellLoad {
     pub fairness: Option<Summary>,
     /// Its flows and their sockets.
     pub flows: Option<FlowsResult>,
+    /// Of a migration: its machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moves: Option<MovesResult>,
     /// Connections and datagrams of others that reached its ports and were dropped, all valid samples.
     pub strays: u64,
     /// Samples in which the load's own threads were the limit.

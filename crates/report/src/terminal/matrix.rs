@@ -176,6 +176,9 @@ fn head(doc: &Document, figure: &Figure) -> &'static str {
         Metric::ServerCpu => "server CPU",
         Metric::Datagrams => "datagrams",
         Metric::Delivered => "delivered",
+        Metric::MoveTime => "move",
+        Metric::Downtime => "downtime",
+        Metric::DirtyLimit => "dirty limit",
     }
 }
 

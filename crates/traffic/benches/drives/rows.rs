@@ -34,7 +34,7 @@ fn base(workload: Workload, streams: u32) -> Options {
 /// The loads that threads matter to: a UDP stream has one for each processor in any case.
 fn flowing() -> impl Iterator<Item = Workload> {
     let all = Workload::ALL.into_iter();
-    all.filter(|workload| *workload != Workload::UdpStream)
+    all.filter(|workload| *workload != Workload::UdpStream && !workload.is_migration())
 }
 
 /// Threads that the scheduler puts where it likes.

@@ -191,7 +191,7 @@ impl Acceptor {
     }
 
     fn accept(&mut self) {
-        let flows = |load: &AcceptedLoad| load.engine.shared.options.load.streams as usize;
+        let flows = |load: &AcceptedLoad| load.engine.shared.options.load.connections() as usize;
         let room = self.loads.iter().map(flows).sum::<usize>() + SPARE;
         let Some(listener) = self.listener.clone() else {
             return;
@@ -327,7 +327,7 @@ impl AcceptedLoad {
             let thread = number % self.shares.len();
             self.shares[thread].push(task);
             // Tasks are distributed over the threads in turn.
-            let all = self.engine.shared.options.load.streams as usize * tasks_per_flow;
+            let all = self.engine.shared.options.load.connections() as usize * tasks_per_flow;
             let quota = (all - thread).div_ceil(self.shares.len());
             if self.shares[thread].len() == quota {
                 self.start_thread(thread);

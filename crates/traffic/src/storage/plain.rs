@@ -17,10 +17,13 @@ pub struct PlainTarget {
 
 impl PlainTarget {
     /// Of a load's kind and size.
-    pub fn new(storage: &Storage) -> Self {
-        Self {
-            target: Target::new(storage),
-        }
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(storage: &Storage) -> io::Result<Self> {
+        Ok(Self {
+            target: Target::new(storage)?,
+        })
     }
 
     /// Serves a connection, which blocks, until the client ends it.

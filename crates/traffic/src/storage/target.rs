@@ -1,5 +1,7 @@
 //! Our target: an export in memory, or none at all.
 
+use std::io;
+
 use wirecost_model::load::{Backing, MAX_IO, SECTOR, Storage};
 use wirecost_nbd::export::Export;
 use wirecost_nbd::protocol::transmission;
@@ -22,10 +24,13 @@ pub(crate) struct Target {
 
 impl Target {
     /// Zeroes, or nothing.
-    pub(crate) fn new(storage: &Storage) -> Self {
+    ///
+    /// # Errors
+    /// No memory.
+    pub(crate) fn new(storage: &Storage) -> io::Result<Self> {
         let null = storage.target == Backing::Discard;
         let bytes = if null { MAX_IO.into() } else { storage.size };
-        Self {
+        Ok(Self {
             export: Export {
                 size: storage.size,
                 flags: transmission::HAS_FLAGS
@@ -35,14 +40,14 @@ impl Target {
                 min_block: SECTOR,
                 max_block: MAX_IO,
             },
-            memory: SharedMemory::new(bytes as usize),
+            memory: SharedMemory::new(bytes as usize)?,
             null,
-        }
+        })
     }
 
     /// For a load: every I/O of its size has content that can be verified.
-    pub(crate) fn of_load(storage: &Storage, options: &Options) -> Self {
-        let target = Self::new(storage);
+    pub(crate) fn of_load(storage: &Storage, options: &Options) -> io::Result<Self> {
+        let target = Self::new(storage)?;
         if !target.null {
             let (seed, body, length) = (seed(options), body(options), options.load.request);
             for place in 0..storage.size / u64::from(length) {
@@ -55,7 +60,7 @@ impl Target {
                 target.memory.store(at + STAMP_BYTES, rest);
             }
         }
-        target
+        Ok(target)
     }
 
     /// Where in the memory the bytes at an offset of the export are.

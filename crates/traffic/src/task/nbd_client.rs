@@ -10,9 +10,9 @@ use wirecost_nbd::client::Agreed;
 use wirecost_nbd::protocol::command;
 use wirecost_nbd::reply::{Event, Outstanding, ReplyReader};
 use wirecost_nbd::request::{REQUEST_BYTES, Request};
-use wirecost_sys::epoll::Interest;
 use wirecost_sys::socket::{receive, send_vectored};
 
+use super::asking::{self, Asking, Idle};
 use super::request_schedule::RequestSchedule;
 use super::{Context, IoFailure, Progress, Task};
 use crate::flow::Outcome;
@@ -23,8 +23,6 @@ use crate::storage::protocol;
 use crate::storage::sample::Sample;
 use crate::timeouts::PEER_TIMEOUT;
 
-/// Rounds of one flow before the others of its thread are polled.
-const BUDGET: u32 = 8;
 /// Requests that one call sends at most, each with a header and data.
 const SENT_AT_ONCE: usize = 32;
 
@@ -130,7 +128,45 @@ impl NbdClient {
         }
     }
 
-    /// Adds the requests that may be sent now.
+    /// So many bytes of requests were written by a call that began at `now`.
+    fn sent(&mut self, context: &Context<'_>, mut sent: usize, now: u64) {
+        let flow = context.flow(self.flow);
+        while sent > 0
+            && let Some(index) = self.unsent.front()
+        {
+            let slot = &mut self.slots.all[*index as usize];
+            let (head, data) = slot.sizes();
+            if self.begun == 0 {
+                slot.sent = now;
+                context.record_lateness(slot.due, now);
+            }
+            let taken = sent.min(head + data - self.begun);
+            let payload = |at: usize| at.saturating_sub(REQUEST_BYTES) as u64;
+            let moved = payload(self.begun + taken) - payload(self.begun);
+            flow.tx.bytes.add(moved);
+            self.begun += taken;
+            sent -= taken;
+            if self.begun == head + data {
+                self.begun = 0;
+                self.unsent.pop_front();
+                flow.tx.messages.add(1);
+            }
+        }
+    }
+
+    /// Leaves the connection to the closing, which verifies what was written.
+    fn finish(&mut self, context: &Context<'_>) -> Outcome {
+        let flow = context.flow(self.flow);
+        let _ = flow.sample.set(std::mem::take(&mut self.sample));
+        Outcome::Orderly
+    }
+}
+
+impl Asking for NbdClient {
+    fn outstanding(&self) -> usize {
+        self.slots.outstanding()
+    }
+
     fn queue(&mut self, context: &Context<'_>, now: u64) {
         self.finishing |= context.shared.flows.stopping();
         self.schedule.begin(context.shared.began());
@@ -169,7 +205,6 @@ impl NbdClient {
         }
     }
 
-    /// Writes requests; `false` where the socket takes no more.
     fn send(&mut self, context: &Context<'_>, mut now: u64) -> io::Result<bool> {
         while !self.unsent.is_empty() {
             let body = &context.shared.message;
@@ -213,33 +248,6 @@ impl NbdClient {
         Ok(true)
     }
 
-    /// So many bytes of requests were written by a call that began at `now`.
-    fn sent(&mut self, context: &Context<'_>, mut sent: usize, now: u64) {
-        let flow = context.flow(self.flow);
-        while sent > 0
-            && let Some(index) = self.unsent.front()
-        {
-            let slot = &mut self.slots.all[*index as usize];
-            let (head, data) = slot.sizes();
-            if self.begun == 0 {
-                slot.sent = now;
-                context.record_lateness(slot.due, now);
-            }
-            let taken = sent.min(head + data - self.begun);
-            let payload = |at: usize| at.saturating_sub(REQUEST_BYTES) as u64;
-            let moved = payload(self.begun + taken) - payload(self.begun);
-            flow.tx.bytes.add(moved);
-            self.begun += taken;
-            sent -= taken;
-            if self.begun == head + data {
-                self.begun = 0;
-                self.unsent.pop_front();
-                flow.tx.messages.add(1);
-            }
-        }
-    }
-
-    /// Reads what has arrived; `false` where there is no more.
     fn receive(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
         let room = context.buffers.read.len();
         let read = match receive(&*self.socket, &mut context.buffers.read) {
@@ -284,65 +292,28 @@ impl NbdClient {
         now.saturating_sub(self.heard) > PEER_TIMEOUT.as_nanos() as u64
     }
 
-    /// When to poll again at the latest.
-    fn until(&self) -> u64 {
+    fn idle(&mut self, context: &Context<'_>) -> Idle {
+        if self.finishing {
+            Idle::Over(self.finish(context))
+        } else {
+            Idle::Until(self.schedule.due(0))
+        }
+    }
+
+    fn until(&self) -> Option<u64> {
         let silence = self.heard + PEER_TIMEOUT.as_nanos() as u64 + 1;
         let due = if self.finishing {
             None
         } else {
             self.schedule.due(self.slots.outstanding())
         };
-        due.map_or(silence, |due| due.min(silence))
-    }
-
-    /// Leaves the connection to the closing, which verifies what was written.
-    fn finish(&mut self, context: &Context<'_>) -> Outcome {
-        let flow = context.flow(self.flow);
-        let _ = flow.sample.set(std::mem::take(&mut self.sample));
-        Outcome::Orderly
+        Some(due.map_or(silence, |due| due.min(silence)))
     }
 }
 
 impl Task for NbdClient {
     fn poll(&mut self, context: &mut Context<'_>) -> Progress {
-        for _ in 0..BUDGET {
-            if self.slots.outstanding() > 0 {
-                match self.receive(context) {
-                    Ok(false) if self.timed_out(context.shared.now()) => {
-                        return Progress::failed(io::ErrorKind::TimedOut.into());
-                    }
-                    // The blocking read timed out.
-                    Ok(false) if context.blocking => return Progress::READ,
-                    Ok(_) => {}
-                    Err(error) => return Progress::failed(error),
-                }
-            }
-            let now = context.shared.now();
-            self.queue(context, now);
-            let all_sent = match self.send(context, now) {
-                Ok(all) => all,
-                Err(error) => return Progress::failed(error),
-            };
-            if self.slots.outstanding() == 0 {
-                if self.finishing {
-                    return Progress::Over(self.finish(context));
-                }
-                let interest = Interest {
-                    read: !context.blocking,
-                    write: false,
-                };
-                return Progress::Wait(interest, self.schedule.due(0));
-            }
-            if !context.blocking {
-                // The responses cannot have arrived yet.
-                let interest = Interest {
-                    read: true,
-                    write: !all_sent,
-                };
-                return Progress::Wait(interest, Some(self.until()));
-            }
-        }
-        Progress::Again
+        asking::poll(self, context)
     }
 
     fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {

@@ -7,17 +7,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use socket2::Socket;
-use wirecost_sys::epoll::Interest;
 use wirecost_sys::socket::receive;
 
+use super::asking::{self, Asking, Idle};
 use super::request_schedule::RequestSchedule;
 use super::{Context, IoFailure, IoRequest, Progress, RingIo, Task, count_sent, write_message};
 use crate::flow::Outcome;
 use crate::shared::Shared;
 use crate::timeouts::PEER_TIMEOUT;
-
-/// Transactions of one flow before the others of its thread are polled.
-const BUDGET: u32 = 8;
 
 /// A request, sent or due.
 #[derive(Debug, Clone, Copy)]
@@ -57,42 +54,6 @@ impl RrClient {
         }
     }
 
-    /// Adds the requests that may be sent now.
-    fn queue_requests(&mut self, context: &Context<'_>, now: u64) {
-        self.finishing |= context.shared.flows.stopping();
-        self.schedule.begin(context.shared.began());
-        while !self.finishing {
-            let Some(due) = self.schedule.next(now, self.outstanding.len()) else {
-                return;
-            };
-            if context.shared.take_budget(1) == 0 {
-                self.finishing = true;
-                return;
-            }
-            self.outstanding.push_back(Request { due, sent: now });
-            self.unsent += context.shared.options.load.request as usize;
-        }
-    }
-
-    /// Writes requests from `now` on; `false` where the socket takes no more.
-    fn send(&mut self, context: &Context<'_>, mut now: u64) -> io::Result<bool> {
-        let size = context.shared.options.load.request;
-        while self.unsent > 0 {
-            let before = self.unsent;
-            let all = write_message(&self.socket, context, self.flow, &mut self.unsent, size)?;
-            if self.unsent < before {
-                self.mark_sent(context, now);
-            }
-            if !all {
-                return Ok(false);
-            }
-            if self.unsent > 0 {
-                now = context.shared.now();
-            }
-        }
-        Ok(true)
-    }
-
     /// Notes `now` as the sending time of requests whose first byte was written.
     fn mark_sent(&mut self, context: &Context<'_>, now: u64) {
         let untouched = self.unsent / context.shared.options.load.request as usize;
@@ -107,21 +68,6 @@ impl RrClient {
     /// Bytes of responses outstanding.
     fn expected(&self, context: &Context<'_>) -> usize {
         self.outstanding.len() * context.shared.options.load.response as usize - self.part
-    }
-
-    /// Reads what has arrived; `false` where there is no more.
-    fn receive(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
-        let room = self.expected(context).min(context.buffers.read.len());
-        let read = match receive(&*self.socket, &mut context.buffers.read[..room]) {
-            Ok(read) => read,
-            Err(error) => match IoFailure::from(error) {
-                IoFailure::Interrupted => return Ok(true),
-                IoFailure::Blocked => return Ok(false),
-                IoFailure::Broken(error) => return Err(error),
-            },
-        };
-        self.take(context, read, context.shared.now())?;
-        Ok(read == room)
     }
 
     /// Processes bytes of responses read by `now`.
@@ -149,54 +95,92 @@ impl RrClient {
         let _ = self.socket.shutdown(Shutdown::Write);
         Outcome::Orderly
     }
+}
+
+impl Asking for RrClient {
+    fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    fn queue(&mut self, context: &Context<'_>, now: u64) {
+        self.finishing |= context.shared.flows.stopping();
+        self.schedule.begin(context.shared.began());
+        while !self.finishing {
+            let Some(due) = self.schedule.next(now, self.outstanding.len()) else {
+                return;
+            };
+            if context.shared.take_budget(1) == 0 {
+                self.finishing = true;
+                return;
+            }
+            self.outstanding.push_back(Request { due, sent: now });
+            self.unsent += context.shared.options.load.request as usize;
+        }
+    }
+
+    fn send(&mut self, context: &Context<'_>, mut now: u64) -> io::Result<bool> {
+        let size = context.shared.options.load.request;
+        while self.unsent > 0 {
+            let before = self.unsent;
+            let all = write_message(&self.socket, context, self.flow, &mut self.unsent, size)?;
+            if self.unsent < before {
+                self.mark_sent(context, now);
+            }
+            if !all {
+                return Ok(false);
+            }
+            if self.unsent > 0 {
+                now = context.shared.now();
+            }
+        }
+        Ok(true)
+    }
+
+    fn receive(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        let room = self.expected(context).min(context.buffers.read.len());
+        let read = match receive(&*self.socket, &mut context.buffers.read[..room]) {
+            Ok(read) => read,
+            Err(error) => match IoFailure::from(error) {
+                IoFailure::Interrupted => return Ok(true),
+                IoFailure::Blocked => return Ok(false),
+                IoFailure::Broken(error) => return Err(error),
+            },
+        };
+        self.take(context, read, context.shared.now())?;
+        Ok(read == room)
+    }
 
     fn timed_out(&self, now: u64) -> bool {
         self.outstanding.front().is_some_and(|request| {
             now.saturating_sub(request.sent) > PEER_TIMEOUT.as_nanos() as u64
         })
     }
+
+    fn idle(&mut self, _: &Context<'_>) -> Idle {
+        if self.finishing {
+            Idle::Over(self.finish())
+        } else {
+            Idle::Until(self.schedule.due(0))
+        }
+    }
+
+    fn until(&self) -> Option<u64> {
+        let silence = self
+            .outstanding
+            .front()
+            .map(|request| request.sent + PEER_TIMEOUT.as_nanos() as u64);
+        let due = if self.finishing {
+            None
+        } else {
+            self.schedule.due(self.outstanding.len())
+        };
+        [silence, due].into_iter().flatten().min()
+    }
 }
 
 impl Task for RrClient {
     fn poll(&mut self, context: &mut Context<'_>) -> Progress {
-        for _ in 0..BUDGET {
-            if !self.outstanding.is_empty() {
-                match self.receive(context) {
-                    Ok(false) if self.timed_out(context.shared.now()) => {
-                        return Progress::failed(io::ErrorKind::TimedOut.into());
-                    }
-                    // The blocking read timed out.
-                    Ok(false) if context.blocking => return Progress::READ,
-                    Ok(_) => {}
-                    Err(error) => return Progress::failed(error),
-                }
-            }
-            let now = context.shared.now();
-            self.queue_requests(context, now);
-            let all_sent = match self.send(context, now) {
-                Ok(all) => all,
-                Err(error) => return Progress::failed(error),
-            };
-            if self.outstanding.is_empty() {
-                if self.finishing {
-                    return Progress::Over(self.finish());
-                }
-                let interest = Interest {
-                    read: !context.blocking,
-                    write: false,
-                };
-                return Progress::Wait(interest, self.schedule.due(0));
-            }
-            if !context.blocking {
-                // The responses cannot have arrived yet.
-                let interest = Interest {
-                    read: true,
-                    write: !all_sent,
-                };
-                return Progress::Wait(interest, self.until());
-            }
-        }
-        Progress::Again
+        asking::poll(self, context)
     }
 
     fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
@@ -217,7 +201,7 @@ impl RingIo for RrClient {
         if self.timed_out(now) {
             return Err(Outcome::Failed(io::ErrorKind::TimedOut.into()));
         }
-        self.queue_requests(context, now);
+        self.queue(context, now);
         // The ring submits them right after this.
         let begun = self.outstanding.len();
         for request in self.outstanding.range(self.begun..begun) {
@@ -241,21 +225,5 @@ impl RingIo for RrClient {
 
     fn received(&mut self, context: &Context<'_>, bytes: usize, now: u64) -> Result<(), Outcome> {
         self.take(context, bytes, now).map_err(Outcome::Failed)
-    }
-}
-
-impl RrClient {
-    /// When to poll again at the latest.
-    fn until(&self) -> Option<u64> {
-        let silence = self
-            .outstanding
-            .front()
-            .map(|request| request.sent + PEER_TIMEOUT.as_nanos() as u64);
-        let due = if self.finishing {
-            None
-        } else {
-            self.schedule.due(self.outstanding.len())
-        };
-        [silence, due].into_iter().flatten().min()
     }
 }

@@ -135,7 +135,8 @@ fn a_target_that_loses_what_was_written_is_found_out() {
                 target: Backing::Discard,
                 size: 8 << 20,
                 ..Storage::USUAL
-            });
+            })
+            .expect("memory");
             let _ = lossy.serve(&Socket::from(connection));
         },
     );
@@ -240,7 +241,8 @@ fn hostile_client(bytes: &[u8]) -> String {
         let target = PlainTarget::new(&Storage {
             size: 1 << 20,
             ..Storage::USUAL
-        });
+        })
+        .expect("memory");
         let connection = listener.accept().expect("a connection").0;
         target.serve(&Socket::from(connection))
     });

@@ -26,7 +26,9 @@ pub(super) fn for_tasks(
     let is_better = match options.multiplexing {
         // Better where threads have several connections each; then for all threads, even one with a single
         // connection.
-        Multiplexing::Auto => options.load.streams as usize > shared.threads.len() && !is_timed,
+        Multiplexing::Auto => {
+            options.load.connections() as usize > shared.threads.len() && !is_timed
+        }
         Multiplexing::Ring => true,
         Multiplexing::Epoll => false,
     };

@@ -142,6 +142,7 @@ fn of_a_plans_own_factor_what_it_sets_counts() {
         label: "on".into(),
         sysctl: [].into(),
         ethtool: [].into(),
+        device: [].into(),
         command: None,
         on: Scope::Both,
     };

@@ -1,0 +1,363 @@
+//! What limits a stream, from what both ends and both hosts counted while it ran.
+
+use wirecost_model::sample::{LoadResult, Sample};
+use wirecost_model::usage::{CoreUsage, HostUsage};
+
+/// A core that the kernel keeps busy for this share of a window has no room left for more packets: the rest is the program's
+/// own time, and what the sampling of classes by ticks misses.
+const FULL: f64 = 0.8;
+/// Retransmitted segments above this share slow a stream down on any path that is longer than a switch.
+const LOSS: f64 = 5e-4;
+/// A queue stands in the path where round trips under load are this many times the shortest, and this much longer.
+const QUEUE: (f64, f64) = (2.0, 1e-3);
+/// Share of a socket buffer that data in flight fills where the buffer is the limit: the kernel keeps part of it for its own
+/// overhead (`tcp_adv_win_scale`, tcp_input.c), so that no more than this is ever used.
+const BUFFER: (f64, f64) = (0.2, 1.1);
+/// Of a device's speed, from here on the line is the limit; framing and headers take the rest.
+const LINE: f64 = 0.88;
+
+/// What limits a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// A core of the sending host.
+    SenderCore,
+    /// A core of the receiving host.
+    ReceiverCore,
+    /// The device's speed.
+    Line,
+    /// Something slower than the hosts between them, in front of which packets queue.
+    Path,
+    /// Lost packets.
+    Loss,
+    /// A socket buffer, or a window, at this round trip.
+    Window,
+    /// The load's own threads.
+    Generator,
+    /// None of these.
+    Unknown,
+}
+
+/// A limit with the figures that show it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Diagnosis {
+    /// What it is.
+    pub limit: Limit,
+    /// The evidence, in words.
+    pub evidence: String,
+}
+
+/// What a stream's samples have in common: medians.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Evidence {
+    /// Bit/s.
+    pub rate: f64,
+    /// Speed of the slower device in bit/s, where it is known.
+    pub speed: Option<f64>,
+    /// Of sender and receiver the core that the kernel's work fills most, share of the window.
+    pub busiest: [f64; 2],
+    /// Retransmitted of all data segments, share.
+    pub loss: f64,
+    /// Round trip under load and the shortest one, seconds.
+    pub round_trip: [f64; 2],
+    /// `SO_SNDBUF` of the sender and `SO_RCVBUF` of the receiver, bytes.
+    pub buffers: [f64; 2],
+    /// Flows.
+    pub flows: f64,
+    /// Whether the load's own threads had no time left.
+    pub is_generator_bound: bool,
+}
+
+impl Evidence {
+    /// Of the valid samples of one stream load; `None` where there is none. The sender is host a.
+    pub fn of<'a>(samples: impl Iterator<Item = &'a Sample>, speed: Option<u64>) -> Option<Self> {
+        let all: Vec<Self> = samples
+            .filter(|sample| sample.invalid.is_none())
+            .filter_map(|sample| Self::one(sample, speed))
+            .collect();
+        let median = |of: fn(&Self) -> f64| {
+            let mut values: Vec<f64> = all.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied()
+        };
+        Some(Self {
+            rate: median(|one| one.rate)?,
+            speed: speed.map(|speed| speed as f64),
+            busiest: [median(|one| one.busiest[0])?, median(|one| one.busiest[1])?],
+            loss: median(|one| one.loss)?,
+            round_trip: [
+                median(|one| one.round_trip[0])?,
+                median(|one| one.round_trip[1])?,
+            ],
+            buffers: [median(|one| one.buffers[0])?, median(|one| one.buffers[1])?],
+            flows: median(|one| one.flows)?,
+            is_generator_bound: 2 * all.iter().filter(|one| one.is_generator_bound).count()
+                > all.len(),
+        })
+    }
+
+    fn one(sample: &Sample, speed: Option<u64>) -> Option<Self> {
+        let load: &LoadResult = sample.loads.first()?;
+        let stream = load.stream.as_ref()?;
+        let senders = || load.flows.iter().filter_map(|flow| flow.sender.as_ref());
+        let receivers = || load.flows.iter().filter_map(|flow| flow.receiver.as_ref());
+        let sum = |of: fn(&wirecost_model::end_window::Socket) -> u64| {
+            senders().map(of).sum::<u64>() as f64
+        };
+        let flows = load.flows.len().max(1) as f64;
+        let mean = |values: f64| values / flows;
+        // Full of the kernel's own work for packets, that is: other programs may fill a core as well.
+        let busiest = |usage: &Option<HostUsage>| {
+            let packets = |core: &CoreUsage| {
+                core.busy_s * (core.shares.system + core.shares.softirq + core.shares.irq)
+            };
+            let cores = usage.iter().flat_map(|usage| {
+                usage
+                    .cores
+                    .iter()
+                    .map(move |core| packets(core) / usage.window_s)
+            });
+            cores.fold(0.0, f64::max)
+        };
+        Some(Self {
+            rate: stream.bytes as f64 * 8.0 / load.seconds,
+            speed: speed.map(|speed| speed as f64),
+            busiest: [busiest(&sample.sender), busiest(&sample.receiver)],
+            loss: sum(|socket| socket.retransmits) / sum(|socket| socket.data_segs_out).max(1.0),
+            round_trip: [
+                mean(sum(|socket| u64::from(socket.rtt_us))) / 1e6,
+                senders()
+                    .map(|socket| f64::from(socket.min_rtt_us))
+                    .fold(f64::MAX, f64::min)
+                    / 1e6,
+            ],
+            buffers: [
+                mean(sum(|socket| u64::from(socket.sndbuf))),
+                mean(receivers().map(|socket| f64::from(socket.rcvbuf)).sum()),
+            ],
+            flows,
+            is_generator_bound: load.generator.iter().any(|end| end.bound),
+        })
+    }
+
+    /// Bytes that are under way at a time, of each flow.
+    fn in_flight(&self) -> f64 {
+        self.rate / 8.0 * self.round_trip[0] / self.flows
+    }
+
+    /// What limits it, with the evidence. A full core comes first: it also makes queues and losses. Then what shows itself in
+    /// counters, then what is inferred.
+    pub fn diagnose(&self) -> Diagnosis {
+        let [loaded, shortest] = self.round_trip;
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        let ms = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
+        let queues = loaded > QUEUE.0 * shortest && loaded - shortest > QUEUE.1;
+        let found = |limit, evidence| Diagnosis { limit, evidence };
+        if let Some(speed) = self
+            .speed
+            .filter(|speed| self.rate >= LINE * speed && self.rate <= *speed)
+        {
+            let evidence = format!(
+                "{} of the {} that the device has",
+                percent(self.rate / speed),
+                gbit(speed)
+            );
+            return found(Limit::Line, evidence);
+        }
+        let cores = [(Limit::ReceiverCore, 1), (Limit::SenderCore, 0)];
+        for (limit, host) in cores {
+            if self.busiest[host] >= FULL {
+                return found(
+                    limit,
+                    format!(
+                        "the kernel keeps it busy for {} of the time",
+                        percent(self.busiest[host])
+                    ),
+                );
+            }
+        }
+        if self.loss > LOSS && !queues {
+            let evidence = format!(
+                "{:.2} % of segments are sent again, at a round trip of {} that does not grow under load",
+                self.loss * 100.0,
+                ms(loaded)
+            );
+            return found(Limit::Loss, evidence);
+        }
+        if queues {
+            let evidence = format!(
+                "round trips grow from {} to {} under load: packets queue in front of something that passes {}",
+                ms(shortest),
+                ms(loaded),
+                gbit(self.rate)
+            );
+            return found(Limit::Path, evidence);
+        }
+        let [send, receive] = self.buffers;
+        let (buffer, name) = if send <= receive {
+            (send, "send")
+        } else {
+            (receive, "receive")
+        };
+        let share = self.in_flight() / buffer.max(1.0);
+        if (BUFFER.0..BUFFER.1).contains(&share) {
+            let evidence = format!(
+                "{:.0} kB are under way at a round trip of {}, in a {name} buffer of {:.0} kB",
+                self.in_flight() / 1e3,
+                ms(loaded),
+                buffer / 1e3
+            );
+            return found(Limit::Window, evidence);
+        }
+        if self.is_generator_bound {
+            return found(
+                Limit::Generator,
+                "the load's own threads have no time left".to_owned(),
+            );
+        }
+        let evidence = format!(
+            "no core is full (at most {}), {:.2} % of segments are sent again, round trips take {}",
+            percent(self.busiest[0].max(self.busiest[1])),
+            self.loss * 100.0,
+            ms(loaded)
+        );
+        found(Limit::Unknown, evidence)
+    }
+}
+
+fn gbit(rate: f64) -> String {
+    if rate < 1e9 {
+        format!("{:.1} Mbit/s", rate / 1e6)
+    } else {
+        format!("{:.1} Gbit/s", rate / 1e9)
+    }
+}
+
+impl Limit {
+    /// As the subject of a sentence.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::SenderCore => "a core of the sending host",
+            Self::ReceiverCore => "a core of the receiving host",
+            Self::Line => "the line",
+            Self::Path => "a slower link or shaper between the hosts",
+            Self::Loss => "packet loss",
+            Self::Window => "the window",
+            Self::Generator => "the load generator",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10 Gbit/s over 0.1 ms, with everything to spare.
+    fn fine() -> Evidence {
+        Evidence {
+            rate: 1e10,
+            speed: None,
+            busiest: [0.5, 0.6],
+            loss: 0.0,
+            round_trip: [1e-4, 1e-4],
+            buffers: [4e6, 6e6],
+            flows: 1.0,
+            is_generator_bound: false,
+        }
+    }
+
+    #[test]
+    fn each_limit_is_named_from_the_figures_that_show_it() {
+        let cases = [
+            (Limit::Unknown, fine()),
+            (
+                Limit::ReceiverCore,
+                Evidence {
+                    busiest: [0.97, 0.99],
+                    loss: 0.01,
+                    ..fine()
+                },
+            ),
+            (
+                Limit::SenderCore,
+                Evidence {
+                    busiest: [0.97, 0.5],
+                    ..fine()
+                },
+            ),
+            (
+                Limit::Line,
+                Evidence {
+                    rate: 0.94e9,
+                    speed: Some(1e9),
+                    busiest: [0.1, 0.99],
+                    ..fine()
+                },
+            ),
+            // A veth's speed is nominal.
+            (
+                Limit::ReceiverCore,
+                Evidence {
+                    rate: 3e10,
+                    speed: Some(1e10),
+                    busiest: [0.5, 1.0],
+                    ..fine()
+                },
+            ),
+            (
+                Limit::Loss,
+                Evidence {
+                    rate: 5e7,
+                    loss: 0.01,
+                    round_trip: [0.0101, 0.01],
+                    ..fine()
+                },
+            ),
+            (
+                Limit::Path,
+                Evidence {
+                    rate: 1e8,
+                    loss: 0.002,
+                    round_trip: [0.02, 1e-4],
+                    ..fine()
+                },
+            ),
+            (
+                Limit::Window,
+                Evidence {
+                    rate: 1.3e7,
+                    round_trip: [0.0201, 0.02],
+                    buffers: [87_000.0, 65_536.0],
+                    ..fine()
+                },
+            ),
+            (
+                Limit::Generator,
+                Evidence {
+                    is_generator_bound: true,
+                    ..fine()
+                },
+            ),
+        ];
+        for (limit, evidence) in cases {
+            let found = evidence.diagnose();
+            assert_eq!(found.limit, limit, "{found:?}");
+        }
+        let window = Evidence {
+            rate: 1.3e7,
+            round_trip: [0.0201, 0.02],
+            buffers: [87_000.0, 65_536.0],
+            ..fine()
+        };
+        assert_eq!(
+            window.diagnose().evidence,
+            "33 kB are under way at a round trip of 20.100 ms, in a receive buffer of 66 kB"
+        );
+    }
+
+    #[test]
+    fn without_a_valid_sample_there_is_no_evidence() {
+        assert_eq!(Evidence::of(std::iter::empty(), None), None);
+    }
+}

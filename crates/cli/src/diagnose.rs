@@ -1,0 +1,295 @@
+//! `wirecost diagnose`: what limits a path, and which settings of its hosts matter, measured one at a time beside the path as it
+//! is.
+
+mod print;
+mod switch;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use wirecost_answer::diagnosis::{Diagnosis, Evidence};
+use wirecost_check::Severity;
+use wirecost_control::experiment::{self, Looked, Options};
+use wirecost_control::path::{Check, CheckTarget, check};
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::effect::{Effect, RemarkKind};
+use wirecost_model::host::HostAddress;
+use wirecost_model::load::Load;
+use wirecost_model::metric::Metric;
+use wirecost_model::plan::HostPair;
+use wirecost_model::record::{Outcome, file};
+use wirecost_model::sample::Sample;
+use wirecost_model::units::parse_seconds;
+use wirecost_report::RunResult;
+
+use self::print::{Found, Judged, Tried};
+use self::switch::Switch;
+use crate::failure::{Cause, Done, Failure};
+use crate::progress::Display;
+use crate::talk::Talk;
+use crate::{check as checks, existing, exit, interrupt, plan, screen};
+
+/// The factor of every switch.
+const FACTOR: &str = "switch";
+/// The state of both hosts that everything is compared with.
+const AS_IT_IS: &str = "as it is";
+/// Rounds of fewer are not compared.
+const LEAST_ROUNDS: u32 = 4;
+/// Flows of the check before.
+const FLOWS: u32 = 16;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes: 0 nothing to gain, 1 something helps or a check found something, 2 the command line is wrong, 3 it \
+                  could not be completed."
+)]
+pub(crate) struct Diagnose {
+    /// The host that sends: local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, each with =ADDRESS
+    a: HostAddress,
+    /// The host that receives
+    b: HostAddress,
+    /// Try settings of both hosts, too: each is listed, changed for its samples alone, and undone
+    #[arg(long)]
+    allow_host_changes: bool,
+    /// Load and change the hosts without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// How long it may take
+    #[arg(long, value_name = "DURATION", default_value = "3min", value_parser = parse_seconds)]
+    time: f64,
+    /// The run directory, which must not exist [default: wirecost-runs/diagnose-TIME]
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
+    let started = interrupt::with_hosts(talk.verbose);
+    let (flag, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
+    let pair = HostPair {
+        a: arguments.a.clone(),
+        b: arguments.b.clone(),
+    };
+    let unreached = |error| checks::unreached(&error);
+    let bare = plan::experiment("<diagnose>", &plan_text(arguments, &[]))?;
+    let looked = experiment::look(&context, &pair, &bare, &flag).map_err(unreached)?;
+    let switches = switch::all(&looked, arguments.allow_host_changes);
+    let text = plan_text(arguments, &switches);
+    let mut experiment = plan::experiment("<diagnose>", &text)?;
+    with_other_loads(&mut experiment, &switches);
+    existing::confirm(&experiment, arguments.yes)?;
+
+    let say = |words: &str| {
+        if !talk.quiet {
+            screen::say(words);
+        }
+    };
+    say("checking the path");
+    let checked = check(&asked(&pair), &context, &flag, &mut |_| {}).map_err(unreached)?;
+    let concerning = checked
+        .findings
+        .iter()
+        .filter(|finding| !finding.elsewhere && finding.severity != Severity::Info);
+    let findings = concerning
+        .map(|finding| (finding.id.to_owned(), finding.evidence.clone()))
+        .collect();
+
+    let number = switches.len();
+    say(&format!(
+        "measuring the path as it is, and {number} changes, one at a time"
+    ));
+    let options = Options {
+        program: context.program.clone(),
+        out: arguments.out.clone(),
+        plan_text: text,
+        seed: None,
+        program_version: env!("CARGO_PKG_VERSION").to_owned(),
+        verbose: talk.verbose,
+    };
+    let mut display = Display::new(&experiment, talk);
+    let finished = experiment::run(&experiment, &options, &flag, &mut |step| display.show(step));
+    display.end();
+    let finished = finished.map_err(|error| Failure::of(Cause::Machine, &error))?;
+    let machine = |error: &dyn std::error::Error| Failure::new(Cause::Machine, error.to_string());
+    let samples = samples(&finished.directory).map_err(|error| machine(&error))?;
+    let now = now(&samples, &looked).ok_or_else(|| {
+        let why = samples.iter().find_map(|sample| sample.invalid.as_ref());
+        let why = why.map_or("it was interrupted", |invalid| invalid.reason());
+        Failure::new(
+            Cause::Machine,
+            format!("the path as it is could not be measured: {why}"),
+        )
+    })?;
+    let result = RunResult::read(&finished.directory).map_err(|error| machine(&error))?;
+    let found = Found {
+        hosts: [pair.a.to_string(), pair.b.to_string()],
+        gbit_per_s: now.1,
+        now: now.0,
+        findings,
+        tried: tried(&switches, &result, &looked),
+        changed: arguments.allow_host_changes,
+        complete: finished.end.outcome == Outcome::Complete,
+        record: finished.directory,
+    };
+    let printed = if arguments.json {
+        screen::print_json(&found)?
+    } else {
+        screen::print(&print::text(&found, screen::terminal().width))?
+    };
+    Ok(code(&found, printed))
+}
+
+fn code(found: &Found, printed: ExitCode) -> ExitCode {
+    if !found.complete {
+        exit::incomplete()
+    } else if found.findings.is_empty() && found.judged(Judged::Helps).next().is_none() {
+        printed
+    } else {
+        exit::finding()
+    }
+}
+
+fn asked(pair: &HostPair) -> Check {
+    Check {
+        from: pair.a.clone(),
+        to: CheckTarget::Host(pair.b.clone()),
+        expect: None,
+        flows: FLOWS,
+        port: None,
+        encapsulation: None,
+        datagrams_per_s: 5_000.0,
+        bytes_per_s: 4e7,
+        tcp: None,
+        trace: false,
+        recommend: false,
+        simulate: None,
+    }
+}
+
+/// The plan that a user could have written: it lies beside the record. Loads of other shapes are added to it.
+fn plan_text(arguments: &Diagnose, switches: &[Switch]) -> String {
+    let quoted = |host: &HostAddress| serde_json::Value::from(host.to_string()).to_string();
+    let budget = arguments.time;
+    let mut text = format!(
+        "name: diagnose\nhosts: {{ a: {}, b: {} }}\nnetwork: existing\nmax_rate: none\nload: tcp-stream\nrepeat: {{ precision: 3%, \
+         budget: {budget}s, min_rounds: {LEAST_ROUNDS}, seconds: 0.5, warmup: 0.5, ask: throughput }}\nvary:\n  {FACTOR}:\n    \
+         - label: {AS_IT_IS}\n",
+        quoted(&arguments.a),
+        quoted(&arguments.b)
+    );
+    let settings: Vec<String> = switches.iter().filter_map(Switch::level).collect();
+    if !settings.is_empty() {
+        text += "    - ";
+        text += &settings.join("\n    - ");
+        text += "\nallow_host_changes: on\n";
+    }
+    text
+}
+
+/// Loads are those of the hosts' own defaults; switches that are options of the load become cells of their own.
+fn with_other_loads(experiment: &mut Experiment, switches: &[Switch]) {
+    for cell in &mut experiment.cells {
+        for named in &mut cell.loads {
+            named.load.congestion = None;
+        }
+    }
+    let Some(first) = experiment.cells.first().cloned() else {
+        return;
+    };
+    for switch in switches {
+        let Some(change) = switch.load() else {
+            continue;
+        };
+        let mut cell = Cell {
+            index: experiment.cells.len() as u32,
+            ..first.clone()
+        };
+        cell.levels.insert(FACTOR.to_owned(), switch.label());
+        let loads: &mut Load = &mut cell.loads[0].load;
+        change(loads);
+        experiment.cells.push(cell);
+        let factors = experiment.factors.iter_mut();
+        for factor in factors.filter(|factor| factor.key == FACTOR) {
+            factor.levels.push(switch.label());
+        }
+    }
+}
+
+/// The samples of a record that was just written.
+fn samples(directory: &Path) -> io::Result<Vec<Sample>> {
+    let text = fs::read_to_string(directory.join(file::SAMPLES))?;
+    let samples = text.lines().map(serde_json::from_str);
+    Ok(samples.collect::<Result<_, _>>()?)
+}
+
+/// What limits the path as it is, and its throughput in Gbit/s.
+fn now(samples: &[Sample], looked: &Looked) -> Option<(Diagnosis, f64)> {
+    let as_it_is = samples.iter().filter(|sample| sample.cell == 0);
+    let evidence = Evidence::of(as_it_is, looked.speed())?;
+    Some((evidence.diagnose(), evidence.rate / 1e9))
+}
+
+/// What an interval says against the margin. Segments per packet and wake-ups may differ: that is what a switch does. Samples that
+/// others disturbed are not compared.
+fn judged(effect: &Effect, worth: f64) -> Judged {
+    let disturbed = effect.not_comparable.as_ref();
+    if disturbed.is_some_and(|remark| remark.kind == RemarkKind::Disturbed) {
+        return Judged::NotKnown;
+    }
+    let (Some(low), Some(high)) = (effect.low, effect.high) else {
+        return Judged::NotKnown;
+    };
+    let (more, less) = (1.0 + worth, 1.0 / (1.0 + worth));
+    if low > more {
+        Judged::Helps
+    } else if high < less {
+        Judged::Hurts
+    } else if low >= less && high <= more {
+        Judged::NoDifference
+    } else {
+        Judged::NotKnown
+    }
+}
+
+fn tried(switches: &[Switch], result: &RunResult, looked: &Looked) -> Vec<Tried> {
+    let effects = &result.document.effects;
+    let of = |switch: &Switch| {
+        let label = switch.label();
+        let effect = effects.iter().find(|one| {
+            let effect = &one.effect;
+            effect.metric == Metric::Throughput
+                && effect.factor == FACTOR
+                && effect.from == AS_IT_IS
+                && effect.to == label
+        });
+        let judged = effect.map_or(Judged::NotKnown, |one| {
+            judged(&one.effect, result.document.repeat.worth)
+        });
+        let effect = effect.map(|one| &one.effect);
+        Tried {
+            switch: label,
+            judged,
+            ratio: effect.and_then(|effect| effect.ratio),
+            low: effect.and_then(|effect| effect.low),
+            high: effect.and_then(|effect| effect.high),
+            reason: effect
+                .filter(|_| judged == Judged::NotKnown)
+                .and_then(|effect| effect.not_comparable.as_ref())
+                .map(|remark| remark.text.clone()),
+            commands: switch.commands(looked),
+        }
+    };
+    let mut tried: Vec<Tried> = switches.iter().map(of).collect();
+    tried.sort_by(|one, other| {
+        other
+            .ratio
+            .unwrap_or(0.0)
+            .total_cmp(&one.ratio.unwrap_or(0.0))
+    });
+    tried
+}

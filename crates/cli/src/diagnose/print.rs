@@ -1,0 +1,154 @@
+//! What a diagnosis came to, as a document and for people.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use wirecost_answer::diagnosis::Diagnosis;
+
+use crate::screen::wrap;
+
+/// The result.
+#[derive(Debug, Serialize)]
+pub(super) struct Found {
+    /// As they were written: the sender, the receiver.
+    pub(super) hosts: [String; 2],
+    /// One TCP stream as it is, median.
+    pub(super) gbit_per_s: f64,
+    /// What limits it.
+    pub(super) now: Diagnosis,
+    /// What a check of the path found: name and evidence.
+    pub(super) findings: Vec<(String, String)>,
+    /// What was tried, the best first.
+    pub(super) tried: Vec<Tried>,
+    /// Whether settings of the hosts were among it.
+    pub(super) changed: bool,
+    /// Whether it was not stopped early.
+    pub(super) complete: bool,
+    /// The run directory.
+    pub(super) record: PathBuf,
+}
+
+/// A switch and what it came to.
+#[derive(Debug, Serialize)]
+pub(super) struct Tried {
+    pub(super) switch: String,
+    pub(super) judged: Judged,
+    /// Throughput with it, of that without; 95 % interval.
+    pub(super) ratio: Option<f64>,
+    pub(super) low: Option<f64>,
+    pub(super) high: Option<f64>,
+    /// Why the two are not comparable.
+    pub(super) reason: Option<String>,
+    pub(super) commands: Vec<String>,
+}
+
+/// What follows from an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Judged {
+    /// More than the margin is gained.
+    Helps,
+    /// More than the margin is lost: the setting is right as it is.
+    Hurts,
+    /// Neither.
+    NoDifference,
+    /// The rounds do not tell, or the samples cannot be compared.
+    NotKnown,
+}
+
+impl Found {
+    pub(super) fn judged(&self, judged: Judged) -> impl Iterator<Item = &Tried> {
+        self.tried
+            .iter()
+            .filter(move |tried| tried.judged == judged)
+    }
+
+    fn names(&self, judged: Judged) -> Option<String> {
+        let names: Vec<&str> = self.judged(judged).map(|tried| &*tried.switch).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+}
+
+pub(super) fn text(found: &Found, width: usize) -> String {
+    let [a, b] = &found.hosts;
+    let rate = if found.gbit_per_s < 1.0 {
+        format!("{:.1} Mbit/s", found.gbit_per_s * 1e3)
+    } else {
+        format!("{:.2} Gbit/s", found.gbit_per_s)
+    };
+    let mut lines = vec![wrap(
+        &format!(
+            "{rate} from {a} to {b} (one TCP stream). Limit: {} ({}).",
+            found.now.limit.words(),
+            found.now.evidence
+        ),
+        "",
+        width,
+    )];
+    for (id, evidence) in &found.findings {
+        lines.push(wrap(
+            &format!("The check found {id}: {evidence}"),
+            "  ",
+            width,
+        ));
+    }
+    if !found.findings.is_empty() {
+        lines.push(format!(
+            "`wirecost check {a} {b}` has the commands that fix this."
+        ));
+    }
+    let mut helps = found.judged(Judged::Helps).peekable();
+    if helps.peek().is_some() {
+        lines.push("What helps, best first:".to_owned());
+    } else if found.complete && found.judged(Judged::NotKnown).next().is_none() {
+        lines.push("Nothing to gain from what was tried.".to_owned());
+    }
+    for tried in helps {
+        let [ratio, low, high] =
+            [tried.ratio, tried.low, tried.high].map(Option::unwrap_or_default);
+        lines.push(format!(
+            "  x{ratio:.2} [{low:.2}, {high:.2}]  {}",
+            tried.switch
+        ));
+        lines.extend(
+            tried
+                .commands
+                .iter()
+                .map(|command| format!("      {command}")),
+        );
+    }
+    let lists = [
+        (
+            Judged::Hurts,
+            "Right as it is; the change would cost more than 5 %",
+        ),
+        (Judged::NoDifference, "Makes no difference worth 5 %"),
+        (Judged::NotKnown, "Not known in this time"),
+    ];
+    for (judged, head) in lists {
+        lines.extend(
+            found
+                .names(judged)
+                .map(|names| wrap(&format!("{head}: {names}."), "  ", width)),
+        );
+    }
+    let mut unknown = found.judged(Judged::NotKnown);
+    if let Some(reason) = unknown.find_map(|tried| tried.reason.as_ref()) {
+        lines.push(wrap(&format!("Why it is not known: {reason}"), "  ", width));
+    } else if found.judged(Judged::NotKnown).next().is_some() {
+        lines.push("  --time gives it more rounds.".to_owned());
+    }
+    if !found.changed {
+        lines.push(wrap(
+            "Settings of the hosts were not tried: --allow-host-changes tries their offloads and receive steering, one at a time, \
+             and undoes each.",
+            "",
+            width,
+        ));
+    }
+    if !found.complete {
+        lines.push("It was stopped before its end.".to_owned());
+    }
+    lines.push(format!("Record: {}", found.record.display()));
+    lines.join("\n")
+}

@@ -1,0 +1,170 @@
+//! `wirecost load A B migration`: its options, and what came of it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use clap::Args;
+use wirecost_model::load::{DirtyOrder, Fallback, Load};
+use wirecost_model::moved::{MachineMove, MoveOutcome};
+use wirecost_model::units::{format_rate, parse_rate};
+
+use super::values::{duration, size, throughput, time};
+
+/// Machines whose moves are told one by one.
+const TOLD: usize = 16;
+
+/// What only a migration may be told.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of a migration")]
+pub(super) struct MigrationOptions {
+    /// Memory of each machine, 1MiB to 2GiB [default: 64MiB]
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    memory: Option<u64>,
+    /// How fast each machine writes to its pages; 0 writes nothing [default: 100mbit]
+    #[arg(long, value_name = "RATE")]
+    dirty_rate: Option<String>,
+    /// Connections of each machine [default: 1]
+    #[arg(long, value_name = "NUMBER")]
+    channels: Option<u32>,
+    /// Machines that move at the same time [default: all]
+    #[arg(long, value_name = "NUMBER")]
+    at_once: Option<u32>,
+    /// Percent of its memory that a machine writes to [default: 25]
+    #[arg(long, value_name = "PERCENT")]
+    working_set: Option<u8>,
+    /// Order of its writes [default: random]
+    #[arg(long, value_parser = DirtyOrder::NAMES, value_name = "ORDER")]
+    dirty_order: Option<String>,
+    /// Percent of its memory that is zero [default: 0]
+    #[arg(long, value_name = "PERCENT")]
+    zero_pages: Option<u8>,
+    /// A machine is stopped once what is left takes no longer [default: 300ms]
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    max_downtime: Option<Duration>,
+    /// Rounds after which it counts as not converging [default: 30]
+    #[arg(long, value_name = "NUMBER")]
+    max_rounds: Option<u32>,
+    /// What is done then [default: give-up]
+    #[arg(long, value_parser = Fallback::NAMES, value_name = "WHAT")]
+    fallback: Option<String>,
+    /// Move it again until the highest dirty rate that converges is known
+    #[arg(long)]
+    find_limit: bool,
+}
+
+impl MigrationOptions {
+    fn given(&self) -> [(&'static str, bool); 11] {
+        [
+            ("--memory", self.memory.is_some()),
+            ("--dirty-rate", self.dirty_rate.is_some()),
+            ("--channels", self.channels.is_some()),
+            ("--at-once", self.at_once.is_some()),
+            ("--working-set", self.working_set.is_some()),
+            ("--dirty-order", self.dirty_order.is_some()),
+            ("--zero-pages", self.zero_pages.is_some()),
+            ("--max-downtime", self.max_downtime.is_some()),
+            ("--max-rounds", self.max_rounds.is_some()),
+            ("--fallback", self.fallback.is_some()),
+            ("--find-limit", self.find_limit),
+        ]
+    }
+
+    /// Gives a load what was written; what has no meaning there, in words.
+    pub(super) fn apply(&self, load: &mut Load, wrong: &mut Vec<String>) {
+        let workload = load.workload;
+        let Some(migration) = &mut load.migration else {
+            let odd = self.given().into_iter().filter(|(_, given)| *given);
+            wrong.extend(odd.map(|(option, _)| format!("{option}: {workload} is no migration")));
+            return;
+        };
+        match self.dirty_rate.as_deref() {
+            None => {}
+            Some("0" | "none") => migration.dirty_rate = 0,
+            Some(text) => match parse_rate(text) {
+                Ok(bits) => migration.dirty_rate = bits,
+                Err(error) => wrong.push(format!("--dirty-rate: {error}")),
+            },
+        }
+        migration.memory = self.memory.unwrap_or(migration.memory);
+        migration.channels = self.channels.unwrap_or(migration.channels);
+        migration.at_once = self.at_once.or(migration.at_once);
+        migration.working_set = self.working_set.unwrap_or(migration.working_set);
+        migration.zero_pages = self.zero_pages.unwrap_or(migration.zero_pages);
+        migration.max_downtime = self.max_downtime.unwrap_or(migration.max_downtime);
+        migration.max_rounds = self.max_rounds.unwrap_or(migration.max_rounds);
+        let order = self.dirty_order.as_deref().and_then(DirtyOrder::by_name);
+        migration.dirty_order = order.unwrap_or(migration.dirty_order);
+        let fallback = self.fallback.as_deref().and_then(Fallback::by_name);
+        migration.fallback = fallback.unwrap_or(migration.fallback);
+        migration.find_limit = self.find_limit;
+    }
+}
+
+/// The machines' moves, a line for each.
+pub(super) fn lines(text: &mut String, moves: &[MachineMove]) {
+    for one in moves.iter().take(TOLD) {
+        let _ = write!(text, "\n  machine {:<3} {}", one.machine, line(one));
+    }
+    if moves.len() > TOLD {
+        let _ = write!(text, "\n  and {} more (--json has all)", moves.len() - TOLD);
+    }
+}
+
+fn line(one: &MachineMove) -> String {
+    let took = time(one.total_s);
+    let mut line = match one.outcome {
+        MoveOutcome::Moved => format!("moved in {took}, downtime {}", time(one.downtime_s)),
+        MoveOutcome::Forced => format!(
+            "did not converge and was stopped: moved in {took}, downtime {}",
+            time(one.downtime_s)
+        ),
+        MoveOutcome::NotConverged => {
+            let bandwidth = throughput(one.bandwidth * 8e-9);
+            format!(
+                "did not converge and stays: given up after {took}, {} got through in the first round",
+                bandwidth.trim()
+            )
+        }
+    };
+    let times = one.sent_bytes as f64 / one.memory_bytes as f64;
+    let _ = write!(
+        line,
+        "; {} rounds, {times:.2} times its memory sent, wrote {} of {}",
+        one.rounds.len(),
+        throughput(one.dirty_reached * 1e-9).trim(),
+        format_rate(one.dirty_rate as u64)
+    );
+    if one.throttle > 0 {
+        let _ = write!(line, ", slowed down by {} %", one.throttle);
+    }
+    if let Some(model) = one.predicted {
+        let says = if model.converges {
+            ""
+        } else {
+            " without converging"
+        };
+        let _ = write!(line, "; model {}{says}", time(model.total_s));
+    }
+    if let Some(limit) = one.limit {
+        let gbps = |rate: f64| throughput(rate * 1e-9).trim().to_owned();
+        let _ = match (limit.converges, limit.fails) {
+            (Some(low), Some(high)) => write!(
+                line,
+                "; converges up to {} written, and not at {}",
+                gbps(low),
+                gbps(high)
+            ),
+            (Some(low), None) => {
+                write!(line, "; converges at all rates up to {} written", gbps(low))
+            }
+            (None, Some(high)) => write!(
+                line,
+                "; does not converge at {} written or above",
+                gbps(high)
+            ),
+            (None, None) => Ok(()),
+        };
+        let _ = write!(line, " ({} moves)", limit.moves);
+    }
+    line
+}

@@ -1,0 +1,57 @@
+//! Values of options as they are typed, and times as they are shown.
+
+use std::time::Duration;
+
+use wirecost_model::units::{parse_bytes, parse_seconds};
+
+/// A duration: as plans write it, and microseconds and hours.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = [("us", 1e-6), ("µs", 1e-6), ("h", 3600.0)]
+        .into_iter()
+        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
+        .map_or_else(
+            || parse_seconds(text).ok(),
+            |(number, seconds)| Some(number.trim().parse::<f64>().ok()? * seconds),
+        );
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| {
+            format!("`{text}` is no duration: write 10s, 1.5s, 200ms, 500us, 2min or 1h")
+        })
+}
+
+/// Bytes.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| error.to_string())
+}
+
+/// Bytes of what is at most 4 GiB.
+pub(super) fn small_size(text: &str) -> Result<u32, String> {
+    let size = size(text)?;
+    u32::try_from(size).map_err(|_| format!("`{text}` is too large: at most 4 GiB"))
+}
+
+/// A short time for people: `71.2 us`, `1.25 ms`, `2.5 s`.
+pub(super) fn time(seconds: f64) -> String {
+    let (number, unit) = match seconds {
+        ..1e-3 => (seconds * 1e6, "us"),
+        ..1.0 => (seconds * 1e3, "ms"),
+        _ => (seconds, "s"),
+    };
+    let digits = match number {
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{number:.digits$} {unit}")
+}
+
+/// A throughput in columns, in a unit in which it is not zero.
+pub(super) fn throughput(gbps: f64) -> String {
+    let (number, unit) = match gbps {
+        0.0 | 0.1.. => (gbps, "Gbit/s"),
+        1e-4..0.1 => (gbps * 1e3, "Mbit/s"),
+        _ => (gbps * 1e6, "kbit/s"),
+    };
+    format!("{number:8.3} {unit}")
+}

@@ -1,0 +1,200 @@
+//! What a migration load moves: machines of memory that go on writing to it while it is copied.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a page: what is tracked, sent and counted.
+pub const PAGE: u64 = 4096;
+/// Smallest memory of a machine, bytes.
+pub const MIN_MEMORY: u64 = 1 << 20;
+/// Largest memory of a machine, bytes.
+pub const MAX_MEMORY: u64 = 2 << 30;
+/// Most connections of one machine.
+pub const MAX_CHANNELS: u32 = 64;
+/// Most rounds of a machine.
+pub const MAX_ROUNDS: u32 = 1000;
+/// Longest bound of a downtime.
+pub const MAX_DOWNTIME: Duration = Duration::from_mins(1);
+/// How many times its memory is sent of a machine at most before pre-copy counts as not converging, as Xen had it
+/// (`DEF_MAX_FACTOR` of tools/libxc/xc_domain_save.c).
+pub const MAX_SENT_FACTOR: u64 = 3;
+
+/// In which order a machine writes to the pages of its working set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DirtyOrder {
+    /// One after the other, and again from the first.
+    Sequential,
+    /// Anywhere: some pages several times before others once.
+    Random,
+}
+
+impl DirtyOrder {
+    /// Their names.
+    pub const NAMES: [&'static str; 2] = ["sequential", "random"];
+
+    /// As plans, commands and records write it.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// By its name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        [Self::Sequential, Self::Random]
+            .into_iter()
+            .find(|order| order.name() == name)
+    }
+}
+
+/// What is done with a machine whose pre-copy does not converge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fallback {
+    /// The move is given up: the machine stays where it is.
+    GiveUp,
+    /// It is stopped and the rest copied, whatever the downtime.
+    Stop,
+    /// It is slowed down step by step while it is copied (QEMU's auto-converge), and given up where that does not help.
+    Throttle,
+}
+
+impl Fallback {
+    /// Their names.
+    pub const NAMES: [&'static str; 3] = ["give-up", "stop", "throttle"];
+
+    /// As plans, commands and records write it.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// By its name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        [Self::GiveUp, Self::Stop, Self::Throttle]
+            .into_iter()
+            .find(|fallback| fallback.name() == name)
+    }
+}
+
+/// Options of a migration load, besides those that every load has. Its machines are [`super::Load::streams`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Migration {
+    /// Bytes of each machine's memory, a multiple of [`PAGE`].
+    pub memory: u64,
+    /// Connections of each machine. A page always goes over the same one.
+    pub channels: u32,
+    /// Machines that move at the same time; `None`: all.
+    pub at_once: Option<u32>,
+    /// Bits per second of pages written, each write a page: 0 writes none.
+    pub dirty_rate: u64,
+    /// Percent of the memory that is not zero which is written to, 1 to 100.
+    pub working_set: u8,
+    /// In which order.
+    pub dirty_order: DirtyOrder,
+    /// Percent of the memory that is zero and stays so, 0 to 99.
+    pub zero_pages: u8,
+    /// A machine is stopped once what is left takes no longer than this.
+    #[serde(with = "super::seconds")]
+    pub max_downtime: Duration,
+    /// Rounds after which pre-copy counts as not converging.
+    pub max_rounds: u32,
+    /// What is done then.
+    pub fallback: Fallback,
+    /// Whether the machine is moved again, at other dirty rates, until the highest that converges is known to a tenth.
+    pub find_limit: bool,
+}
+
+impl Migration {
+    /// As it is usually run.
+    pub const USUAL: Self = Self {
+        memory: 64 << 20,
+        channels: 1,
+        at_once: None,
+        dirty_rate: 100_000_000,
+        working_set: 25,
+        dirty_order: DirtyOrder::Random,
+        zero_pages: 0,
+        // QEMU's and libvirt's default.
+        max_downtime: Duration::from_millis(300),
+        max_rounds: 30,
+        fallback: Fallback::GiveUp,
+        find_limit: false,
+    };
+
+    /// Pages of a machine.
+    pub const fn pages(&self) -> u64 {
+        self.memory / PAGE
+    }
+
+    /// Pages that are zero: the last ones.
+    pub const fn zero(&self) -> u64 {
+        self.pages() * self.zero_pages as u64 / 100
+    }
+
+    /// Pages that are written to: the first ones. At least one.
+    pub const fn written(&self) -> u64 {
+        let share = (self.pages() - self.zero()) * self.working_set as u64 / 100;
+        if share == 0 { 1 } else { share }
+    }
+
+    /// Pages written per second that are asked for.
+    pub fn writes_per_second(&self) -> f64 {
+        self.dirty_rate as f64 / 8.0 / PAGE as f64
+    }
+
+    /// What is wrong with it: the option and why.
+    pub(super) fn fault(&self, machines: u32) -> Option<(&'static str, String)> {
+        let fits = (MIN_MEMORY..=MAX_MEMORY).contains(&self.memory);
+        if !fits || !self.memory.is_multiple_of(PAGE) {
+            let words = format!(
+                "a memory of {} bytes: a multiple of {PAGE}, {MIN_MEMORY} to {MAX_MEMORY}",
+                self.memory
+            );
+            return Some(("memory", words));
+        }
+        let within = |option, number: u64, least: u64, most: u64| {
+            let fits = (least..=most).contains(&number);
+            (!fits).then(|| (option, format!("{option} is {number}: {least} to {most}")))
+        };
+        let (channels, rounds) = (u64::from(self.channels), u64::from(self.max_rounds));
+        let connections = u64::from(machines) * channels;
+        within("channels", channels, 1, MAX_CHANNELS.into())
+            .or_else(|| {
+                let fits = connections <= u64::from(super::MAX_STREAMS);
+                let words = format!(
+                    "{machines} machines with {channels} channels have {connections} connections: {} at most",
+                    super::MAX_STREAMS
+                );
+                (!fits).then_some(("channels", words))
+            })
+            .or_else(|| {
+                let most = u64::from(machines.max(1));
+                within("at_once", self.at_once?.into(), 1, most)
+            })
+            .or_else(|| within("working_set", self.working_set.into(), 1, 100))
+            .or_else(|| within("zero_pages", self.zero_pages.into(), 0, 99))
+            .or_else(|| within("max_rounds", rounds, 1, MAX_ROUNDS.into()))
+            .or_else(|| {
+                let words = if machines > 1 {
+                    format!("find_limit is for one machine, and here are {machines}: they would slow each other down")
+                } else if self.fallback != Fallback::GiveUp {
+                    format!("find_limit needs `fallback: give-up`, not `{}`", self.fallback.name())
+                } else if self.dirty_rate == 0 {
+                    "find_limit begins at the dirty rate, which is none".to_owned()
+                } else {
+                    return None;
+                };
+                self.find_limit.then_some(("find_limit", words))
+            })
+            .or_else(|| {
+                let time = self.max_downtime;
+                let fits = !time.is_zero() && time <= MAX_DOWNTIME;
+                let words = format!(
+                    "max_downtime is {} s: above 0, at most {} s",
+                    time.as_secs_f64(),
+                    MAX_DOWNTIME.as_secs()
+                );
+                (!fits).then_some(("max_downtime", words))
+            })
+    }
+}

@@ -1,0 +1,137 @@
+//! NBD servers by their URI (doc/uri.md of the NBD project).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The port that IANA has for NBD.
+const PORT: u16 = 10_809;
+
+/// `nbd://HOST[:PORT]/[EXPORT]`: a server that is not ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NbdUri {
+    /// A name or an address, as the machine of the command resolves it.
+    pub host: String,
+    /// Its TCP port.
+    pub port: u16,
+    /// The export's name; empty is the server's default.
+    pub export: String,
+}
+
+impl FromStr for NbdUri {
+    type Err = String;
+
+    /// # Errors
+    /// What is wrong with it, in words.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("`{text}`: {why}; write nbd://HOST[:PORT]/[EXPORT]");
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("no URI"))?;
+        match scheme {
+            "nbd" => {}
+            "nbds" | "nbds+unix" | "nbds+vsock" => return Err(wrong("TLS is not supported")),
+            "nbd+unix" | "nbd+vsock" => return Err(wrong("only servers over TCP are supported")),
+            _ => return Err(wrong("not the URI of an NBD server")),
+        }
+        let (authority, export) = rest.split_once('/').unwrap_or((rest, ""));
+        if authority.contains('@') || export.contains(['?', '#']) {
+            return Err(wrong("neither users nor options are supported"));
+        }
+        // An IPv6 address is in brackets (RFC 3986, section 3.2.2).
+        let (host, port) = match authority.strip_prefix('[') {
+            Some(bracketed) => {
+                let (host, after) = bracketed
+                    .split_once(']')
+                    .ok_or_else(|| wrong("a bracket is not closed"))?;
+                (
+                    host,
+                    after.strip_prefix(':').or(after.is_empty().then_some("")),
+                )
+            }
+            None => match authority.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (authority, Some("")),
+            },
+        };
+        let port = match port {
+            Some("") => PORT,
+            Some(port) => port
+                .parse()
+                .ok()
+                .filter(|port| *port > 0)
+                .ok_or_else(|| wrong("no port"))?,
+            None => return Err(wrong("no port")),
+        };
+        if host.is_empty() {
+            return Err(wrong("no host"));
+        }
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+            export: decoded(export).ok_or_else(|| wrong("a % is no encoded character"))?,
+        })
+    }
+}
+
+/// With `%2F` and the like resolved.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(if byte == b'%' {
+            let [high, low] =
+                [rest.next()?, rest.next()?].map(|digit| char::from(digit).to_digit(16));
+            u8::try_from(high? * 16 + low?).ok()?
+        } else {
+            byte
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+impl fmt::Display for NbdUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port, export } = self;
+        if host.contains(':') {
+            write!(f, "nbd://[{host}]:{port}/{export}")
+        } else {
+            write!(f, "nbd://{host}:{port}/{export}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_names_host_port_and_export_or_what_is_wrong() {
+        let read = |text: &str| text.parse::<NbdUri>().map(|uri| uri.to_string());
+        for (text, there) in [
+            ("nbd://b", "nbd://b:10809/"),
+            ("nbd://b/", "nbd://b:10809/"),
+            ("nbd://10.0.0.2:7/disk/1", "nbd://10.0.0.2:7/disk/1"),
+            ("nbd://[fd00::2]/a%20b", "nbd://[fd00::2]:10809/a b"),
+            ("nbd://[fd00::2]:80", "nbd://[fd00::2]:80/"),
+        ] {
+            assert_eq!(read(text).as_deref(), Ok(there));
+        }
+        for (text, why) in [
+            ("b:10809", "no URI"),
+            ("nbds://b", "TLS"),
+            ("nbd+unix:///e?socket=/s", "only servers over TCP"),
+            ("http://b", "not the URI"),
+            ("nbd:///e", "no host"),
+            ("nbd://b:0/e", "no port"),
+            ("nbd://b:x/e", "no port"),
+            ("nbd://[fd00::2/e", "bracket"),
+            ("nbd://[fd00::2]x/e", "no port"),
+            ("nbd://b/e?tls", "options"),
+            ("nbd://b/%zz", "encoded"),
+            ("nbd://b/%f", "encoded"),
+        ] {
+            let error = read(text).expect_err(text);
+            assert!(error.contains(why) && error.contains(text), "{error}");
+        }
+    }
+}

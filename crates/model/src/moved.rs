@@ -1,0 +1,228 @@
+//! What a migration of one machine came to, and what its figures would be by the model of pre-copy.
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::{Fallback, MAX_SENT_FACTOR, Migration, PAGE};
+
+/// How a move ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoveOutcome {
+    #[default]
+    /// It was stopped when what was left fitted the bound of its downtime.
+    Moved,
+    /// Pre-copy did not converge: it was stopped all the same.
+    Forced,
+    /// Pre-copy did not converge: the machine stayed.
+    NotConverged,
+}
+
+impl MoveOutcome {
+    /// Whether the machine is at the destination.
+    pub const fn is_there(self) -> bool {
+        matches!(self, Self::Moved | Self::Forced)
+    }
+}
+
+/// One round of pre-copy.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MoveRound {
+    /// From its first to its last write to the kernel, seconds.
+    pub seconds: f64,
+    /// Pages that were sent with their content.
+    pub pages: u64,
+    /// Pages of which was only sent that they are zero.
+    pub zero_pages: u64,
+    /// Pages that the machine had written to when the round was over, as the kernel tracked it. Of the round with the
+    /// machine stopped 0.
+    pub dirtied: u64,
+}
+
+/// The highest dirty rate at which pre-copy converges, as far as moves told it: bits per second that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DirtyLimit {
+    /// The highest rate at which it converged; `None`: at none.
+    pub converges: Option<f64>,
+    /// The lowest rate at which it did not; `None`: at none that the machine could write at.
+    pub fails: Option<f64>,
+    /// Moves that were made for it.
+    pub moves: u32,
+}
+
+impl DirtyLimit {
+    /// Between the two, in the middle of their ratio.
+    pub fn rate(&self) -> Option<f64> {
+        Some((self.converges? * self.fails?).sqrt())
+    }
+}
+
+/// One machine's move.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct MachineMove {
+    /// Which machine, from 0.
+    pub machine: u32,
+    /// How it ended.
+    pub outcome: MoveOutcome,
+    /// From the order until the first page could be sent, seconds: tracking of writes is switched on.
+    pub setup_s: f64,
+    /// From the order until the destination had everything, or it was given up; with the set-up, seconds.
+    pub total_s: f64,
+    /// From the machine's last write until the destination had said that it has everything, seconds; 0 where it stayed.
+    pub downtime_s: f64,
+    /// Rounds, the one with the machine stopped included.
+    pub rounds: Vec<MoveRound>,
+    /// Bytes of the machine's memory.
+    pub memory_bytes: u64,
+    /// Bytes of pages sent, without headers.
+    pub sent_bytes: u64,
+    /// Bytes of pages per second that were acknowledged within the first round.
+    pub bandwidth: f64,
+    /// Bits per second of pages that the machine was to write.
+    pub dirty_rate: f64,
+    /// Bits per second of pages that it wrote while its memory was copied and it ran.
+    pub dirty_reached: f64,
+    /// By how much the machine was slowed down in the end, percent of its time.
+    pub throttle: u8,
+    /// What the model of pre-copy says for the measured bandwidth; `None` where it does not apply.
+    pub predicted: Option<Prediction>,
+    /// With `find_limit`, what further moves found; all else is of the first move.
+    pub limit: Option<DirtyLimit>,
+}
+
+/// What pre-copy should take.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Whether it converges.
+    pub converges: bool,
+    /// Total time, seconds, without the set-up.
+    pub total_s: f64,
+    /// Downtime, seconds; 0 where it does not converge.
+    pub downtime_s: f64,
+    /// Rounds, the one with the machine stopped included.
+    pub rounds: u32,
+}
+
+/// Pages written at least once where `writes` go to `of` pages.
+fn touched(migration: &Migration, writes: f64) -> f64 {
+    let of = migration.written() as f64;
+    match migration.dirty_order {
+        crate::load::DirtyOrder::Sequential => writes.min(of),
+        // Balls into bins: a page is missed by each write with 1 - 1/of.
+        crate::load::DirtyOrder::Random => of * (1.0 - (-writes / of).exp()),
+    }
+}
+
+/// Pre-copy by its model (Clark et al., NSDI 2005): each round sends what was written during the one before at the same
+/// bandwidth, bytes of pages per second. `None` where machines are slowed down, or nothing could be sent.
+pub fn predict(migration: &Migration, bandwidth: f64) -> Option<Prediction> {
+    let pages_per_second = bandwidth / PAGE as f64;
+    let possible = pages_per_second.is_finite() && pages_per_second > 0.0;
+    if !possible || migration.fallback == Fallback::Throttle {
+        return None;
+    }
+    let all = migration.pages() as f64;
+    let mut left = (migration.pages() - migration.zero()) as f64;
+    let (mut total_s, mut sent) = (0.0, 0.0);
+    for round in 1..=migration.max_rounds {
+        let seconds = left / pages_per_second;
+        total_s += seconds;
+        sent += left;
+        left = touched(migration, migration.writes_per_second() * seconds);
+        let rest = left / pages_per_second;
+        let fits = rest <= migration.max_downtime.as_secs_f64();
+        let gives_up = round == migration.max_rounds || sent >= MAX_SENT_FACTOR as f64 * all;
+        if fits || (gives_up && migration.fallback == Fallback::Stop) {
+            return Some(Prediction {
+                converges: fits,
+                total_s: total_s + rest,
+                downtime_s: rest,
+                rounds: round + 1,
+            });
+        }
+        if gives_up {
+            return Some(Prediction {
+                converges: false,
+                total_s,
+                downtime_s: 0.0,
+                rounds: round,
+            });
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::load::DirtyOrder;
+
+    fn of(change: impl FnOnce(&mut Migration)) -> Migration {
+        let mut migration = Migration {
+            memory: 64 << 20,
+            working_set: 100,
+            dirty_order: DirtyOrder::Sequential,
+            max_downtime: std::time::Duration::from_millis(100),
+            ..Migration::USUAL
+        };
+        change(&mut migration);
+        migration
+    }
+
+    /// 64 MiB at 64 MiB/s.
+    const BANDWIDTH: f64 = 67_108_864.0;
+
+    #[test]
+    fn a_machine_that_writes_nothing_takes_its_memory_over_the_bandwidth() {
+        let still = predict(&of(|m| m.dirty_rate = 0), BANDWIDTH).expect("a prediction");
+        assert!((still.total_s - 1.0).abs() < 1e-9 && still.converges);
+        assert_eq!((still.rounds, still.downtime_s), (2, 0.0));
+        let half = predict(&of(|m| (m.dirty_rate, m.zero_pages) = (0, 50)), BANDWIDTH);
+        assert!((half.expect("one").total_s - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn rounds_shrink_by_the_share_of_the_bandwidth_that_is_written() {
+        // Half as many pages are written as can be sent: 1 + 1/2 + 1/4 + 1/8 s, then 1/16 s fits 100 ms.
+        let half = (BANDWIDTH * 4.0) as u64;
+        let model = predict(&of(|m| m.dirty_rate = half), BANDWIDTH).expect("one");
+        assert!(
+            model.converges && (model.total_s - 1.9375).abs() < 1e-3,
+            "{model:?}"
+        );
+        assert!((model.downtime_s - 0.0625).abs() < 1e-3);
+        assert_eq!(model.rounds, 5);
+    }
+
+    #[test]
+    fn what_is_written_faster_than_sent_does_not_converge_and_may_be_forced() {
+        let faster = (BANDWIDTH * 16.0) as u64;
+        let given_up = predict(&of(|m| m.dirty_rate = faster), BANDWIDTH).expect("one");
+        assert_eq!((given_up.converges, given_up.rounds), (false, 3));
+        let forced = of(|m| (m.dirty_rate, m.fallback) = (faster, Fallback::Stop));
+        let forced = predict(&forced, BANDWIDTH).expect("one");
+        assert!(!forced.converges && (forced.downtime_s - 1.0).abs() < 1e-9);
+        let throttled = of(|m| m.fallback = Fallback::Throttle);
+        assert_eq!(predict(&throttled, BANDWIDTH), None);
+        assert_eq!(predict(&of(|_| ()), 0.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn more_bandwidth_never_takes_longer(
+            rate in 0u64..2_000_000_000, less in 1e6f64..1e9, more in 1.0f64..10.0, random: bool,
+        ) {
+            let migration = of(|m| {
+                m.dirty_rate = rate;
+                m.dirty_order = if random { DirtyOrder::Random } else { DirtyOrder::Sequential };
+            });
+            let slow = predict(&migration, less).expect("one");
+            let fast = predict(&migration, less * more).expect("one");
+            prop_assert!(!slow.converges || fast.converges);
+            if slow.converges {
+                prop_assert!(fast.total_s <= slow.total_s + 1e-9);
+            }
+        }
+    }
+}

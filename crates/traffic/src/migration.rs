@@ -1,0 +1,15 @@
+//! Live migration by pre-copy: what both ends keep besides their connections.
+//!
+//! A machine is memory and a thread that writes to it ([`guest`]). Its source ([`source`]) sends all pages, then those
+//! that were written to meanwhile, as the kernel tracks it, until what is left fits the bound of the downtime; then the
+//! thread stops and the rest is sent. Pages go over the machine's connections by their number, so that of two contents
+//! of a page the later one arrives last. The destination ([`landing`], [`arrival`]) has each page where it belongs, and says when it
+//! has everything. After the window both ends compare the memory.
+
+pub(crate) mod arrival;
+pub(crate) mod guest;
+pub(crate) mod landing;
+pub(crate) mod pages;
+pub(crate) mod record;
+mod search;
+pub(crate) mod source;

@@ -1,0 +1,161 @@
+//! What comes over one of a machine's connections at its destination.
+
+use std::io;
+use std::ops::Range;
+
+use socket2::Socket;
+use wirecost_sys::socket::{receive, send};
+
+use super::landing::Landing;
+use super::pages::{Digest, PageRange, bytes_of, clear, of_channel};
+use super::record::{HEAD_BYTES, Head, Kind, REPLY_BYTES, Reply, decode, encode_reply};
+use crate::storage::session::Step;
+use crate::task::IoFailure;
+
+/// Steps before other connections of the thread are served.
+const BUDGET: u32 = 8;
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    channel: u32,
+    head: [u8; HEAD_BYTES],
+    /// Bytes of the head that have come.
+    filled: usize,
+    /// What is to be received, in order, and where in the first of them the next byte belongs.
+    missing: Vec<Range<usize>>,
+    next: usize,
+    /// A reply that is not completely sent.
+    reply: Option<([u8; REPLY_BYTES], usize)>,
+    /// Pages of which the digest was asked for, and what it is so far.
+    digest: Option<(Vec<PageRange>, Digest)>,
+    /// The source has said that nothing more comes.
+    ended: bool,
+    /// Bytes and pages that have come.
+    pub(crate) bytes: u64,
+    pub(crate) pages: u64,
+}
+
+impl Arrival {
+    /// The connection of that number of its machine.
+    pub(crate) fn new(channel: u32) -> Self {
+        Self {
+            channel,
+            head: [0; HEAD_BYTES],
+            filled: 0,
+            missing: Vec::new(),
+            next: 0,
+            reply: None,
+            digest: None,
+            ended: false,
+            bytes: 0,
+            pages: 0,
+        }
+    }
+
+    /// Does what can be done now. The source ends the connection.
+    ///
+    /// # Errors
+    /// Of the socket; `InvalidData`; `UnexpectedEof`: it ended within something.
+    pub(crate) fn poll(&mut self, socket: &Socket, machine: &Landing) -> io::Result<Step> {
+        for _ in 0..BUDGET {
+            let step = match self.step(socket, machine) {
+                Ok(step) => step,
+                Err(error) => match IoFailure::from(error) {
+                    IoFailure::Interrupted => Step::Again,
+                    IoFailure::Blocked if self.reply.is_some() => Step::Write,
+                    IoFailure::Blocked => Step::Read,
+                    IoFailure::Broken(error) => return Err(error),
+                },
+            };
+            if step != Step::Again {
+                return Ok(step);
+            }
+        }
+        Ok(Step::Again)
+    }
+
+    fn step(&mut self, socket: &Socket, machine: &Landing) -> io::Result<Step> {
+        if let Some((bytes, sent)) = &mut self.reply {
+            *sent += send(socket, &bytes[*sent..])?;
+            if *sent == bytes.len() {
+                self.reply = None;
+            }
+        } else if let Some((left, digest)) = &mut self.digest {
+            // Some 256 KiB at a time.
+            if let Some(range) = left.pop() {
+                digest.add(&machine.memory, range);
+            } else {
+                let reply = Reply::Digest(digest.0);
+                self.reply = Some((encode_reply(reply), 0));
+                self.digest = None;
+            }
+        } else if self.next < self.missing.len() {
+            self.receive_pages(socket, machine)?;
+        } else {
+            let read = receive(socket, &mut self.head[self.filled..])?;
+            self.filled += read;
+            match (read, self.filled) {
+                (0, 0) if self.ended => return Ok(Step::Over),
+                (0, 0) => return Err(within("a move")),
+                (0, _) => return Err(within("a head")),
+                (_, HEAD_BYTES) => self.begin(decode(&self.head, machine.pages)?, machine),
+                _ => {}
+            }
+        }
+        Ok(Step::Again)
+    }
+
+    fn begin(&mut self, head: Head, machine: &Landing) {
+        self.filled = 0;
+        match head.kind {
+            Kind::Pages => {
+                self.ended = false;
+                self.missing.clear();
+                self.next = 0;
+                for (range, zero) in head.ranges {
+                    self.pages += u64::from(range.count);
+                    if zero {
+                        clear(&machine.memory, range);
+                    } else {
+                        self.missing.push(bytes_of(range));
+                    }
+                }
+            }
+            Kind::End | Kind::GiveUp => {
+                self.ended = true;
+                self.reply = Some((encode_reply(Reply::Done), 0));
+            }
+            Kind::Verify => {
+                let ranges = of_channel(machine.pages, machine.channels, self.channel);
+                let mut ranges: Vec<PageRange> = ranges.collect();
+                ranges.reverse();
+                self.digest = Some((ranges, Digest::default()));
+            }
+        }
+    }
+
+    fn receive_pages(&mut self, socket: &Socket, machine: &Landing) -> io::Result<()> {
+        let missing = self.missing[self.next..].iter().cloned();
+        let mut read = machine.memory.receive_into(socket, missing)?;
+        if read == 0 {
+            return Err(within("a page"));
+        }
+        self.bytes += read as u64;
+        for range in &mut self.missing[self.next..] {
+            let taken = range.len().min(read);
+            range.start += taken;
+            read -= taken;
+            if range.start < range.end {
+                break;
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+}
+
+fn within(what: &str) -> io::Error {
+    let words = format!("the source ended the connection within {what}");
+    io::Error::new(io::ErrorKind::UnexpectedEof, words)
+}

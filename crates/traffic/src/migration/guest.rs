@@ -1,0 +1,226 @@
+//! The thread that writes to a machine's memory, as the programs of a virtual machine do.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use wirecost_model::load::{DirtyOrder, Migration};
+use wirecost_sys::shared_memory::SharedMemory;
+
+use super::pages::PAGE;
+use crate::storage::content::mix;
+
+/// How often it writes what is due.
+const SLICE: Duration = Duration::from_millis(1);
+/// Delay that is made up for at most.
+const LATEST: Duration = Duration::from_millis(10);
+/// Writes between two looks at what it is told.
+const LOOK_EVERY: u64 = 32;
+
+const RUN: u8 = 0;
+const STOP: u8 = 1;
+const END: u8 = 2;
+
+/// What the thread and its owner share.
+#[derive(Debug)]
+struct State {
+    order: AtomicU8,
+    /// Percent of its writes that it is kept from.
+    throttle: AtomicU8,
+    /// Pages written, each write a page.
+    writes: AtomicU64,
+    /// Nanoseconds since `epoch` when it stopped; 0: it has not.
+    stopped_at: AtomicU64,
+    epoch: Instant,
+}
+
+/// A machine's thread. It ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    state: Arc<State>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Guest {
+    /// One that does not run yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Arc::new(State {
+                order: AtomicU8::new(RUN),
+                throttle: AtomicU8::new(0),
+                writes: AtomicU64::new(0),
+                stopped_at: AtomicU64::new(0),
+                epoch: Instant::now(),
+            }),
+            thread: Mutex::new(None),
+        }
+    }
+
+    /// Starts it, also once it has stopped.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    pub(crate) fn start(
+        &self,
+        memory: &Arc<SharedMemory>,
+        migration: Migration,
+        seed: u64,
+    ) -> io::Result<()> {
+        if let Some(before) = self.handle().take() {
+            // It was told to stop.
+            let _ = before.join();
+        }
+        self.state.writes.store(0, Ordering::Relaxed);
+        self.state.stopped_at.store(0, Ordering::Release);
+        self.state.order.store(RUN, Ordering::Release);
+        let (state, memory) = (Arc::clone(&self.state), Arc::clone(memory));
+        let thread = thread::Builder::new()
+            .name("guest".to_owned())
+            .stack_size(128 << 10)
+            .spawn(move || run(&state, &memory, &migration, seed))?;
+        *self.handle() = Some(thread);
+        Ok(())
+    }
+
+    fn handle(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, order: u8) {
+        self.state.order.store(order, Ordering::Release);
+        if let Some(thread) = self.handle().as_ref().map(JoinHandle::thread) {
+            Thread::unpark(thread);
+        }
+    }
+
+    /// Tells it to stop writing; [`Self::stopped_at`] says when it has.
+    pub(crate) fn stop(&self) {
+        self.tell(STOP);
+    }
+
+    /// When it stopped: after its last write.
+    pub(crate) fn stopped_at(&self) -> Option<Instant> {
+        let ns = self.state.stopped_at.load(Ordering::Acquire);
+        (ns > 0).then(|| self.state.epoch + Duration::from_nanos(ns))
+    }
+
+    /// Slows it down by so many percent.
+    pub(crate) fn throttle(&self, percent: u8) {
+        self.state.throttle.store(percent, Ordering::Relaxed);
+    }
+
+    /// Pages that it has written so far.
+    pub(crate) fn writes(&self) -> u64 {
+        self.state.writes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.tell(END);
+        if let Some(thread) = self.handle().take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(state: &State, memory: &SharedMemory, migration: &Migration, seed: u64) {
+    let per_second = migration.writes_per_second();
+    let (mut due, mut last) = (0.0, Instant::now());
+    let mut writer = Writer {
+        state,
+        memory,
+        order: migration.dirty_order,
+        pages: migration.written(),
+        seed,
+        done: 0,
+    };
+    loop {
+        if state.order.load(Ordering::Acquire) != RUN {
+            break;
+        }
+        let now = Instant::now();
+        let share = 1.0 - f64::from(state.throttle.load(Ordering::Relaxed)) / 100.0;
+        due += per_second * share * (now - last).min(LATEST).as_secs_f64();
+        last = now;
+        writer.write(due as u64);
+        due = due.fract();
+        thread::park_timeout((last + SLICE).saturating_duration_since(Instant::now()));
+    }
+    let ns = state.epoch.elapsed().as_nanos() as u64;
+    state.stopped_at.store(ns.max(1), Ordering::Release);
+}
+
+struct Writer<'a> {
+    state: &'a State,
+    memory: &'a SharedMemory,
+    order: DirtyOrder,
+    pages: u64,
+    seed: u64,
+    done: u64,
+}
+
+impl Writer<'_> {
+    /// Writes to so many pages, or until it is told something else.
+    fn write(&mut self, count: u64) {
+        for number in 0..count {
+            if number % LOOK_EVERY == 0 && self.state.order.load(Ordering::Relaxed) != RUN {
+                break;
+            }
+            let page = match self.order {
+                DirtyOrder::Sequential => self.done % self.pages,
+                DirtyOrder::Random => mix(self.seed.wrapping_add(self.done)) % self.pages,
+            };
+            let word = page as usize * (PAGE / 8) + (self.done % (PAGE as u64 / 8)) as usize;
+            self.done += 1;
+            // Never zero: no page of the working set becomes one that is not sent.
+            self.memory.words()[word].store(self.done << 1 | 1, Ordering::Relaxed);
+        }
+        self.state.writes.store(self.done, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_writes_where_and_as_often_as_it_is_told_and_never_after_it_stopped() {
+        for order in [DirtyOrder::Sequential, DirtyOrder::Random] {
+            let migration = Migration {
+                memory: 1 << 20,
+                dirty_rate: 32 << 20,
+                working_set: 50,
+                dirty_order: order,
+                ..Migration::USUAL
+            };
+            let memory = Arc::new(SharedMemory::new(1 << 20).expect("memory"));
+            let guest = Guest::new();
+            guest.start(&memory, migration, 3).expect("a thread");
+            while guest.writes() < 50 {
+                thread::yield_now();
+            }
+            guest.stop();
+            while guest.stopped_at().is_none() {
+                thread::yield_now();
+            }
+            let writes = guest.writes();
+            let sum = |words: &[AtomicU64]| {
+                let words = words.iter();
+                words.fold(0u64, |sum, word| {
+                    sum.wrapping_add(word.load(Ordering::Relaxed))
+                })
+            };
+            let half = memory.words().len() / 2;
+            let before = sum(&memory.words()[..half]);
+            assert!(before > 0);
+            thread::sleep(Duration::from_millis(5));
+            assert_eq!(sum(&memory.words()[..half]), before);
+            assert_eq!(guest.writes(), writes);
+            assert_eq!(sum(&memory.words()[half..]), 0, "beyond its working set");
+        }
+    }
+}

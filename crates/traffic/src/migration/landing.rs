@@ -1,0 +1,35 @@
+//! Machines at their destination.
+
+use std::io;
+
+use wirecost_model::load::Migration;
+use wirecost_sys::shared_memory::SharedMemory;
+
+use crate::options::Options;
+
+/// One machine's memory.
+#[derive(Debug)]
+pub(crate) struct Landing {
+    pub(crate) memory: SharedMemory,
+    pub(crate) pages: u32,
+    pub(crate) channels: u32,
+}
+
+impl Landing {
+    /// The machines of a load, with nothing in their memory.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(crate) fn of_load(options: &Options) -> io::Result<Box<[Self]>> {
+        let machine = |migration: Migration| {
+            Ok(Self {
+                memory: SharedMemory::in_small_pages(migration.memory as usize)?,
+                pages: migration.pages() as u32,
+                channels: migration.channels,
+            })
+        };
+        let migration = options.load.migration.into_iter();
+        let machines = migration.flat_map(|one| (0..options.load.streams).map(move |_| one));
+        machines.map(machine).collect()
+    }
+}

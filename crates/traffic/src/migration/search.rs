@@ -1,0 +1,110 @@
+//! The highest dirty rate at which pre-copy still converges, between two that were tried.
+
+use wirecost_model::moved::{DirtyLimit, MachineMove, MoveOutcome};
+
+/// The rates are this close together in the end.
+const APART: f64 = 1.1;
+/// Moves at most, the first one included.
+const MOST: u32 = 30;
+/// Lowest rate that is tried, bits per second.
+const LOWEST: f64 = 1e5;
+/// A machine that converges and writes less than this share of what it was asked for cannot write faster.
+const REACHED: f64 = 0.8;
+/// In a shorter move a thread that was not scheduled at once may have written little.
+const LONG_ENOUGH_S: f64 = 0.05;
+/// No machine writes faster, bits per second.
+const HIGHEST: f64 = 1e12;
+
+/// What is known after some moves.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Search {
+    converges: Option<f64>,
+    fails: Option<f64>,
+    moves: u32,
+    over: bool,
+}
+
+impl Search {
+    /// Takes one move into account, at a rate. Returns the rate of the next one, where there is one.
+    pub(crate) fn next(&mut self, rate: f64, moved: &MachineMove) -> Option<f64> {
+        self.moves += 1;
+        if moved.outcome == MoveOutcome::Moved {
+            self.over |= moved.total_s >= LONG_ENOUGH_S && moved.dirty_reached < REACHED * rate;
+            self.over |= rate >= HIGHEST;
+            self.converges = Some(self.converges.map_or(rate, |known| known.max(rate)));
+        } else {
+            self.fails = Some(self.fails.map_or(rate, |known| known.min(rate)));
+        }
+        let bandwidth = moved.bandwidth * 8.0;
+        let next = match (self.converges, self.fails) {
+            (Some(low), Some(high)) if high <= low * APART => None,
+            (Some(low), Some(high)) => Some((low * high).sqrt()),
+            (Some(low), None) => Some((2.0 * low).max(bandwidth)),
+            (None, Some(high)) => Some(high / 2.0).filter(|rate| *rate >= LOWEST),
+            (None, None) => None,
+        };
+        next.filter(|_| !self.over && self.moves < MOST)
+    }
+
+    /// What was found.
+    pub(crate) fn limit(&self) -> DirtyLimit {
+        DirtyLimit {
+            converges: self.converges,
+            fails: self.fails,
+            moves: self.moves,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Searches where pre-copy converges below a limit, and the machine writes no faster than it can.
+    fn found(first: f64, limit: f64, able: f64, bandwidth: f64) -> DirtyLimit {
+        let (mut search, mut rate) = (Search::default(), first);
+        loop {
+            let reached = rate.min(able);
+            let outcome = if reached < limit {
+                MoveOutcome::Moved
+            } else {
+                MoveOutcome::NotConverged
+            };
+            let moved = MachineMove {
+                outcome,
+                dirty_reached: reached,
+                bandwidth: bandwidth / 8.0,
+                total_s: 1.0,
+                ..MachineMove::default()
+            };
+            match search.next(rate, &moved) {
+                Some(next) => rate = next,
+                None => return search.limit(),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_limit_lies_between_two_rates_a_tenth_apart(
+            first in 1e6f64..1e10, limit in 1e6f64..1e10, bandwidth in 1e8f64..1e10,
+        ) {
+            let found = found(first, limit, f64::INFINITY, bandwidth);
+            let (low, high) = (found.converges.expect("one"), found.fails.expect("one"));
+            prop_assert!(low < limit && limit <= high && high <= low * APART, "{found:?}");
+            prop_assert!(found.moves <= MOST);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_cannot_write_fast_enough_to_fail_has_no_upper_end() {
+        let none = found(1e8, f64::INFINITY, 3e9, 1e9);
+        assert!(none.converges.is_some_and(|low| low >= 3e9), "{none:?}");
+        assert_eq!(none.fails, None);
+        let hopeless = found(1e8, 0.0, f64::INFINITY, 1e9);
+        assert_eq!(hopeless.converges, None);
+        assert!(hopeless.fails.is_some_and(|high| high < 2.0 * LOWEST));
+    }
+}

@@ -1,0 +1,419 @@
+//! Machines at their source: which pages are to be sent, and when a machine is stopped.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use wirecost_model::load::{Fallback, MAX_SENT_FACTOR, Migration};
+use wirecost_model::moved::{MachineMove, MoveOutcome, MoveRound, predict};
+use wirecost_sys::dirty_pages::DirtyPages;
+use wirecost_sys::shared_memory::SharedMemory;
+use wirecost_sys::socket::tcp_info;
+
+use super::guest::Guest;
+use super::pages::{PAGE, PageRange, by_channel, fill};
+use super::search::Search;
+use crate::flow::Flows;
+use crate::options::Options;
+use crate::storage::content;
+
+/// Shortest round: before it is over nothing is decided, since the connections may not have acknowledged anything yet.
+const SHORTEST_ROUND: Duration = Duration::from_millis(1);
+/// Percent of its time that a machine is kept from at first, then more each time, at most: QEMU's
+/// `cpu-throttle-initial`, `cpu-throttle-increment` and `max-cpu-throttle`.
+const THROTTLE: [u8; 3] = [20, 10, 99];
+/// A machine is slowed down where it wrote more than this share of what was sent meanwhile: QEMU's
+/// `throttle-trigger-threshold`.
+const THROTTLE_FROM: f64 = 0.5;
+
+/// What a machine's connections are to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Wait.
+    Waiting,
+    /// Send the pages of their lists: the round of that number, from 1.
+    Copying(u32),
+    /// The same, and then say that it was all.
+    Last(u32),
+    /// Say that the move is given up.
+    GivenUp,
+    /// Nothing more.
+    Over,
+}
+
+impl Stage {
+    fn encode(self) -> u32 {
+        match self {
+            Self::Waiting => 0,
+            Self::GivenUp => 1,
+            Self::Over => 4,
+            Self::Copying(round) => round << 2 | 2,
+            Self::Last(round) => round << 2 | 3,
+        }
+    }
+
+    fn decode(number: u32) -> Self {
+        match number & 3 {
+            0 if number == 4 => Self::Over,
+            0 => Self::Waiting,
+            1 => Self::GivenUp,
+            2 => Self::Copying(number >> 2),
+            _ => Self::Last(number >> 2),
+        }
+    }
+}
+
+/// All machines of one end.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    pub(crate) machines: Box<[Source]>,
+    finished: AtomicU32,
+}
+
+/// One machine.
+#[derive(Debug)]
+pub(crate) struct Source {
+    number: u32,
+    pub(crate) migration: Migration,
+    pub(crate) memory: Arc<SharedMemory>,
+    tracking: DirtyPages,
+    guest: Guest,
+    seed: u64,
+    /// What each connection is to send.
+    lists: Box<[Mutex<Vec<PageRange>>]>,
+    stage: AtomicU32,
+    /// Connections that have not finished the round, or not heard from the destination.
+    busy: AtomicU32,
+    /// Pages sent with their content, and as zero, in this round.
+    sent: [AtomicU64; 2],
+    /// Bytes handed to the kernel.
+    wire: AtomicU64,
+    progress: Mutex<Progress>,
+    /// The machine's last move brought it to its destination.
+    there: AtomicBool,
+    result: OnceLock<MachineMove>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    ordered: Option<Instant>,
+    /// The first round's begin, and this one's.
+    first: Option<Instant>,
+    began: Option<Instant>,
+    setup_s: f64,
+    acked_before: u64,
+    writes_before: u64,
+    rounds: Vec<MoveRound>,
+    bandwidth: f64,
+    throttle: u8,
+    /// The machine was told to stop; whether pre-copy had converged.
+    stopping: Option<bool>,
+    /// Of several moves: the dirty rate of this one, what the first one came to, and what is known by now.
+    rate: Option<f64>,
+    first_move: Option<MachineMove>,
+    search: Search,
+}
+
+impl Sources {
+    /// The machines of a load, their memory filled and tracked.
+    ///
+    /// # Errors
+    /// No memory; a kernel that does not track writes.
+    pub(crate) fn of_load(options: &Options) -> io::Result<Self> {
+        let Some(migration) = options.load.migration else {
+            return Ok(Self::default());
+        };
+        let machines = 0..options.load.streams;
+        Ok(Self {
+            machines: machines
+                .map(|number| Source::new(number, migration, content::seed(options)))
+                .collect::<io::Result<_>>()?,
+            finished: AtomicU32::new(0),
+        })
+    }
+
+    /// Those that are through, by number.
+    pub(crate) fn moves(&self) -> Vec<MachineMove> {
+        let results = self.machines.iter().map(|machine| machine.result.get());
+        results.flatten().cloned().collect()
+    }
+
+    /// Whether a machine may move: no more than so many do at once.
+    fn may_move(&self, machine: &Source) -> bool {
+        let at_once = machine.migration.at_once.unwrap_or(u32::MAX);
+        machine.number
+            < self
+                .finished
+                .load(Ordering::Acquire)
+                .saturating_add(at_once)
+    }
+}
+
+impl Source {
+    fn new(number: u32, migration: Migration, seed: u64) -> io::Result<Self> {
+        let seed = content::mix(seed ^ u64::from(number));
+        let memory = Arc::new(SharedMemory::in_small_pages(migration.memory as usize)?);
+        fill(&memory, &migration, seed);
+        Ok(Self {
+            number,
+            tracking: DirtyPages::track(Arc::clone(&memory))?,
+            memory,
+            guest: Guest::new(),
+            seed,
+            lists: (0..migration.channels).map(|_| Mutex::default()).collect(),
+            stage: AtomicU32::new(Stage::Waiting.encode()),
+            busy: AtomicU32::new(0),
+            sent: Default::default(),
+            wire: AtomicU64::new(0),
+            progress: Mutex::default(),
+            there: AtomicBool::new(false),
+            result: OnceLock::new(),
+            migration,
+        })
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        Stage::decode(self.stage.load(Ordering::Acquire))
+    }
+
+    /// Whether it is at its destination, and its memory must be the same there.
+    pub(crate) fn is_there(&self) -> bool {
+        self.there.load(Ordering::Acquire)
+    }
+
+    /// What a connection is to send in this round.
+    pub(crate) fn take(&self, channel: u32, list: &mut Vec<PageRange>) {
+        std::mem::swap(list, &mut lock(&self.lists[channel as usize]));
+    }
+
+    /// A connection has handed so many bytes to the kernel.
+    pub(crate) fn count_wire(&self, bytes: usize) {
+        self.wire.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A connection has sent so many pages of the last round.
+    pub(crate) fn count_pages(&self, pages: u64, zero_pages: u64) {
+        self.sent[0].fetch_add(pages, Ordering::Relaxed);
+        self.sent[1].fetch_add(zero_pages, Ordering::Relaxed);
+    }
+
+    /// A connection has sent its list. Whether it was the last one: it is to call [`Self::advance`].
+    pub(crate) fn finished(&self, pages: u64, zero_pages: u64) -> bool {
+        self.count_pages(pages, zero_pages);
+        self.busy.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// A connection's end has been confirmed, or given up. With the last one the machine has moved, or stays.
+    pub(crate) fn confirmed(&self, all: &Sources, now: Instant) -> bool {
+        let last = self.busy.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last {
+            if self.end(now) {
+                self.publish(Stage::Waiting);
+            } else {
+                all.finished.fetch_add(1, Ordering::AcqRel);
+                self.publish(Stage::Over);
+            }
+        }
+        last
+    }
+
+    fn publish(&self, stage: Stage) {
+        self.busy.store(self.lists.len() as u32, Ordering::Release);
+        self.stage.store(stage.encode(), Ordering::Release);
+    }
+
+    /// Lets the machine run, and orders its move as soon as it may: with the first list. For its first connection;
+    /// `false`: not yet.
+    pub(crate) fn order(&self, all: &Sources, flows: &Flows, now: Instant) -> io::Result<bool> {
+        let mut progress = lock(&self.progress);
+        if progress.ordered.is_none() {
+            progress.ordered = Some(now);
+            let mut migration = self.migration;
+            if let Some(rate) = progress.rate {
+                migration.dirty_rate = rate as u64;
+            }
+            self.guest.start(&self.memory, migration, self.seed)?;
+        }
+        if !all.may_move(self) {
+            return Ok(false);
+        }
+        progress.ordered = Some(now);
+        progress.acked_before = self.acked(flows)?;
+        self.wire.store(0, Ordering::Relaxed);
+        progress.writes_before = self.guest.writes();
+        self.tracking.clear(|_, _| ())?;
+        self.list(PageRange {
+            first: 0,
+            count: self.migration.pages() as u32,
+        });
+        let ready = Instant::now();
+        progress.setup_s = (ready - now).as_secs_f64();
+        (progress.first, progress.began) = (Some(ready), Some(ready));
+        self.publish(Stage::Copying(1));
+        Ok(true)
+    }
+
+    fn list(&self, range: PageRange) {
+        by_channel(range, self.migration.channels, |channel, part| {
+            lock(&self.lists[channel]).push(part);
+        });
+    }
+
+    fn list_dirty(&self) -> io::Result<()> {
+        self.tracking.clear(|first, count| {
+            self.list(PageRange {
+                first: first as u32,
+                count: count as u32,
+            });
+        })
+    }
+
+    /// Bytes that the destination's kernel has acknowledged, all connections.
+    fn acked(&self, flows: &Flows) -> io::Result<u64> {
+        let channels = self.migration.channels as usize;
+        let first = self.number as usize * channels;
+        let flows = &flows.all()[first..first + channels];
+        let sockets = flows.iter().filter_map(|flow| flow.socket.get());
+        let acked = sockets.map(|socket| Ok(tcp_info(&**socket)?.bytes_acked));
+        acked.sum()
+    }
+
+    /// What comes after a round. `Some`: it is not known before that time.
+    pub(crate) fn advance(&self, flows: &Flows, now: Instant) -> io::Result<Option<Instant>> {
+        let mut progress = lock(&self.progress);
+        let round = progress.rounds.len() as u32;
+        if progress.stopping.is_some() {
+            if self.guest.stopped_at().is_none() {
+                return Ok(Some(now + Duration::from_micros(20)));
+            }
+            self.list_dirty()?;
+            progress.began = Some(now);
+            self.publish(Stage::Last(round + 1));
+            return Ok(None);
+        }
+        let (Some(first), Some(began)) = (progress.first, progress.began) else {
+            return Ok(Some(now + SHORTEST_ROUND));
+        };
+        let acked = self.acked(flows)?.saturating_sub(progress.acked_before);
+        let dirtied = self.tracking.count()?;
+        let on_the_way = self.wire.load(Ordering::Relaxed).saturating_sub(acked);
+        let bandwidth = acked as f64 / (now - first).as_secs_f64();
+        let left_s = (on_the_way + (dirtied * PAGE) as u64) as f64 / bandwidth;
+        let fits = left_s <= self.migration.max_downtime.as_secs_f64();
+        if now - began < SHORTEST_ROUND && !fits {
+            return Ok(Some(began + SHORTEST_ROUND));
+        }
+        let [pages, zero_pages] = self
+            .sent
+            .each_ref()
+            .map(|sent| sent.swap(0, Ordering::Relaxed));
+        progress.rounds.push(MoveRound {
+            seconds: (now - began).as_secs_f64(),
+            pages,
+            zero_pages,
+            dirtied: dirtied as u64,
+        });
+        if round == 0 {
+            progress.bandwidth = bandwidth;
+        }
+        let sent: u64 = progress.rounds.iter().map(|round| round.pages).sum();
+        // A machine that is slowed down may still converge.
+        let slows =
+            self.migration.fallback == Fallback::Throttle && progress.throttle < THROTTLE[2];
+        let gives_up = round + 1 >= self.migration.max_rounds
+            || (sent >= MAX_SENT_FACTOR * self.migration.pages() && !slows);
+        let forces = gives_up && self.migration.fallback == Fallback::Stop;
+        if fits || forces {
+            progress.stopping = Some(fits);
+            self.guest.stop();
+            return Ok(Some(now));
+        }
+        if gives_up {
+            self.guest.stop();
+            self.publish(Stage::GivenUp);
+            return Ok(None);
+        }
+        if self.migration.fallback == Fallback::Throttle
+            && dirtied as f64 > THROTTLE_FROM * (pages + zero_pages) as f64
+        {
+            let [initial, more, most] = THROTTLE;
+            progress.throttle = match progress.throttle {
+                0 => initial,
+                before => (before + more).min(most),
+            };
+            self.guest.throttle(progress.throttle);
+        }
+        self.list_dirty()?;
+        progress.began = Some(now);
+        self.publish(Stage::Copying(round + 2));
+        Ok(None)
+    }
+
+    /// Everything was confirmed. Whether the machine moves once more.
+    fn end(&self, now: Instant) -> bool {
+        let mut progress = lock(&self.progress);
+        let (Some(ordered), Some(began)) = (progress.ordered, progress.began) else {
+            return false;
+        };
+        let outcome = match progress.stopping {
+            Some(true) => MoveOutcome::Moved,
+            Some(false) => MoveOutcome::Forced,
+            None => MoveOutcome::NotConverged,
+        };
+        let stopped = self.guest.stopped_at().unwrap_or(now);
+        let downtime = (now - stopped).as_secs_f64();
+        if outcome.is_there() {
+            let [pages, zero_pages] = self
+                .sent
+                .each_ref()
+                .map(|sent| sent.swap(0, Ordering::Relaxed));
+            progress.rounds.push(MoveRound {
+                seconds: (now - began).as_secs_f64(),
+                pages,
+                zero_pages,
+                dirtied: 0,
+            });
+        }
+        let written = self.guest.writes() - progress.writes_before;
+        let ran_s = (stopped - ordered).as_secs_f64();
+        let pages: u64 = progress.rounds.iter().map(|round| round.pages).sum();
+        self.there.store(outcome.is_there(), Ordering::Release);
+        let moved = MachineMove {
+            machine: self.number,
+            outcome,
+            setup_s: progress.setup_s,
+            total_s: (now - ordered).as_secs_f64(),
+            downtime_s: if outcome.is_there() { downtime } else { 0.0 },
+            rounds: std::mem::take(&mut progress.rounds),
+            memory_bytes: self.migration.memory,
+            sent_bytes: pages * PAGE as u64,
+            bandwidth: progress.bandwidth,
+            dirty_rate: self.migration.dirty_rate as f64,
+            dirty_reached: written as f64 * PAGE as f64 * 8.0 / ran_s,
+            throttle: progress.throttle,
+            predicted: predict(&self.migration, progress.bandwidth),
+            limit: None,
+        };
+        let mut search = progress.search;
+        let rate = progress.rate.unwrap_or(moved.dirty_rate);
+        let next = self.migration.find_limit.then(|| search.next(rate, &moved));
+        let first = progress.first_move.take().unwrap_or(moved);
+        if let Some(Some(rate)) = next {
+            *progress = Progress {
+                rate: Some(rate),
+                first_move: Some(first),
+                search,
+                ..Progress::default()
+            };
+            return true;
+        }
+        let limit = next.is_some().then(|| search.limit());
+        let _ = self.result.set(MachineMove { limit, ..first });
+        false
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

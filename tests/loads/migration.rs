@@ -1,0 +1,129 @@
+//! Live migration through the whole program: machines that arrive, machines that do not, and what is beside them.
+
+use wirecost_model::metric::Metric;
+use wirecost_model::moved::MoveOutcome;
+use wirecost_model::sample::Sample;
+use wirecost_sys::dirty_pages::DirtyPages;
+
+use super::record_of;
+use crate::common::{Place, Record, beside_others, lab_can_be_built, skip};
+
+const PLAN: &str = "\
+name: moves
+underlay: { mtu: 9000, rate: 1gbit }
+guests: 2
+guest_mtu: 1500
+offload: none
+load:
+  migration:
+    machines_per_guest: 2
+    memory: 4MiB
+    channels: 2
+    dirty_rate: [none, 20gbit]
+    working_set: 100
+    max_downtime: 5ms
+    fallback: [give-up, stop]
+repeat: { rounds: 1, seconds: 0.2, warmup: 0 }
+";
+
+fn can_migrate() -> bool {
+    if !lab_can_be_built() {
+        return false;
+    }
+    match DirtyPages::check() {
+        Ok(()) => true,
+        Err(error) => {
+            skip(format!("this kernel does not track writes: {error}"));
+            false
+        }
+    }
+}
+
+fn samples<'a>(record: &'a Record, option: &str, level: &str) -> Vec<&'a Sample> {
+    let cells = record.head.experiment.cells.iter();
+    let cells: Vec<u32> = cells
+        .filter(|cell| cell.levels.get(option).is_some_and(|found| found == level))
+        .map(|cell| cell.index)
+        .collect();
+    let samples = record.samples.iter();
+    samples
+        .filter(|sample| cells.contains(&sample.cell))
+        .collect()
+}
+
+#[test]
+fn machines_move_or_stay_and_both_are_results() {
+    if !can_migrate() {
+        return;
+    }
+    let _turn = beside_others();
+    let record = record_of(&Place::new(), PLAN);
+    assert_eq!(record.samples.len(), 4);
+    for sample in &record.samples {
+        assert_eq!(sample.invalid, None);
+        let load = &sample.loads[0];
+        assert_eq!((load.moves.len(), load.flows.len()), (4, 8));
+        let numbers: Vec<u32> = load.moves.iter().map(|one| one.machine).collect();
+        assert_eq!(numbers, [0, 1, 2, 3]);
+        let sent: u64 = load.moves.iter().map(|one| one.sent_bytes).sum();
+        assert_eq!(load.stream.as_ref().map(|stream| stream.bytes), Some(sent));
+        for one in &load.moves {
+            assert!(one.total_s <= load.client_seconds + 1e-3, "{load:#?}");
+        }
+    }
+    let value = |sample: &Sample, metric: Metric| metric.value(sample, "migration");
+    for still in samples(&record, "dirty_rate", "none") {
+        let moves = &still.loads[0].moves;
+        assert!(moves.iter().all(|one| one.outcome == MoveOutcome::Moved));
+        assert!(moves.iter().all(|one| one.sent_bytes == one.memory_bytes));
+        // 16 MiB through 1 Gbit/s.
+        let time = value(still, Metric::MoveTime).expect("a time");
+        assert!(time >= 0.13, "{time}");
+    }
+    let [stayed, forced] = ["give-up", "stop"].map(|fallback| {
+        let such = samples(&record, "fallback", fallback);
+        let hasty = samples(&record, "dirty_rate", "20gbit");
+        let both = such
+            .into_iter()
+            .find(|one| hasty.iter().any(|other| other.cell == one.cell));
+        both.expect("a sample").clone()
+    });
+    let outcomes = |sample: &Sample, outcome: MoveOutcome| {
+        let moves = sample.loads[0].moves.iter();
+        moves.filter(|one| one.outcome == outcome).count()
+    };
+    assert_eq!(
+        outcomes(&stayed, MoveOutcome::NotConverged),
+        4,
+        "{stayed:#?}"
+    );
+    assert_eq!(value(&stayed, Metric::MoveTime), None);
+    assert_eq!(value(&stayed, Metric::Downtime), None);
+    assert_eq!(outcomes(&forced, MoveOutcome::Forced), 4, "{forced:#?}");
+    assert!(value(&forced, Metric::Downtime).is_some_and(|time| time > 0.005));
+}
+
+#[test]
+fn what_is_beside_a_migration_goes_on_until_the_machines_have_moved() {
+    if !can_migrate() {
+        return;
+    }
+    let _turn = beside_others();
+    let plan = "name: neighbours\nunderlay: { rate: 1gbit }\nguest_mtu: 1500\n\
+                load: { mix: { move: { migration: { memory: 32MiB } }, ping: { tcp-rr: { rate: 200 } } } }\n\
+                repeat: { rounds: 1, seconds: 0.2, warmup: 0 }\n";
+    let record = record_of(&Place::new(), plan);
+    let [sample] = &record.samples[..] else {
+        panic!("one sample: {:?}", record.samples);
+    };
+    assert_eq!(sample.invalid, None);
+    let load = |name: &str| sample.load(name).expect("a load");
+    let (moved, ping) = (load("move"), load("ping"));
+    assert_eq!(moved.moves[0].outcome, MoveOutcome::Moved);
+    assert!(
+        ping.requests
+            .as_ref()
+            .is_some_and(|all| all.transactions > 0)
+    );
+    assert!(ping.client_seconds >= moved.client_seconds, "{ping:?}");
+}
