@@ -224,7 +224,9 @@ fn clamps(
     (lossy, carries): (bool, Option<Carries>),
     found: &mut Findings<'_>,
 ) {
-    let tunnels = namespace.devices.iter().filter(|device| {
+    // Devices that the modules of GRE and IP in IP make in every namespace are down and lead nowhere.
+    let up = namespace.devices.iter().filter(|device| device.up);
+    let tunnels = up.filter(|device| {
         device
             .tunnel
             .as_ref()
