@@ -102,7 +102,7 @@ fn boot_with(kernel: &Kernel, options: &[&str]) -> Machine {
     archive.copy(&catalogue, catalogue.to_str().expect("a plain path"));
     // busybox's nsenter has busybox's own shell run busybox's own `ip`.
     for name in [
-        "ip", "tc", "nft", "ethtool", "bridge", "setpriv", "nsenter", "teamnl",
+        "ip", "tc", "nft", "ethtool", "bridge", "setpriv", "nsenter", "teamnl", "ping",
     ] {
         archive.command(name);
     }
@@ -168,7 +168,7 @@ fn in_one_machine(kernel: &Kernel, steps: &[&Step]) -> Ran {
 }
 
 /// What this machine has to have, and the packages that have it.
-const TOOLS: [(&str, &str); 13] = [
+const TOOLS: [(&str, &str); 14] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
     ("modprobe", "kmod"),
@@ -182,6 +182,7 @@ const TOOLS: [(&str, &str); 13] = [
     ("ovs-vswitchd", "openvswitch-switch"),
     ("teamnl", "libteam-utils"),
     ("dpkg", "dpkg"),
+    ("ping", "iputils-ping"),
 ];
 
 /// What this machine lacks for any kernel, in words.

@@ -13,8 +13,8 @@ pub(crate) const FAR: Step = Step {
 
 pub(crate) const CATALOGUE: Step = Step {
     name: "the catalogue of faults",
-    looks_at: "what of it needs bonds, teams, VLANs, filtering bridges or VRFs, and the healthy twins",
-    needs: &["bond", "team", "vlan", "vrf"],
+    looks_at: "what of it needs bonds, teams, VLANs, filtering bridges, VRFs or Geneve, and the healthy twins",
+    needs: &["bond", "team", "vlan", "vrf", "geneve"],
     run: catalogue,
 };
 
@@ -26,7 +26,7 @@ fn far(machine: &mut Machine) {
 
 /// Of the catalogue of faults what needs bonds, teams, VLANs, filtering bridges or VRFs, by its own test program.
 fn catalogue(machine: &mut Machine) {
-    for part in ["bond", "team", "vlan", "vrf"] {
+    for part in ["bond", "team", "vlan", "vrf", "geneve"] {
         let run = format!(
             "WIRECOST_REQUIRE_ROOT=1 WIRECOST_EVERY_DEVICE=1 WIRECOST_FAULTS={part} \
              faults --test-threads 1 --nocapture every_fault_of 2>&1"

@@ -1,7 +1,7 @@
 //! What is asked of a network, and not a choice in it.
 
 /// Options of loads.
-const OF_LOAD: [&str; 17] = [
+const OF_LOAD: [&str; 21] = [
     "load",
     "streams",
     "streams_per_guest",
@@ -19,6 +19,10 @@ const OF_LOAD: [&str; 17] = [
     "reads",
     "connections",
     "connections_per_guest",
+    "machines",
+    "memory",
+    "dirty_rate",
+    "max_downtime",
 ];
 
 /// Of the plan.

@@ -186,6 +186,7 @@ pub(crate) fn plans() -> Vec<(&'static str, Question)> {
         ("many-small-sessions", small.ask()),
         ("ipv6-or-not", ipv6.ask()),
         ("storage-or-not", storage().ask()),
+        ("migration-or-not", migration().ask()),
     ]
 }
 
@@ -212,6 +213,28 @@ fn storage() -> Case {
         .load("storage", LatencyP99, move |at| Some(40.0 * read_us(at)))
         .load("storage", ClientCpu, move |at| Some(read_us(at)))
         .load("storage", ServerCpu, move |at| Some(read_us(at) * 0.8))
+}
+
+fn migration() -> Case {
+    let seconds = |at: At| {
+        let machines: f64 = at.of("machines").parse().unwrap_or(1.0);
+        let each = if at.is("guest_mtu", "9000") {
+            0.139
+        } else {
+            0.150
+        };
+        machines * each
+    };
+    Case::of(&[
+        ("guest_mtu", &["1500", "9000"]),
+        ("machines", &["1", "4", "8"]),
+    ])
+    .width(0.02)
+    .runs("migration", Workload::Migration)
+    .load("migration", Metric::MoveTime, move |at| Some(seconds(at)))
+    .load("migration", Metric::Downtime, move |at| {
+        Some(100.0 * seconds(at))
+    })
 }
 
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
