@@ -366,6 +366,8 @@ impl OfTheUser {
         let namespaces: Vec<&str> = mounts
             .lines()
             .filter(|line| line.contains(" - nsfs "))
+            // Another test's goes with its name, here too.
+            .filter(|line| !line.contains(" /run/netns/") || line.contains(&self.namespace))
             .collect();
         [
             ip(&["netns", "list"]),

@@ -109,7 +109,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ),
             example(
                 "wirecost diagnose ssh:root@db1 ssh:root@db2 --allow-host-changes",
-                "tries their offloads and receive steering, too",
+                "tries their settings",
             ),
         ],
     ),
