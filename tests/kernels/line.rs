@@ -107,7 +107,8 @@ fn in_a_run(machine: &mut Machine) {
         let bytes = load["stream"]["bytes"].as_f64().expect("bytes");
         let gbps = bytes * 8.0 / load["seconds"].as_f64().expect("seconds") / 1e9;
         println!("{}: {levels}: {gbps:.4} Gbit/s", machine.release);
-        assert!((0.001..0.1).contains(&gbps), "{levels}: {gbps}");
+        // Of what waited unread when the window began, 60 kB and more are counted in it.
+        assert!((0.001..0.105).contains(&gbps), "{levels}: {gbps}");
     }
 }
 
