@@ -29,7 +29,9 @@ fn run(machine: &mut Machine) {
             "{SHORT}; rm -rf /tmp/run; {user}wirecost run /tmp/short.yaml --out /tmp/run --seed 1"
         );
         let shown = machine.sh(180, &run).fine();
-        assert!(shown.contains("Trust: "), "{shown}");
+        // The threads of an emulator move from core to core.
+        let trust = shown.contains("Trust: ") || shown.starts_with("Doubtful: ");
+        assert!(trust, "{shown}");
         assert_eq!(shown.contains("is not steered"), !steered, "{shown}");
         // The record itself is long for a serial line.
         let mut count = |what: &str| -> u32 {
