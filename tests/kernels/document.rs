@@ -6,8 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::features::Features;
+use crate::machine::kept;
 use crate::steps::{APART, STEPS};
-use crate::{Outcome, Ran};
+use crate::{Outcome, REQUIRED, Ran};
 
 const PLACE: &str = "docs/kernels.md";
 
@@ -118,12 +119,14 @@ WIRECOST_KERNEL=6.1 make test-kernels              # one kernel\n",
     )
 }
 
-/// Compares the document with what ran; `UPDATE_DOCS=1` writes it.
+/// Compares the document with what ran; `UPDATE_DOCS=1` writes it. What is there is in `target/kernels`, too.
 pub(crate) fn is_up_to_date(all: &[Ran]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .join(PLACE);
     let text = text(all);
+    let made = kept().join("kernels.md");
+    fs::write(&made, &text).expect("room on the disk");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, text).expect(PLACE);
         return;
@@ -139,10 +142,15 @@ pub(crate) fn is_up_to_date(all: &[Ran]) {
             })
             .collect()
     };
-    let kept = fs::read_to_string(&path).expect(PLACE);
-    assert_eq!(
-        plain(&kept),
-        plain(&text),
-        "{PLACE}: `UPDATE_DOCS=1 make test-kernels` writes it"
+    let in_docs = fs::read_to_string(&path).expect(PLACE);
+    if plain(&in_docs) == plain(&text) {
+        return;
+    }
+    let how = format!(
+        "{PLACE} is not what ran ({}): `UPDATE_DOCS=1 make test-kernels` writes it",
+        made.display()
     );
+    // What a kernel has may differ from machine to machine.
+    assert!(std::env::var_os(REQUIRED).is_none(), "{how}");
+    println!("{how}");
 }
