@@ -39,9 +39,11 @@ fn is_stuck(info: &TcpInfo) -> bool {
     has_none_acknowledged(info) && info.total_retrans >= RETRANSMITS && silent >= SILENT
 }
 
-/// Whether segments are lost and none of full size was ever acknowledged.
+/// Whether a segment of full size is lost and none was ever acknowledged: small requests say nothing of size.
 pub(crate) fn has_none_acknowledged(info: &TcpInfo) -> bool {
-    info.unacked > 0 && info.total_retrans > 0 && info.bytes_acked < u64::from(info.snd_mss)
+    let full = u64::from(info.snd_mss);
+    let under_way = info.bytes_sent_once.saturating_sub(info.bytes_acked);
+    info.unacked > 0 && info.total_retrans > 0 && info.bytes_acked < full && under_way >= full
 }
 
 pub(crate) fn of_flow(flow: u32, info: &TcpInfo) -> TrafficError {
@@ -63,6 +65,7 @@ mod tests {
             total_retrans: 3,
             last_ack_recv: 1500,
             bytes_acked: 64,
+            bytes_sent_once: 64 + 10 * 8948,
             snd_mss: 8948,
             ..TcpInfo::default()
         }
@@ -97,7 +100,11 @@ mod tests {
             unacked: 0,
             ..info()
         };
-        for other in [carried, young, twice, idle] {
+        let small = TcpInfo {
+            bytes_sent_once: 64 + 128,
+            ..info()
+        };
+        for other in [carried, young, twice, idle, small] {
             assert!(!is_stuck(&other), "{other:?}");
         }
     }

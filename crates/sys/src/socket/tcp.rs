@@ -14,6 +14,8 @@ use socket2::{Domain, SockRef, Socket, Type};
 pub struct TcpInfo {
     /// Bytes of ours that were acknowledged.
     pub bytes_acked: u64,
+    /// Bytes of ours that were sent at least once; 0 before Linux 4.19.
+    pub bytes_sent_once: u64,
     /// Bytes received in order.
     pub bytes_received: u64,
     /// Segments sent, retransmits and pure acknowledgements included; wraps.
@@ -116,6 +118,7 @@ pub fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
     }
     Ok(TcpInfo {
         bytes_acked: kernel.bytes_acked,
+        bytes_sent_once: kernel.bytes_sent.saturating_sub(kernel.bytes_retrans),
         bytes_received: kernel.bytes_received,
         segs_out: kernel.segs_out,
         segs_in: kernel.segs_in,
