@@ -52,7 +52,7 @@ const LONGEST_LINE: usize = 300;
 /// Bytes of a longer one that are shown before the error, and from it on.
 const AROUND: (usize, usize) = (40, 80);
 /// Characters of a message; what it quotes may be of any length.
-const LONGEST_MESSAGE: usize = 300;
+const LONGEST_MESSAGE: usize = 500;
 
 impl Shown {
     /// The part of a long line around an error, by the same number.

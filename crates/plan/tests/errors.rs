@@ -54,7 +54,7 @@ repeat:
 exclude:
   - { encapsulation: geneve }
 ";
-    insta::assert_snapshot!(errors(text), @r"
+    insta::assert_snapshot!(errors(text), @r#"
       × 12 errors in plan.yaml
 
     Error:
@@ -66,20 +66,22 @@ exclude:
      2 │ hosts: ssh:10.0.0.1
        ╰────
       help: did you mean `name`? a plan may have `name`, `description`, `hosts`,
-            `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`,
-            `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`,
-            `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
+            `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`,
+            `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`,
+            `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`,
+            `self_test`, `vary`, `exclude` and `published`
 
     Error:
-      × this version runs in the lab only
+      × `hosts` cannot be `ssh:10.0.0.1`
        ╭─[plan.yaml:2:8]
      1 │ nmae: everything wrong
      2 │ hosts: ssh:10.0.0.1
        ·        ──────┬─────
-       ·              ╰── not `lab`
+       ·              ╰── neither `lab` nor two hosts
      3 │ underlay: { mtu: 9000, rate: 10 }
        ╰────
-      help: write `hosts: lab`, or leave the key out
+      help: write `lab` or a mapping, such as `{ a: "ssh:db1=10.0.0.1", b:
+            "ssh:db2=10.0.0.2" }`
 
     Error:
       × `underlay.rate` cannot be `10`
@@ -191,7 +193,7 @@ exclude:
         ·                         ╰── not a level
         ╰────
       help: its levels are `none` and `vxlan`
-    ");
+    "#);
 }
 
 #[test]
@@ -208,9 +210,10 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
        ·     ╰── unknown key
        ╰────
       help: did you mean `guest_mtu`? a plan may have `name`, `description`,
-            `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`,
-            `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`,
-            `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
+            `hosts`, `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`,
+            `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`,
+            `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`,
+            `self_test`, `vary`, `exclude` and `published`
     ");
 }
 
@@ -227,7 +230,7 @@ fn steps_of_a_line_need_a_line_and_have_a_range() {
 #[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
-    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
+    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
     3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate`, `release`, `ip`, `hops`, `paths` and `oversize`
     ");
 }
@@ -1059,7 +1062,7 @@ fn every_mistake_in_a_factor_of_the_plans_own_is_named() {
     [default]
       2:16 `vary.poll[0]` cannot be `default` | not a mapping | write a mapping, such as `{ label: default }` or `{ sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }`
     [{ lable: one }]
-      2:18 `vary.poll[0]` has no key `lable` | unknown key | did you mean `label`? `vary.poll[0]` may have `label`, `sysctl`, `ethtool`, `before`, `after` and `on`
+      2:18 `vary.poll[0]` has no key `lable` | unknown key | did you mean `label`? `vary.poll[0]` may have `label`, `sysctl`, `ethtool`, `mtu`, `rx_ring`, `tx_ring`, `queues`, `rps`, `before`, `after` and `on`
     [{ label: one }, { label: one, sysctl: { net.ipv4.tcp_sack: 0 } }]
       2:32 the level `one` of `poll` stands twice | second time | remove one of them: a level is one side of a comparison
     [{ label: one }, { label: two }]
