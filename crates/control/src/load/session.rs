@@ -211,12 +211,14 @@ impl Session<'_> {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
-            }
             // To the end of the interval where that is nearer, so that intervals are as long as was asked.
             let within = self.parts.left_of_interval().min(SLICE).min(left);
-            self.part(within, within == left, told)?;
+            // Also where the time was over before it was asked for, as after this program was stopped.
+            let last = within == left;
+            self.part(within, last, told)?;
+            if last {
+                return Ok(());
+            }
         }
     }
 
