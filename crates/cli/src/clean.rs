@@ -15,7 +15,7 @@ use crate::{exit, interrupt, screen};
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
     /// Instead: undo settings that a killed run left changed on this host; can be given several times [forms: local,
-    /// netns:NAME, ssh:[USER@]HOST[:PORT], exec:COMMAND]
+    /// netns:NAME, ssh:HOST, exec:COMMAND]
     #[arg(long = "host", value_name = "HOST")]
     pub(crate) hosts: Vec<HostAddress>,
     /// Print what was ended as one JSON document

@@ -38,7 +38,7 @@ pub(crate) struct Run {
     #[arg(long = "dry-run")]
     pub(crate) preview: bool,
     /// Measure between these existing hosts, for a plan with `network: existing` [forms: local, netns:NAME,
-    /// ssh:[USER@]HOST[:PORT], exec:COMMAND, each with =ADDRESS]
+    /// ssh:HOST, exec:COMMAND, each with =ADDRESS]
     #[arg(long, value_name = "A,B")]
     pub(crate) hosts: Option<TwoHosts>,
     /// Load and change existing hosts without asking

@@ -106,7 +106,7 @@ pub(crate) struct LoadOptions {
     /// Percent of a mixed pattern that are reads [default: 70]
     #[arg(long, value_name = "PERCENT")]
     reads: Option<u8>,
-    /// Our own storage target's memory or discard, or an NBD server: nbd://HOST[:PORT]/[EXPORT] [default: memory]
+    /// Our own storage target's memory or discard, or an NBD server: nbd://HOST:PORT/EXPORT [default: memory]
     #[arg(long, value_name = "KIND|URI")]
     target: Option<String>,
     /// Let storage write to an NBD server: what it has is lost
