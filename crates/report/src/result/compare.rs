@@ -25,7 +25,7 @@ pub use by_hand::{ByHand, compare_by_hand};
 pub(crate) use differences::TRANSIT;
 pub use differences::{Area, Difference};
 
-/// A run, and its result as [`document`](crate::result::document()) works it out.
+/// A run, and its result as `document` works it out.
 #[derive(Debug, Clone, Copy)]
 pub struct Compared<'a> {
     /// The record.

@@ -18,7 +18,7 @@ use crate::result::{
     wakeups, warnings,
 };
 
-/// Works the result out of a run that was read with [`crate::result::read`], whose warnings are passed on.
+/// Works the result out of a run that was read with `result::read`, whose warnings are passed on.
 pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let gathered = Gathered::of(&run.head, &run.samples);
     result(&run.head, run.end.as_ref(), gathered, run_dir, warnings)
