@@ -23,7 +23,7 @@ impl RunResult {
     /// Reads a run directory and evaluates it. Of a large run the samples are not kept but for those that are drawn.
     ///
     /// # Errors
-    /// As [`crate::result::read()`].
+    /// As `result::read`.
     pub fn read(directory: &Path) -> Result<Self, ReadError> {
         check_memory(directory)?;
         let begin = |head: &RunHead| {
