@@ -4,9 +4,7 @@ use std::io;
 
 use clap::Args;
 use serde_json::json;
-use wirecost_agent::orphan::Owner;
 use wirecost_control::clean::{self, Agents, Orphan, Tunnels};
-use wirecost_control::hosts::HostsContext;
 use wirecost_model::host::HostAddress;
 
 use crate::failure::{Cause, Done, Failure};
@@ -62,13 +60,8 @@ pub(crate) fn clean(arguments: &Clean) -> Done {
 
 /// Undoes what journals on existing hosts say.
 fn clean_hosts(arguments: &Clean) -> Done {
-    let machine = |error| Failure::of(Cause::Machine, &error);
-    let context = HostsContext {
-        program: std::env::current_exe().map_err(machine)?,
-        owner: Owner::this().map_err(machine)?,
-        verbose: 0,
-    };
-    let interrupt = interrupt::flag().map_err(machine)?;
+    let started = interrupt::with_hosts(0);
+    let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let left = clean::undo_left(&context, &arguments.hosts, &interrupt);
     let left = left.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let hosts = || arguments.hosts.iter().zip(&left);

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal};
 use std::str::FromStr;
 
 use wirecost_model::cell::Experiment;
-use wirecost_model::host::{HostAddress, HostAddressError, Location};
+use wirecost_model::host::HostAddressError;
 use wirecost_model::plan::{HostPair, Hosts};
 
 use crate::dry_run::settings;
@@ -63,9 +63,8 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool) -> Result<(), Failure>
         return Ok(());
     };
     let HostPair { a, b } = &**pair;
-    let is_here = |host: &HostAddress| matches!(host.place, Location::Local | Location::Netns(_));
     let changes = settings::changes(experiment, screen::terminal().width);
-    if yes || (is_here(a) && is_here(b) && changes.is_none()) {
+    if yes || (a.place.is_here() && b.place.is_here() && changes.is_none()) {
         return Ok(());
     }
     let mut words = format!("This loads the network between {a} and {b}");

@@ -11,7 +11,7 @@ use std::thread;
 use wirecost_agent::link::{HostAgent, Link, LinkError, Starting};
 use wirecost_agent::orphan::Owner;
 use wirecost_agent::protocol::{OwnAddress, Reply, Request};
-use wirecost_model::host::{HostAddress, Location};
+use wirecost_model::host::HostAddress;
 
 use crate::calls::PROMPT;
 
@@ -57,17 +57,16 @@ pub fn open(
         owner: context.owner,
         verbose: context.verbose,
     };
-    let is_far = |host: &HostAddress| matches!(host.place, Location::Ssh(_) | Location::Exec(_));
     thread::scope(|scope| {
         // An agent of this machine ends with the thread that starts it, so that is this one.
         let starting: Vec<_> = hosts
             .iter()
             .map(|host| {
                 let agent = agent(host);
-                if is_far(host) {
-                    Start::Far(scope.spawn(move || Link::open(&agent, interrupt)))
-                } else {
+                if host.place.is_here() {
                     Start::Near(Link::begin(&agent))
+                } else {
+                    Start::Far(scope.spawn(move || Link::open(&agent, interrupt)))
                 }
             })
             .collect();

@@ -43,6 +43,13 @@ pub enum Location {
     Exec(CommandLine),
 }
 
+impl Location {
+    /// Whether the agent runs on this machine, as far as the address says.
+    pub const fn is_here(&self) -> bool {
+        matches!(self, Self::Local | Self::Netns(_))
+    }
+}
+
 /// What is given to an ssh client. Host may be an alias of the user's own configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SshHost {

@@ -149,10 +149,12 @@ pub fn source_towards(
 
 /// Of hosts by ssh or a command of the user's it is not known which namespace they are in.
 fn apart_from_loopback(of: &HostAddress, by: &HostAddress) -> Result<(), HostsError> {
-    let known = |host: &HostAddress| matches!(host.place, Location::Local | Location::Netns(_));
     match of.data {
         Some(address)
-            if address.is_loopback() && known(of) && known(by) && of.place != by.place =>
+            if address.is_loopback()
+                && of.place.is_here()
+                && by.place.is_here()
+                && of.place != by.place =>
         {
             Err(AddressError::Loopback {
                 of: of.place.to_string(),

@@ -8,7 +8,6 @@ use std::time::Instant;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{Joined, Reply, Request, Side};
 use wirecost_model::cell::{Cell, Network};
-use wirecost_model::host::{HostAddress, Location};
 use wirecost_model::plan::{Cores, HostPair};
 use wirecost_model::record::{ExistingHost, HostEnvironment};
 use wirecost_model::sample::DeviceState;
@@ -72,7 +71,6 @@ impl Lab {
             return Err(lab.a.unexpected_reply("Join").into());
         };
         let machines = lab.both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
-        let here = |host: &HostAddress| matches!(host.place, Location::Local | Location::Netns(_));
         lab.built = Built {
             responders: [vec![of_a.responder], vec![of_b.responder]],
             steered: true,
@@ -82,7 +80,7 @@ impl Lab {
             addresses,
             joined: [*of_a, *of_b],
             one_machine: machines[0] == machines[1],
-            here: [here(&pair.a), here(&pair.b)],
+            here: [pair.a.place.is_here(), pair.b.place.is_here()],
         });
         lab.seconds = began.elapsed().as_secs_f64();
         Ok(lab)
