@@ -30,7 +30,7 @@ pub use wirecost_probe::{LOCATING, TRACING};
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,7 +40,8 @@ pub enum Request {
         /// The controller's [`VERSION`].
         version: u32,
     },
-    /// Build, first step: namespaces and settings.
+    /// Build, first step: namespaces and settings. With [`HostSpec::own_underlay`], after [`Request::Join`]: the host's
+    /// processes stay where they are, and its agent leaves for a network namespace of its own.
     Prepare(Box<HostSpec>),
     /// Build, second step, host a only: the wire to the other host.
     Wire {
@@ -58,6 +59,8 @@ pub enum Request {
         side: Side,
         /// Measured packets go to it and leave with it.
         address: IpAddr,
+        /// The other host's.
+        peer: IpAddr,
         /// As of [`Request::Build`].
         secret: Secret,
     },
@@ -65,6 +68,8 @@ pub enum Request {
     Device,
     /// Undoes what journals say was left changed by processes that are gone.
     UndoLeft,
+    /// Removes the tunnel over a host's own network, so that another one may take its place at once.
+    RemoveTunnel,
     /// Guest MTU and offloads for the next cell.
     Adapt {
         /// Bytes.
@@ -156,6 +161,7 @@ impl Request {
             Self::Build { .. } => "building its network",
             Self::Join { .. } => "opening the responder at its address",
             Self::Device => "reading its device",
+            Self::RemoveTunnel => "removing its tunnel",
             Self::UndoLeft => "undoing what was left changed",
             Self::Adapt { .. } => "setting the guest MTU and the offloads",
             Self::LiftLine => "lifting the line from the underlay",
@@ -305,6 +311,10 @@ pub struct Joined {
     pub toggles: BTreeMap<String, bool>,
     /// Speed of its link in bit/s, where its driver knows.
     pub speed: Option<u64>,
+    /// The largest packet that the kernel sends to the other host, bytes of IP.
+    pub route_mtu: u32,
+    /// UDP ports that are in use, and those of all VXLAN and Geneve devices.
+    pub udp_ports: Vec<u16>,
     /// Its processors.
     pub cpus: Vec<u32>,
     /// What it is.

@@ -2,6 +2,7 @@
 
 mod built;
 mod existing;
+mod over;
 mod prove;
 
 use std::collections::BTreeSet;
@@ -58,6 +59,8 @@ pub struct Lab {
     seconds: f64,
     /// Its hosts are existing ones, of whose network nothing was built.
     pub(crate) existing: Option<Existing>,
+    /// Its hosts are existing ones, on which it was built.
+    between: Option<Existing>,
 }
 
 impl Lab {
@@ -99,6 +102,7 @@ impl Lab {
             seen: BTreeSet::new(),
             seconds: 0.0,
             existing: None,
+            between: None,
         }
     }
 
@@ -108,13 +112,23 @@ impl Lab {
             bytes[..16].copy_from_slice(&random::bytes_for(&self.a)?);
             bytes[16..].copy_from_slice(&random::bytes_for(&self.a)?);
         }
-        let spec = |side| host_spec(side, &self.network, context, &secrets);
-        let [a, b] = [Side::A, Side::B].map(|side| Request::Prepare(Box::new(spec(side))));
+        let own_underlay = self.between.as_ref().map(|hosts| hosts.addresses);
+        let [a, b] = [Side::A, Side::B].map(|side| {
+            let spec = host_spec(side, &self.network, context, &secrets);
+            let receive_cpus = spec.receive_cpus.filter(|_| own_underlay.is_none());
+            Request::Prepare(Box::new(HostSpec {
+                own_underlay,
+                receive_cpus,
+                ..spec
+            }))
+        });
         let [_, Reply::Prepared { joined_at: peer }] = self.both(&a, &b, PROMPT, interrupt)? else {
             return Err(self.b.unexpected_reply("Prepare"));
         };
-        let wire = Request::Wire { peer };
-        self.a.done(&wire, PROMPT, interrupt)?;
+        if own_underlay.is_none() {
+            let wire = Request::Wire { peer };
+            self.a.done(&wire, PROMPT, interrupt)?;
+        }
         let build = Request::Build {
             secret: random::secret(&self.a)?,
         };
@@ -263,7 +277,7 @@ pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     ended.unwrap_or(error)
 }
 
-fn host_spec(
+pub(crate) fn host_spec(
     side: Side,
     network: &Network,
     context: &LabContext,
@@ -286,5 +300,6 @@ fn host_spec(
         release_us: context.release_us,
         line_core: placement.line,
         secrets: secrets.clone(),
+        own_underlay: None,
     }
 }

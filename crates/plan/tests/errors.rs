@@ -1236,3 +1236,12 @@ fn an_existing_network_takes_no_keys_of_a_lab_and_no_change_that_is_not_allowed(
         "name: x\nnetwork: lab\nhosts: { a: local, b: nowhere }\nmax_rate: 1gbit\n"
     ));
 }
+
+#[test]
+fn tunnels_between_hosts_are_the_kernels_and_leave_the_hosts_as_they_are() {
+    insta::assert_snapshot!(errors(
+        "name: x\nnetwork: tunnel\nencapsulation: [none, vlan, vxlan]\ndatapath: [kernel, ebpf]\nunderlay: { mtu: 9000 }\n\
+         allow_host_changes: on\nvary: { mtu: [{ label: 1500 }, { label: 9000, mtu: 9000 }] }\n"
+    ));
+    insta::assert_snapshot!(brief("name: x\nnetwork: tunnel\n"));
+}

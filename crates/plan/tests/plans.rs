@@ -796,3 +796,26 @@ fn a_line_has_steps_and_no_line_has_none() {
     assert_eq!(release("rate: [none, 1gbit], release: 50us"), Some(50));
     assert_eq!(release("rate: 1gbit, release: 0.5ms"), Some(500));
 }
+
+#[test]
+fn tunnels_between_hosts_have_the_factors_of_what_is_built_and_none_of_the_hosts() {
+    let text = "name: x\nnetwork: tunnel\nencapsulation: [vxlan, wireguard]\nguest_mtu: [1500, max]\nmax_rate: 1gbit\n";
+    let experiment = wirecost_plan::load("plan.yaml", text).expect("a plan");
+    assert!(experiment.plan.hosts.is_tunnel() && experiment.plan.hosts.pair().is_none());
+    let keys: Vec<&str> = experiment
+        .factors
+        .iter()
+        .map(|factor| factor.key.as_str())
+        .collect();
+    assert!(
+        keys.contains(&"encapsulation") && keys.contains(&"guest_mtu"),
+        "{keys:?}"
+    );
+    assert!(
+        !keys
+            .iter()
+            .any(|key| key.starts_with("underlay.") || key.starts_with("steering.")),
+        "{keys:?}"
+    );
+    assert_eq!(experiment.cells[0].levels["datapath"], "kernel");
+}

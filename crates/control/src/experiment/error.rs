@@ -16,7 +16,7 @@ pub enum RunError {
     NoLab(LinkError),
     /// The plan is for existing hosts, and neither it nor the command line names them.
     #[error(
-        "the plan measures an existing network and names no hosts: write `hosts: {{ a: ..., b: ... }}` into it, or give --hosts A,B"
+        "the plan is for existing hosts and names none: write `hosts: {{ a: ..., b: ... }}` into it, or give --hosts A,B"
     )]
     NoHosts,
     /// An existing host is not reached.

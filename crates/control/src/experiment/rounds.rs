@@ -79,7 +79,7 @@ pub fn run(
     };
     let mut experiment = placed(experiment, placement.cores);
     if let Some(existing) = existing {
-        let limit = existing::settle(&mut experiment, existing);
+        let limit = existing::settle(&mut experiment, existing)?;
         let forecast = forecast(&experiment, 0);
         progress(Progress::Reached {
             addresses: existing.addresses,
@@ -100,8 +100,12 @@ pub fn run(
         release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
     };
     let mut labs = Labs::new(context);
-    if let Some(lab) = reached {
-        labs.use_existing(lab);
+    match (reached, &experiment.plan.hosts) {
+        (Some(lab), Hosts::Tunnel(Some(pair))) => {
+            labs.build_on((**pair).clone(), lab.into_hosts());
+        }
+        (Some(lab), _) => labs.use_existing(lab),
+        (None, _) => {}
     }
 
     let no_lab = |error| match error {
@@ -173,7 +177,7 @@ fn reached(
 ) -> Result<Option<Lab>, RunError> {
     let pair = match &experiment.plan.hosts {
         Hosts::Lab => return Ok(None),
-        Hosts::Existing(pair) => pair.as_ref().ok_or(RunError::NoHosts)?,
+        Hosts::Existing(pair) | Hosts::Tunnel(pair) => pair.as_ref().ok_or(RunError::NoHosts)?,
     };
     let context = HostsContext {
         program: options.program.clone(),
