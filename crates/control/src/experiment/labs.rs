@@ -188,7 +188,19 @@ impl Labs {
         let kind = network.encapsulation.kind().word;
         let same = |lab: &mut Lab| lab.network().encapsulation.kind().word == kind;
         self.up.extract_if(.., same).for_each(Lab::take_down);
-        Lab::over(&self.context, pair, network, interrupt)
+        Lab::over(&self.context, pair, network, interrupt).map_err(|error| match error {
+            // Who reads it has to know which host.
+            LinkError::Refused {
+                host,
+                stage,
+                message,
+            } => LinkError::Refused {
+                message: format!("{host}: {message}"),
+                host,
+                stage,
+            },
+            error => error,
+        })
     }
 
     /// Notes why another datapath could not build a network's encapsulation, to be told with why this one cannot.

@@ -108,8 +108,10 @@ pub fn run(
         (None, _) => {}
     }
 
+    let is_tunnel = experiment.plan.hosts.is_tunnel();
     let no_lab = |error| match error {
         LinkError::Interrupted => RunError::Interrupted,
+        LinkError::Refused { message, .. } if is_tunnel => RunError::NoTunnel(message),
         error => RunError::NoLab(error),
     };
     let experiment =
