@@ -99,15 +99,7 @@ pub fn run(
         verbose: options.verbose,
         release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
     };
-    let mut labs = Labs::new(context);
-    match (reached, &experiment.plan.hosts) {
-        (Some(lab), Hosts::Tunnel(Some(pair))) => {
-            labs.build_on((**pair).clone(), lab.into_hosts());
-        }
-        (Some(lab), _) => labs.use_existing(lab),
-        (None, _) => {}
-    }
-
+    let mut labs = labs(context, reached, &experiment.plan.hosts);
     let is_tunnel = experiment.plan.hosts.is_tunnel();
     let no_lab = |error| match error {
         LinkError::Interrupted => RunError::Interrupted,
@@ -170,7 +162,20 @@ pub fn run(
     }
 }
 
-/// Both hosts of a plan for existing ones; `None` where it has a lab.
+/// Labs of a run; of existing hosts that were reached, or built on them.
+fn labs(context: LabContext, reached: Option<Lab>, hosts: &Hosts) -> Labs {
+    let mut labs = Labs::new(context);
+    match (reached, hosts) {
+        (Some(lab), Hosts::Tunnel(Some(pair))) => {
+            labs.build_on((**pair).clone(), lab.into_hosts());
+        }
+        (Some(lab), _) => labs.use_existing(lab),
+        (None, _) => {}
+    }
+    labs
+}
+
+/// Both hosts of a plan for existing ones, or for tunnels between them; `None` where it has a lab.
 fn reached(
     experiment: &Experiment,
     options: &Options,
