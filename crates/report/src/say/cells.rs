@@ -43,7 +43,7 @@ impl Labels {
 
     pub(crate) fn fields(&self, cell: &CellResult) -> Vec<String> {
         let level = |key| cell.all_levels.get(key).cloned();
-        let fields = self.keys.iter().map(|key| level(key));
+        let fields = self.keys.iter().map(level);
         fields
             .map(|field| field.unwrap_or_else(|| NONE.into()))
             .collect()

@@ -127,7 +127,7 @@ impl Page {
             if !table.title.is_empty() {
                 self.paragraph(&format!("**{}**", text(&table.title)));
             }
-            let heads: Vec<String> = table.columns.iter().map(|head| text(&head.head)).collect();
+            let heads: Vec<String> = table.columns.iter().map(|head| text(&head.words)).collect();
             let numbers: Vec<bool> = table.columns.iter().map(|head| head.number).collect();
             let rows = table.rows.iter();
             let rows = rows.map(|row| row.fields.iter().map(|field| text(field)).collect());

@@ -47,7 +47,7 @@ pub(crate) struct Table {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Head {
     /// Its words.
-    pub(crate) head: String,
+    pub(crate) words: String,
     /// The same in one or two lines.
     #[serde(skip)]
     pub(crate) lines: String,
@@ -73,7 +73,7 @@ impl Head {
     pub(crate) fn new(head: &str) -> Self {
         let words = head.trim_end_matches('#');
         Self {
-            head: words.into(),
+            words: words.into(),
             lines: words.replace(' ', "\n"),
             number: head.ends_with('#'),
             shown: Shown::Always,

@@ -42,7 +42,7 @@ pub(super) fn items(items: &[Item], page: &mut Page) {
 pub(super) fn table(table: &Table, page: &mut Page) {
     let column = |(at, head): (usize, &Head)| {
         let lines = match (at, table.title.as_str()) {
-            (0, title) if !title.is_empty() => format!("{title}:\n{}", head.head),
+            (0, title) if !title.is_empty() => format!("{title}:\n{}", head.words),
             _ => head.lines.clone(),
         };
         let cells = table.rows.iter().map(|row| field(&row.fields[at]));
@@ -59,7 +59,7 @@ pub(super) fn table(table: &Table, page: &mut Page) {
         for row in &table.rows {
             let figures = table.columns.iter().zip(&row.fields).skip(1);
             let figures =
-                figures.map(|(head, text)| glue(&format!("{} {}", head.head, field(text))));
+                figures.map(|(head, text)| glue(&format!("{} {}", head.words, field(text))));
             let figures: Vec<String> = figures.collect();
             page.paragraph(&format!("{}: {}", row.fields[0], figures.join(", ")));
         }
