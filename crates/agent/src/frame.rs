@@ -9,7 +9,10 @@ use serde::de::DeserializeOwned;
 const MAX_BYTES: usize = 16 << 20;
 
 /// One message as it travels.
-pub(crate) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
+///
+/// # Errors
+/// What postcard cannot write.
+pub fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     let body = postcard::to_stdvec(message).map_err(invalid)?;
     let mut bytes = Vec::with_capacity(4 + body.len());
     bytes.extend((body.len() as u32).to_be_bytes());
@@ -18,7 +21,10 @@ pub(crate) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
 }
 
 /// Takes one message off what has arrived; `None` where not all of it has.
-pub(crate) fn take<T: DeserializeOwned>(arrived: &mut Vec<u8>) -> io::Result<Option<T>> {
+///
+/// # Errors
+/// `InvalidData`: this is not our protocol.
+pub fn take<T: DeserializeOwned>(arrived: &mut Vec<u8>) -> io::Result<Option<T>> {
     let Some(length) = arrived.first_chunk() else {
         return Ok(None);
     };
@@ -38,7 +44,10 @@ pub(crate) fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::R
 }
 
 /// Reads one message; `None` where the stream ended between two.
-pub(crate) fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<T>> {
+///
+/// # Errors
+/// Those of the stream; `UnexpectedEof` within a message; `InvalidData`: this is not our protocol.
+pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     let mut filled = 0;
     while filled < length.len() {
