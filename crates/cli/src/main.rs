@@ -2,6 +2,7 @@
 
 mod agent;
 mod arguments;
+mod binaries;
 mod candidates;
 mod check;
 mod clean;

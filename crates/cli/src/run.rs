@@ -10,6 +10,7 @@ use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
 use wirecost_report::{Detail, RunResult};
 
+use crate::binaries::AgentBinaries;
 use crate::compare::{Baseline, Earlier};
 use crate::existing::{self, TwoHosts};
 use crate::failure::{Cause, Done, Failure};
@@ -45,6 +46,8 @@ pub(crate) struct Run {
     #[arg(long, short)]
     pub(crate) yes: bool,
     #[command(flatten)]
+    pub(crate) agent: AgentBinaries,
+    #[command(flatten)]
     pub(crate) against: Earlier,
     #[command(flatten)]
     pub(crate) much: Much,
@@ -74,6 +77,7 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
     let program = std::env::current_exe().map_err(machine)?;
     let options = Options {
         program,
+        binaries: arguments.agent.binaries(),
         out: arguments.out.clone(),
         plan_text: text,
         seed,

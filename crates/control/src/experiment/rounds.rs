@@ -24,7 +24,7 @@ use super::labs::Labs;
 use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
-use crate::hosts::{HostsContext, HostsError};
+use crate::hosts::{Binaries, HostsContext, HostsError};
 use crate::lab::{Lab, LabContext};
 use crate::placement::place_run;
 
@@ -33,6 +33,8 @@ use crate::placement::place_run;
 pub struct Options {
     /// The `wirecost` program, for the agents.
     pub program: PathBuf,
+    /// Those for hosts of other architectures.
+    pub binaries: Binaries,
     /// The run directory, or `None` for a new one under `wirecost-runs`.
     pub out: Option<PathBuf>,
     /// The plan as the user wrote it, kept beside the record.
@@ -177,6 +179,7 @@ fn reached(
     };
     let context = HostsContext {
         program: options.program.clone(),
+        binaries: options.binaries.clone(),
         owner,
         verbose: options.verbose,
     };
