@@ -19,10 +19,12 @@ mod place;
 mod question;
 mod size;
 mod statement;
+mod study;
 
 use serde::Serialize;
 
 pub use question::{Measured, Question, Reading, Told};
+pub use study::Tally;
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

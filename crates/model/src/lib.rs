@@ -22,6 +22,7 @@ pub mod moved;
 pub mod offload;
 mod older;
 pub mod plan;
+pub mod published;
 pub mod record;
 pub mod sample;
 pub mod steering;

@@ -12,6 +12,7 @@ pub(crate) mod gathered;
 pub(crate) mod loads;
 mod memory;
 pub(crate) mod moves;
+pub(crate) mod outcomes;
 mod published;
 pub(crate) mod read;
 mod rules;

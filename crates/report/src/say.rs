@@ -20,6 +20,7 @@ mod openmetrics;
 mod rules;
 mod self_test;
 mod skipped;
+mod study;
 pub(crate) mod terminal;
 mod trust;
 mod until;

@@ -29,7 +29,10 @@ pub use core_distance::CoreDistanceResult;
 pub use effect::{EffectResult, NoRatio};
 pub use invalid::InvalidSample;
 pub use load::{CellLoad, DatagramsResult, LatencyResult};
-pub use published::{PublishedNote, PublishedRatio, PublishedResult};
+pub use published::{
+    BarsOf, ChartBar, ChartGroup, ChartResult, ComparisonResult, PublishedNote, PublishedRatio,
+    PublishedResult,
+};
 pub use rules::{CellRules, OtherRules};
 pub use self_test::{MetricSelfTest, SelfTestResult};
 pub use trust::{Trust, TrustLevel};

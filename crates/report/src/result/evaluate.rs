@@ -51,7 +51,7 @@ pub(crate) fn result(
         .collect();
     let told = warnings::of(head, &gathered, &cells);
     // Before effects of skipped cells go: what was published of these is told as not measured here.
-    let published = published::result(experiment, &effects);
+    let published = published::result(experiment, &gathered, &effects, basis);
     effects.retain(|effect| !skipped::is_of_one(&cells, effect));
     let mut document = Document {
         record_version: head.record_version,

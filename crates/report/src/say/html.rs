@@ -16,6 +16,7 @@ mod ratios;
 mod scale;
 mod shown;
 mod strip;
+mod study;
 mod summary;
 mod svg;
 mod verdicts;

@@ -2,6 +2,7 @@
 //! the verdicts first.
 
 mod compare;
+mod study;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -21,6 +22,8 @@ use crate::say::{
 };
 
 pub use compare::comparison_markdown;
+pub(crate) use study::Study;
+use study::comparisons;
 
 /// GitHub-flavoured Markdown.
 #[derive(Debug)]
@@ -319,7 +322,16 @@ fn published(doc: &Document, page: &mut Page) {
         return;
     };
     page.heading("Compared with published figures");
+    if let Some(title) = &published.title {
+        page.paragraph(&format!("**{}**", text(title)));
+    }
     page.paragraph(&text(&published.source));
+    if published.tally.all() > 0 {
+        comparisons(doc, published, page);
+    }
+    if published.ratios.is_empty() {
+        return;
+    }
     let heads = ["change", "published#", "here#"].map(str::to_owned);
     let times = |ratio: String| text(&ratio.replacen('x', "×", 1));
     let rows = published.ratios.iter().map(|ratio| {

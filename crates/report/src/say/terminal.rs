@@ -54,6 +54,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         return page.finish();
     }
     let full = options.detail == Detail::Full;
+    notes::comparisons(doc, full, &mut page);
     page.gap();
     table::print(doc, full, &mut page);
     if full {
@@ -65,7 +66,11 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         rules::print(doc, &mut page);
         page.gap();
         page.paragraph(&text::how_to_read(doc));
-    } else {
+    } else if doc
+        .published
+        .as_ref()
+        .is_none_or(|one| one.tally.all() == 0)
+    {
         matrix::print(doc, &mut page);
     }
     notes::oddities(doc, full, &mut page);

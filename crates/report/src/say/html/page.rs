@@ -8,7 +8,7 @@ use super::chart::{Chart, Limits, Table};
 use super::shown::ShownLoad;
 use super::verdicts::{Meaning, Verdicts};
 use super::{
-    cpu, drift, flows, forest, latency, overview, strip, summary, verdicts, wakeups, window,
+    cpu, drift, flows, forest, latency, overview, strip, study, summary, verdicts, wakeups, window,
 };
 use crate::result::document::Intervals;
 use crate::result::document::WakeupsResult;
@@ -81,8 +81,16 @@ struct Oddity {
 
 #[derive(Debug, Serialize)]
 struct Published {
+    title: Option<String>,
     source: String,
-    table: Table,
+    /// Comparisons, each with its verdict.
+    comparisons: Option<Table>,
+    /// What stands around them.
+    around: Vec<String>,
+    /// The study's own charts.
+    charts: Vec<Chart>,
+    /// Ratios of published throughputs.
+    table: Option<Table>,
     notes: Vec<String>,
 }
 
@@ -173,10 +181,11 @@ impl Page {
         let others = others.chain([&mut self.rules]);
         // Every cell stands here if it can.
         self.summary.limit(limits.rows * 4);
-        let published = self
-            .published
-            .iter_mut()
-            .map(|published| &mut published.table);
+        let published = self.published.iter_mut().flat_map(|published| {
+            let charts = published.charts.iter_mut().map(|chart| &mut chart.table);
+            let tables = [&mut published.table, &mut published.comparisons];
+            charts.chain(tables.into_iter().flatten())
+        });
         for table in of_charts.chain(others).chain(published) {
             table.limit(limits.rows);
         }
@@ -292,9 +301,14 @@ fn published(doc: &Document) -> Option<Published> {
         ];
         table.row(None, fields);
     }
+    let table = table.finish("`published` of `wirecost report RUN_DIR --json`.");
     Some(Published {
+        title: published.title.clone(),
         source: published.source.clone(),
-        table: table.finish("`published` of `wirecost report RUN_DIR --json`."),
+        comparisons: study::table(published),
+        around: crate::say::study::around(doc, published),
+        charts: study::charts(doc),
+        table: (!published.ratios.is_empty()).then_some(table),
         notes: published
             .notes
             .iter()
