@@ -8,6 +8,7 @@
 
 mod advice;
 mod aspect;
+mod curve;
 mod demand;
 pub mod diagnosis;
 mod dominance;
@@ -73,6 +74,12 @@ pub fn answer(question: &Question) -> Answer {
     {
         first.says.push_str(". ");
         first.says.push_str(&says);
+    }
+    for factor in &mut factors {
+        if let Some(says) = curve::of(question, &factor.factor) {
+            factor.says.push_str(". ");
+            factor.says.push_str(&says);
+        }
     }
     Answer {
         factors,

@@ -6,6 +6,7 @@
 pub mod cell;
 pub mod cores;
 pub mod counts;
+pub mod curve;
 pub mod datapath;
 pub mod effect;
 pub mod encapsulation;

@@ -32,6 +32,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
         "many-small-sessions",
         include_str!("../../../plans/many-small-sessions.yaml"),
     ),
+    ("mtu-scan", include_str!("../../../plans/mtu-scan.yaml")),
 ];
 
 /// Every published study: its name and its plan's text.

@@ -4,6 +4,7 @@
 mod answer;
 pub mod compare;
 pub(crate) mod core_distance;
+mod curves;
 pub(crate) mod document;
 mod effects;
 pub(crate) mod evaluate;

@@ -15,6 +15,7 @@
 //! | can the run be trusted | [`validity`] |
 //! | what would others have said | [`rules`] |
 //! | is this run like that one | [`compare`], [`judge`] |
+//! | where is a knee, where a step | [`curve`] |
 //! | does it agree with what others published | [`published`] |
 //! | how late, how often | [`percentiles`], [`rate`] |
 //!
@@ -26,6 +27,7 @@ mod blocks;
 mod bootstrap;
 pub mod comparable;
 mod compare;
+pub mod curve;
 mod effects;
 mod exact;
 mod factorial;

@@ -28,6 +28,7 @@ pub(crate) fn of(doc: &Document) -> Answer {
         workloads: workloads
             .map(|(name, workload)| (name.to_owned(), workload))
             .collect(),
+        curves: doc.curves.clone(),
     });
     if let Some(published) = doc.published.as_ref().filter(|one| one.tally.all() > 0) {
         of_study(&mut answer, published);

@@ -15,6 +15,7 @@ mod wakeups;
 use serde::Serialize;
 use wirecost_answer::Answer;
 use wirecost_model::cell::Factor;
+use wirecost_model::curve::Curved;
 use wirecost_model::metric::Figure;
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::Environment;
@@ -92,6 +93,9 @@ pub struct Document {
     /// Main effects and interactions by metric; empty below two varied factors, and in an adaptive run that its rule
     /// did not stop.
     pub factorials: Vec<Factorial>,
+    /// Factors with six levels or more that are numbers, as curves: where most of the gain is reached, and steps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<Curved>,
     /// Findings that cast doubt on the result.
     pub findings: Vec<Finding>,
     /// What stopping rules of other tools make of the same samples.

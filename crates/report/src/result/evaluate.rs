@@ -14,8 +14,8 @@ use wirecost_wire::line::tcp_goodput_bps;
 use crate::result::document::{CellLoad, CellResult, Document, Ending, MarkCount, Trust};
 use crate::result::gathered::Gathered;
 use crate::result::{
-    answer, core_distance, effects, loads, published, rules, self_test, skipped, trust, until,
-    wakeups, warnings,
+    answer, core_distance, curves, effects, loads, published, rules, self_test, skipped, trust,
+    until, wakeups, warnings,
 };
 
 /// Works the result out of a run that was read with `result::read`, whose warnings are passed on.
@@ -86,6 +86,7 @@ pub(crate) fn result(
             let twin = cell_result(experiment, twin, &gathered);
             self_test::judge(experiment, observed, twin, basis)
         }),
+        curves: curves::of(experiment, observed),
         factorials: effects::factorials(experiment, observed, basis),
         findings: findings(observed),
         measured_share: end
