@@ -23,7 +23,7 @@ FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 DOCS = $(SHARE)/doc/wirecost
 
 .PHONY: run test check check-aarch64 ci-container size test-kernels build bench bench-check bench-datapaths bench-start bench-truth \
-	bench-verdicts soak-stats fuzz deny install uninstall deb install-missing install-missing-test install-missing-bench
+	bench-verdicts studies soak-stats fuzz deny install uninstall deb install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
 run: build
@@ -111,6 +111,12 @@ bench-check: build
 ## BENCH takes options: make bench-datapaths BENCH='--row tcp-rr --pairs 10'.
 bench-datapaths: build
 	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-datapaths -- $(BENCH)
+
+## Every published study in full, and docs/studies.md from their records; as root, half an hour, and as above.
+## QUICK=--quick: fewer rounds.
+QUICK ?=
+studies: build
+	scripts/studies '$(BINARY)' '$(abspath $(TARGET))/studies' docs/studies.md $(QUICK)
 
 ## How long the program takes to start.
 bench-start: build

@@ -20,7 +20,7 @@ use crate::report::Much;
 use crate::talk::Talk;
 use crate::{doctor, dry_run, exit, interrupt, report, screen};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(
     after_help = "Exit codes: 0 measured, 1 a regression (with --against), 2 the plan or the command line is wrong, \
     3 the run could not be completed (what was measured is in the run directory)."
@@ -57,7 +57,11 @@ pub(crate) struct Run {
 }
 
 pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
-    let mut loaded = plan::load(&arguments.plan)?;
+    loaded(plan::load(&arguments.plan)?, arguments, talk)
+}
+
+/// The same of a plan that was read.
+pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
     existing::name_hosts(&mut loaded.experiment, arguments.hosts.as_ref())?;
     let baseline = arguments.against.read(&loaded.experiment)?;
     let baseline = baseline.as_ref();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::cores::Cores;
 pub use crate::encapsulation::*;
+pub use crate::published::*;
 
 use crate::datapath::Datapath;
 use crate::host::HostAddress;
@@ -277,25 +278,4 @@ impl Ask {
             Self::Cpu => metric.is_cpu(),
         }
     }
-}
-
-/// Figures published by others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Published {
-    /// Who, what, on which hardware.
-    pub source: String,
-    /// The figures, each for the cells that match its levels.
-    pub figures: Vec<PublishedFigure>,
-}
-
-/// One published figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PublishedFigure {
-    /// The cells that it is compared with.
-    pub levels: Levels,
-    /// Throughput in Gbit/s.
-    pub gbps: f64,
-    /// How the published configuration differs from the cell, where it does.
-    #[serde(default)]
-    pub note: Option<String>,
 }

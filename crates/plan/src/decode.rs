@@ -1,7 +1,7 @@
 //! The tree of a plan's text to a plan: one function per section.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::plan::{Cores, Levels, Plan, Published, PublishedFigure, Underlay};
+use wirecost_model::plan::{Cores, Plan, Underlay};
 
 use crate::axis::Axis;
 use crate::expand::{self, Varying};
@@ -10,7 +10,8 @@ use crate::hosts;
 use crate::keys;
 use crate::loads;
 use crate::node::{Node, Value};
-use crate::read::{Entry, Fields, Reader, describe, value};
+use crate::published;
+use crate::read::{Entry, Fields, Reader, value};
 use crate::repeat;
 use crate::select;
 use crate::transit;
@@ -59,7 +60,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         .unwrap_or_default();
     let published = root
         .section(reader, &keys::PUBLISHED)
-        .and_then(|entry| read_published(reader, &entry, &axes));
+        .and_then(|entry| published::read(reader, &entry, &axes));
     let cores = cores.unwrap_or(Cores::Split);
     let cells = expand::cells(
         reader,
@@ -110,10 +111,14 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
             .iter()
             .flat_map(|one| one.levels(&axes))
             .collect(),
-        published,
+        published: published.as_ref().map(|read| read.published.clone()),
         seed,
     };
-    Some(experiment(plan, &axes, cells))
+    let experiment = experiment(plan, &axes, cells);
+    if let Some(read) = &published {
+        published::check(reader, read, &experiment);
+    }
+    reader.faults.is_empty().then_some(experiment)
 }
 
 /// A plan with its factors; where nothing is built, none of them is of what is.
@@ -179,50 +184,4 @@ fn fields<'a>(reader: &mut Reader, section: Option<&'a Entry<'_>>) -> Fields<'a>
     section
         .and_then(|entry| Fields::open(reader, entry.key.path, &entry.path, &entry.node))
         .unwrap_or(Fields::absent())
-}
-
-fn read_published(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Option<Published> {
-    let fields = Fields::open(reader, entry.key.path, &entry.path, &entry.node)?;
-    let source = value(reader, &fields, &keys::SOURCE, text);
-    let list = fields.get(reader, &keys::FIGURES)?;
-    if !matches!(list.node.value, Value::List(_)) {
-        reader.wrong(&list, "not a list");
-        return None;
-    }
-    let items = list.items(reader);
-    let figures = items.iter().filter_map(|item| {
-        let Some(fields) = Fields::open(reader, item.key.path, &item.path, &item.node) else {
-            not_a_figure(reader, item);
-            return None;
-        };
-        figure(reader, &fields, axes)
-    });
-    let figures = figures.collect();
-    Some(Published {
-        source: source?,
-        figures,
-    })
-}
-
-fn not_a_figure(reader: &mut Reader, item: &Entry<'_>) {
-    let value = &item.node.value;
-    if *value != Value::Refused {
-        let message = format!("`{}` cannot be {}", item.path, describe(value));
-        let help = "write a mapping, such as `{ where: { guest_mtu: 1500 }, gbps: 7.4 }`";
-        let span = item.node.span.clone();
-        reader.fault(span, &item.path, message, "not a mapping", help);
-    }
-}
-
-fn figure(reader: &mut Reader, fields: &Fields<'_>, axes: &[Axis]) -> Option<PublishedFigure> {
-    let levels: Option<Levels> = fields
-        .get(reader, &keys::WHERE)
-        .and_then(|entry| select::levels(reader, &entry, axes));
-    let gbps = value(reader, fields, &keys::GBPS, number);
-    let note = value(reader, fields, &keys::NOTE, text);
-    Some(PublishedFigure {
-        levels: levels?,
-        gbps: gbps?,
-        note,
-    })
 }

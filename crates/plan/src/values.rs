@@ -141,6 +141,24 @@ pub(crate) fn number(reader: &mut Reader, entry: &Entry<'_>) -> Option<f64> {
     }
 }
 
+/// Two numbers in a list, each in the key's range.
+pub(crate) fn numbers(reader: &mut Reader, entry: &Entry<'_>) -> Option<[f64; 2]> {
+    let Value::List(items) = &entry.node.value else {
+        reader.wrong(entry, "not a list");
+        return None;
+    };
+    if items.len() != 2 {
+        reader.wrong(entry, "not two numbers");
+        return None;
+    }
+    let both: Vec<f64> = entry
+        .items(reader)
+        .iter()
+        .filter_map(|item| number(reader, item))
+        .collect();
+    both.try_into().ok()
+}
+
 fn quantity(
     reader: &mut Reader,
     entry: &Entry<'_>,

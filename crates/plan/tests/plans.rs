@@ -11,7 +11,7 @@ use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::plan::{Ask, Cores, Encapsulation, GuestMtu, OuterDf, Until, Vxlan};
 use wirecost_model::transit::Icmp;
 use wirecost_model::vary::Scope;
-use wirecost_plan::{BUILTIN, builtin, load};
+use wirecost_plan::{BUILTIN, STUDIES, builtin, load};
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn the_built_in_plan_is_the_published_experiment_in_eight_cells() {
 
 #[test]
 fn every_built_in_plan_is_right_and_bears_its_own_name() {
-    for (name, text) in BUILTIN {
+    for (name, text) in BUILTIN.iter().chain(STUDIES) {
         assert_eq!(experiment(text).plan.name, *name);
     }
     assert_eq!(builtin("no-such-plan"), None);

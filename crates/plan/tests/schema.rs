@@ -9,7 +9,7 @@ use proptest::strategy::{Union, ValueTree};
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 use std::ops::Bound;
-use wirecost_plan::{BUILTIN, Key, Kind, Presence, keys, load, schema};
+use wirecost_plan::{BUILTIN, Key, Kind, Presence, STUDIES, keys, load, schema};
 
 #[test]
 fn the_schema_is_one_by_the_rules_of_its_draft() {
@@ -27,16 +27,21 @@ fn the_schema_is_part_of_the_contract() {
 #[test]
 fn every_plan_that_is_shipped_is_taken_by_schema_and_parser() {
     let plans = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
-    let mut shipped = 0;
-    for entry in std::fs::read_dir(plans).expect("plans") {
-        let path = entry.expect("entry").path();
-        let text = std::fs::read_to_string(&path).expect("text");
-        assert_eq!(agree(&text), Taken::ByBoth, "{}", path.display());
-        let built_in = BUILTIN.iter().any(|(_, known)| *known == text);
-        assert!(built_in, "{} is not built in", path.display());
-        shipped += 1;
+    for (directory, all) in [(plans.clone(), BUILTIN), (plans.join("studies"), STUDIES)] {
+        let mut shipped = 0;
+        for entry in std::fs::read_dir(directory).expect("plans") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("text");
+            assert_eq!(agree(&text), Taken::ByBoth, "{}", path.display());
+            let built_in = all.iter().any(|(_, known)| *known == text);
+            assert!(built_in, "{} is not built in", path.display());
+            shipped += 1;
+        }
+        assert_eq!(shipped, all.len());
     }
-    assert_eq!(shipped, BUILTIN.len());
 }
 
 #[test]
@@ -403,7 +408,8 @@ fn scalars(key: &'static Key) -> BoxedStrategy<String> {
         Kind::Rate => decimal(1e9, "gbit").boxed(),
         Kind::Seconds => prop_oneof![decimal(1.0, ""), decimal(1.0, "s"), decimal(60.0, "min")].boxed(),
         Kind::Share => prop_oneof![decimal(1.0, ""), decimal(0.01, "%")].boxed(),
-        Kind::Gbps | Kind::PerSecond => decimal(1.0, "").boxed(),
+        Kind::Gbps | Kind::PerSecond | Kind::Number => decimal(1.0, "").boxed(),
+        Kind::Pair => decimal(1.0, "").prop_map(|one| format!("[{one}, 1]")).boxed(),
         Kind::Mask => "0x[0-9a-f]{0,3}[1-9a-f]".boxed(),
         Kind::Label => "[a-z][a-z ]{0,8}[a-z]".boxed(),
         Kind::Command => select(vec!["'true'", "ip link", "7"]).prop_map_into().boxed(),

@@ -4,6 +4,7 @@
 mod answer;
 pub mod compare;
 pub(crate) mod core_distance;
+mod curves;
 pub(crate) mod document;
 mod effects;
 pub(crate) mod evaluate;
@@ -12,6 +13,7 @@ pub(crate) mod gathered;
 pub(crate) mod loads;
 mod memory;
 pub(crate) mod moves;
+pub(crate) mod outcomes;
 mod published;
 pub(crate) mod read;
 mod rules;

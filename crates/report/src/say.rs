@@ -25,6 +25,7 @@ mod rules;
 mod section;
 mod self_test;
 mod skipped;
+mod study;
 mod table;
 pub(crate) mod terminal;
 mod trust;

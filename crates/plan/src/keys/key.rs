@@ -55,6 +55,10 @@ pub enum Kind {
     Share,
     /// Gbit/s as a bare number.
     Gbps,
+    /// A bare number.
+    Number,
+    /// A list of two bare numbers.
+    Pair,
     /// A number of requests per second.
     PerSecond,
     /// A mapping of names to loads.
@@ -146,6 +150,8 @@ impl Key {
             Kind::Seconds => Some(format!("a duration{range}")),
             Kind::Share => Some(format!("a share{range}")),
             Kind::Gbps => Some(format!("a number of Gbit/s{range}")),
+            Kind::Number => Some(format!("a number{range}")),
+            Kind::Pair => Some(format!("a list of two numbers{range}")),
             Kind::PerSecond => Some(format!("a number per second{range}")),
             Kind::Mix => Some("a mapping of names to loads".to_owned()),
             Kind::Map | Kind::Choice => Some("a mapping".to_owned()),

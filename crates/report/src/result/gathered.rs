@@ -21,6 +21,7 @@ use wirecost_stats::Observed;
 use crate::result::document::{DatagramsResult, InvalidSample};
 use crate::result::flows::FlowColumns;
 use crate::result::moves::MoveColumns;
+use crate::result::outcomes::Outcomes;
 
 /// Everything of a run's samples that results are made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +54,8 @@ pub(crate) struct Gathered {
     /// When the last sample ended, seconds since the run began.
     pub(crate) elapsed_s: f64,
     pub(crate) proofs: Proofs,
+    /// Figures that the plan's published comparisons are about and no verdict is.
+    pub(crate) outcomes: Outcomes,
     cores: Cores,
     cost: Option<WakeupCost>,
 }
@@ -246,6 +249,7 @@ impl Gathered {
             shortest_limited_s: None,
             elapsed_s: 0.0,
             proofs: Proofs::default(),
+            outcomes: Outcomes::new(experiment),
             cores: experiment.plan.cores,
             cost,
         }
@@ -263,6 +267,7 @@ impl Gathered {
     /// Adds a sample.
     pub(crate) fn add(&mut self, sample: &Sample) {
         self.observed.add(sample);
+        self.outcomes.add(sample);
         self.samples += 1;
         *self.rounds.entry(sample.round).or_default() += 1;
         self.elapsed_s = sample.started_s + sample.took_s;
