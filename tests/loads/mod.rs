@@ -4,6 +4,7 @@ mod limits;
 mod migration;
 mod mixes;
 mod options;
+mod storage;
 
 use crate::common::{Place, Record, beside_others, lab_can_be_built, run};
 use wirecost_model::cell::Cell;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::end_window::End;
 
+mod address;
 mod level;
 mod migration;
 mod nbd_uri;
@@ -14,6 +15,7 @@ pub(crate) mod older;
 mod rules;
 mod storage;
 
+pub use address::Address;
 pub(crate) use level::of_any_version as levels_of_any_version;
 pub use level::{LoadLevel, LoadPart};
 pub use migration::{
@@ -22,7 +24,7 @@ pub use migration::{
 };
 pub use nbd_uri::NbdUri;
 pub use rules::{Fault, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
-pub use storage::{Backing, MAX_EXPORT, MAX_IO, Pattern, SECTOR, Storage};
+pub use storage::{Backing, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, Pattern, SECTOR, Storage};
 
 /// Most connections or flows of one load.
 pub const MAX_STREAMS: u32 = 1024;

@@ -12,8 +12,9 @@ pub use result::compare;
 pub use result::document::{
     CellLoad, CellResult, CellRules, CellWakeups, CoreDistanceResult, DatagramsResult, Document,
     EffectResult, Ending, HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount,
-    MetricSelfTest, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
-    SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
+    MetricSelfTest, NetworkChange, NetworkShare, NoRatio, OtherRules, PublishedNote,
+    PublishedRatio, PublishedResult, SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult,
+    WindowCpu,
 };
 pub use result::evaluate::document;
 pub use result::read::{ReadError, Reading, read};

@@ -1,12 +1,13 @@
 //! The client: opens the flows, starts them, and ends them.
 
 use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use wirecost_model::end_window::End;
+use wirecost_model::load::Address;
 use wirecost_sys::socket::{set_max_pacing_rate, tcp_info};
 
 use crate::engine::Engine;
@@ -44,13 +45,13 @@ impl Client {
     /// Sockets belong to the calling thread's network namespace: they are made on this thread, or (`tcp-crr`) on
     /// threads that it starts. Nothing is sent but the handshakes.
     pub fn connect(
-        target: SocketAddr,
+        target: impl Into<Address>,
         options: &Options,
         timeout: Duration,
     ) -> Result<Self, TrafficError> {
         let deadline = Instant::now() + timeout;
         let engine = Engine::new(options, End::Client)?;
-        let flows = open_all(engine.ops.flow_kind, target, options, deadline)?;
+        let flows = open_all(engine.ops.flow_kind, &target.into(), options, deadline)?;
         let mut client = Self {
             engine,
             flows,

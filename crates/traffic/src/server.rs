@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use socket2::Socket;
 use wirecost_model::end_window::End;
+use wirecost_model::load::Address;
 use wirecost_sys::epoll::Waker;
 use wirecost_sys::socket::{bind_here, steer_reuseport};
 
@@ -35,7 +36,7 @@ const SPARE_BACKLOG: u32 = 64;
 /// Dropping it aborts every flow.
 #[derive(Debug)]
 pub struct Server {
-    address: SocketAddr,
+    address: Address,
     engine: Engine,
     acceptor: Option<AcceptorHandle>,
     threads: Vec<JoinHandle<()>>,
@@ -45,7 +46,7 @@ pub struct Server {
 
 impl Server {
     /// Listens on `bind` (port 0: any free one) in the calling thread's network namespace.
-    pub fn listen(bind: SocketAddr, options: &Options) -> Result<Self, TrafficError> {
+    pub fn listen(bind: impl Into<Address>, options: &Options) -> Result<Self, TrafficError> {
         let mut servers = Self::listen_all(bind, std::slice::from_ref(options))?;
         // One load, one server.
         Ok(servers.remove(0))
@@ -56,7 +57,11 @@ impl Server {
     ///
     /// # Errors
     /// Also where the secrets of two loads are equal, or agree in the last four bytes or in the tag of datagrams.
-    pub fn listen_all(bind: SocketAddr, options: &[Options]) -> Result<Vec<Self>, TrafficError> {
+    pub fn listen_all(
+        bind: impl Into<Address>,
+        options: &[Options],
+    ) -> Result<Vec<Self>, TrafficError> {
+        let bind = bind.into();
         let engines = options
             .iter()
             .map(|options| Engine::new(options, End::Server));
@@ -70,18 +75,18 @@ impl Server {
         let of = |loads: &[usize]| loads.iter().map(|at| engines[*at].clone()).collect();
         let mut servers: Vec<(usize, Self)> = Vec::new();
         if !datagrams.is_empty() {
-            let opened = Self::listen_udp(bind, of(&datagrams))?;
+            let opened = Self::listen_udp(socket::ip(&bind)?, of(&datagrams))?;
             servers.extend(datagrams.into_iter().zip(opened));
         }
         if !connections.is_empty() {
-            let opened = Self::listen_tcp(bind, of(&connections))?;
+            let opened = Self::listen_connections(&bind, of(&connections))?;
             servers.extend(connections.into_iter().zip(opened));
         }
         servers.sort_by_key(|(index, _)| *index);
         Ok(servers.into_iter().map(|(_, server)| server).collect())
     }
 
-    fn new(address: SocketAddr, engine: Engine, group: &Arc<[Arc<Socket>]>) -> Self {
+    fn new(address: Address, engine: Engine, group: &Arc<[Arc<Socket>]>) -> Self {
         Self {
             address,
             engine,
@@ -91,9 +96,9 @@ impl Server {
         }
     }
 
-    /// Loads over TCP. A load with a connection for each transaction is accepted and served by its own threads, all
+    /// Loads over TCP, or a Unix socket. A load with a connection for each transaction is accepted and served by its own threads, all
     /// other loads by an acceptor that hands admitted connections to serving threads.
-    fn listen_tcp(bind: SocketAddr, engines: Vec<Engine>) -> Result<Vec<Self>, TrafficError> {
+    fn listen_connections(bind: &Address, engines: Vec<Engine>) -> Result<Vec<Self>, TrafficError> {
         let accepts = |engine: &Engine| engine.ops.is_served_by_threads();
         let leader = engines
             .iter()
@@ -137,7 +142,7 @@ impl Server {
         });
         let mut servers: Vec<Self> = engines
             .into_iter()
-            .map(|engine| Self::new(address, engine, &Arc::default()))
+            .map(|engine| Self::new(address.clone(), engine, &Arc::default()))
             .collect();
         let fixups: Vec<Option<OptionFixup>> = servers
             .iter()
@@ -198,7 +203,10 @@ impl Server {
                 let bound = socket.local_addr()?.as_socket();
                 bound.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
             };
-            address = bound().map_err(|source| TrafficError::Listen { address, source })?;
+            address = bound().map_err(|source| TrafficError::Listen {
+                address: address.into(),
+                source,
+            })?;
             sockets.push(Arc::new(socket));
         }
         if let [first, _, ..] = &sockets[..] {
@@ -213,7 +221,7 @@ impl Server {
         let mut servers = Vec::new();
         for engine in engines {
             let threads = engine.shared.threads.len();
-            let mut server = Self::new(address, engine, &group);
+            let mut server = Self::new(address.into(), engine, &group);
             if let ServerTasks::PerThread(make) = server.engine.ops.server {
                 for (thread, socket) in of_threads.by_ref().take(threads).enumerate() {
                     let listener = Listener {
@@ -247,8 +255,8 @@ impl Server {
     }
 
     /// The address it listens on, with the port that was chosen.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> Address {
+        self.address.clone()
     }
 
     /// Waits, at most `timeout`, until every flow is connected.
@@ -367,23 +375,30 @@ fn loads(engines: &[Engine]) -> Vec<&Shared> {
 
 /// Listens with these options for the flows of all loads.
 fn listen(
-    bind: SocketAddr,
+    bind: &Address,
     options: &Options,
     all: &[&Options],
-) -> Result<(SocketAddr, Socket), TrafficError> {
-    let socket = socket::tcp(bind, options)?;
+) -> Result<(Address, Socket), TrafficError> {
+    let socket = socket::connection(bind, options)?;
     let flows: u32 = all.iter().map(|options| options.load.connections()).sum();
     let backlog = flows + SPARE_BACKLOG;
-    let listening = || -> io::Result<SocketAddr> {
-        socket.set_reuse_address(true)?;
-        bind_here(&socket, bind)?;
+    let listening = || -> io::Result<Address> {
+        match bind {
+            Address::Ip(bind) => {
+                socket.set_reuse_address(true)?;
+                bind_here(&socket, *bind)?;
+            }
+            Address::Path(_) | Address::Abstract(_) => {
+                socket.bind(&socket::kernel_address(bind)?)?;
+            }
+        }
         socket.listen(backlog as i32)?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?.as_socket();
-        address.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+        Ok(address.map_or_else(|| bind.clone(), Address::Ip))
     };
     let address = listening().map_err(|source| TrafficError::Listen {
-        address: bind,
+        address: bind.clone(),
         source,
     })?;
     Ok((address, socket))

@@ -61,6 +61,8 @@ pub(crate) struct ThreadState {
     pub(crate) final_times: OnceLock<ThreadTimes>,
     /// Latencies of transactions.
     pub(crate) latency: Option<LatencyRecorder>,
+    /// Latencies of flushes.
+    pub(crate) flushes: Option<LatencyRecorder>,
     /// Lateness of requests with a rate.
     pub(crate) lateness: Option<LatencyRecorder>,
     /// Polls of its flows, where the thread spins.
@@ -90,11 +92,17 @@ impl Shared {
                 source,
             })?;
         let timing = end == End::Client && options.load.workload.is_request_response();
+        let flushing = timing
+            && options
+                .load
+                .storage
+                .is_some_and(|storage| storage.flush_every > 0);
         let rate_schedule = RateSchedule::of(options).filter(|_| end == End::Client);
         let thread = |_| ThreadState {
             tid: AtomicU32::new(0),
             final_times: OnceLock::new(),
             latency: timing.then(LatencyRecorder::new),
+            flushes: flushing.then(LatencyRecorder::new),
             lateness: (timing && rate_schedule.is_some()).then(LatencyRecorder::new),
             polls: Counter::default(),
             idle_polls: Counter::default(),

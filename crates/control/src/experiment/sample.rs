@@ -7,13 +7,15 @@ use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Cell;
 use wirecost_model::load::NamedLoad;
 use wirecost_model::plan::Repeat;
-use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample, Saturated};
+use wirecost_model::sample::{
+    AtTarget, Invalid, LoadResult, Mark, Proof, ProofTime, Sample, Saturated,
+};
 
 use super::core_distance;
 use crate::lab::Lab;
 use crate::marks::{generator_bound, marks};
 use crate::placement::Placement;
-use crate::window::{self, CountingWindow};
+use crate::window::{self, Clients, CountingWindow};
 
 /// Length of the intervals within a window, seconds.
 const INTERVAL_S: f64 = 0.1;
@@ -80,6 +82,11 @@ pub(crate) fn take(
     } else {
         None
     };
+    let at_target = if cell.has_window_at_target() {
+        Some(at_target(lab, cell, taking, counting)?)
+    } else {
+        None
+    };
     let after = lab.prove_size(ProofTime::After, size, interrupt)?;
     sample.proofs.extend(after);
     core_distance::after(&mut sample.cores_apart);
@@ -104,23 +111,61 @@ pub(crate) fn take(
         .marks
         .extend(core_distance::moved(&sample.cores_apart));
     if let Some(saturated) = saturated {
-        let (disturbed, own): (Vec<Mark>, Vec<Mark>) = saturated
-            .marks
-            .into_iter()
-            .partition(|mark| matches!(mark, Mark::ForeignLoad { .. } | Mark::Steal { .. }));
-        for mark in disturbed {
-            if sample.marks.iter().all(|known| known.kind() != mark.kind()) {
-                sample.marks.push(mark);
-            }
-        }
+        let (disturbed, own): (Vec<Mark>, Vec<Mark>) =
+            saturated.marks.into_iter().partition(is_of_others);
+        add_marks(sample, disturbed);
         sample.saturated = Some(Saturated {
             marks: own,
             ..saturated
         });
     }
+    if let Some((window, marks)) = at_target {
+        let disturbed = marks.into_iter().filter(is_of_others);
+        add_marks(sample, disturbed.collect());
+        sample.at_target = Some(window);
+    }
     sample.sender = Some(a);
     sample.receiver = Some(b);
     Ok(())
+}
+
+fn is_of_others(mark: &Mark) -> bool {
+    matches!(mark, Mark::ForeignLoad { .. } | Mark::Steal { .. })
+}
+
+/// Adds marks of a further window, one of each kind.
+fn add_marks(sample: &mut Sample, marks: Vec<Mark>) {
+    for mark in marks {
+        if sample.marks.iter().all(|known| known.kind() != mark.kind()) {
+            sample.marks.push(mark);
+        }
+    }
+}
+
+/// The same loads once more, initiators of storage on their targets' hosts. In a lab they keep the processors that they
+/// have across the network: otherwise both ends would share those of one host, which a network spares them.
+fn at_target(
+    lab: &mut Lab,
+    cell: &Cell,
+    taking: &SampleContext<'_>,
+    counting: CountingWindow<'_>,
+) -> Result<(AtTarget, Vec<Mark>), LinkError> {
+    let mut secret = taking.secret;
+    secret[0] ^= 2;
+    let placement = taking.placement;
+    let from = Clients::AtTargets(if lab.existing.is_none() {
+        [&placement.a, &placement.b]
+    } else {
+        [&[], &[]]
+    });
+    let measured = lab
+        .load_from(from, &cell.loads, secret, counting, taking.interrupt)?
+        .measured;
+    let Some(loads) = window::results_from(from, &cell.loads, &measured) else {
+        return Err(lab.a.unexpected_reply("Measure"));
+    };
+    let [a, b] = measured.map(|host| host.usage);
+    Ok((AtTarget { loads }, marks(&a, &b, placement.cores)))
 }
 
 /// The same load once more, from its connections on, while the underlay has no line. With a new load no queue of the one

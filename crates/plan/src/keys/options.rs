@@ -2,9 +2,9 @@
 
 use wirecost_model::load::{
     Backing, DATAGRAM_HEADER, DirtyOrder, Fallback, MAX_CHANNELS, MAX_DATAGRAM, MAX_DEPTH,
-    MAX_DOWNTIME, MAX_EXPORT, MAX_IO, MAX_MEMORY, MAX_MESSAGE, MAX_REPLY_TIMEOUT, MAX_ROUNDS,
-    MAX_SOCKET_BUFFER, MAX_STREAMS, MAX_THINK_TIME, MIN_MEMORY, MIN_SOCKET_BUFFER, Pattern, SECTOR,
-    Workload,
+    MAX_DOWNTIME, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, MAX_MEMORY, MAX_MESSAGE, MAX_REPLY_TIMEOUT,
+    MAX_ROUNDS, MAX_SOCKET_BUFFER, MAX_STREAMS, MAX_THINK_TIME, MIN_MEMORY, MIN_SOCKET_BUFFER,
+    Pattern, SECTOR, Workload,
 };
 
 use super::Presence::Default;
@@ -204,7 +204,10 @@ table! { STORAGE "storage" "{ io_size: [4KiB, 64KiB], connections: 8 }"
     "connections" => CONNECTIONS,
     "connections_per_guest" => CONNECTIONS_PER_GUEST,
     "target" => TARGET,
+    "destructive" => DESTRUCTIVE,
     "size" => EXPORT_SIZE,
+    "flush_every" => FLUSH_EVERY,
+    "network_share" => NETWORK_SHARE,
     "congestion" => CONGESTION,
     "socket_buffer" => SOCKET_BUFFER,
     "rate" => IO_RATE,
@@ -408,10 +411,21 @@ const CONNECTIONS_PER_GUEST: Key = Key {
 };
 
 const TARGET: Key = Key {
+    kind: Kind::NbdUri,
     words: &Backing::NAMES,
     presence: Default("memory"),
     example: "discard",
-    doc: "What the target keeps the export in: memory, or nothing (what is written is lost and cannot be verified).",
+    doc: "What our target keeps the export in: memory, or nothing (what is written is lost and cannot be verified). Or an NBD \
+          server that is there: `nbd://HOST[:PORT]/[EXPORT]`, or `nbd+unix:///[EXPORT]?socket=PATH` on the initiator's host; \
+          between existing hosts.",
+    ..BASE
+};
+
+const DESTRUCTIVE: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether the load may write to a server that is there: what the export has is lost.",
     ..BASE
 };
 
@@ -421,6 +435,26 @@ const EXPORT_SIZE: Key = Key {
     presence: Default("64MiB"),
     example: "1GiB",
     doc: "Bytes of the export, a multiple of 512; at least one I/O.",
+    ..BASE
+};
+
+const FLUSH_EVERY: Key = Key {
+    kind: Kind::Whole,
+    words: &["none"],
+    range: from_to(1.0, MAX_FLUSH_EVERY as f64),
+    presence: Default("none"),
+    example: "8",
+    doc: "Writes of a connection after which it asks for a flush, as fdatasync(2) does. Flushes are no I/O: their latency \
+          is told by itself.",
+    ..BASE
+};
+
+const NETWORK_SHARE: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether each sample has a second window with the same I/O over a Unix socket on the target's host: the difference \
+          is the network's share of the latency. Both windows share `repeat.seconds`.",
     ..BASE
 };
 
