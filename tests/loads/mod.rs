@@ -1,5 +1,6 @@
 //! Every workload and option of a plan, through the whole program: that each takes effect, by what it changes.
 
+mod killed;
 mod limits;
 mod migration;
 mod mixes;

@@ -10,7 +10,7 @@ use wirecost_model::load::Address;
 use wirecost_netbuild::LabHost;
 use wirecost_sys::process;
 use wirecost_traffic::{
-    Client, Finished, Options, Server, Snapshot, TrafficError, check_resources, preflight,
+    Client, Finished, Observer, Options, Server, Snapshot, TrafficError, check_resources, preflight,
 };
 
 use crate::error::{AgentError, Result, Step};
@@ -79,6 +79,9 @@ impl Loads {
                     .map(|options| Client::connect(address.clone(), options, PATIENCE))
                     .collect()
             })?;
+            for client in &opened {
+                watch(client, host)?;
+            }
             self.clients.extend(opened);
         }
         Ok(())
@@ -274,6 +277,30 @@ impl Drop for PinnedThread {
             let _ = process::pin_to(before);
         }
     }
+}
+
+/// Has watched machines observed: from the next guest of this host, a third one to the two between which they move. Where
+/// there is no other guest, from their own.
+fn watch(client: &Open<Client>, host: Option<&LabHost>) -> Result<()> {
+    let Some(at) = client.engine.watched_at() else {
+        return Ok(());
+    };
+    let here = || Observer::here(at.ip());
+    let step = "opening the observer's socket";
+    let observer = match (client.place, host) {
+        (HostNetns::Guest(number), Some(host)) => {
+            let next = (number as usize + 1) % host.guests().len();
+            let guest = host.guests().nth(next);
+            let guest = guest.ok_or_else(|| format!("there is no guest {next} on this host"))?;
+            let entered = guest
+                .within(here)
+                .step("entering the observer's namespace")?;
+            entered.step(step)?
+        }
+        _ => here().step(step)?,
+    };
+    client.engine.observe(observer);
+    Ok(())
 }
 
 /// Ends every one at the same time. What was given up has nothing to tell.

@@ -53,6 +53,7 @@ mod write_size;
 pub use client::Client;
 pub use error::{Refusal, TrafficError};
 pub use flow::{Finished, FinishedFlow};
+pub use migration::observer::Observer;
 pub use options::{
     Limit, Load, Multiplexing, Options, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
 };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use socket2::Socket;
+use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_model::end_window::End;
 use wirecost_model::load::Address;
 use wirecost_sys::epoll::Waker;
@@ -20,6 +20,7 @@ use crate::dispatch::Dispatcher;
 use crate::engine::Engine;
 use crate::error::TrafficError;
 use crate::flow::{Finished, FinishedFlow, Outcome};
+use crate::migration::service::Service;
 use crate::ops::{FlowKind, Listener, MakeThreadTask, ServerTasks};
 use crate::options::Options;
 use crate::shared::Shared;
@@ -40,6 +41,8 @@ pub struct Server {
     engine: Engine,
     acceptor: Option<AcceptorHandle>,
     threads: Vec<JoinHandle<()>>,
+    /// Answers for watched machines that have arrived.
+    service: Option<Service>,
     /// All sockets of its UDP port: none may leave the reuseport group before the last load ends.
     _group: Arc<[Arc<Socket>]>,
 }
@@ -92,6 +95,7 @@ impl Server {
             engine,
             acceptor: None,
             threads: Vec::new(),
+            service: None,
             _group: Arc::clone(group),
         }
     }
@@ -148,6 +152,9 @@ impl Server {
             .iter()
             .map(|server| OptionFixup::of(&listening, &server.engine.shared.options))
             .collect::<Result<_, _>>()?;
+        for server in &mut servers {
+            server.service = server.serve_watched()?;
+        }
         for (index, server) in servers.iter_mut().enumerate() {
             if let ServerTasks::PerThread(make) = server.engine.ops.server {
                 for thread in 0..server.engine.shared.threads.len() {
@@ -235,6 +242,29 @@ impl Server {
             servers.push(server);
         }
         Ok(servers)
+    }
+
+    /// Answers for machines that are watched, once they have arrived: on the UDP port with the number of the TCP port.
+    fn serve_watched(&self) -> Result<Option<Service>, TrafficError> {
+        let shared = &self.engine.shared;
+        let migration = shared.options.load.migration;
+        if !migration.is_some_and(|migration| migration.watch) {
+            return Ok(None);
+        }
+        let address = socket::ip(&self.address)?;
+        let made = || -> io::Result<Service> {
+            let socket = Socket::new(
+                Domain::for_address(address),
+                Type::DGRAM,
+                Some(Protocol::UDP),
+            )?;
+            bind_here(&socket, address)?;
+            Service::start(shared, End::Server, socket)
+        };
+        made().map(Some).map_err(|source| TrafficError::Listen {
+            address: self.address.clone(),
+            source,
+        })
     }
 
     /// Starts a thread that serves any flow.
@@ -343,6 +373,7 @@ impl Server {
     }
 
     fn end(&mut self, deadline: Instant) {
+        self.service = None;
         let flows = &self.engine.shared.flows;
         flows.set_stopping();
         if let Some(AcceptorHandle { acceptor, threads }) = self.acceptor.take() {

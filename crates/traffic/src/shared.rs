@@ -14,7 +14,7 @@ use crate::error::TrafficError;
 use crate::flow::{Counter, Flows};
 use crate::latency::LatencyRecorder;
 use crate::migration::landing::Landing;
-use crate::migration::source::Sources;
+use crate::migration::source::{Source, Sources};
 use crate::options::{Limit, Options};
 use crate::rate_schedule::RateSchedule;
 use crate::storage::content;
@@ -178,6 +178,20 @@ impl Shared {
 
     pub(crate) fn set_counted(&self, counted: bool) {
         self.counted.store(counted, Relaxed);
+    }
+
+    /// What requests of an observer begin with.
+    pub(crate) fn watch_tag(&self) -> u64 {
+        content::mix(content::seed(&self.options))
+    }
+
+    /// Whether a machine runs at this end.
+    pub(crate) fn runs_here(&self, end: End, machine: u32) -> bool {
+        let machine = machine as usize;
+        match end {
+            End::Client => self.sources.machines.get(machine).is_some_and(Source::runs),
+            End::Server => self.landings.get(machine).is_some_and(Landing::runs),
+        }
     }
 
     /// Takes up to `wanted` bytes, transactions or datagrams of the load's limit. Less than wanted: the limit is

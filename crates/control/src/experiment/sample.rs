@@ -1,7 +1,9 @@
 //! One sample: adapt, apply the cell's settings, prove, load, count, prove again.
 
 use std::fmt::Write as _;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Cell;
@@ -75,7 +77,9 @@ pub(crate) fn take(
         interval_s: INTERVAL_S,
         ours: taking.ours,
     };
-    let loaded = lab.load(&cell.loads, taking.secret, counting, interrupt)?;
+    let asked = oriented(&cell.loads, sample.round);
+    pause(&asked, interrupt)?;
+    let loaded = lab.load(&asked, taking.secret, counting, interrupt)?;
     let measured = loaded.measured;
     let saturated = if cell.has_saturated_window() {
         Some(saturated(lab, cell, taking, counting)?)
@@ -91,7 +95,7 @@ pub(crate) fn take(
     sample.proofs.extend(after);
     core_distance::after(&mut sample.cores_apart);
 
-    let Some(loads) = window::results(&cell.loads, &measured) else {
+    let Some(loads) = window::results(&asked, &measured) else {
         return Err(lab.a.unexpected_reply("Measure"));
     };
     sample.loads = loads;
@@ -127,6 +131,37 @@ pub(crate) fn take(
     sample.sender = Some(a);
     sample.receiver = Some(b);
     Ok(())
+}
+
+/// The loads of a round: machines that go back and forth move the other way in every second one.
+fn oriented(loads: &[NamedLoad], round: u32) -> Vec<NamedLoad> {
+    let mut loads = loads.to_vec();
+    for NamedLoad { load, .. } in &mut loads {
+        let returns = load
+            .migration
+            .is_some_and(|migration| migration.back_and_forth);
+        if returns && round % 2 == 1 {
+            load.direction = load.direction.reversed();
+        }
+    }
+    loads
+}
+
+/// The longest pause that the loads ask for before they begin.
+fn pause(loads: &[NamedLoad], interrupt: &AtomicBool) -> Result<(), LinkError> {
+    let pauses = loads.iter().filter_map(|named| named.load.migration);
+    let pause = pauses.map(|migration| migration.pause).max();
+    let end = Instant::now() + pause.unwrap_or_default();
+    loop {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(LinkError::Interrupted);
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        sleep(left.min(Duration::from_millis(200)));
+    }
 }
 
 fn is_of_others(mark: &Mark) -> bool {

@@ -2,9 +2,9 @@
 
 use wirecost_model::load::{
     Backing, DATAGRAM_HEADER, DirtyOrder, Fallback, MAX_CHANNELS, MAX_DATAGRAM, MAX_DEPTH,
-    MAX_DOWNTIME, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, MAX_MEMORY, MAX_MESSAGE, MAX_REPLY_TIMEOUT,
-    MAX_ROUNDS, MAX_SOCKET_BUFFER, MAX_STREAMS, MAX_THINK_TIME, MIN_MEMORY, MIN_SOCKET_BUFFER,
-    Pattern, SECTOR, Workload,
+    MAX_DOWNTIME, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, MAX_MEMORY, MAX_MESSAGE, MAX_PAUSE,
+    MAX_REPLY_TIMEOUT, MAX_ROUNDS, MAX_SOCKET_BUFFER, MAX_STREAMS, MAX_THINK_TIME, MIN_MEMORY,
+    MIN_SOCKET_BUFFER, Pattern, SECTOR, Workload,
 };
 
 use super::Presence::Default;
@@ -234,6 +234,9 @@ table! { MIGRATION "migration" "{ machines: 4, memory: 256MiB, dirty_rate: 400mb
     "max_rounds" => MAX_ROUNDS_KEY,
     "fallback" => FALLBACK,
     "find_limit" => FIND_LIMIT,
+    "watch" => WATCH,
+    "pause" => PAUSE,
+    "back_and_forth" => BACK_AND_FORTH,
     "rate" => MOVE_RATE,
     "congestion" => CONGESTION,
     "socket_buffer" => SOCKET_BUFFER,
@@ -361,6 +364,32 @@ const FIND_LIMIT: Key = Key {
     example: "on",
     doc: "Whether the machine is moved again at other dirty rates until the highest that converges is known to 10 %; one \
           machine, `fallback: give-up`. Time and downtime are of the first move.",
+    ..BASE
+};
+
+const WATCH: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether an observer asks each machine each millisecond, where it was and where it goes, and tells for how long nobody \
+          answered; 16 machines at most, not with `find_limit`. It asks from the next guest of the source's host.",
+    ..BASE
+};
+
+const PAUSE: Key = Key {
+    kind: Kind::Seconds,
+    range: from_to(0.0, MAX_PAUSE.as_secs_f64()),
+    presence: Default("0"),
+    example: "2s",
+    doc: "How long nothing is done before each move.",
+    ..BASE
+};
+
+const BACK_AND_FORTH: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether every second round moves the machines the other way, in all of its cells.",
     ..BASE
 };
 

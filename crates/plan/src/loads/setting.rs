@@ -161,7 +161,8 @@ impl Setting {
                 }
             }
             "memory" | "dirty_rate" | "channels" | "at_once" | "working_set" | "dirty_order"
-            | "zero_pages" | "max_downtime" | "max_rounds" | "fallback" | "find_limit" => {
+            | "zero_pages" | "max_downtime" | "max_rounds" | "fallback" | "find_limit"
+            | "watch" | "pause" | "back_and_forth" => {
                 if let Some(migration) = &mut load.migration {
                     self.apply_migration(option, migration);
                 }
@@ -229,6 +230,11 @@ impl Setting {
             }
             ("max_rounds", Self::Whole(count, _)) => migration.max_rounds = *count,
             ("find_limit", Self::Switch(on)) => migration.find_limit = *on,
+            ("watch", Self::Switch(on)) => migration.watch = *on,
+            ("pause", Self::Seconds(seconds)) => {
+                migration.pause = Duration::from_secs_f64(*seconds);
+            }
+            ("back_and_forth", Self::Switch(on)) => migration.back_and_forth = *on,
             ("fallback", Self::Word(word)) => {
                 migration.fallback = Fallback::by_name(word).unwrap_or(migration.fallback);
             }

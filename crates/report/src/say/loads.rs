@@ -226,7 +226,7 @@ const STORAGE: [Column; 18] = [
 
 /// A note on CPU where several loads ran at once.
 /// The columns of a migration.
-const MIGRATION: [Column; 13] = [
+const MIGRATION: [Column; 14] = [
     column(
         "move s",
         "move s: seconds until the last machine had moved, median of valid samples in which all did",
@@ -239,6 +239,15 @@ const MIGRATION: [Column; 13] = [
         "downtime ms",
         "downtime ms: milliseconds for which a machine stood still at most, median of the same samples",
         |load| Some(format!("{:.1}", load.moves?.downtime_ms?.median)),
+    ),
+    column(
+        "seen ms",
+        "seen ms: the same as an observer sees it that asks each machine each millisecond, to the machine and back; medians",
+        |load| {
+            let moves = load.moves?;
+            let (to, from) = (moves.seen_to_machine_ms?, moves.seen_from_machine_ms?);
+            Some(format!("{:.1}/{:.1}", to.median, from.median))
+        },
     ),
     column(
         "stayed",
