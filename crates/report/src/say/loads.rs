@@ -224,7 +224,6 @@ const STORAGE: [Column; 18] = [
     ),
 ];
 
-/// A note on CPU where several loads ran at once.
 /// The columns of a migration.
 const MIGRATION: [Column; 14] = [
     column(
@@ -293,6 +292,7 @@ const MIGRATION: [Column; 14] = [
     CPU,
 ];
 
+/// A note on CPU where several loads ran at once.
 pub(crate) fn shared(doc: &Document) -> Option<&'static str> {
     let several = doc.cells.iter().any(|cell| cell.loads.len() > 1);
     several.then_some(
