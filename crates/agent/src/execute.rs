@@ -445,8 +445,9 @@ mod tests {
             name: "tcp-rr".to_owned(),
             place: HostNetns::Host,
             // No other test listens there: a port that is free again is anybody's.
-            address: ([127, 3, 1, 8], 0).into(),
+            address: std::net::SocketAddr::from(([127, 3, 1, 8], 0)).into(),
             source: None,
+            cpus: Vec::new(),
             load: Load::new(Workload::TcpRr),
             secret: [7; 16],
         };
@@ -457,11 +458,11 @@ mod tests {
             panic!("it listens");
         };
         assert!(agent.has_loads());
-        std::net::TcpStream::connect(addresses[0]).unwrap();
+        std::net::TcpStream::connect(addresses[0].ip().unwrap()).unwrap();
         agent.abandon_loads();
         assert!(!agent.has_loads());
         assert!(
-            std::net::TcpStream::connect(addresses[0]).is_err(),
+            std::net::TcpStream::connect(addresses[0].ip().unwrap()).is_err(),
             "nobody listens"
         );
         assert!(

@@ -133,6 +133,7 @@ mod tests {
                 datagrams: Some(7),
                 io: None,
                 moves: Vec::new(),
+                flushes: Latency::default(),
                 lateness: Latency::default(),
                 schedule: None,
             },
@@ -144,7 +145,8 @@ mod tests {
         let ends = Workload::ALL.map(|workload| LoadEnd {
             name: workload.name().to_owned(),
             place: HostNetns::Host,
-            address: ([192, 0, 2, 1], 7).into(),
+            address: std::net::SocketAddr::from(([192, 0, 2, 1], 7)).into(),
+            cpus: vec![1],
             load: Load::new(workload),
             secret: [9; 16],
             source: None,

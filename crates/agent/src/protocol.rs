@@ -17,7 +17,7 @@ pub use transfer::{TransferOrder, TransferReceived, TransferReply, TransferReque
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
 use wirecost_model::line::LineRelease;
-use wirecost_model::load::Load;
+use wirecost_model::load::{Address, Load};
 use wirecost_model::offload::Offload;
 use wirecost_model::record::{Environment, HostMachine};
 use wirecost_model::sample::{DeviceState, SeenFrame};
@@ -30,7 +30,7 @@ pub use wirecost_probe::{LOCATING, TRACING};
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -200,9 +200,11 @@ pub struct LoadEnd {
     /// Where it runs.
     pub place: HostNetns,
     /// Of a server the address to bind, port 0 for any; of a client the server's.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Of a client the address that its packets leave with; `None` leaves it to the kernel.
     pub source: Option<IpAddr>,
+    /// Processors of its threads; empty: those of the agent.
+    pub cpus: Vec<u32>,
     /// What is run.
     pub load: Load,
     /// Opens the flows of this load in this sample and no others.
@@ -273,7 +275,7 @@ pub enum Reply {
     /// To [`Request::Prove`].
     Proof(ProofResult),
     /// To [`Request::OpenServers`]: in the order of the request.
-    Listening(Vec<SocketAddr>),
+    Listening(Vec<Address>),
     /// To [`Request::Total`].
     Measured(Box<Measured>),
     /// To [`Request::Describe`].

@@ -41,6 +41,9 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let mut factors = factors::read(reader, &root, &underlay, &steering);
     hosts.apply(reader, &mut factors);
     loads.count_among(reader, &factors.guests);
+    if !hosts.hosts.is_existing() {
+        loads.in_a_lab(reader);
+    }
     let release_us = release(reader, &underlay, &factors.rate.values());
     let between = transit::read(reader, &underlay);
     let mut varied = vary::read(reader, &root, !hosts.hosts.is_existing());

@@ -2,6 +2,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
+use wirecost_model::load::NbdUri;
 use wirecost_model::units::{parse_bytes, parse_fraction, parse_rate, parse_seconds};
 
 use crate::keys::{CONGESTION_MAX, Kind, NAME_MAX};
@@ -82,6 +83,17 @@ pub(crate) fn congestion(reader: &mut Reader, entry: &Entry<'_>) -> Option<Strin
     }
     reader.wrong(entry, "not such a name");
     None
+}
+
+/// The URI of an NBD server.
+pub(crate) fn nbd_uri(reader: &mut Reader, entry: &Entry<'_>) -> Option<NbdUri> {
+    match scalar(reader, entry)?.parse() {
+        Ok(uri) => Some(uri),
+        Err(words) => {
+            reader.wrong(entry, words);
+            None
+        }
+    }
 }
 
 /// A whole number in the key's range.

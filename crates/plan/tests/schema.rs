@@ -220,6 +220,8 @@ fn examples_and_defaults_are_what_schema_and_parser_take() {
                 Kind::LevelSets => Taken::BySchemaOnly,
                 // The plan around it has keys of a lab.
                 _ if OF_EXISTING.contains(&key.path) && value != "lab" => Taken::BySchemaOnly,
+                // A lab has nothing of others that could be lost.
+                _ if key.path == "load.storage.destructive" && value == "on" => Taken::BySchemaOnly,
                 _ => Taken::ByBoth,
             };
             assert_eq!(taken, expected, "{text}");
@@ -300,6 +302,8 @@ fn plan_with(key: &Key, value: &str) -> String {
                     || (other.path == "encapsulation" && key.path == "udp_checksum")
                     // Neither stands alone.
                     || (other.path == "underlay.rate" && child.path == "underlay.release")
+                    || (other.path == "load.storage.pattern"
+                        && key.path == "load.storage.flush_every")
                     || (other.path == "vary.*.before" && child.path == "vary.*.after")
                     || (other.path == "vary.*.after" && child.path == "vary.*.before")
                     || (other.path == "vary.*.sysctl" && child.path == "vary.*.on"))
@@ -401,6 +405,9 @@ fn scalars(key: &'static Key) -> BoxedStrategy<String> {
             (1500u32..=65535).prop_map(|mtu| mtu.to_string()).boxed()
         }
         Kind::Text => select(vec!["text", "7", "true", "'a, b'"]).prop_map_into().boxed(),
+        Kind::NbdUri => select(vec!["'nbd://b/disk'", "'nbd+unix:///?socket=/s'", "'nbds://b'"])
+            .prop_map_into()
+            .boxed(),
         Kind::Name => "[a-zA-Z0-9_][a-zA-Z0-9._-]{0,63}".boxed(),
         Kind::Congestion => "[a-zA-Z][a-zA-Z0-9_]{0,14}".boxed(),
         Kind::Whole | Kind::Members => prop_oneof![8 => whole(), 1 => quoted()].boxed(),

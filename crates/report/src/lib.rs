@@ -12,9 +12,9 @@ pub use result::compare;
 pub use result::document::{
     BarsOf, CellLoad, CellResult, CellRules, CellWakeups, ChartBar, ChartGroup, ChartResult,
     ComparisonResult, CoreDistanceResult, DatagramsResult, Document, EffectResult, Ending,
-    HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount, MetricSelfTest, NoRatio,
-    OtherRules, PublishedNote, PublishedRatio, PublishedResult, SelfTestResult, Trust, TrustLevel,
-    UntilResult, WakeupsResult, WindowCpu,
+    HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount, MetricSelfTest, NetworkChange,
+    NetworkShare, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
+    SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
 };
 pub use result::evaluate::document;
 pub use result::read::{ReadError, Reading, read};

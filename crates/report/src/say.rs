@@ -18,6 +18,7 @@ pub(crate) mod json;
 pub(crate) mod junit;
 mod loads;
 pub(crate) mod markdown;
+mod network_share;
 mod notes;
 mod openmetrics;
 mod published;

@@ -55,6 +55,7 @@ pub use error::{Refusal, TrafficError};
 pub use flow::{Finished, FinishedFlow};
 #[doc(hidden)]
 pub use handshake::{opening, opens_a_flow};
+pub use migration::observer::Observer;
 pub use options::{
     Limit, Load, Multiplexing, Options, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
 };

@@ -5,6 +5,7 @@ mod core_distance;
 mod effect;
 mod invalid;
 mod load;
+mod network;
 mod published;
 mod rules;
 mod self_test;
@@ -30,6 +31,7 @@ pub use core_distance::CoreDistanceResult;
 pub use effect::{EffectResult, NoRatio};
 pub use invalid::InvalidSample;
 pub use load::{CellLoad, DatagramsResult, LatencyResult};
+pub use network::{NetworkChange, NetworkShare};
 pub use published::{
     BarsOf, ChartBar, ChartGroup, ChartResult, ComparisonResult, PublishedNote, PublishedRatio,
     PublishedResult,
@@ -114,6 +116,9 @@ pub struct Document {
     /// CPU at the line and without it, and wake-ups; absent where no cell has a window without its line and wake-ups take little.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakeups: Option<WakeupsResult>,
+    /// What levels of factors add to the network's part of the latency of storage; absent where it was not asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub network_changes: Vec<NetworkChange>,
     /// Whether the hosts had cores of their own.
     pub cores: Cores,
     /// Seed of the random order.

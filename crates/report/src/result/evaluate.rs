@@ -14,8 +14,8 @@ use wirecost_wire::line::tcp_goodput_bps;
 use crate::result::document::{CellLoad, CellResult, Document, Ending, MarkCount, Trust};
 use crate::result::gathered::Gathered;
 use crate::result::{
-    answer, core_distance, curves, effects, loads, published, rules, self_test, skipped, trust,
-    until, wakeups, warnings,
+    answer, core_distance, curves, effects, loads, network_share, published, rules, self_test,
+    skipped, trust, until, wakeups, warnings,
 };
 
 /// Works the result out of a run that was read with `result::read`, whose warnings are passed on.
@@ -95,6 +95,7 @@ pub(crate) fn result(
         seconds: end.map(|end| end.seconds),
         cores_apart: core_distance::of(&gathered.core_distances),
         wakeups: wakeups::of(head, &gathered),
+        network_changes: network_share::changes(experiment, &gathered, &contrasts),
         cores: plan.cores,
         seed: head.seed,
         environment: head.environment.clone(),

@@ -22,6 +22,7 @@ use crate::result::document::{DatagramsResult, InvalidSample};
 use crate::result::flows::FlowColumns;
 use crate::result::moves::MoveColumns;
 use crate::result::outcomes::Outcomes;
+use crate::result::share_of_round::ShareOfRound;
 
 /// Everything of a run's samples that results are made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,6 +110,9 @@ pub(crate) struct LoadColumns {
     pub(crate) fairness: Vec<f64>,
     pub(crate) flows: FlowColumns,
     pub(crate) moves: MoveColumns,
+    /// Of storage with a window at its target.
+    pub(crate) shares: Vec<ShareOfRound>,
+    pub(crate) flushes: Latency,
     pub(crate) strays: u64,
     pub(crate) generator_bound: u32,
     pub(crate) behind_schedule: u32,
@@ -393,6 +397,8 @@ impl LoadColumns {
             fairness: Vec::new(),
             flows: FlowColumns::default(),
             moves: MoveColumns::default(),
+            shares: Vec::new(),
+            flushes: Latency::default(),
             strays: 0,
             generator_bound: 0,
             behind_schedule: 0,
@@ -411,6 +417,7 @@ impl LoadColumns {
             spread.add(requests.and_then(|requests| percentile_us(&requests.latency, percent)));
         }
         let Some(result) = result else { return };
+        self.shares.extend(ShareOfRound::of(sample, name));
         for metric in Metric::of(self.named.load.workload, cores) {
             let Some(end) = end(*metric) else { continue };
             let host = sample.host(result.direction.host_of(end));
@@ -439,6 +446,7 @@ impl LoadColumns {
         if let Some(requests) = &result.requests {
             self.latency.merge(&requests.latency);
             self.lateness.merge(&requests.lateness);
+            self.flushes.merge(&requests.flushes);
             self.timeouts += requests.timeouts;
             self.late += requests.late;
             self.duplicated += requests.duplicated;

@@ -1,6 +1,6 @@
 //! What a run answers, in sentences: those of crate `answer`, and what was not measured at all.
 
-use super::{self_test, skipped, study};
+use super::{network_share, self_test, skipped, study};
 use crate::result::document::Document;
 
 /// A sentence, and what it is about where that stands out.
@@ -53,7 +53,17 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
     });
     let limits = doc.answer.limits.iter().cloned().map(split);
     let to_do = doc.answer.to_do.iter().cloned().map(split);
-    let measured = factors.chain(skipped()).chain(limits).chain(to_do);
+    let share = network_share::sentences(doc)
+        .into_iter()
+        .map(|rest| Sentence {
+            lead: network_share::LEAD.into(),
+            rest,
+        });
+    let measured = factors
+        .chain(share)
+        .chain(skipped())
+        .chain(limits)
+        .chain(to_do);
     study
         .into_iter()
         .chain(alarm)

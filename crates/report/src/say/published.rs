@@ -31,7 +31,10 @@ pub(crate) fn section(doc: &Document) -> Option<Section> {
     let notes = published.notes.iter();
     Some(Section {
         heading: "Compared with published figures".into(),
-        sentences: title.into_iter().chain([published.source.clone()]).collect(),
+        sentences: title
+            .into_iter()
+            .chain([published.source.clone()])
+            .collect(),
         tables: study::table(published).into_iter().chain(ratios).collect(),
         items: notes.map(|of| Item::of(note(doc, of))).collect(),
         meanings: study::around(doc, published),
