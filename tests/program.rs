@@ -31,6 +31,7 @@ mod new_user;
 mod offloads;
 mod overhead;
 mod overlays;
+mod ovn;
 mod ovs;
 mod own_bridge;
 mod package;

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
+use wirecost_model::logical::{Acl, Logical, Topology};
 use wirecost_model::offload::Role;
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
+use wirecost_model::switch::OvsDatapath;
 
 use crate::axis::{Axis, RunsBy};
 use crate::factors::{COUNT, Factors};
@@ -26,8 +28,10 @@ const UNDERLAY_IP: usize = 2;
 const ENCAPSULATION: usize = 3;
 const UDP_CHECKSUM: usize = 4;
 const DATAPATH: usize = 5;
-const GUEST_MTU: usize = 6;
-const OFFLOAD: usize = 9;
+const TOPOLOGY: usize = 6;
+const ACL: usize = 7;
+const GUEST_MTU: usize = 8;
+const OFFLOAD: usize = 11;
 
 /// A factor's level in a cell to which the factor means nothing: no entry of `exclude` matches it.
 const NONE: usize = usize::MAX;
@@ -130,6 +134,9 @@ pub(crate) fn cells(
             if !takes_checksum(factors, &choice) {
                 choice[UDP_CHECKSUM] = 0;
             }
+            if !by_ovn(factors, &choice) {
+                (choice[TOPOLOGY], choice[ACL]) = (0, 0);
+            }
             if known.insert(choice.clone()) {
                 kept.push(choice);
             }
@@ -158,6 +165,9 @@ pub(crate) fn cells(
     }
     if !kept.iter().any(|choice| takes_checksum(factors, choice)) {
         nothing_to_sum(reader, factors);
+    }
+    if !kept.iter().any(|choice| by_ovn(factors, choice)) {
+        nothing_logical(reader, factors);
     }
     without_tunnel(reader, factors, varied, varying.own(), &kept);
     let mut fit = Fit::default();
@@ -211,6 +221,31 @@ fn takes_checksum(factors: &Factors, choice: &[usize]) -> bool {
     level.is_none_or(|level| level.value.takes_checksum())
 }
 
+/// Whether a cell has a logical network: by OVN, which a run never chooses by itself.
+fn by_ovn(factors: &Factors, choice: &[usize]) -> bool {
+    // With no level that could be read, none is known not to be OVN.
+    let level = factors.datapath.get(choice[DATAPATH]);
+    level.is_none_or(|level| level.value.is_some_and(Datapath::is_ovn))
+}
+
+/// A logical network where there is no OVN.
+fn nothing_logical(reader: &mut Reader, factors: &Factors) {
+    let help = "it is about OVN's logical network: write `datapath: ovn`, or leave the key out";
+    let mut fault = |key: &keys::Key, span, path: &str| {
+        let message = format!("`{}` changes nothing: no cell is built by OVN", key.path);
+        reader.fault(span, path, message, "no logical network", help);
+    };
+    let mut topologies = factors.topology.levels.iter();
+    if let Some(level) = topologies.find(|level| level.written && level.value != Topology::Switched)
+    {
+        fault(&keys::TOPOLOGY, level.span.clone(), &level.path);
+    }
+    let mut acls = factors.acl.levels.iter();
+    if let Some(level) = acls.find(|level| level.written && level.value != Acl::None) {
+        fault(&keys::ACL, level.span.clone(), &level.path);
+    }
+}
+
 /// A checksum where nothing has a UDP header of its own, or where each says it itself.
 fn nothing_to_sum(reader: &mut Reader, factors: &Factors) {
     let asked = |level: &&crate::read::Level<bool>| level.written && level.value;
@@ -241,8 +276,11 @@ fn nothing_to_carry(reader: &mut Reader, factors: &Factors) {
 /// cell that sets one is the kernel's.
 fn has_tunnel_device(factors: &Factors, choice: &[usize]) -> bool {
     let datapath = factors.datapath.get(choice[DATAPATH]);
-    let has_none =
-        datapath.is_some_and(|level| matches!(level.value, Some(Datapath::Ebpf | Datapath::Ovs)));
+    let has_none = datapath.is_some_and(|level| {
+        let without = Some(Datapath::Ebpf) == level.value;
+        let switch = level.value.and_then(Datapath::open_vswitch);
+        without || switch == Some(OvsDatapath::Userspace)
+    });
     tunnels(factors, choice) && !has_none
 }
 
@@ -299,6 +337,8 @@ fn cell(
         encapsulation,
         checksum,
         datapath,
+        topology,
+        acl,
         guest,
         guest_ip,
         guests,
@@ -331,6 +371,14 @@ fn cell(
             .with_udp_checksum(encapsulated.udp_checksum.unwrap_or(checksum_of_plan)),
         // Where the run is to choose, it is the first choice until then.
         datapath: datapath.unwrap_or(Datapath::AUTO[0]),
+        logical: if datapath.is_some_and(Datapath::is_ovn) {
+            Logical {
+                topology: factors.topology.get(topology)?.value,
+                acl: factors.acl.get(acl)?.value,
+            }
+        } else {
+            Logical::default()
+        },
         guest_ip: factors.guest_ip.get(guest_ip)?.value,
         guests,
         transit: between.transit.clone(),
@@ -363,6 +411,10 @@ fn cell(
         .zip(choice)
         .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
         .filter(|(axis, _)| takes_checksum || axis.key.path != keys::UDP_CHECKSUM.path)
+        .filter(|(axis, _)| {
+            let logical = [keys::TOPOLOGY.path, keys::ACL.path];
+            network.datapath.is_ovn() || !logical.contains(&axis.key.path)
+        })
         .filter(|(axis, _)| means(axis, load, choice))
         .filter_map(|(axis, level)| {
             Some((
@@ -405,6 +457,8 @@ mod tests {
         assert_eq!(axes[ENCAPSULATION].key.path, keys::ENCAPSULATION.path);
         assert_eq!(axes[UDP_CHECKSUM].key.path, keys::UDP_CHECKSUM.path);
         assert_eq!(axes[DATAPATH].key.path, keys::DATAPATH.path);
+        assert_eq!(axes[TOPOLOGY].key.path, keys::TOPOLOGY.path);
+        assert_eq!(axes[ACL].key.path, keys::ACL.path);
         assert_eq!(axes[GUEST_MTU].key.path, keys::GUEST_MTU.path);
         assert_eq!(axes[OFFLOAD].key.path, keys::OFFLOAD.path);
     }

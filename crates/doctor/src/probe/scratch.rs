@@ -29,7 +29,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     all
 }
 
-const TRIALS: [Trial; 17] = [
+const TRIALS: [Trial; 18] = [
     Trial::Veth,
     Trial::Bridge,
     Trial::RateLimit,
@@ -43,6 +43,7 @@ const TRIALS: [Trial; 17] = [
     Trial::Ipv6,
     Trial::Tap,
     Trial::OpenVswitch,
+    Trial::Ovn,
     Trial::Ifb,
     Trial::BridgeNetfilter,
     Trial::Tcx,
@@ -99,6 +100,7 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
         Trial::Encapsulation(kind) => encapsulation(scratch, kind),
         Trial::Tap => outcome(Tap::create("tap0").map(|_| "made".into())),
         Trial::OpenVswitch => open_vswitch(scratch),
+        Trial::Ovn => ovn(),
         Trial::Ifb => made(scratch.ifb(), "made and read back"),
         Trial::BridgeNetfilter => outcome(bridge_netfilter()),
         Trial::Tcx => match program {
@@ -180,10 +182,24 @@ fn open_vswitch(scratch: &mut Scratch) -> Outcome {
             };
             Outcome::Works(format!("{found}; a bridge with a port was made; {module}"))
         }
-        Err(error) => Outcome::Refused {
-            code: error.code(),
-            words: error.to_string(),
-        },
+        Err(error) => refused_by_switch(&error),
+    }
+}
+
+/// Databases and an ovn-northd of this process's own, started and ended.
+fn ovn() -> Outcome {
+    match wirecost_ovs::ovn::try_central() {
+        Ok(version) => Outcome::Works(format!(
+            "OVN {version}; ovn-northd made the flows of a logical switch"
+        )),
+        Err(error) => refused_by_switch(&error),
+    }
+}
+
+fn refused_by_switch(error: &wirecost_ovs::Error) -> Outcome {
+    Outcome::Refused {
+        code: error.code(),
+        words: error.to_string(),
     }
 }
 
