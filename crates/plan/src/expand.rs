@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
-use wirecost_model::logical::{Acl, Logical, Topology};
 use wirecost_model::offload::Role;
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
 use wirecost_model::switch::OvsDatapath;
+use wirecost_model::vary::Setting;
 
 use crate::axis::{Axis, RunsBy};
 use crate::factors::{COUNT, Factors};
 use crate::fit::{Fit, GuestMtuRange};
 use crate::keys;
 use crate::loads::{Faults, Loads};
+use crate::logical;
 use crate::read::{Entry, Reader};
 use crate::select::Exclusion;
 use crate::transit::Written;
@@ -134,7 +135,7 @@ pub(crate) fn cells(
             if !takes_checksum(factors, &choice) {
                 choice[UDP_CHECKSUM] = 0;
             }
-            if !by_ovn(factors, &choice) {
+            if !logical::by_ovn(factors, choice[DATAPATH]) {
                 (choice[TOPOLOGY], choice[ACL]) = (0, 0);
             }
             if known.insert(choice.clone()) {
@@ -166,8 +167,11 @@ pub(crate) fn cells(
     if !kept.iter().any(|choice| takes_checksum(factors, choice)) {
         nothing_to_sum(reader, factors);
     }
-    if !kept.iter().any(|choice| by_ovn(factors, choice)) {
-        nothing_logical(reader, factors);
+    if !kept
+        .iter()
+        .any(|choice| logical::by_ovn(factors, choice[DATAPATH]))
+    {
+        logical::changes_nothing(reader, factors);
     }
     without_tunnel(reader, factors, varied, varying.own(), &kept);
     let mut fit = Fit::default();
@@ -219,31 +223,6 @@ fn tunnels(factors: &Factors, choice: &[usize]) -> bool {
 fn takes_checksum(factors: &Factors, choice: &[usize]) -> bool {
     let level = factors.encapsulation.get(choice[ENCAPSULATION]);
     level.is_none_or(|level| level.value.takes_checksum())
-}
-
-/// Whether a cell has a logical network: by OVN, which a run never chooses by itself.
-fn by_ovn(factors: &Factors, choice: &[usize]) -> bool {
-    // With no level that could be read, none is known not to be OVN.
-    let level = factors.datapath.get(choice[DATAPATH]);
-    level.is_none_or(|level| level.value.is_some_and(Datapath::is_ovn))
-}
-
-/// A logical network where there is no OVN.
-fn nothing_logical(reader: &mut Reader, factors: &Factors) {
-    let help = "it is about OVN's logical network: write `datapath: ovn`, or leave the key out";
-    let mut fault = |key: &keys::Key, span, path: &str| {
-        let message = format!("`{}` changes nothing: no cell is built by OVN", key.path);
-        reader.fault(span, path, message, "no logical network", help);
-    };
-    let mut topologies = factors.topology.levels.iter();
-    if let Some(level) = topologies.find(|level| level.written && level.value != Topology::Switched)
-    {
-        fault(&keys::TOPOLOGY, level.span.clone(), &level.path);
-    }
-    let mut acls = factors.acl.levels.iter();
-    if let Some(level) = acls.find(|level| level.written && level.value != Acl::None) {
-        fault(&keys::ACL, level.span.clone(), &level.path);
-    }
 }
 
 /// A checksum where nothing has a UDP header of its own, or where each says it itself.
@@ -360,10 +339,9 @@ fn cell(
         underlay_mtu: underlay_level.value,
         // A rate that could not be read keeps nothing from being held against its room.
         rate: factors.rate.get(rate).and_then(|level| level.value),
-        underlay_ip: if tunnelled {
-            factors.underlay_ip.get(underlay_ip)?.value
-        } else {
-            IpVersion::Ipv4
+        underlay_ip: match factors.underlay_ip.get(underlay_ip) {
+            level if tunnelled => level?.value,
+            _ => IpVersion::Ipv4,
         },
         encapsulation: encapsulated
             .encapsulation
@@ -371,14 +349,7 @@ fn cell(
             .with_udp_checksum(encapsulated.udp_checksum.unwrap_or(checksum_of_plan)),
         // Where the run is to choose, it is the first choice until then.
         datapath: datapath.unwrap_or(Datapath::AUTO[0]),
-        logical: if datapath.is_some_and(Datapath::is_ovn) {
-            Logical {
-                topology: factors.topology.get(topology)?.value,
-                acl: factors.acl.get(acl)?.value,
-            }
-        } else {
-            Logical::default()
-        },
+        logical: logical::of(factors, datapath, (topology, acl))?,
         guest_ip: factors.guest_ip.get(guest_ip)?.value,
         guests,
         transit: between.transit.clone(),
@@ -399,23 +370,21 @@ fn cell(
     if !fit.takes_guest(guest, guest_mtu, range, between) {
         return None;
     }
-    let ip = network.guest_ip;
-    varying
-        .loads
-        .hold_against(load, &loads, (guest_mtu, ip), faults);
+    let (of_plan, sizes) = (varying.loads, (guest_mtu, network.guest_ip));
+    of_plan.hold_against(load, &loads, sizes, faults);
     let mut resolved = choice.to_vec();
     resolved[GUEST_MTU] = guest_mtu as usize;
     fit.note_cell(resolved, guest, range, guest_mtu);
+    let has_level = |axis: &Axis| match axis.key.path {
+        path if path == keys::UNDERLAY_IP.path => tunnelled,
+        path if path == keys::UDP_CHECKSUM.path => takes_checksum,
+        path if logical::has_key(path) => network.datapath.is_ovn(),
+        _ => means(axis, load, choice),
+    };
     let mut levels: Levels = axes
         .iter()
         .zip(choice)
-        .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
-        .filter(|(axis, _)| takes_checksum || axis.key.path != keys::UDP_CHECKSUM.path)
-        .filter(|(axis, _)| {
-            let logical = [keys::TOPOLOGY.path, keys::ACL.path];
-            network.datapath.is_ovn() || !logical.contains(&axis.key.path)
-        })
-        .filter(|(axis, _)| means(axis, load, choice))
+        .filter(|(axis, _)| has_level(axis))
         .filter_map(|(axis, level)| {
             Some((
                 axis.name.clone().into_owned(),
@@ -434,13 +403,17 @@ fn cell(
         guest_mtu,
         offload: factors.offload.get(offload)?.value.clone(),
         loads,
-        settings: varied
-            .iter()
-            .zip(&choice[varying.own()..])
-            .filter_map(|(factor, level)| Some(factor.levels.get(*level)?.value.clone()))
-            .filter(|setting| !setting.is_empty())
-            .collect(),
+        settings: settings(varied, &choice[varying.own()..]),
     })
+}
+
+/// What the plan's own factors change in a cell.
+fn settings(varied: &[Varied], levels: &[usize]) -> Vec<Setting> {
+    let each = varied
+        .iter()
+        .zip(levels)
+        .filter_map(|(factor, level)| Some(factor.levels.get(*level)?.value.clone()));
+    each.filter(|setting| !setting.is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use wirecost_sys::xdp_socket::BoundXdpSocket;
 use super::attempts::{outcome, refused};
 use crate::evidence::{EncapsulationKind, Outcome, Trial};
 
-/// What is tried here, in this order: encapsulations last.
+/// What is tried here, in this order.
 pub(crate) fn trials() -> Vec<Trial> {
     let mut all = TRIALS.to_vec();
     // VXLAN is among the essentials.
@@ -26,10 +26,12 @@ pub(crate) fn trials() -> Vec<Trial> {
     let first =
         |kind: &EncapsulationKind| kind.of_driver().first().is_some_and(|of| of.word == kind.0);
     all.extend(kinds.filter(first).map(Trial::Encapsulation));
+    // It takes the longest.
+    all.push(Trial::Ovn);
     all
 }
 
-const TRIALS: [Trial; 18] = [
+const TRIALS: [Trial; 17] = [
     Trial::Veth,
     Trial::Bridge,
     Trial::RateLimit,
@@ -43,7 +45,6 @@ const TRIALS: [Trial; 18] = [
     Trial::Ipv6,
     Trial::Tap,
     Trial::OpenVswitch,
-    Trial::Ovn,
     Trial::Ifb,
     Trial::BridgeNetfilter,
     Trial::Tcx,

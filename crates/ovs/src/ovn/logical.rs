@@ -87,7 +87,7 @@ pub(super) fn operations(wanted: &LogicalNetwork) -> Vec<Operation> {
                 .zip(wanted.guests.iter().zip(ends))
             {
                 let mut ports = rows.guests(&guests.iter().collect::<Vec<_>>());
-                ports.push(rows.to_router(host));
+                ports.push(rows.router_side(host));
                 rows.switch(&format!("switch-{host}"), key, ports);
                 of_router.push(rows.router_port(host, end));
             }
@@ -154,7 +154,7 @@ impl Rows {
         self.add("Logical_Switch_Port", &row)
     }
 
-    fn to_router(&mut self, host: &str) -> Value {
+    fn router_side(&mut self, host: &str) -> Value {
         let port = router_port_name(host);
         let row = json!({
             "name": format!("switch-{host}-router"), "type": "router", "addresses": "router",
