@@ -15,7 +15,7 @@ use wirecost_model::logical::{Acl, Topology};
 use wirecost_model::sample::Invalid;
 
 /// Whether OVN can be started here; says why not, or fails where it must.
-fn ovn_can_run() -> bool {
+pub(crate) fn ovn_can_run() -> bool {
     let programs = [
         "/usr/sbin/ovs-vswitchd",
         "/usr/bin/ovn-northd",

@@ -32,6 +32,7 @@ mod offloads;
 mod overhead;
 mod overlays;
 mod ovn;
+mod ovn_check;
 mod ovs;
 mod own_bridge;
 mod package;
