@@ -238,3 +238,35 @@ fn ovns_vxlan_is_plain_vxlan_but_for_the_network_identifier() {
         assert_eq!(masked(by_ovn, keys), masked(plain, keys));
     }
 }
+
+/// Prints how long it takes from nothing to the first datagram: `cargo test -p wirecost-ovs --test ovn -- --ignored
+/// --nocapture`.
+#[test]
+#[ignore = "prints times, which only an idle machine has"]
+fn fifty_times_up() {
+    if !ovn_can_run() {
+        return;
+    }
+    let encapsulation = Encapsulation::Geneve(Geneve {
+        options: GeneveOptions::Ovn,
+        udp_checksum: true,
+        ..Geneve::default()
+    });
+    let mut seconds: Vec<f64> = (0..50)
+        .map(|_| {
+            let lab = lab();
+            let began = Instant::now();
+            let mut central =
+                Central::start(&logical(VNI), "test").unwrap_or_else(|error| panic!("{error}"));
+            let _switches = switches(&lab, &encapsulation, Some(&mut central));
+            let frame = frame(&lab);
+            assert!(!frame.is_empty());
+            began.elapsed().as_secs_f64()
+        })
+        .collect();
+    seconds.sort_by(f64::total_cmp);
+    println!(
+        "50 of 50 up: {:.2} s at least, {:.2} s in the middle, {:.2} s at most",
+        seconds[0], seconds[25], seconds[49]
+    );
+}
