@@ -5,7 +5,6 @@ mod cells;
 mod chart;
 mod cpu;
 mod drift;
-mod flows;
 mod forest;
 mod latency;
 mod legend;
@@ -16,10 +15,8 @@ mod ratios;
 mod scale;
 mod shown;
 mod strip;
-mod summary;
 mod svg;
 mod verdicts;
-mod wakeups;
 mod window;
 
 use base64::Engine as _;
