@@ -1,5 +1,6 @@
 //! OVN on a host: its encapsulation address, what others were told to send, and whether it is registered.
 
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use super::Findings;
@@ -81,10 +82,12 @@ fn missing(
     );
     let fix = match instead {
         Some((device, own)) => {
-            evidence.push_str(&format!(
+            // Writing to a string does not fail.
+            let _ = write!(
+                evidence,
                 ". This host's own tunnels leave through {}, which has {own}",
                 device.name
-            ));
+            );
             vec![set("ovn-encap-ip", &own.to_string())]
         }
         None => vec![format!(
