@@ -131,8 +131,8 @@ fn beside_open_vswitch_it_is_a_level_and_what_it_cannot_is_told() {
     for sample in &record.samples {
         let cell = cell_of(&record, sample);
         let reason = sample.invalid.as_ref().map(Invalid::reason);
-        let plain = cell.levels["encapsulation"] == "geneve";
-        if cell.network.datapath == Datapath::Ovn && plain {
+        let without_option = cell.levels["encapsulation"] == "geneve";
+        if cell.network.datapath == Datapath::Ovn && without_option {
             let reason = reason.expect("OVN sends its option");
             assert!(reason.contains("options: ovn"), "{reason}");
             refused += 1;
