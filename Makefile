@@ -76,7 +76,8 @@ ci-container:
 test-kernels: build
 	-@scripts/install-missing qemu-system-x86_64:qemu-system-x86 busybox:busybox-static modprobe:kmod xz:xz-utils \
 		setpriv:util-linux nft:nftables ethtool:ethtool tc:iproute2 ssh:openssh-client dropbear:dropbear-bin \
-		ovs-vswitchd:openvswitch-switch teamnl:libteam-utils ping:iputils-ping
+		ovs-vswitchd:openvswitch-switch ovn-northd:ovn-central ovn-controller:ovn-host teamnl:libteam-utils \
+		ping:iputils-ping
 	tunnels=$$($(CARGO) test --locked --package wirecost-vtep --test tunnels --no-run --message-format=json | \
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
 	faults=$$($(CARGO) test --locked --package wirecost --test faults --no-run --message-format=json | \
@@ -184,7 +185,8 @@ install-missing:
 install-missing-test: install-missing
 	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux \
 		nft:nftables ethtool:ethtool tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark \
-		ping:iputils-ping ovs-vswitchd:openvswitch-switch nbdkit:nbdkit qemu-img:qemu-utils nbdinfo:libnbd-bin fio:fio
+		ping:iputils-ping ovs-vswitchd:openvswitch-switch nbdkit:nbdkit qemu-img:qemu-utils nbdinfo:libnbd-bin fio:fio \
+		ovn-northd:ovn-central ovn-controller:ovn-host
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nuttcp:nuttcp sockperf:sockperf nsenter:util-linux \

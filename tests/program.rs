@@ -31,6 +31,8 @@ mod new_user;
 mod offloads;
 mod overhead;
 mod overlays;
+mod ovn;
+mod ovn_check;
 mod ovs;
 mod own_bridge;
 mod package;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
@@ -9,6 +10,7 @@ use wirecost_model::offload::Offload;
 use wirecost_model::record::{Environment, WakeupCost};
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_netbuild::LabHost;
+use wirecost_ovs::ovn::Central;
 use wirecost_probe::Responder;
 use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
@@ -35,6 +37,8 @@ pub(crate) const LOAD_IDLE_LIMIT: Duration = Duration::from_mins(1);
 /// Enough of a frame for every header, 252 bytes of Geneve options among them, and a probe's own.
 const SNAP_BYTES: usize = 512;
 
+/// Of a lab.
+const HOSTS: usize = 2;
 const UNPREPARED: &str = "the host is not prepared yet";
 const NOT_COUNTING: AgentError = AgentError::NotReady("counting has not started");
 
@@ -46,6 +50,8 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub(crate) struct Agent {
     // Before the host: off its devices before they go.
     carrier: Option<FrameCarrier>,
+    /// Of a lab by OVN, at host a.
+    central: Option<Central>,
     line: Option<Line>,
     host: Option<LabHost>,
     /// Instead of `host`, where the network is used as it is.
@@ -126,9 +132,12 @@ impl Agent {
             }
             Request::Wire { peer } => {
                 self.host()?.wire(peer)?;
-                Ok(Reply::Done)
+                let host = self.host.as_ref().ok_or(AgentError::NotReady(UNPREPARED))?;
+                self.central = datapath::central(host.spec(), self.guards.owner())?;
+                let ovn = self.central.as_ref().map(Central::remote);
+                Ok(Reply::Wired { ovn })
             }
-            Request::Build { secret } => self.build(secret),
+            Request::Build { secret, ovn } => self.build(secret, ovn),
             Request::Join {
                 side,
                 address,
@@ -277,6 +286,12 @@ impl Agent {
     }
 
     fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
+        if let Some(carrier) = &mut self.carrier {
+            carrier.wait_for_peer()?;
+        }
+        if let Some(central) = &mut self.central {
+            central.wait_for_hosts(HOSTS)?;
+        }
         let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
         self.devices = host.adapt(guest_mtu, offload)?;
         self.complete_line()?;
@@ -308,10 +323,10 @@ impl Agent {
         Ok(Reply::Done)
     }
 
-    fn build(&mut self, secret: Secret) -> Answer {
+    fn build(&mut self, secret: Secret, ovn: Option<PathBuf>) -> Answer {
         let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
         host.build()?;
-        self.carrier = datapath::attach(host, self.guards.owner())?;
+        self.carrier = datapath::attach(host, self.guards.owner(), ovn)?;
         self.line = Line::of(host)?;
         let responder =
             prove::respond(places(host), secret).step("starting the responder in the guests")?;
@@ -330,7 +345,15 @@ impl Agent {
         Ok(Reply::Built {
             responders,
             guest_tids,
-            switch: self.carrier.as_ref().and_then(FrameCarrier::switch),
+            switch: self
+                .carrier
+                .as_ref()
+                .and_then(FrameCarrier::switch)
+                .map(|mut switch| {
+                    let central = self.central.as_ref().map(Central::processes);
+                    switch.processes.extend(central.into_iter().flatten());
+                    switch
+                }),
             steered: host.is_steered(),
             line: self.line.as_ref().map(|line| line.release().clone()),
         })

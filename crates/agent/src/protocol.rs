@@ -6,6 +6,7 @@ mod transfer;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 pub use path::{
     Limits, LocateOrder, NeighbourSearch, OneSidedOrder, PathDirection, PathReply, PathRequest,
@@ -42,7 +43,7 @@ pub enum Request {
     },
     /// Build, first step: namespaces and settings.
     Prepare(Box<HostSpec>),
-    /// Build, second step, host a only: the wire to the other host.
+    /// Build, second step, host a only: the wire to the other host, and OVN's databases where the network has some.
     Wire {
         /// `joined_at` of the other host's [`Reply::Prepared`].
         peer: u32,
@@ -51,6 +52,8 @@ pub enum Request {
     Build {
         /// What the proofs' datagrams have to know; both hosts of a lab have the same.
         secret: Secret,
+        /// As of [`Reply::Wired`].
+        ovn: Option<PathBuf>,
     },
     /// Instead of building: this host as it is, at an address of its own, with the responder that acknowledges proofs.
     Join {
@@ -250,6 +253,11 @@ pub enum Reply {
     Prepared {
         /// A process or thread in the namespace that the wire to the other host ends in.
         joined_at: u32,
+    },
+    /// To [`Request::Wire`].
+    Wired {
+        /// The socket of OVN's databases, where the network has some: for processes of this machine.
+        ovn: Option<PathBuf>,
     },
     /// To [`Request::Build`].
     Built {

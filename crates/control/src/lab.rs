@@ -114,9 +114,13 @@ impl Lab {
             return Err(self.b.unexpected_reply("Prepare"));
         };
         let wire = Request::Wire { peer };
-        self.a.done(&wire, PROMPT, interrupt)?;
+        self.a.send(&wire)?;
+        let Reply::Wired { ovn } = self.a.receive(PROMPT, interrupt)? else {
+            return Err(self.a.unexpected_reply("Wire"));
+        };
         let build = Request::Build {
             secret: random::secret(&self.a)?,
+            ovn,
         };
         let replies = self.both(&build, &build, PROMPT, interrupt)?;
         Built::join(replies).unwrap_or_else(|| Err(self.a.unexpected_reply("Build")))

@@ -18,6 +18,7 @@ pub mod ip;
 pub mod latency;
 pub mod line;
 pub mod load;
+pub mod logical;
 pub mod metric;
 pub mod moved;
 pub mod offload;

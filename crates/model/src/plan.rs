@@ -13,6 +13,7 @@ use crate::datapath::Datapath;
 use crate::host::HostAddress;
 use crate::ip::IpVersion;
 use crate::load::LoadLevel;
+use crate::logical::{Acl, Topology};
 use crate::metric::Metric;
 use crate::offload::Offload;
 use crate::steering::Rps;
@@ -57,6 +58,12 @@ pub struct Plan {
     /// can build every cell.
     #[serde(default = "kernel_only")]
     pub datapath: Vec<Datapath>,
+    /// How OVN joins the guests, levels of one factor; of no meaning to other datapaths.
+    #[serde(default = "switched_only")]
+    pub topology: Vec<Topology>,
+    /// What of OVN filters their packets, levels of one factor; as `topology`.
+    #[serde(default = "no_acl")]
+    pub acl: Vec<Acl>,
     /// Offload profiles, levels of one factor.
     pub offload: Vec<Offload>,
     /// Queues and receive steering of the path's devices.
@@ -195,6 +202,16 @@ fn no_checksum() -> Vec<bool> {
 /// The same.
 fn kernel_only() -> Vec<Datapath> {
     vec![Datapath::Kernel]
+}
+
+/// The same.
+fn switched_only() -> Vec<Topology> {
+    vec![Topology::Switched]
+}
+
+/// The same.
+fn no_acl() -> Vec<Acl> {
+    vec![Acl::None]
 }
 
 /// What a plan of a record of version 1 had.

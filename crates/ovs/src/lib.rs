@@ -15,6 +15,7 @@ mod database;
 mod deadline;
 mod error;
 mod options;
+pub mod ovn;
 mod own;
 mod programs;
 mod rpc;
@@ -22,7 +23,7 @@ mod switch;
 
 pub use config::{INTEGRATION_BRIDGE, SwitchSpec, UNDERLAY_BRIDGE};
 pub use daemon::owner_in;
-pub use error::{Error, PACKAGE};
+pub use error::{Error, OVN_PACKAGES, PACKAGE};
 pub use own::{OwnBridge, OwnPorts};
 pub use programs::Programs;
 pub use switch::{Switch, kernel_has_datapath, try_with};

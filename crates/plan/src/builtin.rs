@@ -12,6 +12,7 @@ pub const BUILTIN: &[(&str, &str)] = &[
         "overlay-or-not",
         include_str!("../../../plans/overlay-or-not.yaml"),
     ),
+    ("ovn-or-not", include_str!("../../../plans/ovn-or-not.yaml")),
     (
         "ipv6-or-not",
         include_str!("../../../plans/ipv6-or-not.yaml"),

@@ -104,6 +104,8 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         encapsulation: factors.encapsulations(),
         udp_checksum: factors.udp_checksum.values(),
         datapath: factors.datapaths(),
+        topology: factors.topology.values(),
+        acl: factors.acl.values(),
         offload: factors.offload.values(),
         steering: factors.steering(),
         loads: loads.levels(),

@@ -299,12 +299,30 @@ keys! {
          that `underlay.ip` changes nothing else; the kernel's own default is on. As a list it measures the cost of \
          the checksum separately from that of the header; a cell without a tunnel is measured once and compared with \
          tunnels of both levels.";
-    DATAPATH "datapath" Word { words: &["auto", "kernel", "ebpf", "ovs", "ovs-kernel"], presence: Default("auto"), factor: true, example: "ebpf" }
+    DATAPATH "datapath" Word {
+        words: &["auto", "kernel", "ebpf", "ovs", "ovs-kernel", "ovn", "ovn-kernel"],
+        presence: Default("auto"), factor: true, example: "ebpf",
+    }
         "What encapsulates: the kernel's devices and bridge, Wirecost's eBPF programs, which need root, or an Open \
          vSwitch private to each host, which needs root and the package openvswitch-switch: `ovs` switches in userspace, \
-         `ovs-kernel` in the kernel's openvswitch module (docs/encapsulations.md). \
+         `ovs-kernel` in the kernel's openvswitch module (docs/encapsulations.md). `ovn` and `ovn-kernel` are the same \
+         switches programmed by an OVN of the lab's own, which needs the packages ovn-central and ovn-host as well \
+         (docs/ovn.md). \
          `auto` is the same datapath for all cells, so that encapsulations are compared on the same code: the first \
          of `kernel` and `ebpf` that can build every cell on this machine. Only the kernel builds GRE, IP in IP and WireGuard.";
+
+    TOPOLOGY "topology" Word {
+        words: &["switched", "routed"], presence: Default("switched"), factor: true, example: "[switched, routed]",
+    }
+        "How OVN joins the guests (`datapath: ovn`): as ports of one logical switch, or with a logical switch and a subnet \
+         for each host's and a distributed logical router between them, which needs a tunnel. A cell of another datapath \
+         is measured once, whatever the topology.";
+    ACL "acl" Word {
+        words: &["none", "allow-related"], presence: Default("none"), factor: true, example: "[none, allow-related]",
+    }
+        "What of OVN filters the guests' packets: nothing, or the rules of a security group. `allow-related` allows what \
+         guests send to each other together with what answers it and drops everything else, so that every packet passes \
+         connection tracking at both hosts. As for `topology`.";
 
     GUEST_MTU "guest_mtu" Whole {
         words: &["max"], range: MTU, presence: Default("max"), factor: true, example: "8900",

@@ -29,6 +29,7 @@ mod fit;
 mod hosts;
 mod keys;
 mod loads;
+mod logical;
 mod node;
 mod published;
 mod read;

@@ -1236,3 +1236,13 @@ fn an_existing_network_takes_no_keys_of_a_lab_and_no_change_that_is_not_allowed(
         "name: x\nnetwork: lab\nhosts: { a: local, b: nowhere }\nmax_rate: 1gbit\n"
     ));
 }
+
+#[test]
+fn what_is_ovns_alone_needs_it_and_its_router_a_tunnel() {
+    let without = "name: x\nencapsulation: vxlan\ntopology: routed\nacl: [none, allow-related]\n";
+    insta::assert_snapshot!(brief(without));
+    let bridged = "name: x\ndatapath: ovn\ntopology: routed\n";
+    insta::assert_snapshot!(brief(bridged));
+    let plain = "name: x\ndatapath: ovn\nencapsulation: geneve\n";
+    insta::assert_snapshot!(brief(plain));
+}

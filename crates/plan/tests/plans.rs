@@ -78,11 +78,11 @@ fn a_name_alone_is_a_plan_of_one_cell_with_every_default() {
     let repeat = &plan.plan.repeat;
     assert_eq!((repeat.rounds, repeat.seconds), (8, 1.0));
     assert_eq!((repeat.warmup, repeat.worth), (0.2, 0.05));
-    assert_eq!(plan.factors.len(), 16);
+    assert_eq!(plan.factors.len(), 18);
     assert_eq!(
         cell.levels.len(),
         14,
-        "nothing tunnels: no level of `underlay.ip` and `udp_checksum`"
+        "no level of `underlay.ip` and `udp_checksum`, which need a tunnel, and of `topology` and `acl`, which need OVN"
     );
 }
 
@@ -795,4 +795,21 @@ fn a_line_has_steps_and_no_line_has_none() {
     assert_eq!(release("rate: 10gbit"), Some(100));
     assert_eq!(release("rate: [none, 1gbit], release: 50us"), Some(50));
     assert_eq!(release("rate: 1gbit, release: 0.5ms"), Some(500));
+}
+
+#[test]
+fn a_logical_network_is_varied_where_ovn_builds_it_and_nowhere_else() {
+    let plan = load(
+        "plan.yaml",
+        "name: x\nunderlay: { mtu: 9000 }\nguest_mtu: 1400\nencapsulation: vxlan\ndatapath: [ovs, ovn]\n\
+         topology: [switched, routed]\nacl: [none, allow-related]\n",
+    )
+    .expect("a plan");
+    let cells = plan.cells.iter();
+    let told: Vec<String> = cells.map(|cell| cell.network.to_string()).collect();
+    assert_eq!(told.len(), 1 + 4, "{told:?}");
+    assert!(told[0].contains("by Open vSwitch"), "{told:?}");
+    assert!(!plan.cells[0].levels.contains_key("topology"));
+    assert_eq!(plan.cells[4].levels["acl"], "allow-related");
+    assert!(told[4].ends_with(", routed, ACL allow-related"), "{told:?}");
 }

@@ -300,6 +300,7 @@ fn plan_with(key: &Key, value: &str) -> String {
                     || (other.path == "encapsulation" && key.path.starts_with("underlay."))
                     || (other.path == "encapsulation" && key.path.ends_with(".tunnel"))
                     || (other.path == "encapsulation" && key.path == "udp_checksum")
+                    || (other.path == "datapath" && matches!(key.path, "topology" | "acl"))
                     // Neither stands alone.
                     || (other.path == "underlay.rate" && child.path == "underlay.release")
                     || (other.path == "load.storage.pattern"
@@ -313,6 +314,7 @@ fn plan_with(key: &Key, value: &str) -> String {
                 "guest_mtu" => "[1500, max]",
                 "underlay" => "{ mtu: 9000 }",
                 "encapsulation" => "vxlan",
+                "datapath" => "ovn",
                 _ => sibling.example,
             };
             inner = format!("{}: {value}, {inner}", name(sibling));
@@ -562,8 +564,8 @@ fn mapping(parent: &'static str, one_only: bool) -> BoxedStrategy<Tree> {
                 }
                 // Beside keys of a lab they are wrong.
                 _ if OF_EXISTING.contains(&key.path) => 0.02,
-                // Few cells have a tunnel that leaves it open; `auto` stands alone.
-                _ if matches!(key.path, "udp_checksum" | "datapath") => 0.05,
+                // Few cells have a tunnel that leaves it open, or are OVN's; `auto` stands alone.
+                _ if matches!(key.path, "udp_checksum" | "datapath" | "topology" | "acl") => 0.03,
                 // There are many, and some exclude each other.
                 _ if key.is_option() => 0.05,
                 _ => 0.35,

@@ -183,6 +183,7 @@ pub(crate) fn plans() -> Vec<(&'static str, Question)> {
     vec![
         ("jumbo-or-not", built_in().ask()),
         ("overlay-or-not", overlay.ask()),
+        ("ovn-or-not", ovn().ask()),
         ("latency-or-not", latency.ask()),
         ("many-small-sessions", small.ask()),
         ("ipv6-or-not", ipv6.ask()),
@@ -238,6 +239,28 @@ fn scan() -> Case {
             steps: vec![step],
         },
     )
+}
+
+/// In userspace every packet costs the same, whatever its header; connection tracking costs more than a header.
+fn ovn() -> Case {
+    let speed = |at: At| {
+        let header = if at.is("encapsulation", "none") {
+            1.0
+        } else {
+            0.8
+        };
+        header * by("udp_checksum", "on", 0.97, 1.0)(at) * by("acl", "allow-related", 0.7, 1.0)(at)
+    };
+    Case::of(&[
+        ("encapsulation", &["none", "vxlan", "geneve options=ovn"]),
+        ("udp_checksum", &["off", "on"]),
+        ("acl", &["none", "allow-related"]),
+    ])
+    .without("udp_checksum", |at| at.is("encapsulation", "none"))
+    .width(0.01)
+    .figure(Throughput, move |at| 1.2 * speed(at))
+    .figure(SenderCpu, move |at| 90.0 / speed(at))
+    .figure(ReceiverCpu, move |at| 95.0 / speed(at))
 }
 
 /// Small reads are bound by the work for each, large ones by their bytes.

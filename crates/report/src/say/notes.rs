@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::ExistingHost;
+use wirecost_model::switch::OvsDatapath;
 use wirecost_model::units::format_per_second;
 use wirecost_stats::Margin;
 
@@ -102,8 +103,15 @@ pub(crate) fn place(doc: &Document, full: bool) -> String {
             let mut levels = doc.cells.iter().map(|cell| cell.all_levels.get("datapath"));
             levels.any(|level| level.is_some_and(|level| level == datapath.key()))
         };
-        let (userspace, kernel) = (has(Datapath::Ovs), has(Datapath::OvsKernel));
-        let by = if built_by(Datapath::Ovs.key()) || built_by(Datapath::OvsKernel.key()) {
+        let of = |kind| {
+            let mut all = Datapath::ALL.into_iter();
+            all.any(|datapath| datapath.open_vswitch() == Some(kind) && has(datapath))
+        };
+        let (userspace, kernel) = (of(OvsDatapath::Userspace), of(OvsDatapath::Kernel));
+        let mut switches = Datapath::ALL
+            .into_iter()
+            .filter(|datapath| datapath.open_vswitch().is_some());
+        let by = if switches.any(|datapath| built_by(datapath.key())) {
             "encapsulated by"
         } else {
             "in some cells"
