@@ -20,6 +20,7 @@ mod line;
 pub mod link;
 mod load;
 pub mod orphan;
+mod own_underlay;
 mod path;
 pub mod protocol;
 mod prove;

@@ -38,7 +38,7 @@ pub(crate) struct Run {
     /// Print cells, order and expected time; build and measure nothing
     #[arg(long = "dry-run")]
     pub(crate) preview: bool,
-    /// Measure between these existing hosts, for a plan with `network: existing` [forms: local, netns:NAME,
+    /// Measure between these existing hosts, for a plan with `network: existing` or `tunnel` [forms: local, netns:NAME,
     /// ssh:HOST, exec:COMMAND, each with =ADDRESS]
     #[arg(long, value_name = "A,B")]
     pub(crate) hosts: Option<TwoHosts>,

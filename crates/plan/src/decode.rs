@@ -1,7 +1,7 @@
 //! The tree of a plan's text to a plan: one function per section.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::plan::{Cores, Plan, Underlay};
+use wirecost_model::plan::{Cores, Hosts, Plan, Underlay};
 
 use crate::axis::Axis;
 use crate::expand::{self, Varying};
@@ -128,13 +128,22 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
 
 /// A plan with its factors; where nothing is built, none of them is of what is.
 fn experiment(plan: Plan, axes: &[Axis], mut cells: Vec<Cell>) -> Experiment {
-    let is_existing = plan.hosts.is_existing();
-    let (built, others) = axes.split_at(if is_existing { COUNT } else { 0 });
+    let of_hosts = |axis: &Axis| {
+        let path = axis.key.path;
+        path.starts_with("underlay.") || path.starts_with("steering.")
+    };
+    let (network, others) = axes.split_at(COUNT);
+    let built = network.iter().filter(|axis| match plan.hosts {
+        Hosts::Lab => true,
+        Hosts::Existing(_) => false,
+        Hosts::Tunnel(_) => !of_hosts(axis),
+    });
+    let axes: Vec<&Axis> = built.chain(others).collect();
     for cell in &mut cells {
         cell.levels
-            .retain(|key, _| !built.iter().any(|axis| axis.name == *key));
+            .retain(|key, _| axes.iter().any(|axis| axis.name == *key));
     }
-    let factors = others.iter().map(|axis| Factor {
+    let factors = axes.iter().map(|axis| Factor {
         key: axis.name.clone().into_owned(),
         levels: axis.labels.clone(),
     });

@@ -103,20 +103,21 @@ keys! {
         words: &["lab"], presence: Default("lab"), example: "{ a: \"ssh:db1=10.0.0.1\", b: \"ssh:db2=10.0.0.2\" }",
     }
         "Where the hosts come from: `lab` is two network namespaces on this machine; `a` and `b` are existing hosts \
-         (docs/hosts.md), whose network is measured as it is. `--hosts` names them on the command line.";
+         (docs/hosts.md), whose network is measured as `network` says. `--hosts` names them on the command line.";
     HOST_A "hosts.a" Text { presence: Required, example: "ssh:db1=10.0.0.1" }
         "Host a: `local`, `netns:NAME`, `ssh:[USER@]HOST[:PORT]` or `exec:COMMAND`, with `=ADDRESS` for the address that is \
          measured.";
     HOST_B "hosts.b" Text { presence: Required, example: "ssh:db2=10.0.0.2" }
         "Host b likewise.";
-    NETWORK "network" Word { words: &["lab", "existing"], example: "existing" }
-        "`lab` builds the network; `existing` measures what is there between two hosts and builds nothing. Without it, \
-         `existing` where `hosts` names hosts.";
+    NETWORK "network" Word { words: &["lab", "existing", "tunnel"], example: "existing" }
+        "`lab` builds the network; `existing` measures what is there between two hosts and builds nothing; `tunnel` builds \
+         guests and tunnels on two hosts, which go over the hosts' own network (docs/hosts.md). Without it, `existing` where \
+         `hosts` names hosts.";
     ALLOW_HOST_CHANGES "allow_host_changes" Word { words: ON_OFF, presence: Default("off"), example: "on" }
         "Whether `vary` may change settings of existing hosts. Each change is listed before the run, and undone after each \
          sample.";
     MAX_RATE "max_rate" Rate { words: &["auto", "none"], range: from_to(1e6, 1e13), presence: Default("auto"), example: "5gbit" }
-        "The most that each stream load sends over an existing network, in bit/s. `auto` is half of the slower device's \
+        "The most that each stream load sends between existing hosts, in bit/s. `auto` is half of the slower device's \
          speed, 1 Gbit/s where that is unknown, and no limit between hosts of one machine; `none` is no limit.";
     CORES "cores" Word { words: &["split", "shared"], presence: Default("split"), example: "split" }
         "Whether each host has half of the cores, so that sender and receiver CPU can be separated, or both share all. \

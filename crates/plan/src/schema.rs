@@ -25,7 +25,7 @@ pub const BEYOND_SCHEMA: &[&str] = &[
      a router where nothing tunnels, a `datapath` that can build none of the encapsulations, streams that do not divide among the guests, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
      `rounds` with a key of an adaptive run, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` \
      that the factor does not have, nor factors that the plan does not have",
-    "which keys belong to a lab and which to existing hosts, that two levels of `guest_mtu` are none of an existing network, \
+    "which keys belong to a lab, to existing hosts and to tunnels between them, that two levels of `guest_mtu` are none of an existing network, \
      that a change needs `allow_host_changes`, and how a host is written",
     "of `vary`: `before` without `after`, an `on` with nothing to place, names that are taken, levels that are \
      the same, a thing that two factors set, a tunnel's features in a cell without one, names of sysctls and features \

@@ -813,3 +813,26 @@ fn a_logical_network_is_varied_where_ovn_builds_it_and_nowhere_else() {
     assert_eq!(plan.cells[4].levels["acl"], "allow-related");
     assert!(told[4].ends_with(", routed, ACL allow-related"), "{told:?}");
 }
+
+#[test]
+fn tunnels_between_hosts_have_the_factors_of_what_is_built_and_none_of_the_hosts() {
+    let text = "name: x\nnetwork: tunnel\nencapsulation: [vxlan, wireguard]\nguest_mtu: [1500, max]\nmax_rate: 1gbit\n";
+    let experiment = wirecost_plan::load("plan.yaml", text).expect("a plan");
+    assert!(experiment.plan.hosts.is_tunnel() && experiment.plan.hosts.pair().is_none());
+    let keys: Vec<&str> = experiment
+        .factors
+        .iter()
+        .map(|factor| factor.key.as_str())
+        .collect();
+    assert!(
+        keys.contains(&"encapsulation") && keys.contains(&"guest_mtu"),
+        "{keys:?}"
+    );
+    assert!(
+        !keys
+            .iter()
+            .any(|key| key.starts_with("underlay.") || key.starts_with("steering.")),
+        "{keys:?}"
+    );
+    assert_eq!(experiment.cells[0].levels["datapath"], "kernel");
+}

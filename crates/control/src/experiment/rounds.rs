@@ -81,7 +81,7 @@ pub fn run(
     };
     let mut experiment = placed(experiment, placement.cores);
     if let Some(existing) = existing {
-        let limit = existing::settle(&mut experiment, existing);
+        let limit = existing::settle(&mut experiment, existing)?;
         let forecast = forecast(&experiment, 0);
         progress(Progress::Reached {
             addresses: existing.addresses,
@@ -96,18 +96,25 @@ pub fn run(
     }
     let context = LabContext {
         program: options.program.clone(),
+        binaries: options.binaries.clone(),
         owner,
         placement,
         verbose: options.verbose,
         release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
     };
     let mut labs = Labs::new(context);
-    if let Some(lab) = reached {
-        labs.use_existing(lab);
+    match (reached, &experiment.plan.hosts) {
+        (Some(lab), Hosts::Tunnel(Some(pair))) => {
+            labs.build_on((**pair).clone(), lab.into_hosts());
+        }
+        (Some(lab), _) => labs.use_existing(lab),
+        (None, _) => {}
     }
 
+    let is_tunnel = experiment.plan.hosts.is_tunnel();
     let no_lab = |error| match error {
         LinkError::Interrupted => RunError::Interrupted,
+        LinkError::Refused { message, .. } if is_tunnel => RunError::NoTunnel(message),
         error => RunError::NoLab(error),
     };
     let experiment =
@@ -175,7 +182,7 @@ fn reached(
 ) -> Result<Option<Lab>, RunError> {
     let pair = match &experiment.plan.hosts {
         Hosts::Lab => return Ok(None),
-        Hosts::Existing(pair) => pair.as_ref().ok_or(RunError::NoHosts)?,
+        Hosts::Existing(pair) | Hosts::Tunnel(pair) => pair.as_ref().ok_or(RunError::NoHosts)?,
     };
     let context = HostsContext {
         program: options.program.clone(),

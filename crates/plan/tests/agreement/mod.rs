@@ -95,6 +95,9 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "is above `repeat.max_rounds`",
         // Whose hosts they are.
         "of an existing network nothing is built",
+        "change nothing of the hosts themselves",
+        "`network: tunnel` builds tunnels",
+        "tunnels between hosts are the kernel's",
         "no MTU of an existing network is set",
         "changes settings of existing hosts",
         "which existing hosts do not have",
