@@ -1,7 +1,7 @@
 //! Executes a controller's requests.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -177,15 +177,7 @@ impl Agent {
                     .apply(host, &self.guards, &settings, &self.devices)
                     .map(Reply::Devices)
             }
-            Request::Undo => {
-                if let Some(host) = &mut self.existing {
-                    host.undo(&self.guards)?;
-                    return Ok(Reply::Done);
-                }
-                let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
-                self.applied.undo(host, &self.guards)?;
-                Ok(Reply::Done)
-            }
+            Request::Undo => self.undo(),
             Request::Watch => {
                 self.watch = Some(self.capture()?);
                 Ok(Reply::Done)
@@ -195,20 +187,7 @@ impl Agent {
                 targets,
                 size,
                 exact,
-            } => {
-                let secret = self.secret()?;
-                let proven = match &self.existing {
-                    Some(host) => {
-                        host.still_applied()?;
-                        let own = [(None, host.address())].into_iter();
-                        prove::prove_all(own, &targets, (size, exact), &secret)
-                    }
-                    None => {
-                        prove::prove_all(places(self.host()?), &targets, (size, exact), &secret)
-                    }
-                };
-                proven.map(Reply::Proof)
-            }
+            } => self.prove(&targets, (size, exact)),
             Request::OpenServers(_)
             | Request::OpenClients(_)
             | Request::Start
@@ -224,6 +203,29 @@ impl Agent {
             Request::Path(request) => self.paths.execute(*request),
             Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
         }
+    }
+
+    fn undo(&mut self) -> Answer {
+        if let Some(host) = &mut self.existing {
+            host.undo(&self.guards)?;
+        } else {
+            let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
+            self.applied.undo(host, &self.guards)?;
+        }
+        Ok(Reply::Done)
+    }
+
+    fn prove(&mut self, targets: &[SocketAddr], size: (u32, bool)) -> Answer {
+        let secret = self.secret()?;
+        let proven = match &self.existing {
+            Some(host) => {
+                host.still_applied()?;
+                let own = [(None, host.address())].into_iter();
+                prove::prove_all(own, targets, size, &secret)
+            }
+            None => prove::prove_all(places(self.host()?), targets, size, &secret),
+        };
+        proven.map(Reply::Proof)
     }
 
     fn act_on_loads(&mut self, request: Request) -> Answer {
@@ -501,7 +503,7 @@ mod tests {
             name: "tcp-rr".to_owned(),
             place: HostNetns::Host,
             // No other test listens there: a port that is free again is anybody's.
-            address: std::net::SocketAddr::from(([127, 3, 1, 8], 0)).into(),
+            address: SocketAddr::from(([127, 3, 1, 8], 0)).into(),
             source: None,
             cpus: Vec::new(),
             load: Load::new(Workload::TcpRr),

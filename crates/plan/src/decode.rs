@@ -5,7 +5,7 @@ use wirecost_model::plan::{Cores, Hosts, Plan, Underlay};
 
 use crate::axis::Axis;
 use crate::expand::{self, Varying};
-use crate::factors::{self, COUNT};
+use crate::factors::{self, COUNT, Factors};
 use crate::hosts;
 use crate::keys;
 use crate::loads;
@@ -90,14 +90,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         allow_host_changes: hosts.allow_host_changes,
         max_rate: hosts.max_rate,
         cores,
-        underlay: Underlay {
-            mtu: factors.underlay_mtu.values(),
-            rate: factors.rate.values(),
-            ip: factors.underlay_ip.values(),
-            transit: between.transit,
-            oversize: between.takes_oversize,
-            release_us,
-        },
+        underlay: underlay_of(&factors, between, release_us),
         guest_mtu: factors.guest_mtu.values(),
         guest_ip: factors.guest_ip.values(),
         guests: factors.guests.values(),
@@ -124,6 +117,17 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         published::check(reader, read, &experiment);
     }
     reader.faults.is_empty().then_some(experiment)
+}
+
+fn underlay_of(factors: &Factors, between: transit::Written, release_us: Option<u32>) -> Underlay {
+    Underlay {
+        mtu: factors.underlay_mtu.values(),
+        rate: factors.rate.values(),
+        ip: factors.underlay_ip.values(),
+        transit: between.transit,
+        oversize: between.takes_oversize,
+        release_us,
+    }
 }
 
 /// A plan with its factors; where nothing is built, none of them is of what is.

@@ -217,7 +217,7 @@ fn tunnels(reader: &mut Reader, factors: &mut Factors) {
     for level in &mut factors.datapath.levels {
         let datapath = *level.value.get_or_insert(Datapath::Kernel);
         if !level.written {
-            level.label = datapath.key().to_owned();
+            datapath.key().clone_into(&mut level.label);
         }
         if datapath != Datapath::Kernel {
             let message = format!(

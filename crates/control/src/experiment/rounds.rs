@@ -102,15 +102,7 @@ pub fn run(
         verbose: options.verbose,
         release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
     };
-    let mut labs = Labs::new(context);
-    match (reached, &experiment.plan.hosts) {
-        (Some(lab), Hosts::Tunnel(Some(pair))) => {
-            labs.build_on((**pair).clone(), lab.into_hosts());
-        }
-        (Some(lab), _) => labs.use_existing(lab),
-        (None, _) => {}
-    }
-
+    let mut labs = labs_on(context, reached, &experiment.plan.hosts);
     let is_tunnel = experiment.plan.hosts.is_tunnel();
     let no_lab = |error| match error {
         LinkError::Interrupted => RunError::Interrupted,
@@ -171,6 +163,19 @@ pub fn run(
             source,
         }),
     }
+}
+
+/// No lab yet: on the hosts that were reached, or on this machine.
+fn labs_on(context: LabContext, reached: Option<Lab>, hosts: &Hosts) -> Labs {
+    let mut labs = Labs::new(context);
+    match (reached, hosts) {
+        (Some(lab), Hosts::Tunnel(Some(pair))) => {
+            labs.build_on((**pair).clone(), lab.into_hosts());
+        }
+        (Some(lab), _) => labs.use_existing(lab),
+        (None, _) => {}
+    }
+    labs
 }
 
 /// Both hosts of a plan for existing ones; `None` where it has a lab.
