@@ -15,14 +15,11 @@ use serde_json::{Value, json};
 use wirecost_model::plan::{Encapsulation, OuterDf, UdpTunnel};
 use wirecost_model::switch::OvsDatapath;
 
+use crate::chassis::Chassis;
 use crate::database::{Operation, map, named, set};
 use crate::error::Error;
-use crate::ovn::Chassis;
+use crate::names::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE};
 
-/// The bridge that guests are ports of.
-pub const INTEGRATION_BRIDGE: &str = "br-int";
-/// The bridge, and the device of it, that has the host's address on the underlay where tunnels are made in userspace.
-pub const UNDERLAY_BRIDGE: &str = "br-underlay";
 /// The tunnel's port.
 pub(crate) const TUNNEL_PORT: &str = "tunnel0";
 /// Of outer headers; Open vSwitch's own default.
@@ -134,7 +131,7 @@ pub(crate) fn operations(wanted: &SwitchSpec, datapath: OvsDatapath) -> Vec<Oper
         let bridge = (UNDERLAY_BRIDGE, "standalone");
         rows.bridge(bridge, datapath, vec![own, underlay], Some(mac));
     }
-    let of_ovn = chassis.map(|chassis| chassis.settings(wanted, datapath));
+    let of_ovn = chassis.map(|chassis| chassis.settings(encapsulation, wanted.local, datapath));
     rows.finish(of_ovn)
 }
 

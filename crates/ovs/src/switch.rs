@@ -16,12 +16,13 @@ use wirecost_netlink::generic;
 use wirecost_sys::scratch::ScratchDirectory;
 use wirecost_sys::tun::Tap;
 
-use crate::config::{INTEGRATION_BRIDGE, SwitchSpec, UNDERLAY_BRIDGE, mac_text, operations};
+use crate::config::{SwitchSpec, mac_text, operations};
 use crate::control::Control;
 use crate::daemon::{Daemon, run};
 use crate::database::{Database, Operation, Schema, optional};
 use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
+use crate::names::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE};
 use crate::options::{Mapping, mapping};
 use crate::ovn::Controller;
 use crate::programs::Programs;

@@ -9,6 +9,7 @@ use crate::factors::{self, COUNT, Factors};
 use crate::hosts;
 use crate::keys;
 use crate::loads;
+use crate::logical;
 use crate::node::{Node, Value};
 use crate::published;
 use crate::read::{Entry, Fields, Reader, value};
@@ -147,7 +148,12 @@ fn experiment(plan: Plan, axes: &[Axis], mut cells: Vec<Cell>) -> Experiment {
         cell.levels
             .retain(|key, _| axes.iter().any(|axis| axis.name == *key));
     }
-    let factors = axes.iter().map(|axis| Factor {
+    // Which few plans have, and others should not have to read of.
+    let has_logical = cells.iter().any(|cell| cell.network.datapath.is_ovn());
+    let told = axes
+        .iter()
+        .filter(|axis| has_logical || !logical::has_key(&axis.name));
+    let factors = told.map(|axis| Factor {
         key: axis.name.clone().into_owned(),
         levels: axis.labels.clone(),
     });

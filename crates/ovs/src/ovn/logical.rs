@@ -11,9 +11,9 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use wirecost_model::logical::Acl;
 
-use super::PHYSICAL_NETWORK;
 use crate::config::mac_text;
 use crate::database::{Operation, map, named, set};
+use crate::names::PHYSICAL_NETWORK;
 
 /// What OVN is to make of the guests.
 #[derive(Debug, Clone, PartialEq, Eq)]
