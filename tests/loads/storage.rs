@@ -1,9 +1,10 @@
 //! Storage through the whole program: the network's share, flushes, and servers that are not ours.
 
 use wirecost_model::metric::{Metric, median_at_target};
+use wirecost_model::sample::Invalid;
 
 use super::record_of;
-use crate::common::{Place, beside_others, lab_can_be_built, run, wirecost};
+use crate::common::{Place, Record, beside_others, lab_can_be_built, run, wirecost};
 
 const PLAN: &str = "\
 name: share
@@ -66,6 +67,29 @@ fn the_network_s_share_is_measured_beside_and_told_with_its_interval() {
         words.contains("The network's share: of ") && words.contains(" us are the network's"),
         "{said}"
     );
+}
+
+#[test]
+fn what_does_not_fit_memory_is_named_before_it_is_taken() {
+    if !lab_can_be_built() {
+        return;
+    }
+    let _turn = beside_others();
+    let place = Place::new();
+    // 2 TiB, on either host.
+    let plan = place.plan(
+        "name: large\nguest_mtu: 1500\nload: { migration: { machines: 1024, memory: 2GiB } }\n\
+         repeat: { rounds: 1, seconds: 0.1, warmup: 0 }\n",
+    );
+    run(&mut place.run_command(&plan, "large"));
+    let record = Record::read(&place.path().join("large")).expect("a record");
+    match &record.samples[0].invalid {
+        Some(Invalid::Load(reason)) => assert!(
+            reason.contains("the load needs about") && reason.contains("fewer streams or machines"),
+            "{reason}"
+        ),
+        other => panic!("not the load's own error: {other:?}"),
+    }
 }
 
 #[test]
