@@ -9,8 +9,6 @@ use crate::machine::Machine;
 
 /// Beside what `doctor` names: made by scripts/features.sh under this name, and what needs it.
 pub(crate) const DRIVERS: &[(&str, &str)] = &[
-    // In an emulated machine `doctor` runs out of time where it starts an Open vSwitch, just before.
-    ("ifb", "shaping what a device receives"),
     ("bond", "`check` of hosts with bonds"),
     ("team", "`check` of hosts with teams"),
     ("vrf", "`check` of hosts with VRFs"),

@@ -12,11 +12,9 @@ queueing() { # QDISC
     ip link del try0
     return $made
 }
-tells ifb device ifb
 tells bond device bond
 tells team device team
 tells vrf device vrf table 99
-tells netem queueing root netem delay 1ms
 tells clsact queueing clsact
 tells openvswitch modprobe openvswitch
 tells rps_default_mask test -e /proc/sys/net/core/rps_default_mask

@@ -17,7 +17,7 @@ use wirecost_sys::xdp_socket::BoundXdpSocket;
 use super::attempts::{outcome, refused};
 use crate::evidence::{EncapsulationKind, Outcome, Trial};
 
-/// What is tried here, in this order: encapsulations last.
+/// What is tried here, in this order. Open vSwitch last: its daemons may take what is left of the time on a slow machine.
 pub(crate) fn trials() -> Vec<Trial> {
     let mut all = TRIALS.to_vec();
     // VXLAN is among the essentials.
@@ -26,10 +26,11 @@ pub(crate) fn trials() -> Vec<Trial> {
     let first =
         |kind: &EncapsulationKind| kind.of_driver().first().is_some_and(|of| of.word == kind.0);
     all.extend(kinds.filter(first).map(Trial::Encapsulation));
+    all.push(Trial::OpenVswitch);
     all
 }
 
-const TRIALS: [Trial; 17] = [
+const TRIALS: [Trial; 16] = [
     Trial::Veth,
     Trial::Bridge,
     Trial::RateLimit,
@@ -42,7 +43,6 @@ const TRIALS: [Trial; 17] = [
     Trial::Capture,
     Trial::Ipv6,
     Trial::Tap,
-    Trial::OpenVswitch,
     Trial::Ifb,
     Trial::BridgeNetfilter,
     Trial::Tcx,

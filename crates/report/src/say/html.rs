@@ -5,7 +5,6 @@ mod cells;
 mod chart;
 mod cpu;
 mod drift;
-mod flows;
 mod forest;
 mod latency;
 mod legend;
@@ -17,10 +16,8 @@ mod scale;
 mod shown;
 mod strip;
 mod study;
-mod summary;
 mod svg;
 mod verdicts;
-mod wakeups;
 mod window;
 
 use base64::Engine as _;

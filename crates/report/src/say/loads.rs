@@ -209,7 +209,6 @@ const STORAGE: [Column; 15] = [
     ),
 ];
 
-/// A note on CPU where several loads ran at once.
 /// The columns of a migration.
 const MIGRATION: [Column; 13] = [
     column(
@@ -269,6 +268,7 @@ const MIGRATION: [Column; 13] = [
     CPU,
 ];
 
+/// A note on CPU where several loads ran at once.
 pub(crate) fn shared(doc: &Document) -> Option<&'static str> {
     let several = doc.cells.iter().any(|cell| cell.loads.len() > 1);
     several.then_some(

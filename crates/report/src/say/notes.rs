@@ -10,7 +10,7 @@ use wirecost_model::record::ExistingHost;
 use wirecost_model::units::format_per_second;
 use wirecost_stats::Margin;
 
-use crate::result::document::{CellResult, Document, InvalidSample, PublishedNote, PublishedRatio};
+use crate::result::document::{CellResult, Document, InvalidSample};
 use crate::result::skipped;
 use crate::say::{effects, loads, validity, words};
 
@@ -143,25 +143,6 @@ fn cores(doc: &Document) -> String {
             .collect::<Vec<_>>()
             .join(", "),
     }
-}
-
-/// What was compared, as a published ratio has it.
-pub(crate) fn published_contrast(doc: &Document, ratio: &PublishedRatio) -> String {
-    let mut what = words::contrast(&ratio.factor, &ratio.from, &ratio.to);
-    if !ratio.where_.is_empty() {
-        what.push_str(", ");
-        what.push_str(&words::levels(&doc.factors, &ratio.where_));
-    }
-    what
-}
-
-/// How a published configuration differs.
-pub(crate) fn published_note(doc: &Document, note: &PublishedNote) -> String {
-    format!(
-        "Published for {}: {}",
-        words::levels(&doc.factors, &note.levels),
-        note.note
-    )
 }
 
 /// `2 of 80 samples not valid, not used in any verdict:`; nothing where all are valid.

@@ -3,6 +3,8 @@
 use wirecost_model::published::PublishedValue;
 use wirecost_stats::published::Agreement;
 
+use super::section::Section;
+use super::table::{NONE, Table};
 use super::{digits, notes};
 use crate::result::document::{ComparisonResult, Document, PublishedResult};
 
@@ -22,6 +24,9 @@ pub(crate) struct Row {
     /// Why it is not comparable, and what has to be known.
     pub(crate) remark: String,
 }
+
+/// What stands above the comparisons.
+pub(crate) const HEADING: &str = "Published beside measured here";
 
 /// What stands where the study made no comparison.
 const BESIDE: &str = "not published";
@@ -131,6 +136,47 @@ pub(crate) fn plain(value: f64) -> String {
         v if v < 100.0 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
     }
+}
+
+/// Every comparison in a row; nothing where the plan has none.
+pub(crate) fn section(doc: &Document) -> Option<Section> {
+    let published = doc.published.as_ref()?;
+    if published.tally.all() == 0 {
+        return None;
+    }
+    let heads = [
+        "comparison",
+        "published#",
+        "here#",
+        "by their rule#",
+        "verdict",
+        "remark",
+    ];
+    let mut table = Table::new("", heads);
+    let times = |field: String| match field.strip_prefix('x') {
+        Some(ratio) => format!("×{ratio}"),
+        None if field.is_empty() => NONE.into(),
+        None => field,
+    };
+    for row in rows(published) {
+        let fields = vec![
+            row.what,
+            times(row.published),
+            times(row.here),
+            times(row.ruled),
+            row.verdict.into(),
+            row.remark,
+        ];
+        table.row(None, fields);
+    }
+    let title = published.title.iter().cloned();
+    Some(Section {
+        heading: HEADING.into(),
+        sentences: title.chain([published.source.clone()]).collect(),
+        tables: vec![table.finish("`published` of `wirecost report RUN_DIR --json`.")],
+        meanings: around(doc, published),
+        ..Section::default()
+    })
 }
 
 /// What stands around the comparisons: scaling, the study's rule, and where something differs both environments.

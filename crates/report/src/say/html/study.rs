@@ -1,12 +1,13 @@
-//! A study's comparisons as a table, and its own charts as bars: published on the left, measured on the right, each on its
-//! own axis, for what carries over is the shape and not the height.
+//! A study's own charts as bars: published on the left, measured on the right, each on its own axis, for what carries over
+//! is the shape and not the height.
 
 use minijinja::Value;
 
-use super::chart::{Chart, Panel, Table, figure};
+use super::chart::{Chart, Panel};
 use super::scale::Scale;
 use super::svg::{Svg, width_of};
-use crate::result::document::{BarsOf, ChartBar, ChartResult, Document, PublishedResult};
+use crate::result::document::{BarsOf, ChartBar, ChartResult, Document};
+use crate::say::table::{NONE, Table, figure};
 use crate::say::{study, words};
 
 const WIDTH: f64 = 420.0;
@@ -18,38 +19,6 @@ const BOTTOM: f64 = 214.0;
 const FILLED: f64 = 0.78;
 /// Colours that there are.
 const COLOURS: usize = 5;
-
-/// Published comparisons beside measured ones; nothing where there are none.
-pub(super) fn table(published: &PublishedResult) -> Option<Table> {
-    if published.tally.all() == 0 {
-        return None;
-    }
-    let heads = [
-        "comparison",
-        "published#",
-        "here#",
-        "by their rule#",
-        "verdict",
-        "remark",
-    ];
-    let mut table = Table::new(
-        "Published comparisons, and what was measured of them",
-        heads,
-    );
-    let times = |field: &str| field.replacen('x', "×", usize::from(field.starts_with('x')));
-    for row in study::rows(published) {
-        let fields = vec![
-            row.what,
-            times(&row.published),
-            times(&row.here),
-            times(&row.ruled),
-            row.verdict.to_owned(),
-            row.remark,
-        ];
-        table.row(None, fields);
-    }
-    Some(table.finish("`published` of `wirecost report RUN_DIR --json`."))
-}
 
 /// The study's charts.
 pub(super) fn charts(doc: &Document) -> Vec<Chart> {
@@ -115,10 +84,10 @@ fn chart(at: usize, chart: &ChartResult) -> Chart {
         let fields = vec![
             level.to_owned(),
             bar.label.clone(),
-            published.unwrap_or_else(|| "–".into()),
+            published.unwrap_or_else(|| NONE.into()),
             figure(bar.here, 2),
             ends.map_or_else(
-                || "–".into(),
+                || NONE.into(),
                 |(low, high)| format!("[{low:.2}, {high:.2}]"),
             ),
         ];

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::{Page, text};
-use crate::result::document::{Document, PublishedResult};
+use crate::result::document::Document;
 use crate::result::run::RunResult;
 use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::{answer, notes, study, trust, until};
@@ -51,11 +51,8 @@ fn section(doc: &Document) -> String {
     if let Some(sentence) = until::sentence(doc) {
         page.line(&format!("- {}", text(&sentence)));
     }
-    match doc.published.as_ref().filter(|one| one.tally.all() > 0) {
-        Some(published) => {
-            page.paragraph(&text(&format!("Published: {}", published.source)));
-            comparisons(doc, published, &mut page);
-        }
+    match study::section(doc) {
+        Some(section) => page.section(Some(&section)),
         None => page.paragraph("The plan of this run has no published comparisons."),
     }
     page.paragraph(&text(&format!(
@@ -67,38 +64,4 @@ fn section(doc: &Document) -> String {
         doc.program_version
     )));
     page.0
-}
-
-/// Published comparisons beside measured ones.
-pub(super) fn comparisons(doc: &Document, published: &PublishedResult, page: &mut Page) {
-    let heads = [
-        "comparison",
-        "published#",
-        "here#",
-        "by their rule#",
-        "verdict",
-    ];
-    let times = |field: String| text(&field.replace(" x", " ×").replacen('x', "×", 1));
-    let rows = study::rows(published).into_iter().map(|row| {
-        let what = match row.remark.as_str() {
-            "" => text(&row.what),
-            remark => format!("{}. {}", text(&row.what), text(remark)),
-        };
-        let figure = |field: String| match field.as_str() {
-            "" => "–".to_owned(),
-            "not measured" => field,
-            _ => times(field),
-        };
-        vec![
-            what,
-            figure(row.published),
-            figure(row.here),
-            figure(row.ruled),
-            row.verdict.to_owned(),
-        ]
-    });
-    page.table(&heads.map(str::to_owned), rows);
-    for sentence in study::around(doc, published) {
-        page.paragraph(&text(&sentence));
-    }
 }
