@@ -4,6 +4,8 @@
 #[path = "../../wire/examples/shared/fuzz.rs"]
 mod fuzz;
 
+use std::net::SocketAddr;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wirecost_agent::frame;
@@ -61,17 +63,19 @@ fn seeds() -> Vec<Vec<u8>> {
     let ends = Workload::ALL.map(|workload| LoadEnd {
         name: workload.name().to_owned(),
         place: wirecost_agent::protocol::HostNetns::Guest(1),
-        address: ([192, 0, 2, 1], 7).into(),
+        address: SocketAddr::from(([192, 0, 2, 1], 7)).into(),
         load: Load::new(workload),
         secret: [9; 16],
         source: Some([192, 0, 2, 2].into()),
+        cpus: vec![0, 7],
     });
     let requests = [
         Request::Hello { version: VERSION },
-        Request::Build { secret },
+        Request::Build { secret, ovn: None },
         Request::Join {
             side: Side::A,
             address: [192, 0, 2, 1].into(),
+            peer: [192, 0, 2, 2].into(),
             secret,
         },
         Request::Adapt {

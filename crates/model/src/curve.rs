@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::levels::Levels;
 use crate::metric::Metric;
-use crate::plan::Levels;
 
 /// A factor's levels as a curve, other things equal.
 #[derive(Debug, Clone, PartialEq, Serialize)]

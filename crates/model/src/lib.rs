@@ -4,6 +4,7 @@
 //! Not here: reading a plan's text (crate `plan`), I/O of any kind, statistics.
 
 pub mod cell;
+pub mod compared;
 pub mod cores;
 pub mod counts;
 pub mod curve;
@@ -16,6 +17,7 @@ pub mod fixtures;
 pub mod host;
 pub mod ip;
 pub mod latency;
+pub mod levels;
 pub mod line;
 pub mod load;
 pub mod logical;

@@ -1,12 +1,12 @@
 //! The effective plan: every key resolved, defaults filled in. It travels with every result.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use crate::cores::Cores;
 pub use crate::encapsulation::*;
+pub use crate::levels::Levels;
 pub use crate::published::*;
 
 use crate::datapath::Datapath;
@@ -100,9 +100,6 @@ pub struct Plan {
 const fn is_off(switch: &bool) -> bool {
     !*switch
 }
-
-/// Levels by factor key, as labels: `{guest_mtu: 1500, encapsulation: vxlan}`.
-pub type Levels = BTreeMap<String, String>;
 
 /// Where the hosts of a run come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cell, Experiment};
 use crate::end_window::End;
-use crate::metric::{Direction, Figure, Metric, wire_frames_per_second};
-use crate::plan::Levels;
+use crate::levels::Levels;
+use crate::metric::{Direction, Metric, wire_frames_per_second};
 use crate::sample::Sample;
 use crate::usage::HostUsage;
 
@@ -261,22 +260,6 @@ impl Outcome {
         }
     }
 
-    /// The load of both cells that has it.
-    pub fn load<'a>(self, experiment: &Experiment, [from, to]: [&'a Cell; 2]) -> Option<&'a str> {
-        let has = |load: &str| match self {
-            Self::Of(metric) => experiment.shown_figures().contains(&Figure {
-                load: load.to_owned(),
-                metric,
-            }),
-            Self::HostsCpu | Self::ClientHostCpu | Self::ServerHostCpu | Self::WireFrames => true,
-            Self::Within500us => from
-                .load(load)
-                .is_some_and(|named| named.load.workload.is_request_response()),
-        };
-        let mut names = from.loads.iter().map(|named| named.name.as_str());
-        names.find(|name| to.load(name).is_some() && has(name))
-    }
-
     /// Of one sample, in the metric's own unit or in percent; `None` where it has none.
     pub fn value(self, sample: &Sample, load: &str) -> Option<f64> {
         match self {
@@ -325,26 +308,6 @@ impl TryFrom<String> for Outcome {
 
     fn try_from(word: String) -> Result<Self, Self::Error> {
         Self::of_word(&word).ok_or_else(|| format!("no such figure: {word}"))
-    }
-}
-
-/// The cells that have every one of these levels.
-pub fn cells_with<'a>(
-    experiment: &'a Experiment,
-    levels: &'a Levels,
-) -> impl Iterator<Item = &'a Cell> {
-    experiment.cells.iter().filter(move |cell| {
-        levels
-            .iter()
-            .all(|(key, level)| cell.levels.get(key) == Some(level))
-    })
-}
-
-impl PublishedComparison {
-    /// Its two cells, as the plan was checked to have; `None` of a record that was changed.
-    pub fn cells<'a>(&'a self, experiment: &'a Experiment) -> Option<[&'a Cell; 2]> {
-        let one = |levels: &'a Levels| cells_with(experiment, levels).next();
-        Some([one(&self.cells[0])?, one(&self.cells[1])?])
     }
 }
 

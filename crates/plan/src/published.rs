@@ -1,10 +1,11 @@
 //! `published`: what others published, held against the plan's factors and cells.
 
 use wirecost_model::cell::Experiment;
+use wirecost_model::compared::cells_with;
 use wirecost_model::plan::Levels;
 use wirecost_model::published::{
     Outcome, Published, PublishedChart, PublishedComparison, PublishedFigure, PublishedValue, Rule,
-    Unmeasured, cells_with,
+    Unmeasured,
 };
 
 use crate::axis::Axis;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::compared::cells_with;
 use wirecost_model::metric::Figure;
-use wirecost_model::published::{Outcome, Published, cells_with};
+use wirecost_model::published::{Outcome, Published};
 use wirecost_model::sample::Sample;
 use wirecost_stats::Observed;
 

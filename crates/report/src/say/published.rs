@@ -1,4 +1,4 @@
-//! Published figures beside those measured here.
+//! Published ratios beside those measured here.
 
 use super::section::{Item, Section};
 use super::table::Table;
@@ -8,7 +8,11 @@ use crate::result::document::{Document, PublishedNote, PublishedRatio};
 /// A row for each published ratio; nothing where the plan has none.
 pub(crate) fn section(doc: &Document) -> Option<Section> {
     let published = doc.published.as_ref()?;
-    let mut table = Table::new("", ["change", "published#", "here#", "95 % interval#"]);
+    if let Some(study) = study::section(doc) {
+        return Some(study);
+    }
+    let heads = ["change", "published#", "here#", "95 % interval#"];
+    let mut table = Table::new("", heads);
     for ratio in &published.ratios {
         let here = digits::ratio_and_interval(ratio.here, ratio.low, ratio.high);
         let here = here.unwrap_or_else(|| "not measured".into());
@@ -25,19 +29,13 @@ pub(crate) fn section(doc: &Document) -> Option<Section> {
         ];
         table.row(None, fields);
     }
-    let ratios = table.finish("`published` of `wirecost report RUN_DIR --json`.");
-    let ratios = Some(ratios).filter(|_| !published.ratios.is_empty());
-    let title = published.title.clone();
     let notes = published.notes.iter();
     Some(Section {
         heading: "Compared with published figures".into(),
-        sentences: title
-            .into_iter()
-            .chain([published.source.clone()])
-            .collect(),
-        tables: study::table(published).into_iter().chain(ratios).collect(),
+        sentences: vec![published.source.clone()],
+        tables: vec![table.finish("`published` of `wirecost report RUN_DIR --json`.")],
         items: notes.map(|of| Item::of(note(doc, of))).collect(),
-        meanings: study::around(doc, published),
+        ..Section::default()
     })
 }
 

@@ -3,6 +3,7 @@
 use wirecost_model::published::PublishedValue;
 use wirecost_stats::published::Agreement;
 
+use super::section::Section;
 use super::table::{NONE, Table};
 use super::{digits, notes};
 use crate::result::document::{ComparisonResult, Document, PublishedResult};
@@ -24,6 +25,9 @@ pub(crate) struct Row {
     pub(crate) remark: String,
 }
 
+/// What stands above the comparisons.
+pub(crate) const HEADING: &str = "Published beside measured here";
+
 /// What stands where the study made no comparison.
 const BESIDE: &str = "not published";
 
@@ -39,38 +43,6 @@ pub(crate) fn rows(published: &PublishedResult) -> Vec<Row> {
         remark: one.why.clone(),
     });
     measured.chain(others).collect()
-}
-
-/// Published comparisons beside measured ones; nothing where there are none.
-pub(crate) fn table(published: &PublishedResult) -> Option<Table> {
-    if published.tally.all() == 0 {
-        return None;
-    }
-    let heads = [
-        "comparison",
-        "published#",
-        "here#",
-        "by their rule#",
-        "verdict",
-        "remark",
-    ];
-    let mut table = Table::new("", heads);
-    let figure = |field: &str| match field {
-        "" => NONE.to_owned(),
-        field => field.replacen('x', "×", usize::from(field.starts_with('x'))),
-    };
-    for row in rows(published) {
-        let fields = vec![
-            row.what,
-            figure(&row.published),
-            figure(&row.here),
-            figure(&row.ruled),
-            row.verdict.to_owned(),
-            row.remark,
-        ];
-        table.row(None, fields);
-    }
-    Some(table.finish("`published` of `wirecost report RUN_DIR --json`."))
 }
 
 pub(crate) const fn verdict(agreement: Option<Agreement>) -> &'static str {
@@ -164,6 +136,47 @@ pub(crate) fn plain(value: f64) -> String {
         v if v < 100.0 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
     }
+}
+
+/// Every comparison in a row; nothing where the plan has none.
+pub(crate) fn section(doc: &Document) -> Option<Section> {
+    let published = doc.published.as_ref()?;
+    if published.tally.all() == 0 {
+        return None;
+    }
+    let heads = [
+        "comparison",
+        "published#",
+        "here#",
+        "by their rule#",
+        "verdict",
+        "remark",
+    ];
+    let mut table = Table::new("", heads);
+    let times = |field: String| match field.strip_prefix('x') {
+        Some(ratio) => format!("×{ratio}"),
+        None if field.is_empty() => NONE.into(),
+        None => field,
+    };
+    for row in rows(published) {
+        let fields = vec![
+            row.what,
+            times(row.published),
+            times(row.here),
+            times(row.ruled),
+            row.verdict.into(),
+            row.remark,
+        ];
+        table.row(None, fields);
+    }
+    let title = published.title.iter().cloned();
+    Some(Section {
+        heading: HEADING.into(),
+        sentences: title.chain([published.source.clone()]).collect(),
+        tables: vec![table.finish("`published` of `wirecost report RUN_DIR --json`.")],
+        meanings: around(doc, published),
+        ..Section::default()
+    })
 }
 
 /// What stands around the comparisons: scaling, the study's rule, and where something differs both environments.

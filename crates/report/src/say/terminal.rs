@@ -58,6 +58,10 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         return page.finish();
     }
     let full = options.detail == Detail::Full;
+    let is_study = doc
+        .published
+        .as_ref()
+        .is_some_and(|one| one.tally.all() > 0);
     study::print(doc, full, &mut page);
     page.gap();
     let most = if full { Shown::InFull } else { Shown::Always };
@@ -72,7 +76,8 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         for meaning in &cells.meanings {
             page.paragraph(meaning);
         }
-        let published = published::section(doc).filter(|_| !study::has_any(doc));
+        // A study's comparisons stand above.
+        let published = published::section(doc).filter(|_| !is_study);
         let sections = [wakeups::section(doc), published];
         for part in sections.iter().flatten() {
             section::print(part, &mut page);
@@ -84,7 +89,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         section::print(&rules_of::section(doc), &mut page);
         page.gap();
         page.paragraph(&text::how_to_read(doc));
-    } else if !study::has_any(doc) {
+    } else if !is_study {
         matrix::print(doc, &mut page);
     }
     if let Some(caveats) = caveats::section(doc, full) {

@@ -1,7 +1,8 @@
 //! A study's own charts: bars of published figures, and the same of what was measured.
 
 use wirecost_model::cell::{Cell, Experiment};
-use wirecost_model::published::{Published, PublishedChart, PublishedValue, cells_with};
+use wirecost_model::compared::cells_with;
+use wirecost_model::published::{Published, PublishedChart, PublishedValue};
 use wirecost_stats::summary;
 
 use crate::result::document::{BarsOf, ChartBar, ChartGroup, ChartResult, ComparisonResult};

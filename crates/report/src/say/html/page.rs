@@ -49,9 +49,9 @@ pub(super) struct Page {
     wakeups: Option<Section>,
     rules: Section,
     charts: Vec<Chart>,
-    /// A published study's own charts.
-    studies: Vec<Chart>,
     published: Option<Section>,
+    /// The charts of a published study.
+    study: Vec<Chart>,
     plan: PlanText,
     environment: Vec<(&'static str, String)>,
     hosts: Vec<(String, String)>,
@@ -111,8 +111,8 @@ pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
         wakeups: wakeups::section(doc),
         rules: rules::section(doc),
         charts: charts(doc, &cells, limits),
-        studies: study::charts(doc),
         published: published::section(doc),
+        study: study::charts(doc),
         plan: PlanText {
             written: reading.plan_text.clone(),
             // A plan is JSON's own: maps with text for keys.
@@ -137,7 +137,7 @@ impl Page {
     /// Leaves the first rows of each table and the first lines of each list.
     fn limit(&mut self, limits: Limits) {
         let charts = self.overview.iter_mut().chain(&mut self.effects);
-        let charts = charts.chain(&mut self.charts).chain(&mut self.studies);
+        let charts = charts.chain(&mut self.charts).chain(&mut self.study);
         let of_charts = charts.map(|chart| &mut chart.table);
         for table in of_charts.chain(&mut self.flows) {
             table.limit(limits.rows);

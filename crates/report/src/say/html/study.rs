@@ -1,5 +1,5 @@
-//! A study's own charts as bars: published on the left, measured on the right, each on its
-//! own axis, for what carries over is the shape and not the height.
+//! A study's own charts as bars: published on the left, measured on the right, each on its own axis, for what carries over
+//! is the shape and not the height.
 
 use minijinja::Value;
 
@@ -7,7 +7,7 @@ use super::chart::{Chart, Panel};
 use super::scale::Scale;
 use super::svg::{Svg, width_of};
 use crate::result::document::{BarsOf, ChartBar, ChartResult, Document};
-use crate::say::table::{Table, figure};
+use crate::say::table::{NONE, Table, figure};
 use crate::say::{study, words};
 
 const WIDTH: f64 = 420.0;
@@ -84,10 +84,10 @@ fn chart(at: usize, chart: &ChartResult) -> Chart {
         let fields = vec![
             level.to_owned(),
             bar.label.clone(),
-            published.unwrap_or_else(|| "–".into()),
+            published.unwrap_or_else(|| NONE.into()),
             figure(bar.here, 2),
             ends.map_or_else(
-                || "–".into(),
+                || NONE.into(),
                 |(low, high)| format!("[{low:.2}, {high:.2}]"),
             ),
         ];

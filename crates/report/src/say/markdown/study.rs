@@ -6,7 +6,7 @@ use super::{Page, text};
 use crate::result::document::Document;
 use crate::result::run::RunResult;
 use crate::say::format::{Format, FormatError, Terminal, put};
-use crate::say::{answer, notes, published, trust, until};
+use crate::say::{answer, notes, study, trust, until};
 
 /// The section.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ fn section(doc: &Document) -> String {
     if let Some(sentence) = until::sentence(doc) {
         page.line(&format!("- {}", text(&sentence)));
     }
-    match published::section(doc) {
+    match study::section(doc) {
         Some(section) => page.section(Some(&section)),
         None => page.paragraph("The plan of this run has no published comparisons."),
     }

@@ -1,21 +1,18 @@
-//! Published comparisons, a paragraph each.
+//! Published comparisons beside measured ones, each a paragraph that begins with whether it agrees.
 
 use super::page::{Page, Style, glue};
 use crate::result::document::Document;
 use crate::say::study;
 
-/// Whether the plan has any.
-pub(super) fn has_any(doc: &Document) -> bool {
-    let published = doc.published.as_ref();
-    published.is_some_and(|one| one.tally.all() > 0)
-}
-
 /// Published comparisons beside measured ones; in full with what has to be known of each.
 pub(super) fn print(doc: &Document, full: bool, page: &mut Page) {
-    let Some(published) = doc.published.as_ref().filter(|_| has_any(doc)) else {
+    let Some(published) = &doc.published else {
         return;
     };
-    page.heading("Published beside measured here");
+    if published.tally.all() == 0 {
+        return;
+    }
+    page.heading(study::HEADING);
     for row in study::rows(published) {
         let style = match row.verdict {
             "agrees" => Style::Better,
