@@ -46,3 +46,4 @@ mod truth;
 mod tunnel;
 mod until;
 mod vary;
+mod vtep_gateway;
