@@ -29,6 +29,7 @@ mod loads;
 mod manual;
 mod new_user;
 mod offloads;
+mod over_hosts;
 mod overhead;
 mod overlays;
 mod ovn;

@@ -13,7 +13,7 @@ use crate::steps::Apart;
 
 pub(crate) const APART: Apart = Apart {
     name: "two machines",
-    looks_at: "`check`, `load` and `run` over ssh; a port of 1500, a dead port, a link that goes down under a load, an agent and the \
+    looks_at: "`check`, `load` and `run` over ssh, tunnels of `network: tunnel` among them; a port of 1500, a dead port, a link that goes down under a load, an agent and the \
                controller killed; nothing left in either machine",
     needs: &[],
     needs_root: true,
@@ -200,6 +200,9 @@ fn run(kernel: &Kernel) {
 
     runs(&mut pair, &reached);
 
+    tunnels(&mut pair);
+    reached("tunnels over the machines' network");
+
     // The controller itself.
     let mut child = load_begun(&mut pair);
     child.kill().expect("our own child");
@@ -271,6 +274,50 @@ fn runs(pair: &mut Pair, reached: &dyn Fn(&str)) {
         assert!(told.contains("nothing was left changed"), "{told}");
     }
     reached("a run that cut itself off");
+}
+
+/// Tunnels of every kind over the machines' network, one sample each; nothing of them is left.
+fn tunnels(pair: &mut Pair) {
+    const KINDS: [&str; 6] = ["vxlan", "geneve", "wireguard", "gre", "gretap", "ipip"];
+    let place = tempfile::tempdir().expect("a directory");
+    let plan = place.path().join("plan.yaml");
+    let text = format!(
+        "name: tunnels\nnetwork: tunnel\nencapsulation: [{}]\nguest_mtu: max\nrepeat: {{ rounds: 1, seconds: 0.3, warmup: 0.1 }}\n",
+        KINDS.join(", ")
+    );
+    std::fs::write(&plan, text).expect("a plan");
+    let out = place.path().join("run");
+    let [plan, out_text] = [&plan, &out].map(|path| path.to_str().expect("a plain path"));
+    let hosts = format!("{A},{B}");
+    let arguments = ["run", plan, "--hosts", &hosts, "--yes", "--out", out_text];
+    // Drivers that are loaded bring devices of their own, which stay with them: only what a run makes is to go.
+    let devices =
+        "ls /sys/class/net | grep -Ev '^(gre0|gretap0|erspan0|tunl0|ip6gre0|ip6tnl0|sit0)$'";
+    let before = pair
+        .machines
+        .each_mut()
+        .map(|machine| machine.sh(10, devices).fine());
+    let (code, output) = ended(started(pair, &arguments));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(code, 0, "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let samples = std::fs::read_to_string(out.join("samples.jsonl")).expect("samples");
+    let samples: Vec<Value> = samples
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a sample"))
+        .collect();
+    assert_eq!(samples.len(), KINDS.len());
+    for sample in &samples {
+        assert!(sample["invalid"].is_null(), "{sample}");
+        // Full-size datagrams of a tunnel fill the machines' MTU; WireGuard pads no further than to it.
+        let seen = &sample["proofs"][0]["seen"];
+        assert_eq!(seen["outer_ip_bytes"], 9000, "{seen}");
+    }
+    nothing_is_left(pair);
+    let after = pair
+        .machines
+        .each_mut()
+        .map(|machine| machine.sh(10, devices).fine());
+    assert_eq!(after, before);
 }
 
 /// Exit code 3 and a reason that names what failed.

@@ -12,7 +12,7 @@ use wirecost_sys::socket::{source_towards, use_link_device};
 use crate::protocol::OwnAddress;
 
 /// Any port will do: nothing is sent. This is the one that discards (RFC 863).
-const DISCARD: u16 = 9;
+pub(crate) const DISCARD: u16 = 9;
 
 /// The addresses that other hosts may reach this one by, of devices that are up: no loopback, no link-local ones.
 pub(crate) fn own() -> io::Result<Vec<OwnAddress>> {

@@ -1,7 +1,7 @@
 //! Executes a controller's requests.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use wirecost_meter::{Meter, Scope};
 use wirecost_model::offload::Offload;
 use wirecost_model::record::{Environment, WakeupCost};
 use wirecost_model::sample::{DeviceState, SeenFrame};
-use wirecost_netbuild::LabHost;
+use wirecost_netbuild::{HostSpec, LabHost};
 use wirecost_ovs::ovn::Central;
 use wirecost_probe::Responder;
 use wirecost_sys::namespace::Netns;
@@ -23,6 +23,7 @@ use crate::guards::SettingsGuards;
 use crate::level::AppliedLevel;
 use crate::line::Line;
 use crate::load::{Counting, Loads};
+use crate::own_underlay::OwnUnderlay;
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
@@ -39,6 +40,7 @@ const SNAP_BYTES: usize = 512;
 
 /// Of a lab.
 const HOSTS: usize = 2;
+const NOT_JOINED: &str = "the host has not joined the run yet";
 const UNPREPARED: &str = "the host is not prepared yet";
 const NOT_COUNTING: AgentError = AgentError::NotReady("counting has not started");
 
@@ -56,6 +58,8 @@ pub(crate) struct Agent {
     host: Option<LabHost>,
     /// Instead of `host`, where the network is used as it is.
     existing: Option<ExistingHost>,
+    /// Beside `host`, where its tunnels go over a network that was there.
+    below: Option<OwnUnderlay>,
     meter: Option<Meter>,
     /// Acknowledges the proofs of the other host's guests, which know the secret.
     responder: Option<(Responder, Secret)>,
@@ -125,7 +129,7 @@ impl Agent {
                 pid: std::process::id(),
             }),
             Request::Prepare(spec) => {
-                let host = LabHost::prepare(*spec)?;
+                let host = self.prepare(*spec)?;
                 let joined_at = host.joined_at();
                 self.host = Some(host);
                 Ok(Reply::Prepared { joined_at })
@@ -141,9 +145,10 @@ impl Agent {
             Request::Join {
                 side,
                 address,
+                peer,
                 secret,
             } => {
-                let (host, responder, joined) = ExistingHost::join(side, address, secret)?;
+                let (host, responder, joined) = ExistingHost::join(side, (address, peer), secret)?;
                 self.existing = Some(host);
                 self.responder = Some((responder, secret));
                 Ok(Reply::Joined(Box::new(joined)))
@@ -154,6 +159,10 @@ impl Agent {
                     .as_mut()
                     .ok_or(AgentError::NotReady(UNPREPARED))?;
                 Ok(Reply::Devices(vec![host.state(&[])?]))
+            }
+            Request::RemoveTunnel => {
+                self.host()?.remove_tunnel()?;
+                Ok(Reply::Done)
             }
             Request::UndoLeft => settings::undo_left().map(Reply::Undone),
             Request::Adapt { guest_mtu, offload } => self.adapt(guest_mtu, &offload),
@@ -168,20 +177,9 @@ impl Agent {
                     .apply(host, &self.guards, &settings, &self.devices)
                     .map(Reply::Devices)
             }
-            Request::Undo => {
-                if let Some(host) = &mut self.existing {
-                    host.undo(&self.guards)?;
-                    return Ok(Reply::Done);
-                }
-                let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
-                self.applied.undo(host, &self.guards)?;
-                Ok(Reply::Done)
-            }
+            Request::Undo => self.undo(),
             Request::Watch => {
-                let index = self.host()?.underlay_index()?;
-                let capture =
-                    PacketCapture::open(index, SNAP_BYTES).step("watching the underlay")?;
-                self.watch = Some(capture);
+                self.watch = Some(self.capture()?);
                 Ok(Reply::Done)
             }
             Request::Watched { size } => self.watched(size).map(Reply::Seen),
@@ -189,20 +187,7 @@ impl Agent {
                 targets,
                 size,
                 exact,
-            } => {
-                let secret = self.secret()?;
-                let proven = match &self.existing {
-                    Some(host) => {
-                        host.still_applied()?;
-                        let own = [(None, host.address())].into_iter();
-                        prove::prove_all(own, &targets, (size, exact), &secret)
-                    }
-                    None => {
-                        prove::prove_all(places(self.host()?), &targets, (size, exact), &secret)
-                    }
-                };
-                proven.map(Reply::Proof)
-            }
+            } => self.prove(&targets, (size, exact)),
             Request::OpenServers(_)
             | Request::OpenClients(_)
             | Request::Start
@@ -218,6 +203,29 @@ impl Agent {
             Request::Path(request) => self.paths.execute(*request),
             Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
         }
+    }
+
+    fn undo(&mut self) -> Answer {
+        if let Some(host) = &mut self.existing {
+            host.undo(&self.guards)?;
+        } else {
+            let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
+            self.applied.undo(host, &self.guards)?;
+        }
+        Ok(Reply::Done)
+    }
+
+    fn prove(&mut self, targets: &[SocketAddr], size: (u32, bool)) -> Answer {
+        let secret = self.secret()?;
+        let proven = match &self.existing {
+            Some(host) => {
+                host.still_applied()?;
+                let own = [(None, host.address())].into_iter();
+                prove::prove_all(own, targets, size, &secret)
+            }
+            None => prove::prove_all(places(self.host()?), targets, size, &secret),
+        };
+        proven.map(Reply::Proof)
     }
 
     fn act_on_loads(&mut self, request: Request) -> Answer {
@@ -285,6 +293,26 @@ impl Agent {
         self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))
     }
 
+    /// The namespaces of a lab's host; where its tunnels go over a network that was there, apart from that.
+    fn prepare(&mut self, spec: HostSpec) -> Result<LabHost> {
+        if spec.own_underlay.is_none() {
+            return Ok(LabHost::prepare(spec)?);
+        }
+        let joined = self.existing.take();
+        let below = OwnUnderlay::leave(joined.ok_or(AgentError::NotReady(NOT_JOINED))?)?;
+        let host = LabHost::prepare_over(spec, below.netns())?;
+        self.below = Some(below);
+        Ok(host)
+    }
+
+    fn capture(&mut self) -> Result<PacketCapture> {
+        if let Some(below) = &mut self.below {
+            return below.watch(SNAP_BYTES);
+        }
+        let index = self.host()?.underlay_index()?;
+        PacketCapture::open(index, SNAP_BYTES).step("watching the underlay")
+    }
+
     fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
         if let Some(carrier) = &mut self.carrier {
             carrier.wait_for_peer()?;
@@ -294,6 +322,9 @@ impl Agent {
         }
         let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
         self.devices = host.adapt(guest_mtu, offload)?;
+        if let Some(below) = &mut self.below {
+            self.devices.insert(0, below.state()?);
+        }
         self.complete_line()?;
         let host = self.host.as_ref().ok_or(AgentError::NotReady(UNPREPARED))?;
         if let Some(carrier) = &mut self.carrier {
@@ -333,7 +364,11 @@ impl Agent {
         let responders = responder.addresses().to_vec();
         let guest_tids = host.guest_tids();
         let pid = std::process::id();
-        let cpus = wirecost_sys::process::allowed_cpus()?;
+        // A host that was there works on all of its cores.
+        let cpus = match self.below {
+            Some(_) => wirecost_meter::online_cpus()?,
+            None => wirecost_sys::process::allowed_cpus()?,
+        };
         let scope = Scope {
             cpus,
             pid,
@@ -468,8 +503,9 @@ mod tests {
             name: "tcp-rr".to_owned(),
             place: HostNetns::Host,
             // No other test listens there: a port that is free again is anybody's.
-            address: ([127, 3, 1, 8], 0).into(),
+            address: SocketAddr::from(([127, 3, 1, 8], 0)).into(),
             source: None,
+            cpus: Vec::new(),
             load: Load::new(Workload::TcpRr),
             secret: [7; 16],
         };
@@ -480,11 +516,11 @@ mod tests {
             panic!("it listens");
         };
         assert!(agent.has_loads());
-        std::net::TcpStream::connect(addresses[0]).unwrap();
+        std::net::TcpStream::connect(addresses[0].ip().unwrap()).unwrap();
         agent.abandon_loads();
         assert!(!agent.has_loads());
         assert!(
-            std::net::TcpStream::connect(addresses[0]).is_err(),
+            std::net::TcpStream::connect(addresses[0].ip().unwrap()).is_err(),
             "nobody listens"
         );
         assert!(

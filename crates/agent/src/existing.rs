@@ -1,7 +1,7 @@
 //! A host whose network is measured as it is: the device with the measured address, proofs and settings there.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use tracing::debug;
@@ -36,6 +36,31 @@ fn machine() -> Result<HostMachine> {
     })
 }
 
+/// What the kernel says of the route, or its device.
+fn route_mtu(address: IpAddr, peer: IpAddr, device: u32) -> u32 {
+    let target = SocketAddr::new(peer, address::DISCARD);
+    wirecost_sys::socket::route_mtu(address, target).unwrap_or(device)
+}
+
+/// Ports of UDP sockets, those of the kernel's tunnels among them, and of tunnels that are switched off.
+fn udp_ports(device: &mut ExistingDevice) -> Result<Vec<u16>> {
+    let mut ports = device.tunnel_ports()?;
+    for path in ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"] {
+        // Without IPv6 there is no second one.
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        ports.extend(text.lines().filter_map(local_port));
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    Ok(ports)
+}
+
+/// Of a line of /proc/net/udp: the second word, in hexadecimal behind the colon (net/ipv4/udp.c, `udp4_format_sock`).
+fn local_port(line: &str) -> Option<u16> {
+    let local = line.split_ascii_whitespace().nth(1)?;
+    u16::from_str_radix(local.rsplit_once(':')?.1, 16).ok()
+}
+
 /// An existing host of a run.
 #[derive(Debug)]
 pub(crate) struct ExistingHost {
@@ -53,7 +78,7 @@ impl ExistingHost {
     /// The host at this address of its own, and a responder to the other host's proofs.
     pub(crate) fn join(
         side: Side,
-        address: IpAddr,
+        (address, peer): (IpAddr, IpAddr),
         secret: Secret,
     ) -> Result<(Self, Responder, Joined)> {
         let name = address::device_of(address)
@@ -67,6 +92,8 @@ impl ExistingHost {
             responder: responder.addresses()[0],
             toggles: device.changeable(&BTreeMap::new())?,
             speed: device.speed(),
+            route_mtu: route_mtu(address, peer, state.mtu),
+            udp_ports: udp_ports(&mut device)?,
             device: state,
             cpus: wirecost_meter::online_cpus()?,
             machine: machine()?,
@@ -84,6 +111,10 @@ impl ExistingHost {
 
     pub(crate) const fn address(&self) -> IpAddr {
         self.address
+    }
+
+    pub(crate) const fn device(&mut self) -> &mut ExistingDevice {
+        &mut self.device
     }
 
     /// Its device as it is, with features that settings name.
@@ -154,5 +185,17 @@ impl ExistingHost {
              controller off from the host, or the controller was stopped"
         )
         .into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_list_of_sockets_has_their_ports() {
+        let line = "11516: 00000000:12B5 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1";
+        assert_eq!(local_port(line), Some(4789));
+        assert_eq!(local_port("  sl  local_address rem_address   st"), None);
     }
 }

@@ -10,7 +10,8 @@ mod error;
 mod execute;
 mod existing;
 pub mod existing_host;
-mod frame;
+#[doc(hidden)]
+pub mod frame;
 pub mod guard;
 mod guards;
 pub mod lab;
@@ -19,6 +20,7 @@ mod line;
 pub mod link;
 mod load;
 pub mod orphan;
+mod own_underlay;
 mod path;
 pub mod protocol;
 mod prove;

@@ -18,7 +18,7 @@ pub use transfer::{TransferOrder, TransferReceived, TransferReply, TransferReque
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
 use wirecost_model::line::LineRelease;
-use wirecost_model::load::Load;
+use wirecost_model::load::{Address, Load};
 use wirecost_model::offload::Offload;
 use wirecost_model::record::{Environment, HostMachine};
 use wirecost_model::sample::{DeviceState, SeenFrame};
@@ -31,7 +31,7 @@ pub use wirecost_probe::{LOCATING, TRACING};
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,8 @@ pub enum Request {
         /// The controller's [`VERSION`].
         version: u32,
     },
-    /// Build, first step: namespaces and settings.
+    /// Build, first step: namespaces and settings. With [`HostSpec::own_underlay`], after [`Request::Join`]: the host's
+    /// processes stay where they are, and its agent leaves for a network namespace of its own.
     Prepare(Box<HostSpec>),
     /// Build, second step, host a only: the wire to the other host, and OVN's databases where the network has some.
     Wire {
@@ -61,6 +62,8 @@ pub enum Request {
         side: Side,
         /// Measured packets go to it and leave with it.
         address: IpAddr,
+        /// The other host's.
+        peer: IpAddr,
         /// As of [`Request::Build`].
         secret: Secret,
     },
@@ -68,6 +71,8 @@ pub enum Request {
     Device,
     /// Undoes what journals say was left changed by processes that are gone.
     UndoLeft,
+    /// Removes the tunnel over a host's own network, so that another one may take its place at once.
+    RemoveTunnel,
     /// Guest MTU and offloads for the next cell.
     Adapt {
         /// Bytes.
@@ -159,6 +164,7 @@ impl Request {
             Self::Build { .. } => "building its network",
             Self::Join { .. } => "opening the responder at its address",
             Self::Device => "reading its device",
+            Self::RemoveTunnel => "removing its tunnel",
             Self::UndoLeft => "undoing what was left changed",
             Self::Adapt { .. } => "setting the guest MTU and the offloads",
             Self::LiftLine => "lifting the line from the underlay",
@@ -203,9 +209,11 @@ pub struct LoadEnd {
     /// Where it runs.
     pub place: HostNetns,
     /// Of a server the address to bind, port 0 for any; of a client the server's.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Of a client the address that its packets leave with; `None` leaves it to the kernel.
     pub source: Option<IpAddr>,
+    /// Processors of its threads; empty: those of the agent.
+    pub cpus: Vec<u32>,
     /// What is run.
     pub load: Load,
     /// Opens the flows of this load in this sample and no others.
@@ -281,7 +289,7 @@ pub enum Reply {
     /// To [`Request::Prove`].
     Proof(ProofResult),
     /// To [`Request::OpenServers`]: in the order of the request.
-    Listening(Vec<SocketAddr>),
+    Listening(Vec<Address>),
     /// To [`Request::Total`].
     Measured(Box<Measured>),
     /// To [`Request::Describe`].
@@ -313,6 +321,10 @@ pub struct Joined {
     pub toggles: BTreeMap<String, bool>,
     /// Speed of its link in bit/s, where its driver knows.
     pub speed: Option<u64>,
+    /// The largest packet that the kernel sends to the other host, bytes of IP.
+    pub route_mtu: u32,
+    /// UDP ports that are in use, and those of all VXLAN and Geneve devices.
+    pub udp_ports: Vec<u16>,
     /// Its processors.
     pub cpus: Vec<u32>,
     /// What it is.

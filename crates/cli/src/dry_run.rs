@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Serialize;
-use wirecost_control::experiment::{Forecast, Preview, SeedSource};
-use wirecost_model::cell::{Cell, Experiment, Factor};
+use wirecost_control::experiment::{Forecast, PORTS, Preview, SeedSource, guest_addresses};
+use wirecost_model::cell::{Cell, Experiment, Factor, Network};
 use wirecost_model::line::LineRelease;
-use wirecost_model::plan::{Cores, Hosts, Levels, Plan};
+use wirecost_model::plan::{Cores, Encapsulation, Hosts, Levels, Plan};
 
 use crate::failure::Done;
 use crate::plan::Loaded;
@@ -59,8 +59,8 @@ struct CellLine<'a> {
     index: u32,
     levels: &'a Levels,
     network: String,
-    /// In bytes, resolved where the plan says `max`.
-    guest_mtu: u32,
+    /// In bytes, resolved where the plan says `max`; `null` where only the hosts' network decides that.
+    guest_mtu: Option<u32>,
     /// Why it will be skipped, where its datapath cannot build it on whatever machine.
     skipped: Option<&'static str>,
 }
@@ -119,14 +119,23 @@ fn cell_line<'a>(experiment: &Experiment, cell: &'a Cell) -> CellLine<'a> {
     CellLine {
         index: cell.index,
         levels: &cell.levels,
-        network: if experiment.plan.hosts.is_existing() {
-            "the existing network".to_owned()
-        } else {
-            cell.network.to_string()
+        network: match experiment.plan.hosts {
+            Hosts::Lab => cell.network.to_string(),
+            Hosts::Existing(_) => "the existing network".to_owned(),
+            Hosts::Tunnel(_) => format!("{} over the hosts' network", cell.network.encapsulation),
         },
-        guest_mtu: cell.guest_mtu,
+        guest_mtu: (!is_unknown_mtu(experiment, cell)).then_some(cell.guest_mtu),
         skipped: experiment.skips(cell),
     }
+}
+
+/// Whether the guests' MTU follows from devices that are not known yet.
+fn is_unknown_mtu(experiment: &Experiment, cell: &Cell) -> bool {
+    let is_max = cell
+        .levels
+        .get("guest_mtu")
+        .is_some_and(|label| label == "max");
+    experiment.plan.hosts.is_tunnel() && is_max
 }
 
 fn expansion(experiment: &Experiment) -> Expansion {
@@ -205,6 +214,9 @@ fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> Strin
         parts.extend([String::new(), wrapped(&until::text(line))]);
     }
     parts.extend([String::new(), wrapped(&hosts(document, &experiment.plan))]);
+    for line in built_on_hosts(experiment) {
+        parts.push(wrap(&line, "    ", width));
+    }
     if let Some(line) = document.line {
         parts.push(wrapped(&format!("As far as is known before, {line}.")));
     }
@@ -252,7 +264,8 @@ fn table(experiment: &Experiment) -> String {
     for cell in &experiment.cells {
         let level = |factor: &&Factor| {
             let label = cell.levels.get(&factor.key).map_or("-", String::as_str);
-            if factor.key == "guest_mtu" && label == "max" {
+            let known = !is_unknown_mtu(experiment, cell);
+            if factor.key == "guest_mtu" && label == "max" && known {
                 return format!("max ({})", cell.guest_mtu);
             }
             label.to_owned()
@@ -343,6 +356,11 @@ fn whence(source: SeedSource) -> &'static str {
 fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
     let repeat = &experiment.plan.repeat;
     let (samples, labs) = (forecast.samples - forecast.skipped, forecast.labs);
+    let what = if experiment.plan.hosts.is_tunnel() {
+        "tunnel"
+    } else {
+        "lab"
+    };
     let around_ms = 1e3 * forecast.around_s / f64::from(samples);
     let parts = [
         (
@@ -357,7 +375,7 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
             format!("around them, about {around_ms:.0} ms each"),
             forecast.around_s,
         ),
-        (count(labs, "lab"), forecast.labs_s),
+        (count(labs, what), forecast.labs_s),
     ];
     let built = !experiment.plan.hosts.is_existing();
     let parts = &parts[..if built { parts.len() } else { parts.len() - 1 }];
@@ -376,10 +394,12 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
 fn hosts(document: &Document<'_>, plan: &Plan) -> String {
     match &plan.hosts {
         Hosts::Lab => {}
-        Hosts::Existing(Some(pair)) => {
+        Hosts::Existing(Some(pair)) | Hosts::Tunnel(Some(pair)) => {
             return format!("Between {} and {}, on all of their cores.", pair.a, pair.b);
         }
-        Hosts::Existing(None) => return "Between the hosts of --hosts.".to_owned(),
+        Hosts::Existing(None) | Hosts::Tunnel(None) => {
+            return "Between the hosts of --hosts.".to_owned();
+        }
     }
     let list = |host: &str| {
         let cpus = document.cpus.get(host).copied().unwrap_or_default();
@@ -400,6 +420,52 @@ fn hosts(document: &Document<'_>, plan: &Plan) -> String {
             list("a")
         ),
         (Cores::Shared, Cores::Shared) => format!("Both hosts on core {}.", list("a")),
+    }
+}
+
+/// What tunnels between hosts build there, a line for each network.
+fn built_on_hosts(experiment: &Experiment) -> Vec<String> {
+    if !experiment.plan.hosts.is_tunnel() {
+        return Vec::new();
+    }
+    let mut networks: Vec<&Network> = experiment.cells.iter().map(|cell| &cell.network).collect();
+    networks.sort_unstable();
+    networks.dedup();
+    let head = "Built on each, in a network namespace that goes with the run; devices, addresses and routes of the hosts \
+                themselves stay as they are:";
+    let lines = networks.into_iter().map(|network| {
+        let [a, b] = guest_addresses(network).map(|addresses| {
+            let first = addresses
+                .first()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            match addresses.len() {
+                0 | 1 => first,
+                more => format!("{first} and {} more", more - 1),
+            }
+        });
+        let between = if network.encapsulation.is_routed() {
+            "routes to them"
+        } else {
+            "a bridge"
+        };
+        format!(
+            "  guests {a} (host a), {b} (host b); {between}; {}{}",
+            network.encapsulation,
+            ways_out(network)
+        )
+    });
+    std::iter::once(head.to_owned()).chain(lines).collect()
+}
+
+/// What tells a tunnel's packets from others on the hosts' network.
+fn ways_out(network: &Network) -> String {
+    let else_first = format!("or the first free of {} to {}", PORTS.start(), PORTS.end());
+    match (&network.encapsulation, network.encapsulation.udp()) {
+        (Encapsulation::Wireguard(tunnel), _) => format!(", UDP port {} {else_first}", tunnel.port),
+        (_, Some(udp)) => format!(", VNI {}, UDP port {} {else_first}", udp.vni, udp.port),
+        (Encapsulation::Ipip(_), _) => ", IP protocol 4 or 41".to_owned(),
+        _ => ", IP protocol 47".to_owned(),
     }
 }
 

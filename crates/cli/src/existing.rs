@@ -45,13 +45,14 @@ pub(crate) fn name_hosts(
         return Ok(());
     };
     match &mut experiment.plan.hosts {
-        Hosts::Existing(named) => {
+        Hosts::Existing(named) | Hosts::Tunnel(named) => {
             *named = Some(Box::new(pair.clone()));
             Ok(())
         }
         Hosts::Lab => Err(
             Failure::new(Cause::Usage, "--hosts: this plan builds a lab of its own").fix(
-                "write `network: existing` into the plan to measure between hosts as they are",
+                "write `network: existing` into the plan to measure between hosts as they are, or `network: tunnel` to build \
+                 tunnels between them",
             ),
         ),
     }
@@ -59,10 +60,10 @@ pub(crate) fn name_hosts(
 
 /// Asks before hosts other than this machine are loaded, and before any existing one is changed.
 pub(crate) fn confirm(experiment: &Experiment, yes: bool) -> Result<(), Failure> {
-    let Hosts::Existing(Some(pair)) = &experiment.plan.hosts else {
+    let hosts = &experiment.plan.hosts;
+    let Some(HostPair { a, b }) = hosts.pair() else {
         return Ok(());
     };
-    let HostPair { a, b } = &**pair;
     let changes = settings::changes(experiment, screen::terminal().width);
     if yes || (a.place.is_here() && b.place.is_here() && changes.is_none()) {
         return Ok(());
@@ -70,6 +71,9 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool) -> Result<(), Failure>
     let mut words = format!("This loads the network between {a} and {b}");
     if let Some(changes) = changes {
         words = format!("{words} and changes settings of these hosts.\n{changes}");
+    } else if hosts.is_tunnel() {
+        words += ", after building on either a network namespace with guests, a bridge and a tunnel, which go when the run \
+                  ends. Settings and devices of the hosts themselves stay as they are.";
     } else {
         words += ".";
     }

@@ -18,6 +18,7 @@ mod rounds;
 mod sample;
 mod settings;
 mod start;
+mod tunnel;
 
 pub use directory::DirectoryError;
 pub use error::RunError;
@@ -27,3 +28,4 @@ pub use preview::{Preview, preview};
 pub use progress::Progress;
 pub use rounds::{Finished, Options, run};
 pub use start::SeedSource;
+pub use tunnel::{PORTS, guest_addresses};

@@ -2,6 +2,7 @@
 
 mod built;
 mod existing;
+mod over;
 mod prove;
 
 use std::collections::BTreeSet;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use wirecost_agent::link::{LabAgent, Link, LinkError};
+use wirecost_agent::link::{Binaries, LabAgent, Link, LinkError};
 use wirecost_agent::orphan::Owner;
 use wirecost_agent::protocol::{EndSecret, HostSpec, Reply, Request, Side};
 use wirecost_model::cell::Network;
@@ -34,6 +35,8 @@ pub(crate) use self::existing::Existing;
 pub struct LabContext {
     /// The `wirecost` program, started as the hosts' agents.
     pub program: PathBuf,
+    /// Those for existing hosts of other architectures.
+    pub binaries: Binaries,
     /// This process.
     pub owner: Owner,
     /// Who runs where.
@@ -58,6 +61,8 @@ pub struct Lab {
     seconds: f64,
     /// Its hosts are existing ones, of whose network nothing was built.
     pub(crate) existing: Option<Existing>,
+    /// Its hosts are existing ones, on which it was built.
+    between: Option<Existing>,
 }
 
 impl Lab {
@@ -99,6 +104,7 @@ impl Lab {
             seen: BTreeSet::new(),
             seconds: 0.0,
             existing: None,
+            between: None,
         }
     }
 
@@ -108,15 +114,27 @@ impl Lab {
             bytes[..16].copy_from_slice(&random::bytes_for(&self.a)?);
             bytes[16..].copy_from_slice(&random::bytes_for(&self.a)?);
         }
-        let spec = |side| host_spec(side, &self.network, context, &secrets);
-        let [a, b] = [Side::A, Side::B].map(|side| Request::Prepare(Box::new(spec(side))));
+        let own_underlay = self.between.as_ref().map(|hosts| hosts.addresses);
+        let [a, b] = [Side::A, Side::B].map(|side| {
+            let spec = host_spec(side, &self.network, context, &secrets);
+            let receive_cpus = spec.receive_cpus.filter(|_| own_underlay.is_none());
+            Request::Prepare(Box::new(HostSpec {
+                own_underlay,
+                receive_cpus,
+                ..spec
+            }))
+        });
         let [_, Reply::Prepared { joined_at: peer }] = self.both(&a, &b, PROMPT, interrupt)? else {
             return Err(self.b.unexpected_reply("Prepare"));
         };
-        let wire = Request::Wire { peer };
-        self.a.send(&wire)?;
-        let Reply::Wired { ovn } = self.a.receive(PROMPT, interrupt)? else {
-            return Err(self.a.unexpected_reply("Wire"));
+        let ovn = if own_underlay.is_none() {
+            self.a.send(&Request::Wire { peer })?;
+            let Reply::Wired { ovn } = self.a.receive(PROMPT, interrupt)? else {
+                return Err(self.a.unexpected_reply("Wire"));
+            };
+            ovn
+        } else {
+            None
         };
         let build = Request::Build {
             secret: random::secret(&self.a)?,
@@ -267,7 +285,7 @@ pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     ended.unwrap_or(error)
 }
 
-fn host_spec(
+pub(crate) fn host_spec(
     side: Side,
     network: &Network,
     context: &LabContext,
@@ -290,5 +308,6 @@ fn host_spec(
         release_us: context.release_us,
         line_core: placement.line,
         secrets: secrets.clone(),
+        own_underlay: None,
     }
 }

@@ -6,6 +6,7 @@
 pub mod cell;
 pub mod cores;
 pub mod counts;
+pub mod curve;
 pub mod datapath;
 pub mod effect;
 pub mod encapsulation;
@@ -23,6 +24,7 @@ pub mod moved;
 pub mod offload;
 mod older;
 pub mod plan;
+pub mod published;
 pub mod record;
 pub mod sample;
 pub mod steering;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::cores::Cores;
 pub use crate::encapsulation::*;
+pub use crate::published::*;
 
 use crate::datapath::Datapath;
 use crate::host::HostAddress;
@@ -32,7 +33,7 @@ pub struct Plan {
     /// Whether `vary` may change settings of existing hosts.
     #[serde(default, skip_serializing_if = "is_off")]
     pub allow_host_changes: bool,
-    /// Most bits per second that all streams of a load send together in one direction over an existing network.
+    /// Most bits per second that all streams of a load send together in one direction between existing hosts.
     #[serde(default, skip_serializing_if = "MaxRate::is_auto")]
     pub max_rate: MaxRate,
     /// How the hosts share this machine's cores.
@@ -111,12 +112,27 @@ pub enum Hosts {
     Lab,
     /// Existing hosts and the network between them, of which nothing is built; `None` until the command line names them.
     Existing(Option<Box<HostPair>>),
+    /// Existing hosts, on which guests and tunnels over their own network are made for the run; `None` likewise.
+    Tunnel(Option<Box<HostPair>>),
 }
 
 impl Hosts {
     /// Whether the network is used as it is.
     pub const fn is_existing(&self) -> bool {
         matches!(self, Self::Existing(_))
+    }
+
+    /// Whether tunnels are made over the network of existing hosts.
+    pub const fn is_tunnel(&self) -> bool {
+        matches!(self, Self::Tunnel(_))
+    }
+
+    /// The existing hosts, where the plan or the command line names them.
+    pub fn pair(&self) -> Option<&HostPair> {
+        match self {
+            Self::Lab => None,
+            Self::Existing(pair) | Self::Tunnel(pair) => pair.as_deref(),
+        }
     }
 }
 
@@ -294,25 +310,4 @@ impl Ask {
             Self::Cpu => metric.is_cpu(),
         }
     }
-}
-
-/// Figures published by others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Published {
-    /// Who, what, on which hardware.
-    pub source: String,
-    /// The figures, each for the cells that match its levels.
-    pub figures: Vec<PublishedFigure>,
-}
-
-/// One published figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PublishedFigure {
-    /// The cells that it is compared with.
-    pub levels: Levels,
-    /// Throughput in Gbit/s.
-    pub gbps: f64,
-    /// How the published configuration differs from the cell, where it does.
-    #[serde(default)]
-    pub note: Option<String>,
 }

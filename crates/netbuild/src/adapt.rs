@@ -44,7 +44,10 @@ impl LabHost {
             network,
             frame_by_frame: self.switched.frame_by_frame,
         };
-        let mut path = vec![(UNDERLAY_DEVICE, Role::Underlay)];
+        let mut path = Vec::new();
+        if self.link_netns.is_none() {
+            path.push((UNDERLAY_DEVICE, Role::Underlay));
+        }
         if network.datapath == Datapath::Kernel && network.encapsulation != Encapsulation::None {
             path.push((TUNNEL, Role::Tunnel));
             let inner = network.encapsulation.inner_tag_bytes() > 0;
@@ -88,7 +91,9 @@ impl LabHost {
             rate,
             frames: Frames::new(guest_mtu, overhead, guest_ip, tag),
         });
-        self.set_line()?;
+        if self.link_netns.is_none() {
+            self.set_line()?;
+        }
         self.wait_until_ready()?;
         Ok(devices)
     }
@@ -110,6 +115,17 @@ impl LabHost {
     }
 
     fn wait_until_ready(&mut self) -> Result<(), BuildError> {
+        if self.link_netns.is_none() {
+            self.wait_for_underlay()?;
+        }
+        for guest in &mut self.guests {
+            ready::link(&mut self.netlink, &guest.port)?;
+            guest.wait_until_ready()?;
+        }
+        self.agree()
+    }
+
+    fn wait_for_underlay(&mut self) -> Result<(), BuildError> {
         ready::link(&mut self.netlink, UNDERLAY_DEVICE)?;
         if let Some(bridge) = &self.switched.underlay_bridge {
             ready::link(&mut self.netlink, bridge)?;
@@ -125,11 +141,7 @@ impl LabHost {
         if let Some(underlay) = &mut self.underlay {
             underlay.wait_until_ready()?;
         }
-        for guest in &mut self.guests {
-            ready::link(&mut self.netlink, &guest.port)?;
-            guest.wait_until_ready()?;
-        }
-        self.agree()
+        Ok(())
     }
 }
 

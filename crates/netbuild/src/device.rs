@@ -20,12 +20,13 @@ use netlink_packet_route::address::{
     AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
 };
 use netlink_packet_route::link::{
-    BridgeStpState, InfoBridge, InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoPortKind,
-    InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
+    BridgeStpState, InfoBridge, InfoBridgePort, InfoData, InfoGeneve, InfoKind, InfoPortData,
+    InfoPortKind, InfoVeth, InfoVxlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
+use netlink_packet_route::nsid::{NsidAttribute, NsidMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::netlink::{Intent, Netlink};
@@ -52,6 +53,52 @@ pub(crate) struct Device {
     pub(crate) rx_queues: Option<u32>,
 }
 
+/// What a device to be made is called, and where what it encapsulates leaves.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewDevice<'a> {
+    pub(crate) name: &'a str,
+    /// The network namespace, by its number in that of the netlink, whose addresses and routes a tunnel uses; `None` is the
+    /// device's own. Before Linux 6.15 the device is for a moment in that namespace (net/core/rtnetlink.c,
+    /// `rtnl_newlink_create`): its name must be free in both.
+    pub(crate) link_netns: Option<i32>,
+}
+
+impl<'a> From<&'a str> for NewDevice<'a> {
+    fn from(name: &'a str) -> Self {
+        let link_netns = None;
+        Self { name, link_netns }
+    }
+}
+
+impl NewDevice<'_> {
+    fn message(self) -> LinkMessage {
+        let mut message = named(self.name);
+        let link_netns = self.link_netns.map(LinkAttribute::LinkNetNsId);
+        message.attributes.extend(link_netns);
+        message
+    }
+}
+
+/// Gives another network namespace a number in that of the netlink (rtnetlink(7), `RTM_NEWNSID`), where it has none yet.
+pub(crate) fn number_netns(netlink: &mut Netlink, netns: BorrowedFd<'_>) -> io::Result<i32> {
+    // The first: the namespace of the netlink is a new one.
+    const NUMBER: i32 = 0;
+    let mut message = NsidMessage::default();
+    message.attributes = vec![
+        NsidAttribute::Id(NUMBER),
+        NsidAttribute::Fd(netns.as_raw_fd() as u32),
+    ];
+    netlink.apply(RouteNetlinkMessage::NewNsId(message), Intent::Create)?;
+    Ok(NUMBER)
+}
+
+/// Gives a device that is switched off another name.
+pub(crate) fn rename(netlink: &mut Netlink, from: &str, to: &str) -> io::Result<()> {
+    let mut message = named(to);
+    message.header.index = read(netlink, from)?.index;
+    netlink.apply(RouteNetlinkMessage::SetLink(message), Intent::Change)
+}
+
 fn named(name: &str) -> LinkMessage {
     let mut message = LinkMessage::default();
     message
@@ -76,11 +123,11 @@ fn create(
 /// A device of a kind that is told nothing as it is made.
 pub(crate) fn create_plain(
     netlink: &mut Netlink,
-    name: &str,
+    new: NewDevice<'_>,
     kind: InfoKind,
     mtu: u32,
 ) -> io::Result<()> {
-    let mut message = named(name);
+    let mut message = new.message();
     message.attributes.extend([
         LinkAttribute::Mtu(mtu),
         LinkAttribute::LinkInfo(vec![LinkInfo::Kind(kind)]),
@@ -384,6 +431,31 @@ pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
             }
         }),
     })
+}
+
+/// The UDP ports of all VXLAN and Geneve devices of a namespace, whether they are switched on or not.
+pub(crate) fn tunnel_ports(netlink: &mut Netlink) -> io::Result<Vec<u16>> {
+    let all = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
+    let attributes = all.into_iter().flat_map(|message| match message {
+        RouteNetlinkMessage::NewLink(link) => link.attributes,
+        _ => Vec::new(),
+    });
+    let info = attributes.flat_map(|attribute| match attribute {
+        LinkAttribute::LinkInfo(info) => info,
+        _ => Vec::new(),
+    });
+    let of_device = |info: LinkInfo| match info {
+        LinkInfo::Data(InfoData::Vxlan(data)) => data.iter().find_map(|data| match data {
+            InfoVxlan::Port(port) => Some(*port),
+            _ => None,
+        }),
+        LinkInfo::Data(InfoData::Geneve(data)) => data.iter().find_map(|data| match data {
+            InfoGeneve::Port(port) => Some(*port),
+            _ => None,
+        }),
+        _ => None,
+    };
+    Ok(info.filter_map(of_device).collect())
 }
 
 fn read_message(netlink: &mut Netlink, name: &str) -> io::Result<LinkMessage> {

@@ -3,12 +3,15 @@
 mod wireguard;
 
 use std::fmt::Debug;
+use std::io;
 use std::net::IpAddr;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, Geneve, Vlan, Vxlan};
 
-use crate::device::{self, TunnelDevice};
+use crate::device::{self, NewDevice, TunnelDevice};
 use crate::device::{enslave, up};
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
@@ -29,7 +32,9 @@ impl LabHost {
         if encapsulation == Encapsulation::None {
             return self.attach(UNDERLAY_DEVICE, bridge);
         }
-        self.join_underlay()?;
+        if self.link_netns.is_none() {
+            self.join_underlay()?;
+        }
         let network = &self.spec.network;
         let between = Endpoints {
             encapsulation: &encapsulation,
@@ -39,6 +44,7 @@ impl LabHost {
             guest_ip: network.guest_ip,
             // The largest frame that it takes: a tag inside is part of it.
             mtu: network.tunnel_mtu() + encapsulation.inner_tag_bytes(),
+            link_netns: self.link_netns,
         };
         between.make(&mut self.netlink, TUNNEL)?;
         let port = self.build_inner_tag()?;
@@ -87,13 +93,21 @@ impl LabHost {
     }
 }
 
+/// How long the kernel may take to remove the devices of a process that has ended (net/core/net_namespace.c, `cleanup_net`).
+const GONE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Another device has the same ends and number: `EEXIST`, of Geneve `EBUSY`.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(crate::netlink::code(error), Some(16 | 17))
+}
+
 /// Parameters of an encapsulation's device.
 #[derive(Debug)]
 pub(crate) struct Endpoints<'a> {
     pub(crate) encapsulation: &'a Encapsulation,
     /// This host's address on the underlay, and the other's.
     pub(crate) ends: (IpAddr, IpAddr),
-    /// Interface index of the underlay's device.
+    /// Interface index of the underlay's device; 0 leaves that to the routes.
     pub(crate) underlay: u32,
     /// Of this host's end and the other's, where they encrypt.
     pub(crate) secrets: (&'a EndSecret, &'a EndSecret),
@@ -101,6 +115,8 @@ pub(crate) struct Endpoints<'a> {
     pub(crate) guest_ip: IpVersion,
     /// Bytes.
     pub(crate) mtu: u32,
+    /// See [`NewDevice::link_netns`].
+    pub(crate) link_netns: Option<i32>,
 }
 
 impl Endpoints<'_> {
@@ -123,6 +139,31 @@ impl Endpoints<'_> {
         }
     }
 
+    /// Makes a device by `create`. One whose packets leave elsewhere has a name of its own until it is here.
+    fn create(
+        &self,
+        netlink: &mut Netlink,
+        name: &str,
+        create: impl Fn(&mut Netlink, NewDevice<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if self.link_netns.is_none() {
+            return create(netlink, name.into());
+        }
+        let first = format!("wc{}", std::process::id());
+        let new = NewDevice {
+            name: &first,
+            link_netns: self.link_netns,
+        };
+        let began = Instant::now();
+        while let Err(error) = create(netlink, new) {
+            if !is_taken(&error) || began.elapsed() > GONE_WITHIN {
+                return Err(error);
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        device::rename(netlink, &first, name)
+    }
+
     fn make_vxlan(
         &self,
         netlink: &mut Netlink,
@@ -134,14 +175,10 @@ impl Endpoints<'_> {
             inner_vlan: None,
             ..vxlan.clone()
         };
-        device::create_vxlan(
-            netlink,
-            name,
-            &of_device,
-            self.ends,
-            self.underlay,
-            self.mtu,
-        )
+        let (ends, underlay, mtu) = (self.ends, self.underlay, self.mtu);
+        self.create(netlink, name, |netlink, new| {
+            device::create_vxlan(netlink, new, &of_device, ends, underlay, mtu)
+        })
         .step(|| format!("making the vxlan device `{name}`"))?;
         let found = device::read_vxlan(netlink, name)
             .step(|| format!("reading the vxlan device `{name}` back"))?;
@@ -160,8 +197,10 @@ impl Endpoints<'_> {
             ..geneve.clone()
         };
         let (_, remote) = self.ends;
-        device::create_geneve(netlink, name, &of_device, remote, self.mtu)
-            .step(|| format!("making the geneve device `{name}`"))?;
+        self.create(netlink, name, |netlink, new| {
+            device::create_geneve(netlink, new, &of_device, remote, self.mtu)
+        })
+        .step(|| format!("making the geneve device `{name}`"))?;
         let found = device::read_geneve(netlink, name)
             .step(|| format!("reading the geneve device `{name}` back"))?;
         alike("geneve", name, &(of_device, Some(remote)), &found)
@@ -172,8 +211,10 @@ impl Endpoints<'_> {
             return Ok(());
         };
         let kind = &wanted.kind;
-        device::create_ip_tunnel(netlink, name, &wanted, self.underlay, self.mtu)
-            .step(|| format!("making the {kind} device `{name}`"))?;
+        self.create(netlink, name, |netlink, new| {
+            device::create_ip_tunnel(netlink, new, &wanted, self.underlay, self.mtu)
+        })
+        .step(|| format!("making the {kind} device `{name}`"))?;
         let found = device::read_ip_tunnel(netlink, name)
             .step(|| format!("reading the {kind} device `{name}` back"))?;
         alike(&kind.to_string(), name, &Some(&wanted), &found.as_ref())

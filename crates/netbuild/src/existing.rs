@@ -36,6 +36,23 @@ impl ExistingDevice {
         })
     }
 
+    /// Its interface index.
+    ///
+    /// # Errors
+    /// Where it is gone.
+    pub fn index(&mut self) -> Result<u32, BuildError> {
+        let device = device::read(&mut self.netlink, &self.name);
+        Ok(device.step(|| format!("reading {}", self.place))?.index)
+    }
+
+    /// The UDP ports of the VXLAN and Geneve devices of its namespace.
+    ///
+    /// # Errors
+    /// Where the kernel does not list them.
+    pub fn tunnel_ports(&mut self) -> Result<Vec<u16>, BuildError> {
+        device::tunnel_ports(&mut self.netlink).step(|| "listing the host's tunnels".into())
+    }
+
     /// Its MTU, queues, and offload features with those of `also`.
     ///
     /// # Errors

@@ -56,8 +56,15 @@ impl LabHost {
                 ..Vxlan::default()
             };
             let mtu = mtu - number * OVERHEAD;
-            device::create_vxlan(&mut self.netlink, &name, &vxlan, ENDS, below, mtu)
-                .step(|| format!("making the device `{name}`, which reserves headroom"))?;
+            device::create_vxlan(
+                &mut self.netlink,
+                name.as_str().into(),
+                &vxlan,
+                ENDS,
+                below,
+                mtu,
+            )
+            .step(|| format!("making the device `{name}`, which reserves headroom"))?;
             let made =
                 device::read(&mut self.netlink, &name).step(|| format!("reading `{name}` back"))?;
             below = made.index;

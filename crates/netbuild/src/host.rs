@@ -4,6 +4,7 @@ mod line;
 mod switched;
 
 use std::io;
+use std::os::fd::AsFd;
 
 use wirecost_model::datapath::Datapath;
 use wirecost_model::line::LineBy;
@@ -16,7 +17,7 @@ use crate::device::{self, PeerNamespace, has_queues, up};
 use crate::error::{BuildError, Step, same};
 use crate::guest::{Guest, Uplink};
 use crate::ipv6;
-use crate::names::{BRIDGE, Side, UNDERLAY_DEVICE};
+use crate::names::{BRIDGE, Side, TUNNEL, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
 use crate::spec::HostSpec;
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
@@ -45,6 +46,8 @@ pub struct LabHost {
     /// The line that the last adaptation has set.
     pub(crate) line: Option<Line>,
     pub(crate) line_by: LineBy,
+    /// Of a host whose tunnels go over a network that was there: its namespace, by its number in the host's own.
+    pub(crate) link_netns: Option<i32>,
 }
 
 impl LabHost {
@@ -81,7 +84,28 @@ impl LabHost {
             switched: Switched::default(),
             line: None,
             line_by: LineBy::Tbf,
+            link_netns: None,
         })
+    }
+
+    /// First step of a host whose tunnels go over the network of another namespace, with [`HostSpec::own_underlay`]: nothing is
+    /// made there, and there is no second step.
+    ///
+    /// # Errors
+    /// As of [`LabHost::prepare`], and where the caller may not make tunnels there.
+    pub fn prepare_over(spec: HostSpec, netns: &Netns) -> Result<Self, BuildError> {
+        let mut host = Self::prepare(spec)?;
+        let number = device::number_netns(&mut host.netlink, netns.as_fd());
+        host.link_netns = Some(number.step(|| "numbering the host's network namespace".into())?);
+        Ok(host)
+    }
+
+    /// Removes what is in the way of another tunnel between the same hosts, before the process ends.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub fn remove_tunnel(&mut self) -> Result<(), BuildError> {
+        device::delete(&mut self.netlink, TUNNEL).step(|| format!("removing `{TUNNEL}`"))
     }
 
     /// Second step, on host a only, when both are prepared: the underlay, from here to a device that
@@ -108,6 +132,43 @@ impl LabHost {
     /// programs are the caller's. So is Open vSwitch, which [`LabHost::switched_by`] then tells of.
     /// Where the tunnel carries no frames, the host routes instead of bridging.
     pub fn build(&mut self) -> Result<(), BuildError> {
+        let underlay = match self.link_netns {
+            Some(_) => 0,
+            None => self.settle_underlay()?,
+        };
+        let mtu = self.spec.network.underlay_mtu;
+        let queues = self.spec.network.steering.queues;
+        let routes = self.spec.network.encapsulation.is_routed();
+        let bridge = match self.spec.network.datapath {
+            Datapath::Kernel if !routes => Some(self.build_bridge()?),
+            _ => None,
+        };
+        let side = self.spec.side;
+        for (number, guest) in (0..).zip(&mut self.guests) {
+            let uplink = match bridge {
+                Some(bridge) => Uplink::Bridge(bridge),
+                None if routes => Uplink::Router {
+                    mac: addresses::port_mac(side, number),
+                },
+                None => Uplink::Program,
+            };
+            guest.connect(&mut self.netlink, uplink, mtu, queues)?;
+        }
+        match self.spec.network.datapath {
+            Datapath::Kernel => self.build_encapsulation(underlay, bridge),
+            Datapath::Ebpf => {
+                self.reserve_headroom(underlay)?;
+                self.join_underlay()
+            }
+            Datapath::Ovs | Datapath::OvsKernel | Datapath::Ovn | Datapath::OvnKernel => {
+                self.reach_router()?;
+                up(&mut self.netlink, UNDERLAY_DEVICE)
+            }
+        }
+    }
+
+    /// Steers what the underlay's device receives, and reads that device back. Returns its index.
+    fn settle_underlay(&mut self) -> Result<u32, BuildError> {
         // Steering belongs where frames arrive from the wire; behind it, it would only add a hop.
         let queues = self.spec.network.steering.queues;
         if let Some(steering) = self.steering.take() {
@@ -127,34 +188,7 @@ impl LabHost {
             device::read(&mut self.netlink, name).step(|| format!("reading `{name}` back"))?;
         same(|| format!("MTU of `{name}`"), &mtu, &underlay.mtu)?;
         has_queues(name, &underlay, queues)?;
-
-        let routes = self.spec.network.encapsulation.is_routed();
-        let bridge = match self.spec.network.datapath {
-            Datapath::Kernel if !routes => Some(self.build_bridge()?),
-            _ => None,
-        };
-        let side = self.spec.side;
-        for (number, guest) in (0..).zip(&mut self.guests) {
-            let uplink = match bridge {
-                Some(bridge) => Uplink::Bridge(bridge),
-                None if routes => Uplink::Router {
-                    mac: addresses::port_mac(side, number),
-                },
-                None => Uplink::Program,
-            };
-            guest.connect(&mut self.netlink, uplink, mtu, queues)?;
-        }
-        match self.spec.network.datapath {
-            Datapath::Kernel => self.build_encapsulation(underlay.index, bridge),
-            Datapath::Ebpf => {
-                self.reserve_headroom(underlay.index)?;
-                self.join_underlay()
-            }
-            Datapath::Ovs | Datapath::OvsKernel | Datapath::Ovn | Datapath::OvnKernel => {
-                self.reach_router()?;
-                up(&mut self.netlink, UNDERLAY_DEVICE)
-            }
-        }
+        Ok(underlay.index)
     }
 
     /// Tells the guests how the other host's are reached where a logical router is between them.

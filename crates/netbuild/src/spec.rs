@@ -26,6 +26,8 @@ pub struct HostSpec {
     pub line_core: Option<u32>,
     /// Of the tunnel's ends at host a and host b, drawn for each lab; a tunnel that does not encrypt has no use for them.
     pub secrets: [EndSecret; 2],
+    /// Instead of an underlay that is made: the addresses that hosts a and b have on a network of their own.
+    pub own_underlay: Option<[IpAddr; 2]>,
 }
 
 /// What one end of a tunnel that encrypts keeps to itself. A lab's hosts know both: neither has to ask the other.
@@ -53,14 +55,23 @@ pub struct RouterEnd {
 impl HostSpec {
     /// The host's address on the underlay, used where the path is tunnelled.
     pub fn underlay_address(&self) -> IpAddr {
-        let place = underlay::place(&self.network.transit, self.side);
-        place.address(self.network.underlay_ip)
+        self.address_of(self.side)
     }
 
     /// The other host's.
     pub fn underlay_peer(&self) -> IpAddr {
-        let place = underlay::place(&self.network.transit, self.side.other());
-        place.address(self.network.underlay_ip)
+        self.address_of(self.side.other())
+    }
+
+    fn address_of(&self, side: Side) -> IpAddr {
+        match (self.own_underlay, side) {
+            (Some([a, _]), Side::A) => a,
+            (Some([_, b]), Side::B) => b,
+            (None, side) => {
+                let place = underlay::place(&self.network.transit, side);
+                place.address(self.network.underlay_ip)
+            }
+        }
     }
 
     /// The secret of this host's end of the tunnel, and the other's.

@@ -230,6 +230,7 @@ impl Scratch {
             secrets: (&EndSecret([1; 32]), &EndSecret([2; 32])),
             guest_ip: IpVersion::Ipv4,
             mtu: MTU,
+            link_netns: None,
         };
         between.make(&mut self.netlink, name)?;
         self.up(name)
@@ -242,7 +243,7 @@ impl Scratch {
 
     /// A device of a kind that no lab has.
     fn make(&mut self, name: &str, kind: InfoKind) -> io::Result<()> {
-        device::create_plain(&mut self.netlink, name, kind.clone(), MTU)?;
+        device::create_plain(&mut self.netlink, name.into(), kind.clone(), MTU)?;
         self.up(name)?;
         same(
             "kind",

@@ -1,4 +1,4 @@
-//! Whose network it is: a lab that is built, or existing hosts, and then what must not be asked of them.
+//! Whose network it is: a lab that is built, existing hosts, or tunnels between them; and then what must not be asked of them.
 
 use wirecost_model::datapath::Datapath;
 use wirecost_model::host::HostAddress;
@@ -37,6 +37,14 @@ const OF_A_LAB: [&Key; 11] = [
 ];
 /// Keys of what is not.
 const OF_EXISTING: [&Key; 2] = [&keys::ALLOW_HOST_CHANGES, &keys::MAX_RATE];
+/// Keys of what tunnels between existing hosts do not change, or not yet.
+const NOT_OF_TUNNELS: [&Key; 5] = [
+    &keys::CORES,
+    &keys::UNDERLAY,
+    &keys::STEERING,
+    &keys::ALLOW_HOST_CHANGES,
+    &keys::VARY,
+];
 
 /// Reads `hosts`, `network` and what goes with them.
 pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> WrittenHosts {
@@ -45,25 +53,28 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> WrittenHosts {
     let named = entry.filter(|entry| matches!(entry.node.value, Value::Map(_)));
     let network = root.get(reader, &keys::NETWORK);
     let network = network.and_then(|entry| Some((word(reader, &entry)?, entry)));
-    let is_existing = network
-        .as_ref()
-        .map_or(named.is_some(), |(word, _)| *word == "existing");
+    let default = if named.is_some() { "existing" } else { "lab" };
+    let word = network.as_ref().map_or(default, |(word, _)| *word);
     if let (Some(named), Some(("lab", _))) = (&named, &network) {
         let message = "`hosts` names hosts, and `network: lab` makes its own";
-        let help = "write `network: existing` to measure between these hosts, or leave `hosts` out";
+        let help = "write `network: existing` to measure between these hosts, `network: tunnel` to build tunnels between \
+                    them, or leave `hosts` out";
         let span = named.node.span.clone();
         reader.fault(span, &named.path, message, "not of a lab", help);
     }
-    let (wrong, why) = if is_existing {
-        (
+    let (wrong, why) = match word {
+        "existing" => (
             &OF_A_LAB[..],
             "describes what a lab builds, and of an existing network nothing is built",
-        )
-    } else {
-        (
+        ),
+        "tunnel" => (
+            &NOT_OF_TUNNELS[..],
+            "is for a lab or an existing network, and tunnels between hosts change nothing of the hosts themselves",
+        ),
+        _ => (
             &OF_EXISTING[..],
             "is for existing hosts, and this plan runs in a lab",
-        )
+        ),
     };
     for key in wrong.iter().filter(|key| root.names(key)) {
         if let Some(entry) = root.get(reader, key) {
@@ -75,10 +86,10 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> WrittenHosts {
     let allow = value(reader, root, &keys::ALLOW_HOST_CHANGES, switch);
     let max_rate = value(reader, root, &keys::MAX_RATE, max_rate);
     WrittenHosts {
-        hosts: if is_existing {
-            Hosts::Existing(pair.map(Box::new))
-        } else {
-            Hosts::Lab
+        hosts: match word {
+            "existing" => Hosts::Existing(pair.map(Box::new)),
+            "tunnel" => Hosts::Tunnel(pair.map(Box::new)),
+            _ => Hosts::Lab,
         },
         allow_host_changes: allow.unwrap_or_default(),
         max_rate: max_rate.unwrap_or_default(),
@@ -126,6 +137,9 @@ fn address(reader: &mut Reader, entry: &Entry<'_>) -> Option<HostAddress> {
 impl WrittenHosts {
     /// Of an existing network the sizes are unknown until it is there, and guests have one MTU.
     pub(crate) fn apply(&self, reader: &mut Reader, factors: &mut Factors) {
+        if self.hosts.is_tunnel() {
+            tunnels(reader, factors);
+        }
         if !self.hosts.is_existing() {
             return;
         }
@@ -180,6 +194,38 @@ impl WrittenHosts {
                 "not allowed",
                 help,
             );
+        }
+    }
+}
+
+/// Of tunnels between hosts the underlay's MTU is unknown until they are reached, and every cell has one, by the kernel.
+fn tunnels(reader: &mut Reader, factors: &mut Factors) {
+    for level in &mut factors.underlay_mtu.levels {
+        level.value = u32::from(u16::MAX);
+    }
+    for level in &factors.encapsulation.levels {
+        if !level.value.encapsulation.is_tunnel() {
+            let message = format!(
+                "`network: tunnel` builds tunnels, and `encapsulation: {}` is none",
+                level.label
+            );
+            let help = "write `vxlan`, `geneve`, `gre`, `gretap`, `ipip` or `wireguard`: guests' own frames on the hosts' \
+                        network would need switches that know them; `network: existing` measures without a tunnel";
+            reader.fault(level.span.clone(), &level.path, message, "no tunnel", help);
+        }
+    }
+    for level in &mut factors.datapath.levels {
+        let datapath = *level.value.get_or_insert(Datapath::Kernel);
+        if !level.written {
+            datapath.key().clone_into(&mut level.label);
+        }
+        if datapath != Datapath::Kernel {
+            let message = format!(
+                "`datapath: {}` is for a lab: tunnels between hosts are the kernel's",
+                level.label
+            );
+            let help = "write `kernel`, or leave the key out";
+            reader.fault(level.span.clone(), &level.path, message, "not here", help);
         }
     }
 }

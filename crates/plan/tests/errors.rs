@@ -1246,3 +1246,12 @@ fn what_is_ovns_alone_needs_it_and_its_router_a_tunnel() {
     let plain = "name: x\ndatapath: ovn\nencapsulation: geneve\n";
     insta::assert_snapshot!(brief(plain));
 }
+
+#[test]
+fn tunnels_between_hosts_are_the_kernels_and_leave_the_hosts_as_they_are() {
+    insta::assert_snapshot!(errors(
+        "name: x\nnetwork: tunnel\nencapsulation: [none, vlan, vxlan]\ndatapath: [kernel, ebpf]\nunderlay: { mtu: 9000 }\n\
+         allow_host_changes: on\nvary: { mtu: [{ label: 1500 }, { label: 9000, mtu: 9000 }] }\n"
+    ));
+    insta::assert_snapshot!(brief("name: x\nnetwork: tunnel\n"));
+}

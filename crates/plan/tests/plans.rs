@@ -11,7 +11,7 @@ use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::plan::{Ask, Cores, Encapsulation, GuestMtu, OuterDf, Until, Vxlan};
 use wirecost_model::transit::Icmp;
 use wirecost_model::vary::Scope;
-use wirecost_plan::{BUILTIN, builtin, load};
+use wirecost_plan::{BUILTIN, STUDIES, builtin, load};
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn the_built_in_plan_is_the_published_experiment_in_eight_cells() {
 
 #[test]
 fn every_built_in_plan_is_right_and_bears_its_own_name() {
-    for (name, text) in BUILTIN {
+    for (name, text) in BUILTIN.iter().chain(STUDIES) {
         assert_eq!(experiment(text).plan.name, *name);
     }
     assert_eq!(builtin("no-such-plan"), None);
@@ -812,4 +812,27 @@ fn a_logical_network_is_varied_where_ovn_builds_it_and_nowhere_else() {
     assert!(!plan.cells[0].levels.contains_key("topology"));
     assert_eq!(plan.cells[4].levels["acl"], "allow-related");
     assert!(told[4].ends_with(", routed, ACL allow-related"), "{told:?}");
+}
+
+#[test]
+fn tunnels_between_hosts_have_the_factors_of_what_is_built_and_none_of_the_hosts() {
+    let text = "name: x\nnetwork: tunnel\nencapsulation: [vxlan, wireguard]\nguest_mtu: [1500, max]\nmax_rate: 1gbit\n";
+    let experiment = wirecost_plan::load("plan.yaml", text).expect("a plan");
+    assert!(experiment.plan.hosts.is_tunnel() && experiment.plan.hosts.pair().is_none());
+    let keys: Vec<&str> = experiment
+        .factors
+        .iter()
+        .map(|factor| factor.key.as_str())
+        .collect();
+    assert!(
+        keys.contains(&"encapsulation") && keys.contains(&"guest_mtu"),
+        "{keys:?}"
+    );
+    assert!(
+        !keys
+            .iter()
+            .any(|key| key.starts_with("underlay.") || key.starts_with("steering.")),
+        "{keys:?}"
+    );
+    assert_eq!(experiment.cells[0].levels["datapath"], "kernel");
 }

@@ -31,8 +31,9 @@ pub use error_queue::{
     ErrorOrigin, QueuedError, enable_recverr, read_error_queue, set_mtu_discover_probe,
 };
 pub use options::{
-    autotune_buffers, bind_address_no_port, dscp, force_buffers, set_busy_poll, set_dscp,
-    set_max_pacing_rate, set_udp_gro, set_udp_segment, steer_reuseport, widen_receive_buffer,
+    autotune_buffers, bind_address_no_port, dscp, force_buffers, route_mtu, set_busy_poll,
+    set_dscp, set_max_pacing_rate, set_udp_gro, set_udp_segment, steer_reuseport,
+    widen_receive_buffer,
 };
 pub use probing::{
     QuotedError, ReceivedDatagram, enable_fragment_size, read_quoted_error, receive_arrived,

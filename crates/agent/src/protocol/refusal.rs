@@ -52,6 +52,7 @@ impl Request {
             | Self::Prepare(_)
             | Self::Wire { .. }
             | Self::Build { .. }
+            | Self::RemoveTunnel
             | Self::Join { .. } => Stage::Build,
             Self::Device | Self::Adapt { .. } | Self::LiftLine | Self::SetLine => Stage::Adapt,
             Self::ApplySettings(_) | Self::Undo | Self::UndoLeft => Stage::Setting,

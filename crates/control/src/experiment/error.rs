@@ -14,9 +14,12 @@ pub enum RunError {
     /// No lab could be built.
     #[error("no lab could be built: {0}")]
     NoLab(LinkError),
+    /// No tunnel could be built between existing hosts.
+    #[error("no tunnel could be built between the hosts: {0}")]
+    NoTunnel(String),
     /// The plan is for existing hosts, and neither it nor the command line names them.
     #[error(
-        "the plan measures an existing network and names no hosts: write `hosts: {{ a: ..., b: ... }}` into it, or give --hosts A,B"
+        "the plan is for existing hosts and names none: write `hosts: {{ a: ..., b: ... }}` into it, or give --hosts A,B"
     )]
     NoHosts,
     /// An existing host is not reached.

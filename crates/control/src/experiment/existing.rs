@@ -9,6 +9,8 @@ use wirecost_model::load::{Load, Rate};
 use wirecost_model::plan::{HostPair, MaxRate};
 use wirecost_model::units::format_rate;
 
+use super::error::RunError;
+use super::tunnel;
 use crate::hosts::{HostsContext, HostsError};
 use crate::lab::{Existing, Lab};
 
@@ -26,8 +28,19 @@ fn limit(wanted: MaxRate, existing: &Existing) -> Option<u64> {
 }
 
 /// The experiment as it is run between these hosts: no stream sends more than the limit.
-pub(super) fn settle(experiment: &mut Experiment, existing: &Existing) -> Option<u64> {
-    let limit = limit(experiment.plan.max_rate, existing)?;
+///
+/// # Errors
+/// As of [`tunnel::settle`].
+pub(super) fn settle(
+    experiment: &mut Experiment,
+    existing: &Existing,
+) -> Result<Option<u64>, RunError> {
+    if experiment.plan.hosts.is_tunnel() {
+        tunnel::settle(experiment, existing)?;
+    }
+    let Some(limit) = limit(experiment.plan.max_rate, existing) else {
+        return Ok(None);
+    };
     for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
         let streams = |load: &Load| !load.workload.is_request_response();
         let sharing = cell
@@ -45,7 +58,7 @@ pub(super) fn settle(experiment: &mut Experiment, existing: &Existing) -> Option
             load.rate = Some(Rate::BitsPerSecond(rate));
         }
     }
-    Some(limit)
+    Ok(Some(limit))
 }
 
 /// What a run will send over a network that is not its own, at most.
@@ -93,10 +106,7 @@ pub fn look(
 ) -> Result<Looked, HostsError> {
     let network = &experiment.cells[0].network;
     let lab = Lab::join(context, pair, network, interrupt)?;
-    let Some(existing) = lab.existing else {
-        unreachable!("its hosts have joined");
-    };
-    Ok(Looked(existing))
+    Ok(Looked(lab.into_hosts()))
 }
 
 impl Looked {

@@ -8,13 +8,14 @@ use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request, Stage};
 use wirecost_model::cell::{Cell, Experiment, Network};
 use wirecost_model::line::LineRelease;
-use wirecost_model::plan::{Cores, Repeat};
+use wirecost_model::plan::{Cores, HostPair, Repeat};
 use wirecost_model::record::{Environment, HostEnvironment};
 use wirecost_model::sample::{Invalid, Sample};
 
 use super::machine::MachineSettings;
 use super::progress::Progress;
 use super::sample::{SampleContext, take};
+use super::tunnel::too_large;
 use crate::calls::PROMPT;
 use crate::lab::{Existing, Lab, LabContext, unlike};
 
@@ -31,6 +32,8 @@ pub(crate) struct Labs {
     also_refused: BTreeMap<String, String>,
     /// How lines let packets out: those of all labs do it alike.
     line: Option<LineRelease>,
+    /// The hosts on which every lab is built, where they are existing ones.
+    between: Option<(HostPair, Existing)>,
     pub(crate) machine: MachineSettings,
 }
 
@@ -43,12 +46,18 @@ impl Labs {
             broken: BTreeMap::new(),
             also_refused: BTreeMap::new(),
             line: None,
+            between: None,
         }
     }
 
     /// Has every cell run between existing hosts, instead of in a lab.
     pub(crate) fn use_existing(&mut self, lab: Lab) {
         self.up = vec![lab];
+    }
+
+    /// Has every lab built on existing hosts, and tunnels go over their own network.
+    pub(crate) fn build_on(&mut self, pair: HostPair, existing: Existing) {
+        self.between = Some((pair, existing));
     }
 
     fn existing(&self) -> Option<&Existing> {
@@ -97,7 +106,8 @@ impl Labs {
     }
 
     fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
-        if let Some(existing) = self.existing() {
+        let between = self.between.as_ref().map(|(_, existing)| existing);
+        if let Some(existing) = self.existing().or(between) {
             return existing.hosts();
         }
         let placement = &self.context.placement;
@@ -145,7 +155,7 @@ impl Labs {
                 );
                 self.up.remove(0);
             }
-            match Lab::up(&self.context, network, interrupt) {
+            match self.up(network, interrupt) {
                 Ok(lab) => {
                     if let Some(reason) = unlike(self.line.as_ref(), lab.line()) {
                         self.broken.insert(network.clone(), reason.clone());
@@ -168,6 +178,29 @@ impl Labs {
             }
         }
         self.up.last_mut().map(Ok).ok_or(LinkError::Interrupted)
+    }
+
+    fn up(&mut self, network: &Network, interrupt: &AtomicBool) -> Result<Lab, LinkError> {
+        let Some((pair, _)) = &self.between else {
+            return Lab::up(&self.context, network, interrupt);
+        };
+        // Two of a kind have the same ends, ports and numbers, so that all samples are of tunnels alike.
+        let kind = network.encapsulation.kind().word;
+        let same = |lab: &mut Lab| lab.network().encapsulation.kind().word == kind;
+        self.up.extract_if(.., same).for_each(Lab::take_down);
+        Lab::over(&self.context, pair, network, interrupt).map_err(|error| match error {
+            // Who reads it has to know which host.
+            LinkError::Refused {
+                host,
+                stage,
+                message,
+            } => LinkError::Refused {
+                message: format!("{host}: {message}"),
+                host,
+                stage,
+            },
+            error => error,
+        })
     }
 
     /// Notes why another datapath could not build a network's encapsulation, to be told with why this one cannot.
@@ -226,6 +259,11 @@ impl Labs {
     ) -> Result<(), LinkError> {
         if let Some(reason) = cell.idle_switch().or_else(|| cell.unlike_others()) {
             sample.invalid = Some(Invalid::Build(reason.to_owned()));
+            return Ok(());
+        }
+        let between = self.between.as_ref();
+        if let Some(reason) = between.and_then(|(_, existing)| too_large(cell, existing)) {
+            sample.invalid = Some(Invalid::Build(reason));
             return Ok(());
         }
         let mut result = match self.get(&cell.network, interrupt, progress) {

@@ -24,7 +24,7 @@ use super::labs::Labs;
 use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
-use crate::hosts::{HostsContext, HostsError};
+use crate::hosts::{Binaries, HostsContext, HostsError};
 use crate::lab::{Lab, LabContext};
 use crate::placement::place_run;
 
@@ -33,6 +33,8 @@ use crate::placement::place_run;
 pub struct Options {
     /// The `wirecost` program, for the agents.
     pub program: PathBuf,
+    /// Those for hosts of other architectures.
+    pub binaries: Binaries,
     /// The run directory, or `None` for a new one under `wirecost-runs`.
     pub out: Option<PathBuf>,
     /// The plan as the user wrote it, kept beside the record.
@@ -79,7 +81,7 @@ pub fn run(
     };
     let mut experiment = placed(experiment, placement.cores);
     if let Some(existing) = existing {
-        let limit = existing::settle(&mut experiment, existing);
+        let limit = existing::settle(&mut experiment, existing)?;
         let forecast = forecast(&experiment, 0);
         progress(Progress::Reached {
             addresses: existing.addresses,
@@ -94,18 +96,17 @@ pub fn run(
     }
     let context = LabContext {
         program: options.program.clone(),
+        binaries: options.binaries.clone(),
         owner,
         placement,
         verbose: options.verbose,
         release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
     };
-    let mut labs = Labs::new(context);
-    if let Some(lab) = reached {
-        labs.use_existing(lab);
-    }
-
+    let mut labs = labs_on(context, reached, &experiment.plan.hosts);
+    let is_tunnel = experiment.plan.hosts.is_tunnel();
     let no_lab = |error| match error {
         LinkError::Interrupted => RunError::Interrupted,
+        LinkError::Refused { message, .. } if is_tunnel => RunError::NoTunnel(message),
         error => RunError::NoLab(error),
     };
     let experiment =
@@ -164,6 +165,19 @@ pub fn run(
     }
 }
 
+/// No lab yet: on the hosts that were reached, or on this machine.
+fn labs_on(context: LabContext, reached: Option<Lab>, hosts: &Hosts) -> Labs {
+    let mut labs = Labs::new(context);
+    match (reached, hosts) {
+        (Some(lab), Hosts::Tunnel(Some(pair))) => {
+            labs.build_on((**pair).clone(), lab.into_hosts());
+        }
+        (Some(lab), _) => labs.use_existing(lab),
+        (None, _) => {}
+    }
+    labs
+}
+
 /// Both hosts of a plan for existing ones; `None` where it has a lab.
 fn reached(
     experiment: &Experiment,
@@ -173,10 +187,11 @@ fn reached(
 ) -> Result<Option<Lab>, RunError> {
     let pair = match &experiment.plan.hosts {
         Hosts::Lab => return Ok(None),
-        Hosts::Existing(pair) => pair.as_ref().ok_or(RunError::NoHosts)?,
+        Hosts::Existing(pair) | Hosts::Tunnel(pair) => pair.as_ref().ok_or(RunError::NoHosts)?,
     };
     let context = HostsContext {
         program: options.program.clone(),
+        binaries: options.binaries.clone(),
         owner,
         verbose: options.verbose,
     };

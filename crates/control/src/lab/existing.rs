@@ -58,12 +58,14 @@ impl Lab {
         };
         let mut lab = Self::unbuilt([a, b], network);
         let secret = random::secret(&lab.a)?;
-        let join = |side, address| Request::Join {
+        let join = |side, address, peer| Request::Join {
             side,
             address,
+            peer,
             secret,
         };
-        let [to_a, to_b] = [join(Side::A, addresses[0]), join(Side::B, addresses[1])];
+        let [a, b] = addresses;
+        let [to_a, to_b] = [join(Side::A, a, b), join(Side::B, b, a)];
         let replies = lab.both(&to_a, &to_b, PROMPT, interrupt);
         let [Reply::Joined(of_a), Reply::Joined(of_b)] =
             replies.map_err(|error| lab.blame(error))?
@@ -112,10 +114,23 @@ impl Lab {
         (smallest.unwrap_or(UNKNOWN).min(UNKNOWN), false)
     }
 
+    /// What its hosts reported when they joined; they are left.
+    pub(crate) fn into_hosts(self) -> Existing {
+        let Some(existing) = self.existing else {
+            unreachable!("its hosts have joined");
+        };
+        existing
+    }
+
+    /// Its hosts, where they are existing ones.
+    pub(super) fn hosts(&self) -> Option<&Existing> {
+        self.existing.as_ref().or(self.between.as_ref())
+    }
+
     /// Whether both hosts are on the machine of this process.
     pub(crate) fn is_here(&self) -> bool {
-        let existing = self.existing.as_ref();
-        existing.is_none_or(|existing| existing.one_machine && existing.here == [true; 2])
+        self.hosts()
+            .is_none_or(|existing| existing.one_machine && existing.here == [true; 2])
     }
 
     /// The address that a client's packets leave with, where it is not the guest's only one.
@@ -127,11 +142,7 @@ impl Lab {
 
     /// Processes that are not foreign, by host; `None` where the host does not look for foreign load.
     pub(crate) fn known_processes(&self, ours: &[u32]) -> [Option<Vec<u32>>; 2] {
-        let Some(existing) = self
-            .existing
-            .as_ref()
-            .filter(|existing| !existing.one_machine)
-        else {
+        let Some(existing) = self.hosts().filter(|existing| !existing.one_machine) else {
             return [Some(ours.to_vec()), None];
         };
         let of = |host: usize| {
@@ -178,6 +189,30 @@ impl Existing {
                 (name.to_owned(), environment)
             })
             .collect()
+    }
+
+    /// The largest packet that goes both ways over the hosts' own network, as far as their devices and routes tell, bytes of IP;
+    /// and what limits it.
+    pub(crate) fn underlay_mtu(&self) -> (u32, String) {
+        let of = |(joined, host): (&Joined, &str)| {
+            let device = &joined.device;
+            if joined.route_mtu < device.mtu {
+                (
+                    joined.route_mtu,
+                    format!("host {host}'s route to the other host"),
+                )
+            } else {
+                (device.mtu, format!("`{}` of host {host}", device.name))
+            }
+        };
+        let [a, b] = [(&self.joined[0], "a"), (&self.joined[1], "b")].map(of);
+        if b.0 < a.0 { b } else { a }
+    }
+
+    /// Whether a UDP port is free on both hosts.
+    pub(crate) fn is_free(&self, port: u16) -> bool {
+        let mut hosts = self.joined.iter();
+        hosts.all(|joined| !joined.udp_ports.contains(&port))
     }
 
     /// The slower device's speed in bit/s, where both are known.

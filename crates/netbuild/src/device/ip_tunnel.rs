@@ -12,7 +12,7 @@ use netlink_packet_route::link::{InfoData, InfoKind, LinkAttribute, LinkInfo};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, IpTunnel, OuterDf};
 
-use super::{create, named, read_message};
+use super::{NewDevice, create, read_message};
 use crate::netlink::Netlink;
 
 /// `IFLA_GRE_*` and `IFLA_IPTUN_*` (include/uapi/linux/if_tunnel.h).
@@ -206,7 +206,7 @@ impl TunnelDevice {
 /// Makes a tunnel's device.
 pub(crate) fn create_ip_tunnel(
     netlink: &mut Netlink,
-    name: &str,
+    new: NewDevice<'_>,
     device: &TunnelDevice,
     underlay: u32,
     mtu: u32,
@@ -214,7 +214,7 @@ pub(crate) fn create_ip_tunnel(
     let attributes = device.attributes(underlay);
     let mut data = vec![0; attributes.as_slice().buffer_len()];
     attributes.as_slice().emit(&mut data);
-    let mut message = named(name);
+    let mut message = new.message();
     message.attributes.push(LinkAttribute::Mtu(mtu));
     create(netlink, message, device.kind.clone(), InfoData::Other(data))
 }

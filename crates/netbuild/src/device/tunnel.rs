@@ -8,20 +8,20 @@ use netlink_packet_route::link::{
 };
 use wirecost_model::plan::{Geneve, OuterDf, SourcePorts, Vxlan};
 
-use super::{create, named, read_message};
+use super::{NewDevice, create, named, read_message};
 use crate::netlink::Netlink;
 
 /// A unicast VXLAN tunnel (drivers/net/vxlan): one remote, no multicast.
 pub(crate) fn create_vxlan(
     netlink: &mut Netlink,
-    name: &str,
+    new: NewDevice<'_>,
     vxlan: &Vxlan,
     ends: (IpAddr, IpAddr),
     underlay: u32,
     mtu: u32,
 ) -> io::Result<()> {
     let data = InfoData::Vxlan(vxlan_attributes(vxlan, ends, underlay));
-    let mut message = named(name);
+    let mut message = new.message();
     message.attributes.push(LinkAttribute::Mtu(mtu));
     create(netlink, message, InfoKind::Vxlan, data)
 }
@@ -114,13 +114,13 @@ pub(super) fn vxlan_of<'a>(
 /// A Geneve tunnel to one remote (drivers/net/geneve.c), without options: the device has none of its own.
 pub(crate) fn create_geneve(
     netlink: &mut Netlink,
-    name: &str,
+    new: NewDevice<'_>,
     geneve: &Geneve,
     remote: IpAddr,
     mtu: u32,
 ) -> io::Result<()> {
     let data = InfoData::Geneve(geneve_attributes(geneve, remote));
-    let mut message = named(name);
+    let mut message = new.message();
     message.attributes.push(LinkAttribute::Mtu(mtu));
     create(netlink, message, InfoKind::Geneve, data)
 }

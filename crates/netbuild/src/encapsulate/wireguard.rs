@@ -69,7 +69,10 @@ pub(super) fn make(
     wireguard: &Wireguard,
     (netlink, name): (&mut Netlink, &str),
 ) -> Result<(), BuildError> {
-    device::create_plain(netlink, name, InfoKind::Wireguard, between.mtu)
+    between
+        .create(netlink, name, |netlink, new| {
+            device::create_plain(netlink, new, InfoKind::Wireguard, between.mtu)
+        })
         .step(|| format!("making the wireguard device `{name}`"))?;
     let talking = || format!("setting the keys of the wireguard device `{name}`");
     let mut family = Generic::open(FAMILY).step(talking)?;

@@ -95,6 +95,9 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "is above `repeat.max_rounds`",
         // Whose hosts they are.
         "of an existing network nothing is built",
+        "change nothing of the hosts themselves",
+        "`network: tunnel` builds tunnels",
+        "tunnels between hosts are the kernel's",
         "no MTU of an existing network is set",
         "changes settings of existing hosts",
         "which existing hosts do not have",
@@ -111,6 +114,10 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "both set",
         "sets a tunnel",
         "would change nothing",
+        // Comparisons are of cells.
+        "is not of exactly one cell",
+        "no load of both cells has",
+        "has more than one of its published figures",
         "is the machine's",
         "is ethtool's short name",
         "is not the name of a sysctl",

@@ -15,6 +15,7 @@ mod ratios;
 mod scale;
 mod shown;
 mod strip;
+mod study;
 mod svg;
 mod verdicts;
 mod window;

@@ -2,6 +2,7 @@
 //! the verdicts first.
 
 mod compare;
+mod study;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -19,6 +20,7 @@ use crate::say::visible::visible;
 use crate::say::{answer, caveats, cells, effects, notes, published, trust, until, wakeups, words};
 
 pub use compare::comparison_markdown;
+pub(crate) use study::Study;
 
 /// GitHub-flavoured Markdown.
 #[derive(Debug)]

@@ -18,6 +18,10 @@ use crate::say::{effects, loads, validity, words};
 /// What is measured, and what is not.
 pub(crate) fn measures(doc: &Document) -> &'static str {
     if existing(doc).is_some() {
+        if is_tunnel(doc) {
+            return "Guests, bridges and tunnels made for the run, over the hosts' own network as it was, with the traffic of \
+                    others. Offloads are those of what was made.";
+        }
         return "An existing network as it was: hosts, devices and everything on the path, with the traffic of others.";
     }
     "Network namespaces on this machine: the cost of its software stack, not of a NIC."
@@ -60,7 +64,18 @@ fn existing(doc: &Document) -> Option<String> {
         .values()
         .all(|host| host.cores == "shared");
     let one = if one { ", one machine" } else { "" };
-    Some(format!("An existing network{one}: {}", hosts.join(", ")))
+    let what = if is_tunnel(doc) {
+        "Tunnels over an existing network"
+    } else {
+        "An existing network"
+    };
+    Some(format!("{what}{one}: {}", hosts.join(", ")))
+}
+
+/// Whether something was built on the existing hosts: cells of an existing network have no encapsulation.
+fn is_tunnel(doc: &Document) -> bool {
+    let mut cells = doc.cells.iter();
+    cells.any(|cell| cell.all_levels.contains_key("encapsulation"))
 }
 
 /// Kernel, processor, cores, and how much of the time was measured; in short only the first of them, and what a lab is.

@@ -1,15 +1,14 @@
-//! Published ratios beside those measured here.
+//! Published figures beside those measured here.
 
 use super::section::{Item, Section};
 use super::table::Table;
-use super::{digits, words};
+use super::{digits, study, words};
 use crate::result::document::{Document, PublishedNote, PublishedRatio};
 
 /// A row for each published ratio; nothing where the plan has none.
 pub(crate) fn section(doc: &Document) -> Option<Section> {
     let published = doc.published.as_ref()?;
-    let heads = ["change", "published#", "here#", "95 % interval#"];
-    let mut table = Table::new("", heads);
+    let mut table = Table::new("", ["change", "published#", "here#", "95 % interval#"]);
     for ratio in &published.ratios {
         let here = digits::ratio_and_interval(ratio.here, ratio.low, ratio.high);
         let here = here.unwrap_or_else(|| "not measured".into());
@@ -26,13 +25,19 @@ pub(crate) fn section(doc: &Document) -> Option<Section> {
         ];
         table.row(None, fields);
     }
+    let ratios = table.finish("`published` of `wirecost report RUN_DIR --json`.");
+    let ratios = Some(ratios).filter(|_| !published.ratios.is_empty());
+    let title = published.title.clone();
     let notes = published.notes.iter();
     Some(Section {
         heading: "Compared with published figures".into(),
-        sentences: vec![published.source.clone()],
-        tables: vec![table.finish("`published` of `wirecost report RUN_DIR --json`.")],
+        sentences: title
+            .into_iter()
+            .chain([published.source.clone()])
+            .collect(),
+        tables: study::table(published).into_iter().chain(ratios).collect(),
         items: notes.map(|of| Item::of(note(doc, of))).collect(),
-        ..Section::default()
+        meanings: study::around(doc, published),
     })
 }
 

@@ -5,6 +5,7 @@ mod matrix;
 mod page;
 mod rules;
 mod section;
+mod study;
 mod table;
 mod verdicts;
 
@@ -57,6 +58,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         return page.finish();
     }
     let full = options.detail == Detail::Full;
+    study::print(doc, full, &mut page);
     page.gap();
     let most = if full { Shown::InFull } else { Shown::Always };
     let cells = cells::section(doc).keep(most);
@@ -70,7 +72,8 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         for meaning in &cells.meanings {
             page.paragraph(meaning);
         }
-        let sections = [wakeups::section(doc), published::section(doc)];
+        let published = published::section(doc).filter(|_| !study::has_any(doc));
+        let sections = [wakeups::section(doc), published];
         for part in sections.iter().flatten() {
             section::print(part, &mut page);
         }
@@ -81,7 +84,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         section::print(&rules_of::section(doc), &mut page);
         page.gap();
         page.paragraph(&text::how_to_read(doc));
-    } else {
+    } else if !study::has_any(doc) {
         matrix::print(doc, &mut page);
     }
     if let Some(caveats) = caveats::section(doc, full) {

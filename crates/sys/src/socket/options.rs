@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 
 use socket2::SockFilter;
@@ -10,6 +11,21 @@ use super::{domain, get_int, set_int};
 
 /// include/uapi/asm-generic/socket.h; libc has no name for it.
 const SO_BUF_LOCK: libc::c_int = 72;
+
+/// The largest packet, in bytes of IP, that the kernel sends from an address to a target: by its route, and by what routers have
+/// reported of it (`IP_MTU`, ip(7)). Nothing is sent.
+///
+/// # Errors
+/// As bind(2) and connect(2).
+pub fn route_mtu(source: IpAddr, target: SocketAddr) -> io::Result<u32> {
+    let socket = UdpSocket::bind(SocketAddr::new(source, 0))?;
+    socket.connect(target)?;
+    let mtu = match target {
+        SocketAddr::V4(_) => get_int(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MTU)?,
+        SocketAddr::V6(_) => get_int(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_MTU)?,
+    };
+    u32::try_from(mtu).map_err(io::Error::other)
+}
 
 /// Caps what the kernel sends on this socket, in bytes per second (`SO_MAX_PACING_RATE`, socket(7)).
 ///

@@ -7,7 +7,7 @@ use super::cells::{self, CellView};
 use super::chart::{Chart, Limits};
 use super::shown::ShownLoad;
 use super::verdicts::{self, Verdicts};
-use super::{cpu, drift, forest, latency, overview, strip, window};
+use super::{cpu, drift, forest, latency, overview, strip, study, window};
 use crate::result::document::{Document, Ending, Intervals};
 use crate::result::read::Reading;
 use crate::say::answer::{self, Sentence};
@@ -49,6 +49,8 @@ pub(super) struct Page {
     wakeups: Option<Section>,
     rules: Section,
     charts: Vec<Chart>,
+    /// A published study's own charts.
+    studies: Vec<Chart>,
     published: Option<Section>,
     plan: PlanText,
     environment: Vec<(&'static str, String)>,
@@ -109,6 +111,7 @@ pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
         wakeups: wakeups::section(doc),
         rules: rules::section(doc),
         charts: charts(doc, &cells, limits),
+        studies: study::charts(doc),
         published: published::section(doc),
         plan: PlanText {
             written: reading.plan_text.clone(),
@@ -134,7 +137,8 @@ impl Page {
     /// Leaves the first rows of each table and the first lines of each list.
     fn limit(&mut self, limits: Limits) {
         let charts = self.overview.iter_mut().chain(&mut self.effects);
-        let of_charts = charts.chain(&mut self.charts).map(|chart| &mut chart.table);
+        let charts = charts.chain(&mut self.charts).chain(&mut self.studies);
+        let of_charts = charts.map(|chart| &mut chart.table);
         for table in of_charts.chain(&mut self.flows) {
             table.limit(limits.rows);
         }

@@ -1,0 +1,118 @@
+//! An experiment whose tunnels go over the network of existing hosts: what is known of it only once they are reached.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use wirecost_agent::protocol::{EndSecret, HostSpec, Side};
+use wirecost_model::cell::{Cell, Experiment, Network};
+use wirecost_model::ip::IpVersion;
+use wirecost_model::plan::{Encapsulation, GuestMtu};
+
+use super::error::RunError;
+use crate::lab::Existing;
+
+/// UDP ports of tunnels whose own is taken on a host: beyond those that the kernel gives to clients (`ip_local_port_range`).
+pub const PORTS: RangeInclusive<u16> = 61000..=61127;
+
+/// The experiment as it is run between these hosts: over their addresses and the MTU of their devices, by ports that are free.
+///
+/// # Errors
+/// Where the plan asks for what the hosts' network cannot have.
+pub(super) fn settle(experiment: &mut Experiment, existing: &Existing) -> Result<(), RunError> {
+    let (mtu, _) = existing.underlay_mtu();
+    let ip = match existing.addresses {
+        [IpAddr::V4(_), _] => IpVersion::Ipv4,
+        [IpAddr::V6(_), _] => IpVersion::Ipv6,
+    };
+    let mut ports = BTreeMap::new();
+    for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
+        let network = &mut cell.network;
+        (network.underlay_mtu, network.underlay_ip) = (mtu, ip);
+        if ip == IpVersion::Ipv6 && network.encapsulation.asks_for_df() {
+            return Err(RunError::Setting(format!(
+                "`df` of {} is of IPv4, and the addresses of the hosts are of IPv6: leave it out",
+                network.encapsulation
+            )));
+        }
+        settle_port(&mut network.encapsulation, existing, &mut ports)?;
+        let largest = network.path_mtu().saturating_sub(network.overhead_bytes());
+        if is_max(cell) {
+            cell.guest_mtu = largest;
+        }
+    }
+    experiment.plan.underlay.mtu = vec![mtu];
+    experiment.plan.underlay.ip = vec![ip];
+    Ok(())
+}
+
+/// Whether a cell's guests have the largest MTU that fits.
+fn is_max(cell: &Cell) -> bool {
+    let label = cell.levels.get("guest_mtu");
+    label.is_some_and(|label| *label == GuestMtu::Max.to_string())
+}
+
+/// Keeps the plan's port where it is free on both hosts; `chosen` are those of all tunnels so far, by their kind and the plan's.
+fn settle_port(
+    encapsulation: &mut Encapsulation,
+    existing: &Existing,
+    chosen: &mut BTreeMap<(String, u16), u16>,
+) -> Result<(), RunError> {
+    let kind = encapsulation.kind().word.to_owned();
+    let port = match encapsulation {
+        Encapsulation::Vxlan(vxlan) => &mut vxlan.port,
+        Encapsulation::Geneve(geneve) => &mut geneve.port,
+        Encapsulation::Wireguard(wireguard) => &mut wireguard.port,
+        _ => return Ok(()),
+    };
+    let known = (kind, *port);
+    if let Some(known) = chosen.get(&known) {
+        *port = *known;
+        return Ok(());
+    }
+    let ours = |port: u16| chosen.values().any(|known| *known == port);
+    let mut candidates = std::iter::once(*port).chain(PORTS);
+    let free = candidates.find(|port| existing.is_free(*port) && !ours(*port));
+    *port = free.ok_or_else(|| {
+        RunError::Setting(format!(
+            "no UDP port is free on both hosts for {}: neither {} nor {} to {}",
+            known.0,
+            known.1,
+            PORTS.start(),
+            PORTS.end()
+        ))
+    })?;
+    chosen.insert(known, *port);
+    Ok(())
+}
+
+/// Why guests of a cell cannot have their MTU over the hosts' network.
+pub(super) fn too_large(cell: &Cell, existing: &Existing) -> Option<String> {
+    let (network, (mtu, what)) = (&cell.network, existing.underlay_mtu());
+    let (overhead, largest) = (network.overhead_bytes(), network.tunnel_mtu());
+    (cell.guest_mtu > largest).then(|| {
+        format!(
+            "guests of MTU {} and the {overhead} bytes of {} need an underlay of {}, and {what} has MTU {mtu}: {largest} is the \
+             most (`max`)",
+            cell.guest_mtu,
+            network.encapsulation,
+            cell.guest_mtu + overhead
+        )
+    })
+}
+
+/// The addresses that guests of either host would have in a network: a's and b's.
+pub fn guest_addresses(network: &Network) -> [Vec<IpAddr>; 2] {
+    [Side::A, Side::B].map(|side| {
+        let spec = HostSpec {
+            side,
+            network: network.clone(),
+            receive_cpus: None,
+            release_us: 0,
+            line_core: None,
+            secrets: [EndSecret([0; 32]), EndSecret([0; 32])],
+            own_underlay: None,
+        };
+        spec.guest_addresses()
+    })
+}
