@@ -47,3 +47,4 @@ mod truth;
 mod tunnel;
 mod until;
 mod vary;
+mod vtep_gateway;
