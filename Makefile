@@ -23,7 +23,7 @@ FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 DOCS = $(SHARE)/doc/wirecost
 
 .PHONY: run test check check-aarch64 ci-container size test-kernels build bench bench-check bench-datapaths bench-start bench-truth \
-	bench-verdicts soak-stats fuzz-wire fuzz-nbd fuzz-probe fuzz-check deny install uninstall deb install-missing install-missing-test install-missing-bench
+	bench-verdicts studies soak-stats fuzz deny install uninstall deb install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
 run: build
@@ -76,7 +76,8 @@ ci-container:
 test-kernels: build
 	-@scripts/install-missing qemu-system-x86_64:qemu-system-x86 busybox:busybox-static modprobe:kmod xz:xz-utils \
 		setpriv:util-linux nft:nftables ethtool:ethtool tc:iproute2 ssh:openssh-client dropbear:dropbear-bin \
-		ovs-vswitchd:openvswitch-switch teamnl:libteam-utils ping:iputils-ping
+		ovs-vswitchd:openvswitch-switch ovn-northd:ovn-central ovn-controller:ovn-host teamnl:libteam-utils \
+		ping:iputils-ping
 	tunnels=$$($(CARGO) test --locked --package wirecost-vtep --test tunnels --no-run --message-format=json | \
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
 	faults=$$($(CARGO) test --locked --package wirecost --test faults --no-run --message-format=json | \
@@ -111,6 +112,12 @@ bench-check: build
 ## BENCH takes options: make bench-datapaths BENCH='--row tcp-rr --pairs 10'.
 bench-datapaths: build
 	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-datapaths -- $(BENCH)
+
+## Every published study in full, and docs/studies.md from their records; as root, half an hour, and as above.
+## QUICK=--quick: fewer rounds.
+QUICK ?=
+studies: build
+	scripts/studies '$(BINARY)' '$(abspath $(TARGET))/studies' docs/studies.md $(QUICK)
 
 ## How long the program takes to start.
 bench-start: build
@@ -161,22 +168,14 @@ deb: $(PACKAGED)
 soak-stats: install-missing
 	$(CARGO) run --release --locked --package wirecost-stats --example soak
 
-## Ten million inputs through the parsers of frames, from a fixed seed; a minute.
-fuzz-wire: install-missing
-	$(CARGO) run --release --locked --package wirecost-wire --example fuzz_wire
-
-## The same through both ends of NBD.
-fuzz-nbd: install-missing
-	$(CARGO) run --release --locked --package wirecost-nbd --example fuzz_nbd
-
-## The same at the responder of a check.
-fuzz-probe: install-missing
-	$(CARGO) run --release --locked --package wirecost-probe --example fuzz_probe
-
-## The same at the kernel's messages about routes, and at what agents tell of TCP.
-fuzz-check: install-missing
-	$(CARGO) run --release --locked --package wirecost-audit --example fuzz_audit
-	$(CARGO) run --release --locked --package wirecost-check --example fuzz_check
+## Ten million inputs each through all that reads what comes from outside (frames, NBD, probes, the kernel's routes, what
+## agents say of TCP, the protocol, first bytes of flows, plans, records), from a fixed seed; an hour. FUZZ=fuzz_wire: one.
+FUZZ ?= fuzz_wire fuzz_nbd fuzz_probe fuzz_audit fuzz_check fuzz_protocol fuzz_hello fuzz_plan fuzz_record
+INPUTS ?= 10000000
+fuzz: install-missing
+	@for one in $(FUZZ); do \
+		echo "$$one:"; $(CARGO) run --quiet --release --locked --workspace --example $$one -- $(INPUTS) || exit 1; \
+	done
 
 install-missing:
 	@command -v '$(CARGO)' >/dev/null || \
@@ -186,7 +185,8 @@ install-missing:
 install-missing-test: install-missing
 	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux \
 		nft:nftables ethtool:ethtool tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark \
-		ping:iputils-ping ovs-vswitchd:openvswitch-switch nbdkit:nbdkit qemu-img:qemu-utils nbdinfo:libnbd-bin fio:fio
+		ping:iputils-ping ovs-vswitchd:openvswitch-switch nbdkit:nbdkit qemu-img:qemu-utils nbdinfo:libnbd-bin fio:fio \
+		ovn-northd:ovn-central ovn-controller:ovn-host vtep-ctl:openvswitch-vtep
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nuttcp:nuttcp sockperf:sockperf nsenter:util-linux \

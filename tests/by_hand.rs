@@ -178,6 +178,64 @@ fn an_nbd_server_is_read_and_only_written_to_where_that_is_said() {
 }
 
 #[test]
+fn an_nbd_server_at_a_unix_socket_is_loaded_and_missed_when_it_goes() {
+    if !is_root() {
+        return;
+    }
+    if !succeeds(std::process::Command::new("nbdkit").arg("--version")) {
+        skip("this needs nbdkit");
+        return;
+    }
+    let _turn = beside_others();
+    let pair = Pair::new("nbdu");
+    let (a, b) = (netns(&pair.a), netns(&pair.b));
+    let place = Place::new();
+    let socket = place.path().join("nbd");
+    let target = format!("nbd+unix:///?socket={}", socket.display());
+    let ended = run(&mut load(&a, &b, &["storage", "--target", &target]));
+    ended.expect_code(3);
+    assert!(
+        ended.stderr.contains(&*socket.to_string_lossy()),
+        "{ended:#?}"
+    );
+
+    let mut command = std::process::Command::new("nbdkit");
+    command.args(["-f", "-P", "/dev/null", "-U"]).arg(&socket);
+    let mut server = Ending(command.args(["memory", "8M"]).spawn().expect("nbdkit"));
+    let listens = || std::os::unix::net::UnixStream::connect(&socket).ok();
+    wait_for("nbdkit listens", listens);
+    let mut reads = load(&a, &b, &["storage", "--json", "--target", &target]);
+    let ended = run(reads.args(SHORT));
+    ended.expect_code(0);
+    let document = ended.document();
+    let loaded = &document["loads"][0];
+    assert!(number(&loaded["requests"]["per_s"]) > 0.0, "{loaded:#}");
+    assert!(
+        loaded["result"]["flows"][0]["sender"].is_null(),
+        "{loaded:#}"
+    );
+
+    let mut reads = load(&a, &b, &["storage", "--target", &target]);
+    let mut running = Running::start(reads.args(["--time", "60s"]));
+    // What a server accepts is in the network namespace of whoever connects (`unix_stream_connect`, net/unix/af_unix.c).
+    let loads = || {
+        let mut looks = std::process::Command::new("ip");
+        let looks = looks.args(["netns", "exec", &pair.a, "cat", "/proc/net/unix"]);
+        let said = looks.output().expect("ip");
+        let here = String::from_utf8_lossy(&said.stdout).contains(&*socket.to_string_lossy());
+        (here || running.ended().is_some()).then_some(())
+    };
+    wait_for("the load's connection", loads);
+    let _ = server.0.kill();
+    let ended = running.wait();
+    ended.expect_code(3);
+    assert!(
+        ended.stderr.contains("the peer of flow 0 vanished"),
+        "{ended:#?}"
+    );
+}
+
+#[test]
 fn machines_are_moved_between_two_namespaces_and_told_one_by_one() {
     if !is_root() {
         return;

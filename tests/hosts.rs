@@ -11,7 +11,7 @@ use crate::common::{Place, install, is_root, program, succeeds, wait_for};
 use crate::pair::Pair;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::orphan::Owner;
-use wirecost_control::hosts::{HostsContext, LinkedHost, Reachable, data_plane, open};
+use wirecost_control::hosts::{Binaries, HostsContext, LinkedHost, Reachable, data_plane, open};
 use wirecost_model::host::HostAddress;
 
 static NO_INTERRUPT: AtomicBool = AtomicBool::new(false);
@@ -19,6 +19,7 @@ static NO_INTERRUPT: AtomicBool = AtomicBool::new(false);
 fn context() -> HostsContext {
     HostsContext {
         program: program().to_owned(),
+        binaries: Binaries::default(),
         owner: Owner::this().expect("proc"),
         verbose: 0,
     }

@@ -59,7 +59,7 @@ fn overhead(cell: &Cell) -> (u32, u32) {
 }
 
 /// What a run's agents have started: by command line, whoever holds it.
-fn daemons_of(owner: Owner) -> Vec<u32> {
+pub(crate) fn daemons_of(owner: Owner) -> Vec<u32> {
     let mark = format!("/wirecost-{}-", owner.argument());
     let processes = fs::read_dir("/proc").expect("proc").filter_map(|entry| {
         let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
@@ -69,13 +69,16 @@ fn daemons_of(owner: Owner) -> Vec<u32> {
     processes.collect()
 }
 
-/// What is in the places of the machine's own Open vSwitch.
-fn on_this_machine() -> BTreeSet<PathBuf> {
+/// What is in the places of the machine's own Open vSwitch and OVN.
+pub(crate) fn on_this_machine() -> BTreeSet<PathBuf> {
     let directories = [
         "/run/openvswitch",
         "/var/log/openvswitch",
         "/etc/openvswitch",
         "/var/lib/openvswitch",
+        "/run/ovn",
+        "/var/log/ovn",
+        "/var/lib/ovn",
     ];
     let entries = directories
         .iter()
@@ -86,7 +89,7 @@ fn on_this_machine() -> BTreeSet<PathBuf> {
 
 /// Every file with a name that a process has open lies in a file system that is mounted nowhere on this machine. (What
 /// tmpfile(3) makes has no name, and goes with its process.)
-fn writes_nowhere(pid: u32) {
+pub(crate) fn writes_nowhere(pid: u32) {
     let mounted: BTreeSet<u64> = fs::read_to_string("/proc/self/mountinfo")
         .expect("proc")
         .lines()

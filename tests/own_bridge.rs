@@ -61,6 +61,7 @@ impl Lab {
             local: [10, 9, 0, 1].into(),
             peer: [10, 9, 0, 2].into(),
             mac: MACS[0],
+            ovn: None,
         };
         let started = lab
             .ours

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use wirecost_agent::lab::allowed_cpus;
+use wirecost_agent::link::Binaries;
 use wirecost_agent::orphan::Owner;
 use wirecost_bench::program;
 use wirecost_bench::scratch::Scratch;
@@ -54,6 +55,7 @@ pub(crate) fn run(
         arguments,
         context: LabContext {
             program: program::find(arguments.program.as_deref())?,
+            binaries: Binaries::default(),
             owner: Owner::this().map_err(BenchError::machine("reading /proc"))?,
             placement,
             verbose: 0,

@@ -5,6 +5,7 @@ mod load;
 use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
+use wirecost_model::logical::Logical;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{Cores, Encapsulation, Vxlan};
 use wirecost_model::steering::{Rps, Steering};
@@ -78,6 +79,7 @@ fn network(cores: Cores, vxlan: bool, rate: Option<u64>) -> Network {
             Encapsulation::None
         },
         datapath: Datapath::Kernel,
+        logical: Logical::default(),
         guest_ip: IpVersion::Ipv4,
         guests: 1,
         transit: Transit::wire(),

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use wirecost_agent::lab::allowed_cpus;
+use wirecost_agent::link::Binaries;
 use wirecost_agent::orphan::Owner;
 use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::Network;
@@ -18,6 +19,7 @@ pub(crate) fn lab(network: &Network) -> Lab {
     let allowed = allowed_cpus().expect("cores");
     let context = LabContext {
         program: program().to_owned(),
+        binaries: Binaries::default(),
         owner: Owner::this().expect("this process"),
         placement: place(Cores::Shared, &allowed),
         verbose: 0,

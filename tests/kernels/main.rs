@@ -24,6 +24,7 @@ mod line;
 mod line_core;
 mod make_run;
 mod open_vswitch;
+mod ovn;
 mod paths;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -107,11 +108,23 @@ fn boot_with(kernel: &Kernel, options: &[&str]) -> Machine {
         archive.command(name);
     }
     // Linked to an alternative in Debian, which `command` follows.
-    for name in ["ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-ofctl"] {
+    for name in [
+        "ovs-vswitchd",
+        "ovsdb-server",
+        "ovsdb-tool",
+        "ovs-ofctl",
+        "ovn-northd",
+        "ovn-controller",
+    ] {
         archive.command(name);
     }
-    let schema = "/usr/share/openvswitch/vswitch.ovsschema";
-    archive.copy(Path::new(schema), schema);
+    for schema in [
+        "/usr/share/openvswitch/vswitch.ovsschema",
+        "/usr/share/ovn/ovn-nb.ovsschema",
+        "/usr/share/ovn/ovn-sb.ovsschema",
+    ] {
+        archive.copy(Path::new(schema), schema);
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     archive.copy(&root.join("tests/kernels/scripts"), "/scripts");
     Machine::boot_with(kernel, &mut contents.archive.finish(), &[], options)
@@ -176,7 +189,7 @@ fn in_one_machine(kernel: &Kernel, steps: &[&Step]) -> Ran {
 }
 
 /// What this machine has to have, and the packages that have it.
-const TOOLS: [(&str, &str); 14] = [
+const TOOLS: [(&str, &str); 16] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
     ("modprobe", "kmod"),
@@ -188,6 +201,8 @@ const TOOLS: [(&str, &str); 14] = [
     ("ssh-keygen", "openssh-client"),
     ("dropbear", "dropbear-bin"),
     ("ovs-vswitchd", "openvswitch-switch"),
+    ("ovn-northd", "ovn-central"),
+    ("ovn-controller", "ovn-host"),
     ("teamnl", "libteam-utils"),
     ("dpkg", "dpkg"),
     ("ping", "iputils-ping"),

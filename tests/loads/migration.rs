@@ -6,7 +6,7 @@ use wirecost_model::sample::Sample;
 use wirecost_sys::dirty_pages::DirtyPages;
 
 use super::record_of;
-use crate::common::{Place, Record, beside_others, lab_can_be_built, skip};
+use crate::common::{Place, Record, beside_others, lab_can_be_built, run, skip, wirecost};
 
 const PLAN: &str = "\
 name: moves
@@ -101,6 +101,60 @@ fn machines_move_or_stay_and_both_are_results() {
     assert_eq!(value(&stayed, Metric::Downtime), None);
     assert_eq!(outcomes(&forced, MoveOutcome::Forced), 4, "{forced:#?}");
     assert!(value(&forced, Metric::Downtime).is_some_and(|time| time > 0.005));
+}
+
+#[test]
+fn machines_go_back_and_forth_and_an_observer_sees_how_long_they_are_gone() {
+    if !can_migrate() {
+        return;
+    }
+    let _turn = beside_others();
+    let plan = "name: watched\nunderlay: { rate: 1gbit }\nguest_mtu: 1500\nguests: 2\n\
+                load: { migration: { machines_per_guest: 2, memory: 8MiB, max_downtime: 20ms, watch: on, \
+                back_and_forth: on, pause: 200ms } }\n\
+                repeat: { rounds: 2, seconds: 0.5, warmup: 0 }\n";
+    let place = Place::new();
+    let record = record_of(&place, plan);
+    let directions: Vec<&str> = record
+        .samples
+        .iter()
+        .map(|sample| sample.loads[0].direction.key())
+        .collect();
+    assert_eq!(directions, ["a-to-b", "b-to-a"]);
+    for sample in &record.samples {
+        assert!(sample.took_s > 0.2, "the pause");
+        for one in &sample.loads[0].moves {
+            assert_eq!(one.outcome, MoveOutcome::Moved);
+            let seen = one.seen.expect("an observer's view");
+            assert!(
+                seen.to_machine_s > 0.0 && seen.from_machine_s > 0.0,
+                "{seen:?}"
+            );
+            assert!(
+                seen.answered >= 2 && seen.answered <= 2 * seen.asked,
+                "{seen:?}"
+            );
+            // It was asked before it was stopped, and after it had arrived.
+            assert!(seen.from_machine_s < one.total_s + 1.0, "{one:?}");
+        }
+    }
+    let report = run(wirecost(["report", "out", "--full"]).current_dir(place.path()));
+    report.expect_code(0);
+    assert!(report.stdout.contains("seen"), "{}", report.stdout);
+    for (load, words) in [
+        (
+            "machines: 17, watch: on",
+            "watch is for 16 machines at most",
+        ),
+        ("watch: on, find_limit: on", "watch sees one move"),
+    ] {
+        let plan = place.plan(&format!(
+            "name: wrong\nguest_mtu: 1500\nload: {{ migration: {{ {load} }} }}\nrepeat: {{ rounds: 1, seconds: 0.1 }}\n"
+        ));
+        let ended = run(&mut place.run_command(&plan, "wrong"));
+        ended.expect_code(2);
+        assert!(ended.stderr.contains(words), "{ended:#?}");
+    }
 }
 
 #[test]

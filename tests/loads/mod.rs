@@ -1,9 +1,11 @@
 //! Every workload and option of a plan, through the whole program: that each takes effect, by what it changes.
 
+mod killed;
 mod limits;
 mod migration;
 mod mixes;
 mod options;
+mod storage;
 
 use crate::common::{Place, Record, beside_others, lab_can_be_built, run};
 use wirecost_model::cell::Cell;

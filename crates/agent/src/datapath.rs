@@ -1,10 +1,14 @@
 //! Datapaths other than the kernel's bridge: netbuild makes the devices, vtep's programs or
 //! Open vSwitch carry frames between them.
 
+use std::path::PathBuf;
+
 use wirecost_model::datapath::Datapath;
+use wirecost_model::plan::Encapsulation;
 use wirecost_model::switch::OvsDatapath;
-use wirecost_netbuild::{HostSpec, LabHost, Switched, UNDERLAY_DEVICE};
+use wirecost_netbuild::{HostSpec, LabHost, Side, Switched, UNDERLAY_DEVICE};
 use wirecost_ovs::Switch;
+use wirecost_ovs::ovn::{self, Central, Chassis, LogicalNetwork, LogicalPort, LogicalRouter};
 use wirecost_vtep::{Config, Error, StationLocation, Vtep};
 
 use crate::error::{AgentError, Result, Step};
@@ -26,15 +30,19 @@ pub(crate) struct Programs {
 }
 
 /// Puts programs or a switch between a host's devices, where its network is to have them. `owner` is the run's
-/// controller.
+/// controller, `ovn` the socket of OVN's databases where the network has some.
 ///
 /// # Errors
 /// In words: what the kernel or the switch refused, or what is not installed.
-pub(crate) fn attach(host: &mut LabHost, owner: &str) -> Result<Option<FrameCarrier>> {
+pub(crate) fn attach(
+    host: &mut LabHost,
+    owner: &str,
+    ovn: Option<PathBuf>,
+) -> Result<Option<FrameCarrier>> {
     let datapath = host.spec().network.datapath;
     match (datapath, datapath.open_vswitch()) {
         (_, Some(kind)) => {
-            switch(host, kind, owner).map(|switch| Some(FrameCarrier::Ovs(Box::new(switch))))
+            switch(host, kind, owner, ovn).map(|switch| Some(FrameCarrier::Ovs(Box::new(switch))))
         }
         (Datapath::Ebpf, _) => {
             programs(host.spec()).map(|programs| Some(FrameCarrier::Ebpf(Box::new(programs))))
@@ -43,7 +51,76 @@ pub(crate) fn attach(host: &mut LabHost, owner: &str) -> Result<Option<FrameCarr
     }
 }
 
+/// Starts OVN's databases for both hosts of a lab, where its network is to have them.
+///
+/// # Errors
+/// In words: what is not installed, or what a database refused.
+pub(crate) fn central(spec: &HostSpec, owner: &str) -> Result<Option<Central>> {
+    let network = &spec.network;
+    if !network.datapath.is_ovn() {
+        return Ok(None);
+    }
+    let sides = [Side::A, Side::B];
+    let guests = |side: Side| {
+        let each = spec
+            .guest_macs(side)
+            .into_iter()
+            .zip(spec.guest_addresses_of(side));
+        let each = (0..).zip(each).map(|(number, (mac, address))| LogicalPort {
+            name: ovn::port_name(side.name(), number as usize),
+            key: ovn::port_key(u32::from(side == Side::B), number),
+            mac,
+            address,
+        });
+        each.collect()
+    };
+    let router = sides.map(|side| {
+        let end = spec.logical_router(side)?;
+        Some(LogicalRouter {
+            mac: end.mac,
+            network: (end.address, end.prefix),
+        })
+    });
+    let [Some(at_a), Some(at_b)] = router else {
+        return start_central(spec, sides.map(guests), None, owner);
+    };
+    start_central(spec, sides.map(guests), Some([at_a, at_b]), owner)
+}
+
+fn start_central(
+    spec: &HostSpec,
+    guests: [Vec<LogicalPort>; 2],
+    router: Option<[LogicalRouter; 2]>,
+    owner: &str,
+) -> Result<Option<Central>> {
+    let encapsulation = &spec.network.encapsulation;
+    let wanted = LogicalNetwork {
+        guests,
+        router,
+        // Without a tunnel it is on no wire.
+        key: encapsulation.udp().map_or(1, |udp| udp.vni),
+        acl: spec.network.logical.acl,
+        to_underlay: !encapsulation.is_tunnel(),
+        tag: match encapsulation {
+            Encapsulation::Vlan(vlan) => Some(vlan.id),
+            _ => None,
+        },
+    };
+    Ok(Some(Central::start(&wanted, owner)?))
+}
+
 impl FrameCarrier {
+    /// Waits for what the other host has to do first, which must have been built.
+    ///
+    /// # Errors
+    /// In words, such as that there is no tunnel to it.
+    pub(crate) fn wait_for_peer(&mut self) -> Result<()> {
+        match self {
+            Self::Ebpf(_) => Ok(()),
+            Self::Ovs(switch) => switch.wait_for_ovn().map_err(AgentError::from),
+        }
+    }
+
     /// Tells it where the other host is, whose way there must be usable by now. To be done before each use.
     ///
     /// # Errors
@@ -64,7 +141,7 @@ impl FrameCarrier {
             Self::Ebpf(_) => None,
             Self::Ovs(switch) => Some(BuiltSwitch {
                 about: switch.about().clone(),
-                processes: switch.processes().to_vec(),
+                processes: switch.processes(),
             }),
         }
     }
@@ -72,8 +149,21 @@ impl FrameCarrier {
 
 /// Starts the host's switch, the devices its ports, and gives it the host's address on the underlay where it is the
 /// switch that tunnels.
-fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Switch> {
+fn switch(
+    host: &mut LabHost,
+    datapath: OvsDatapath,
+    owner: &str,
+    ovn: Option<PathBuf>,
+) -> Result<Switch> {
     let spec = host.spec();
+    let side = spec.side.name();
+    let chassis = |remote| Chassis {
+        name: side.to_owned(),
+        remote,
+        ports: (0..spec.network.guests as usize)
+            .map(|number| ovn::port_name(side, number))
+            .collect(),
+    };
     let wanted = wirecost_ovs::SwitchSpec {
         encapsulation: spec.network.encapsulation.clone(),
         underlay: UNDERLAY_DEVICE.to_owned(),
@@ -82,6 +172,7 @@ fn switch(host: &mut LabHost, datapath: OvsDatapath, owner: &str) -> Result<Swit
         local: spec.underlay_address(),
         peer: spec.underlay_peer(),
         mac: spec.underlay_mac(),
+        ovn: ovn.map(chassis),
     };
     let switch = Switch::start(wanted, datapath, owner)?;
     let wanted = switch.wanted();

@@ -1,7 +1,8 @@
 //! Executes a controller's requests.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
@@ -9,6 +10,7 @@ use wirecost_model::offload::Offload;
 use wirecost_model::record::{Environment, WakeupCost};
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_netbuild::{HostSpec, LabHost};
+use wirecost_ovs::ovn::Central;
 use wirecost_probe::Responder;
 use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
@@ -36,6 +38,8 @@ pub(crate) const LOAD_IDLE_LIMIT: Duration = Duration::from_mins(1);
 /// Enough of a frame for every header, 252 bytes of Geneve options among them, and a probe's own.
 const SNAP_BYTES: usize = 512;
 
+/// Of a lab.
+const HOSTS: usize = 2;
 const NOT_JOINED: &str = "the host has not joined the run yet";
 const UNPREPARED: &str = "the host is not prepared yet";
 const NOT_COUNTING: AgentError = AgentError::NotReady("counting has not started");
@@ -48,6 +52,8 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub(crate) struct Agent {
     // Before the host: off its devices before they go.
     carrier: Option<FrameCarrier>,
+    /// Of a lab by OVN, at host a.
+    central: Option<Central>,
     line: Option<Line>,
     host: Option<LabHost>,
     /// Instead of `host`, where the network is used as it is.
@@ -130,9 +136,12 @@ impl Agent {
             }
             Request::Wire { peer } => {
                 self.host()?.wire(peer)?;
-                Ok(Reply::Done)
+                let host = self.host.as_ref().ok_or(AgentError::NotReady(UNPREPARED))?;
+                self.central = datapath::central(host.spec(), self.guards.owner())?;
+                let ovn = self.central.as_ref().map(Central::remote);
+                Ok(Reply::Wired { ovn })
             }
-            Request::Build { secret } => self.build(secret),
+            Request::Build { secret, ovn } => self.build(secret, ovn),
             Request::Join {
                 side,
                 address,
@@ -168,15 +177,7 @@ impl Agent {
                     .apply(host, &self.guards, &settings, &self.devices)
                     .map(Reply::Devices)
             }
-            Request::Undo => {
-                if let Some(host) = &mut self.existing {
-                    host.undo(&self.guards)?;
-                    return Ok(Reply::Done);
-                }
-                let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
-                self.applied.undo(host, &self.guards)?;
-                Ok(Reply::Done)
-            }
+            Request::Undo => self.undo(),
             Request::Watch => {
                 self.watch = Some(self.capture()?);
                 Ok(Reply::Done)
@@ -186,20 +187,7 @@ impl Agent {
                 targets,
                 size,
                 exact,
-            } => {
-                let secret = self.secret()?;
-                let proven = match &self.existing {
-                    Some(host) => {
-                        host.still_applied()?;
-                        let own = [(None, host.address())].into_iter();
-                        prove::prove_all(own, &targets, (size, exact), &secret)
-                    }
-                    None => {
-                        prove::prove_all(places(self.host()?), &targets, (size, exact), &secret)
-                    }
-                };
-                proven.map(Reply::Proof)
-            }
+            } => self.prove(&targets, (size, exact)),
             Request::OpenServers(_)
             | Request::OpenClients(_)
             | Request::Start
@@ -215,6 +203,29 @@ impl Agent {
             Request::Path(request) => self.paths.execute(*request),
             Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
         }
+    }
+
+    fn undo(&mut self) -> Answer {
+        if let Some(host) = &mut self.existing {
+            host.undo(&self.guards)?;
+        } else {
+            let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
+            self.applied.undo(host, &self.guards)?;
+        }
+        Ok(Reply::Done)
+    }
+
+    fn prove(&mut self, targets: &[SocketAddr], size: (u32, bool)) -> Answer {
+        let secret = self.secret()?;
+        let proven = match &self.existing {
+            Some(host) => {
+                host.still_applied()?;
+                let own = [(None, host.address())].into_iter();
+                prove::prove_all(own, targets, size, &secret)
+            }
+            None => prove::prove_all(places(self.host()?), targets, size, &secret),
+        };
+        proven.map(Reply::Proof)
     }
 
     fn act_on_loads(&mut self, request: Request) -> Answer {
@@ -303,6 +314,12 @@ impl Agent {
     }
 
     fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
+        if let Some(carrier) = &mut self.carrier {
+            carrier.wait_for_peer()?;
+        }
+        if let Some(central) = &mut self.central {
+            central.wait_for_hosts(HOSTS)?;
+        }
         let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
         self.devices = host.adapt(guest_mtu, offload)?;
         if let Some(below) = &mut self.below {
@@ -337,10 +354,10 @@ impl Agent {
         Ok(Reply::Done)
     }
 
-    fn build(&mut self, secret: Secret) -> Answer {
+    fn build(&mut self, secret: Secret, ovn: Option<PathBuf>) -> Answer {
         let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
         host.build()?;
-        self.carrier = datapath::attach(host, self.guards.owner())?;
+        self.carrier = datapath::attach(host, self.guards.owner(), ovn)?;
         self.line = Line::of(host)?;
         let responder =
             prove::respond(places(host), secret).step("starting the responder in the guests")?;
@@ -363,7 +380,15 @@ impl Agent {
         Ok(Reply::Built {
             responders,
             guest_tids,
-            switch: self.carrier.as_ref().and_then(FrameCarrier::switch),
+            switch: self
+                .carrier
+                .as_ref()
+                .and_then(FrameCarrier::switch)
+                .map(|mut switch| {
+                    let central = self.central.as_ref().map(Central::processes);
+                    switch.processes.extend(central.into_iter().flatten());
+                    switch
+                }),
             steered: host.is_steered(),
             line: self.line.as_ref().map(|line| line.release().clone()),
         })
@@ -478,8 +503,9 @@ mod tests {
             name: "tcp-rr".to_owned(),
             place: HostNetns::Host,
             // No other test listens there: a port that is free again is anybody's.
-            address: ([127, 3, 1, 8], 0).into(),
+            address: SocketAddr::from(([127, 3, 1, 8], 0)).into(),
             source: None,
+            cpus: Vec::new(),
             load: Load::new(Workload::TcpRr),
             secret: [7; 16],
         };
@@ -490,11 +516,11 @@ mod tests {
             panic!("it listens");
         };
         assert!(agent.has_loads());
-        std::net::TcpStream::connect(addresses[0]).unwrap();
+        std::net::TcpStream::connect(addresses[0].ip().unwrap()).unwrap();
         agent.abandon_loads();
         assert!(!agent.has_loads());
         assert!(
-            std::net::TcpStream::connect(addresses[0]).is_err(),
+            std::net::TcpStream::connect(addresses[0].ip().unwrap()).is_err(),
             "nobody listens"
         );
         assert!(

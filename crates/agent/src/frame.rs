@@ -9,7 +9,10 @@ use serde::de::DeserializeOwned;
 const MAX_BYTES: usize = 16 << 20;
 
 /// One message as it travels.
-pub(crate) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
+///
+/// # Errors
+/// What postcard cannot write.
+pub fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     let body = postcard::to_stdvec(message).map_err(invalid)?;
     let mut bytes = Vec::with_capacity(4 + body.len());
     bytes.extend((body.len() as u32).to_be_bytes());
@@ -18,7 +21,10 @@ pub(crate) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
 }
 
 /// Takes one message off what has arrived; `None` where not all of it has.
-pub(crate) fn take<T: DeserializeOwned>(arrived: &mut Vec<u8>) -> io::Result<Option<T>> {
+///
+/// # Errors
+/// `InvalidData`: this is not our protocol.
+pub fn take<T: DeserializeOwned>(arrived: &mut Vec<u8>) -> io::Result<Option<T>> {
     let Some(length) = arrived.first_chunk() else {
         return Ok(None);
     };
@@ -38,7 +44,10 @@ pub(crate) fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::R
 }
 
 /// Reads one message; `None` where the stream ended between two.
-pub(crate) fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<T>> {
+///
+/// # Errors
+/// Those of the stream; `UnexpectedEof` within a message; `InvalidData`: this is not our protocol.
+pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     let mut filled = 0;
     while filled < length.len() {
@@ -124,6 +133,7 @@ mod tests {
                 datagrams: Some(7),
                 io: None,
                 moves: Vec::new(),
+                flushes: Latency::default(),
                 lateness: Latency::default(),
                 schedule: None,
             },
@@ -135,7 +145,8 @@ mod tests {
         let ends = Workload::ALL.map(|workload| LoadEnd {
             name: workload.name().to_owned(),
             place: HostNetns::Host,
-            address: ([192, 0, 2, 1], 7).into(),
+            address: std::net::SocketAddr::from(([192, 0, 2, 1], 7)).into(),
+            cpus: vec![1],
             load: Load::new(workload),
             secret: [9; 16],
             source: None,

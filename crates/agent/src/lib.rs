@@ -10,7 +10,8 @@ mod error;
 mod execute;
 mod existing;
 pub mod existing_host;
-mod frame;
+#[doc(hidden)]
+pub mod frame;
 pub mod guard;
 mod guards;
 pub mod lab;

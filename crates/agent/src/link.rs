@@ -22,6 +22,7 @@ use crate::protocol::{Refusal, Reply, Request, VERSION};
 
 pub use error::LinkError;
 pub use host::{HostAgent, Starting};
+pub use shell::Binaries;
 
 /// How long an agent may take to exit by itself.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);

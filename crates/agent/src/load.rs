@@ -2,14 +2,15 @@
 
 mod counting;
 
-use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
 use wirecost_model::end_window::End;
+use wirecost_model::load::Address;
 use wirecost_netbuild::LabHost;
+use wirecost_sys::process;
 use wirecost_traffic::{
-    Client, Finished, Options, Server, Snapshot, TrafficError, check_resources, preflight,
+    Client, Finished, Observer, Options, Server, Snapshot, TrafficError, check_resources, preflight,
 };
 
 use crate::error::{AgentError, Result, Step};
@@ -45,11 +46,11 @@ impl Loads {
         &mut self,
         ends: &[LoadEnd],
         host: Option<&LabHost>,
-    ) -> Result<Vec<SocketAddr>> {
+    ) -> Result<Vec<Address>> {
         self.make_room(ends)?;
-        let mut groups: Vec<((HostNetns, SocketAddr), Vec<usize>)> = Vec::new();
+        let mut groups: Vec<((HostNetns, &Address), Vec<usize>)> = Vec::new();
         for (number, end) in ends.iter().enumerate() {
-            let at = (end.place, end.address);
+            let at = (end.place, &end.address);
             match groups.iter_mut().find(|(known, _)| *known == at) {
                 Some((_, numbers)) => numbers.push(number),
                 None => groups.push((at, vec![number])),
@@ -75,9 +76,12 @@ impl Loads {
             let opened = open(&[end], End::Client, host, |address, options| {
                 let clients = options.iter();
                 clients
-                    .map(|options| Client::connect(address, options, PATIENCE))
+                    .map(|options| Client::connect(address.clone(), options, PATIENCE))
                     .collect()
             })?;
+            for client in &opened {
+                watch(client, host)?;
+            }
             self.clients.extend(opened);
         }
         Ok(())
@@ -214,7 +218,7 @@ fn open<T: Send>(
     ends: &[&LoadEnd],
     which: End,
     host: Option<&LabHost>,
-    start: impl FnOnce(SocketAddr, &[Options]) -> Result<Vec<T>, TrafficError> + Send,
+    start: impl FnOnce(Address, &[Options]) -> Result<Vec<T>, TrafficError> + Send,
 ) -> Result<Vec<Open<T>>> {
     let Some(first) = ends.first() else {
         return Ok(Vec::new());
@@ -229,7 +233,8 @@ fn open<T: Send>(
             }
         }
         let names: Vec<&str> = ends.iter().map(|end| end.name.as_str()).collect();
-        start(first.address, &options).map_err(|error| blame(&names.join(" and "), &error))
+        let _pinned = PinnedThread::to(&first.cpus)?;
+        start(first.address.clone(), &options).map_err(|error| blame(&names.join(" and "), &error))
     };
     let engines = match first.place {
         HostNetns::Host => opening()?,
@@ -247,6 +252,55 @@ fn open<T: Send>(
         engine,
     };
     Ok(ends.iter().zip(engines).map(opened).collect())
+}
+
+/// The calling thread on processors of its own: threads that it starts inherit them. Dropping it puts back those that it
+/// had.
+struct PinnedThread(Option<Vec<u32>>);
+
+impl PinnedThread {
+    /// Nothing is changed where there are none.
+    fn to(cpus: &[u32]) -> Result<Self> {
+        if cpus.is_empty() {
+            return Ok(Self(None));
+        }
+        let before = process::allowed_cpus().step("reading its processors")?;
+        process::pin_to(cpus).step("giving the load its processors")?;
+        Ok(Self(Some(before)))
+    }
+}
+
+impl Drop for PinnedThread {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // They were allowed before.
+            let _ = process::pin_to(before);
+        }
+    }
+}
+
+/// Has watched machines observed: from the next guest of this host, a third one to the two between which they move. Where
+/// there is no other guest, from their own.
+fn watch(client: &Open<Client>, host: Option<&LabHost>) -> Result<()> {
+    let Some(at) = client.engine.watched_at() else {
+        return Ok(());
+    };
+    let here = || Observer::here(at.ip());
+    let step = "opening the observer's socket";
+    let observer = match (client.place, host) {
+        (HostNetns::Guest(number), Some(host)) => {
+            let next = (number as usize + 1) % host.guests().len();
+            let guest = host.guests().nth(next);
+            let guest = guest.ok_or_else(|| format!("there is no guest {next} on this host"))?;
+            let entered = guest
+                .within(here)
+                .step("entering the observer's namespace")?;
+            entered.step(step)?
+        }
+        _ => here().step(step)?,
+    };
+    client.engine.observe(observer);
+    Ok(())
 }
 
 /// Ends every one at the same time. What was given up has nothing to tell.

@@ -6,6 +6,7 @@ mod transfer;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 pub use path::{
     Limits, LocateOrder, NeighbourSearch, OneSidedOrder, PathDirection, PathReply, PathRequest,
@@ -17,7 +18,7 @@ pub use transfer::{TransferOrder, TransferReceived, TransferReply, TransferReque
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
 use wirecost_model::line::LineRelease;
-use wirecost_model::load::Load;
+use wirecost_model::load::{Address, Load};
 use wirecost_model::offload::Offload;
 use wirecost_model::record::{Environment, HostMachine};
 use wirecost_model::sample::{DeviceState, SeenFrame};
@@ -43,7 +44,7 @@ pub enum Request {
     /// Build, first step: namespaces and settings. With [`HostSpec::own_underlay`], after [`Request::Join`]: the host's
     /// processes stay where they are, and its agent leaves for a network namespace of its own.
     Prepare(Box<HostSpec>),
-    /// Build, second step, host a only: the wire to the other host.
+    /// Build, second step, host a only: the wire to the other host, and OVN's databases where the network has some.
     Wire {
         /// `joined_at` of the other host's [`Reply::Prepared`].
         peer: u32,
@@ -52,6 +53,8 @@ pub enum Request {
     Build {
         /// What the proofs' datagrams have to know; both hosts of a lab have the same.
         secret: Secret,
+        /// As of [`Reply::Wired`].
+        ovn: Option<PathBuf>,
     },
     /// Instead of building: this host as it is, at an address of its own, with the responder that acknowledges proofs.
     Join {
@@ -206,9 +209,11 @@ pub struct LoadEnd {
     /// Where it runs.
     pub place: HostNetns,
     /// Of a server the address to bind, port 0 for any; of a client the server's.
-    pub address: SocketAddr,
+    pub address: Address,
     /// Of a client the address that its packets leave with; `None` leaves it to the kernel.
     pub source: Option<IpAddr>,
+    /// Processors of its threads; empty: those of the agent.
+    pub cpus: Vec<u32>,
     /// What is run.
     pub load: Load,
     /// Opens the flows of this load in this sample and no others.
@@ -255,6 +260,11 @@ pub enum Reply {
         /// A process or thread in the namespace that the wire to the other host ends in.
         joined_at: u32,
     },
+    /// To [`Request::Wire`].
+    Wired {
+        /// The socket of OVN's databases, where the network has some: for processes of this machine.
+        ovn: Option<PathBuf>,
+    },
     /// To [`Request::Build`].
     Built {
         /// Where the responder listens, by guest.
@@ -279,7 +289,7 @@ pub enum Reply {
     /// To [`Request::Prove`].
     Proof(ProofResult),
     /// To [`Request::OpenServers`]: in the order of the request.
-    Listening(Vec<SocketAddr>),
+    Listening(Vec<Address>),
     /// To [`Request::Total`].
     Measured(Box<Measured>),
     /// To [`Request::Describe`].

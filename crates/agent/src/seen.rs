@@ -1,6 +1,7 @@
 //! What a proof's datagram looks like on the underlay: its size as `wire` computes it, and its tunnel's marks.
 
 use wirecost_model::cell::Network;
+use wirecost_model::logical::Topology;
 use wirecost_model::plan::{Encapsulation, GeneveOptions};
 use wirecost_model::sample::SeenFrame;
 use wirecost_probe::message::ProbeMessage;
@@ -23,12 +24,15 @@ pub(crate) struct ExpectedDatagram {
     secret: Secret,
     /// Bytes of UDP, header and payload.
     udp_bytes: u32,
-    tunnel: Option<TunnelId>,
+    /// How the tunnel's packets may be marked; without a tunnel there is one, which is none.
+    tunnels: Vec<Option<TunnelId>>,
     /// The UDP port of a tunnel that encrypts what it carries.
     sealed: Option<u16>,
     vlan: Option<u16>,
     inner_vlan: Option<u16>,
     options: Options,
+    /// Whether the data of the options are numbers of OVN's, which differ by guest and direction.
+    by_ovn: bool,
     outer_ip_bytes: u32,
     frame_bytes: u32,
 }
@@ -56,7 +60,7 @@ impl ExpectedDatagram {
         Ok(Self {
             secret,
             udp_bytes: size - network.guest_ip.header_bytes(),
-            tunnel: tunnel(encapsulation),
+            tunnels: tunnels(network),
             sealed: match encapsulation {
                 Encapsulation::Wireguard(tunnel) => Some(tunnel.port),
                 _ => None,
@@ -67,6 +71,7 @@ impl ExpectedDatagram {
             },
             inner_vlan: udp.and_then(|udp| udp.inner_vlan),
             options: Options::of_plan(options).step("Geneve options")?,
+            by_ovn: network.datapath.is_ovn(),
             outer_ip_bytes: frame.underlay_bytes(),
             frame_bytes: frame.frame_bytes() - FCS_BYTES,
         })
@@ -74,7 +79,17 @@ impl ExpectedDatagram {
 
     /// What a captured frame shows of such a datagram; `None` where it is another frame, or marked otherwise.
     pub(crate) fn look(&self, captured: &[u8], original: usize) -> Option<SeenFrame> {
-        let seen = innermost_udp(captured, original as u32, self.tunnel).ok()?;
+        let mut tunnels = self.tunnels.iter();
+        tunnels.find_map(|tunnel| self.look_in(captured, original, *tunnel))
+    }
+
+    fn look_in(
+        &self,
+        captured: &[u8],
+        original: usize,
+        tunnel: Option<TunnelId>,
+    ) -> Option<SeenFrame> {
+        let seen = innermost_udp(captured, original as u32, tunnel).ok()?;
         let ours = match self.sealed {
             Some(port) => self.is_sealed(&seen, port),
             None => {
@@ -98,10 +113,54 @@ impl ExpectedDatagram {
             && seen.outer_ip_bytes == self.outer_ip_bytes
     }
 
+    /// Whether the options are those wanted, byte for byte, but for OVN's numbers of ports, the last four.
+    fn has_options(&self, found: &[u8]) -> bool {
+        let wanted = self.options.bytes();
+        let fixed = if self.by_ovn {
+            wanted.len().saturating_sub(4)
+        } else {
+            wanted.len()
+        };
+        found.len() == wanted.len() && found[..fixed] == wanted[..fixed]
+    }
+
     fn is_marked_so(&self, seen: &Seen<'_>) -> bool {
         seen.vlan == self.vlan
             && seen.inner_vlan == self.inner_vlan
-            && seen.options == self.options.bytes()
+            && self.has_options(seen.options)
+    }
+}
+
+/// Every mark that a network's tunnel may have.
+fn tunnels(network: &Network) -> Vec<Option<TunnelId>> {
+    let encapsulation = &network.encapsulation;
+    let usual = tunnel(encapsulation);
+    if !network.datapath.is_ovn() {
+        return vec![usual];
+    }
+    let routed = network.logical.topology == Topology::Routed;
+    let switches = if routed { 2 } else { 1 };
+    match usual {
+        // The guests of host b are ports of the second switch.
+        Some(TunnelId::Geneve(id)) => {
+            let each = (0..switches).map(|switch| {
+                let vni = id.vni + switch;
+                Some(GeneveId { vni, ..id }.into())
+            });
+            each.collect()
+        }
+        // Of 24 bits the upper 12 are the number of the port that a packet is for (OVN, `put_encapsulation`).
+        Some(TunnelId::Vxlan(id)) => {
+            let ports = 1..=2 * network.guests;
+            let each = ports.flat_map(|port| {
+                (0..switches).map(move |switch| {
+                    let vni = port << 12 | (id.vni + switch);
+                    Some(VxlanId { vni, ..id }.into())
+                })
+            });
+            each.collect()
+        }
+        other => vec![other],
     }
 }
 
@@ -144,6 +203,7 @@ mod tests {
             underlay_ip,
             encapsulation,
             datapath: Datapath::Ebpf,
+            logical: wirecost_model::logical::Logical::default(),
             guest_ip: IpVersion::Ipv4,
             guests: 1,
             transit: Transit::wire(),

@@ -8,6 +8,7 @@
 
 mod advice;
 mod aspect;
+mod curve;
 mod demand;
 pub mod diagnosis;
 mod dominance;
@@ -19,10 +20,12 @@ mod place;
 mod question;
 mod size;
 mod statement;
+mod study;
 
 use serde::Serialize;
 
 pub use question::{Measured, Question, Reading, Told};
+pub use study::Tally;
 
 /// The answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -71,6 +74,12 @@ pub fn answer(question: &Question) -> Answer {
     {
         first.says.push_str(". ");
         first.says.push_str(&says);
+    }
+    for factor in &mut factors {
+        if let Some(says) = curve::of(question, &factor.factor) {
+            factor.says.push_str(". ");
+            factor.says.push_str(&says);
+        }
     }
     Answer {
         factors,

@@ -17,6 +17,7 @@ pub fn factor(key: &str) -> Cow<'_, str> {
         "underlay.mtu" => "underlay MTU",
         "underlay.rate" => "underlay rate",
         "udp_checksum" => "outer UDP checksum",
+        "acl" => "ACL",
         "steering.queues" => "queues",
         "steering.rps" => "receive steering",
         "message" => "message size",
@@ -98,6 +99,12 @@ pub fn level(key: &str, level: &str) -> String {
         ("datapath", "ebpf") => "by eBPF".into(),
         ("datapath", "ovs") => "by Open vSwitch".into(),
         ("datapath", "ovs-kernel") => "by Open vSwitch's kernel datapath".into(),
+        ("datapath", "ovn") => "by OVN".into(),
+        ("datapath", "ovn-kernel") => "by OVN over Open vSwitch's kernel datapath".into(),
+        ("topology", "switched") => "through one logical switch".into(),
+        ("topology", "routed") => "through a logical router".into(),
+        ("acl", "none") => "without an ACL".into(),
+        ("acl", "allow-related") => "with an ACL (allow-related)".into(),
         ("encapsulation", level) => encapsulation(level),
         ("offload", level) => offloads(level).map_or_else(
             || "without offloads".into(),
@@ -135,7 +142,7 @@ pub fn condition(key: &str, levels: &[&str]) -> String {
         ("underlay.mtu", _) => named("over an underlay of MTU", &plain),
         ("underlay.rate", ["none"]) => "without a line rate".into(),
         ("underlay.rate", _) => named("at a line rate of", &plain),
-        ("offload" | "udp_checksum" | "datapath", [one]) => level(key, one),
+        ("offload" | "udp_checksum" | "datapath" | "topology" | "acl", [one]) => level(key, one),
         ("io_size", _) => named("with I/O of", &plain),
         ("message", _) => named("with messages of", &plain),
         (HOST, _) => named("at the", &plain),
@@ -174,6 +181,8 @@ pub fn change(key: &str, from: &str, to: &str) -> String {
         ("offload", _, "none") => "no offloads".into(),
         ("udp_checksum", "off", "on") => "the outer UDP checksum".into(),
         ("guest_ip", "ipv4", "ipv6") => "IPv6 in the guests".into(),
+        ("topology", "switched", "routed") => "a logical router".into(),
+        ("acl", "none", "allow-related") => "an ACL with connection tracking".into(),
         ("underlay.ip", "ipv4", "ipv6") => "an IPv6 underlay".into(),
         _ => contrast(key, from, to),
     }
@@ -206,6 +215,10 @@ pub fn contrast(key: &str, from: &str, to: &str) -> String {
         }
         "datapath" => {
             let name = |word: &str| level(key, word).trim_start_matches("by ").to_owned();
+            format!("{} instead of {}", name(to), name(from))
+        }
+        "topology" | "acl" => {
+            let name = |word: &str| level(key, word);
             format!("{} instead of {}", name(to), name(from))
         }
         "streams" | "guests" | "queues" | "steering.queues" => {

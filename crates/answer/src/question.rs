@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use wirecost_model::cell::Factor;
+use wirecost_model::curve::Curved;
 use wirecost_model::effect::{Effect, Verdict};
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
@@ -24,6 +25,8 @@ pub struct Question {
     pub effects: Vec<Told>,
     /// What each load runs, by its name.
     pub workloads: BTreeMap<String, Workload>,
+    /// Factors with many levels that are numbers, as curves.
+    pub curves: Vec<Curved>,
 }
 
 /// One cell.

@@ -143,6 +143,26 @@ pub const FINDINGS: &[FindingKind] = &[
         "an Open vSwitch interface does not have the MTU of its mtu_request",
     ),
     kind(
+        "ovn-encap-address-missing",
+        Error,
+        "OVN's encapsulation address is on no device of the host",
+    ),
+    kind(
+        "ovn-encap-address-elsewhere",
+        Warning,
+        "OVN's tunnels leave through another device than the one with the encapsulation address",
+    ),
+    kind(
+        "ovn-checksum-one-way",
+        Warning,
+        "OVN's tunnels have an outer checksum in one direction only",
+    ),
+    kind(
+        "ovn-chassis-missing",
+        Error,
+        "a host with OVN is not in OVN's southbound database",
+    ),
+    kind(
         "cached-exception",
         Warning,
         "an ICMP too-big message reported a smaller MTU to a destination",

@@ -418,6 +418,18 @@ fn open_vswitch(own: &mut Reading, unread: &mut Vec<Unread>) -> Option<crate::sn
         });
         return None;
     }
+    if let Some(remote) = ovs.external_ids.get("ovn-remote") {
+        match ovsdb::chassis(remote) {
+            Ok(names) => ovs.chassis = Some(names),
+            Err(error) => unread.push(Unread {
+                what: format!("OVN's southbound database ({remote})"),
+                why: match error.kind() {
+                    std::io::ErrorKind::Unsupported => "it is reached over TLS only".into(),
+                    _ => error.to_string(),
+                },
+            }),
+        }
+    }
     for bridge in &mut ovs.bridges {
         for interface in &mut bridge.interfaces {
             let remote = interface.options.get("remote_ip");

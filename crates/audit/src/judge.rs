@@ -3,6 +3,7 @@
 mod bridges;
 mod host;
 mod offloads;
+mod ovn;
 mod ovs;
 mod stacked;
 mod tunnels;
@@ -49,6 +50,7 @@ fn judged(stack: &HostStack, shown: Option<&Shown>) -> Vec<Finding> {
     stacked::judge(stack, &mut found);
     tunnels::judge(stack, &mut found);
     ovs::judge(stack, &mut found);
+    ovn::judge(stack, &mut found);
     offloads::judge(stack, &mut found);
     // Last: some of it matters beside other findings only.
     host::judge(stack, shown, &mut found);

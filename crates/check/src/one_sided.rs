@@ -158,7 +158,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
                 ends(path)
             );
             let raise = format!(
-                "# every switch and router on the way back to {} or more (Ethernet: often 9216): see docs/check.md",
+                "# every switch and router on the way back to {} or more (Ethernet: often 9216): see share/doc/wirecost/check.md",
                 path.wanted.bytes()
             );
             add(

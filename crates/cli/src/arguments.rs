@@ -16,6 +16,7 @@ use crate::plans::{Plans, Schema};
 use crate::report::Report;
 use crate::run::Run;
 use crate::settings_guard::SettingsGuard;
+use crate::study::Study;
 use crate::talk::Talk;
 use crate::tunnel::Tunnel;
 
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Report(Report),
     /// Compare a run with an earlier one, or two loads by hand, from their records
     Compare(Compare),
+    /// Run a published measurement here, and say which of its comparisons agree
+    Study(Study),
     /// List the built-in plans, or print one
     Plans(Plans),
     /// Print the JSON Schema of plans, for editors, or of what a check or a load prints

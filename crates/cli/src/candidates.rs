@@ -18,11 +18,24 @@ pub(crate) fn plans(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// The built-in plans that begin as typed.
 pub(crate) fn builtin_plans(typed: &OsStr) -> Vec<CompletionCandidate> {
+    named(wirecost_plan::BUILTIN, "built-in plan", typed)
+}
+
+/// The published studies that begin as typed.
+pub(crate) fn studies(typed: &OsStr) -> Vec<CompletionCandidate> {
+    named(wirecost_plan::STUDIES, "published study", typed)
+}
+
+fn named(
+    all: &'static [(&str, &str)],
+    what: &'static str,
+    typed: &OsStr,
+) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    let names = wirecost_plan::BUILTIN.iter().map(|(name, _)| *name);
+    let names = all.iter().map(|(name, _)| *name);
     names
         .filter(|name| name.starts_with(&*typed))
-        .map(|name| CompletionCandidate::new(name).help(Some("built-in plan".into())))
+        .map(|name| CompletionCandidate::new(name).help(Some(what.into())))
         .collect()
 }
 

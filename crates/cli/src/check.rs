@@ -16,6 +16,7 @@ use wirecost_wire::overhead::Stack;
 
 use self::simulate::NotALab;
 use self::watch::Watch;
+use crate::binaries::AgentBinaries;
 use crate::failure::{Cause, Done, Failure};
 use crate::talk::Talk;
 use crate::{exit, interrupt, screen};
@@ -87,6 +88,8 @@ pub(crate) struct Check {
     /// Print the list for large frames as well: done, missing, cannot see
     #[arg(long)]
     checklist: bool,
+    #[command(flatten)]
+    agent: AgentBinaries,
     /// Print the result as one JSON document (`wirecost schema check`)
     #[arg(long)]
     json: bool,
@@ -129,7 +132,7 @@ pub(crate) fn check(arguments: &Check, talk: Talk) -> Done {
     let asked = asked.map_err(|error| Failure::of(Cause::Usage, &error))?;
     let others = arguments.others(&asked);
     let others = others.map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
-    let started = interrupt::with_hosts(talk.verbose);
+    let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
     let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let watch = Watch::start(talk.quiet);
     let mut document = run(&asked, &context, &interrupt, &mut |step| watch.show(step))

@@ -7,6 +7,7 @@ use serde_json::json;
 use wirecost_control::clean::{self, Agents, Orphan, Tunnels};
 use wirecost_model::host::HostAddress;
 
+use crate::binaries::AgentBinaries;
 use crate::failure::{Cause, Done, Failure};
 use crate::{exit, interrupt, screen};
 
@@ -19,6 +20,8 @@ pub(crate) struct Clean {
     /// Print what was ended as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) agent: AgentBinaries,
 }
 
 pub(crate) fn clean(arguments: &Clean) -> Done {
@@ -60,7 +63,7 @@ pub(crate) fn clean(arguments: &Clean) -> Done {
 
 /// Undoes what journals on existing hosts say.
 fn clean_hosts(arguments: &Clean) -> Done {
-    let started = interrupt::with_hosts(0);
+    let started = interrupt::with_hosts(0, &arguments.agent);
     let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let left = clean::undo_left(&context, &arguments.hosts, &interrupt);
     let left = left.map_err(|error| Failure::of(Cause::Machine, &error))?;

@@ -47,7 +47,7 @@ struct Judging {
 }
 
 /// The same, of a run that is compared as soon as it is measured.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Earlier {
     /// Compare with this run directory when measured; it is read before anything is built
     #[arg(long, value_name = "RUN_DIR")]

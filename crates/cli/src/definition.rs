@@ -29,6 +29,7 @@ fn completed(command: Command) -> Command {
         let called = argument.get_value_names().and_then(|names| names.first());
         let of = match (name.as_str(), called.map(clap::builder::Str::as_str)) {
             ("plans", Some("NAME")) => candidates::builtin_plans,
+            (_, Some("STUDY")) => candidates::studies,
             ("up", Some("ENCAPSULATION")) => candidates::tunnel_words,
             ("down", Some("NAME")) => candidates::tunnels,
             (_, Some("ENCAPSULATION" | "FORMAT")) => candidates::stacks,

@@ -27,6 +27,7 @@ use wirecost_report::RunResult;
 
 use self::print::{Found, Judged, Tried};
 use self::switch::Switch;
+use crate::binaries::AgentBinaries;
 use crate::failure::{Cause, Done, Failure};
 use crate::progress::Display;
 use crate::talk::Talk;
@@ -63,13 +64,15 @@ pub(crate) struct Diagnose {
     /// The run directory, which must not exist [default: wirecost-runs/diagnose-TIME]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    agent: AgentBinaries,
     /// Print the result as one JSON document
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
-    let started = interrupt::with_hosts(talk.verbose);
+    let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
     let (flag, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let pair = HostPair {
         a: arguments.a.clone(),
@@ -105,6 +108,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     ));
     let options = Options {
         program: context.program.clone(),
+        binaries: context.binaries.clone(),
         out: arguments.out.clone(),
         plan_text: text,
         seed: None,

@@ -94,6 +94,20 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "study",
+        &[
+            example("wirecost study", "list them"),
+            example(
+                "wirecost study ip-storage-jumbo --quick",
+                "one of them, in about three minutes",
+            ),
+            example(
+                "wirecost study vsphere51-vxlan --out theirs",
+                "recorded in theirs/",
+            ),
+        ],
+    ),
+    (
         "plans",
         &[
             example("wirecost plans", "list the built-in plans"),

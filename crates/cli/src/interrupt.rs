@@ -9,6 +9,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wirecost_agent::orphan::Owner;
 use wirecost_control::hosts::HostsContext;
 
+use crate::binaries::AgentBinaries;
+
 /// A flag that the first signal sets. Signals that were ignored at the start stay so.
 pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
     let interrupt = Arc::new(AtomicBool::new(false));
@@ -24,10 +26,14 @@ pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
 }
 
 /// The flag, and what the agents of the hosts that a command is given are started with.
-pub(crate) fn with_hosts(verbose: u8) -> io::Result<(Arc<AtomicBool>, HostsContext)> {
+pub(crate) fn with_hosts(
+    verbose: u8,
+    binaries: &AgentBinaries,
+) -> io::Result<(Arc<AtomicBool>, HostsContext)> {
     let interrupt = flag()?;
     let context = HostsContext {
         program: std::env::current_exe()?,
+        binaries: binaries.binaries(),
         owner: Owner::this()?,
         verbose,
     };

@@ -15,6 +15,7 @@ use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
 use self::options::{Kind, LoadOptions};
 use self::print::Watching;
 use self::values::{duration, size};
+use crate::binaries::AgentBinaries;
 use crate::check::{host, unreached};
 use crate::failure::{Cause, Done, Failure};
 use crate::talk::Talk;
@@ -74,6 +75,8 @@ pub(crate) struct Load {
     /// The port to listen on at a serving host, over TCP and UDP, for all loads [default: any]
     #[arg(long)]
     port: Option<u16>,
+    #[command(flatten)]
+    agent: AgentBinaries,
     /// Print the result as one JSON document (`wirecost schema load`)
     #[arg(long)]
     json: bool,
@@ -81,7 +84,7 @@ pub(crate) struct Load {
 
 pub(crate) fn load(arguments: &Load, talk: Talk) -> Done {
     let asked = asked(arguments).map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
-    let started = interrupt::with_hosts(talk.verbose);
+    let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
     let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let watching = Watching::new(&asked, talk);
     let document = run_manual(&asked, &context, &interrupt, &mut |step| {

@@ -2,6 +2,7 @@
 
 mod agent;
 mod arguments;
+mod binaries;
 mod candidates;
 mod check;
 mod clean;
@@ -28,6 +29,7 @@ mod report;
 mod run;
 mod screen;
 mod settings_guard;
+mod study;
 mod talk;
 mod tunnel;
 
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Diagnose(arguments) => diagnose::diagnose(&arguments, talk),
         Command::Report(arguments) => report::report(&arguments, talk),
         Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Study(arguments) => study::study(&arguments, talk),
         Command::Plans(arguments) => plans::plans(&arguments),
         Command::Schema(arguments) => plans::schema(&arguments),
         Command::Overhead(arguments) => overhead::overhead(&arguments),

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wirecost_control::experiment::forecast;
-use wirecost_plan::BUILTIN;
+use wirecost_plan::{BUILTIN, STUDIES};
 
 use crate::failure::{Cause, Done, Failure};
 use crate::{failure, plan, screen};
@@ -43,13 +43,10 @@ struct List<'a> {
 
 pub(crate) fn plans(arguments: &Plans) -> Done {
     let Some(wanted) = arguments.name.as_deref() else {
-        let all: Result<Vec<_>, _> = BUILTIN
-            .iter()
-            .map(|(name, text)| shipped(name, text))
-            .collect();
-        return list(&all?, arguments.json);
+        return list(BUILTIN, arguments.json);
     };
-    let Some((name, text)) = BUILTIN.iter().find(|(name, _)| *name == wanted) else {
+    let mut all = BUILTIN.iter().chain(STUDIES);
+    let Some((name, text)) = all.find(|(name, _)| *name == wanted) else {
         let message = plan::advice(wanted, "name");
         let message = format!("no built-in plan {wanted}; {message}");
         return Err(Failure::new(Cause::Usage, message));
@@ -63,7 +60,10 @@ pub(crate) fn plans(arguments: &Plans) -> Done {
     })
 }
 
-fn list(plans: &[Shipped], json: bool) -> Done {
+/// Lists plans by name and text: what they come to.
+pub(crate) fn list(all: &'static [(&str, &str)], json: bool) -> Done {
+    let plans: Result<Vec<_>, _> = all.iter().map(|(name, text)| shipped(name, text)).collect();
+    let plans = &plans?;
     if json {
         return screen::print_json(&List { plans });
     }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn every_plan_that_is_shipped_says_in_a_sentence_what_it_is_for() {
-        for (name, text) in BUILTIN {
+        for (name, text) in BUILTIN.iter().chain(STUDIES) {
             let summary = shipped(name, text).expect("a right plan").summary;
             assert!((10..=160).contains(&summary.len()), "{name}: {summary}");
         }

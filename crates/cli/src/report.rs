@@ -23,7 +23,7 @@ pub(crate) struct Report {
 }
 
 /// How much of a result is printed as text.
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct Much {
     /// Print everything as text: intervals, second opinions, outliers, rules of others, legends (--quiet: the answer alone)
     #[arg(long)]

@@ -10,6 +10,7 @@ use wirecost_model::cell::Experiment;
 use wirecost_model::record::Outcome;
 use wirecost_report::{Detail, RunResult};
 
+use crate::binaries::AgentBinaries;
 use crate::compare::{Baseline, Earlier};
 use crate::existing::{self, TwoHosts};
 use crate::failure::{Cause, Done, Failure};
@@ -19,7 +20,7 @@ use crate::report::Much;
 use crate::talk::Talk;
 use crate::{doctor, dry_run, exit, interrupt, report, screen};
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(
     after_help = "Exit codes: 0 measured, 1 a regression (with --against), 2 the plan or the command line is wrong, \
     3 the run could not be completed (what was measured is in the run directory)."
@@ -45,6 +46,8 @@ pub(crate) struct Run {
     #[arg(long, short)]
     pub(crate) yes: bool,
     #[command(flatten)]
+    pub(crate) agent: AgentBinaries,
+    #[command(flatten)]
     pub(crate) against: Earlier,
     #[command(flatten)]
     pub(crate) much: Much,
@@ -54,7 +57,11 @@ pub(crate) struct Run {
 }
 
 pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
-    let mut loaded = plan::load(&arguments.plan)?;
+    loaded(plan::load(&arguments.plan)?, arguments, talk)
+}
+
+/// The same of a plan that was read.
+pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
     existing::name_hosts(&mut loaded.experiment, arguments.hosts.as_ref())?;
     let baseline = arguments.against.read(&loaded.experiment)?;
     let baseline = baseline.as_ref();
@@ -74,6 +81,7 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
     let program = std::env::current_exe().map_err(machine)?;
     let options = Options {
         program,
+        binaries: arguments.agent.binaries(),
         out: arguments.out.clone(),
         plan_text: text,
         seed,

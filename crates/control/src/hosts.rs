@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+pub use wirecost_agent::link::Binaries;
 use wirecost_agent::link::{HostAgent, Link, LinkError, Starting};
 use wirecost_agent::orphan::Owner;
 use wirecost_agent::protocol::{OwnAddress, Reply, Request};
@@ -23,6 +24,8 @@ pub use link_local::{link_local, on_device};
 pub struct HostsContext {
     /// The `wirecost` program.
     pub program: PathBuf,
+    /// Those for hosts of other architectures.
+    pub binaries: Binaries,
     /// This process.
     pub owner: Owner,
     /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
@@ -53,6 +56,7 @@ pub fn open(
 ) -> Result<Vec<Link>, LinkError> {
     let agent = |host: &HostAddress| HostAgent {
         program: context.program.clone(),
+        binaries: context.binaries.clone(),
         host: host.clone(),
         owner: context.owner,
         verbose: context.verbose,

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use wirecost_agent::link::{LabAgent, Link, LinkError};
+use wirecost_agent::link::{Binaries, LabAgent, Link, LinkError};
 use wirecost_agent::orphan::Owner;
 use wirecost_agent::protocol::{EndSecret, HostSpec, Reply, Request, Side};
 use wirecost_model::cell::Network;
@@ -35,6 +35,8 @@ pub(crate) use self::existing::Existing;
 pub struct LabContext {
     /// The `wirecost` program, started as the hosts' agents.
     pub program: PathBuf,
+    /// Those for existing hosts of other architectures.
+    pub binaries: Binaries,
     /// This process.
     pub owner: Owner,
     /// Who runs where.
@@ -125,12 +127,18 @@ impl Lab {
         let [_, Reply::Prepared { joined_at: peer }] = self.both(&a, &b, PROMPT, interrupt)? else {
             return Err(self.b.unexpected_reply("Prepare"));
         };
-        if own_underlay.is_none() {
-            let wire = Request::Wire { peer };
-            self.a.done(&wire, PROMPT, interrupt)?;
-        }
+        let ovn = if own_underlay.is_none() {
+            self.a.send(&Request::Wire { peer })?;
+            let Reply::Wired { ovn } = self.a.receive(PROMPT, interrupt)? else {
+                return Err(self.a.unexpected_reply("Wire"));
+            };
+            ovn
+        } else {
+            None
+        };
         let build = Request::Build {
             secret: random::secret(&self.a)?,
+            ovn,
         };
         let replies = self.both(&build, &build, PROMPT, interrupt)?;
         Built::join(replies).unwrap_or_else(|| Err(self.a.unexpected_reply("Build")))

@@ -1,17 +1,17 @@
 //! Loads over a lab, counted on both hosts over one window: opened, begun, counted, ended.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{
     CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, Part, PartOrder, Reply,
-    Request,
+    Request, Stage,
 };
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
-use wirecost_model::load::{Limit, NamedLoad, Waiting};
+use wirecost_model::load::{Address, Limit, NamedLoad, NbdUri, Waiting};
 use wirecost_model::sample::LoadResult;
 
 use crate::calls::PROMPT;
@@ -45,6 +45,46 @@ pub struct CountingWindow<'a> {
     pub ours: &'a [u32],
 }
 
+/// Where the clients of loads are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Clients<'a> {
+    /// On the other host than their servers: over the network.
+    Across,
+    /// Those of storage that asks for the network's share on their target's host, over a Unix socket. In a lab with the
+    /// processors that they have across the network: host a's and host b's.
+    AtTargets([&'a [u32]; 2]),
+}
+
+impl Clients<'_> {
+    fn is_at_target(self, named: &NamedLoad) -> bool {
+        let shares = named
+            .load
+            .storage
+            .is_some_and(|storage| storage.network_share);
+        shares && matches!(self, Self::AtTargets(_))
+    }
+
+    /// The host that has an end of a load, 0 or 1.
+    fn host_of(self, named: &NamedLoad, end: End) -> usize {
+        let end = if self.is_at_target(named) {
+            End::Server
+        } else {
+            end
+        };
+        host_of(named, end)
+    }
+
+    /// Processors of an end where they are not those of its host.
+    fn cpus(self, named: &NamedLoad, end: End) -> Vec<u32> {
+        match self {
+            Self::AtTargets(cpus) if end == End::Client && self.is_at_target(named) => {
+                cpus[host_of(named, End::Client)].to_vec()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// What loads came to.
 #[derive(Debug)]
 pub struct WindowResult {
@@ -69,6 +109,18 @@ impl Lab {
         counting: CountingWindow<'_>,
         interrupt: &AtomicBool,
     ) -> Result<WindowResult, LinkError> {
+        self.load_from(Clients::Across, loads, secret, counting, interrupt)
+    }
+
+    /// Likewise, with clients where `from` says.
+    pub(crate) fn load_from(
+        &mut self,
+        from: Clients<'_>,
+        loads: &[NamedLoad],
+        secret: [u8; 16],
+        counting: CountingWindow<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<WindowResult, LinkError> {
         let (prompt, within) = (poll_timeout(loads), patience(loads));
         let loads = &among_guests(loads, self.network().guests)[..];
         let hosts = self.guest_addresses();
@@ -83,34 +135,51 @@ impl Lab {
                 (HostNetns::Host, sources[host])
             }
         };
-        let unbound = |load: &GuestLoad, host: usize| {
+        let servers = loads.iter();
+        let servers = servers.filter_map(|load| load.named.load.server.as_ref());
+        let resolved = servers.map(resolved).collect::<Result<Vec<_>, _>>()?;
+        let mut resolved = resolved.into_iter();
+        let unbound = |load: &GuestLoad, host: usize, secret: &[u8; 16]| {
+            if from.is_at_target(&load.named) {
+                return Address::Abstract(socket_name(secret));
+            }
             let addresses: &[IpAddr] = &hosts[host];
-            SocketAddr::new(addresses[load.guest as usize], 0)
+            SocketAddr::new(addresses[load.guest as usize], 0).into()
         };
-        let servers = ends(loads, secret, End::Server, place, |index, host| {
-            unbound(&loads[index], host)
-        });
+        let servers = ends(
+            from,
+            loads,
+            secret,
+            End::Server,
+            place,
+            |index, host, secret| unbound(&loads[index], host, secret),
+        );
         let [a, b] = servers.map(Request::OpenServers);
         let listening = match self.both(&a, &b, within, interrupt)? {
             [Reply::Listening(a), Reply::Listening(b)] => [a, b],
             _ => return Err(self.a.unexpected_reply("OpenServers")),
         };
         let mut next = listening.each_ref().map(|addresses| addresses.iter());
-        let targets: Option<Vec<SocketAddr>> = loads
+        let targets: Option<Vec<Address>> = loads
             .iter()
-            .map(|load| next[host_of(&load.named, End::Server)].next().copied())
+            .map(|load| match &load.named.load.server {
+                Some(_) => resolved.next(),
+                None => next[host_of(&load.named, End::Server)].next().cloned(),
+            })
             .collect();
         let Some(targets) = targets else {
             return Err(self.a.unexpected_reply("OpenServers"));
         };
-        let [a, b] = ends(loads, secret, End::Client, place, |index, _| targets[index]);
+        let [a, b] = ends(from, loads, secret, End::Client, place, |index, _, _| {
+            targets[index].clone()
+        });
         self.both_done_within(
             [Request::OpenClients(a), Request::OpenClients(b)],
             within,
             interrupt,
         )?;
         if loads.iter().any(|load| load.named.load.ends_by_itself()) {
-            return self.count_to_the_end(loads, [prompt, within], interrupt);
+            return self.count_to_the_end(from, loads, [prompt, within], interrupt);
         }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let mut measured = self.count_within(counting, prompt, interrupt)?;
@@ -139,6 +208,7 @@ impl Lab {
     /// Starts loads that end by themselves, and counts them from there to the last byte.
     fn count_to_the_end(
         &mut self,
+        from: Clients<'_>,
         loads: &[GuestLoad],
         [prompt, within]: [Duration; 2],
         interrupt: &AtomicBool,
@@ -149,7 +219,7 @@ impl Lab {
         let deadline = Instant::now() + TO_THE_END;
         let asks = [0, 1].map(|host| {
             let client = |load: &GuestLoad| {
-                load.named.load.ends_by_itself() && host_of(&load.named, End::Client) == host
+                load.named.load.ends_by_itself() && from.host_of(&load.named, End::Client) == host
             };
             loads.iter().any(client)
         });
@@ -301,15 +371,19 @@ fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<GuestLoad> {
 /// One end of every load, by host; `place` is where the end of a guest and host runs, with the address that a client's packets
 /// leave with where it is to be set; `address` is told the load's number and the host's.
 fn ends(
+    from: Clients<'_>,
     loads: &[GuestLoad],
     secret: [u8; 16],
     end: End,
     place: impl Fn(u32, usize) -> (HostNetns, Option<IpAddr>),
-    address: impl Fn(usize, usize) -> SocketAddr,
+    address: impl Fn(usize, usize, &[u8; 16]) -> Address,
 ) -> [Vec<LoadEnd>; 2] {
     let mut ends = [Vec::new(), Vec::new()];
     for (index, GuestLoad { guest, named }) in loads.iter().enumerate() {
-        let host = host_of(named, end);
+        if end == End::Server && named.load.server.is_some() {
+            continue;
+        }
+        let host = from.host_of(named, end);
         // No flow of one load, or of one guest, is let in by another.
         let mut secret = secret;
         for (byte, number) in secret[12..].iter_mut().zip((index as u32).to_be_bytes()) {
@@ -319,8 +393,9 @@ fn ends(
         ends[host].push(LoadEnd {
             name: named.name.clone(),
             place,
-            address: address(index, host),
+            address: address(index, host, &secret),
             source: source.filter(|_| end == End::Client),
+            cpus: from.cpus(named, end),
             load: named.load.clone(),
             secret,
         });
@@ -356,12 +431,47 @@ fn unseen(client: &EndWindow) -> EndWindow {
     window
 }
 
+/// Where a server is that is not ours.
+///
+/// # Errors
+/// A name without an address.
+pub(crate) fn resolved(server: &NbdUri) -> Result<Address, LinkError> {
+    if let Some(socket) = &server.socket {
+        return Ok(Address::Path(socket.clone()));
+    }
+    let refused = |words: String| LinkError::Refused {
+        host: server.host.clone(),
+        stage: Stage::Load,
+        message: words,
+    };
+    let found = (server.host.as_str(), server.port).to_socket_addrs();
+    let mut found = found.map_err(|error| refused(error.to_string()))?;
+    let found = found.next().map(Address::Ip);
+    found.ok_or_else(|| refused("its name has no address".to_owned()))
+}
+
+/// The name of an abstract Unix socket that no other load has.
+fn socket_name(secret: &[u8; 16]) -> String {
+    // Anyone may read it (/proc/net/unix): most of the secret is not in it.
+    let digits = secret[12..].iter().map(|byte| format!("{byte:02x}"));
+    format!("wirecost-{}", digits.collect::<String>())
+}
+
 /// What each load did, from what both hosts counted. `None` where an end is missing from the counts.
 pub fn results(loads: &[NamedLoad], measured: &[Measured; 2]) -> Option<Vec<LoadResult>> {
+    results_from(Clients::Across, loads, measured)
+}
+
+/// Likewise, of clients where `from` says.
+pub(crate) fn results_from(
+    from: Clients<'_>,
+    loads: &[NamedLoad],
+    measured: &[Measured; 2],
+) -> Option<Vec<LoadResult>> {
     let result = |named: &NamedLoad| {
         let found = |end| {
             let here = move |one: &&MeasuredEnd| one.name == named.name && one.end == end;
-            measured[host_of(named, end)].loads.iter().filter(here)
+            measured[from.host_of(named, end)].loads.iter().filter(here)
         };
         let pair = |client: &MeasuredEnd| -> Option<(EndWindow, EndWindow)> {
             if named.load.server.is_some() {
@@ -432,7 +542,10 @@ mod tests {
         let parts = among_guests(&[load.clone(), load], 64);
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let guest = |guest, _| (HostNetns::Guest(guest), None);
-        let [_, servers] = ends(&parts, [7; 16], End::Server, guest, |_, _| here);
+        let across = Clients::Across;
+        let [_, servers] = ends(across, &parts, [7; 16], End::Server, guest, |_, _, _| {
+            here.into()
+        });
         let secrets: std::collections::BTreeSet<_> = servers.iter().map(|end| end.secret).collect();
         assert_eq!(secrets.len(), 128);
     }

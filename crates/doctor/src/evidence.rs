@@ -29,6 +29,7 @@ pub(crate) enum Trial {
     Encapsulation(EncapsulationKind),
     Tap,
     OpenVswitch,
+    Ovn,
     Ifb,
     BridgeNetfilter,
     Ebpf,

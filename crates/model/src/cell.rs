@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::datapath::Datapath;
 use crate::ip::IpVersion;
 use crate::load::NamedLoad;
+use crate::logical::{Logical, Topology};
 use crate::offload::Offload;
 use crate::plan::{Cores, Encapsulation, Levels, Plan};
 use crate::steering::{Rps, Steering};
@@ -47,10 +48,7 @@ impl Experiment {
         // Until the run has chosen, nothing is known of the datapath.
         let known = !self.plan.datapath.is_empty();
         let network = &cell.network;
-        let of_datapath = || {
-            let cannot = network.datapath.cannot(&network.encapsulation);
-            cannot.or_else(|| cell.unlike_others())
-        };
+        let of_datapath = || network.cannot().or_else(|| cell.unlike_others());
         cell.idle_switch()
             .or_else(|| of_datapath().filter(|_| known))
     }
@@ -80,7 +78,7 @@ impl Experiment {
 /// One thing that is varied, or could have been.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// The plan's key: `guest_mtu`, `guest_ip`, `encapsulation`, `udp_checksum`, `datapath`, `offload`, `underlay.mtu`,
+    /// The plan's key: `guest_mtu`, `guest_ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `offload`, `underlay.mtu`,
     /// `underlay.rate`, `underlay.ip`, `steering.queues`, `steering.rps`, [`LOAD`], the options of loads (`streams`,
     /// `message` where there is one load, `NAME.streams` where there are several), or a name that the plan gives
     /// ([`crate::vary::Vary`]).
@@ -147,6 +145,9 @@ pub struct Network {
     /// Who puts them into it, and takes them out again.
     #[serde(default)]
     pub datapath: Datapath,
+    /// What OVN makes of the guests; the default, and without a meaning, by any other datapath.
+    #[serde(default)]
+    pub logical: Logical,
     /// IP version of the guests.
     #[serde(default)]
     pub guest_ip: IpVersion,
@@ -172,6 +173,18 @@ const fn one() -> u32 {
 }
 
 impl Network {
+    /// Why its datapath cannot build it on whatever host; `None` where it can, as far as that goes.
+    pub fn cannot(&self) -> Option<&'static str> {
+        let by_datapath = self.datapath.cannot(&self.encapsulation);
+        by_datapath.or_else(|| {
+            let is_routed = self.datapath.is_ovn() && self.logical.topology == Topology::Routed;
+            (is_routed && !self.encapsulation.is_tunnel()).then_some(
+                "OVN's distributed router needs a tunnel, or both hosts send with its one hardware address: write \
+                 `topology: switched`",
+            )
+        })
+    }
+
     /// The largest packet, in bytes of IP, that gets from host to host whatever its direction and path.
     pub fn path_mtu(&self) -> u32 {
         let narrowest = self.transit.narrowest().unwrap_or(u32::MAX);
@@ -212,6 +225,8 @@ impl fmt::Display for Network {
             Datapath::Ebpf => " by eBPF",
             Datapath::Ovs => " by Open vSwitch",
             Datapath::OvsKernel => " by Open vSwitch's kernel datapath",
+            Datapath::Ovn => " by OVN",
+            Datapath::OvnKernel => " by OVN over Open vSwitch's kernel datapath",
         };
         match self.underlay_ip {
             IpVersion::Ipv4 => write!(f, "{encapsulation}{by} over an underlay of MTU {mtu}")?,
@@ -230,6 +245,7 @@ impl fmt::Display for Network {
             (guests, IpVersion::Ipv4) => write!(f, ", {guests} guests a host")?,
             (guests, IpVersion::Ipv6) => write!(f, ", {guests} IPv6 guests a host")?,
         }
+        write!(f, "{}", self.logical)?;
         if self.steering.queues > 1 {
             write!(f, ", {} queues", self.steering.queues)?;
         }
@@ -254,6 +270,7 @@ mod tests {
             underlay_ip: IpVersion::Ipv4,
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
             datapath: Datapath::Kernel,
+            logical: Logical::default(),
             guest_ip: IpVersion::Ipv4,
             guests: 1,
             transit: Transit::wire(),
@@ -307,6 +324,25 @@ mod tests {
             by_ebpf.to_string(),
             "vxlan by eBPF over an underlay of MTU 9000 at 10gbit, 2 queues, receive steering off"
         );
+        let by_ovn = Network {
+            datapath: Datapath::Ovn,
+            logical: Logical {
+                topology: Topology::Routed,
+                acl: crate::logical::Acl::AllowRelated,
+            },
+            steering: Steering::default(),
+            ..by_ebpf
+        };
+        assert_eq!(
+            by_ovn.to_string(),
+            "vxlan by OVN over an underlay of MTU 9000 at 10gbit, routed, ACL allow-related"
+        );
+        assert_eq!(by_ovn.cannot(), None);
+        let bridged = Network {
+            encapsulation: Encapsulation::None,
+            ..by_ovn
+        };
+        assert!(bridged.cannot().is_some());
         let both = Network { steering, ..larger };
         assert_eq!(
             both.to_string(),

@@ -25,11 +25,22 @@ pub enum Datapath {
     Ovs,
     /// Open vSwitch with its datapath in the kernel's openvswitch module.
     OvsKernel,
+    /// OVN, private to the lab, over Open vSwitch's userspace datapath (docs/ovn.md).
+    Ovn,
+    /// OVN over Open vSwitch's kernel datapath.
+    OvnKernel,
 }
 
 impl Datapath {
     /// Every one.
-    pub const ALL: [Self; 4] = [Self::Kernel, Self::Ebpf, Self::Ovs, Self::OvsKernel];
+    pub const ALL: [Self; 6] = [
+        Self::Kernel,
+        Self::Ebpf,
+        Self::Ovs,
+        Self::OvsKernel,
+        Self::Ovn,
+        Self::OvnKernel,
+    ];
     /// Those that a run chooses from where the plan leaves it to it, the first choice first. Open vSwitch is measured
     /// where it is asked for: in userspace it is several times slower, and says little of another's headers.
     pub const AUTO: [Self; 2] = [Self::Kernel, Self::Ebpf];
@@ -41,6 +52,8 @@ impl Datapath {
             Self::Ebpf => "ebpf",
             Self::Ovs => "ovs",
             Self::OvsKernel => "ovs-kernel",
+            Self::Ovn => "ovn",
+            Self::OvnKernel => "ovn-kernel",
         }
     }
 
@@ -48,9 +61,14 @@ impl Datapath {
     pub const fn open_vswitch(self) -> Option<OvsDatapath> {
         match self {
             Self::Kernel | Self::Ebpf => None,
-            Self::Ovs => Some(OvsDatapath::Userspace),
-            Self::OvsKernel => Some(OvsDatapath::Kernel),
+            Self::Ovs | Self::Ovn => Some(OvsDatapath::Userspace),
+            Self::OvsKernel | Self::OvnKernel => Some(OvsDatapath::Kernel),
         }
+    }
+
+    /// Whether OVN programs the switches: guests are ports of a logical network.
+    pub const fn is_ovn(self) -> bool {
+        matches!(self, Self::Ovn | Self::OvnKernel)
     }
 
     /// Why it cannot build an encapsulation on whatever host; `None` where it can, as far as that goes.
@@ -75,10 +93,11 @@ impl Datapath {
             {
                 Some("eBPF always sets the outer don't-fragment bit, and does not inherit it")
             }
-            (Self::Ovs | Self::OvsKernel, encapsulation)
-                if encapsulation
-                    .udp()
-                    .is_some_and(|udp| udp.df == OuterDf::Inherit) =>
+            (datapath, encapsulation)
+                if datapath.open_vswitch().is_some()
+                    && encapsulation
+                        .udp()
+                        .is_some_and(|udp| udp.df == OuterDf::Inherit) =>
             {
                 Some(
                     "Open vSwitch sets the outer don't-fragment bit or leaves it, and does not inherit it",
@@ -92,13 +111,14 @@ impl Datapath {
                     "Open vSwitch sends an option of one type once in a packet, and one has 8 to 128 bytes",
                 )
             }
-            (Self::OvsKernel, encapsulation)
+            (Self::OvsKernel | Self::OvnKernel, encapsulation)
                 if encapsulation
                     .udp()
                     .is_some_and(|udp| udp.source_ports.is_some()) =>
             {
                 Some("Open vSwitch's kernel datapath takes no range of outer source ports")
             }
+            (datapath, encapsulation) if datapath.is_ovn() => ovn_cannot(encapsulation),
             _ => None,
         }
     }
@@ -125,9 +145,41 @@ impl fmt::Display for Datapath {
             Self::Ebpf => "eBPF",
             Self::Ovs => "Open vSwitch",
             Self::OvsKernel => "Open vSwitch's kernel datapath",
+            Self::Ovn => "OVN",
+            Self::OvnKernel => "OVN over Open vSwitch's kernel datapath",
         })
     }
 }
+
+/// What ovn-controller gives a plan no say in (`controller/encaps.c`, `controller/physical.c`).
+fn ovn_cannot(encapsulation: &Encapsulation) -> Option<&'static str> {
+    let udp = encapsulation.udp()?;
+    let (port, most) = match encapsulation {
+        Encapsulation::Geneve(geneve) if geneve.options != GeneveOptions::Ovn => {
+            return Some(
+                "OVN sends its own option in every Geneve packet: write `{ geneve: { options: ovn } }`",
+            );
+        }
+        Encapsulation::Geneve(_) => (6081, GENEVE_KEYS),
+        _ => (4789, VXLAN_KEYS),
+    };
+    if udp.inner_vlan.is_some() {
+        Some("OVN puts no tag of its own inside a tunnel: leave `inner_vlan` out")
+    } else if udp.port != port {
+        Some("OVN takes the UDP port that IANA assigned to the encapsulation: leave `port` out")
+    } else if udp.vni == 0 || udp.vni > most {
+        Some(
+            "OVN's logical networks have keys of 24 bits in Geneve and of 12 bits in VXLAN: write a `vni` from 1 to 4093",
+        )
+    } else {
+        None
+    }
+}
+
+/// The largest key of a logical switch, two less than there are: a routed network has three.
+const GENEVE_KEYS: u32 = (1 << 24) - 3;
+/// VXLAN's other 12 bits are the key of the logical port (`controller/physical.c`, `put_encapsulation`).
+const VXLAN_KEYS: u32 = (1 << 12) - 3;
 
 #[cfg(test)]
 mod tests {
@@ -171,14 +223,45 @@ mod tests {
         assert!(with(GeneveOptions::Bytes(132)).is_some());
         assert!(with(GeneveOptions::Bytes(4)).is_some());
         for datapath in Datapath::ALL {
+            let geneve = Geneve {
+                options: if datapath.is_ovn() {
+                    GeneveOptions::Ovn
+                } else {
+                    GeneveOptions::NONE
+                },
+                ..Geneve::default()
+            };
             for plain in [
                 Encapsulation::None,
                 Encapsulation::Vxlan(Vxlan::default()),
-                Encapsulation::Geneve(Geneve::default()),
+                Encapsulation::Geneve(geneve),
             ] {
                 assert_eq!(datapath.cannot(&plain), None);
             }
         }
+    }
+
+    #[test]
+    fn ovn_decides_on_option_port_and_tag() {
+        let cannot = |change: fn(&mut Vxlan)| {
+            let mut vxlan = Vxlan::default();
+            change(&mut vxlan);
+            Datapath::Ovn.cannot(&Encapsulation::Vxlan(vxlan))
+        };
+        assert_eq!(cannot(|_| {}), None);
+        for (change, word) in [
+            ((|vxlan| vxlan.port = 8472) as fn(&mut Vxlan), "`port`"),
+            (|vxlan| vxlan.vni = 4094, "`vni`"),
+            (|vxlan| vxlan.vni = 0, "`vni`"),
+            (|vxlan| vxlan.inner_vlan = Some(7), "`inner_vlan`"),
+            (|vxlan| vxlan.df = OuterDf::Inherit, "inherit"),
+        ] {
+            let reason = cannot(change).expect(word);
+            assert!(reason.contains(word), "{reason}");
+        }
+        let plain = Encapsulation::Geneve(Geneve::default());
+        let reason = Datapath::OvnKernel.cannot(&plain).expect("no option");
+        assert!(reason.contains("options: ovn"), "{reason}");
     }
 
     #[test]

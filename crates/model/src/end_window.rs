@@ -81,6 +81,8 @@ pub struct EndWindow {
     /// At a client of requests with a rate: from when a request was due until the kernel was handed its first byte, of those
     /// sent within the window.
     pub lateness: Latency,
+    /// Of the flushes that ended in it, at a client of storage.
+    pub flushes: Latency,
     /// At a client with a rate.
     pub schedule: Option<Schedule>,
     /// How this end reads and writes; the same for the whole load.

@@ -5,6 +5,7 @@ use crate::cell::{Cell, Factor, Network};
 use crate::datapath::Datapath;
 use crate::ip::IpVersion;
 use crate::load::{Direction, NamedLoad, Workload};
+use crate::logical::Logical;
 use crate::offload::Offload;
 use crate::plan::{
     Cores, Encapsulation, GuestMtu, Hosts, MaxRate, Plan, Repeat, SteeringPlan, Underlay,
@@ -22,6 +23,7 @@ pub fn network() -> Network {
         underlay_ip: IpVersion::Ipv4,
         encapsulation: Encapsulation::None,
         datapath: Datapath::Kernel,
+        logical: Logical::default(),
         guest_ip: IpVersion::Ipv4,
         guests: 1,
         transit: Transit::wire(),
@@ -53,6 +55,8 @@ pub fn plan(name: &str) -> Plan {
         guest_ip: vec![network.guest_ip],
         udp_checksum: vec![false],
         datapath: vec![network.datapath],
+        topology: vec![network.logical.topology],
+        acl: vec![network.logical.acl],
         encapsulation: vec![network.encapsulation],
         offload: Vec::new(),
         steering: SteeringPlan::default(),

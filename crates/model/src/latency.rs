@@ -74,6 +74,11 @@ impl Latency {
         &self.counts
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
     /// Transactions.
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|(_, count)| count).sum()

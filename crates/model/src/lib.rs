@@ -4,8 +4,10 @@
 //! Not here: reading a plan's text (crate `plan`), I/O of any kind, statistics.
 
 pub mod cell;
+pub mod compared;
 pub mod cores;
 pub mod counts;
+pub mod curve;
 pub mod datapath;
 pub mod effect;
 pub mod encapsulation;
@@ -15,13 +17,16 @@ pub mod fixtures;
 pub mod host;
 pub mod ip;
 pub mod latency;
+pub mod levels;
 pub mod line;
 pub mod load;
+pub mod logical;
 pub mod metric;
 pub mod moved;
 pub mod offload;
 mod older;
 pub mod plan;
+pub mod published;
 pub mod record;
 pub mod sample;
 pub mod steering;

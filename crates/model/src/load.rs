@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::end_window::End;
 
+mod address;
 mod level;
 mod migration;
 mod nbd_uri;
@@ -14,15 +15,16 @@ pub(crate) mod older;
 mod rules;
 mod storage;
 
+pub use address::Address;
 pub(crate) use level::of_any_version as levels_of_any_version;
 pub use level::{LoadLevel, LoadPart};
 pub use migration::{
-    DirtyOrder, Fallback, MAX_CHANNELS, MAX_DOWNTIME, MAX_MEMORY, MAX_ROUNDS, MAX_SENT_FACTOR,
-    MIN_MEMORY, Migration, PAGE,
+    DirtyOrder, Fallback, MAX_CHANNELS, MAX_DOWNTIME, MAX_MEMORY, MAX_PAUSE, MAX_ROUNDS,
+    MAX_SENT_FACTOR, MAX_WATCHED, MIN_MEMORY, Migration, PAGE,
 };
 pub use nbd_uri::NbdUri;
 pub use rules::{Fault, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
-pub use storage::{Backing, MAX_EXPORT, MAX_IO, Pattern, SECTOR, Storage};
+pub use storage::{Backing, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, Pattern, SECTOR, Storage};
 
 /// Most connections or flows of one load.
 pub const MAX_STREAMS: u32 = 1024;
@@ -182,6 +184,15 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// The other one.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        match self {
+            Self::AToB => Self::BToA,
+            Self::BToA => Self::AToB,
+        }
+    }
+
     /// Both.
     pub const ALL: [Self; 2] = [Self::AToB, Self::BToA];
 

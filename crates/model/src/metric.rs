@@ -330,6 +330,12 @@ fn percentile(requests: &RequestResult, percent: f64) -> Option<f64> {
         .map(Duration::as_secs_f64)
 }
 
+/// The median latency in seconds of a load's window with its initiator on the target's host; `None` where it has none.
+pub fn median_at_target(sample: &Sample, load: &str) -> Option<f64> {
+    let mut loads = sample.at_target.as_ref()?.loads.iter();
+    percentile(loads.find(|one| one.name == load)?.requests.as_ref()?, 50.0)
+}
+
 impl Sample {
     /// The first of its loads that is a stream.
     pub fn stream(&self) -> Option<&LoadResult> {

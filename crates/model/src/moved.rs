@@ -87,6 +87,23 @@ pub struct MachineMove {
     pub predicted: Option<Prediction>,
     /// With `find_limit`, what further moves found; all else is of the first move.
     pub limit: Option<DirtyLimit>,
+    /// With `watch`, for how long a third program had no answer; `None` also where it heard nothing from either place.
+    #[serde(default)]
+    pub seen: Option<SeenGap>,
+}
+
+/// The gap that a program sees which asks a machine each millisecond, where it was and where it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SeenGap {
+    /// Towards the machine: between sending the last request that its source answered and the first one that its
+    /// destination did, seconds.
+    pub to_machine_s: f64,
+    /// From the machine: between the arrivals of these two answers, seconds.
+    pub from_machine_s: f64,
+    /// Requests, each sent to both places.
+    pub asked: u64,
+    /// Answers until then, the first one of the destination included.
+    pub answered: u64,
 }
 
 /// What pre-copy should take.

@@ -1,17 +1,19 @@
 //! The effective plan: every key resolved, defaults filled in. It travels with every result.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use crate::cores::Cores;
 pub use crate::encapsulation::*;
+pub use crate::levels::Levels;
+pub use crate::published::*;
 
 use crate::datapath::Datapath;
 use crate::host::HostAddress;
 use crate::ip::IpVersion;
 use crate::load::LoadLevel;
+use crate::logical::{Acl, Topology};
 use crate::metric::Metric;
 use crate::offload::Offload;
 use crate::steering::Rps;
@@ -56,6 +58,12 @@ pub struct Plan {
     /// can build every cell.
     #[serde(default = "kernel_only")]
     pub datapath: Vec<Datapath>,
+    /// How OVN joins the guests, levels of one factor; of no meaning to other datapaths.
+    #[serde(default = "switched_only")]
+    pub topology: Vec<Topology>,
+    /// What of OVN filters their packets, levels of one factor; as `topology`.
+    #[serde(default = "no_acl")]
+    pub acl: Vec<Acl>,
     /// Offload profiles, levels of one factor.
     pub offload: Vec<Offload>,
     /// Queues and receive steering of the path's devices.
@@ -92,9 +100,6 @@ pub struct Plan {
 const fn is_off(switch: &bool) -> bool {
     !*switch
 }
-
-/// Levels by factor key, as labels: `{guest_mtu: 1500, encapsulation: vxlan}`.
-pub type Levels = BTreeMap<String, String>;
 
 /// Where the hosts of a run come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -211,6 +216,16 @@ fn kernel_only() -> Vec<Datapath> {
     vec![Datapath::Kernel]
 }
 
+/// The same.
+fn switched_only() -> Vec<Topology> {
+    vec![Topology::Switched]
+}
+
+/// The same.
+fn no_acl() -> Vec<Acl> {
+    vec![Acl::None]
+}
+
 /// What a plan of a record of version 1 had.
 fn ipv4_only() -> Vec<IpVersion> {
     vec![IpVersion::Ipv4]
@@ -292,25 +307,4 @@ impl Ask {
             Self::Cpu => metric.is_cpu(),
         }
     }
-}
-
-/// Figures published by others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Published {
-    /// Who, what, on which hardware.
-    pub source: String,
-    /// The figures, each for the cells that match its levels.
-    pub figures: Vec<PublishedFigure>,
-}
-
-/// One published figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PublishedFigure {
-    /// The cells that it is compared with.
-    pub levels: Levels,
-    /// Throughput in Gbit/s.
-    pub gbps: f64,
-    /// How the published configuration differs from the cell, where it does.
-    #[serde(default)]
-    pub note: Option<String>,
 }

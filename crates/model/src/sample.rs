@@ -69,6 +69,17 @@ pub struct Sample {
     /// from here. Absent in records of versions before 6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saturated: Option<Saturated>,
+    /// The same loads once more, of which storage that asks for the network's share has its initiator on its target's host,
+    /// over a Unix socket. Absent of other cells, and in records of programs before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_target: Option<AtTarget>,
+}
+
+/// A window in which initiators of storage were on their targets' hosts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AtTarget {
+    /// What each of the cell's loads did, in the cell's order.
+    pub loads: Vec<LoadResult>,
 }
 
 /// A window of a cell without its line: the stack alone is the limit.
@@ -106,6 +117,7 @@ impl Sample {
             sender: None,
             receiver: None,
             saturated: None,
+            at_target: None,
         }
     }
 

@@ -11,6 +11,9 @@ pub struct OpenVswitch {
     pub version: String,
     /// Where packets are switched.
     pub datapath: OvsDatapath,
+    /// The version of OVN that programs it, as printed by `ovn-controller --version`; `None` where none does.
+    #[serde(default)]
+    pub ovn: Option<String>,
 }
 
 /// Where Open vSwitch switches packets.
@@ -42,9 +45,12 @@ impl fmt::Display for OvsDatapath {
     }
 }
 
-/// `Open vSwitch 3.1.0, userspace datapath`.
+/// `Open vSwitch 3.1.0, userspace datapath`, `OVN 23.03.1 over Open vSwitch 3.1.0, kernel datapath`.
 impl fmt::Display for OpenVswitch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(ovn) = &self.ovn {
+            write!(f, "OVN {ovn} over ")?;
+        }
         write!(f, "Open vSwitch {}, {}", self.version, self.datapath)
     }
 }

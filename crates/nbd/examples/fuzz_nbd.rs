@@ -3,10 +3,8 @@
 //!
 //! A panic ends it with the input's number, which with the seed makes the input again.
 
-#[path = "../../wire/examples/shared/random.rs"]
-mod random;
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
+#[path = "../../wire/examples/shared/fuzz.rs"]
+mod fuzz;
 
 use wirecost_nbd::client::ClientHandshake;
 use wirecost_nbd::export::Export;
@@ -15,7 +13,7 @@ use wirecost_nbd::reply::{Event, Outstanding, ReplyReader, data_chunk, error_chu
 use wirecost_nbd::request::{REQUEST_BYTES, Request};
 use wirecost_nbd::server::{Next, ServerHandshake};
 
-use random::Random;
+use fuzz::{Random, fuzz};
 
 const EXPORT: Export = Export {
     size: 1 << 20,
@@ -41,31 +39,13 @@ impl Outstanding for One {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |otherwise: u64| {
-        arguments
-            .next()
-            .map_or(otherwise, |text| text.parse().expect("a number"))
-    };
-    let (inputs, seed) = (number(10_000_000), number(7348));
-    let seeds = seeds();
-    let mut random = Random(seed);
-    let mut accepted = 0u64;
-    for input in 0..inputs {
-        let mut bytes = seeds[random.below(seeds.len())].clone();
-        mutate(&mut bytes, &mut random);
-        let piece = 1 + random.below(bytes.len());
-        let outcome = catch_unwind(AssertUnwindSafe(|| take(&bytes, piece)));
-        accepted += u64::from(
-            outcome.unwrap_or_else(|_| panic!("input {input} of seed {seed}: {bytes:02x?}")),
-        );
-    }
-    println!("{inputs} inputs of seed {seed}, {accepted} of them accepted");
+    fuzz(&seeds(), take);
 }
 
 /// Bytes through all readers, in pieces; whether one of them had a use for all of them.
-fn take(bytes: &[u8], piece: usize) -> bool {
-    let pieces = || bytes.chunks(piece.max(1));
+fn take(bytes: &[u8], random: &mut Random) -> bool {
+    let piece = 1 + random.below(bytes.len());
+    let pieces = || bytes.chunks(piece);
     let mut out = Vec::new();
     let mut server = ServerHandshake::new(EXPORT, "disk", &mut out);
     let handled = pieces().try_fold(Next::More, |next, mut input| match next {
@@ -128,24 +108,4 @@ fn seeds() -> Vec<Vec<u8>> {
         READ.encode().to_vec(),
         write.encode().to_vec(),
     ]
-}
-
-fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
-    for _ in 0..random.below(4) {
-        let at = random.below(bytes.len());
-        match random.below(6) {
-            0 => bytes.truncate(at),
-            1 => bytes.extend((0..random.below(40)).map(|_| random.next() as u8)),
-            2 if !bytes.is_empty() => drop(bytes.remove(at)),
-            3 if at + 4 <= bytes.len() => {
-                let value = [0, 1, 8, u32::MAX, 1 << 31][random.below(5)];
-                bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
-            }
-            _ if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
-            _ => {}
-        }
-        if bytes.len() > 4096 {
-            bytes.truncate(4096);
-        }
-    }
 }

@@ -35,6 +35,11 @@ pub enum Operation {
 }
 
 impl Export {
+    /// Whether it takes `FLUSH`.
+    pub const fn can_flush(&self) -> bool {
+        self.flags & transmission::SEND_FLUSH != 0
+    }
+
     /// Whether several connections see the same content.
     pub const fn can_multi_conn(&self) -> bool {
         self.flags & transmission::CAN_MULTI_CONN != 0
@@ -70,7 +75,7 @@ impl Export {
             command::WRITE if !inside => Operation::RefuseWrite(errno::ENOSPC),
             command::WRITE if !aligned => Operation::RefuseWrite(errno::EINVAL),
             command::WRITE => Operation::Write,
-            command::FLUSH if self.flags & transmission::SEND_FLUSH != 0 => Operation::Flush,
+            command::FLUSH if self.can_flush() => Operation::Flush,
             command::DISCONNECT => Operation::Disconnect,
             _ => Operation::Refuse(errno::EINVAL),
         })

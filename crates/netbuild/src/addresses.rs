@@ -72,6 +72,32 @@ pub(crate) fn guest(ip: IpVersion, side: Side, number: u32) -> IpAddr {
     }
 }
 
+/// Address of a host's guest where each host's guests are a subnet of their own.
+pub(crate) fn routed_guest(ip: IpVersion, side: Side, number: u32) -> IpAddr {
+    routed(ip, side, number as u8 + 1)
+}
+
+/// Address of the router between these subnets in the one of that side.
+pub(crate) fn logical_router(ip: IpVersion, side: Side) -> IpAddr {
+    routed(ip, side, 254)
+}
+
+/// The subnet of that side, with its length in bits.
+pub(crate) fn routed_range(ip: IpVersion, side: Side) -> (IpAddr, u8) {
+    (routed(ip, side, 0), guest_range(ip).1)
+}
+
+fn routed(ip: IpVersion, side: Side, last: u8) -> IpAddr {
+    let subnet = side.number();
+    match ip {
+        IpVersion::Ipv4 => Ipv4Addr::new(198, 19, subnet, last).into(),
+        IpVersion::Ipv6 => {
+            let subnet = 0x1900 | u16::from(subnet);
+            Ipv6Addr::new(0x2001, 2, 0, subnet, 0, 0, 0, last.into()).into()
+        }
+    }
+}
+
 /// What all guests' addresses are in, with its length in bits.
 pub(crate) fn guest_range(ip: IpVersion) -> (IpAddr, u8) {
     match ip {
@@ -83,6 +109,11 @@ pub(crate) fn guest_range(ip: IpVersion) -> (IpAddr, u8) {
 /// Hardware address of the host's end of a guest's device, where the guest has to know it.
 pub(crate) const fn port_mac(side: Side, number: u32) -> [u8; 6] {
     [2, 0, 0, 2, number as u8, side.number()]
+}
+
+/// Hardware address of a logical router in the guests' subnet of one side.
+pub(crate) const fn logical_router_mac(side: Side) -> [u8; 6] {
+    [2, 0, 0, 3, 0, side.number()]
 }
 
 /// Hardware address of a host's guest by its number, locally administered; no link of the underlay has it.
@@ -107,7 +138,10 @@ mod tests {
             let places = links.map(|place| place.address(ip));
             let guests = (0..MAX_GUESTS)
                 .flat_map(|number| [Side::A, Side::B].map(|side| guest(ip, side, number)));
-            for address in places.chain(guests) {
+            let routed = (0..MAX_GUESTS)
+                .flat_map(|number| [Side::A, Side::B].map(|side| routed_guest(ip, side, number)));
+            let routers = [Side::A, Side::B].map(|side| logical_router(ip, side));
+            for address in places.chain(guests).chain(routed).chain(routers) {
                 match address {
                     IpAddr::V4(v4) => assert_eq!(v4.to_bits() >> 17, 198 << 7 | 18 >> 1),
                     IpAddr::V6(v6) => assert_eq!(v6.to_bits() >> 80, 0x2001_0002_0000),
@@ -125,7 +159,12 @@ mod tests {
         let numbered = (0..MAX_GUESTS).flat_map(|number| [(Side::A, number), (Side::B, number)]);
         let guests =
             numbered.flat_map(|(side, number)| [guest_mac(side, number), port_mac(side, number)]);
-        let all: Vec<[u8; 6]> = links.map(LinkEnd::mac).chain(guests).collect();
+        let routers = [Side::A, Side::B].map(logical_router_mac);
+        let all: Vec<[u8; 6]> = links
+            .map(LinkEnd::mac)
+            .chain(guests)
+            .chain(routers)
+            .collect();
         let distinct: BTreeSet<_> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());
     }

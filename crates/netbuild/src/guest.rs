@@ -15,6 +15,7 @@ use crate::ipv6;
 use crate::names::{GUEST_DEVICE, guest_port, prefix};
 use crate::netlink::Netlink;
 use crate::ready;
+use crate::route::{self, NextHop};
 
 /// What is at the host's end of a guest's device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +144,24 @@ impl Guest {
             })?;
         }
         Ok(())
+    }
+
+    /// Sends what is for a range by its device: see [`Guest::reach`].
+    pub(crate) fn route(&mut self, (network, length): (IpAddr, u8)) -> Result<(), BuildError> {
+        let step = || {
+            format!(
+                "making the route to {network}/{length} behind `{}`",
+                self.port
+            )
+        };
+        let device = device::read(&mut self.netlink, GUEST_DEVICE)
+            .step(step)?
+            .index;
+        let hop = NextHop {
+            device,
+            gateway: None,
+        };
+        route::add(&mut self.netlink, (network, length), &[hop], None).step(step)
     }
 
     /// Waits until its link is up and its address can be used.

@@ -141,7 +141,7 @@ impl LabHost {
         let routes = self.spec.network.encapsulation.is_routed();
         let bridge = match self.spec.network.datapath {
             Datapath::Kernel if !routes => Some(self.build_bridge()?),
-            Datapath::Kernel | Datapath::Ebpf | Datapath::Ovs | Datapath::OvsKernel => None,
+            _ => None,
         };
         let side = self.spec.side;
         for (number, guest) in (0..).zip(&mut self.guests) {
@@ -160,7 +160,10 @@ impl LabHost {
                 self.reserve_headroom(underlay)?;
                 self.join_underlay()
             }
-            Datapath::Ovs | Datapath::OvsKernel => up(&mut self.netlink, UNDERLAY_DEVICE),
+            Datapath::Ovs | Datapath::OvsKernel | Datapath::Ovn | Datapath::OvnKernel => {
+                self.reach_router()?;
+                up(&mut self.netlink, UNDERLAY_DEVICE)
+            }
         }
     }
 
@@ -186,6 +189,21 @@ impl LabHost {
         same(|| format!("MTU of `{name}`"), &mtu, &underlay.mtu)?;
         has_queues(name, &underlay, queues)?;
         Ok(underlay.index)
+    }
+
+    /// Tells the guests how the other host's are reached where a logical router is between them.
+    fn reach_router(&mut self) -> Result<(), BuildError> {
+        let Some(router) = self.spec.logical_router(self.spec.side) else {
+            return Ok(());
+        };
+        let other = self.spec.side.other();
+        let there = addresses::routed_range(self.spec.network.guest_ip, other);
+        let others = self.spec.guest_addresses_of(other);
+        for guest in &mut self.guests {
+            guest.route(there)?;
+            guest.reach(&others, router.mac)?;
+        }
+        Ok(())
     }
 
     fn build_bridge(&mut self) -> Result<u32, BuildError> {

@@ -37,5 +37,5 @@ pub use existing::ExistingDevice;
 pub use features::KeptFeatures;
 pub use host::{LabHost, Line, Switched};
 pub use names::{GUEST_DEVICE, Side, UNDERLAY_DEVICE};
-pub use spec::{EndSecret, HostSpec};
+pub use spec::{EndSecret, HostSpec, RouterEnd};
 pub use steering::may_steer;

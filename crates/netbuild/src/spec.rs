@@ -5,8 +5,9 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use wirecost_model::cell::Network;
+use wirecost_model::logical::Topology;
 
-use crate::names::{Side, guest_port};
+use crate::names::{Side, guest_port, prefix};
 use crate::{addresses, underlay};
 
 /// One lab host: an underlay device, a bridge, guests behind it, and a tunnel where the network has one.
@@ -38,6 +39,17 @@ impl fmt::Debug for EndSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EndSecret")
     }
+}
+
+/// A router's port in a subnet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouterEnd {
+    /// Its address there.
+    pub address: IpAddr,
+    /// Length of the subnet's prefix, bits.
+    pub prefix: u8,
+    /// Its hardware address.
+    pub mac: [u8; 6],
 }
 
 impl HostSpec {
@@ -96,7 +108,32 @@ impl HostSpec {
 
     /// The guests' addresses, by number.
     pub fn guest_addresses(&self) -> Vec<IpAddr> {
-        let address = |number| addresses::guest(self.network.guest_ip, self.side, number);
+        self.guest_addresses_of(self.side)
+    }
+
+    /// The addresses of the guests of one side, by number.
+    pub fn guest_addresses_of(&self, side: Side) -> Vec<IpAddr> {
+        let ip = self.network.guest_ip;
+        let routed = self.logical_router(side).is_some();
+        let address = |number| {
+            if routed {
+                addresses::routed_guest(ip, side, number)
+            } else {
+                addresses::guest(ip, side, number)
+            }
+        };
         (0..self.network.guests).map(address).collect()
+    }
+
+    /// The logical router's end in the guests' subnet of one side, where OVN routes between the two.
+    pub fn logical_router(&self, side: Side) -> Option<RouterEnd> {
+        let network = &self.network;
+        let routes = network.datapath.is_ovn() && network.logical.topology == Topology::Routed;
+        let address = addresses::logical_router(network.guest_ip, side);
+        routes.then(|| RouterEnd {
+            address,
+            prefix: prefix(address),
+            mac: addresses::logical_router_mac(side),
+        })
     }
 }

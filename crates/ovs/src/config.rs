@@ -15,13 +15,11 @@ use serde_json::{Value, json};
 use wirecost_model::plan::{Encapsulation, OuterDf, UdpTunnel};
 use wirecost_model::switch::OvsDatapath;
 
+use crate::chassis::Chassis;
 use crate::database::{Operation, map, named, set};
 use crate::error::Error;
+use crate::names::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE};
 
-/// The bridge that guests are ports of.
-pub const INTEGRATION_BRIDGE: &str = "br-int";
-/// The bridge, and the device of it, that has the host's address on the underlay where tunnels are made in userspace.
-pub const UNDERLAY_BRIDGE: &str = "br-underlay";
 /// The tunnel's port.
 pub(crate) const TUNNEL_PORT: &str = "tunnel0";
 /// Of outer headers; Open vSwitch's own default.
@@ -44,9 +42,17 @@ pub struct SwitchSpec {
     pub peer: IpAddr,
     /// The hardware address that the underlay sends to for `local`.
     pub mac: [u8; 6],
+    /// What OVN has to know, where it programs the switch.
+    pub ovn: Option<Chassis>,
 }
 
 impl SwitchSpec {
+    /// Whether the underlay's device is a port of [`UNDERLAY_BRIDGE`] and not of the guests' bridge, which is OVN's alone.
+    fn separates_underlay(&self, datapath: OvsDatapath) -> bool {
+        let without_tunnel = self.ovn.is_some() && !self.encapsulation.is_tunnel();
+        self.has_underlay_bridge(datapath) || without_tunnel
+    }
+
     /// Whether the host's address on the underlay is that of [`UNDERLAY_BRIDGE`].
     pub fn has_underlay_bridge(&self, datapath: OvsDatapath) -> bool {
         self.encapsulation.is_tunnel() && datapath == OvsDatapath::Userspace
@@ -95,25 +101,38 @@ pub(crate) fn operations(wanted: &SwitchSpec, datapath: OvsDatapath) -> Vec<Oper
     let encapsulation = &wanted.encapsulation;
     let tag = access_tag(encapsulation);
     let mut ports = vec![rows.internal(INTEGRATION_BRIDGE, None)];
-    for guest in &wanted.guests {
-        ports.push(rows.port(guest, &interface(guest), tag.map(Membership::Access)));
+    let chassis = wanted.ovn.as_ref();
+    for (number, guest) in wanted.guests.iter().enumerate() {
+        let mut row = interface(guest);
+        if let Some(port) = chassis.and_then(|chassis| chassis.ports.get(number)) {
+            row["external_ids"] = map([("iface-id", port.clone())]);
+        }
+        // OVN puts the tag on where frames leave for the underlay.
+        let access = tag.filter(|_| chassis.is_none()).map(Membership::Access);
+        ports.push(rows.port(guest, &row, access));
     }
     let trunk = tag.map(Membership::Trunk);
-    if let Some(udp) = encapsulation.udp() {
+    if chassis.is_some() {
+        // Tunnels and patch ports are ovn-controller's.
+    } else if let Some(udp) = encapsulation.udp() {
         let row = tunnel(TUNNEL_PORT, wanted, udp, datapath);
         ports.push(rows.port(TUNNEL_PORT, &row, trunk));
     } else {
         let row = interface(&wanted.underlay);
         ports.push(rows.port(&wanted.underlay, &row, trunk));
     }
-    rows.bridge(INTEGRATION_BRIDGE, datapath, ports, None);
-    if wanted.has_underlay_bridge(datapath) {
+    // Without OpenFlow rules OVN's bridge passes nothing on.
+    let fail_mode = chassis.map_or("standalone", |_| "secure");
+    rows.bridge((INTEGRATION_BRIDGE, fail_mode), datapath, ports, None);
+    if wanted.separates_underlay(datapath) {
         let own = rows.internal(UNDERLAY_BRIDGE, Some(wanted.underlay_mtu));
         let underlay = rows.port(&wanted.underlay, &interface(&wanted.underlay), None);
         let mac = mac_text(wanted.mac);
-        rows.bridge(UNDERLAY_BRIDGE, datapath, vec![own, underlay], Some(mac));
+        let bridge = (UNDERLAY_BRIDGE, "standalone");
+        rows.bridge(bridge, datapath, vec![own, underlay], Some(mac));
     }
-    rows.finish()
+    let of_ovn = chassis.map(|chassis| chassis.settings(encapsulation, wanted.local, datapath));
+    rows.finish(of_ovn)
 }
 
 /// The VLAN that guests are in, on the line or in the tunnel.
@@ -213,7 +232,7 @@ impl Rows {
 
     fn bridge(
         &mut self,
-        name: &str,
+        (name, fail_mode): (&str, &str),
         datapath: OvsDatapath,
         ports: Vec<Value>,
         mac: Option<String>,
@@ -221,7 +240,7 @@ impl Rows {
         let mut row = json!({
             "name": name,
             "datapath_type": datapath.kind(),
-            "fail_mode": "standalone",
+            "fail_mode": fail_mode,
             "ports": set(ports),
         });
         if let Some(mac) = mac {
@@ -231,11 +250,14 @@ impl Rows {
         self.bridges.push(bridge);
     }
 
-    fn finish(mut self) -> Vec<Operation> {
+    fn finish(mut self, external_ids: Option<Value>) -> Vec<Operation> {
         let queues = json!({"type": "linux-noop"});
         self.operations
             .push(Operation::insert("QoS", NO_QUEUES, &queues));
-        let root = json!({"bridges": set(self.bridges), "next_cfg": 1});
+        let mut root = json!({"bridges": set(self.bridges), "next_cfg": 1});
+        if let Some(external_ids) = external_ids {
+            root["external_ids"] = external_ids;
+        }
         self.operations
             .push(Operation::insert("Open_vSwitch", "root", &root));
         self.operations
@@ -261,6 +283,7 @@ mod tests {
             local: "198.18.0.1".parse().expect("an address"),
             peer: "198.18.0.2".parse().expect("an address"),
             mac: [2, 0, 0, 0, 0, 1],
+            ovn: None,
         }
     }
 
@@ -302,6 +325,33 @@ mod tests {
     fn a_vlan_is_a_tag_at_the_guests_and_a_trunk_at_the_underlay() {
         let wanted = wanted(Encapsulation::Vlan(Vlan { id: 7 }));
         insta::assert_snapshot!(told(&wanted, OvsDatapath::Userspace));
+    }
+
+    fn by_ovn(encapsulation: Encapsulation) -> SwitchSpec {
+        SwitchSpec {
+            ovn: Some(Chassis {
+                name: "a".to_owned(),
+                remote: "/proc/12/fd/9/ovn.sock".into(),
+                ports: vec!["a0".to_owned(), "a1".to_owned()],
+            }),
+            ..wanted(encapsulation)
+        }
+    }
+
+    #[test]
+    fn ovn_has_the_guests_bridge_to_itself_and_makes_the_tunnel() {
+        let wanted = by_ovn(Encapsulation::Geneve(Geneve {
+            udp_checksum: true,
+            ..Geneve::default()
+        }));
+        insta::assert_snapshot!(told(&wanted, OvsDatapath::Userspace));
+    }
+
+    #[test]
+    fn without_a_tunnel_ovn_has_a_bridge_to_the_underlay_by_either_datapath() {
+        let wanted = by_ovn(Encapsulation::Vlan(Vlan { id: 7 }));
+        assert!(!wanted.has_underlay_bridge(OvsDatapath::Kernel));
+        insta::assert_snapshot!(told(&wanted, OvsDatapath::Kernel));
     }
 
     #[test]

@@ -15,7 +15,12 @@ const TOLD_BYTES: usize = 800;
 /// What the file of a daemon's process id is called; behind it comes the run's controller.
 const MARK: &str = "wirecost-";
 /// The daemons' programs.
-const DAEMONS: [&str; 2] = ["ovsdb-server", "ovs-vswitchd"];
+const DAEMONS: [&str; 4] = [
+    "ovsdb-server",
+    "ovs-vswitchd",
+    "ovn-northd",
+    "ovn-controller",
+];
 
 /// A daemon on its way. Dropping it ends it.
 #[derive(Debug)]
@@ -48,8 +53,8 @@ impl Daemon {
                 "--pidfile={}/{MARK}{owner}-{name}.pid",
                 path.display()
             ))
-            .arg(format!("--unixctl={}", file("ctl")))
             .arg(format!("--log-file={}", file("log")))
+            .args(program_control(program, &file("ctl")))
             .args(["-vconsole:off", "-vsyslog:off", "-vfile:info"]);
         let started = File::create(&errors).and_then(|errors| command.stderr(errors).spawn());
         let child = started.map_err(|error| cannot_start(program, &error))?;
@@ -85,6 +90,11 @@ impl Daemon {
             log: tail(&said.concat()),
         }
     }
+
+    /// The end of what it logged, in one line.
+    pub(crate) fn log(&self) -> String {
+        tail(&fs::read_to_string(&self.log).unwrap_or_default())
+    }
 }
 
 impl Drop for Daemon {
@@ -95,11 +105,27 @@ impl Drop for Daemon {
     }
 }
 
+/// Where a daemon listens for ovs-appctl(8): ovn-controller has no option for it, and takes a name of its own in
+/// `OVN_RUNDIR`.
+fn program_control(program: &Path, file: &str) -> Option<String> {
+    let takes = program
+        .file_name()
+        .is_none_or(|name| name != "ovn-controller");
+    takes.then(|| format!("--unixctl={file}"))
+}
+
 /// A command of Open vSwitch with all of its paths in the directory.
 fn own(program: &Path, directory: &ScratchDirectory) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
+    for variable in [
+        "OVS_RUNDIR",
+        "OVS_LOGDIR",
+        "OVS_DBDIR",
+        "OVN_RUNDIR",
+        "OVN_LOGDIR",
+        "OVN_DBDIR",
+    ] {
         command.env(variable, directory.path());
     }
     tie(&mut command, directory);

@@ -10,8 +10,6 @@ use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 use crate::rpc::Rpc;
 
-/// The schema's name.
-const DATABASE: &str = "Open_vSwitch";
 const WHOM: &str = "ovsdb-server";
 /// How often what is not there yet is looked for.
 const STEP: Duration = Duration::from_millis(5);
@@ -42,6 +40,14 @@ impl Operation {
         }
     }
 
+    /// Changes columns of every row of a table.
+    pub(crate) fn update(table: &str, row: &Value) -> Self {
+        Self {
+            what: format!("update table {table}"),
+            body: json!({"op": "update", "table": table, "where": [], "row": row}),
+        }
+    }
+
     pub(crate) fn select(table: &str, columns: &[&str]) -> Self {
         Self {
             what: format!("read table {table}"),
@@ -54,18 +60,51 @@ impl Operation {
 #[derive(Debug)]
 pub(crate) struct Database {
     rpc: Rpc,
+    schema: Schema,
+}
+
+/// Which database of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Schema {
+    /// Open vSwitch's configuration (ovs-vswitchd.conf.db(5)).
+    OpenVswitch,
+    /// The logical network as it is asked for (ovn-nb(5)).
+    OvnNorthbound,
+    /// What ovn-northd makes of it, and the hosts (ovn-sb(5)).
+    OvnSouthbound,
+}
+
+impl Schema {
+    /// Its name.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::OpenVswitch => "Open_vSwitch",
+            Self::OvnNorthbound => "OVN_Northbound",
+            Self::OvnSouthbound => "OVN_Southbound",
+        }
+    }
+
+    /// For messages.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::OpenVswitch => "Open vSwitch's database",
+            Self::OvnNorthbound => "OVN's northbound database",
+            Self::OvnSouthbound => "OVN's southbound database",
+        }
+    }
 }
 
 impl Database {
     /// Connects as soon as the server listens. `alive` ends the wait where the server has ended.
     pub(crate) fn connect(
         socket: &Path,
+        schema: Schema,
         deadline: Deadline,
         mut alive: impl FnMut() -> Result<(), Error>,
     ) -> Result<Self, Error> {
         loop {
             match Rpc::connect(socket) {
-                Ok(rpc) => return Ok(Self { rpc }),
+                Ok(rpc) => return Ok(Self { rpc, schema }),
                 Err(error) if deadline.is_over() => {
                     return Err(control("listen", &error));
                 }
@@ -84,7 +123,7 @@ impl Database {
         operations: &[Operation],
         deadline: Deadline,
     ) -> Result<Vec<Value>, Error> {
-        let mut params = vec![Value::from(DATABASE)];
+        let mut params = vec![Value::from(self.schema.name())];
         params.extend(operations.iter().map(|operation| operation.body.clone()));
         let result = self.rpc.call("transact", &Value::Array(params), deadline);
         let results = match result {
@@ -92,9 +131,26 @@ impl Database {
             Ok(other) => return Err(control("change its tables", &other)),
             Err(fault) => return Err(control("change its tables", &fault)),
         };
-        match first_refusal(operations, &results) {
+        match first_refusal(self.schema, operations, &results) {
             Some(refusal) => Err(refusal),
             None => Ok(results),
+        }
+    }
+
+    /// Every row of a table, with these columns.
+    ///
+    /// # Errors
+    /// As [`Database::transact`].
+    pub(crate) fn rows(
+        &mut self,
+        table: &str,
+        columns: &[&str],
+        deadline: Deadline,
+    ) -> Result<Vec<Value>, Error> {
+        let mut results = self.transact(&[Operation::select(table, columns)], deadline)?;
+        match results[0]["rows"].take() {
+            Value::Array(rows) => Ok(rows),
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -138,13 +194,14 @@ fn control(what: &str, problem: &impl std::fmt::Display) -> Error {
 }
 
 /// Operations after a refused one are null; one more result than operations is the commit's error.
-fn first_refusal(operations: &[Operation], results: &[Value]) -> Option<Error> {
+fn first_refusal(schema: Schema, operations: &[Operation], results: &[Value]) -> Option<Error> {
     let (at, refused) = results
         .iter()
         .enumerate()
         .find(|(_, result)| result["error"].is_string())?;
     let operation = operations.get(at);
     Some(Error::Refused {
+        whose: schema.words(),
         what: operation.map_or_else(|| "commit".to_owned(), |operation| operation.what.clone()),
         error: refused["error"].as_str().unwrap_or_default().to_owned(),
         details: refused["details"].as_str().unwrap_or_default().to_owned(),
@@ -195,9 +252,9 @@ mod tests {
             json!({"error": "unknown column", "details": "No column typo in table Interface."}),
             Value::Null,
         ];
-        let refusal = first_refusal(&operations, &results).expect("a refusal");
+        let refusal = first_refusal(Schema::OpenVswitch, &operations, &results).expect("a refusal");
         insta::assert_snapshot!(refusal, @"Open vSwitch's database refused to insert into table Interface, row tunnel0, columns name, typo: unknown column: No column typo in table Interface.");
-        assert!(first_refusal(&operations[..1], &results[..1]).is_none());
+        assert!(first_refusal(Schema::OpenVswitch, &operations[..1], &results[..1]).is_none());
     }
 
     #[test]
@@ -207,7 +264,7 @@ mod tests {
             json!({"error": "referential integrity violation"}),
         ];
         let operations = [Operation::select("Bridge", &["name"])];
-        let refusal = first_refusal(&operations, &results).expect("a refusal");
+        let refusal = first_refusal(Schema::OpenVswitch, &operations, &results).expect("a refusal");
         assert!(
             refusal.to_string().contains("refused to commit"),
             "{refusal}"

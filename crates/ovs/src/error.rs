@@ -5,17 +5,22 @@ use std::path::PathBuf;
 
 /// Debian's package that has all of it.
 pub const PACKAGE: &str = "openvswitch-switch";
+/// Debian's packages that have OVN: its databases' schemas and ovn-northd, and ovn-controller.
+pub const OVN_PACKAGES: &str = "ovn-central ovn-host";
 
 /// Why a switch could not be started or configured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program or file of the package is not there.
     #[error(
-        "Open vSwitch is not installed here: there is no {missing}; on Debian `apt-get install {PACKAGE}` brings it"
+        "{} is not installed here: there is no {missing}; on Debian `apt-get install {package}` brings it",
+        product(package)
     )]
     NotInstalled {
         /// Which one.
         missing: String,
+        /// Debian's packages that have it.
+        package: &'static str,
     },
     /// The directory for its files cannot be made.
     #[error(
@@ -56,8 +61,10 @@ pub enum Error {
         problem: String,
     },
     /// The database refused a change.
-    #[error("Open vSwitch's database refused to {what}: {error}{}", also(details))]
+    #[error("{whose} refused to {what}: {error}{}", also(details))]
     Refused {
+        /// The database.
+        whose: &'static str,
         /// The operation, with its table and columns.
         what: String,
         /// The error (RFC 7047, section 3.1).
@@ -93,6 +100,16 @@ pub enum Error {
         /// What it said.
         found: String,
     },
+    /// The logical network did not come into force in time.
+    #[error("OVN: {missing} after {seconds:.0} s{}", said(log))]
+    NotInForce {
+        /// What is missing, such as "there is no tunnel to the other host".
+        missing: String,
+        /// How long it was waited for.
+        seconds: f64,
+        /// The end of what ovn-controller or ovn-northd logged.
+        log: String,
+    },
     /// Something that this datapath cannot put on the wire.
     #[error("{0}")]
     Cannot(String),
@@ -115,6 +132,13 @@ impl Error {
             Self::Scratch(error) => error.raw_os_error(),
             _ => None,
         }
+    }
+}
+
+fn product(package: &str) -> &'static str {
+    match package {
+        OVN_PACKAGES => "OVN",
+        _ => "Open vSwitch",
     }
 }
 

@@ -8,21 +8,25 @@
 //! Not here: the devices that become ports, their features and addresses (`netbuild`), and which datapath a network has
 //! (the agent).
 
+mod chassis;
 mod config;
 mod control;
 mod daemon;
 mod database;
 mod deadline;
 mod error;
+mod names;
 mod options;
+pub mod ovn;
 mod own;
 mod programs;
 mod rpc;
 mod switch;
 
-pub use config::{INTEGRATION_BRIDGE, SwitchSpec, UNDERLAY_BRIDGE};
+pub use config::SwitchSpec;
 pub use daemon::owner_in;
-pub use error::{Error, PACKAGE};
+pub use error::{Error, OVN_PACKAGES, PACKAGE};
+pub use names::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE};
 pub use own::{OwnBridge, OwnPorts};
 pub use programs::Programs;
 pub use switch::{Switch, kernel_has_datapath, try_with};

@@ -10,7 +10,7 @@ use wirecost_model::plan::{Encapsulation, GeneveOptions};
 use wirecost_model::switch::OvsDatapath;
 
 use crate::config::{Membership, SwitchSpec, access_tag, interface, tunnel};
-use crate::database::{Database, Operation, map, named, optional, set};
+use crate::database::{Database, Operation, Schema, map, named, optional, set};
 use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 
@@ -61,7 +61,12 @@ impl OwnBridge {
             )));
         };
         // One that does not listen will not begin to.
-        let mut database = Database::connect(&socket, Deadline::within(Duration::ZERO), || Ok(()))?;
+        let mut database = Database::connect(
+            &socket,
+            Schema::OpenVswitch,
+            Deadline::within(Duration::ZERO),
+            || Ok(()),
+        )?;
         let select = Operation::select("Bridge", &["_uuid", "name", "datapath_type"]);
         let results = database.transact(&[select], deadline)?;
         let rows = results[0]["rows"].as_array().cloned().unwrap_or_default();

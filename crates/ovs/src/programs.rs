@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::error::Error;
+use crate::error::{Error, PACKAGE};
 
 /// Where daemons are, also for a user whose PATH does not say so.
 const DAEMONS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/bin"];
@@ -33,12 +33,13 @@ impl Programs {
     pub fn find() -> Result<Self, Error> {
         let schema = SCHEMAS.iter().map(PathBuf::from).find(|path| path.exists());
         Ok(Self {
-            switch: program("ovs-vswitchd")?,
-            database_server: program("ovsdb-server")?,
-            database_tool: program("ovsdb-tool")?,
-            openflow: program("ovs-ofctl")?,
+            switch: program("ovs-vswitchd", PACKAGE)?,
+            database_server: program("ovsdb-server", PACKAGE)?,
+            database_tool: program("ovsdb-tool", PACKAGE)?,
+            openflow: program("ovs-ofctl", PACKAGE)?,
             schema: schema.ok_or_else(|| Error::NotInstalled {
                 missing: SCHEMAS[0].to_owned(),
+                package: PACKAGE,
             })?,
         })
     }
@@ -48,22 +49,28 @@ impl Programs {
     /// # Errors
     /// Where it cannot be started or says something else.
     pub fn version(&self) -> Result<String, Error> {
-        let failed = |problem: String| Error::Program {
-            program: self.switch.clone(),
-            problem,
-            log: String::new(),
-        };
-        let output = Command::new(&self.switch)
-            .arg("--version")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| failed(format!("cannot be started: {error}")))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        version(&text).ok_or_else(|| failed("does not tell its version".to_owned()))
+        version_of(&self.switch)
     }
 }
 
-fn program(name: &str) -> Result<PathBuf, Error> {
+/// The version that a program tells of itself.
+pub(crate) fn version_of(program: &Path) -> Result<String, Error> {
+    let failed = |problem: String| Error::Program {
+        program: program.to_owned(),
+        problem,
+        log: String::new(),
+    };
+    let output = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| failed(format!("cannot be started: {error}")))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    version(&text).ok_or_else(|| failed("does not tell its version".to_owned()))
+}
+
+/// Looks for a program of a package in the PATH and where packages put it.
+pub(crate) fn program(name: &str, package: &'static str) -> Result<PathBuf, Error> {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path)
         .filter(|directory| directory.is_absolute())
@@ -72,6 +79,7 @@ fn program(name: &str) -> Result<PathBuf, Error> {
         .find(|file| is_program(file));
     found.ok_or_else(|| Error::NotInstalled {
         missing: name.to_owned(),
+        package,
     })
 }
 
@@ -102,7 +110,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_with_the_package() {
-        let error = program("no-such-switch").expect_err("missing").to_string();
+        let error = program("no-such-switch", PACKAGE)
+            .expect_err("missing")
+            .to_string();
         assert!(error.contains("there is no no-such-switch"), "{error}");
         assert!(
             error.contains("apt-get install openvswitch-switch"),

@@ -16,13 +16,15 @@ use wirecost_netlink::generic;
 use wirecost_sys::scratch::ScratchDirectory;
 use wirecost_sys::tun::Tap;
 
-use crate::config::{INTEGRATION_BRIDGE, SwitchSpec, UNDERLAY_BRIDGE, mac_text, operations};
+use crate::config::{SwitchSpec, mac_text, operations};
 use crate::control::Control;
 use crate::daemon::{Daemon, run};
-use crate::database::{Database, Operation, optional};
+use crate::database::{Database, Operation, Schema, optional};
 use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
+use crate::names::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE};
 use crate::options::{Mapping, mapping};
+use crate::ovn::Controller;
 use crate::programs::Programs;
 
 /// How long each step may take until a switch is in force, and more where its daemons are at work then: an idle machine takes a
@@ -38,6 +40,7 @@ const TRIAL_DEVICE: &str = "ovs-trial";
 #[derive(Debug)]
 pub struct Switch {
     control: Control,
+    controller: Option<Controller>,
     // In the order in which they go: the switch, its database, their files.
     vswitchd: Daemon,
     database: Daemon,
@@ -58,7 +61,11 @@ impl Switch {
         let version = programs.version()?;
         can_be_had(datapath)?;
         wanted.check(datapath)?;
-        let options = mapping(&wanted.encapsulation)?;
+        let options = match wanted.ovn {
+            // OVN sends its own.
+            Some(_) => None,
+            None => mapping(&wanted.encapsulation)?,
+        };
         let soon = || Deadline::within(PATIENCE);
 
         let directory = ScratchDirectory::create().map_err(Error::Scratch)?;
@@ -72,12 +79,18 @@ impl Switch {
         let server = &programs.database_server;
         let mut database = Daemon::start(server, "database", &arguments, &directory, owner)?;
         let mut connection =
-            Database::connect(&path("db.sock"), soon(), || database.still_there())?;
+            Database::connect(&path("db.sock"), Schema::OpenVswitch, soon(), || {
+                database.still_there()
+            })?;
         connection.transact(&operations(&wanted, datapath), soon())?;
 
         let arguments = [format!("unix:{socket}")];
         let program = &programs.switch;
         let mut vswitchd = Daemon::start(program, "switch", &arguments, &directory, owner)?;
+        let controller = match &wanted.ovn {
+            Some(_) => Some(Controller::start(&socket, &directory, owner)?),
+            None => None,
+        };
         let wait = || DaemonWait::with(vec![database.pid(), vswitchd.pid()], PATIENCE);
         let (in_force, read) = (wait(), wait());
         let put = connection.wait_for_configuration(1, in_force, || vswitchd.still_there());
@@ -102,13 +115,19 @@ impl Switch {
             };
             of.send_options(&options, &wanted, &ports)?;
         }
+        let ovn = controller.as_ref().map(|one| one.version().to_owned());
         Ok(Self {
             control,
+            controller,
             vswitchd,
             database,
             directory,
             wanted,
-            about: OpenVswitch { version, datapath },
+            about: OpenVswitch {
+                version,
+                datapath,
+                ovn,
+            },
         })
     }
 
@@ -129,8 +148,30 @@ impl Switch {
     }
 
     /// Process ids of its daemons.
-    pub fn processes(&self) -> [u32; 2] {
-        [self.database.pid(), self.vswitchd.pid()]
+    pub fn processes(&self) -> Vec<u32> {
+        let controller = self.controller.as_ref().map(Controller::pid);
+        let own = [self.database.pid(), self.vswitchd.pid()];
+        own.into_iter().chain(controller).collect()
+    }
+
+    /// Waits, where OVN programs the switch, until its guests are ports of the logical network and its tunnel to the other
+    /// host is there, for which that host must have started as well.
+    ///
+    /// # Errors
+    /// [`Error::NotInForce`], or that a daemon is gone.
+    pub fn wait_for_ovn(&mut self) -> Result<(), Error> {
+        let Some(controller) = &mut self.controller else {
+            return Ok(());
+        };
+        let mut connection = Database::connect(
+            &self.directory.path().join("db.sock"),
+            Schema::OpenVswitch,
+            Deadline::within(PATIENCE),
+            || self.database.still_there(),
+        )?;
+        let daemons = vec![self.database.pid(), self.vswitchd.pid(), controller.pid()];
+        let wait = DaemonWait::with(daemons, PATIENCE);
+        controller.wait_until_installed(&mut connection, &self.wanted, wait)
     }
 
     /// Sees to the way to the other host, once [`UNDERLAY_BRIDGE`] has its address: `next_hop` and its hardware address
@@ -144,6 +185,9 @@ impl Switch {
     pub fn reach(&mut self, next_hop: IpAddr, mac: [u8; 6]) -> Result<(), Error> {
         self.vswitchd.still_there()?;
         self.database.still_there()?;
+        if let Some(controller) = &mut self.controller {
+            controller.still_there()?;
+        }
         if !self.wanted.has_underlay_bridge(self.about.datapath) {
             return Ok(());
         }
@@ -177,6 +221,7 @@ pub fn try_with(device: &str) -> Result<OpenVswitch, Error> {
         local: nowhere,
         peer: nowhere,
         mac: [0; 6],
+        ovn: None,
     };
     // No run's: nobody is to look for it.
     let switch = Switch::start(wanted, OvsDatapath::Userspace, "trial")?;
@@ -323,6 +368,7 @@ mod tests {
             local: "198.18.0.1".parse().expect("an address"),
             peer: "198.18.0.2".parse().expect("an address"),
             mac: [2, 0, 0, 0, 0, 1],
+            ovn: None,
         }
     }
 

@@ -60,6 +60,7 @@ fn switch(lab: &Lab, encapsulation: &Encapsulation, underlay_mtu: u32, six: bool
         local: Lab::host(2, six),
         peer: Lab::host(1, six),
         mac: MAC,
+        ovn: None,
     };
     let started = host.run(|| Switch::start(wanted, OvsDatapath::Userspace, "test"));
     let mut switch = started.unwrap_or_else(|error| panic!("{error}"));

@@ -1,16 +1,18 @@
 //! The tree of a plan's text to a plan: one function per section.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::plan::{Cores, Hosts, Levels, Plan, Published, PublishedFigure, Underlay};
+use wirecost_model::plan::{Cores, Hosts, Plan, Underlay};
 
 use crate::axis::Axis;
 use crate::expand::{self, Varying};
-use crate::factors::{self, COUNT};
+use crate::factors::{self, COUNT, Factors};
 use crate::hosts;
 use crate::keys;
 use crate::loads;
+use crate::logical;
 use crate::node::{Node, Value};
-use crate::read::{Entry, Fields, Reader, describe, value};
+use crate::published;
+use crate::read::{Entry, Fields, Reader, value};
 use crate::repeat;
 use crate::select;
 use crate::transit;
@@ -40,6 +42,9 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let mut factors = factors::read(reader, &root, &underlay, &steering);
     hosts.apply(reader, &mut factors);
     loads.count_among(reader, &factors.guests);
+    if !hosts.hosts.is_existing() {
+        loads.in_a_lab(reader);
+    }
     let release_us = release(reader, &underlay, &factors.rate.values());
     let between = transit::read(reader, &underlay);
     let mut varied = vary::read(reader, &root, !hosts.hosts.is_existing());
@@ -59,7 +64,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         .unwrap_or_default();
     let published = root
         .section(reader, &keys::PUBLISHED)
-        .and_then(|entry| read_published(reader, &entry, &axes));
+        .and_then(|entry| published::read(reader, &entry, &axes));
     let cores = cores.unwrap_or(Cores::Split);
     let cells = expand::cells(
         reader,
@@ -86,20 +91,15 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         allow_host_changes: hosts.allow_host_changes,
         max_rate: hosts.max_rate,
         cores,
-        underlay: Underlay {
-            mtu: factors.underlay_mtu.values(),
-            rate: factors.rate.values(),
-            ip: factors.underlay_ip.values(),
-            transit: between.transit,
-            oversize: between.takes_oversize,
-            release_us,
-        },
+        underlay: underlay_of(&factors, between, release_us),
         guest_mtu: factors.guest_mtu.values(),
         guest_ip: factors.guest_ip.values(),
         guests: factors.guests.values(),
         encapsulation: factors.encapsulations(),
         udp_checksum: factors.udp_checksum.values(),
         datapath: factors.datapaths(),
+        topology: factors.topology.values(),
+        acl: factors.acl.values(),
         offload: factors.offload.values(),
         steering: factors.steering(),
         loads: loads.levels(),
@@ -110,10 +110,25 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
             .iter()
             .flat_map(|one| one.levels(&axes))
             .collect(),
-        published,
+        published: published.as_ref().map(|read| read.published.clone()),
         seed,
     };
-    Some(experiment(plan, &axes, cells))
+    let experiment = experiment(plan, &axes, cells);
+    if let Some(read) = &published {
+        published::check(reader, read, &experiment);
+    }
+    reader.faults.is_empty().then_some(experiment)
+}
+
+fn underlay_of(factors: &Factors, between: transit::Written, release_us: Option<u32>) -> Underlay {
+    Underlay {
+        mtu: factors.underlay_mtu.values(),
+        rate: factors.rate.values(),
+        ip: factors.underlay_ip.values(),
+        transit: between.transit,
+        oversize: between.takes_oversize,
+        release_us,
+    }
 }
 
 /// A plan with its factors; where nothing is built, none of them is of what is.
@@ -133,7 +148,12 @@ fn experiment(plan: Plan, axes: &[Axis], mut cells: Vec<Cell>) -> Experiment {
         cell.levels
             .retain(|key, _| axes.iter().any(|axis| axis.name == *key));
     }
-    let factors = axes.iter().map(|axis| Factor {
+    // Which few plans have, and others should not have to read of.
+    let has_logical = cells.iter().any(|cell| cell.network.datapath.is_ovn());
+    let told = axes
+        .iter()
+        .filter(|axis| has_logical || !logical::has_key(&axis.name));
+    let factors = told.map(|axis| Factor {
         key: axis.name.clone().into_owned(),
         levels: axis.labels.clone(),
     });
@@ -188,50 +208,4 @@ fn fields<'a>(reader: &mut Reader, section: Option<&'a Entry<'_>>) -> Fields<'a>
     section
         .and_then(|entry| Fields::open(reader, entry.key.path, &entry.path, &entry.node))
         .unwrap_or(Fields::absent())
-}
-
-fn read_published(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Option<Published> {
-    let fields = Fields::open(reader, entry.key.path, &entry.path, &entry.node)?;
-    let source = value(reader, &fields, &keys::SOURCE, text);
-    let list = fields.get(reader, &keys::FIGURES)?;
-    if !matches!(list.node.value, Value::List(_)) {
-        reader.wrong(&list, "not a list");
-        return None;
-    }
-    let items = list.items(reader);
-    let figures = items.iter().filter_map(|item| {
-        let Some(fields) = Fields::open(reader, item.key.path, &item.path, &item.node) else {
-            not_a_figure(reader, item);
-            return None;
-        };
-        figure(reader, &fields, axes)
-    });
-    let figures = figures.collect();
-    Some(Published {
-        source: source?,
-        figures,
-    })
-}
-
-fn not_a_figure(reader: &mut Reader, item: &Entry<'_>) {
-    let value = &item.node.value;
-    if *value != Value::Refused {
-        let message = format!("`{}` cannot be {}", item.path, describe(value));
-        let help = "write a mapping, such as `{ where: { guest_mtu: 1500 }, gbps: 7.4 }`";
-        let span = item.node.span.clone();
-        reader.fault(span, &item.path, message, "not a mapping", help);
-    }
-}
-
-fn figure(reader: &mut Reader, fields: &Fields<'_>, axes: &[Axis]) -> Option<PublishedFigure> {
-    let levels: Option<Levels> = fields
-        .get(reader, &keys::WHERE)
-        .and_then(|entry| select::levels(reader, &entry, axes));
-    let gbps = value(reader, fields, &keys::GBPS, number);
-    let note = value(reader, fields, &keys::NOTE, text);
-    Some(PublishedFigure {
-        levels: levels?,
-        gbps: gbps?,
-        note,
-    })
 }

@@ -7,12 +7,15 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Role;
 use wirecost_model::plan::{Cores, GuestMtu, Levels};
+use wirecost_model::switch::OvsDatapath;
+use wirecost_model::vary::Setting;
 
 use crate::axis::{Axis, RunsBy};
 use crate::factors::{COUNT, Factors};
 use crate::fit::{Fit, GuestMtuRange};
 use crate::keys;
 use crate::loads::{Faults, Loads};
+use crate::logical;
 use crate::read::{Entry, Reader};
 use crate::select::Exclusion;
 use crate::transit::Written;
@@ -26,8 +29,10 @@ const UNDERLAY_IP: usize = 2;
 const ENCAPSULATION: usize = 3;
 const UDP_CHECKSUM: usize = 4;
 const DATAPATH: usize = 5;
-const GUEST_MTU: usize = 6;
-const OFFLOAD: usize = 9;
+const TOPOLOGY: usize = 6;
+const ACL: usize = 7;
+const GUEST_MTU: usize = 8;
+const OFFLOAD: usize = 11;
 
 /// A factor's level in a cell to which the factor means nothing: no entry of `exclude` matches it.
 const NONE: usize = usize::MAX;
@@ -130,6 +135,9 @@ pub(crate) fn cells(
             if !takes_checksum(factors, &choice) {
                 choice[UDP_CHECKSUM] = 0;
             }
+            if !logical::by_ovn(factors, choice[DATAPATH]) {
+                (choice[TOPOLOGY], choice[ACL]) = (0, 0);
+            }
             if known.insert(choice.clone()) {
                 kept.push(choice);
             }
@@ -158,6 +166,12 @@ pub(crate) fn cells(
     }
     if !kept.iter().any(|choice| takes_checksum(factors, choice)) {
         nothing_to_sum(reader, factors);
+    }
+    if !kept
+        .iter()
+        .any(|choice| logical::by_ovn(factors, choice[DATAPATH]))
+    {
+        logical::changes_nothing(reader, factors);
     }
     without_tunnel(reader, factors, varied, varying.own(), &kept);
     let mut fit = Fit::default();
@@ -241,8 +255,11 @@ fn nothing_to_carry(reader: &mut Reader, factors: &Factors) {
 /// cell that sets one is the kernel's.
 fn has_tunnel_device(factors: &Factors, choice: &[usize]) -> bool {
     let datapath = factors.datapath.get(choice[DATAPATH]);
-    let has_none =
-        datapath.is_some_and(|level| matches!(level.value, Some(Datapath::Ebpf | Datapath::Ovs)));
+    let has_none = datapath.is_some_and(|level| {
+        let without = Some(Datapath::Ebpf) == level.value;
+        let switch = level.value.and_then(Datapath::open_vswitch);
+        without || switch == Some(OvsDatapath::Userspace)
+    });
     tunnels(factors, choice) && !has_none
 }
 
@@ -299,6 +316,8 @@ fn cell(
         encapsulation,
         checksum,
         datapath,
+        topology,
+        acl,
         guest,
         guest_ip,
         guests,
@@ -320,10 +339,9 @@ fn cell(
         underlay_mtu: underlay_level.value,
         // A rate that could not be read keeps nothing from being held against its room.
         rate: factors.rate.get(rate).and_then(|level| level.value),
-        underlay_ip: if tunnelled {
-            factors.underlay_ip.get(underlay_ip)?.value
-        } else {
-            IpVersion::Ipv4
+        underlay_ip: match factors.underlay_ip.get(underlay_ip) {
+            level if tunnelled => level?.value,
+            _ => IpVersion::Ipv4,
         },
         encapsulation: encapsulated
             .encapsulation
@@ -331,6 +349,7 @@ fn cell(
             .with_udp_checksum(encapsulated.udp_checksum.unwrap_or(checksum_of_plan)),
         // Where the run is to choose, it is the first choice until then.
         datapath: datapath.unwrap_or(Datapath::AUTO[0]),
+        logical: logical::of(factors, datapath, (topology, acl))?,
         guest_ip: factors.guest_ip.get(guest_ip)?.value,
         guests,
         transit: between.transit.clone(),
@@ -351,19 +370,21 @@ fn cell(
     if !fit.takes_guest(guest, guest_mtu, range, between) {
         return None;
     }
-    let ip = network.guest_ip;
-    varying
-        .loads
-        .hold_against(load, &loads, (guest_mtu, ip), faults);
+    let (of_plan, sizes) = (varying.loads, (guest_mtu, network.guest_ip));
+    of_plan.hold_against(load, &loads, sizes, faults);
     let mut resolved = choice.to_vec();
     resolved[GUEST_MTU] = guest_mtu as usize;
     fit.note_cell(resolved, guest, range, guest_mtu);
+    let has_level = |axis: &Axis| match axis.key.path {
+        path if path == keys::UNDERLAY_IP.path => tunnelled,
+        path if path == keys::UDP_CHECKSUM.path => takes_checksum,
+        path if logical::has_key(path) => network.datapath.is_ovn(),
+        _ => means(axis, load, choice),
+    };
     let mut levels: Levels = axes
         .iter()
         .zip(choice)
-        .filter(|(axis, _)| tunnelled || axis.key.path != keys::UNDERLAY_IP.path)
-        .filter(|(axis, _)| takes_checksum || axis.key.path != keys::UDP_CHECKSUM.path)
-        .filter(|(axis, _)| means(axis, load, choice))
+        .filter(|(axis, _)| has_level(axis))
         .filter_map(|(axis, level)| {
             Some((
                 axis.name.clone().into_owned(),
@@ -382,13 +403,17 @@ fn cell(
         guest_mtu,
         offload: factors.offload.get(offload)?.value.clone(),
         loads,
-        settings: varied
-            .iter()
-            .zip(&choice[varying.own()..])
-            .filter_map(|(factor, level)| Some(factor.levels.get(*level)?.value.clone()))
-            .filter(|setting| !setting.is_empty())
-            .collect(),
+        settings: settings(varied, &choice[varying.own()..]),
     })
+}
+
+/// What the plan's own factors change in a cell.
+fn settings(varied: &[Varied], levels: &[usize]) -> Vec<Setting> {
+    let each = varied
+        .iter()
+        .zip(levels)
+        .filter_map(|(factor, level)| Some(factor.levels.get(*level)?.value.clone()));
+    each.filter(|setting| !setting.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -405,6 +430,8 @@ mod tests {
         assert_eq!(axes[ENCAPSULATION].key.path, keys::ENCAPSULATION.path);
         assert_eq!(axes[UDP_CHECKSUM].key.path, keys::UDP_CHECKSUM.path);
         assert_eq!(axes[DATAPATH].key.path, keys::DATAPATH.path);
+        assert_eq!(axes[TOPOLOGY].key.path, keys::TOPOLOGY.path);
+        assert_eq!(axes[ACL].key.path, keys::ACL.path);
         assert_eq!(axes[GUEST_MTU].key.path, keys::GUEST_MTU.path);
         assert_eq!(axes[OFFLOAD].key.path, keys::OFFLOAD.path);
     }

@@ -4,6 +4,7 @@ mod offload;
 
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
+use wirecost_model::logical::{Acl, Topology};
 use wirecost_model::offload::Offload;
 use wirecost_model::plan::{Encapsulation, GuestMtu, SteeringPlan};
 use wirecost_model::steering::{Rps, Steering};
@@ -26,6 +27,8 @@ pub(crate) struct Factors {
     pub(crate) udp_checksum: Levels<bool>,
     /// `None` is the run's choice.
     pub(crate) datapath: Levels<Chosen>,
+    pub(crate) topology: Levels<Topology>,
+    pub(crate) acl: Levels<Acl>,
     pub(crate) guest_mtu: Levels<GuestMtu>,
     pub(crate) guest_ip: Levels<IpVersion>,
     pub(crate) guests: Levels<u32>,
@@ -38,7 +41,7 @@ pub(crate) struct Factors {
 type Limit = Option<u64>;
 
 /// Number of factors of the network.
-pub(crate) const COUNT: usize = 12;
+pub(crate) const COUNT: usize = 14;
 
 /// A datapath, or the run's choice.
 type Chosen = Option<Datapath>;
@@ -92,6 +95,12 @@ impl Factors {
             }),
             Axis::of(&keys::DATAPATH, &self.datapath, |r, e| {
                 datapath(r, e).map(datapath_label)
+            }),
+            Axis::of(&keys::TOPOLOGY, &self.topology, |r, e| {
+                topology(r, e).map(|topology| topology.key().to_owned())
+            }),
+            Axis::of(&keys::ACL, &self.acl, |r, e| {
+                acl(r, e).map(|acl| acl.key().to_owned())
             }),
             Axis::of(&keys::GUEST_MTU, &self.guest_mtu, |r, e| {
                 guest_mtu(r, e).map(|mtu| mtu.to_string())
@@ -147,6 +156,10 @@ pub(crate) fn read(
             on_off(*on).to_owned()
         }),
         datapath: datapath_levels(reader, root),
+        topology: levels(reader, root, &keys::TOPOLOGY, topology, |topology| {
+            topology.key().to_owned()
+        }),
+        acl: levels(reader, root, &keys::ACL, acl, |acl| acl.key().to_owned()),
         guest_mtu: levels(
             reader,
             root,
@@ -223,6 +236,16 @@ fn datapath_label(datapath: Chosen) -> String {
     datapath.map_or("auto", Datapath::key).to_owned()
 }
 
+fn topology(reader: &mut Reader, entry: &Entry<'_>) -> Option<Topology> {
+    let word = word(reader, entry)?;
+    Topology::ALL.into_iter().find(|known| known.key() == word)
+}
+
+fn acl(reader: &mut Reader, entry: &Entry<'_>) -> Option<Acl> {
+    let word = word(reader, entry)?;
+    Acl::ALL.into_iter().find(|known| known.key() == word)
+}
+
 const fn on_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
@@ -278,7 +301,8 @@ mod tests {
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "ipv4", "none", "off", "auto", "max", "ipv4", "1", "tunnel", "1", "own",
+            "1500", "none", "ipv4", "none", "off", "auto", "switched", "none", "max", "ipv4", "1",
+            "tunnel", "1", "own",
         ];
         assert_eq!(labels, expected);
         let axes = factors.axes();

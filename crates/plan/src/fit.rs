@@ -114,7 +114,7 @@ impl Fit {
     /// Notes whether the datapath that the plan names can build the network, and why not. Such a cell is one of the
     /// plan's all the same, which a run skips and tells of, unless nothing else is left to measure.
     pub(crate) fn note_datapath(&mut self, network: &Network, range: GuestMtuRange) {
-        match network.datapath.cannot(&network.encapsulation) {
+        match network.cannot() {
             Some(reason) => {
                 let place = (range.encapsulation, network.datapath);
                 self.beyond_datapaths.insert(place, reason);

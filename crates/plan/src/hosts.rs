@@ -22,12 +22,14 @@ pub(crate) struct WrittenHosts {
 }
 
 /// Keys of what is built.
-const OF_A_LAB: [&Key; 9] = [
+const OF_A_LAB: [&Key; 11] = [
     &keys::CORES,
     &keys::UNDERLAY,
     &keys::ENCAPSULATION,
     &keys::UDP_CHECKSUM,
     &keys::DATAPATH,
+    &keys::TOPOLOGY,
+    &keys::ACL,
     &keys::GUEST_IP,
     &keys::GUESTS,
     &keys::OFFLOAD,

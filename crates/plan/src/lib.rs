@@ -29,7 +29,9 @@ mod fit;
 mod hosts;
 mod keys;
 mod loads;
+mod logical;
 mod node;
+mod published;
 mod read;
 mod repeat;
 mod schema;
@@ -42,7 +44,7 @@ mod yaml;
 
 use wirecost_model::cell::Experiment;
 
-pub use builtin::{BUILTIN, builtin, nearest_builtin};
+pub use builtin::{BUILTIN, STUDIES, builtin, nearest_builtin, quick};
 pub use error::{PlanError, PlanErrors};
 pub use expand::MAX_CELLS;
 pub use keys::{Key, Kind, Presence, keys};

@@ -111,6 +111,32 @@ impl Loads {
         axes
     }
 
+    /// Servers that are not ours are on existing networks: nothing of a lab reaches them.
+    pub(crate) fn in_a_lab(&self, reader: &mut Reader) {
+        let parts = self.choices.iter().flat_map(|choice| &choice.parts);
+        for (key, levels) in parts.flat_map(|part| &part.options) {
+            let servers = levels
+                .levels
+                .iter()
+                .filter(|level| matches!(level.value, Setting::Server(_)));
+            for level in servers {
+                let message = format!(
+                    "`{}` is a server that the hosts of a lab do not reach",
+                    key.name()
+                );
+                let help =
+                    "leave it out for the lab's own target, or name existing hosts (`hosts`)";
+                reader.fault(
+                    level.span.clone(),
+                    &level.path,
+                    message,
+                    "not in a lab",
+                    help,
+                );
+            }
+        }
+    }
+
     /// A load that is a factor by its own name is called as no other factor is.
     pub(crate) fn named_apart(&self, reader: &mut Reader, axes: &[Axis]) {
         let parts = self.choices.iter().flat_map(|choice| &choice.parts);

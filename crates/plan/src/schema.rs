@@ -37,6 +37,8 @@ pub const BEYOND_SCHEMA: &[&str] = &[
      guests' MTU, a mix within a mix or beside a load, a mix of which some \
      have a `limit` and some have none, a list within a mix that is not `none` and a load, a mix whose loads are all \
      measured without, a load with such a list that is called as a factor is",
+    "of `published`: that each side of a comparison is of exactly one cell, that a load of both has the figure, and that \
+     one figure was published of it",
     "how many hops and paths a list may hold",
     "one level written in two ways, such as `10gbit` and `10000mbit`",
     "the range of a number that has a unit or stands in quotes, and whether such a size is whole bytes",
@@ -174,15 +176,18 @@ fn values(key: &Key) -> Vec<Schema> {
             max_length: Some(CONGESTION_MAX),
             ..Schema::text("^[A-Za-z][A-Za-z0-9_-]*$")
         }],
+        Kind::NbdUri => vec![Schema::text(r"^nbd(\+unix)?://")],
         Kind::Whole => vec![number(key, "integer"), Schema::text("^[+-]?[0-9]+$")],
         Kind::Size => vec![number(key, "integer"), quantity(SIZE_UNITS)],
         Kind::Rate => vec![rate()],
         Kind::Seconds => vec![number(key, "number"), quantity(DURATION_UNITS)],
         Kind::Share => vec![number(key, "number"), quantity(SHARE_UNITS)],
-        Kind::Gbps | Kind::PerSecond => vec![
-            number(key, "number"),
-            Schema::text(format!("^[+-]?{DECIMAL}([eE][+-]?[0-9]+)?$")),
-        ],
+        Kind::Gbps | Kind::PerSecond | Kind::Number => bare(key),
+        Kind::Pair => vec![Schema {
+            min_items: Some(2),
+            max_items: Some(2),
+            ..Schema::list(Schema::any(bare(key)))
+        }],
         Kind::Map => vec![mapping(key.path)],
         Kind::Choice => vec![Schema {
             min_properties: Some(1),
@@ -242,6 +247,14 @@ fn values(key: &Key) -> Vec<Schema> {
             switch(),
         )],
     }
+}
+
+/// A number without a unit.
+fn bare(key: &Key) -> Vec<Schema> {
+    vec![
+        number(key, "number"),
+        Schema::text(format!("^[+-]?{DECIMAL}([eE][+-]?[0-9]+)?$")),
+    ]
 }
 
 /// A load of a mix; or a list of `none` and a load.
@@ -329,6 +342,9 @@ fn number(key: &Key, name: &'static str) -> Schema {
 /// Whole numbers without a fraction's point, which integers are wanted to have none of.
 fn json_number(number: f64) -> Number {
     if number.fract() == 0.0 {
+        if number < 0.0 {
+            return Number::from(number as i64);
+        }
         return Number::from(number as u64);
     }
     Number::from_f64(number).unwrap_or_else(|| Number::from(0))

@@ -126,7 +126,14 @@ fn pairs<'n>(
     found
 }
 
-fn unknown_factor(reader: &mut Reader, key: &Node, name: &str, path: &str, axes: &[Axis]) {
+/// A name that no factor of the plan has.
+pub(crate) fn unknown_factor(
+    reader: &mut Reader,
+    key: &Node,
+    name: &str,
+    path: &str,
+    axes: &[Axis],
+) {
     let names = || axes.iter().map(|axis| &*axis.name);
     // `mtu` and `tcp-stream.streams` are how the keys look where they stand in the plan.
     let same_end = names().find(|known| known.rsplit('.').next() == name.rsplit('.').next());

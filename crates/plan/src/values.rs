@@ -2,6 +2,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
+use wirecost_model::load::NbdUri;
 use wirecost_model::units::{parse_bytes, parse_fraction, parse_rate, parse_seconds};
 
 use crate::keys::{CONGESTION_MAX, Kind, NAME_MAX};
@@ -84,6 +85,17 @@ pub(crate) fn congestion(reader: &mut Reader, entry: &Entry<'_>) -> Option<Strin
     None
 }
 
+/// The URI of an NBD server.
+pub(crate) fn nbd_uri(reader: &mut Reader, entry: &Entry<'_>) -> Option<NbdUri> {
+    match scalar(reader, entry)?.parse() {
+        Ok(uri) => Some(uri),
+        Err(words) => {
+            reader.wrong(entry, words);
+            None
+        }
+    }
+}
+
 /// A whole number in the key's range.
 pub(crate) fn whole(reader: &mut Reader, entry: &Entry<'_>) -> Option<u64> {
     let Ok(number) = scalar(reader, entry)?.parse::<i128>() else {
@@ -139,6 +151,24 @@ pub(crate) fn number(reader: &mut Reader, entry: &Entry<'_>) -> Option<f64> {
         }),
         _ => quantity(reader, entry, "not a number", |text| text.parse().ok()),
     }
+}
+
+/// Two numbers in a list, each in the key's range.
+pub(crate) fn numbers(reader: &mut Reader, entry: &Entry<'_>) -> Option<[f64; 2]> {
+    let Value::List(items) = &entry.node.value else {
+        reader.wrong(entry, "not a list");
+        return None;
+    };
+    if items.len() != 2 {
+        reader.wrong(entry, "not two numbers");
+        return None;
+    }
+    let both: Vec<f64> = entry
+        .items(reader)
+        .iter()
+        .filter_map(|item| number(reader, item))
+        .collect();
+    both.try_into().ok()
 }
 
 fn quantity(

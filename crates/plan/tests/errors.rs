@@ -809,6 +809,42 @@ published:
 }
 
 #[test]
+fn published_comparisons_are_of_two_cells_and_a_figure_that_both_have() {
+    let text = "\
+name: x
+guest_mtu: [1400, 1500]
+load: { tcp-stream: { streams: [1, 4] } }
+published:
+  source: somebody
+  comparisons:
+    - { what: a, metric: throughput, from: { guest_mtu: 1400 }, to: { guest_mtu: 1500 }, ratio: 2 }
+    - { what: b, metric: throughput, where: { streams: 2 }, from: { guest_mtu: 1400 }, to: { guest_mtu: 1500 } }
+    - { what: c, metric: transactions, where: { streams: 1 }, from: { guest_mtu: 1400 }, to: { guest_mtu: 1500 } }
+    - { what: d, metric: speed, from: { guest_mtu: 1400 }, values: [1, 2, 3] }
+    - { what: e, metric: cpu, from: { guest_mtu: 1400 }, to: { guest_mtu: 1500 }, ratio: 2, at_most: 1 }
+  charts: [{ title: t, metric: throughput, by: mtu }]
+";
+    insta::assert_snapshot!(brief(text), @r"
+    8:56 `streams` has no level `2` | not a level | its levels are `1` and `4`
+    10:7 `published.comparisons[3].to` is missing | no `to` here | write `to: ...`: a mapping of factors to levels, such as `{ guest_mtu: max }`
+    10:26 `published.comparisons[3].metric` cannot be `speed` | unknown word | write `throughput`, `sender-cpu`, `receiver-cpu`, `cpu`, `transactions`, `latency-median`, `latency-p99`, `latency-p999`, `client-cpu`, `server-cpu`, `transaction-cpu`, `datagrams`, `delivered`, `move-time`, `downtime`, `dirty-limit`, `hosts-cpu`, `client-host-cpu`, `server-host-cpu`, `within-500us` or `wire-frames`
+    10:68 `published.comparisons[3].values` cannot be a list | not two numbers | write a list of two numbers above 0 and at most 1000000000000, such as `[4.6, 9.33]`
+    11:7 `published.comparisons[4]` has more than one of its published figures | several figures | write one of `values`, `ratio`, `difference` and `at_most`, or none where nothing was published
+    12:48 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    ");
+    let sound = |entry: &str| {
+        brief(&format!(
+            "name: x\nguest_mtu: [1400, 1500]\nload: {{ tcp-stream: {{ streams: [1, 4] }} }}\npublished:\n  source: y\n  comparisons: [{{ what: a, {entry} }}]\n"
+        ))
+    };
+    insta::assert_snapshot!(sound("metric: throughput, from: { guest_mtu: 1400 }, to: { guest_mtu: 1500 }, ratio: 2"), @r"
+    6:17 `published.comparisons[0].from` is not of exactly one cell: 2 cells of the plan have `{ guest_mtu: 1400 }` | not one cell | name the levels of one cell, in `where` those that both sides share; `wirecost run PLAN --dry-run` lists the cells once this entry is gone
+    6:17 `published.comparisons[0].to` is not of exactly one cell: 2 cells of the plan have `{ guest_mtu: 1500 }` | not one cell | name the levels of one cell, in `where` those that both sides share; `wirecost run PLAN --dry-run` lists the cells once this entry is gone
+    ");
+    insta::assert_snapshot!(sound("metric: transactions, where: { streams: 1 }, from: { guest_mtu: 1400 }, to: { guest_mtu: 1500 }"), @"6:17 `published.comparisons[0]`: no load of both cells has `transactions` | no such figure | compare cells that run the same load, by a figure of that load: a stream has `throughput`, request/response and storage have `transactions`, a migration has `move-time`; with `cores: shared` CPU is `cpu` or `transaction-cpu`");
+}
+
+#[test]
 fn too_many_cells_are_a_slip_of_the_pen() {
     let up_to = |last: u32| {
         (1..=last)
@@ -1235,6 +1271,16 @@ fn an_existing_network_takes_no_keys_of_a_lab_and_no_change_that_is_not_allowed(
     insta::assert_snapshot!(errors(
         "name: x\nnetwork: lab\nhosts: { a: local, b: nowhere }\nmax_rate: 1gbit\n"
     ));
+}
+
+#[test]
+fn what_is_ovns_alone_needs_it_and_its_router_a_tunnel() {
+    let without = "name: x\nencapsulation: vxlan\ntopology: routed\nacl: [none, allow-related]\n";
+    insta::assert_snapshot!(brief(without));
+    let bridged = "name: x\ndatapath: ovn\ntopology: routed\n";
+    insta::assert_snapshot!(brief(bridged));
+    let plain = "name: x\ndatapath: ovn\nencapsulation: geneve\n";
+    insta::assert_snapshot!(brief(plain));
 }
 
 #[test]

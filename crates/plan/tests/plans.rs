@@ -11,7 +11,7 @@ use wirecost_model::offload::{Feature, Offload, Profile};
 use wirecost_model::plan::{Ask, Cores, Encapsulation, GuestMtu, OuterDf, Until, Vxlan};
 use wirecost_model::transit::Icmp;
 use wirecost_model::vary::Scope;
-use wirecost_plan::{BUILTIN, builtin, load};
+use wirecost_plan::{BUILTIN, STUDIES, builtin, load};
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn the_built_in_plan_is_the_published_experiment_in_eight_cells() {
 
 #[test]
 fn every_built_in_plan_is_right_and_bears_its_own_name() {
-    for (name, text) in BUILTIN {
+    for (name, text) in BUILTIN.iter().chain(STUDIES) {
         assert_eq!(experiment(text).plan.name, *name);
     }
     assert_eq!(builtin("no-such-plan"), None);
@@ -795,6 +795,23 @@ fn a_line_has_steps_and_no_line_has_none() {
     assert_eq!(release("rate: 10gbit"), Some(100));
     assert_eq!(release("rate: [none, 1gbit], release: 50us"), Some(50));
     assert_eq!(release("rate: 1gbit, release: 0.5ms"), Some(500));
+}
+
+#[test]
+fn a_logical_network_is_varied_where_ovn_builds_it_and_nowhere_else() {
+    let plan = load(
+        "plan.yaml",
+        "name: x\nunderlay: { mtu: 9000 }\nguest_mtu: 1400\nencapsulation: vxlan\ndatapath: [ovs, ovn]\n\
+         topology: [switched, routed]\nacl: [none, allow-related]\n",
+    )
+    .expect("a plan");
+    let cells = plan.cells.iter();
+    let told: Vec<String> = cells.map(|cell| cell.network.to_string()).collect();
+    assert_eq!(told.len(), 1 + 4, "{told:?}");
+    assert!(told[0].contains("by Open vSwitch"), "{told:?}");
+    assert!(!plan.cells[0].levels.contains_key("topology"));
+    assert_eq!(plan.cells[4].levels["acl"], "allow-related");
+    assert!(told[4].ends_with(", routed, ACL allow-related"), "{told:?}");
 }
 
 #[test]

@@ -4,16 +4,14 @@
 //! Nothing may panic, nothing without the secret may be answered, and no answer may be as long as what it answers. What
 //! breaks that is printed, and ends it with exit code 1.
 
-#[path = "../../wire/examples/shared/random.rs"]
-mod random;
+#[path = "../../wire/examples/shared/fuzz.rs"]
+mod fuzz;
 
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use wirecost_probe::message::{ProbeMessage, Secret, answer};
 use wirecost_probe::{heard, icmp};
 
-use random::Random;
+use fuzz::fuzz;
 
 const SECRET: Secret = Secret {
     probe: *b"sixteen-bytes-16",
@@ -21,33 +19,13 @@ const SECRET: Secret = Secret {
 };
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |otherwise: u64| {
-        arguments
-            .next()
-            .map_or(otherwise, |text| text.parse().expect("a number"))
-    };
-    let (inputs, seed) = (number(10_000_000), number(6351));
     let ends = [
         SocketAddr::from(([10, 0, 0, 2], 4789)),
         SocketAddr::from(([10, 0, 0, 2], 0)),
         "[fd00::2]:4789".parse().expect("an address"),
         "[fd00::2]:0".parse().expect("an address"),
     ];
-    let seeds = seeds();
-    let mut random = Random(seed);
-    let mut answered = 0u64;
-    for input in 0..inputs {
-        let mut bytes = seeds[random.below(seeds.len())].clone();
-        mutate(&mut bytes, &mut random);
-        if let Ok(some) = catch_unwind(AssertUnwindSafe(|| respond(&bytes, &ends))) {
-            answered += u64::from(some);
-        } else {
-            eprintln!("input {input} of seed {seed}: {bytes:02x?}");
-            std::process::exit(1);
-        }
-    }
-    println!("{inputs} inputs of seed {seed}: {answered} answered, none wrongly, none panicked");
+    fuzz(&seeds(), |bytes, _| respond(bytes, &ends));
 }
 
 /// A probe by itself, and in packets of both families, whole and as a first fragment.
@@ -97,26 +75,6 @@ fn too_big6(packet: &[u8], kind: u8) -> Vec<u8> {
     message.extend([kind, 0, 0, 0, 0, 0, 0x05, 0x78]);
     message.extend(packet);
     message
-}
-
-/// Bits flipped, bytes replaced, ends cut, parts doubled.
-fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
-    for _ in 0..random.below(4) {
-        let at = random.below(bytes.len());
-        match random.below(4) {
-            0 => bytes.truncate(at),
-            1 => bytes.extend_from_within(at..),
-            2 => bytes.drain(at..bytes.len().min(at + 4)).for_each(drop),
-            _ => {
-                let flip = 1 << random.below(8);
-                bytes
-                    .iter_mut()
-                    .skip(at)
-                    .take(1)
-                    .for_each(|byte| *byte ^= flip);
-            }
-        }
-    }
 }
 
 /// All that a responder does with what arrives; whether it answers.

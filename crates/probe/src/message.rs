@@ -2,6 +2,7 @@
 //! than it was sent.
 
 use serde::{Deserialize, Serialize};
+use wirecost_sys::secret::same;
 
 /// `WCP` and the format's version.
 const MAGIC: [u8; 4] = *b"WCP2";
@@ -40,12 +41,6 @@ pub struct Acknowledgement {
     pub id: u64,
     /// Where the probe came in fragments: the IP packet of the largest, bytes.
     pub fragment: Option<u32>,
-}
-
-/// Compares in a time that does not depend on where the difference is.
-pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
-    let differences = one.iter().zip(other).map(|(one, other)| one ^ other);
-    one.len() == other.len() && differences.fold(0, |all, one| all | one) == 0
 }
 
 impl ProbeMessage {

@@ -9,10 +9,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
+use wirecost_sys::secret::same;
 use wirecost_sys::socket::{bind_here, poll_readable, set_max_pacing_rate};
 
 use crate::error::ProbeError;
-use crate::message::{Secret, same};
+use crate::message::Secret;
 
 /// How long a connection may take to be made beside two answers: where a filter drops it, nothing is said about it.
 const CONNECTING: Duration = Duration::from_millis(300);

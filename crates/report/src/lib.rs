@@ -10,9 +10,10 @@ mod say;
 
 pub use result::compare;
 pub use result::document::{
-    CellLoad, CellResult, CellRules, CellWakeups, CoreDistanceResult, DatagramsResult, Document,
-    EffectResult, Ending, HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount,
-    MetricSelfTest, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
+    BarsOf, CellLoad, CellResult, CellRules, CellWakeups, ChartBar, ChartGroup, ChartResult,
+    ComparisonResult, CoreDistanceResult, DatagramsResult, Document, EffectResult, Ending,
+    HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount, MetricSelfTest, NetworkChange,
+    NetworkShare, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
     SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
 };
 pub use result::evaluate::document;

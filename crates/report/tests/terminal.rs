@@ -350,7 +350,7 @@ fn a_published_ratio_stands_beside_the_measured_one() {
     let text = print(&run(3, Cores::Split), 160);
     assert!(
         text.contains(
-            "guest MTU 8900 instead of 1500, VXLAN, without offloads: published x2.03, here x1.9"
+            "guest MTU 8900 instead of 1500, VXLAN, without offloads                  x2.03  x1.9"
         ),
         "{text}"
     );

@@ -131,36 +131,70 @@ pub fn contrasts(experiment: &Experiment, observed: &Observed) -> Vec<Contrast> 
             let shared = |figures: &&Figures| {
                 figures.is_of(from) && figures.is_of(to) && figures.is_whole(from, to)
             };
-            contrasts.extend(figures.iter().filter(shared).map(|figures| {
-                let Figure { load, metric } = &figures.figure;
-                let mut found = guard.look(&factor.key, [from, to], load, *metric);
-                let paired = figures.paired(from, to);
-                if paired.is_coarse && found.barred.is_none() {
-                    found.barred = Some(too_few_steps());
-                }
-                Contrast {
-                    factor: factor.key.clone(),
-                    from: from.levels[&factor.key].clone(),
-                    to: to.levels[&factor.key].clone(),
-                    where_: experiment
-                        .varied()
-                        .filter(|other| other.key != factor.key)
-                        .filter_map(|other| {
-                            let of = |cell: &'_ Cell| cell.levels.get(&other.key).cloned();
-                            Some((other.key.clone(), of(from).or_else(|| of(to))?))
-                        })
-                        .collect(),
-                    load: load.clone(),
-                    metric: *metric,
-                    cells: [from.index, to.index],
-                    logs: paired.logs,
-                    rounds: paired.rounds,
-                    found,
-                }
-            }));
+            contrasts.extend(
+                figures
+                    .iter()
+                    .filter(shared)
+                    .map(|figures| contrast(experiment, &guard, figures, &factor.key, [from, to])),
+            );
         }
     }
     contrasts
+}
+
+/// Two cells by one figure. A level that means nothing to one of them is empty.
+fn contrast(
+    experiment: &Experiment,
+    guard: &Guard<'_>,
+    figures: &Figures<'_>,
+    key: &str,
+    [from, to]: [&Cell; 2],
+) -> Contrast {
+    let Figure { load, metric } = &figures.figure;
+    let mut found = guard.look(key, [from, to], load, *metric);
+    let paired = figures.paired(from, to);
+    if paired.is_coarse && found.barred.is_none() {
+        found.barred = Some(too_few_steps());
+    }
+    let level = |cell: &Cell| cell.levels.get(key).cloned().unwrap_or_default();
+    Contrast {
+        factor: key.to_owned(),
+        from: level(from),
+        to: level(to),
+        where_: experiment
+            .varied()
+            .filter(|other| other.key != key)
+            .filter_map(|other| {
+                let of = |cell: &'_ Cell| cell.levels.get(&other.key).cloned();
+                Some((other.key.clone(), of(from).or_else(|| of(to))?))
+            })
+            .collect(),
+        load: load.clone(),
+        metric: *metric,
+        cells: [from.index, to.index],
+        logs: paired.logs,
+        rounds: paired.rounds,
+        found,
+    }
+}
+
+/// Contrasts of any two cells, whatever they differ in: the guard is asked about the first factor whose levels differ, and
+/// `where_` has the first cell's level of every other one.
+pub fn contrasts_of(
+    experiment: &Experiment,
+    observed: &Observed,
+    wanted: &[(Figure, [&Cell; 2])],
+) -> Vec<Contrast> {
+    let guard = Guard::of(experiment, observed);
+    let one = |(figure, cells): &(Figure, [&Cell; 2])| {
+        let [from, to] = *cells;
+        let differs = |factor: &&Factor| from.levels.get(&factor.key) != to.levels.get(&factor.key);
+        let key = experiment.varied().find(differs);
+        let key = key.map_or("", |factor| factor.key.as_str());
+        let figures = Figures::of(figure.clone(), observed);
+        contrast(experiment, &guard, &figures, key, [from, to])
+    };
+    wanted.iter().map(one).collect()
 }
 
 fn too_few_steps() -> Remark {

@@ -15,6 +15,8 @@
 //! | can the run be trusted | [`validity`] |
 //! | what would others have said | [`rules`] |
 //! | is this run like that one | [`compare`], [`judge`] |
+//! | where is a knee, where a step | [`curve`] |
+//! | does it agree with what others published | [`published`] |
 //! | how late, how often | [`percentiles`], [`rate`] |
 //!
 //! Methods, citations and the simulations they rest on: docs/statistics.md.
@@ -25,6 +27,7 @@ mod blocks;
 mod bootstrap;
 pub mod comparable;
 mod compare;
+pub mod curve;
 mod effects;
 mod exact;
 mod factorial;
@@ -36,6 +39,7 @@ mod latency;
 mod observed;
 mod opinion;
 mod order;
+pub mod published;
 mod rate;
 mod ratio;
 pub mod rules;
@@ -48,7 +52,7 @@ mod verdict;
 pub use blocks::{CpuFigures, ENOUGH_STEPS, blocks, cpu_figures};
 pub use bootstrap::bootstrap_mean;
 pub use compare::{Unpaired, compare};
-pub use effects::{Contrast, asked, barred, contrasts, effects, self_test_logs};
+pub use effects::{Contrast, asked, barred, contrasts, contrasts_of, effects, self_test_logs};
 pub use factorial::{Dependence, Factorial, Interaction, MainEffect, SimpleEffect, factorial};
 pub use family::{Corrected, correct, holm};
 pub use hodges_lehmann::{Centre, hodges_lehmann, mann_whitney, shift};

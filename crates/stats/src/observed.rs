@@ -134,6 +134,12 @@ impl Observed {
             .map(|(_, value)| value)
     }
 
+    /// The same with the rounds.
+    pub fn column(&self, cell: u32, figure: &Figure) -> Vec<(u32, f64)> {
+        let series = self.series(cell, figure);
+        series.into_iter().flat_map(Series::values).collect()
+    }
+
     /// What a figure of processors' time is made of, likewise; empty of others.
     pub fn parts(&self, cell: u32, figure: &Figure) -> &[CpuParts] {
         let series = self.series(cell, figure);

@@ -17,6 +17,7 @@ pub mod priority;
 pub mod process;
 pub mod ring;
 pub mod scratch;
+pub mod secret;
 pub mod shared_memory;
 pub mod socket;
 pub mod stdio;

@@ -2,17 +2,21 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_model::end_window::End;
-use wirecost_sys::socket::{set_max_pacing_rate, tcp_info};
+use wirecost_model::load::Address;
+use wirecost_sys::socket::{bind_here, set_max_pacing_rate, tcp_info};
 
 use crate::engine::Engine;
 use crate::error::TrafficError;
 use crate::flow::{Finished, FinishedFlow, Flow, Outcome};
 use crate::lost_segments;
+use crate::migration::observer::{Observer, Watch};
+use crate::migration::service::Service;
 use crate::opening::open_all;
 use crate::ops::{ClientFlow, FlowKind};
 use crate::options::{Limit, Options};
@@ -36,6 +40,18 @@ pub struct Client {
     threads: Vec<JoinHandle<()>>,
     /// Whether the kernel may find a segment size that passes.
     may_recover: bool,
+    /// Of machines that are watched.
+    watched: Option<Watched>,
+}
+
+/// What answers for watched machines at their source, and who asks.
+#[derive(Debug)]
+struct Watched {
+    _service: Service,
+    /// Where it answers.
+    here: SocketAddr,
+    observer: Mutex<Option<Observer>>,
+    watch: OnceLock<Watch>,
 }
 
 impl Client {
@@ -44,20 +60,86 @@ impl Client {
     /// Sockets belong to the calling thread's network namespace: they are made on this thread, or (`tcp-crr`) on
     /// threads that it starts. Nothing is sent but the handshakes.
     pub fn connect(
-        target: SocketAddr,
+        target: impl Into<Address>,
         options: &Options,
         timeout: Duration,
     ) -> Result<Self, TrafficError> {
         let deadline = Instant::now() + timeout;
         let engine = Engine::new(options, End::Client)?;
-        let flows = open_all(engine.ops.flow_kind, target, options, deadline)?;
+        let flows = open_all(engine.ops.flow_kind, &target.into(), options, deadline)?;
         let mut client = Self {
             engine,
             flows,
             threads: Vec::new(),
             may_recover: lost_segments::may_recover(),
+            watched: None,
         };
-        client.start_threads().map(|()| client)
+        client.start_threads()?;
+        if options
+            .load
+            .migration
+            .is_some_and(|migration| migration.watch)
+        {
+            client.watched =
+                Some(
+                    client
+                        .serve_watched()
+                        .map_err(|source| TrafficError::Socket {
+                            what: "answering for watched machines",
+                            source,
+                        })?,
+                );
+        }
+        Ok(client)
+    }
+
+    /// Answers for machines at the address that their connections have here.
+    fn serve_watched(&self) -> io::Result<Watched> {
+        let first = self.flows.first().ok_or(io::ErrorKind::NotFound)?;
+        let own = first.socket.local_addr()?.as_socket();
+        let own = own.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let socket = Socket::new(Domain::for_address(own), Type::DGRAM, Some(Protocol::UDP))?;
+        bind_here(&socket, SocketAddr::new(own.ip(), 0))?;
+        let here = socket.local_addr()?.as_socket();
+        Ok(Watched {
+            here: here.ok_or(io::ErrorKind::AddrNotAvailable)?,
+            _service: Service::start(&self.engine.shared, End::Client, socket)?,
+            observer: Mutex::default(),
+            watch: OnceLock::new(),
+        })
+    }
+
+    /// Where machines that are watched are reached: whoever observes them needs an address of the same kind.
+    pub fn watched_at(&self) -> Option<SocketAddr> {
+        Some(self.watched.as_ref()?.here)
+    }
+
+    /// Has watched machines observed from where this observer was made, from the start on.
+    pub fn observe(&self, observer: Observer) {
+        if let Some(watched) = &self.watched {
+            let mut kept = watched
+                .observer
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *kept = Some(observer);
+        }
+    }
+
+    /// Lets the observer begin.
+    fn start_watch(&self) -> io::Result<()> {
+        let Some(watched) = &self.watched else {
+            return Ok(());
+        };
+        let mut observer = watched
+            .observer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let target = self.flows.first().and_then(|flow| flow.target.ip());
+        if let (Some(observer), Some(target)) = (observer.take(), target) {
+            let watch = observer.watch(&self.engine.shared, watched.here, target)?;
+            let _ = watched.watch.set(watch);
+        }
+        Ok(())
     }
 
     /// Distributes the tasks over the threads and starts them.
@@ -115,6 +197,7 @@ impl Client {
                 });
             }
         }
+        self.start_watch().map_err(TrafficError::Thread)?;
         let at = Instant::now();
         flows.set_started();
         Ok(at)

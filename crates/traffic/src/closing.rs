@@ -115,7 +115,7 @@ pub(crate) fn by_connection(
     let socket = flow.socket.try_clone()?;
     let socket = connect_flow(
         socket,
-        flow.target,
+        &flow.target,
         &shared.options,
         flow.index,
         Phase::Close,
@@ -123,7 +123,7 @@ pub(crate) fn by_connection(
         deadline,
     )
     .map_err(io_error)?;
-    await_answer(&socket, flow.target, flow.index, deadline).map_err(io_error)?;
+    await_answer(&socket, &flow.target, flow.index, deadline).map_err(io_error)?;
     Ok(true)
 }
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use socket2::Socket;
 use wirecost_sys::epoll::Waker;
+use wirecost_sys::secret::same;
 
-use crate::handshake::{HEADER_BYTES, SECRET};
+use crate::handshake::{FLOW, HEADER_BYTES, SECRET};
 use crate::shared::Shared;
 
 /// An accepted connection that is handed to another load.
@@ -52,7 +53,7 @@ impl Dispatcher {
     /// The load that a header names.
     pub(crate) fn target(&self, header: &[u8; HEADER_BYTES]) -> Option<usize> {
         let mut queues = self.queues.iter();
-        queues.position(|queue| header[SECRET..].starts_with(&queue.secret))
+        queues.position(|queue| same(&header[SECRET..FLOW], &queue.secret))
     }
 
     /// Raised when a connection of this load is queued.

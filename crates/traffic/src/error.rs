@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use wirecost_model::load::Address;
 use wirecost_sys::socket::CongestionError;
 
 /// A load that could not be set up, or failed.
@@ -45,7 +46,7 @@ pub enum TrafficError {
     #[error("listening on {address}: {source}{}", in_use(source))]
     Listen {
         /// The address asked for.
-        address: SocketAddr,
+        address: Address,
         /// The kernel's error.
         source: io::Error,
     },
@@ -61,7 +62,7 @@ pub enum TrafficError {
     #[error("connecting flow {flow} to {target}: {source}")]
     Connect {
         /// The server's address.
-        target: SocketAddr,
+        target: Address,
         /// The flow, from 0.
         flow: u32,
         /// The kernel's error.
@@ -71,7 +72,7 @@ pub enum TrafficError {
     #[error("flow {flow} reached {target}, which did not answer as a Wirecost sink: {source}")]
     NoAnswer {
         /// The server's address.
-        target: SocketAddr,
+        target: Address,
         /// The flow, from 0.
         flow: u32,
         /// What was wrong with the answer.
@@ -81,7 +82,7 @@ pub enum TrafficError {
     #[error("the sink at {target} refused flow {flow}: {refusal}")]
     Refused {
         /// The server's address.
-        target: SocketAddr,
+        target: Address,
         /// The flow, from 0.
         flow: u32,
         /// The reason.

@@ -6,6 +6,8 @@
 
 use std::io;
 
+use wirecost_sys::secret::same;
+
 use crate::error::Refusal;
 use crate::options::Options;
 
@@ -115,7 +117,7 @@ pub(crate) fn check_header(bytes: &[u8; HEADER_BYTES], options: &Options) -> Hea
     if bytes[8..10] != VERSION.to_be_bytes() {
         return HeaderCheck::Refuse(Answer::OtherVersion);
     }
-    if bytes[SECRET..FLOW] != options.secret {
+    if !same(&bytes[SECRET..FLOW], &options.secret) {
         return HeaderCheck::Refuse(Answer::OtherSecret);
     }
     let number =
@@ -204,6 +206,22 @@ pub(crate) fn read_answer(bytes: [u8; ANSWER_BYTES]) -> io::Result<Result<(), Re
             format!("it answered with the unknown code {code}"),
         )),
     }
+}
+
+/// What both ends do with the first bytes of a flow; whether these open one of the load. For the fuzzer.
+#[doc(hidden)]
+pub fn opens_a_flow(bytes: &[u8], options: &Options) -> bool {
+    if let Some(answer) = bytes.first_chunk() {
+        let _ = read_answer(*answer);
+    }
+    let header = bytes.first_chunk();
+    header.is_some_and(|header| matches!(check_header(header, options), HeaderCheck::Flow(..)))
+}
+
+/// The header that opens a flow. For the fuzzer.
+#[doc(hidden)]
+pub fn opening(options: &Options, flow: u32) -> Vec<u8> {
+    Header::new(options, flow, Phase::Open).encode().to_vec()
 }
 
 #[cfg(test)]

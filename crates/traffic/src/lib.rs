@@ -53,6 +53,9 @@ mod write_size;
 pub use client::Client;
 pub use error::{Refusal, TrafficError};
 pub use flow::{Finished, FinishedFlow};
+#[doc(hidden)]
+pub use handshake::{opening, opens_a_flow};
+pub use migration::observer::Observer;
 pub use options::{
     Limit, Load, Multiplexing, Options, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
 };

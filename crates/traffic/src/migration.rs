@@ -9,7 +9,9 @@
 pub(crate) mod arrival;
 pub(crate) mod guest;
 pub(crate) mod landing;
+pub(crate) mod observer;
 pub(crate) mod pages;
 pub(crate) mod record;
 mod search;
+pub(crate) mod service;
 pub(crate) mod source;

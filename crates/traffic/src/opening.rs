@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
+use wirecost_model::load::Address;
 
 use crate::error::{Refusal, TrafficError};
 use crate::handshake::{
@@ -21,21 +22,24 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// Opens every flow by `deadline`.
 pub(crate) fn open_all(
     opening: FlowKind,
-    target: SocketAddr,
+    target: &Address,
     options: &Options,
     deadline: Instant,
 ) -> Result<Vec<ClientFlow>, TrafficError> {
     let flows = 0..options.load.connections();
     let sockets: Vec<Socket> = match opening {
-        FlowKind::Udp => flows
-            .map(|flow| open_udp_flow(target, options, flow, deadline))
-            .collect::<Result<_, _>>()?,
+        FlowKind::Udp => {
+            let target = socket::ip(target)?;
+            flows
+                .map(|flow| open_udp_flow(target, options, flow, deadline))
+                .collect::<Result<_, _>>()?
+        }
         FlowKind::Connection { .. } | FlowKind::ConnectionPerTransaction => {
             let stays = opening != FlowKind::ConnectionPerTransaction;
             // All connect before the first answer is waited for.
             let sockets = flows
                 .map(|flow| {
-                    let socket = socket::client_tcp(target, options)?;
+                    let socket = socket::client_connection(target, options)?;
                     connect_flow(socket, target, options, flow, Phase::Open, stays, deadline)
                 })
                 .collect::<Result<Vec<_>, _>>()?;
@@ -49,7 +53,7 @@ pub(crate) fn open_all(
             }
             if opening == FlowKind::ConnectionPerTransaction {
                 // The socket that will end the flow is made here, in the calling thread's network namespace.
-                let last = |_| socket::client_tcp(target, options);
+                let last = |_| socket::client_connection(target, options);
                 sockets.iter().map(last).collect::<Result<_, _>>()?
             } else {
                 sockets
@@ -58,7 +62,7 @@ pub(crate) fn open_all(
     };
     let flow = |(index, socket): (u32, Socket)| ClientFlow {
         index,
-        target,
+        target: target.clone(),
         socket: Arc::new(socket),
     };
     Ok((0..).zip(sockets).map(flow).collect())
@@ -67,7 +71,7 @@ pub(crate) fn open_all(
 /// Connects a socket and sends the header of its flow; `stays`: the connection carries the flow from then on.
 pub(crate) fn connect_flow(
     mut socket: Socket,
-    target: SocketAddr,
+    target: &Address,
     options: &Options,
     flow: u32,
     phase: Phase,
@@ -80,24 +84,35 @@ pub(crate) fn connect_flow(
     let linger = stays.then_some(Duration::ZERO);
     socket
         .set_linger(linger)
-        .and_then(|()| socket.connect_timeout(&target.into(), remaining(deadline)))
+        .and_then(|()| connect(&socket, target, deadline))
         .and_then(|()| match options.export {
             // Another's server knows nothing of headers.
             Some(_) => Ok(()),
             None => socket.write_all(&header),
         })
         .map_err(|source| TrafficError::Connect {
-            target,
+            target: target.clone(),
             flow,
             source,
         })?;
     Ok(socket)
 }
 
+fn connect(socket: &Socket, target: &Address, deadline: Instant) -> io::Result<()> {
+    let address = socket::kernel_address(target)?;
+    if target.ip().is_some() {
+        return socket.connect_timeout(&address, remaining(deadline));
+    }
+    // Of a Unix socket only a full backlog is waited for, as long as a write (unix_wait_for_peer, net/unix/af_unix.c).
+    socket.set_write_timeout(Some(remaining(deadline)))?;
+    socket.connect(&address)?;
+    socket.set_write_timeout(None)
+}
+
 /// Waits for the server's answer.
 pub(crate) fn await_answer(
     mut socket: &Socket,
-    target: SocketAddr,
+    target: &Address,
     flow: u32,
     deadline: Instant,
 ) -> Result<(), TrafficError> {
@@ -111,16 +126,16 @@ pub(crate) fn await_answer(
 
 fn check_answer(
     read: io::Result<Result<(), Refusal>>,
-    target: SocketAddr,
+    target: &Address,
     flow: u32,
 ) -> Result<(), TrafficError> {
     read.map_err(|source| TrafficError::NoAnswer {
-        target,
+        target: target.clone(),
         flow,
         source,
     })?
     .map_err(|refusal| TrafficError::Refused {
-        target,
+        target: target.clone(),
         flow,
         refusal,
     })
@@ -162,7 +177,7 @@ fn open_udp_flow(
     let socket = socket::client_udp(target, options)?;
     let began = Instant::now();
     let connect = |source| TrafficError::Connect {
-        target,
+        target: target.into(),
         flow,
         source,
     };
@@ -176,7 +191,7 @@ fn open_udp_flow(
             after: began.elapsed(),
         });
     };
-    check_answer(read_answer(answer), target, flow)?;
+    check_answer(read_answer(answer), &target.into(), flow)?;
     // Not before: a handshake datagram has another size.
     socket::segment(&socket, options, true)?;
     Ok(socket)

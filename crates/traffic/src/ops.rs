@@ -1,11 +1,11 @@
 //! What differs between workloads: a table of functions for each ([`WorkloadOps`]).
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use socket2::Socket;
+use wirecost_model::load::Address;
 
 use crate::buffers::BufferSizes;
 use crate::dispatch::Dispatcher;
@@ -73,7 +73,7 @@ pub(crate) struct Listener {
 #[derive(Debug, Clone)]
 pub(crate) struct ClientFlow {
     pub(crate) index: u32,
-    pub(crate) target: SocketAddr,
+    pub(crate) target: Address,
     /// The flow's connection or UDP socket. Where the flow has a connection for each transaction: the socket of the
     /// last connection, which ends the flow.
     pub(crate) socket: Arc<Socket>,

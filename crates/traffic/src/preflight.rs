@@ -82,8 +82,8 @@ impl fmt::Display for Finding {
             ),
             Self::Memory { needed, available } => write!(
                 formatter,
-                "the load needs about {} MiB and {} MiB are available: use fewer streams, smaller messages or a \
-                 smaller socket buffer",
+                "the load needs about {} MiB and {} MiB are available: use fewer streams or machines, smaller \
+                 messages, exports or machines, or a smaller socket buffer",
                 needed >> 20,
                 available >> 20
             ),
@@ -318,7 +318,7 @@ mod tests {
     fn every_finding_says_both_numbers() {
         insta::assert_snapshot!(Finding::Descriptors { needed: 5000, limit: 1024 }, @"the load needs 5000 descriptors and this process may have 1024: raise the hard limit (`ulimit -Hn 5000` as root, or LimitNOFILE of the service), or use fewer streams");
         insta::assert_snapshot!(Finding::Ports { needed: 1024, there: 100 }, @"the load needs 1024 local ports and there are 100: widen sysctl net.ipv4.ip_local_port_range, or use fewer streams");
-        insta::assert_snapshot!(Finding::Memory { needed: 8 << 30, available: 1 << 30 }, @"the load needs about 8192 MiB and 1024 MiB are available: use fewer streams, smaller messages or a smaller socket buffer");
+        insta::assert_snapshot!(Finding::Memory { needed: 8 << 30, available: 1 << 30 }, @"the load needs about 8192 MiB and 1024 MiB are available: use fewer streams or machines, smaller messages, exports or machines, or a smaller socket buffer");
         insta::assert_snapshot!(Finding::Spinning { threads: 64, processors: 2 }, @"64 threads would spin on 2 of the machine's processors: use as many `threads` at most, all loads and guests together, or do without `spin`");
     }
 }

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use socket2::Socket;
+use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_model::end_window::End;
+use wirecost_model::load::Address;
 use wirecost_sys::epoll::Waker;
 use wirecost_sys::socket::{bind_here, steer_reuseport};
 
@@ -19,6 +20,7 @@ use crate::dispatch::Dispatcher;
 use crate::engine::Engine;
 use crate::error::TrafficError;
 use crate::flow::{Finished, FinishedFlow, Outcome};
+use crate::migration::service::Service;
 use crate::ops::{FlowKind, Listener, MakeThreadTask, ServerTasks};
 use crate::options::Options;
 use crate::shared::Shared;
@@ -35,17 +37,19 @@ const SPARE_BACKLOG: u32 = 64;
 /// Dropping it aborts every flow.
 #[derive(Debug)]
 pub struct Server {
-    address: SocketAddr,
+    address: Address,
     engine: Engine,
     acceptor: Option<AcceptorHandle>,
     threads: Vec<JoinHandle<()>>,
+    /// Answers for watched machines that have arrived.
+    service: Option<Service>,
     /// All sockets of its UDP port: none may leave the reuseport group before the last load ends.
     _group: Arc<[Arc<Socket>]>,
 }
 
 impl Server {
     /// Listens on `bind` (port 0: any free one) in the calling thread's network namespace.
-    pub fn listen(bind: SocketAddr, options: &Options) -> Result<Self, TrafficError> {
+    pub fn listen(bind: impl Into<Address>, options: &Options) -> Result<Self, TrafficError> {
         let mut servers = Self::listen_all(bind, std::slice::from_ref(options))?;
         // One load, one server.
         Ok(servers.remove(0))
@@ -56,7 +60,11 @@ impl Server {
     ///
     /// # Errors
     /// Also where the secrets of two loads are equal, or agree in the last four bytes or in the tag of datagrams.
-    pub fn listen_all(bind: SocketAddr, options: &[Options]) -> Result<Vec<Self>, TrafficError> {
+    pub fn listen_all(
+        bind: impl Into<Address>,
+        options: &[Options],
+    ) -> Result<Vec<Self>, TrafficError> {
+        let bind = bind.into();
         let engines = options
             .iter()
             .map(|options| Engine::new(options, End::Server));
@@ -70,30 +78,31 @@ impl Server {
         let of = |loads: &[usize]| loads.iter().map(|at| engines[*at].clone()).collect();
         let mut servers: Vec<(usize, Self)> = Vec::new();
         if !datagrams.is_empty() {
-            let opened = Self::listen_udp(bind, of(&datagrams))?;
+            let opened = Self::listen_udp(socket::ip(&bind)?, of(&datagrams))?;
             servers.extend(datagrams.into_iter().zip(opened));
         }
         if !connections.is_empty() {
-            let opened = Self::listen_tcp(bind, of(&connections))?;
+            let opened = Self::listen_connections(&bind, of(&connections))?;
             servers.extend(connections.into_iter().zip(opened));
         }
         servers.sort_by_key(|(index, _)| *index);
         Ok(servers.into_iter().map(|(_, server)| server).collect())
     }
 
-    fn new(address: SocketAddr, engine: Engine, group: &Arc<[Arc<Socket>]>) -> Self {
+    fn new(address: Address, engine: Engine, group: &Arc<[Arc<Socket>]>) -> Self {
         Self {
             address,
             engine,
             acceptor: None,
             threads: Vec::new(),
+            service: None,
             _group: Arc::clone(group),
         }
     }
 
-    /// Loads over TCP. A load with a connection for each transaction is accepted and served by its own threads, all
+    /// Loads over TCP, or a Unix socket. A load with a connection for each transaction is accepted and served by its own threads, all
     /// other loads by an acceptor that hands admitted connections to serving threads.
-    fn listen_tcp(bind: SocketAddr, engines: Vec<Engine>) -> Result<Vec<Self>, TrafficError> {
+    fn listen_connections(bind: &Address, engines: Vec<Engine>) -> Result<Vec<Self>, TrafficError> {
         let accepts = |engine: &Engine| engine.ops.is_served_by_threads();
         let leader = engines
             .iter()
@@ -137,12 +146,15 @@ impl Server {
         });
         let mut servers: Vec<Self> = engines
             .into_iter()
-            .map(|engine| Self::new(address, engine, &Arc::default()))
+            .map(|engine| Self::new(address.clone(), engine, &Arc::default()))
             .collect();
         let fixups: Vec<Option<OptionFixup>> = servers
             .iter()
             .map(|server| OptionFixup::of(&listening, &server.engine.shared.options))
             .collect::<Result<_, _>>()?;
+        for server in &mut servers {
+            server.service = server.serve_watched()?;
+        }
         for (index, server) in servers.iter_mut().enumerate() {
             if let ServerTasks::PerThread(make) = server.engine.ops.server {
                 for thread in 0..server.engine.shared.threads.len() {
@@ -198,7 +210,10 @@ impl Server {
                 let bound = socket.local_addr()?.as_socket();
                 bound.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
             };
-            address = bound().map_err(|source| TrafficError::Listen { address, source })?;
+            address = bound().map_err(|source| TrafficError::Listen {
+                address: address.into(),
+                source,
+            })?;
             sockets.push(Arc::new(socket));
         }
         if let [first, _, ..] = &sockets[..] {
@@ -213,7 +228,7 @@ impl Server {
         let mut servers = Vec::new();
         for engine in engines {
             let threads = engine.shared.threads.len();
-            let mut server = Self::new(address, engine, &group);
+            let mut server = Self::new(address.into(), engine, &group);
             if let ServerTasks::PerThread(make) = server.engine.ops.server {
                 for (thread, socket) in of_threads.by_ref().take(threads).enumerate() {
                     let listener = Listener {
@@ -227,6 +242,29 @@ impl Server {
             servers.push(server);
         }
         Ok(servers)
+    }
+
+    /// Answers for machines that are watched, once they have arrived: on the UDP port with the number of the TCP port.
+    fn serve_watched(&self) -> Result<Option<Service>, TrafficError> {
+        let shared = &self.engine.shared;
+        let migration = shared.options.load.migration;
+        if !migration.is_some_and(|migration| migration.watch) {
+            return Ok(None);
+        }
+        let address = socket::ip(&self.address)?;
+        let made = || -> io::Result<Service> {
+            let socket = Socket::new(
+                Domain::for_address(address),
+                Type::DGRAM,
+                Some(Protocol::UDP),
+            )?;
+            bind_here(&socket, address)?;
+            Service::start(shared, End::Server, socket)
+        };
+        made().map(Some).map_err(|source| TrafficError::Listen {
+            address: self.address.clone(),
+            source,
+        })
     }
 
     /// Starts a thread that serves any flow.
@@ -247,8 +285,8 @@ impl Server {
     }
 
     /// The address it listens on, with the port that was chosen.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> Address {
+        self.address.clone()
     }
 
     /// Waits, at most `timeout`, until every flow is connected.
@@ -335,6 +373,7 @@ impl Server {
     }
 
     fn end(&mut self, deadline: Instant) {
+        self.service = None;
         let flows = &self.engine.shared.flows;
         flows.set_stopping();
         if let Some(AcceptorHandle { acceptor, threads }) = self.acceptor.take() {
@@ -367,23 +406,30 @@ fn loads(engines: &[Engine]) -> Vec<&Shared> {
 
 /// Listens with these options for the flows of all loads.
 fn listen(
-    bind: SocketAddr,
+    bind: &Address,
     options: &Options,
     all: &[&Options],
-) -> Result<(SocketAddr, Socket), TrafficError> {
-    let socket = socket::tcp(bind, options)?;
+) -> Result<(Address, Socket), TrafficError> {
+    let socket = socket::connection(bind, options)?;
     let flows: u32 = all.iter().map(|options| options.load.connections()).sum();
     let backlog = flows + SPARE_BACKLOG;
-    let listening = || -> io::Result<SocketAddr> {
-        socket.set_reuse_address(true)?;
-        bind_here(&socket, bind)?;
+    let listening = || -> io::Result<Address> {
+        match bind {
+            Address::Ip(bind) => {
+                socket.set_reuse_address(true)?;
+                bind_here(&socket, *bind)?;
+            }
+            Address::Path(_) | Address::Abstract(_) => {
+                socket.bind(&socket::kernel_address(bind)?)?;
+            }
+        }
         socket.listen(backlog as i32)?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?.as_socket();
-        address.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+        Ok(address.map_or_else(|| bind.clone(), Address::Ip))
     };
     let address = listening().map_err(|source| TrafficError::Listen {
-        address: bind,
+        address: bind.clone(),
         source,
     })?;
     Ok((address, socket))

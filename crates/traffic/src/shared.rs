@@ -14,7 +14,7 @@ use crate::error::TrafficError;
 use crate::flow::{Counter, Flows};
 use crate::latency::LatencyRecorder;
 use crate::migration::landing::Landing;
-use crate::migration::source::Sources;
+use crate::migration::source::{Source, Sources};
 use crate::options::{Limit, Options};
 use crate::rate_schedule::RateSchedule;
 use crate::storage::content;
@@ -61,6 +61,8 @@ pub(crate) struct ThreadState {
     pub(crate) final_times: OnceLock<ThreadTimes>,
     /// Latencies of transactions.
     pub(crate) latency: Option<LatencyRecorder>,
+    /// Latencies of flushes.
+    pub(crate) flushes: Option<LatencyRecorder>,
     /// Lateness of requests with a rate.
     pub(crate) lateness: Option<LatencyRecorder>,
     /// Polls of its flows, where the thread spins.
@@ -90,11 +92,17 @@ impl Shared {
                 source,
             })?;
         let timing = end == End::Client && options.load.workload.is_request_response();
+        let flushing = timing
+            && options
+                .load
+                .storage
+                .is_some_and(|storage| storage.flush_every > 0);
         let rate_schedule = RateSchedule::of(options).filter(|_| end == End::Client);
         let thread = |_| ThreadState {
             tid: AtomicU32::new(0),
             final_times: OnceLock::new(),
             latency: timing.then(LatencyRecorder::new),
+            flushes: flushing.then(LatencyRecorder::new),
             lateness: (timing && rate_schedule.is_some()).then(LatencyRecorder::new),
             polls: Counter::default(),
             idle_polls: Counter::default(),
@@ -170,6 +178,20 @@ impl Shared {
 
     pub(crate) fn set_counted(&self, counted: bool) {
         self.counted.store(counted, Relaxed);
+    }
+
+    /// What requests of an observer begin with.
+    pub(crate) fn watch_tag(&self) -> u64 {
+        content::mix(content::seed(&self.options))
+    }
+
+    /// Whether a machine runs at this end.
+    pub(crate) fn runs_here(&self, end: End, machine: u32) -> bool {
+        let machine = machine as usize;
+        match end {
+            End::Client => self.sources.machines.get(machine).is_some_and(Source::runs),
+            End::Server => self.landings.get(machine).is_some_and(Landing::runs),
+        }
     }
 
     /// Takes up to `wanted` bytes, transactions or datagrams of the load's limit. Less than wanted: the limit is

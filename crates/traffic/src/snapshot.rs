@@ -27,6 +27,8 @@ pub struct Snapshot {
     pub flows: Vec<FlowSnapshot>,
     /// Latencies of all transactions so far, at the client. Read a moment after the flows' counters.
     pub latency: Latency,
+    /// Latencies of all flushes so far, at a client of storage.
+    pub flushes: Latency,
     /// Lateness of all requests with a rate so far, at the client.
     pub lateness: Latency,
     /// At a client with a rate.
@@ -132,6 +134,7 @@ impl Snapshot {
         };
         let latency = books(|thread| thread.latency.as_ref());
         let lateness = books(|thread| thread.lateness.as_ref());
+        let flushes = books(|thread| thread.flushes.as_ref());
         let threads = shared.threads.iter().map(look_at_thread).collect();
         let tcp = !shared.options.load.workload.is_udp();
         let flows = flows
@@ -143,7 +146,7 @@ impl Snapshot {
                     tcp: flow
                         .socket
                         .get()
-                        .filter(|_| tcp)
+                        .filter(|socket| tcp && !is_unix(socket))
                         .map(|socket| look_at_socket(index, socket))
                         .transpose()?,
                     ended: flow.ended_at.get().copied(),
@@ -155,6 +158,7 @@ impl Snapshot {
             started: shared.flows.started_at(),
             flows,
             latency,
+            flushes,
             lateness,
             scheduled,
             io,
@@ -179,6 +183,11 @@ fn look_at_thread(thread: &ThreadState) -> ThreadSnapshot {
         polls: thread.polls.get(),
         idle_polls: thread.idle_polls.get(),
     }
+}
+
+/// Whether it is a Unix socket, which has no state of TCP.
+fn is_unix(socket: &RawSocket) -> bool {
+    socket.local_addr().is_ok_and(|address| address.is_unix())
 }
 
 fn look_at_socket(index: u32, socket: &RawSocket) -> Result<TcpState, TrafficError> {

@@ -1,9 +1,11 @@
 //! Sockets with the options of a load.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use wirecost_model::load::Address;
 use wirecost_sys::socket::{
     autotune_buffers, bind_address_no_port, bind_here, congestion, enable_zero_copy, force_buffers,
     set_busy_poll, set_congestion, set_dscp, set_max_pacing_rate, set_udp_gro, set_udp_segment,
@@ -175,6 +177,48 @@ pub(crate) fn udp(peer: SocketAddr, options: &Options, flows: u32) -> Result<Soc
         .map_err(failed("setting a time-out"))?;
     common(&socket, options)?;
     hold_outstanding(&socket, options, flows)?;
+    Ok(socket)
+}
+
+/// A connection's socket with the load's options, to or at any address; not yet bound or connected.
+pub(crate) fn connection(peer: &Address, options: &Options) -> Result<Socket, TrafficError> {
+    if let Address::Ip(peer) = peer {
+        return tcp(*peer, options);
+    }
+    let socket =
+        Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed("making a Unix socket"))?;
+    if let Some(bytes) = options.load.socket_buffer {
+        set_buffers(&socket, bytes)?;
+    }
+    Ok(socket)
+}
+
+/// As the kernel takes it.
+///
+/// # Errors
+/// A path that is too long.
+pub(crate) fn kernel_address(address: &Address) -> io::Result<SockAddr> {
+    match address {
+        Address::Ip(address) => Ok((*address).into()),
+        Address::Path(path) => SockAddr::unix(path),
+        // A zero in front makes it an abstract one (unix(7)).
+        Address::Abstract(name) => SockAddr::unix(format!("\0{name}")),
+    }
+}
+
+/// An address over IP: only connections that stay may go over Unix sockets.
+pub(crate) fn ip(address: &Address) -> Result<SocketAddr, TrafficError> {
+    address
+        .ip()
+        .ok_or_else(|| TrafficError::Options(format!("{address}: this load goes over IP only")))
+}
+
+/// [`connection`] for a client: bound to the load's source address, where it has one.
+pub(crate) fn client_connection(peer: &Address, options: &Options) -> Result<Socket, TrafficError> {
+    let socket = connection(peer, options)?;
+    if peer.ip().is_some() {
+        bind_source(&socket, options)?;
+    }
     Ok(socket)
 }
 

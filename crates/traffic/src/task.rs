@@ -98,6 +98,13 @@ impl Context<'_> {
         }
     }
 
+    /// Records the latency of a flush.
+    pub(crate) fn record_flush(&self, sent: u64, ended: u64) {
+        if let Some(flushes) = &self.thread.flushes {
+            flushes.record(ended.saturating_sub(sent));
+        }
+    }
+
     /// Records how late a request was sent, where a rate says when it was due.
     pub(crate) fn record_lateness(&self, due: u64, sent: u64) {
         if let Some(lateness) = &self.thread.lateness {

@@ -57,6 +57,7 @@ pub fn window_until_end(before: &Snapshot, after: &Snapshot) -> Result<EndWindow
         intervals: Vec::new(),
         datagrams: None,
         lateness: after.lateness.since(&before.lateness),
+        flushes: after.flushes.since(&before.flushes),
         schedule: before
             .scheduled
             .zip(after.scheduled)
@@ -148,6 +149,7 @@ mod tests {
             started: None,
             flows: vec![flow],
             latency: Latency::default(),
+            flushes: Latency::default(),
             lateness: Latency::default(),
             scheduled: None,
             io: Io {

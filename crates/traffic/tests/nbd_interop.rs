@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
-use wirecost_model::load::{Pattern, Storage};
+use wirecost_model::load::{Address, Pattern, Storage};
 use wirecost_traffic::{Client, Options, PlainTarget, Workload};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -241,11 +241,16 @@ impl Peer {
 
 /// Runs our initiator against a server of others; whatever it wrote is verified at the end.
 fn load(peer: &Peer, export: &str, pattern: Pattern, streams: u32, io_size: u32) {
+    load_at(peer.1.into(), export, pattern, streams, io_size);
+}
+
+fn load_at(target: Address, export: &str, pattern: Pattern, streams: u32, io_size: u32) {
     let options = Options::new(Workload::Storage, *b"fedcba9876543210").with(|load| {
         load.request = io_size;
         load.streams = streams;
         load.storage = Some(Storage {
             pattern,
+            flush_every: if pattern.writes() { 8 } else { 0 },
             ..of_size(SIZE)
         });
     });
@@ -253,7 +258,7 @@ fn load(peer: &Peer, export: &str, pattern: Pattern, streams: u32, io_size: u32)
         export: Some(export.to_owned()),
         ..options
     };
-    let client = Client::connect(peer.1, &options, LONG).expect("connected");
+    let client = Client::connect(target, &options, LONG).expect("connected");
     client.start().expect("started");
     let deadline = Instant::now() + LONG;
     while client.snapshot().expect("counts").latency.count() < 500 {
@@ -296,6 +301,30 @@ fn our_initiator_loads_nbdkit() {
         for (streams, io_size) in [(1, 4 << 10), (4, 64 << 10), (2, 1 << 20)] {
             load(&peer, "", pattern, streams, io_size);
         }
+    }
+}
+
+#[test]
+fn our_initiator_loads_nbdkit_over_a_unix_socket() {
+    if !there(&["nbdkit"]) {
+        return;
+    }
+    let place = Place::new();
+    let socket = place.file("socket");
+    let child = Command::new("nbdkit")
+        .args(["-f", "-P", "/dev/null", "-U", &socket, "memory", "8M"])
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("a server");
+    // Its address is of no use here.
+    let _peer = Peer(child, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let deadline = Instant::now() + LONG;
+    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+        assert!(Instant::now() < deadline, "nbdkit does not listen");
+        thread::sleep(Duration::from_millis(10));
+    }
+    for pattern in PATTERNS {
+        load_at(Address::Path(socket.clone()), "", pattern, 2, 64 << 10);
     }
 }
 

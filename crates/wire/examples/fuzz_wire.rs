@@ -3,10 +3,8 @@
 //!
 //! A panic ends it with the input's number, which with the seed makes the input again.
 
-#[path = "shared/random.rs"]
-mod random;
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
+#[path = "shared/fuzz.rs"]
+mod fuzz;
 
 use etherparse::PacketBuilder;
 use wirecost_wire::frame::{TunnelId, innermost_udp, outer};
@@ -15,7 +13,7 @@ use wirecost_wire::gre::{self, GreId};
 use wirecost_wire::vlan::Tag;
 use wirecost_wire::vxlan::{self, VxlanId};
 
-use random::Random;
+use fuzz::{Random, fuzz};
 
 const TUNNEL: VxlanId = VxlanId {
     port: 4789,
@@ -33,29 +31,7 @@ const KEYED: GreId = GreId {
 };
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |otherwise: u64| {
-        arguments
-            .next()
-            .map_or(otherwise, |text| text.parse().expect("a number"))
-    };
-    let (inputs, seed) = (number(10_000_000), number(7348));
-    let seeds = seeds();
-    let mut random = Random(seed);
-    let mut accepted = 0u64;
-    for input in 0..inputs {
-        let mut bytes = seeds[random.below(seeds.len())].clone();
-        mutate(&mut bytes, &mut random);
-        match catch_unwind(AssertUnwindSafe(|| parse(&bytes))) {
-            Ok(true) => accepted += 1,
-            Ok(false) => {}
-            Err(_) => {
-                eprintln!("input {input} of seed {seed}: {bytes:02x?}");
-                std::process::exit(1);
-            }
-        }
-    }
-    println!("{inputs} inputs of seed {seed}: {accepted} accepted by a parser, none panicked");
+    fuzz(&seeds(), parse);
 }
 
 /// Frames and headers that are right.
@@ -98,33 +74,8 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Bits flipped, bytes replaced, ends cut, parts doubled.
-fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
-    for _ in 0..random.below(5) {
-        let at = random.below(bytes.len());
-        match random.below(5) {
-            0 => bytes.truncate(at),
-            1 => bytes.extend_from_within(at..),
-            2 => drop(bytes.drain(at..bytes.len().min(at + 4))),
-            3 => bytes
-                .iter_mut()
-                .skip(at)
-                .take(1)
-                .for_each(|byte| *byte ^= 1 << (at % 8)),
-            _ => {
-                let byte = random.next() as u8;
-                bytes
-                    .iter_mut()
-                    .skip(at)
-                    .take(1)
-                    .for_each(|place| *place = byte);
-            }
-        }
-    }
-}
-
 /// Every parser; whether one took it. What was taken must account for every byte.
-fn parse(bytes: &[u8]) -> bool {
+fn parse(bytes: &[u8], _: &mut Random) -> bool {
     let length = bytes.len() as u32;
     let _ = outer(bytes, length);
     let plain = innermost_udp(bytes, length, None);

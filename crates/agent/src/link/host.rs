@@ -9,7 +9,7 @@ use std::time::Duration;
 use wirecost_model::host::{HostAddress, Location, SshHost};
 
 use super::line::{ChildLine, StderrMode, WaitError};
-use super::shell::{self, Failure};
+use super::shell::{self, Binaries, Failure};
 use super::{Link, LinkError};
 use crate::orphan::Owner;
 
@@ -28,6 +28,8 @@ const IDLE_S: u32 = 900;
 pub struct HostAgent {
     /// The `wirecost` program.
     pub program: PathBuf,
+    /// Those for other machines.
+    pub binaries: Binaries,
     /// Where.
     pub host: HostAddress,
     /// Who starts it.
@@ -42,6 +44,7 @@ pub struct Starting {
     name: String,
     line: ChildLine,
     program: PathBuf,
+    binaries: Binaries,
     /// What the agent behind a shell is started with.
     behind_a_shell: Option<Vec<String>>,
 }
@@ -51,7 +54,8 @@ impl Starting {
     /// time of its start, unless the same one is there.
     pub fn finish(mut self, interrupt: &AtomicBool) -> Result<Link, LinkError> {
         if let Some(arguments) = &self.behind_a_shell {
-            shell::bring_up(&mut self.line, &self.program, arguments, interrupt)
+            let (program, binaries) = (&self.program, &self.binaries);
+            shell::bring_up(&mut self.line, program, binaries, arguments, interrupt)
                 .map_err(|failure| failed(&mut self.line, self.name.clone(), failure))?;
         }
         Link::hello(self.name, self.line, HELLO_TIMEOUT, interrupt)
@@ -109,6 +113,7 @@ impl Link {
             name,
             line,
             program: agent.program.clone(),
+            binaries: agent.binaries.clone(),
             behind_a_shell: behind_a_shell.then(|| {
                 arguments.extend(["--idle-limit".to_owned(), IDLE_S.to_string()]);
                 arguments

@@ -4,11 +4,15 @@
 //! fish, `docker exec`, `ip netns exec`). It reads the script below from its standard input, which then is the
 //! agent's. Controller and script speak in turns, so that nothing is ever read ahead of whom it is for.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 use tracing::debug;
 
@@ -36,7 +40,7 @@ have() {
     p=$(command -v "$2" 2>/dev/null) && [ -x "$p" ] || return 0
     say have "$1" "$(sum "$p")" "$("$p" --version 2>/dev/null </dev/null)"
 }
-say system "$(uname -s)" "$(uname -m)"
+say system "$(uname -s)" "$(uname -m)" "$(command -v gzip 2>/dev/null)"
 have 1 wirecost
 have 2 @PROGRAM@
 say choose
@@ -45,7 +49,7 @@ d=
 case $what in
 1) say run; exec wirecost @ARGUMENTS@ ;;
 2) say run; exec @PROGRAM@ @ARGUMENTS@ ;;
-copy)
+copy | gzip)
     trap '[ -z "$d" ] || rm -rf "$d"' EXIT
     trap 'exit 1' HUP INT TERM PIPE
     for t in "${TMPDIR:-/tmp}" /var/tmp "$HOME" /dev/shm; do
@@ -60,7 +64,11 @@ copy)
     fi
     rm "$d/try"
     say send
-    head -c "$size" >"$d/wirecost" 2>/dev/null
+    if [ "$what" = gzip ]; then
+        head -c "$size" 2>/dev/null | gzip -dc >"$d/wirecost" 2>/dev/null
+    else
+        head -c "$size" >"$d/wirecost" 2>/dev/null
+    fi
     if [ "$(sum "$d/wirecost")" != "$hash" ]; then
         say failed "what arrived in $d is not what was sent: is the disk full, and is there a sha256sum?"
         exit 1
@@ -88,6 +96,35 @@ impl Program {
         }
         Ok(Self { bytes, sha256 })
     }
+
+    /// Compressed as gzip(1) does it, the fast way: a network of 1 Gbit/s is no slower.
+    fn gzipped(&self) -> std::io::Result<Vec<u8>> {
+        let mut to = GzEncoder::new(Vec::new(), Compression::fast());
+        to.write_all(&self.bytes)?;
+        to.finish()
+    }
+}
+
+/// The programs that may be copied.
+#[derive(Debug, Clone, Default)]
+pub struct Binaries {
+    /// Of other architectures, by `uname -m`.
+    pub others: BTreeMap<String, PathBuf>,
+}
+
+/// Where a package puts programs of other architectures: `DIRECTORY/ARCH/wirecost`.
+const OTHERS: &str = "/usr/lib/wirecost";
+
+impl Binaries {
+    /// The program for a machine of this architecture, if there is one.
+    fn of(&self, ours: &Path, machine: &str) -> Option<PathBuf> {
+        if machine == std::env::consts::ARCH {
+            return Some(ours.to_owned());
+        }
+        let installed = || Path::new(OTHERS).join(machine).join("wirecost");
+        let given = self.others.get(machine).cloned();
+        given.or_else(|| Some(installed()).filter(|path| path.is_file()))
+    }
 }
 
 /// What the far end told of itself.
@@ -95,6 +132,8 @@ impl Program {
 struct RemoteHost {
     system: String,
     machine: String,
+    /// Whether it can unpack gzip(1).
+    gunzips: bool,
     programs: Vec<Installed>,
 }
 
@@ -129,6 +168,7 @@ pub(super) enum Failure {
 pub(super) fn bring_up(
     line: &mut ChildLine,
     program: &Path,
+    binaries: &Binaries,
     arguments: &[String],
     interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
@@ -143,25 +183,37 @@ pub(super) fn bring_up(
         Err(failure) => return Err(failure),
     }
     let found = talk.look_around()?;
+    // Of the same architecture it is this program, to be compared with what is there.
+    let path = binaries.of(program, &found.machine);
     let cannot_read = |error| {
-        let path = program.display();
-        Failure::Words(format!(
-            "reading {path}, which is to be compared with what is there: {error}"
-        ))
+        let path = path.as_deref().unwrap_or(program).display();
+        Failure::Words(format!("reading {path}, which is to run there: {error}"))
     };
-    let ours = Program::read(program).map_err(cannot_read)?;
-    let choice = choose(&found, &ours.sha256, std::env::consts::ARCH).map_err(Failure::Words)?;
+    let ours = path
+        .as_deref()
+        .map(Program::read)
+        .transpose()
+        .map_err(cannot_read)?;
+    let choice = choose(&found, ours.as_ref().map(|ours| ours.sha256.as_str()));
+    let choice = choice.map_err(Failure::Words)?;
     debug!(?found, ?choice, "the far end of a line");
-    match choice {
-        Choice::Installed(number) => talk.send(format!("{number}\n").as_bytes(), PATIENCE)?,
-        Choice::Copy => {
-            let size = ours.bytes.len();
-            talk.send(
-                format!("copy {size} {}\n", ours.sha256).as_bytes(),
-                PATIENCE,
-            )?;
+    match (choice, &ours) {
+        (Choice::Installed(number), _) => {
+            talk.send(format!("{number}\n").as_bytes(), PATIENCE)?;
+        }
+        (Choice::Copy, ours) => {
+            let Some(ours) = ours else {
+                unreachable!("what is not there is not copied");
+            };
+            let (how, bytes) = if found.gunzips {
+                ("gzip", ours.gzipped().map_err(cannot_read)?)
+            } else {
+                ("copy", ours.bytes.clone())
+            };
+            let order = format!("{how} {} {}\n", bytes.len(), ours.sha256);
+            talk.send(order.as_bytes(), PATIENCE)?;
             talk.expect("send", PATIENCE)?;
-            match talk.send(&ours.bytes, COPY) {
+            match talk.send(&bytes, COPY) {
                 // Nobody takes it any more: what follows says why.
                 Ok(()) | Err(Failure::Stopped(WaitError::Closed, _)) => {}
                 Err(failure) => return Err(failure),
@@ -183,9 +235,10 @@ fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The same program where there is one, else a copy of ours where it can run, else one of the same version.
-fn choose(found: &RemoteHost, sha256: &str, arch: &str) -> Result<Choice, String> {
-    let same = |installed: &&Installed| installed.sha256 == sha256;
+/// The same program where there is one, else a copy of what can run there, else one of the same version. `ours`: the hash of
+/// what can be copied.
+fn choose(found: &RemoteHost, ours: Option<&str>) -> Result<Choice, String> {
+    let same = |installed: &&Installed| Some(installed.sha256.as_str()) == ours;
     if let Some(installed) = found.programs.iter().find(same) {
         return Ok(Choice::Installed(installed.number));
     }
@@ -194,7 +247,7 @@ fn choose(found: &RemoteHost, sha256: &str, arch: &str) -> Result<Choice, String
         .programs
         .iter()
         .find(|program| program.version == version);
-    let runs_there = found.system == "Linux" && found.machine == arch;
+    let runs_there = found.system == "Linux" && ours.is_some();
     match of_version {
         // Without sha256sum neither can a copy be checked.
         Some(program) if !runs_there || program.sha256 == "-" => {
@@ -213,9 +266,11 @@ fn choose(found: &RemoteHost, sha256: &str, arch: &str) -> Result<Choice, String
             } else {
                 format!("there is {}", there.join(" and "))
             };
+            let arch = std::env::consts::ARCH;
             Err(format!(
                 "it is {system} {machine}, where this program (Linux {arch}) cannot run, and {there}: install \
-                 {version} for {machine} on it, in the PATH of the user"
+                 {version} for {machine} on it, in the PATH of the user, or name one here: --agent-binary \
+                 {machine}=PATH"
             ))
         }
     }
@@ -242,8 +297,10 @@ impl Talk<'_> {
             let (word, rest) = said.split_once(' ').unwrap_or((&said, ""));
             match word {
                 "system" => {
-                    let (system, machine) = rest.split_once(' ').unwrap_or((rest, ""));
-                    (found.system, found.machine) = (readable(system), readable(machine));
+                    let mut words = rest.split(' ').map(readable);
+                    let mut next = || words.next().unwrap_or_default();
+                    (found.system, found.machine) = (next(), next());
+                    found.gunzips = !next().is_empty();
                 }
                 "have" => {
                     let mut parts = rest.splitn(3, ' ');
@@ -338,6 +395,7 @@ mod tests {
         RemoteHost {
             system: "Linux".to_owned(),
             machine: machine.to_owned(),
+            gunzips: true,
             programs: (1..).zip(programs).map(program).collect(),
         }
     }
@@ -346,7 +404,7 @@ mod tests {
 
     #[test]
     fn the_same_program_is_used_and_anything_else_is_replaced_by_a_copy() {
-        let choose = |found: &RemoteHost| choose(found, "aa", "x86_64");
+        let choose = |found: &RemoteHost| choose(found, Some("aa"));
         let there = found("x86_64", &[("bb", OURS), ("aa", OURS)]);
         assert_eq!(choose(&there), Ok(Choice::Installed(2)));
         assert_eq!(choose(&found("x86_64", &[])), Ok(Choice::Copy));
@@ -359,7 +417,7 @@ mod tests {
 
     #[test]
     fn another_architecture_needs_the_same_version_there() {
-        let choose = |found: &RemoteHost| choose(found, "aa", "x86_64");
+        let choose = |found: &RemoteHost| choose(found, None);
         let there = found("aarch64", &[("bb", "wirecost 0.0.1"), ("cc", OURS)]);
         assert_eq!(choose(&there), Ok(Choice::Installed(2)));
         let none = choose(&found("aarch64", &[])).expect_err("no program");
@@ -370,6 +428,33 @@ mod tests {
         );
         let old = choose(&found("aarch64", &[("bb", "wirecost 0.0.1")])).expect_err("older");
         assert!(old.contains("there is wirecost 0.0.1"), "{old}");
+    }
+
+    #[test]
+    fn a_program_for_the_machine_there_is_given_or_installed() {
+        let binaries = Binaries {
+            others: [("aarch64".to_owned(), PathBuf::from("/opt/wirecost-arm"))].into(),
+        };
+        let ours = Path::new("/usr/bin/wirecost");
+        let of = |machine| binaries.of(ours, machine);
+        assert_eq!(of(std::env::consts::ARCH).as_deref(), Some(ours));
+        assert_eq!(of("aarch64"), Some("/opt/wirecost-arm".into()));
+        assert_eq!(of("riscv64"), None);
+    }
+
+    #[test]
+    fn what_is_packed_is_smaller_and_gzip_unpacks_it() {
+        let bytes = b"wirecost ".repeat(1000);
+        let program = Program {
+            bytes: bytes.clone(),
+            sha256: String::new(),
+        };
+        let packed = program.gzipped().expect("to memory");
+        assert!(packed.len() * 10 < bytes.len(), "{}", packed.len());
+        let mut unpacked = Vec::new();
+        let mut reader = flate2::read::GzDecoder::new(&packed[..]);
+        std::io::Read::read_to_end(&mut reader, &mut unpacked).expect("gzip");
+        assert_eq!(unpacked, bytes);
     }
 
     #[test]

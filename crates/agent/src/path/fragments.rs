@@ -15,8 +15,10 @@ const SOME: u64 = 8;
 /// Datagrams of full size, and of each size that is tried.
 const MANY: u32 = 20;
 const FEW: u32 = 8;
-/// A program that encapsulates needs a moment.
-const WAIT: Duration = Duration::from_millis(8);
+/// A program that encapsulates needs a moment: as long as answers were waited for, within these bounds.
+const WAIT: (Duration, Duration) = (Duration::from_millis(8), Duration::from_millis(60));
+/// How often the counter is read until it stands still. Others on this host may fragment without end.
+const READINGS: u32 = 10;
 
 /// Fragments that this namespace has made, of both versions (/proc/net/snmp, snmp6).
 pub(super) fn made() -> u64 {
@@ -30,22 +32,38 @@ pub(super) fn made() -> u64 {
     super::checksums::column(&four, "Ip: ", "FragCreates") + six
 }
 
-/// What is fragmented of packets of `mtu` bytes, which pass; `before`: what [`made`] said before the survey.
+/// What [`made`] says once it has not changed for so long.
+fn settled(quiet: Duration) -> u64 {
+    let mut last = made();
+    for _ in 0..READINGS {
+        thread::sleep(quiet);
+        let now = made();
+        if now == last {
+            break;
+        }
+        last = now;
+    }
+    last
+}
+
+/// What is fragmented of packets of `mtu` bytes, which pass; `before`: what [`made`] said before the survey, `wait`: how long
+/// that waited for answers.
 pub(super) fn cut(
     socket: &UdpSocket,
     (low, mtu): (u32, u32),
     to: IpAddr,
-    before: u64,
+    (before, wait): (u64, Duration),
     secret: &Secret,
 ) -> Option<Cut> {
     if made() - before < SOME {
         return None;
     }
-    let fragments = |size: u32, count: u32| -> Option<u64> {
-        let before = made();
+    let quiet = wait.clamp(WAIT.0, WAIT.1);
+    let mut before = settled(quiet);
+    let mut fragments = |size: u32, count: u32| -> Option<u64> {
         burst(socket, to, (size, count), secret).ok()?;
-        thread::sleep(WAIT);
-        Some(made() - before)
+        let after = settled(quiet);
+        Some(after - std::mem::replace(&mut before, after))
     };
     let full = fragments(mtu, MANY)?;
     // Others on this host fragment whatever we send.

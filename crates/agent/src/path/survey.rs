@@ -124,6 +124,7 @@ pub(super) fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeErro
     let mut surveyed = survey()?;
     if let (Some(mtu), Some(socket)) = (surveyed.report.mtu(), surveyed.sockets.first()) {
         let sizes = (smallest(way.to.address), mtu);
+        let before = (before, surveyed.pace.0);
         surveyed.report.cut = fragments::cut(socket, sizes, way.to.address, before, &way.secret);
     }
     surveyed.report.leaving = leaving;

@@ -60,6 +60,7 @@ pub(super) fn join(
         local: end.local,
         peer: end.peer,
         mac: end.mac(),
+        ovn: None,
     };
     let ports = OwnPorts {
         of,

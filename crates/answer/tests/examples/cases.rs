@@ -1,6 +1,7 @@
 //! The examples: built-in plans, published studies, and each shape that a result can have.
 
 use wirecost_answer::Question;
+use wirecost_model::curve::{Curve, Knee, Step};
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric::{
@@ -182,12 +183,84 @@ pub(crate) fn plans() -> Vec<(&'static str, Question)> {
     vec![
         ("jumbo-or-not", built_in().ask()),
         ("overlay-or-not", overlay.ask()),
+        ("ovn-or-not", ovn().ask()),
         ("latency-or-not", latency.ask()),
         ("many-small-sessions", small.ask()),
         ("ipv6-or-not", ipv6.ask()),
         ("storage-or-not", storage().ask()),
         ("migration-or-not", migration().ask()),
+        ("mtu-scan", scan().ask()),
     ]
+}
+
+/// Frames cost so much each and so much a byte; in the tunnel there is a step behind 2000.
+fn scan() -> Case {
+    let per_frame = |at: At| {
+        let mtu: f64 = at.of("guest_mtu").parse().unwrap_or(1500.0);
+        let tunnel = at.is("encapsulation", "vxlan");
+        let (each, step) = match (tunnel, mtu > 2000.0) {
+            (true, true) => (6000.0, 0.8),
+            (true, false) => (6000.0, 1.0),
+            _ => (4000.0, 1.0),
+        };
+        10.0 * step / (each / mtu + 1.0)
+    };
+    let knee = |at, share, whole| Some(Knee { at, share, whole });
+    let step = Step {
+        from: 2000.0,
+        to: 2200.0,
+        ratio: 0.85,
+    };
+    Case::of(&[
+        VXLAN,
+        (
+            "guest_mtu",
+            &[
+                "1500", "1800", "2000", "2200", "2500", "3000", "4000", "5000", "6000", "7000",
+                "8000", "9000",
+            ],
+        ),
+    ])
+    .width(0.01)
+    .figure(Throughput, per_frame)
+    .curve(
+        "guest_mtu",
+        ("encapsulation", "none"),
+        Curve {
+            knee: knee(4000.0, 0.83, 2.5),
+            steps: Vec::new(),
+        },
+    )
+    .curve(
+        "guest_mtu",
+        ("encapsulation", "vxlan"),
+        Curve {
+            knee: knee(5000.0, 0.81, 2.4),
+            steps: vec![step],
+        },
+    )
+}
+
+/// In userspace every packet costs the same, whatever its header; connection tracking costs more than a header.
+fn ovn() -> Case {
+    let speed = |at: At| {
+        let header = if at.is("encapsulation", "none") {
+            1.0
+        } else {
+            0.8
+        };
+        header * by("udp_checksum", "on", 0.97, 1.0)(at) * by("acl", "allow-related", 0.7, 1.0)(at)
+    };
+    Case::of(&[
+        ("encapsulation", &["none", "vxlan", "geneve options=ovn"]),
+        ("udp_checksum", &["off", "on"]),
+        ("acl", &["none", "allow-related"]),
+    ])
+    .without("udp_checksum", |at| at.is("encapsulation", "none"))
+    .width(0.01)
+    .figure(Throughput, move |at| 1.2 * speed(at))
+    .figure(SenderCpu, move |at| 90.0 / speed(at))
+    .figure(ReceiverCpu, move |at| 95.0 / speed(at))
 }
 
 /// Small reads are bound by the work for each, large ones by their bytes.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use wirecost_answer::{Measured, Question, Reading, Told};
 use wirecost_model::cell::{Factor, LOAD};
+use wirecost_model::curve::{Curve, Curved};
 use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
@@ -64,9 +65,22 @@ impl Case {
                 cells: cells.into_iter().map(cell).collect(),
                 effects: Vec::new(),
                 workloads: BTreeMap::new(),
+                curves: Vec::new(),
             },
             width: 0.01,
         }
+    }
+
+    /// A factor as a curve, in one place.
+    pub(crate) fn curve(mut self, factor: &str, place: (&str, &str), curve: Curve) -> Self {
+        self.question.curves.push(Curved {
+            factor: factor.to_owned(),
+            where_: [(place.0.to_owned(), place.1.to_owned())].into(),
+            load: "tcp-stream".to_owned(),
+            metric: Metric::Throughput,
+            curve,
+        });
+        self
     }
 
     /// What is worth a change.

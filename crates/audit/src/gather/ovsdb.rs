@@ -2,7 +2,8 @@
 //! table, nothing else.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,29 +28,82 @@ pub(super) fn socket() -> Option<PathBuf> {
 
 /// Reads the tables.
 pub(super) fn read(socket: &Path) -> io::Result<Ovs> {
-    let mut stream = UnixStream::connect(socket)?;
+    let selects = [
+        select("Open_vSwitch", &["external_ids", "ovs_version"]),
+        select("Bridge", &["name", "datapath_type", "ports"]),
+        select("Port", &["_uuid", "interfaces"]),
+        select(
+            "Interface",
+            &["_uuid", "name", "type", "mtu", "mtu_request", "options"],
+        ),
+    ];
+    let stream = unix(socket)?;
+    let result = ask(&stream, &stream, "Open_vSwitch", &selects)?;
+    parse(&result).ok_or_else(another_shape)
+}
+
+/// The names of the hosts in OVN's southbound database, which is at `remote` as ovn-controller(8) writes it.
+///
+/// # Errors
+/// `Unsupported` where it is reached over TLS only.
+pub(super) fn chassis(remote: &str) -> io::Result<Vec<String>> {
+    let selects = [select("Chassis", &["name"])];
+    let mut failed = io::ErrorKind::Unsupported.into();
+    for one in remote.split(',') {
+        match chassis_at(one.trim(), &selects) {
+            Ok(result) => {
+                let rows = result[0]["rows"].as_array().ok_or_else(another_shape)?;
+                let names = rows.iter().filter_map(|row| row["name"].as_str());
+                return Ok(names.map(str::to_owned).collect());
+            }
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+fn chassis_at(remote: &str, selects: &[Value]) -> io::Result<Value> {
+    if let Some(path) = remote.strip_prefix("unix:") {
+        let stream = unix(Path::new(path))?;
+        return ask(&stream, &stream, "OVN_Southbound", selects);
+    }
+    let Some(address) = remote.strip_prefix("tcp:") else {
+        return Err(io::ErrorKind::Unsupported.into());
+    };
+    let address = address.parse().map_err(io::Error::other)?;
+    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let select = |table: &str, columns: &[&str]| json!({"op": "select", "table": table, "where": [], "columns": columns});
-    let request = json!({
-        "method": "transact",
-        "id": "wirecost",
-        "params": [
-            "Open_vSwitch",
-            select("Open_vSwitch", &["external_ids", "ovs_version"]),
-            select("Bridge", &["name", "datapath_type", "ports"]),
-            select("Port", &["_uuid", "interfaces"]),
-            select("Interface", &["_uuid", "name", "type", "mtu", "mtu_request", "options"]),
-        ],
-    });
-    stream.write_all(request.to_string().as_bytes())?;
-    let answers = serde_json::Deserializer::from_reader(&stream).into_iter::<Value>();
+    ask(&stream, &stream, "OVN_Southbound", selects)
+}
+
+fn unix(socket: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+fn another_shape() -> io::Error {
+    io::Error::other("an answer of another shape")
+}
+
+fn select(table: &str, columns: &[&str]) -> Value {
+    json!({"op": "select", "table": table, "where": [], "columns": columns})
+}
+
+/// Asks a server's database once, over both directions of one connection.
+fn ask(from: impl Read, mut to: impl Write, schema: &str, selects: &[Value]) -> io::Result<Value> {
+    let mut params = vec![Value::from(schema)];
+    params.extend_from_slice(selects);
+    let request = json!({"method": "transact", "id": "wirecost", "params": params});
+    to.write_all(request.to_string().as_bytes())?;
+    let answers = serde_json::Deserializer::from_reader(from).into_iter::<Value>();
     for answer in answers {
-        let answer = answer.map_err(io::Error::from)?;
+        let mut answer = answer.map_err(io::Error::from)?;
         // The server may ask whether we live before it answers (RFC 7047, 4.1.11).
         if answer["id"] == "wirecost" {
-            return parse(&answer["result"])
-                .ok_or_else(|| io::Error::other("an answer of another shape"));
+            return Ok(answer["result"].take());
         }
     }
     Err(io::ErrorKind::UnexpectedEof.into())
@@ -81,6 +135,7 @@ pub(super) fn parse(result: &Value) -> Option<Ovs> {
         version: root["ovs_version"].as_str().unwrap_or_default().to_owned(),
         bridges: bridges.collect(),
         external_ids: map(&root["external_ids"]),
+        chassis: None,
     })
 }
 
@@ -123,7 +178,6 @@ fn map(value: &Value) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
     use std::os::unix::net::UnixListener;
 
     use super::*;

@@ -74,7 +74,8 @@ fn tunnels(namespace: &Namespace, ovs: &Ovs, found: &mut Findings<'_>) {
                 "gre" | "ip6gre" => "gretap",
                 kind => kind,
             };
-            exceeds(namespace, (guest, mtu), (tunnel, stack), found);
+            let userspace = bridge.datapath == "netdev";
+            exceeds(namespace, (guest, mtu), (tunnel, stack), userspace, found);
         }
     }
 }
@@ -90,6 +91,7 @@ fn exceeds(
     namespace: &Namespace,
     (guest, mtu): (&OvsInterface, u32),
     (tunnel, stack): (&OvsInterface, &str),
+    userspace: bool,
     found: &mut Findings<'_>,
 ) {
     let Some(remote) = &tunnel.remote else { return };
@@ -121,6 +123,9 @@ fn exceeds(
     );
     if options {
         evidence.push_str(". Without the 8 bytes of OVN's option they would fit");
+    }
+    if userspace {
+        evidence.push_str(". Larger packets vanish: only ovs-vswitchd's log says so");
     }
     let mut fix = vec![format!(
         "ovs-vsctl set Interface {} mtu_request={fits}",

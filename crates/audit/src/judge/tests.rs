@@ -151,6 +151,17 @@ fn type_in(command: &str, stack: &mut HostStack) {
                 found.features.remove("rx-lro");
             }
         }
+    } else if command == "systemctl restart ovn-controller" {
+        let ovs = stack.ovs.as_mut().expect("an Open vSwitch");
+        let own = ovs.external_ids.get("system-id").cloned();
+        ovs.chassis.get_or_insert_default().extend(own);
+    } else if words[..3] == ["ovs-vsctl", "set", "open_vswitch"] {
+        let set = words[4]
+            .strip_prefix("external-ids:")
+            .expect("external-ids");
+        let (key, value) = set.split_once('=').expect("a value");
+        let ovs = stack.ovs.as_mut().expect("an Open vSwitch");
+        ovs.external_ids.insert(key.into(), value.into());
     } else if words[0] == "ovs-vsctl" && words[1] == "set" {
         let mtu = words[4].strip_prefix("mtu_request=").expect("mtu_request");
         for bridge in stack.ovs.iter_mut().flat_map(|ovs| &mut ovs.bridges) {

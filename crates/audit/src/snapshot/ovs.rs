@@ -16,6 +16,8 @@ pub struct Ovs {
     pub bridges: Vec<OvsBridge>,
     /// `external_ids` of table `Open_vSwitch`: OVN's encapsulation type and address among them.
     pub external_ids: BTreeMap<String, String>,
+    /// The hosts that OVN's southbound database has; `None` where it was not read.
+    pub chassis: Option<Vec<String>>,
 }
 
 impl Ovs {

@@ -50,10 +50,13 @@ pub(super) struct MigrationOptions {
     /// Move it again until the highest dirty rate that converges is known
     #[arg(long)]
     find_limit: bool,
+    /// Ask each machine each millisecond, and tell for how long nobody answers
+    #[arg(long)]
+    watch: bool,
 }
 
 impl MigrationOptions {
-    fn given(&self) -> [(&'static str, bool); 11] {
+    fn given(&self) -> [(&'static str, bool); 12] {
         [
             ("--memory", self.memory.is_some()),
             ("--dirty-rate", self.dirty_rate.is_some()),
@@ -66,6 +69,7 @@ impl MigrationOptions {
             ("--max-rounds", self.max_rounds.is_some()),
             ("--fallback", self.fallback.is_some()),
             ("--find-limit", self.find_limit),
+            ("--watch", self.watch),
         ]
     }
 
@@ -97,6 +101,7 @@ impl MigrationOptions {
         let fallback = self.fallback.as_deref().and_then(Fallback::by_name);
         migration.fallback = fallback.unwrap_or(migration.fallback);
         migration.find_limit = self.find_limit;
+        migration.watch = self.watch;
     }
 }
 
@@ -144,6 +149,14 @@ fn line(one: &MachineMove) -> String {
             " without converging"
         };
         let _ = write!(line, "; model {}{says}", time(model.total_s));
+    }
+    if let Some(seen) = one.seen {
+        let _ = write!(
+            line,
+            "; an observer had no answer for {} to it and {} from it",
+            time(seen.to_machine_s),
+            time(seen.from_machine_s)
+        );
     }
     if let Some(limit) = one.limit {
         let gbps = |rate: f64| throughput(rate * 1e-9).trim().to_owned();

@@ -1,7 +1,7 @@
 //! wirecost-plan(5), from the table that plans are read by.
 
 use roff::roman;
-use wirecost_plan::{BUILTIN, Key, Presence, keys};
+use wirecost_plan::{BUILTIN, Key, Presence, STUDIES, keys};
 
 use super::Page;
 use super::text::Text;
@@ -36,6 +36,12 @@ pub(super) fn page() -> Page {
     }
     text.heading("BUILT-IN PLANS");
     for (name, plan) in BUILTIN {
+        let plan = wirecost_plan::load(name, plan).map(|experiment| experiment.plan.description);
+        let words = plan.ok().flatten();
+        text.item(name, words.as_deref().unwrap_or("It has no description."));
+    }
+    text.heading("PUBLISHED STUDIES");
+    for (name, plan) in STUDIES {
         let plan = wirecost_plan::load(name, plan).map(|experiment| experiment.plan.description);
         let words = plan.ok().flatten();
         text.item(name, words.as_deref().unwrap_or("It has no description."));
@@ -88,7 +94,7 @@ mod tests {
     #[test]
     fn every_built_in_plan_is_described() {
         let page = page().text;
-        for (name, _) in BUILTIN {
+        for (name, _) in BUILTIN.iter().chain(STUDIES) {
             let name = name.replace('-', "\\-");
             assert!(page.contains(&format!(".TP\n\\fB{name}\\fR\n")), "{name}");
         }

@@ -155,7 +155,9 @@ fn sample_s(experiment: &Experiment, cell: &Cell) -> f64 {
         return 0.0;
     }
     let repeat = &experiment.plan.repeat;
-    repeat.warmup + repeat.seconds + around_s(cell)
+    let pauses = cell.loads.iter().filter_map(|named| named.load.migration);
+    let pause = pauses.map(|migration| migration.pause.as_secs_f64());
+    repeat.warmup + repeat.seconds + around_s(cell) + pause.fold(0.0, f64::max)
 }
 
 /// The forecast while a run goes on.

@@ -24,7 +24,7 @@ use super::labs::Labs;
 use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
-use crate::hosts::{HostsContext, HostsError};
+use crate::hosts::{Binaries, HostsContext, HostsError};
 use crate::lab::{Lab, LabContext};
 use crate::placement::place_run;
 
@@ -33,6 +33,8 @@ use crate::placement::place_run;
 pub struct Options {
     /// The `wirecost` program, for the agents.
     pub program: PathBuf,
+    /// Those for hosts of other architectures.
+    pub binaries: Binaries,
     /// The run directory, or `None` for a new one under `wirecost-runs`.
     pub out: Option<PathBuf>,
     /// The plan as the user wrote it, kept beside the record.
@@ -94,12 +96,13 @@ pub fn run(
     }
     let context = LabContext {
         program: options.program.clone(),
+        binaries: options.binaries.clone(),
         owner,
         placement,
         verbose: options.verbose,
         release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
     };
-    let mut labs = labs(context, reached, &experiment.plan.hosts);
+    let mut labs = labs_on(context, reached, &experiment.plan.hosts);
     let is_tunnel = experiment.plan.hosts.is_tunnel();
     let no_lab = |error| match error {
         LinkError::Interrupted => RunError::Interrupted,
@@ -162,8 +165,8 @@ pub fn run(
     }
 }
 
-/// Labs of a run; of existing hosts that were reached, or built on them.
-fn labs(context: LabContext, reached: Option<Lab>, hosts: &Hosts) -> Labs {
+/// No lab yet: on the hosts that were reached, or on this machine.
+fn labs_on(context: LabContext, reached: Option<Lab>, hosts: &Hosts) -> Labs {
     let mut labs = Labs::new(context);
     match (reached, hosts) {
         (Some(lab), Hosts::Tunnel(Some(pair))) => {
@@ -175,7 +178,7 @@ fn labs(context: LabContext, reached: Option<Lab>, hosts: &Hosts) -> Labs {
     labs
 }
 
-/// Both hosts of a plan for existing ones, or for tunnels between them; `None` where it has a lab.
+/// Both hosts of a plan for existing ones; `None` where it has a lab.
 fn reached(
     experiment: &Experiment,
     options: &Options,
@@ -188,6 +191,7 @@ fn reached(
     };
     let context = HostsContext {
         program: options.program.clone(),
+        binaries: options.binaries.clone(),
         owner,
         verbose: options.verbose,
     };

@@ -1,19 +1,23 @@
 //! One sample: adapt, apply the cell's settings, prove, load, count, prove again.
 
 use std::fmt::Write as _;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use wirecost_agent::link::LinkError;
 use wirecost_model::cell::Cell;
 use wirecost_model::load::NamedLoad;
 use wirecost_model::plan::Repeat;
-use wirecost_model::sample::{Invalid, LoadResult, Mark, Proof, ProofTime, Sample, Saturated};
+use wirecost_model::sample::{
+    AtTarget, Invalid, LoadResult, Mark, Proof, ProofTime, Sample, Saturated,
+};
 
 use super::core_distance;
 use crate::lab::Lab;
 use crate::marks::{generator_bound, marks};
 use crate::placement::Placement;
-use crate::window::{self, CountingWindow};
+use crate::window::{self, Clients, CountingWindow};
 
 /// Length of the intervals within a window, seconds.
 const INTERVAL_S: f64 = 0.1;
@@ -73,10 +77,17 @@ pub(crate) fn take(
         interval_s: INTERVAL_S,
         ours: taking.ours,
     };
-    let loaded = lab.load(&cell.loads, taking.secret, counting, interrupt)?;
+    let asked = oriented(&cell.loads, sample.round);
+    pause(&asked, interrupt)?;
+    let loaded = lab.load(&asked, taking.secret, counting, interrupt)?;
     let measured = loaded.measured;
     let saturated = if cell.has_saturated_window() {
         Some(saturated(lab, cell, taking, counting)?)
+    } else {
+        None
+    };
+    let at_target = if cell.has_window_at_target() {
+        Some(at_target(lab, cell, taking, counting)?)
     } else {
         None
     };
@@ -84,7 +95,7 @@ pub(crate) fn take(
     sample.proofs.extend(after);
     core_distance::after(&mut sample.cores_apart);
 
-    let Some(loads) = window::results(&cell.loads, &measured) else {
+    let Some(loads) = window::results(&asked, &measured) else {
         return Err(lab.a.unexpected_reply("Measure"));
     };
     sample.loads = loads;
@@ -104,23 +115,92 @@ pub(crate) fn take(
         .marks
         .extend(core_distance::moved(&sample.cores_apart));
     if let Some(saturated) = saturated {
-        let (disturbed, own): (Vec<Mark>, Vec<Mark>) = saturated
-            .marks
-            .into_iter()
-            .partition(|mark| matches!(mark, Mark::ForeignLoad { .. } | Mark::Steal { .. }));
-        for mark in disturbed {
-            if sample.marks.iter().all(|known| known.kind() != mark.kind()) {
-                sample.marks.push(mark);
-            }
-        }
+        let (disturbed, own): (Vec<Mark>, Vec<Mark>) =
+            saturated.marks.into_iter().partition(is_of_others);
+        add_marks(sample, disturbed);
         sample.saturated = Some(Saturated {
             marks: own,
             ..saturated
         });
     }
+    if let Some((window, marks)) = at_target {
+        let disturbed = marks.into_iter().filter(is_of_others);
+        add_marks(sample, disturbed.collect());
+        sample.at_target = Some(window);
+    }
     sample.sender = Some(a);
     sample.receiver = Some(b);
     Ok(())
+}
+
+/// The loads of a round: machines that go back and forth move the other way in every second one.
+fn oriented(loads: &[NamedLoad], round: u32) -> Vec<NamedLoad> {
+    let mut loads = loads.to_vec();
+    for NamedLoad { load, .. } in &mut loads {
+        let returns = load
+            .migration
+            .is_some_and(|migration| migration.back_and_forth);
+        if returns && round % 2 == 1 {
+            load.direction = load.direction.reversed();
+        }
+    }
+    loads
+}
+
+/// The longest pause that the loads ask for before they begin.
+fn pause(loads: &[NamedLoad], interrupt: &AtomicBool) -> Result<(), LinkError> {
+    let pauses = loads.iter().filter_map(|named| named.load.migration);
+    let pause = pauses.map(|migration| migration.pause).max();
+    let end = Instant::now() + pause.unwrap_or_default();
+    loop {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(LinkError::Interrupted);
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        sleep(left.min(Duration::from_millis(200)));
+    }
+}
+
+fn is_of_others(mark: &Mark) -> bool {
+    matches!(mark, Mark::ForeignLoad { .. } | Mark::Steal { .. })
+}
+
+/// Adds marks of a further window, one of each kind.
+fn add_marks(sample: &mut Sample, marks: Vec<Mark>) {
+    for mark in marks {
+        if sample.marks.iter().all(|known| known.kind() != mark.kind()) {
+            sample.marks.push(mark);
+        }
+    }
+}
+
+/// The same loads once more, initiators of storage on their targets' hosts. In a lab they keep the processors that they
+/// have across the network: otherwise both ends would share those of one host, which a network spares them.
+fn at_target(
+    lab: &mut Lab,
+    cell: &Cell,
+    taking: &SampleContext<'_>,
+    counting: CountingWindow<'_>,
+) -> Result<(AtTarget, Vec<Mark>), LinkError> {
+    let mut secret = taking.secret;
+    secret[0] ^= 2;
+    let placement = taking.placement;
+    let from = Clients::AtTargets(if lab.existing.is_none() {
+        [&placement.a, &placement.b]
+    } else {
+        [&[], &[]]
+    });
+    let measured = lab
+        .load_from(from, &cell.loads, secret, counting, taking.interrupt)?
+        .measured;
+    let Some(loads) = window::results_from(from, &cell.loads, &measured) else {
+        return Err(lab.a.unexpected_reply("Measure"));
+    };
+    let [a, b] = measured.map(|host| host.usage);
+    Ok((AtTarget { loads }, marks(&a, &b, placement.cores)))
 }
 
 /// The same load once more, from its connections on, while the underlay has no line. With a new load no queue of the one

@@ -24,6 +24,7 @@ impl Lab {
         let began = Instant::now();
         let hosts = HostsContext {
             program: context.program.clone(),
+            binaries: context.binaries.clone(),
             owner: context.owner,
             verbose: context.verbose,
         };

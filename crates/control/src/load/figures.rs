@@ -140,6 +140,7 @@ fn sample(asked: &ManualLoad, number: u32, round: &Round, cores: Cores) -> Sampl
         sender,
         receiver,
         saturated: None,
+        at_target: None,
     }
 }
 

@@ -1,22 +1,22 @@
 //! Runs loads on two hosts: opens them, polls both agents part by part, ends them.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
-    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, Part, PartOrder, Reply, Request, Stage,
+    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, Part, PartOrder, Reply, Request,
 };
 use wirecost_model::end_window::End;
-use wirecost_model::load::{NamedLoad, NbdUri};
+use wirecost_model::load::{Address, NamedLoad};
 
 use super::interval::Parts;
 use super::{ManualLoad, Outcome, Round, Step, ending};
 use crate::calls::PROMPT;
 use crate::random;
-use crate::window::{patience, poll_timeout, settle};
+use crate::window::{patience, poll_timeout, resolved, settle};
 
 /// How often both agents are asked: the longest that an interrupt waits.
 const SLICE: Duration = Duration::from_millis(500);
@@ -118,7 +118,7 @@ impl Session<'_> {
                 .asked
                 .port
                 .map_or(0, |port| port.saturating_add(beside));
-            SocketAddr::new(self.addresses[host], port)
+            SocketAddr::new(self.addresses[host], port).into()
         };
         let servers = self.ends(secret, End::Server, unbound);
         let [a, b] = servers.map(|ends| Some(Request::OpenServers(ends)));
@@ -127,10 +127,13 @@ impl Session<'_> {
             return Err(self.links[0].unexpected_reply("OpenServers"));
         };
         // A link-local one without the number of its device, which is another on the client's host.
-        let plain = |address: SocketAddr| SocketAddr::new(address.ip(), address.port());
+        let plain = |address: Address| match address {
+            Address::Ip(address) => SocketAddr::new(address.ip(), address.port()).into(),
+            unix => unix,
+        };
         let mut listening = [a, b].map(|all| all.into_iter().map(plain));
         let mut others = others.into_iter();
-        let targets: Option<Vec<SocketAddr>> = self
+        let targets: Option<Vec<Address>> = self
             .asked
             .loads
             .iter()
@@ -142,7 +145,7 @@ impl Session<'_> {
         let Some(targets) = targets else {
             return Err(self.links[0].unexpected_reply("OpenServers"));
         };
-        let clients = self.ends(secret, End::Client, |index, _| targets[index]);
+        let clients = self.ends(secret, End::Client, |index, _| targets[index].clone());
         let [a, b] = clients.map(|ends| Some(Request::OpenClients(ends)));
         match self.both(&[a, b], within)? {
             [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
@@ -155,7 +158,7 @@ impl Session<'_> {
         &self,
         secret: [u8; 16],
         end: End,
-        address: impl Fn(usize, usize) -> SocketAddr,
+        address: impl Fn(usize, usize) -> Address,
     ) -> [Vec<LoadEnd>; 2] {
         let mut ends = [Vec::new(), Vec::new()];
         for (index, named) in self.asked.loads.iter().enumerate() {
@@ -173,6 +176,7 @@ impl Session<'_> {
                 place: HostNetns::Host,
                 address: address(index, host),
                 source: said.filter(|_| end == End::Client),
+                cpus: Vec::new(),
                 load: named.load.clone(),
                 secret,
             });
@@ -350,18 +354,4 @@ impl Session<'_> {
 /// 0 for the host that is given first, 1 for the other.
 pub(super) fn host_of(named: &NamedLoad, end: End) -> usize {
     usize::from(named.load.direction.host_of(end) == "b")
-}
-
-/// Where a server is that is not ours.
-fn resolved(server: &NbdUri) -> Result<SocketAddr, LinkError> {
-    let refused = |words: String| LinkError::Refused {
-        host: server.host.clone(),
-        stage: Stage::Load,
-        message: words,
-    };
-    let found = (server.host.as_str(), server.port).to_socket_addrs();
-    let mut found = found.map_err(|error| refused(error.to_string()))?;
-    found
-        .next()
-        .ok_or_else(|| refused("its name has no address".to_owned()))
 }

@@ -61,6 +61,17 @@ fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<St
             Some("debian" | "ubuntu") => "`apt-get install openvswitch-switch` as root".into(),
             _ => "install Open vSwitch: ovs-vswitchd, ovsdb-server, ovsdb-tool, ovs-ofctl and its schema".into(),
         },
+        (Trial::Ovn, Some(ENOENT)) => match machine.distribution.as_deref() {
+            Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
+                "`dnf install ovn-central ovn-host`".into()
+            }
+            Some("debian" | "ubuntu") => {
+                "`apt-get install openvswitch-switch ovn-central ovn-host` as root; `datapath: ovn` starts an OVN of its \
+                 own, so their services need not run"
+                    .into()
+            }
+            _ => "install Open vSwitch and OVN: ovn-northd, ovn-controller and the databases' schemas".into(),
+        },
         (Trial::OpenVswitch, Some(ENODEV)) => {
             "`modprobe tun` as root; where that finds nothing, boot a kernel built with CONFIG_TUN, as Debian's stock \
              kernel is"

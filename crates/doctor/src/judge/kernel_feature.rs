@@ -205,6 +205,16 @@ pub(super) const FEATURES: &[KernelFeature] = &[
         ..DEVICE
     },
     KernelFeature {
+        trial: Trial::Ovn,
+        id: "ovn",
+        title: "OVN",
+        needed_for: "plans with `datapath: ovn`, which need Open vSwitch too; `ovn-kernel` needs the kernel's openvswitch \
+                     module as well",
+        option: "CONFIG_TMPFS",
+        absent: &[],
+        ..DEVICE
+    },
+    KernelFeature {
         trial: Trial::Ifb,
         id: "ifb",
         title: "IFB",

@@ -509,6 +509,23 @@ fn without_open_vswitch_its_package_is_named_and_without_tap_its_module() {
 }
 
 #[test]
+fn without_ovn_its_packages_are_named() {
+    for (distribution, packages) in [
+        (Some("debian"), "ovn-central ovn-host"),
+        (Some("fedora"), "dnf install ovn-central ovn-host"),
+        (None, "ovn-northd"),
+    ] {
+        let mut evidence = as_root();
+        evidence.machine.distribution = distribution.map(str::to_owned);
+        for tried in [&mut evidence.own, &mut evidence.plain] {
+            let missing = refused(2, "there is no ovn-northd");
+            tried.outcomes.insert(Trial::Ovn, missing);
+        }
+        expect(&evidence, "ovn", Status::No, packages);
+    }
+}
+
+#[test]
 fn a_setting_or_a_group_that_forbids_is_named() {
     let setting = |evidence: &mut Evidence, name: &str, value: &str| {
         evidence.machine.settings.insert(name.into(), value.into());

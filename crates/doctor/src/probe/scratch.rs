@@ -17,7 +17,8 @@ use wirecost_sys::xdp_socket::BoundXdpSocket;
 use super::attempts::{outcome, refused};
 use crate::evidence::{EncapsulationKind, Outcome, Trial};
 
-/// What is tried here, in this order. Open vSwitch last: its daemons may take what is left of the time on a slow machine.
+/// What is tried here, in this order. Open vSwitch and OVN last: their daemons may take what is left of the time on a
+/// slow machine.
 pub(crate) fn trials() -> Vec<Trial> {
     let mut all = TRIALS.to_vec();
     // VXLAN is among the essentials.
@@ -26,7 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     let first =
         |kind: &EncapsulationKind| kind.of_driver().first().is_some_and(|of| of.word == kind.0);
     all.extend(kinds.filter(first).map(Trial::Encapsulation));
-    all.push(Trial::OpenVswitch);
+    all.extend([Trial::OpenVswitch, Trial::Ovn]);
     all
 }
 
@@ -99,6 +100,7 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
         Trial::Encapsulation(kind) => encapsulation(scratch, kind),
         Trial::Tap => outcome(Tap::create("tap0").map(|_| "made".into())),
         Trial::OpenVswitch => open_vswitch(scratch),
+        Trial::Ovn => ovn(),
         Trial::Ifb => made(scratch.ifb(), "made and read back"),
         Trial::BridgeNetfilter => outcome(bridge_netfilter()),
         Trial::Tcx => match program {
@@ -180,10 +182,24 @@ fn open_vswitch(scratch: &mut Scratch) -> Outcome {
             };
             Outcome::Works(format!("{found}; a bridge with a port was made; {module}"))
         }
-        Err(error) => Outcome::Refused {
-            code: error.code(),
-            words: error.to_string(),
-        },
+        Err(error) => refused_by_switch(&error),
+    }
+}
+
+/// Databases and an ovn-northd of this process's own, started and ended.
+fn ovn() -> Outcome {
+    match wirecost_ovs::ovn::try_central() {
+        Ok(version) => Outcome::Works(format!(
+            "OVN {version}; ovn-northd made the flows of a logical switch"
+        )),
+        Err(error) => refused_by_switch(&error),
+    }
+}
+
+fn refused_by_switch(error: &wirecost_ovs::Error) -> Outcome {
+    Outcome::Refused {
+        code: error.code(),
+        words: error.to_string(),
     }
 }
 

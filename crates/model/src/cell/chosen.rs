@@ -34,6 +34,8 @@ impl fmt::Display for Chosen {
             Datapath::Ebpf => "eBPF carries",
             Datapath::Ovs => "Open vSwitch carries",
             Datapath::OvsKernel => "Open vSwitch's kernel datapath carries",
+            Datapath::Ovn => "OVN carries",
+            Datapath::OvnKernel => "OVN over Open vSwitch's kernel datapath carries",
         };
         let each = self.instead.iter();
         let each = each.map(|one| format!("{} ({})", one.encapsulation, one.reason));

@@ -16,6 +16,10 @@ pub const MAX_CHANNELS: u32 = 64;
 pub const MAX_ROUNDS: u32 = 1000;
 /// Longest bound of a downtime.
 pub const MAX_DOWNTIME: Duration = Duration::from_mins(1);
+/// Longest pause before a move.
+pub const MAX_PAUSE: Duration = Duration::from_mins(10);
+/// Most machines that are watched: each is sent two datagrams a millisecond.
+pub const MAX_WATCHED: u32 = 16;
 /// How many times its memory is sent of a machine at most before pre-copy counts as not converging, as Xen had it
 /// (`DEF_MAX_FACTOR` of tools/libxc/xc_domain_save.c).
 pub const MAX_SENT_FACTOR: u64 = 3;
@@ -102,6 +106,15 @@ pub struct Migration {
     pub fallback: Fallback,
     /// Whether the machine is moved again, at other dirty rates, until the highest that converges is known to a tenth.
     pub find_limit: bool,
+    /// Whether an observer asks each machine each millisecond, and finds out for how long nobody answers.
+    #[serde(default)]
+    pub watch: bool,
+    /// Before the machines move nothing is done for so long.
+    #[serde(with = "super::seconds", default)]
+    pub pause: Duration,
+    /// Whether every second round moves them the other way.
+    #[serde(default)]
+    pub back_and_forth: bool,
 }
 
 impl Migration {
@@ -119,6 +132,9 @@ impl Migration {
         max_rounds: 30,
         fallback: Fallback::GiveUp,
         find_limit: false,
+        watch: false,
+        pause: Duration::ZERO,
+        back_and_forth: false,
     };
 
     /// Pages of a machine.
@@ -185,6 +201,24 @@ impl Migration {
                     return None;
                 };
                 self.find_limit.then_some(("find_limit", words))
+            })
+            .or_else(|| {
+                let words = if machines > MAX_WATCHED {
+                    format!("watch is for {MAX_WATCHED} machines at most, and here are {machines}")
+                } else if self.find_limit {
+                    "watch sees one move, and find_limit makes several".to_owned()
+                } else {
+                    return None;
+                };
+                self.watch.then_some(("watch", words))
+            })
+            .or_else(|| {
+                let words = format!(
+                    "pause is {} s: at most {} s",
+                    self.pause.as_secs_f64(),
+                    MAX_PAUSE.as_secs()
+                );
+                (self.pause > MAX_PAUSE).then_some(("pause", words))
             })
             .or_else(|| {
                 let time = self.max_downtime;

@@ -5,18 +5,23 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+/// Longest path of a Unix socket, bytes (`sun_path` of unix(7), without the zero).
+const MAX_SOCKET_PATH: usize = 107;
 /// The port that IANA has for NBD.
 const PORT: u16 = 10_809;
 
-/// `nbd://HOST[:PORT]/[EXPORT]`: a server that is not ours.
+/// `nbd://HOST[:PORT]/[EXPORT]` or `nbd+unix:///[EXPORT]?socket=PATH`: a server that is not ours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NbdUri {
-    /// A name or an address, as the machine of the command resolves it.
+    /// A name or an address, as the machine of the command resolves it; empty over a Unix socket.
     pub host: String,
-    /// Its TCP port.
+    /// Its TCP port; 0 over a Unix socket.
     pub port: u16,
     /// The export's name; empty is the server's default.
     pub export: String,
+    /// Over a Unix socket: its path on the initiator's host.
+    #[serde(default)]
+    pub socket: Option<String>,
 }
 
 impl FromStr for NbdUri {
@@ -25,12 +30,21 @@ impl FromStr for NbdUri {
     /// # Errors
     /// What is wrong with it, in words.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("`{text}`: {why}; write nbd://HOST[:PORT]/[EXPORT]");
+        let wrong = |why: &str| {
+            format!(
+                "`{text}`: {why}; write nbd://HOST[:PORT]/[EXPORT] or nbd+unix:///[EXPORT]?socket=PATH"
+            )
+        };
         let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("no URI"))?;
         match scheme {
             "nbd" => {}
             "nbds" | "nbds+unix" | "nbds+vsock" => return Err(wrong("TLS is not supported")),
-            "nbd+unix" | "nbd+vsock" => return Err(wrong("only servers over TCP are supported")),
+            "nbd+unix" => return unix(rest).map_err(wrong),
+            "nbd+vsock" => {
+                return Err(wrong(
+                    "only servers over TCP and Unix sockets are supported",
+                ));
+            }
             _ => return Err(wrong("not the URI of an NBD server")),
         }
         let (authority, export) = rest.split_once('/').unwrap_or((rest, ""));
@@ -69,8 +83,37 @@ impl FromStr for NbdUri {
             host: host.to_owned(),
             port,
             export: decoded(export).ok_or_else(|| wrong("a % is no encoded character"))?,
+            socket: None,
         })
     }
+}
+
+/// What follows `nbd+unix://`.
+fn unix(rest: &str) -> Result<NbdUri, &'static str> {
+    let path = rest
+        .strip_prefix('/')
+        .ok_or("a Unix socket is on no host: three slashes")?;
+    let (export, query) = path.split_once('?').ok_or("no socket")?;
+    let socket = query.strip_prefix("socket=").ok_or("no socket")?;
+    if socket.contains(['&', '#']) {
+        return Err("no options but the socket are supported");
+    }
+    let [export, socket] =
+        [export, socket].map(|text| decoded(text).ok_or("a % is no encoded character"));
+    let socket = socket?;
+    if !socket.starts_with('/') {
+        return Err("the path of the socket does not begin with a slash");
+    }
+    // sun_path with the zero at its end (unix(7)).
+    if socket.len() > MAX_SOCKET_PATH || socket.contains('\0') {
+        return Err("no path of a socket: at most 107 bytes");
+    }
+    Ok(NbdUri {
+        host: String::new(),
+        port: 0,
+        export: export?,
+        socket: Some(socket),
+    })
 }
 
 /// With `%2F` and the like resolved.
@@ -91,8 +134,15 @@ fn decoded(text: &str) -> Option<String> {
 
 impl fmt::Display for NbdUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port, export } = self;
-        if host.contains(':') {
+        let Self {
+            host,
+            port,
+            export,
+            socket,
+        } = self;
+        if let Some(socket) = socket {
+            write!(f, "nbd+unix:///{export}?socket={socket}")
+        } else if host.contains(':') {
             write!(f, "nbd://[{host}]:{port}/{export}")
         } else {
             write!(f, "nbd://{host}:{port}/{export}")
@@ -113,13 +163,23 @@ mod tests {
             ("nbd://10.0.0.2:7/disk/1", "nbd://10.0.0.2:7/disk/1"),
             ("nbd://[fd00::2]/a%20b", "nbd://[fd00::2]:10809/a b"),
             ("nbd://[fd00::2]:80", "nbd://[fd00::2]:80/"),
+            ("nbd+unix:///?socket=/run/s", "nbd+unix:///?socket=/run/s"),
+            (
+                "nbd+unix:///disk?socket=/a%20b",
+                "nbd+unix:///disk?socket=/a b",
+            ),
         ] {
             assert_eq!(read(text).as_deref(), Ok(there));
         }
         for (text, why) in [
             ("b:10809", "no URI"),
             ("nbds://b", "TLS"),
-            ("nbd+unix:///e?socket=/s", "only servers over TCP"),
+            ("nbd+vsock://1/e", "only servers over TCP"),
+            ("nbd+unix://h/e?socket=/s", "three slashes"),
+            ("nbd+unix:///e", "no socket"),
+            ("nbd+unix:///e?tls=1", "no socket"),
+            ("nbd+unix:///e?socket=s", "slash"),
+            ("nbd+unix:///e?socket=/s&tls=1", "no options"),
             ("http://b", "not the URI"),
             ("nbd:///e", "no host"),
             ("nbd://b:0/e", "no port"),

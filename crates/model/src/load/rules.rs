@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    DATAGRAM_HEADER, Limit, Load, MAX_DATAGRAM, MAX_DEPTH, MAX_EXPORT, MAX_IO, MAX_MESSAGE,
-    MAX_SOCKET_BUFFER, MAX_STREAMS, MIN_SOCKET_BUFFER, Rate, Receiving, SECTOR, Sending, Workload,
+    DATAGRAM_HEADER, Limit, Load, MAX_DATAGRAM, MAX_DEPTH, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO,
+    MAX_MESSAGE, MAX_SOCKET_BUFFER, MAX_STREAMS, MIN_SOCKET_BUFFER, Rate, Receiving, SECTOR,
+    Sending, Workload,
 };
 
 /// The longest that may be waited for one response: histograms end at 137 s, and nobody waits so long.
@@ -28,6 +29,8 @@ const RULES: &[Rule] = &[
     message,
     response,
     storage,
+    flushes,
+    network_share,
     server,
     migration,
     threads,
@@ -127,6 +130,41 @@ fn storage(load: &Load) -> Option<Fault> {
             storage.size
         )
     })
+}
+
+fn flushes(load: &Load) -> Option<Fault> {
+    let storage = load.storage?;
+    if storage.flush_every > MAX_FLUSH_EVERY {
+        return unless(false, "flush_every", || {
+            format!(
+                "flush_every is {}: at most {MAX_FLUSH_EVERY}",
+                storage.flush_every
+            )
+        });
+    }
+    let fits = storage.flush_every == 0 || storage.pattern.writes();
+    unless(fits, "flush_every", || {
+        format!("{} has no writes to flush", storage.pattern.name())
+    })
+}
+
+/// Our own target can be asked at its host, and only while it counts a window.
+fn network_share(load: &Load) -> Option<Fault> {
+    if !load.storage?.network_share {
+        return None;
+    }
+    let wrong = |words: &str| unless(false, "network_share", || words.to_owned());
+    if load.server.is_some() {
+        return wrong(
+            "the network's share is of our own target: another's server has no second way to it",
+        );
+    }
+    if load.limit.is_some() {
+        return wrong(
+            "a load with a limit has no second window: leave `limit` or `network_share` out",
+        );
+    }
+    None
 }
 
 /// Another's server.

@@ -8,6 +8,8 @@ pub const SECTOR: u32 = 512;
 pub const MAX_IO: u32 = 4 << 20;
 /// Largest export, bytes: the target keeps it in memory.
 pub const MAX_EXPORT: u64 = 2 << 30;
+/// Most writes of a connection between two flushes.
+pub const MAX_FLUSH_EVERY: u32 = 1_000_000;
 
 /// In which order which kind of I/O is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -113,6 +115,12 @@ pub struct Storage {
     pub target: Backing,
     /// Bytes of the export: all connections share it.
     pub size: u64,
+    /// A connection asks for a flush (as fdatasync(2) does) after so many of its writes; 0: never.
+    #[serde(default)]
+    pub flush_every: u32,
+    /// Whether a sample has a second window, with the same I/O over a Unix socket on the target's host.
+    #[serde(default)]
+    pub network_share: bool,
 }
 
 impl Storage {
@@ -122,6 +130,8 @@ impl Storage {
         reads: 70,
         target: Backing::Memory,
         size: 64 << 20,
+        flush_every: 0,
+        network_share: false,
     };
 
     /// Percent of all I/O that are reads.

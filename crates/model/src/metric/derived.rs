@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Metric;
+use super::{Metric, median_at_target};
 use crate::cores::Cores;
 use crate::load::Workload;
 use crate::sample::{LoadResult, Sample};
@@ -60,6 +60,9 @@ fn of_load(sample: &Sample, result: &LoadResult, cores: Cores) -> Derived {
     let [one, other] = parts.map(|part| figures.get(part.derived().0).copied());
     if let Some((one, other)) = one.zip(other) {
         figures.insert(both, one + other);
+    }
+    if let Some(median) = median_at_target(sample, &result.name) {
+        figures.insert("at_target_latency_p50_us", median * 1e6);
     }
     if result.workload == Workload::TcpBidirectional
         && let Some(stream) = &result.stream

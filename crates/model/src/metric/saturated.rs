@@ -28,9 +28,15 @@ impl Cell {
         self.network.rate.is_some() && stream && as_it_can
     }
 
+    /// Whether its samples have a window with an initiator on its target's host.
+    pub fn has_window_at_target(&self) -> bool {
+        let mut storage = self.loads.iter().filter_map(|named| named.load.storage);
+        storage.any(|storage| storage.network_share)
+    }
+
     /// Windows of one sample, 1 or 2: the plan's seconds and its warm-up are shared between them.
     pub fn windows(&self) -> u32 {
-        1 + u32::from(self.has_saturated_window())
+        1 + u32::from(self.has_saturated_window()) + u32::from(self.has_window_at_target())
     }
 }
 

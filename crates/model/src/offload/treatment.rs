@@ -6,6 +6,7 @@ use super::{Feature, Offload, Role};
 use crate::cell::{Cell, Network};
 use crate::datapath::Datapath;
 use crate::load::NamedLoad;
+use crate::switch::OvsDatapath;
 
 /// Where super-packets become frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,7 +134,7 @@ impl Cell {
 /// would not be treated alike: such a cell would measure nothing that its name says.
 fn refused(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<&'static str> {
     // Open vSwitch in userspace takes frames one by one, whatever is set.
-    if network.datapath == Datapath::Ovs {
+    if network.datapath.open_vswitch() == Some(OvsDatapath::Userspace) {
         return None;
     }
     let tunnelled = network.encapsulation.is_tunnel();

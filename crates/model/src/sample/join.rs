@@ -53,6 +53,10 @@ impl LoadResult {
                     all.merge(&end.lateness);
                     all
                 }),
+                flushes: clients().fold(Latency::default(), |mut all, end| {
+                    all.merge(&end.flushes);
+                    all
+                }),
                 intervals: intervals(clients()),
             }),
             datagrams: (!responses && load.workload.is_udp()).then(|| datagrams(pairs)),

@@ -85,6 +85,9 @@ pub struct RequestResult {
     /// With a rate: from when a request was due until it was handed to the kernel; empty in records of versions before 6.
     #[serde(default)]
     pub lateness: Latency,
+    /// Of storage with `flush_every`: the latency of every flush, which is no transaction. Absent where there was none.
+    #[serde(default, skip_serializing_if = "Latency::is_empty")]
+    pub flushes: Latency,
     /// Transactions within the window, in order; never used as replication.
     pub intervals: Vec<Interval>,
 }

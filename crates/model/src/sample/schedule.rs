@@ -157,6 +157,7 @@ mod tests {
                 timeouts,
                 late: 0,
                 duplicated: 0,
+                flushes: Latency::default(),
                 latency: Latency::default(),
                 intervals: Vec::new(),
                 lateness: Latency::default(),

@@ -43,6 +43,8 @@ pub enum Kind {
     /// A congestion control's name: a letter, then letters, digits, `_` and `-`, at most
     /// 15; neither `true` nor `false`.
     Congestion,
+    /// The URI of an NBD server.
+    NbdUri,
     /// A whole number.
     Whole,
     /// Bytes, with or without a unit.
@@ -55,6 +57,10 @@ pub enum Kind {
     Share,
     /// Gbit/s as a bare number.
     Gbps,
+    /// A bare number.
+    Number,
+    /// A list of two bare numbers.
+    Pair,
     /// A number of requests per second.
     PerSecond,
     /// A mapping of names to loads.
@@ -140,12 +146,15 @@ impl Key {
                 "letters, digits, `.`, `_` and `-`, at most {NAME_MAX}"
             )),
             Kind::Congestion => Some("the kernel's name of a congestion control".to_owned()),
+            Kind::NbdUri => Some("the URI of an NBD server".to_owned()),
             Kind::Whole => Some(format!("a whole number{range}")),
             Kind::Size => Some(format!("a size{range}")),
             Kind::Rate => Some(format!("a rate{range}")),
             Kind::Seconds => Some(format!("a duration{range}")),
             Kind::Share => Some(format!("a share{range}")),
             Kind::Gbps => Some(format!("a number of Gbit/s{range}")),
+            Kind::Number => Some(format!("a number{range}")),
+            Kind::Pair => Some(format!("a list of two numbers{range}")),
             Kind::PerSecond => Some(format!("a number per second{range}")),
             Kind::Mix => Some("a mapping of names to loads".to_owned()),
             Kind::Map | Kind::Choice => Some("a mapping".to_owned()),

@@ -2,9 +2,9 @@
 
 use wirecost_model::load::{
     Backing, DATAGRAM_HEADER, DirtyOrder, Fallback, MAX_CHANNELS, MAX_DATAGRAM, MAX_DEPTH,
-    MAX_DOWNTIME, MAX_EXPORT, MAX_IO, MAX_MEMORY, MAX_MESSAGE, MAX_REPLY_TIMEOUT, MAX_ROUNDS,
-    MAX_SOCKET_BUFFER, MAX_STREAMS, MAX_THINK_TIME, MIN_MEMORY, MIN_SOCKET_BUFFER, Pattern, SECTOR,
-    Workload,
+    MAX_DOWNTIME, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, MAX_MEMORY, MAX_MESSAGE, MAX_PAUSE,
+    MAX_REPLY_TIMEOUT, MAX_ROUNDS, MAX_SOCKET_BUFFER, MAX_STREAMS, MAX_THINK_TIME, MIN_MEMORY,
+    MIN_SOCKET_BUFFER, Pattern, SECTOR, Workload,
 };
 
 use super::Presence::Default;
@@ -204,7 +204,10 @@ table! { STORAGE "storage" "{ io_size: [4KiB, 64KiB], connections: 8 }"
     "connections" => CONNECTIONS,
     "connections_per_guest" => CONNECTIONS_PER_GUEST,
     "target" => TARGET,
+    "destructive" => DESTRUCTIVE,
     "size" => EXPORT_SIZE,
+    "flush_every" => FLUSH_EVERY,
+    "network_share" => NETWORK_SHARE,
     "congestion" => CONGESTION,
     "socket_buffer" => SOCKET_BUFFER,
     "rate" => IO_RATE,
@@ -231,6 +234,9 @@ table! { MIGRATION "migration" "{ machines: 4, memory: 256MiB, dirty_rate: 400mb
     "max_rounds" => MAX_ROUNDS_KEY,
     "fallback" => FALLBACK,
     "find_limit" => FIND_LIMIT,
+    "watch" => WATCH,
+    "pause" => PAUSE,
+    "back_and_forth" => BACK_AND_FORTH,
     "rate" => MOVE_RATE,
     "congestion" => CONGESTION,
     "socket_buffer" => SOCKET_BUFFER,
@@ -361,6 +367,32 @@ const FIND_LIMIT: Key = Key {
     ..BASE
 };
 
+const WATCH: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether an observer asks each machine each millisecond, where it was and where it goes, and tells for how long nobody \
+          answered; 16 machines at most, not with `find_limit`. It asks from the next guest of the source's host.",
+    ..BASE
+};
+
+const PAUSE: Key = Key {
+    kind: Kind::Seconds,
+    range: from_to(0.0, MAX_PAUSE.as_secs_f64()),
+    presence: Default("0"),
+    example: "2s",
+    doc: "How long nothing is done before each move.",
+    ..BASE
+};
+
+const BACK_AND_FORTH: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether every second round moves the machines the other way, in all of its cells.",
+    ..BASE
+};
+
 const IO_SIZE: Key = Key {
     kind: Kind::Size,
     range: from_to(SECTOR as f64, MAX_IO as f64),
@@ -408,10 +440,21 @@ const CONNECTIONS_PER_GUEST: Key = Key {
 };
 
 const TARGET: Key = Key {
+    kind: Kind::NbdUri,
     words: &Backing::NAMES,
     presence: Default("memory"),
     example: "discard",
-    doc: "What the target keeps the export in: memory, or nothing (what is written is lost and cannot be verified).",
+    doc: "What our target keeps the export in: memory, or nothing (what is written is lost and cannot be verified). Or an NBD \
+          server that is there: `nbd://HOST[:PORT]/[EXPORT]`, or `nbd+unix:///[EXPORT]?socket=PATH` on the initiator's host; \
+          between existing hosts.",
+    ..BASE
+};
+
+const DESTRUCTIVE: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether the load may write to a server that is there: what the export has is lost.",
     ..BASE
 };
 
@@ -421,6 +464,26 @@ const EXPORT_SIZE: Key = Key {
     presence: Default("64MiB"),
     example: "1GiB",
     doc: "Bytes of the export, a multiple of 512; at least one I/O.",
+    ..BASE
+};
+
+const FLUSH_EVERY: Key = Key {
+    kind: Kind::Whole,
+    words: &["none"],
+    range: from_to(1.0, MAX_FLUSH_EVERY as f64),
+    presence: Default("none"),
+    example: "8",
+    doc: "Writes of a connection after which it asks for a flush, as fdatasync(2) does. Flushes are no I/O: their latency \
+          is told by itself.",
+    ..BASE
+};
+
+const NETWORK_SHARE: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "Whether each sample has a second window with the same I/O over a Unix socket on the target's host: the difference \
+          is the network's share of the latency. Both windows share `repeat.seconds`.",
     ..BASE
 };
 

@@ -3,17 +3,21 @@
 use std::time::Duration;
 
 use wirecost_model::load::{
-    Backing, Direction, DirtyOrder, Fallback, Limit, Load, Migration, Pattern, Rate, Receiving,
-    Segmentation, Sending, Storage, Waiting,
+    Backing, Direction, DirtyOrder, Fallback, Limit, Load, Migration, NbdUri, Pattern, Rate,
+    Receiving, Segmentation, Sending, Storage, Waiting,
 };
 use wirecost_model::units::{format_bytes, format_rate};
 
 use crate::keys::{Key, Kind};
 use crate::read::{Entry, Reader};
-use crate::values::{as_word, bytes, congestion, number, rate, size, switch, whole, whole32, word};
+use crate::values::{
+    as_word, bytes, congestion, nbd_uri, number, rate, size, switch, whole, whole32, word,
+};
 
 /// The option that ends a load by itself.
 pub(super) const LIMIT: &str = "limit";
+/// The option that says what storage is loaded.
+pub(super) const TARGET: &str = "target";
 
 /// A level of an option.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +36,8 @@ pub(super) enum Setting {
     Seconds(f64),
     /// A congestion control.
     Name(String),
+    /// An NBD server.
+    Server(NbdUri),
 }
 
 /// Reads a level by its key's kind.
@@ -61,6 +67,7 @@ pub(super) fn read(reader: &mut Reader, entry: &Entry<'_>) -> Option<Setting> {
         }
         Kind::Seconds => number(reader, entry).map(Setting::Seconds),
         Kind::Congestion => congestion(reader, entry).map(Setting::Name),
+        Kind::NbdUri => nbd_uri(reader, entry).map(Setting::Server),
         _ => word(reader, entry).map(Setting::Word),
     }
 }
@@ -83,6 +90,7 @@ pub(super) fn label(setting: &Setting) -> String {
         Setting::Rate(Rate::RequestsPerSecond(requests)) => requests.to_string(),
         Setting::Seconds(seconds) => format_seconds(*seconds),
         Setting::Name(name) => name.clone(),
+        Setting::Server(uri) => uri.to_string(),
     }
 }
 
@@ -135,19 +143,26 @@ impl Setting {
                     load.congestion = Some(name.clone());
                 }
             }
+            TARGET if matches!(self, Self::Server(_)) => {
+                if let Self::Server(uri) = self {
+                    load.server = Some(uri.clone());
+                }
+            }
+            "destructive" => load.destructive = on,
             LIMIT => {
                 load.limit = match self {
                     Self::Limit(limit) => Some(*limit),
                     _ => None,
                 }
             }
-            "pattern" | "reads" | "target" | "size" => {
+            "pattern" | "reads" | TARGET | "size" | "flush_every" | "network_share" => {
                 if let Some(storage) = &mut load.storage {
                     self.apply_storage(option, storage);
                 }
             }
             "memory" | "dirty_rate" | "channels" | "at_once" | "working_set" | "dirty_order"
-            | "zero_pages" | "max_downtime" | "max_rounds" | "fallback" | "find_limit" => {
+            | "zero_pages" | "max_downtime" | "max_rounds" | "fallback" | "find_limit"
+            | "watch" | "pause" | "back_and_forth" => {
                 if let Some(migration) = &mut load.migration {
                     self.apply_migration(option, migration);
                 }
@@ -179,13 +194,15 @@ impl Setting {
             ("pattern", Self::Word(word)) => {
                 storage.pattern = Pattern::by_name(word).unwrap_or(storage.pattern);
             }
-            ("target", Self::Word(word)) => {
+            (TARGET, Self::Word(word)) => {
                 storage.target = Backing::by_name(word).unwrap_or(storage.target);
             }
             ("reads", Self::Whole(percent, _)) => {
                 storage.reads = u8::try_from(*percent).unwrap_or(storage.reads);
             }
             ("size", Self::Whole(bytes, _)) => storage.size = u64::from(*bytes),
+            ("flush_every", Self::Whole(writes, _)) => storage.flush_every = *writes,
+            ("network_share", Self::Switch(on)) => storage.network_share = *on,
             _ => {}
         }
     }
@@ -213,6 +230,11 @@ impl Setting {
             }
             ("max_rounds", Self::Whole(count, _)) => migration.max_rounds = *count,
             ("find_limit", Self::Switch(on)) => migration.find_limit = *on,
+            ("watch", Self::Switch(on)) => migration.watch = *on,
+            ("pause", Self::Seconds(seconds)) => {
+                migration.pause = Duration::from_secs_f64(*seconds);
+            }
+            ("back_and_forth", Self::Switch(on)) => migration.back_and_forth = *on,
             ("fallback", Self::Word(word)) => {
                 migration.fallback = Fallback::by_name(word).unwrap_or(migration.fallback);
             }

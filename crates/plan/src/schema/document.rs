@@ -38,6 +38,8 @@ pub struct Schema {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) min_items: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_items: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unique_items: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) default: Option<Value>,

@@ -114,6 +114,10 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "both set",
         "sets a tunnel",
         "would change nothing",
+        // Comparisons are of cells.
+        "is not of exactly one cell",
+        "no load of both cells has",
+        "has more than one of its published figures",
         "is the machine's",
         "is ethtool's short name",
         "is not the name of a sysctl",

@@ -4,7 +4,7 @@ use wirecost_answer::{Answer, Measured, Question, Reading, Told};
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_stats::Summary;
 
-use crate::result::document::{CellLoad, CellResult, Document};
+use crate::result::document::{CellLoad, CellResult, Document, PublishedResult};
 use crate::result::loads;
 
 /// Works the answer out of the rest of a document.
@@ -15,7 +15,7 @@ pub(crate) fn of(doc: &Document) -> Answer {
         no_ratio: effect.no_ratio.map(crate::result::document::NoRatio::words),
     };
     let workloads = loads::named(doc).into_iter();
-    wirecost_answer::answer(&Question {
+    let mut answer = wirecost_answer::answer(&Question {
         factors: doc.factors.clone(),
         worth: doc.repeat.worth,
         cells: doc
@@ -28,7 +28,24 @@ pub(crate) fn of(doc: &Document) -> Answer {
         workloads: workloads
             .map(|(name, workload)| (name.to_owned(), workload))
             .collect(),
-    })
+        curves: doc.curves.clone(),
+    });
+    if let Some(published) = doc.published.as_ref().filter(|one| one.tally.all() > 0) {
+        of_study(&mut answer, published);
+    }
+    answer
+}
+
+/// Of a study's plan the answer is about the factors that the study compares, and gives no advice: that was not asked.
+fn of_study(answer: &mut Answer, published: &PublishedResult) {
+    let compares = |key: &String| {
+        published.comparisons.iter().any(|one| {
+            let [from, to] = &one.cells;
+            from.get(key) != to.get(key)
+        })
+    };
+    answer.factors.retain(|factor| compares(&factor.factor));
+    answer.to_do.clear();
 }
 
 fn measured(cell: &CellResult) -> Measured {

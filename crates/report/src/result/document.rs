@@ -5,6 +5,7 @@ mod core_distance;
 mod effect;
 mod invalid;
 mod load;
+mod network;
 mod published;
 mod rules;
 mod self_test;
@@ -15,6 +16,7 @@ mod wakeups;
 use serde::Serialize;
 use wirecost_answer::Answer;
 use wirecost_model::cell::Factor;
+use wirecost_model::curve::Curved;
 use wirecost_model::metric::Figure;
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::Environment;
@@ -29,7 +31,11 @@ pub use core_distance::CoreDistanceResult;
 pub use effect::{EffectResult, NoRatio};
 pub use invalid::InvalidSample;
 pub use load::{CellLoad, DatagramsResult, LatencyResult};
-pub use published::{PublishedNote, PublishedRatio, PublishedResult};
+pub use network::{NetworkChange, NetworkShare};
+pub use published::{
+    BarsOf, ChartBar, ChartGroup, ChartResult, ComparisonResult, PublishedNote, PublishedRatio,
+    PublishedResult,
+};
 pub use rules::{CellRules, OtherRules};
 pub use self_test::{MetricSelfTest, SelfTestResult};
 pub use trust::{Trust, TrustLevel};
@@ -89,6 +95,9 @@ pub struct Document {
     /// Main effects and interactions by metric; empty below two varied factors, and in an adaptive run that its rule
     /// did not stop.
     pub factorials: Vec<Factorial>,
+    /// Factors with six levels or more that are numbers, as curves: where most of the gain is reached, and steps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<Curved>,
     /// Findings that cast doubt on the result.
     pub findings: Vec<Finding>,
     /// What stopping rules of other tools make of the same samples.
@@ -107,6 +116,9 @@ pub struct Document {
     /// CPU at the line and without it, and wake-ups; absent where no cell has a window without its line and wake-ups take little.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakeups: Option<WakeupsResult>,
+    /// What levels of factors add to the network's part of the latency of storage; absent where it was not asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub network_changes: Vec<NetworkChange>,
     /// Whether the hosts had cores of their own.
     pub cores: Cores,
     /// Seed of the random order.

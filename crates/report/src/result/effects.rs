@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use wirecost_model::cell::Experiment;
-use wirecost_model::effect::Verdict;
+use wirecost_model::effect::{Effect, Verdict};
 use wirecost_model::metric::Metric;
 use wirecost_model::record::RunHead;
 use wirecost_stats::{Contrast, Factorial, Observed, correct, factorial, second_opinions};
@@ -24,14 +24,10 @@ pub(crate) fn judge(
     basis: Basis,
 ) -> Vec<EffectResult> {
     let worth = head.experiment.plan.repeat.worth;
-    let judged = |contrast: &Contrast| match basis {
-        Basis::Looking { aim, ends_at } => contrast.lasting_effect(&aim, ends_at),
-        Basis::Ended(stopping) => contrast.effect(worth, stopping),
-    };
     let mut results: Vec<EffectResult> = contrasts
         .iter()
         .map(|contrast| {
-            let effect = judged(contrast);
+            let effect = judged(contrast, worth, basis);
             EffectResult {
                 no_ratio: effect.ratio.is_none().then(|| no_ratio(observed, contrast)),
                 effect,
@@ -65,6 +61,14 @@ pub(crate) fn judge(
         result.corrected = Some(corrected);
     }
     results
+}
+
+/// The effect of a contrast, with the interval that belongs to how the run ended.
+pub(crate) fn judged(contrast: &Contrast, worth: f64, basis: Basis) -> Effect {
+    match basis {
+        Basis::Looking { aim, ends_at } => contrast.lasting_effect(&aim, ends_at),
+        Basis::Ended(stopping) => contrast.effect(worth, stopping),
+    }
 }
 
 fn no_ratio(observed: &Observed, contrast: &Contrast) -> NoRatio {

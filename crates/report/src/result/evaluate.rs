@@ -14,8 +14,8 @@ use wirecost_wire::line::tcp_goodput_bps;
 use crate::result::document::{CellLoad, CellResult, Document, Ending, MarkCount, Trust};
 use crate::result::gathered::Gathered;
 use crate::result::{
-    answer, core_distance, effects, loads, published, rules, self_test, skipped, trust, until,
-    wakeups, warnings,
+    answer, core_distance, curves, effects, loads, network_share, published, rules, self_test,
+    skipped, trust, until, wakeups, warnings,
 };
 
 /// Works the result out of a run that was read with `result::read`, whose warnings are passed on.
@@ -51,7 +51,7 @@ pub(crate) fn result(
         .collect();
     let told = warnings::of(head, &gathered, &cells);
     // Before effects of skipped cells go: what was published of these is told as not measured here.
-    let published = published::result(experiment, &effects);
+    let published = published::result(experiment, &gathered, &effects, basis);
     effects.retain(|effect| !skipped::is_of_one(&cells, effect));
     let mut document = Document {
         record_version: head.record_version,
@@ -86,6 +86,7 @@ pub(crate) fn result(
             let twin = cell_result(experiment, twin, &gathered);
             self_test::judge(experiment, observed, twin, basis)
         }),
+        curves: curves::of(experiment, observed),
         factorials: effects::factorials(experiment, observed, basis),
         findings: findings(observed),
         measured_share: end
@@ -94,6 +95,7 @@ pub(crate) fn result(
         seconds: end.map(|end| end.seconds),
         cores_apart: core_distance::of(&gathered.core_distances),
         wakeups: wakeups::of(head, &gathered),
+        network_changes: network_share::changes(experiment, &gathered, &contrasts),
         cores: plan.cores,
         seed: head.seed,
         environment: head.environment.clone(),

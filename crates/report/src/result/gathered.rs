@@ -21,6 +21,8 @@ use wirecost_stats::Observed;
 use crate::result::document::{DatagramsResult, InvalidSample};
 use crate::result::flows::FlowColumns;
 use crate::result::moves::MoveColumns;
+use crate::result::outcomes::Outcomes;
+use crate::result::share_of_round::ShareOfRound;
 
 /// Everything of a run's samples that results are made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +55,8 @@ pub(crate) struct Gathered {
     /// When the last sample ended, seconds since the run began.
     pub(crate) elapsed_s: f64,
     pub(crate) proofs: Proofs,
+    /// Figures that the plan's published comparisons are about and no verdict is.
+    pub(crate) outcomes: Outcomes,
     cores: Cores,
     cost: Option<WakeupCost>,
 }
@@ -106,6 +110,9 @@ pub(crate) struct LoadColumns {
     pub(crate) fairness: Vec<f64>,
     pub(crate) flows: FlowColumns,
     pub(crate) moves: MoveColumns,
+    /// Of storage with a window at its target.
+    pub(crate) shares: Vec<ShareOfRound>,
+    pub(crate) flushes: Latency,
     pub(crate) strays: u64,
     pub(crate) generator_bound: u32,
     pub(crate) behind_schedule: u32,
@@ -246,6 +253,7 @@ impl Gathered {
             shortest_limited_s: None,
             elapsed_s: 0.0,
             proofs: Proofs::default(),
+            outcomes: Outcomes::new(experiment),
             cores: experiment.plan.cores,
             cost,
         }
@@ -263,6 +271,7 @@ impl Gathered {
     /// Adds a sample.
     pub(crate) fn add(&mut self, sample: &Sample) {
         self.observed.add(sample);
+        self.outcomes.add(sample);
         self.samples += 1;
         *self.rounds.entry(sample.round).or_default() += 1;
         self.elapsed_s = sample.started_s + sample.took_s;
@@ -388,6 +397,8 @@ impl LoadColumns {
             fairness: Vec::new(),
             flows: FlowColumns::default(),
             moves: MoveColumns::default(),
+            shares: Vec::new(),
+            flushes: Latency::default(),
             strays: 0,
             generator_bound: 0,
             behind_schedule: 0,
@@ -406,6 +417,7 @@ impl LoadColumns {
             spread.add(requests.and_then(|requests| percentile_us(&requests.latency, percent)));
         }
         let Some(result) = result else { return };
+        self.shares.extend(ShareOfRound::of(sample, name));
         for metric in Metric::of(self.named.load.workload, cores) {
             let Some(end) = end(*metric) else { continue };
             let host = sample.host(result.direction.host_of(end));
@@ -434,6 +446,7 @@ impl LoadColumns {
         if let Some(requests) = &result.requests {
             self.latency.merge(&requests.latency);
             self.lateness.merge(&requests.lateness);
+            self.flushes.merge(&requests.flushes);
             self.timeouts += requests.timeouts;
             self.late += requests.late;
             self.duplicated += requests.duplicated;

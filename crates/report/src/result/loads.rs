@@ -10,6 +10,7 @@ use wirecost_stats::{CpuFigures, Observed, cpu_figures, summary};
 
 use crate::result::document::{CellLoad, Document, LatencyResult};
 use crate::result::gathered::{CellSums, ENOUGH_BEYOND, LoadColumns};
+use crate::result::network_share;
 
 /// The bound that shares of transactions are given for.
 const BOUND: Duration = Duration::from_micros(500);
@@ -88,6 +89,7 @@ fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Obs
             metric(Metric::Downtime, 1e3),
             metric(Metric::DirtyLimit, 1e-9),
         ),
+        network: network_share::of_cell(&columns.shares),
         strays: columns.strays,
         generator_bound: columns.generator_bound,
         behind_schedule: columns.behind_schedule,
@@ -98,6 +100,7 @@ fn latency(columns: &LoadColumns) -> Option<LatencyResult> {
     let (all, lateness) = (&columns.latency, &columns.lateness);
     let count = all.count();
     let us = |percent: f64| Some(all.percentile(percent)?.as_secs_f64() * 1e6);
+    let flush_us = |percent: f64| Some(columns.flushes.percentile(percent)?.as_secs_f64() * 1e6);
     let late_us = |percent: f64| Some(lateness.percentile(percent)?.as_secs_f64() * 1e6);
     let enough = |percent: f64| (1.0 - percent / 100.0) * count as f64 >= ENOUGH_BEYOND;
     Some(LatencyResult {
@@ -110,6 +113,8 @@ fn latency(columns: &LoadColumns) -> Option<LatencyResult> {
         max_us: us(100.0)?,
         late_p50_us: late_us(50.0),
         late_p99_us: late_us(99.0),
+        flush_p50_us: flush_us(50.0),
+        flush_p99_us: flush_us(99.0),
         share_within_500us: all.share_within(BOUND)?,
         timeouts: columns.timeouts,
         late: columns.late,

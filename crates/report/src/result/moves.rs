@@ -22,6 +22,13 @@ pub struct MovesResult {
     /// Gbit/s of writes, the highest that converges, where it was looked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty_limit_gbps: Option<Summary>,
+    /// Milliseconds of a single machine between requests that were answered, towards it and from it, as an observer sees it
+    /// (`watch`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_to_machine_ms: Option<Summary>,
+    /// The same between the answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_from_machine_ms: Option<Summary>,
     /// Rounds, the one with the machine stopped included.
     pub rounds: Option<Summary>,
     /// Bytes of pages sent over bytes of memory.
@@ -66,6 +73,8 @@ impl MoveColumns {
             move_s,
             downtime_ms,
             dirty_limit_gbps,
+            seen_to_machine_ms: of(|one| Some(one.seen?.to_machine_s * 1e3)),
+            seen_from_machine_ms: of(|one| Some(one.seen?.from_machine_s * 1e3)),
             rounds: of(|one| Some(one.rounds.len() as f64)),
             sent_factor: of(|one| Some(one.sent_bytes as f64 / one.memory_bytes as f64)),
             setup_ms: of(|one| Some(one.setup_s * 1e3)),

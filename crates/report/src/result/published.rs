@@ -1,11 +1,20 @@
 //! Published figures beside what was measured here.
 
+mod charts;
+mod comparisons;
+
+use wirecost_answer::Tally;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::effect::Effect;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::PublishedFigure;
+use wirecost_stats::published::Agreement;
 
-use crate::result::document::{EffectResult, PublishedNote, PublishedRatio, PublishedResult};
+use crate::result::document::{
+    ComparisonResult, EffectResult, PublishedNote, PublishedRatio, PublishedResult,
+};
+use crate::result::gathered::Gathered;
+use crate::result::until::Basis;
 
 /// The first figure of the plan whose levels are all the cell's.
 pub(crate) fn figure<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a PublishedFigure> {
@@ -19,7 +28,12 @@ pub(crate) fn figure<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a 
 }
 
 /// What the plan says that others published, beside what was measured here.
-pub(crate) fn result(experiment: &Experiment, effects: &[EffectResult]) -> Option<PublishedResult> {
+pub(crate) fn result(
+    experiment: &Experiment,
+    gathered: &Gathered,
+    effects: &[EffectResult],
+    basis: Basis,
+) -> Option<PublishedResult> {
     let published = experiment.plan.published.as_ref()?;
     let note = |figure: &PublishedFigure| {
         Some(PublishedNote {
@@ -27,11 +41,39 @@ pub(crate) fn result(experiment: &Experiment, effects: &[EffectResult]) -> Optio
             note: figure.note.clone()?,
         })
     };
+    let comparisons = comparisons::results(experiment, published, gathered, basis);
+    let tally = tally(&comparisons, published.unmeasured.len());
     Some(PublishedResult {
         source: published.source.clone(),
+        title: published.title.clone(),
+        sentence: (tally.all() > 0).then(|| tally.sentence()),
+        tally,
+        environment: published.environment.clone(),
+        scaled: published.scaled.clone(),
+        rule: published.rule,
         ratios: ratios(experiment, effects.iter().map(|result| &result.effect)),
         notes: published.figures.iter().filter_map(note).collect(),
+        charts: charts::results(experiment, published, gathered, &comparisons),
+        comparisons,
+        unmeasured: published.unmeasured.clone(),
     })
+}
+
+/// Comparisons by what was found of them; what is not measured is not comparable.
+fn tally(comparisons: &[ComparisonResult], unmeasured: usize) -> Tally {
+    let count = |wanted| {
+        let mut found = 0;
+        for one in comparisons {
+            found += u32::from(one.agreement == Some(wanted));
+        }
+        found
+    };
+    Tally {
+        agrees: count(Agreement::Agrees),
+        differs: count(Agreement::Differs),
+        cannot_tell: count(Agreement::CannotTell),
+        not_comparable: count(Agreement::NotComparable) + unmeasured as u32,
+    }
 }
 
 /// A published ratio for every effect on throughput of which both cells have a figure of their own.

@@ -1,6 +1,6 @@
 //! What a run answers, in sentences: those of crate `answer`, and what was not measured at all.
 
-use super::{self_test, skipped};
+use super::{network_share, self_test, skipped, study};
 use crate::result::document::Document;
 
 /// A sentence, and what it is about where that stands out.
@@ -19,6 +19,13 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
         rest: text,
     };
     let skipped = || skipped::sentences(doc).into_iter().map(plain);
+    let study = study::sentence(doc).map(|said| {
+        let (lead, rest) = said.split_once(": ").unwrap_or(("", &said));
+        Sentence {
+            lead: format!("{lead}:"),
+            rest: format!("{rest}."),
+        }
+    });
     let alarm = self_test::alarm(doc, times).map(plain);
     if doc.samples == doc.invalid.len() as u32 {
         let nothing = plain("No sample is valid: there is no result.".into());
@@ -33,7 +40,12 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
         };
         let test = alarm.or(passed);
         let nothing = plain(nothing.into());
-        return test.into_iter().chain(skipped()).chain([nothing]).collect();
+        return study
+            .into_iter()
+            .chain(test)
+            .chain(skipped())
+            .chain([nothing])
+            .collect();
     }
     let factors = doc.answer.factors.iter().map(|factor| Sentence {
         lead: format!("{}:", factor.subject),
@@ -41,8 +53,23 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
     });
     let limits = doc.answer.limits.iter().cloned().map(split);
     let to_do = doc.answer.to_do.iter().cloned().map(split);
-    let measured = factors.chain(skipped()).chain(limits).chain(to_do);
-    alarm.into_iter().chain(measured).chain(passed).collect()
+    let share = network_share::sentences(doc)
+        .into_iter()
+        .map(|rest| Sentence {
+            lead: network_share::LEAD.into(),
+            rest,
+        });
+    let measured = factors
+        .chain(share)
+        .chain(skipped())
+        .chain(limits)
+        .chain(to_do);
+    study
+        .into_iter()
+        .chain(alarm)
+        .chain(measured)
+        .chain(passed)
+        .collect()
 }
 
 /// What the advice is for stands out: `Best for ping:`.

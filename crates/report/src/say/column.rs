@@ -1,5 +1,7 @@
 //! A column of a table, for every form of it: what stands above, what it means, and its fields.
 
+use super::table::Shown;
+
 /// A column: of cells, or of their loads.
 #[derive(Debug)]
 pub(crate) struct Column<T: 'static> {
@@ -7,8 +9,8 @@ pub(crate) struct Column<T: 'static> {
     pub(crate) head: &'static str,
     /// The same in two lines, where it is not broken between words.
     narrow: Option<&'static str>,
-    /// Whether it is printed in full alone.
-    pub(crate) only_full: bool,
+    /// Which forms have it.
+    pub(crate) shown: Shown,
     /// What it shows, for the text below the table.
     pub(crate) meaning: &'static str,
     /// Its field, where there is a figure.
@@ -32,7 +34,7 @@ impl<T> Column<T> {
         Self {
             head,
             narrow: None,
-            only_full: false,
+            shown: Shown::Always,
             meaning,
             field,
         }
@@ -41,7 +43,15 @@ impl<T> Column<T> {
     /// Printed in full alone.
     pub(crate) const fn in_full(self) -> Self {
         Self {
-            only_full: true,
+            shown: Shown::InFull,
+            ..self
+        }
+    }
+
+    /// On the page alone.
+    pub(crate) const fn on_page(self) -> Self {
+        Self {
+            shown: Shown::OnPage,
             ..self
         }
     }
@@ -58,7 +68,7 @@ impl<T> Column<T> {
         Column {
             head: self.head,
             narrow: self.narrow,
-            only_full: self.only_full,
+            shown: self.shown,
             meaning: self.meaning,
             field,
         }
@@ -69,15 +79,4 @@ impl<T> Column<T> {
         self.narrow
             .map_or_else(|| self.head.replace(' ', "\n"), str::to_owned)
     }
-}
-
-/// What columns mean, each once.
-pub(crate) fn meanings<T>(columns: &[Column<T>]) -> Vec<&'static str> {
-    let mut meanings: Vec<&str> = Vec::new();
-    for meaning in columns.iter().map(|column| column.meaning) {
-        if !meaning.is_empty() && !meanings.contains(&meaning) {
-            meanings.push(meaning);
-        }
-    }
-    meanings
 }

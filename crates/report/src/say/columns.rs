@@ -27,12 +27,12 @@ const RECEIVER: Column<CellResult> =
     RECEIVER_CPU.with_field(|cell| (RECEIVER_CPU.field)(cell.loads.first()?));
 const MACHINE: Column<CellResult> = CPU.with_field(|cell| (CPU.field)(cell.loads.first()?));
 
-/// The page alone has room for it.
 const INTERVAL: Column<CellResult> = cell("95 % interval", "", |cell| {
     let summary = cell.throughput_gbps?;
     let (low, high) = (summary.low?, summary.high?);
     Some(format!("[{}, {}]", digits::gbps(low), digits::gbps(high)))
-});
+})
+.on_page();
 
 const LIMIT: Column<CellResult> = cell(
     "line limit",
@@ -40,11 +40,11 @@ const LIMIT: Column<CellResult> = cell(
     |cell| Some(digits::gbps(cell.line_limit_gbps?)),
 );
 
-/// Likewise.
 const SHARE: Column<CellResult> = cell("% of limit", "", |cell| {
     let share = cell.throughput_gbps?.median / cell.line_limit_gbps?;
     Some(format!("{:.0}", share * 100.0))
-});
+})
+.on_page();
 
 const PUBLISHED: Column<CellResult> = cell("published", "published: see below", |cell| {
     Some(digits::gbps(cell.published_gbps?))
@@ -73,23 +73,15 @@ pub(crate) fn of_cells(doc: &Document) -> Vec<Column<CellResult>> {
     told(
         doc,
         &[
-            GBPS, SPREAD, MESSAGES, LIMIT, PUBLISHED, SENDER, RECEIVER, MACHINE, FRAMES, SEGMENTS,
+            GBPS, INTERVAL, SPREAD, MESSAGES, LIMIT, SHARE, PUBLISHED, SENDER, RECEIVER, MACHINE,
+            FRAMES, SEGMENTS,
         ],
     )
 }
 
-/// Those of the page's table, which has more of them; where it is not `plain`, loads have columns of their own, with their
-/// speed and CPU.
-pub(crate) fn of_page(doc: &Document, plain: bool) -> Vec<Column<CellResult>> {
-    if plain {
-        let all = [
-            GBPS, INTERVAL, SPREAD, MESSAGES, LIMIT, SHARE, PUBLISHED, SENDER, RECEIVER, MACHINE,
-            FRAMES, SEGMENTS,
-        ];
-        told(doc, &all)
-    } else {
-        told(doc, &[LIMIT, SHARE, PUBLISHED, FRAMES, SEGMENTS])
-    }
+/// Those of a cell whose loads have tables of their own.
+pub(crate) fn in_common(doc: &Document) -> Vec<Column<CellResult>> {
+    told(doc, &[LIMIT, SHARE, PUBLISHED, FRAMES, SEGMENTS])
 }
 
 fn told(doc: &Document, columns: &[Column<CellResult>]) -> Vec<Column<CellResult>> {

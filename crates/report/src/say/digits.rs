@@ -1,5 +1,7 @@
 //! Figures in digits: as many as are significant.
 
+use wirecost_stats::Summary;
+
 /// A ratio with as many digits as are significant: `x1.52`, `x0.061`, `x12.3`, `x6718`.
 pub(crate) fn ratio(ratio: f64) -> String {
     format!("x{ratio:.*}", decimals(ratio))
@@ -67,6 +69,24 @@ pub(crate) fn micros(us: f64) -> String {
         us if us < 10.0 => format!("{us:.2}"),
         us if us < 100.0 => format!("{us:.1}"),
         us => format!("{us:.0}"),
+    }
+}
+
+/// Microseconds with the 95 % interval, where there is one: `140 [130, 151]`. Also below 0.
+pub(crate) fn micros_and_interval(of: &Summary) -> String {
+    let decimals = match of.mean.abs() {
+        us if us < 10.0 => 2,
+        us if us < 100.0 => 1,
+        _ => 0,
+    };
+    match (of.low, of.high) {
+        (Some(low), Some(high)) => {
+            format!(
+                "{:.decimals$} [{low:.decimals$}, {high:.decimals$}]",
+                of.mean
+            )
+        }
+        _ => format!("{:.decimals$}", of.mean),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use wirecost_model::effect::{Remark, RemarkKind, Verdict};
 use wirecost_stats::{Dependence, Method, SecondOpinion, SimpleEffect};
 
+use super::section::{Item, Section};
 use super::{digits, words};
 use crate::result::document::{Document, EffectResult};
 
@@ -130,7 +131,7 @@ fn verdict(verdict: Verdict) -> &'static str {
 /// `throughput: guest MTU 8900 instead of 1500 pays only without offloads (x1.75 [1.70, 1.80]; with
 /// offloads x1.06 [1.05, 1.07])`: where one factor's effect depends on another's level, the
 /// strongest dependence first. `all` also has those that pay or cost with both levels, and more with one.
-pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
+fn dependences(doc: &Document, all: bool) -> Vec<String> {
     let mut found: Vec<(f64, String)> = Vec::new();
     for factorial in &doc.factorials {
         for interaction in &factorial.interactions {
@@ -155,6 +156,21 @@ pub(crate) fn dependences(doc: &Document, all: bool) -> Vec<String> {
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.into_iter().map(|(_, text)| text).collect()
+}
+
+/// Where one change depends on another, so many of these at most; nothing where none does.
+pub(crate) fn section(doc: &Document, all: bool, most: usize) -> Option<Section> {
+    let depends = dependences(doc, all);
+    let mut items: Vec<Item> = depends.iter().take(most).map(Item::of).collect();
+    if depends.len() > most {
+        let more = depends.len() - most;
+        items.push(Item::of(format!("and {more} more, in the JSON document")));
+    }
+    (!items.is_empty()).then(|| Section {
+        heading: "Where one change depends on another".into(),
+        items,
+        ..Section::default()
+    })
 }
 
 fn dependence(measured: &str, view: &SimpleEffect, says: &Dependence, combinations: u32) -> String {

@@ -8,7 +8,7 @@ use crate::say::format::{Format, Formatted};
 use crate::say::html::Html;
 use crate::say::json::Json;
 use crate::say::junit::Junit;
-use crate::say::markdown::Markdown;
+use crate::say::markdown::{Markdown, Study};
 use crate::say::openmetrics::OpenMetrics;
 use crate::say::terminal::{Rules, Text};
 
@@ -17,6 +17,7 @@ impl Formatted for RunResult {
     const OTHERS: &'static [&'static dyn Format<Self>] = &[
         &Html,
         &Markdown,
+        &Study,
         &Csv,
         &Json,
         &OpenMetrics,

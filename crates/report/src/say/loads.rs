@@ -4,7 +4,7 @@ use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
 use wirecost_model::units::format_per_second;
 
-use super::digits::{gbps, micros, thousands};
+use super::digits::{gbps, micros, micros_and_interval, thousands};
 use crate::result::document::{CellLoad, Document};
 
 /// A column of a load's.
@@ -163,7 +163,7 @@ const REQUESTS: [Column; 11] = [
 
 /// The columns of storage. CPU of a core per I/O stands beside that per Gbit/s: small I/O is bound by the one, large by the
 /// other.
-const STORAGE: [Column; 15] = [
+const STORAGE: [Column; 18] = [
     column(
         "I/O per s",
         "I/O per s: reads and writes answered, median of valid samples; ! behind their schedule",
@@ -184,6 +184,21 @@ const STORAGE: [Column; 15] = [
     .in_full(),
     MAX,
     LATE,
+    column(
+        "flush p99 us",
+        "flush: latency of flushes, which are no I/O",
+        |load| Some(micros(load.latency?.flush_p99_us?)),
+    )
+    .in_full(),
+    column(
+        "network us",
+        "network us: part of the median latency that is the network's, with its 95 % interval; target us: the median with the \
+         initiator on the target's host, over a Unix socket",
+        |load| Some(micros_and_interval(&load.network?.network_us)),
+    ),
+    column("target us", "", |load| {
+        Some(micros(load.network?.at_target_us.mean))
+    }),
     column(
         "in 500 us %",
         "in 500 us: share of I/O that took no longer",
@@ -209,9 +224,8 @@ const STORAGE: [Column; 15] = [
     ),
 ];
 
-/// A note on CPU where several loads ran at once.
 /// The columns of a migration.
-const MIGRATION: [Column; 13] = [
+const MIGRATION: [Column; 14] = [
     column(
         "move s",
         "move s: seconds until the last machine had moved, median of valid samples in which all did",
@@ -224,6 +238,15 @@ const MIGRATION: [Column; 13] = [
         "downtime ms",
         "downtime ms: milliseconds for which a machine stood still at most, median of the same samples",
         |load| Some(format!("{:.1}", load.moves?.downtime_ms?.median)),
+    ),
+    column(
+        "seen ms",
+        "seen ms: the same as an observer sees it that asks each machine each millisecond, to the machine and back; medians",
+        |load| {
+            let moves = load.moves?;
+            let (to, from) = (moves.seen_to_machine_ms?, moves.seen_from_machine_ms?);
+            Some(format!("{:.1}/{:.1}", to.median, from.median))
+        },
     ),
     column(
         "stayed",
@@ -269,6 +292,7 @@ const MIGRATION: [Column; 13] = [
     CPU,
 ];
 
+/// A note on CPU where several loads ran at once.
 pub(crate) fn shared(doc: &Document) -> Option<&'static str> {
     let several = doc.cells.iter().any(|cell| cell.loads.len() > 1);
     several.then_some(

@@ -2,25 +2,25 @@
 //! the verdicts first.
 
 mod compare;
+mod study;
 
 use std::fmt::Write as _;
 use std::io::Write;
 
+use wirecost_model::effect::Verdict;
 use wirecost_stats::Margin;
 
-use crate::result::document::EffectResult;
-use crate::result::document::{CellResult, Document};
-use crate::result::loads::named;
+use crate::result::document::Document;
 use crate::result::run::RunResult;
-use crate::result::trust::marked;
-use crate::say::effects;
 use crate::say::format::{Format, FormatError, Terminal, put};
+use crate::say::section::Section;
+use crate::say::table::{NONE, Shown};
+use crate::say::verdicts::{Said, compared, said};
 use crate::say::visible::visible;
-use crate::say::{
-    answer, column, columns, digits, loads, notes, skipped, trust, until, validity, words,
-};
+use crate::say::{answer, caveats, cells, effects, notes, published, trust, until, wakeups, words};
 
 pub use compare::comparison_markdown;
+pub(crate) use study::Study;
 
 /// GitHub-flavoured Markdown.
 #[derive(Debug)]
@@ -72,11 +72,13 @@ pub fn markdown(doc: &Document) -> String {
         page.line(&format!("- {lead}{}", text(&said.rest)));
     }
     page.line(&format!("- {}", text(&trust::sentence(doc))));
-    oddities(doc, &mut page);
+    let caveats = caveats::section(doc, true);
+    page.section(caveats.as_ref());
     verdicts(doc, &mut page);
-    dependences(doc, &mut page);
-    cells(doc, &mut page);
-    published(doc, &mut page);
+    page.section(effects::section(doc, true, DEPENDENCES).as_ref());
+    page.section(Some(&cells::section(doc).keep(Shown::InFull)));
+    page.section(wakeups::section(doc).as_ref());
+    page.section(published::section(doc).as_ref());
     page.heading("Environment");
     page.paragraph(&text(notes::measures(doc)));
     page.paragraph(&text(&format!("{}.", notes::place(doc, true))));
@@ -116,14 +118,60 @@ impl Page {
         self.gap();
     }
 
-    /// A table; heads that end in `#` are of columns of figures.
-    fn table(&mut self, heads: &[String], rows: impl IntoIterator<Item = Vec<String>>) {
+    /// A part of the result; what is empty is left out.
+    fn section(&mut self, section: Option<&Section>) {
+        let Some(section) = section else { return };
+        self.heading(&text(&section.heading));
+        for sentence in &section.sentences {
+            self.paragraph(&text(sentence));
+        }
+        for table in &section.tables {
+            if !table.title.is_empty() {
+                self.paragraph(&format!("**{}**", text(&table.title)));
+            }
+            let heads: Vec<String> = table.columns.iter().map(|head| text(&head.words)).collect();
+            let numbers: Vec<bool> = table.columns.iter().map(|head| head.number).collect();
+            let rows = table.rows.iter();
+            let rows = rows.map(|row| row.fields.iter().map(|field| text(field)).collect());
+            self.table(&heads, &numbers, rows);
+            if let Some(left_out) = &table.left_out {
+                self.paragraph(&text(left_out));
+            }
+            if !table.meanings.is_empty() {
+                self.paragraph(&format!("{}.", text(&table.meanings.join("; "))));
+            }
+        }
+        if !section.items.is_empty() {
+            self.gap();
+        }
+        for item in &section.items {
+            let lead = match item.lead.as_str() {
+                "" => String::new(),
+                lead => format!("**{}** ", text(lead)),
+            };
+            self.line(format!("- {lead}{}", text(&item.text)).trim_end());
+            for line in &item.lines {
+                self.line(&format!("  - {}", text(line)));
+            }
+        }
+        for meaning in &section.meanings {
+            self.paragraph(&text(meaning));
+        }
+    }
+
+    /// A table; `numbers`: whether a column is of figures.
+    fn table(
+        &mut self,
+        heads: &[String],
+        numbers: &[bool],
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) {
         self.gap();
-        let names = heads.iter().map(|head| head.trim_end_matches('#'));
-        self.line(&format!("| {} |", names.collect::<Vec<_>>().join(" | ")));
-        let side = |head: &String| if head.ends_with('#') { "---:" } else { "---" };
-        let sides: Vec<&str> = heads.iter().map(side).collect();
-        self.line(&format!("| {} |", sides.join(" | ")));
+        self.line(&format!("| {} |", heads.join(" | ")));
+        let sides = numbers
+            .iter()
+            .map(|number| if *number { "---:" } else { "---" });
+        self.line(&format!("| {} |", sides.collect::<Vec<_>>().join(" | ")));
         for row in rows {
             self.line(&format!("| {} |", row.join(" | ")));
         }
@@ -151,36 +199,6 @@ fn text(text: &str) -> String {
     out
 }
 
-fn oddities(doc: &Document, page: &mut Page) {
-    let invalid = notes::invalid(doc);
-    let marked = marked(doc);
-    let missing = validity::missing(doc);
-    let findings = validity::sentences(doc);
-    let general = effects::for_all(doc);
-    let quiet = findings.is_empty() && doc.warnings.is_empty() && general.is_empty();
-    if invalid.is_none() && marked.is_none() && missing.is_none() && quiet {
-        return;
-    }
-    page.heading("Caveats");
-    if let Some(label) = invalid {
-        page.line(&format!("- **{}**", text(&label)));
-        for line in notes::invalid_first(doc) {
-            page.line(&format!("  - {}", text(&line)));
-        }
-    }
-    for sentence in missing
-        .iter()
-        .chain(&marked)
-        .chain(&findings)
-        .chain(&general)
-    {
-        page.line(&format!("- {}", text(sentence)));
-    }
-    for warning in &doc.warnings {
-        page.line(&format!("- {}.", text(warning)));
-    }
-}
-
 fn verdicts(doc: &Document, page: &mut Page) {
     if doc.effects.is_empty() {
         return;
@@ -190,25 +208,22 @@ fn verdicts(doc: &Document, page: &mut Page) {
     let figures = doc.figures.iter();
     let heads =
         heads.chain(figures.map(|figure| text(&words::measured(doc, &figure.load, figure.metric))));
-    let same = |a: &EffectResult, b: &EffectResult| {
-        (&a.factor, &a.from, &a.to, &a.where_) == (&b.factor, &b.from, &b.to, &b.where_)
-    };
-    let rows = doc.effects.chunk_by(same).map(|pair| {
-        let first = &pair[0];
+    let family = effects::family(doc);
+    let rows = compared(doc).into_iter().map(|pair| {
+        let change = pair.change;
         let mut row = vec![
-            text(&words::contrast(&first.factor, &first.from, &first.to)),
-            text(&words::levels(&doc.factors, &first.where_)),
+            text(&words::contrast(&change.factor, &change.from, &change.to)),
+            text(&pair.place),
         ];
-        row.extend(doc.figures.iter().map(|figure| {
-            let is_it = |effect: &&EffectResult| {
-                effect.metric == figure.metric && effect.load == figure.load
-            };
-            let effect = pair.iter().find(is_it);
-            effect.map_or_else(|| "–".into(), |effect| verdict(doc, effect))
+        let of = pair.effects.iter();
+        row.extend(of.map(|effect| match effect {
+            Some(effect) => verdict(&said(doc, effect, family), effect.verdict),
+            None => NONE.into(),
         }));
         row
     });
-    page.table(&heads.collect::<Vec<_>>(), rows);
+    let heads: Vec<String> = heads.collect();
+    page.table(&heads, &vec![false; heads.len()], rows);
     let margin = Margin::of(doc.repeat.worth);
     page.paragraph(&format!(
         "× is the ratio paired within rounds, \\[ \\] its 95 % interval. **pays**, **costs**: the whole interval is outside the \
@@ -219,120 +234,25 @@ fn verdicts(doc: &Document, page: &mut Page) {
     ));
 }
 
-/// What one factor does only with some level of another.
-fn dependences(doc: &Document, page: &mut Page) {
-    let depends = effects::dependences(doc, true);
-    if depends.is_empty() {
-        return;
+fn verdict(said: &Said, verdict: Verdict) -> String {
+    let mut cell = format!("**{verdict}**");
+    for part in [&said.ratio, &said.interval].into_iter().flatten() {
+        cell.push(' ');
+        cell.push_str(&text(part));
     }
-    page.heading("Where one change depends on another");
-    for sentence in depends.iter().take(DEPENDENCES) {
-        page.line(&format!("- {}", text(sentence)));
+    // Writing to a string does not fail.
+    if let Some(reason) = &said.reason {
+        let _ = write!(cell, "<br>{}", text(reason));
+        return cell;
     }
-    if depends.len() > DEPENDENCES {
-        let more = depends.len() - DEPENDENCES;
-        page.line(&format!("- and {more} more, in the JSON document"));
+    if let Some(rounds) = &said.rounds {
+        let _ = write!(cell, " ({rounds})");
     }
-}
-
-fn verdict(doc: &Document, effect: &EffectResult) -> String {
-    let mut said = format!("**{}**", effect.verdict);
-    if let Some(ratio) = digits::ratio_and_interval(effect.ratio, effect.low, effect.high) {
-        // Writing to a string does not fail.
-        let _ = write!(said, " {}", text(&ratio.replacen('x', "×", 1)));
+    for remark in &said.remarks {
+        let _ = write!(cell, "<br>but {}", text(remark));
     }
-    if let Some(reason) = effects::reason(effect) {
-        let _ = write!(said, "<br>{}", text(&reason));
-        return said;
+    for difference in &said.differences {
+        let _ = write!(cell, "<br>note: {}", text(difference));
     }
-    if effect.rounds < doc.rounds_done {
-        let _ = write!(said, " ({} of {} rounds)", effect.rounds, doc.rounds_done);
-    }
-    for remark in effects::remarks(effect, effects::family(doc)) {
-        let _ = write!(said, "<br>but {}", text(&remark));
-    }
-    for difference in effects::differences(effect) {
-        let _ = write!(said, "<br>note: {}", text(&difference));
-    }
-    said
-}
-
-fn cells(doc: &Document, page: &mut Page) {
-    page.heading("Cells");
-    if !loads::plain(doc) {
-        cells_by_load(doc, page);
-        return;
-    }
-    let columns = columns::of_cells(doc);
-    let heads = columns.iter().map(|column| format!("{}#", column.head));
-    let heads = ["cell".to_owned()].into_iter().chain(heads);
-    let heads: Vec<String> = heads.chain(["valid#".to_owned()]).collect();
-    let rows = doc.cells.iter().map(|cell| {
-        let mut row = vec![text(&words::cell(doc, cell))];
-        let fields = columns.iter().map(|column| (column.field)(cell));
-        row.extend(fields.map(|field| field.unwrap_or_else(|| "–".into())));
-        row.push(skipped::or_valid(cell));
-        row
-    });
-    page.table(&heads, rows);
-    page.paragraph(&format!("{}.", column::meanings(&columns).join("; ")));
-}
-
-/// A row for each load of each cell.
-fn cells_by_load(doc: &Document, page: &mut Page) {
-    for (name, workload) in named(doc) {
-        let of = |cell: &CellResult| -> Option<usize> {
-            cell.loads.iter().position(|load| load.name == name)
-        };
-        let columns: Vec<loads::Column> = loads::columns(workload)
-            .iter()
-            .copied()
-            .filter(|column| {
-                let mut loads = doc
-                    .cells
-                    .iter()
-                    .filter_map(|cell| cell.loads.get(of(cell)?));
-                loads.any(|load| (column.field)(load).is_some())
-            })
-            .collect();
-        let heads = [format!("{} ({})", text(name), workload.name())].into_iter();
-        let heads = heads.chain(columns.iter().map(|column| format!("{}#", column.head)));
-        let heads: Vec<String> = heads.chain(["valid#".to_owned()]).collect();
-        let rows = doc.cells.iter().filter_map(|cell| {
-            let load = &cell.loads[of(cell)?];
-            let mut row = vec![text(&words::cell(doc, cell))];
-            let fields = columns.iter().map(|column| (column.field)(load));
-            row.extend(fields.map(|field| field.unwrap_or_else(|| "–".into())));
-            row.push(skipped::or_valid(cell));
-            Some(row)
-        });
-        page.table(&heads, rows);
-        page.paragraph(&format!("{}.", column::meanings(&columns).join("; ")));
-    }
-    if let Some(shared) = loads::shared(doc) {
-        page.paragraph(shared);
-    }
-}
-
-fn published(doc: &Document, page: &mut Page) {
-    let Some(published) = &doc.published else {
-        return;
-    };
-    page.heading("Compared with published figures");
-    page.paragraph(&text(&published.source));
-    let heads = ["change", "published#", "here#"].map(str::to_owned);
-    let times = |ratio: String| text(&ratio.replacen('x', "×", 1));
-    let rows = published.ratios.iter().map(|ratio| {
-        let here = digits::ratio_and_interval(ratio.here, ratio.low, ratio.high);
-        vec![
-            text(&notes::published_contrast(doc, ratio)),
-            times(digits::ratio(ratio.published)),
-            here.map_or_else(|| "not measured".into(), times),
-        ]
-    });
-    page.table(&heads, rows);
-    page.gap();
-    for note in &published.notes {
-        page.line(&format!("- {}", text(&notes::published_note(doc, note))));
-    }
+    cell
 }

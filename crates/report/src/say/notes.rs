@@ -7,10 +7,11 @@ use std::fmt::Write as _;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::ExistingHost;
+use wirecost_model::switch::OvsDatapath;
 use wirecost_model::units::format_per_second;
 use wirecost_stats::Margin;
 
-use crate::result::document::{CellResult, Document, InvalidSample, PublishedNote, PublishedRatio};
+use crate::result::document::{CellResult, Document, InvalidSample};
 use crate::result::skipped;
 use crate::say::{effects, loads, validity, words};
 
@@ -117,8 +118,15 @@ pub(crate) fn place(doc: &Document, full: bool) -> String {
             let mut levels = doc.cells.iter().map(|cell| cell.all_levels.get("datapath"));
             levels.any(|level| level.is_some_and(|level| level == datapath.key()))
         };
-        let (userspace, kernel) = (has(Datapath::Ovs), has(Datapath::OvsKernel));
-        let by = if built_by(Datapath::Ovs.key()) || built_by(Datapath::OvsKernel.key()) {
+        let of = |kind| {
+            let mut all = Datapath::ALL.into_iter();
+            all.any(|datapath| datapath.open_vswitch() == Some(kind) && has(datapath))
+        };
+        let (userspace, kernel) = (of(OvsDatapath::Userspace), of(OvsDatapath::Kernel));
+        let mut switches = Datapath::ALL
+            .into_iter()
+            .filter(|datapath| datapath.open_vswitch().is_some());
+        let by = if switches.any(|datapath| built_by(datapath.key())) {
             "encapsulated by"
         } else {
             "in some cells"
@@ -158,25 +166,6 @@ fn cores(doc: &Document) -> String {
             .collect::<Vec<_>>()
             .join(", "),
     }
-}
-
-/// What was compared, as a published ratio has it.
-pub(crate) fn published_contrast(doc: &Document, ratio: &PublishedRatio) -> String {
-    let mut what = words::contrast(&ratio.factor, &ratio.from, &ratio.to);
-    if !ratio.where_.is_empty() {
-        what.push_str(", ");
-        what.push_str(&words::levels(&doc.factors, &ratio.where_));
-    }
-    what
-}
-
-/// How a published configuration differs.
-pub(crate) fn published_note(doc: &Document, note: &PublishedNote) -> String {
-    format!(
-        "Published for {}: {}",
-        words::levels(&doc.factors, &note.levels),
-        note.note
-    )
 }
 
 /// `2 of 80 samples not valid, not used in any verdict:`; nothing where all are valid.

@@ -2,11 +2,38 @@
 
 use wirecost_stats::rules::PbenchOutcome;
 
+use super::cells::Labels;
+use super::section::Section;
+use super::table::{Head, NONE, Table};
 use super::words;
 use crate::result::document::{CellRules, Document};
 
+/// A row for each cell, and what the rules are.
+pub(crate) fn section(doc: &Document) -> Section {
+    let labels = Labels::of(doc);
+    let heads = ["trimmed#", "worst-of#", "pbench", "netperf"].map(Head::new);
+    let mut table = Table::of("", labels.heads().into_iter().chain(heads).collect());
+    for (result, cell) in doc.cells.iter().zip(&doc.other_rules.cells) {
+        let mut fields = labels.fields(result);
+        fields.extend([
+            gbps(cell.trimmed_gbps),
+            gbps(cell.worst_of_gbps),
+            by_pbench(cell),
+            by_netperf(cell),
+        ]);
+        table.row(Some(cell.cell), fields);
+    }
+    Section {
+        heading: "Stopping rules of other tools on the same throughput samples, Gbit/s; none decides a verdict"
+            .into(),
+        tables: vec![table.finish("`other_rules` of `wirecost report RUN_DIR --json`.")],
+        meanings: meanings(doc),
+        ..Section::default()
+    }
+}
+
 /// What the rules are, in a sentence each.
-pub(crate) fn meanings(doc: &Document) -> Vec<String> {
+fn meanings(doc: &Document) -> Vec<String> {
     let rules = &doc.other_rules;
     let (pbench, netperf) = (rules.pbench, rules.netperf);
     let mut meanings = vec![
@@ -43,7 +70,7 @@ fn time(doc: &Document) -> Option<String> {
 }
 
 /// `6.20 (1 set)`, `never settled (6 sets)`.
-pub(crate) fn by_pbench(cell: &CellRules) -> String {
+fn by_pbench(cell: &CellRules) -> String {
     let sets = words::count(cell.pbench.sets as usize, "set");
     match cell.pbench.outcome {
         PbenchOutcome::Settled { mean, .. } => format!("{mean:.2} ({sets})"),
@@ -53,7 +80,7 @@ pub(crate) fn by_pbench(cell: &CellRules) -> String {
 }
 
 /// `6.21 (3 iterations)`; where it is not as narrow as asked, how wide it is.
-pub(crate) fn by_netperf(cell: &CellRules) -> String {
+fn by_netperf(cell: &CellRules) -> String {
     cell.netperf.map_or_else(
         || "too few samples".into(),
         |result| {
@@ -69,6 +96,6 @@ pub(crate) fn by_netperf(cell: &CellRules) -> String {
 }
 
 /// A figure in Gbit/s, where there is one.
-pub(crate) fn gbps(figure: Option<f64>) -> String {
-    figure.map_or_else(|| "–".into(), |gbps| format!("{gbps:.2}"))
+fn gbps(figure: Option<f64>) -> String {
+    figure.map_or_else(|| NONE.into(), |gbps| format!("{gbps:.2}"))
 }

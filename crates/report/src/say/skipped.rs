@@ -53,11 +53,3 @@ fn which(doc: &Document, skipped: &[&CellResult]) -> String {
         names.collect::<Vec<_>>().join("; ")
     })
 }
-
-/// `3 of 4`: samples that count, of those taken.
-pub(crate) fn or_valid(cell: &CellResult) -> String {
-    match cell.skipped {
-        Some(_) => "skipped".into(),
-        None => format!("{} of {}", cell.valid, cell.samples),
-    }
-}

@@ -2,17 +2,21 @@
 
 mod compare;
 mod matrix;
-mod notes;
 mod page;
 mod rules;
+mod section;
+mod study;
 mod table;
 mod verdicts;
-mod wakeups;
 
 use crate::result::document::Document;
 use crate::result::run::RunResult;
 use crate::say::format::{Detail, Format, FormatError, Terminal, put};
-use crate::say::{answer, effects, notes as text, trust, until};
+use crate::say::table::Shown;
+use crate::say::{
+    answer, caveats, cells, effects, notes as text, published, rules as rules_of, trust, until,
+    wakeups,
+};
 use page::{Page, Style, glue};
 use std::io::Write;
 
@@ -54,21 +58,47 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         return page.finish();
     }
     let full = options.detail == Detail::Full;
+    let is_study = doc
+        .published
+        .as_ref()
+        .is_some_and(|one| one.tally.all() > 0);
+    study::print(doc, full, &mut page);
     page.gap();
-    table::print(doc, full, &mut page);
+    let most = if full { Shown::InFull } else { Shown::Always };
+    let cells = cells::section(doc).keep(most);
+    for mut table in cells.tables {
+        if !full {
+            table.meanings.clear();
+        }
+        section::table(&table, &mut page);
+    }
     if full {
-        wakeups::print(doc, &mut page);
-        notes::published(doc, &mut page);
+        for meaning in &cells.meanings {
+            page.paragraph(meaning);
+        }
+        // A study's comparisons stand above.
+        let published = published::section(doc).filter(|_| !is_study);
+        let sections = [wakeups::section(doc), published];
+        for part in sections.iter().flatten() {
+            section::print(part, &mut page);
+        }
         verdicts::print(doc, &mut page);
-        dependences(doc, &mut page);
-        notes::findings(doc, &mut page);
-        rules::print(doc, &mut page);
+        if let Some(depends) = effects::section(doc, false, DEPENDENCES) {
+            section::print(&depends, &mut page);
+        }
+        section::print(&rules_of::section(doc), &mut page);
         page.gap();
         page.paragraph(&text::how_to_read(doc));
-    } else {
+    } else if !is_study {
         matrix::print(doc, &mut page);
     }
-    notes::oddities(doc, full, &mut page);
+    if let Some(caveats) = caveats::section(doc, full) {
+        if full {
+            section::print(&caveats, &mut page);
+        } else {
+            section::items(&caveats.items, &mut page);
+        }
+    }
     if full {
         page.gap();
         page.paragraph(text::measures(doc));
@@ -78,19 +108,6 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     page.paragraph(&text::place(doc, full));
     page.paragraph(&format!("Record: {}", glue(&doc.run_dir)));
     page.finish()
-}
-
-/// Where one factor's effect depends on another's level.
-fn dependences(doc: &Document, page: &mut Page) {
-    let depends = effects::dependences(doc, false);
-    for sentence in depends.iter().take(DEPENDENCES) {
-        page.paragraph(&format!("{sentence}."));
-    }
-    if depends.len() > DEPENDENCES {
-        let more = depends.len() - DEPENDENCES;
-        page.paragraph(&format!("{more} more such dependences are in the report."));
-    }
-    page.gap();
 }
 
 /// The answer, and whether to believe it; of a doubtful run that comes first.

@@ -1,6 +1,58 @@
 //! CPU at the line and wake-ups, in words.
 
-use crate::result::document::WakeupsResult;
+use super::cells::Labels;
+use super::digits;
+use super::section::Section;
+use super::table::{Head, NONE, Table, figure};
+use crate::result::document::{Document, WakeupsResult};
+
+const HEADS: [&str; 9] = [
+    "host",
+    "Gbit/s#",
+    "% core#",
+    "wake-ups %#",
+    "wake-ups per Gbit#",
+    "CPU per Gbit/s#",
+    "no line: Gbit/s#",
+    "no line: CPU per Gbit/s#",
+    "no line: wake-ups per Gbit#",
+];
+
+/// A row for each host of each cell that has a stream alone; nothing where there is nothing to tell.
+pub(crate) fn section(doc: &Document) -> Option<Section> {
+    let result = doc.wakeups.as_ref()?;
+    let labels = Labels::of(doc);
+    let heads = HEADS.into_iter().map(Head::new);
+    let mut table = Table::of("", labels.heads().into_iter().chain(heads).collect());
+    for of in &result.cells {
+        let Some(cell) = doc.cells.iter().find(|cell| cell.cell == of.cell) else {
+            continue;
+        };
+        for host in &of.hosts {
+            let (usual, without) = (&host.usual, host.without_line.as_ref());
+            let mut fields = labels.fields(cell);
+            fields.extend([
+                host.host.to_owned(),
+                digits::gbps(usual.gbps),
+                figure(Some(usual.percent_of_a_core), 0),
+                figure(usual.wakeup_share.map(|share| share * 100.0), 0),
+                figure(usual.wakeups_per_gbit, 0),
+                figure(Some(usual.percent_per_gbps), 1),
+                without.map_or_else(|| NONE.into(), |window| digits::gbps(window.gbps)),
+                figure(without.map(|window| window.percent_per_gbps), 1),
+                figure(without.and_then(|window| window.wakeups_per_gbit), 0),
+            ]);
+            table.row(Some(cell.cell), fields);
+        }
+    }
+    let table = table.finish("`wakeups` of `wirecost report RUN_DIR --json`.");
+    Some(Section {
+        heading: result.title().into(),
+        tables: table.with_figures().into_iter().collect(),
+        meanings: vec![result.meaning()],
+        ..Section::default()
+    })
+}
 
 impl WakeupsResult {
     /// A heading for them.

@@ -38,7 +38,7 @@ enum Kind<'a> {
 }
 
 /// The factors of the network and of the guests.
-const NETWORK: [&str; 9] = [
+const NETWORK: [&str; 11] = [
     "underlay.mtu",
     "underlay.rate",
     "underlay.ip",
@@ -48,6 +48,8 @@ const NETWORK: [&str; 9] = [
     "encapsulation",
     "udp_checksum",
     "datapath",
+    "topology",
+    "acl",
 ];
 
 impl Subject<'_> {

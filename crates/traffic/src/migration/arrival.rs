@@ -123,6 +123,9 @@ impl Arrival {
                 }
             }
             Kind::End | Kind::GiveUp => {
+                if head.kind == Kind::End {
+                    machine.complete();
+                }
                 self.ended = true;
                 self.reply = Some((encode_reply(Reply::Done), 0));
             }

@@ -3,10 +3,11 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use wirecost_model::load::{Fallback, MAX_SENT_FACTOR, Migration};
-use wirecost_model::moved::{MachineMove, MoveOutcome, MoveRound, predict};
+use wirecost_model::moved::{MachineMove, MoveOutcome, MoveRound, SeenGap, predict};
 use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::shared_memory::SharedMemory;
 use wirecost_sys::socket::tcp_info;
@@ -18,6 +19,8 @@ use crate::flow::Flows;
 use crate::options::Options;
 use crate::storage::content;
 
+/// How long an observer's answer is waited for after the move.
+const LAST_ANSWER: Duration = Duration::from_millis(300);
 /// Shortest round: before it is over nothing is decided, since the connections may not have acknowledged anything yet.
 const SHORTEST_ROUND: Duration = Duration::from_millis(1);
 /// Percent of its time that a machine is kept from at first, then more each time, at most: QEMU's
@@ -69,6 +72,8 @@ impl Stage {
 pub(crate) struct Sources {
     pub(crate) machines: Box<[Source]>,
     finished: AtomicU32,
+    /// Whether an observer asks them.
+    observed: AtomicBool,
 }
 
 /// One machine.
@@ -93,6 +98,7 @@ pub(crate) struct Source {
     /// The machine's last move brought it to its destination.
     there: AtomicBool,
     result: OnceLock<MachineMove>,
+    seen: OnceLock<SeenGap>,
 }
 
 #[derive(Debug, Default)]
@@ -130,13 +136,28 @@ impl Sources {
                 .map(|number| Source::new(number, migration, content::seed(options)))
                 .collect::<io::Result<_>>()?,
             finished: AtomicU32::new(0),
+            observed: AtomicBool::new(false),
         })
     }
 
     /// Those that are through, by number.
     pub(crate) fn moves(&self) -> Vec<MachineMove> {
-        let results = self.machines.iter().map(|machine| machine.result.get());
-        results.flatten().cloned().collect()
+        let moves = self.machines.iter().filter_map(|machine| {
+            let moved = machine.result.get()?;
+            if self.observed.load(Ordering::Relaxed) && moved.outcome.is_there() {
+                machine.await_seen();
+            }
+            Some(MachineMove {
+                seen: machine.seen.get().copied(),
+                ..moved.clone()
+            })
+        });
+        moves.collect()
+    }
+
+    /// An observer asks them from now on.
+    pub(crate) fn set_observed(&self) {
+        self.observed.store(true, Ordering::Relaxed);
     }
 
     /// Whether a machine may move: no more than so many do at once.
@@ -169,8 +190,27 @@ impl Source {
             progress: Mutex::default(),
             there: AtomicBool::new(false),
             result: OnceLock::new(),
+            seen: OnceLock::new(),
             migration,
         })
+    }
+
+    /// Whether it runs here: until it is stopped.
+    pub(crate) fn runs(&self) -> bool {
+        self.guest.stopped_at().is_none()
+    }
+
+    /// What an observer saw of its move.
+    pub(crate) fn set_seen(&self, gap: SeenGap) {
+        let _ = self.seen.set(gap);
+    }
+
+    /// The destination's first answer may still be under way when the move is over.
+    fn await_seen(&self) {
+        let deadline = Instant::now() + LAST_ANSWER;
+        while self.seen.get().is_none() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -394,6 +434,7 @@ impl Source {
             throttle: progress.throttle,
             predicted: predict(&self.migration, progress.bandwidth),
             limit: None,
+            seen: None,
         };
         let mut search = progress.search;
         let rate = progress.rate.unwrap_or(moved.dirty_rate);

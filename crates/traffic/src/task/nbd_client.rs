@@ -31,6 +31,8 @@ pub(crate) struct NbdClient {
     flow: u32,
     schedule: RequestSchedule,
     access: Access,
+    /// Bytes of an I/O.
+    size: u32,
     seed: u64,
     reader: ReplyReader,
     slots: Slots,
@@ -42,6 +44,10 @@ pub(crate) struct NbdClient {
     heard: u64,
     finishing: bool,
     sample: Sample,
+    /// A flush follows after so many writes; 0: never.
+    flush_every: u32,
+    /// Writes asked for since the last flush was.
+    unflushed: u32,
 }
 
 /// Outstanding requests.
@@ -114,6 +120,7 @@ impl NbdClient {
             flow,
             schedule: RequestSchedule::new(&shared.options, flow),
             access: Access::new(&storage, size, agreed.export.size, flow, load.streams, seed),
+            size,
             seed,
             reader: ReplyReader::new(agreed.structured),
             slots: Slots {
@@ -125,6 +132,8 @@ impl NbdClient {
             heard: 0,
             finishing: false,
             sample: Sample::new(&shared.options, flow),
+            flush_every: storage.flush_every,
+            unflushed: 0,
         }
     }
 
@@ -138,7 +147,9 @@ impl NbdClient {
             let (head, data) = slot.sizes();
             if self.begun == 0 {
                 slot.sent = now;
-                context.record_lateness(slot.due, now);
+                if slot.request.command != command::FLUSH {
+                    context.record_lateness(slot.due, now);
+                }
             }
             let taken = sent.min(head + data - self.begun);
             let payload = |at: usize| at.saturating_sub(REQUEST_BYTES) as u64;
@@ -148,10 +159,39 @@ impl NbdClient {
             sent -= taken;
             if self.begun == head + data {
                 self.begun = 0;
+                if slot.request.command != command::FLUSH {
+                    flow.tx.messages.add(1);
+                }
                 self.unsent.pop_front();
-                flow.tx.messages.add(1);
             }
         }
+    }
+
+    /// Adds a request; `false` where as many are outstanding as may be. `times` are when it was due and now.
+    fn ask(&mut self, command: u16, offset: u64, length: u32, [due, now]: [u64; 2]) -> bool {
+        if self.slots.outstanding() == 0 {
+            self.heard = now;
+        }
+        let Some(index) = self.slots.free.pop() else {
+            return false;
+        };
+        let slot = &mut self.slots.all[index as usize];
+        let used_before = (slot.request.cookie >> 32) + 1;
+        slot.request = Request {
+            flags: 0,
+            command,
+            cookie: used_before << 32 | u64::from(index),
+            offset,
+            length,
+        };
+        slot.head[..REQUEST_BYTES].copy_from_slice(&slot.request.encode());
+        if command == command::WRITE {
+            let stamp = stamp(self.seed, Writer::Client, offset);
+            slot.head[REQUEST_BYTES..].copy_from_slice(&stamp);
+        }
+        (slot.given, slot.outstanding, slot.due, slot.sent) = (0, true, due, now);
+        self.unsent.push_back(index);
+        true
     }
 
     /// Leaves the connection to the closing, which verifies what was written.
@@ -172,6 +212,13 @@ impl Asking for NbdClient {
         self.schedule.begin(context.shared.began());
         while !self.finishing {
             let outstanding = self.slots.outstanding();
+            if self.flush_every > 0 && self.unflushed >= self.flush_every {
+                if !self.ask(command::FLUSH, 0, 0, [now, now]) {
+                    return;
+                }
+                self.unflushed = 0;
+                continue;
+            }
             let Some(due) = self.schedule.next(now, outstanding) else {
                 return;
             };
@@ -179,29 +226,12 @@ impl Asking for NbdClient {
                 self.finishing = true;
                 return;
             }
-            let Some(index) = self.slots.free.pop() else {
-                return;
-            };
-            if outstanding == 0 {
-                self.heard = now;
-            }
             let (offset, reads) = self.access.next();
-            let slot = &mut self.slots.all[index as usize];
-            let used_before = (slot.request.cookie >> 32) + 1;
-            slot.request = Request {
-                flags: 0,
-                command: if reads { command::READ } else { command::WRITE },
-                cookie: used_before << 32 | u64::from(index),
-                offset,
-                length: slot.request.length,
-            };
-            slot.head[..REQUEST_BYTES].copy_from_slice(&slot.request.encode());
-            if !reads {
-                let stamp = stamp(self.seed, Writer::Client, offset);
-                slot.head[REQUEST_BYTES..].copy_from_slice(&stamp);
+            let command = if reads { command::READ } else { command::WRITE };
+            if !self.ask(command, offset, self.size, [due, now]) {
+                return;
             }
-            (slot.given, slot.outstanding, slot.due, slot.sent) = (0, true, due, now);
-            self.unsent.push_back(index);
+            self.unflushed += u32::from(!reads);
         }
     }
 
@@ -277,9 +307,13 @@ impl Asking for NbdClient {
                     let index = cookie as u32;
                     let slot = &mut self.slots.all[index as usize];
                     slot.outstanding = false;
+                    self.slots.free.push(index);
+                    if slot.request.command == command::FLUSH {
+                        context.record_flush(slot.sent, now);
+                        continue;
+                    }
                     context.record(slot.sent, now);
                     self.sample.done(&slot.request);
-                    self.slots.free.push(index);
                     self.schedule.done(now);
                     rx.messages.add(1);
                 }

@@ -14,7 +14,7 @@ use crate::migration::landing::Landing;
 use crate::migration::pages::{Digest, PAGE, PageRange};
 use crate::migration::record::{HEAD_BYTES, Kind, Reply, decode_reply, encode};
 use crate::storage::session::Step;
-use crate::{Client, Finished, Load, Options, Server, TrafficError, Waiting, Workload};
+use crate::{Client, Finished, Load, Observer, Options, Server, TrafficError, Waiting, Workload};
 
 const LONG: Duration = Duration::from_mins(1);
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -47,6 +47,7 @@ fn pair(options: &Options) -> (Server, Client) {
     let server = Server::listen(LOOPBACK, options).unwrap();
     let client = Client::connect(server.address(), options, LONG).unwrap();
     server.wait_connected(LONG).unwrap();
+    client.observe(Observer::here(LOOPBACK.ip()).unwrap());
     (server, client)
 }
 
@@ -111,6 +112,35 @@ fn machines_that_write_meanwhile_arrive_as_they_are() {
         }
     }
     assert!(written > 0.0, "none wrote while it moved");
+}
+
+#[test]
+fn an_observer_hears_each_machine_at_its_source_and_then_at_its_destination() {
+    if !can_track() {
+        return;
+    }
+    for machines in [1, 3] {
+        let options = options(|load, migration| {
+            load.streams = machines;
+            migration.channels = 2;
+            migration.watch = true;
+        });
+        let moves = run(&options);
+        assert_eq!(moves.len(), machines as usize);
+        for one in moves {
+            let seen = one.seen.expect("seen");
+            assert!(
+                seen.to_machine_s > 0.0 && seen.from_machine_s > 0.0,
+                "{seen:?}"
+            );
+            assert!(
+                seen.answered >= 2 && seen.answered <= 2 * seen.asked,
+                "{seen:?}"
+            );
+        }
+    }
+    let unwatched = run(&options(|_, _| ()));
+    assert!(unwatched.iter().all(|one| one.seen.is_none()));
 }
 
 #[test]

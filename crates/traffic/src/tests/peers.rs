@@ -59,7 +59,7 @@ fn other_datagrams_are_counted_and_never_measured() {
     let server = Server::listen(loopback(), &ours).unwrap();
     let client = Client::connect(server.address(), &ours, LONG).unwrap();
     let stranger = bound();
-    stranger.connect(server.address()).unwrap();
+    stranger.connect(server.address().ip().unwrap()).unwrap();
     let mut foreign = vec![0; 1_400];
     for (run, flow) in [([1; 16], 0), (ours.secret, 5), (ours.secret, 60_000)] {
         let datagram = Datagram {
@@ -92,7 +92,7 @@ fn what_a_stranger_sends_beside_an_only_flow_is_counted_and_is_none_of_it() {
     let client = Client::connect(server.address(), &ours, LONG).unwrap();
     client.start().unwrap();
     let stranger = bound();
-    stranger.connect(server.address()).unwrap();
+    stranger.connect(server.address().ip().unwrap()).unwrap();
     // All that it could have heard on the way, but not the address.
     let datagram = Datagram {
         tag: tag(&ours.secret),
@@ -124,7 +124,7 @@ fn strangers_beside_an_only_flow_are_counted_however_slow_it_is() {
     let client = Client::connect(server.address(), &ours, LONG).unwrap();
     client.start().unwrap();
     let stranger = bound();
-    stranger.connect(server.address()).unwrap();
+    stranger.connect(server.address().ip().unwrap()).unwrap();
     for _ in 0..100 {
         stranger.send(b"nobody of yours").unwrap();
     }
@@ -269,7 +269,7 @@ fn a_server_of_connections_survives_whoever_calls() {
     let ours = options(Workload::TcpCrr);
     let server = Server::listen(loopback(), &ours).unwrap();
     let connect = || {
-        let stream = TcpStream::connect(server.address()).unwrap();
+        let stream = TcpStream::connect(server.address().ip().unwrap()).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         stream
     };
@@ -303,7 +303,7 @@ fn strangers_that_say_nothing_keep_no_transaction_out_however_many_they_are() {
     eventually("transactions go on", || done() > 10);
     // More than there are places for; each is there until the server throws it out.
     let silent: Vec<TcpStream> = (0..200)
-        .map(|_| TcpStream::connect(server.address()).unwrap())
+        .map(|_| TcpStream::connect(server.address().ip().unwrap()).unwrap())
         .collect();
     let before = done();
     let asked = Instant::now();

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
-use wirecost_model::load::{Backing, Pattern, Storage};
+use wirecost_model::load::{Address, Backing, Pattern, Storage};
 use wirecost_nbd::reply::simple;
 use wirecost_nbd::request::{REQUEST_BYTES, Request};
 
@@ -31,7 +31,11 @@ fn storage(load: &mut Load) -> &mut Storage {
 
 /// Runs a load until so many I/Os were answered, and ends it: contents are verified then.
 fn run(options: &Options, count: u64) {
-    let server = Server::listen(LOOPBACK, options).unwrap();
+    run_at(LOOPBACK.into(), options, count);
+}
+
+fn run_at(bind: Address, options: &Options, count: u64) {
+    let server = Server::listen(bind, options).unwrap();
     let client = Client::connect(server.address(), options, LONG).unwrap();
     server.wait_connected(LONG).unwrap();
     client.start().unwrap();
@@ -71,6 +75,77 @@ fn every_pattern_and_size_is_answered_and_verified() {
             }
         }
     }
+}
+
+#[test]
+fn a_unix_socket_carries_every_kind_of_io_and_leaves_no_file() {
+    for (number, pattern) in Pattern::ALL.into_iter().enumerate() {
+        for (size, depth, streams) in [(4 << 10, 32, 2), (1 << 20, 4, 1), (512, 1, 1)] {
+            let options = options(|load| {
+                (load.request, load.depth, load.streams) = (size, depth, streams);
+                storage(load).pattern = pattern;
+            });
+            let name = format!("wirecost-test-{}-{number}-{size}", std::process::id());
+            run_at(Address::Abstract(name), &options, 20);
+        }
+    }
+    let taken = Address::Abstract(format!("wirecost-test-{}-taken", std::process::id()));
+    let options = options(|_| ());
+    let _first = Server::listen(taken.clone(), &options).expect("free");
+    let error = Server::listen(taken, &options).expect_err("taken");
+    assert!(
+        error.to_string().contains("Unix socket @wirecost-test"),
+        "{error}"
+    );
+    let datagrams = Options::new(Workload::UdpRr, [1; 16]);
+    let nowhere = Address::Path("/nowhere".to_owned());
+    let error = Client::connect(nowhere.clone(), &datagrams, LONG).expect_err("no UDP there");
+    assert!(error.to_string().contains("goes over IP only"), "{error}");
+    let error = Client::connect(nowhere, &options, LONG).expect_err("nobody is there");
+    assert!(
+        error.to_string().contains("Unix socket /nowhere"),
+        "{error}"
+    );
+}
+
+#[test]
+fn flushes_follow_so_many_writes_and_are_no_io() {
+    for (pattern, every, depth) in [
+        (Pattern::RandomWrite, 4, 8),
+        (Pattern::SequentialWrite, 1, 1),
+        (Pattern::RandomMix, 2, 3),
+    ] {
+        let options = options(|load| {
+            load.depth = depth;
+            load.limit = Some(Limit::Transactions(200));
+            storage(load).pattern = pattern;
+            storage(load).flush_every = every;
+        });
+        let server = Server::listen(LOOPBACK, &options).unwrap();
+        let client = Client::connect(server.address(), &options, LONG).unwrap();
+        client.start().unwrap();
+        client.wait_ended(LONG).unwrap();
+        let counted = client.snapshot().unwrap();
+        assert_eq!(counted.latency.count(), 200);
+        let flushes = counted.flushes.count();
+        if pattern.is_mix() {
+            assert!((10..100).contains(&flushes), "{flushes}");
+        } else {
+            // The last may not be due any more.
+            let all = 200 / u64::from(every);
+            assert!((all - 1..=all).contains(&flushes), "{flushes} of {all}");
+        }
+        client.stop(LONG).unwrap();
+        server.finish(LONG).unwrap();
+    }
+    let said = ends_with(
+        |load| {
+            storage(load).pattern = Pattern::RandomWrite;
+            storage(load).flush_every = 1;
+        },
+        answering(|_| Vec::new()),
+    );
+    assert!(said.contains("takes no flush"), "{said}");
 }
 
 #[test]

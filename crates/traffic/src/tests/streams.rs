@@ -63,7 +63,7 @@ fn false_server(options: &Options) -> (Client, TcpStream) {
 
 /// A connection that opens like a source's, without the answer read.
 fn false_client(sink: &Server, header: &Header) -> TcpStream {
-    let mut stream = TcpStream::connect(sink.address()).unwrap();
+    let mut stream = TcpStream::connect(sink.address().ip().unwrap()).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
     stream.write_all(&header.encode()).unwrap();
     stream
@@ -139,7 +139,7 @@ fn four_flows_begin_together_and_are_all_measured() {
 #[test]
 fn it_runs_over_ipv6_too() {
     let options = options(2);
-    let sink = Server::listen((Ipv6Addr::LOCALHOST, 0).into(), &options).unwrap();
+    let sink = Server::listen(SocketAddr::from((Ipv6Addr::LOCALHOST, 0)), &options).unwrap();
     let source = Client::connect(sink.address(), &options, LONG).unwrap();
     source.start().unwrap();
     eventually("bytes arrive", || sink.bytes() > 0);
@@ -247,10 +247,10 @@ fn another_number_of_flows_and_a_second_of_the_same_flow_are_refused() {
 fn a_silent_connection_holds_up_nobody_and_is_counted_when_it_goes() {
     let ours = options(2);
     let sink = Server::listen(LOOPBACK, &ours).unwrap();
-    let silent = TcpStream::connect(sink.address()).unwrap();
-    let mut half = TcpStream::connect(sink.address()).unwrap();
+    let silent = TcpStream::connect(sink.address().ip().unwrap()).unwrap();
+    let mut half = TcpStream::connect(sink.address().ip().unwrap()).unwrap();
     half.write_all(b"wirecost").unwrap();
-    let mut other = TcpStream::connect(sink.address()).unwrap();
+    let mut other = TcpStream::connect(sink.address().ip().unwrap()).unwrap();
     other
         .write_all(b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n")
         .unwrap();

@@ -48,6 +48,12 @@ fn fits(options: &Options, export: &wirecost_nbd::export::Export) -> io::Result<
     if writes && export.is_read_only() {
         return refuse("the export is read-only, and the load writes".to_owned());
     }
+    let flushes = load.storage.is_some_and(|storage| storage.flush_every > 0);
+    if flushes && !export.can_flush() {
+        return refuse(
+            "the export takes no flush (SEND_FLUSH), and the load asks for some".to_owned(),
+        );
+    }
     if export.size < u64::from(load.request) {
         return refuse(format!(
             "the export has {} bytes, less than one I/O",

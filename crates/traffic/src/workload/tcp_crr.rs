@@ -1,8 +1,11 @@
 //! A connection for each request and response.
 
+use std::io;
+
 use crate::buffers::BufferSizes;
 use crate::closing;
 use crate::ops::{FlowKind, ServerTasks, ThreadPolicy, WorkloadOps};
+use crate::socket;
 use crate::task::crr_client::CrrClient;
 use crate::task::crr_server::CrrServer;
 
@@ -11,11 +14,8 @@ pub(crate) static OPS: WorkloadOps = WorkloadOps {
     may_block: |_| true,
     flow_kind: FlowKind::ConnectionPerTransaction,
     client: |shared, flow| {
-        Ok(vec![Box::new(CrrClient::new(
-            shared,
-            flow.target,
-            flow.index,
-        ))])
+        let target = socket::ip(&flow.target).map_err(io::Error::other)?;
+        Ok(vec![Box::new(CrrClient::new(shared, target, flow.index))])
     },
     server: ServerTasks::PerThread(|shared, listener, _| {
         Ok(Box::new(CrrServer::new(shared, listener)?))

@@ -6,6 +6,7 @@ use crate::datapath::Datapath;
 use crate::fixtures;
 use crate::ip::IpVersion;
 use crate::load::{Limit, Load, NamedLoad, Rate};
+use crate::logical::Logical;
 use crate::metric::Metric;
 use crate::offload::{Offload, Profile};
 use crate::plan::{Cores, Encapsulation};
@@ -134,6 +135,7 @@ fn a_cell_has_two_windows_where_its_only_load_would_fill_its_line() {
             underlay_ip: IpVersion::Ipv4,
             encapsulation: Encapsulation::None,
             datapath: Datapath::Kernel,
+            logical: Logical::default(),
             guest_ip: IpVersion::Ipv4,
             guests: 1,
             transit: Transit::wire(),

@@ -3,6 +3,7 @@ use crate::encapsulation::Encapsulation;
 use crate::encapsulation::description::WIREGUARD;
 use crate::ip::IpVersion;
 use crate::load::{Load, Segmentation, Workload};
+use crate::logical::Logical;
 use crate::offload::Profile;
 use crate::plan::{Cores, Vxlan};
 use crate::steering::Steering;
@@ -23,6 +24,7 @@ fn network(encapsulation: Encapsulation, hops: usize) -> Network {
         underlay_ip: IpVersion::Ipv4,
         encapsulation,
         datapath: Datapath::Kernel,
+        logical: Logical::default(),
         guest_ip: IpVersion::Ipv4,
         guests: 1,
         transit: Transit {

@@ -9,6 +9,7 @@ use wirecost_model::cell::{Cell, Experiment, Factor, LOAD, Network};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::load::{Load, NamedLoad};
+use wirecost_model::logical::Logical;
 use wirecost_model::offload::{Offload, Profile};
 use wirecost_model::plan::{
     Cores, Encapsulation, Hosts, Levels, MaxRate, Plan, Repeat, SteeringPlan, Underlay,
@@ -211,6 +212,7 @@ fn experiment(described: &Described, rounds: u32, loads: Vec<NamedLoad>) -> Expe
             underlay_ip: IpVersion::Ipv4,
             encapsulation: Encapsulation::None,
             datapath: Datapath::Kernel,
+            logical: Logical::default(),
             guest_ip: IpVersion::Ipv4,
             guests: 1,
             transit: Transit::wire(),
@@ -244,6 +246,8 @@ fn experiment(described: &Described, rounds: u32, loads: Vec<NamedLoad>) -> Expe
             encapsulation: Vec::new(),
             udp_checksum: Vec::new(),
             datapath: vec![Datapath::Kernel],
+            topology: vec![],
+            acl: vec![],
             offload: Vec::new(),
             steering: SteeringPlan::default(),
             loads: Vec::new(),

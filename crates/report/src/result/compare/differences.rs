@@ -36,7 +36,8 @@ pub enum Area {
 }
 
 /// Fields of a plan that are factors (told by their levels), or say nothing about the measurement.
-const NOT_OF_THE_PLAN: [&str; 14] = [
+const NOT_OF_THE_PLAN: [&str; 16] = [
+    "acl",
     "datapath",
     "description",
     "encapsulation",
@@ -48,6 +49,7 @@ const NOT_OF_THE_PLAN: [&str; 14] = [
     "published",
     "seed",
     "steering",
+    "topology",
     "udp_checksum",
     "underlay",
     "vary",

@@ -107,6 +107,18 @@ fn built(cell: &Cell, key: &str) -> Option<Built> {
     match key {
         "guest_ip" => Some(Built::Level(network.guest_ip.key().into())),
         "datapath" => Some(Built::Level(network.datapath.key().into())),
+        "topology" | "acl" => {
+            let level = match key {
+                "topology" => network.logical.topology.key(),
+                _ => network.logical.acl.key(),
+            };
+            let by_ovn = network.datapath.is_ovn();
+            Some(if by_ovn {
+                Built::Level(level.into())
+            } else {
+                Built::Meaningless
+            })
+        }
         // What is computed without the factor, the label of the encapsulation tells.
         "udp_checksum" => Some(match network.encapsulation.udp() {
             Some(udp) if !udp.udp_checksum => Built::Level("off".into()),

@@ -7,6 +7,7 @@ use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
 use wirecost_stats::Summary;
 
+use super::network::NetworkShare;
 use crate::result::flows::FlowsResult;
 use crate::result::moves::MovesResult;
 
@@ -56,6 +57,9 @@ pub struct CellLoad {
     /// Of a migration: its machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moves: Option<MovesResult>,
+    /// Of storage with `network_share`: what of the latency is the network's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkShare>,
     /// Connections and datagrams of others that reached its ports and were dropped, all valid samples.
     pub strays: u64,
     /// Samples in which the load's own threads were the limit.
@@ -90,6 +94,12 @@ pub struct LatencyResult {
     /// 99 % of them left at most so late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_p99_us: Option<f64>,
+    /// Of flushes, which are no transactions, the median; absent where there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_p50_us: Option<f64>,
+    /// 99 % of them took at most this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_p99_us: Option<f64>,
     /// Requests given up.
     pub timeouts: u64,
     /// Responses to requests that had been given up.

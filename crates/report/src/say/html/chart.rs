@@ -4,8 +4,7 @@
 use minijinja::Value;
 use serde::Serialize;
 
-/// Rows of a table before the rest is only counted.
-pub(super) const ROWS: usize = 1000;
+use crate::say::table::{ROWS, Table};
 
 /// How much of a run is drawn and listed: less of a larger one, so that its page stays small.
 #[derive(Debug, Clone, Copy)]
@@ -77,105 +76,4 @@ pub(super) struct Panel {
     pub(super) cell: Option<u32>,
     /// The markup.
     pub(super) svg: Value,
-}
-
-/// A table.
-#[derive(Debug, Serialize)]
-pub(super) struct Table {
-    /// What it is a table of.
-    pub(super) title: String,
-    /// The heads.
-    pub(super) columns: Vec<Column>,
-    /// The rows.
-    pub(super) rows: Vec<Row>,
-    /// What is not in it, and where it is.
-    pub(super) left_out: Option<String>,
-    /// Rows that there are.
-    #[serde(skip)]
-    all: usize,
-    /// Where the others are.
-    #[serde(skip)]
-    elsewhere: String,
-    /// What else is not in it.
-    #[serde(skip)]
-    also: Option<String>,
-}
-
-/// A column's head.
-#[derive(Debug, Serialize)]
-pub(super) struct Column {
-    /// Its words.
-    pub(super) head: String,
-    /// Whether figures stand in it.
-    pub(super) number: bool,
-}
-
-/// A table's row.
-#[derive(Debug, Serialize)]
-pub(super) struct Row {
-    /// The cell, for highlighting it.
-    pub(super) cell: Option<u32>,
-    /// The fields.
-    pub(super) fields: Vec<String>,
-}
-
-impl Table {
-    /// A table; heads that end in `#` are of columns of figures.
-    pub(super) fn new<'a>(title: &str, heads: impl IntoIterator<Item = &'a str>) -> Self {
-        let column = |head: &str| Column {
-            head: head.trim_end_matches('#').into(),
-            number: head.ends_with('#'),
-        };
-        Self {
-            title: title.into(),
-            columns: heads.into_iter().map(column).collect(),
-            rows: Vec::new(),
-            left_out: None,
-            all: 0,
-            elsewhere: String::new(),
-            also: None,
-        }
-    }
-
-    /// Adds a row; beyond [`ROWS`] it is only counted.
-    pub(super) fn row(&mut self, cell: Option<u32>, fields: Vec<String>) {
-        debug_assert_eq!(fields.len(), self.columns.len(), "{}", self.title);
-        self.all += 1;
-        if self.rows.len() < ROWS {
-            self.rows.push(Row { cell, fields });
-        }
-    }
-
-    /// Says what did not fit, and where it is.
-    pub(super) fn finish(mut self, elsewhere: &str) -> Self {
-        elsewhere.clone_into(&mut self.elsewhere);
-        self.limit(ROWS);
-        self
-    }
-
-    /// Says what else is not in it.
-    pub(super) fn also(mut self, sentence: Option<String>) -> Self {
-        self.also = sentence;
-        self.limit(ROWS);
-        self
-    }
-
-    /// Leaves the first rows.
-    pub(super) fn limit(&mut self, rows: usize) {
-        self.rows.truncate(rows);
-        let shown = self.rows.len();
-        let rest = (self.all > shown).then(|| {
-            format!(
-                "These are the first {shown} of {} rows; all of them: {}",
-                self.all, self.elsewhere
-            )
-        });
-        let said: Vec<String> = rest.into_iter().chain(self.also.clone()).collect();
-        self.left_out = (!said.is_empty()).then(|| said.join(" "));
-    }
-}
-
-/// A figure, or that there is none.
-pub(super) fn figure(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| "–".into(), |value| format!("{value:.digits$}"))
 }

@@ -5,7 +5,7 @@ use wirecost_model::metric::{Figure, Metric};
 use wirecost_stats::{Summary, summary};
 
 use super::cells::CellView;
-use super::chart::{Chart, Limits, Panel, Table, figure};
+use super::chart::{Chart, Limits, Panel};
 use super::legend::{self, Sign};
 use super::scale::{Scale, tick};
 use super::shown::ShownLoad;
@@ -13,6 +13,7 @@ use super::strip::{DRAWN, cells_left_out};
 use super::svg::{Svg, width_of};
 use crate::result::document::Document;
 use crate::result::gathered;
+use crate::say::table::{Table, figure};
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 326.0;

@@ -3,12 +3,13 @@
 use wirecost_model::sample::Sample;
 
 use super::cells::{CellView, State};
-use super::chart::{Chart, Limits, Panel, Table, figure};
+use super::chart::{Chart, Limits, Panel};
 use super::legend;
 use super::panel::{Axes, DRAWN, left_out};
 use super::shown::{Shown, ShownLoad, What};
 use super::svg::points;
 use crate::result::document::Document;
+use crate::say::table::{Table, figure};
 
 /// The axis goes at least this far from 100, in percent: a steady cell is to look steady.
 const LEAST: f64 = 5.0;

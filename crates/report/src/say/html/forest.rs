@@ -4,13 +4,15 @@ use minijinja::Value;
 use wirecost_model::metric::{Direction, Figure};
 use wirecost_stats::{Margin, Method};
 
-use super::chart::{Chart, Limits, Panel, Table};
+use super::chart::{Chart, Limits, Panel};
 use super::ratios;
 use super::scale::Scale;
 use super::svg::Svg;
-use super::verdicts::{class, figure_key, ratio, sign, word};
+use super::verdicts::figure_key;
 use crate::result::document::Document;
 use crate::result::document::EffectResult;
+use crate::say::table::Table;
+use crate::say::verdicts::{class, ratio, sign, word};
 use crate::say::words;
 
 const WIDTH: f64 = 960.0;

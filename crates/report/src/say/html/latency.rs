@@ -5,7 +5,7 @@ use wirecost_model::latency::Latency;
 use wirecost_model::sample::Sample;
 
 use super::cells::{CellView, State, remarks};
-use super::chart::{Chart, Limits, Panel, Table, figure};
+use super::chart::{Chart, Limits, Panel};
 use super::legend::{self, Sign};
 use super::panel::left_out;
 use super::scale::Scale;
@@ -14,6 +14,7 @@ use super::svg::Svg;
 use crate::result::document::Document;
 use crate::result::document::LatencyResult;
 use crate::result::gathered::{self, ENOUGH_BEYOND, percentile_us as percentile};
+use crate::say::table::{Table, figure};
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 290.0;
@@ -258,7 +259,7 @@ fn table(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Table {
     for cell in cells {
         let all = merged(load, cell);
         let of = |figure: fn(&LatencyResult) -> Option<f64>| {
-            super::chart::figure(all.and_then(figure), 1)
+            crate::say::table::figure(all.and_then(figure), 1)
         };
         let count = |figure: fn(&LatencyResult) -> u64| {
             all.map_or_else(|| "–".to_owned(), |all| figure(all).to_string())

@@ -10,8 +10,9 @@ use super::forest::{BEYOND, effect_group, table};
 use super::ratios;
 use super::scale::Scale;
 use super::svg::Svg;
-use super::verdicts::{ratio, sign};
+
 use crate::result::document::{Document, EffectResult};
+use crate::say::verdicts::{ratio, sign};
 use crate::say::words;
 
 const WIDTH: f64 = 640.0;

@@ -4,22 +4,20 @@ use serde::Serialize;
 use wirecost_stats::Margin;
 
 use super::cells::{self, CellView};
-use super::chart::{Chart, Limits, Table};
+use super::chart::{Chart, Limits};
 use super::shown::ShownLoad;
-use super::verdicts::{Meaning, Verdicts};
-use super::{
-    cpu, drift, flows, forest, latency, overview, strip, summary, verdicts, wakeups, window,
-};
-use crate::result::document::Intervals;
-use crate::result::document::WakeupsResult;
-use crate::result::document::{Document, Ending};
+use super::verdicts::{self, Verdicts};
+use super::{cpu, drift, forest, latency, overview, strip, study, window};
+use crate::result::document::{Document, Ending, Intervals};
 use crate::result::read::Reading;
-use crate::result::trust::marked;
 use crate::say::answer::{self, Sentence};
-use crate::say::{digits, effects, notes, rules, trust, until, validity, words};
-
-/// Kinds of invalid samples listed at the top; all are in the table of samples.
-const INVALID: usize = 12;
+use crate::say::section::Section;
+use crate::say::table::Table;
+use crate::say::verdicts::{Meaning, meanings};
+use crate::say::{
+    caveats, cells as cells_of, effects, flows, notes, published, rules, trust, until, wakeups,
+    words,
+};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
@@ -38,30 +36,22 @@ pub(super) struct Page {
     behind: Option<String>,
     /// How an adaptive run stopped.
     until: Option<String>,
-    invalid: Option<Oddity>,
-    marked: Option<String>,
-    /// Samples of the plan that do not count.
-    missing: Option<String>,
-    findings: Vec<String>,
+    caveats: Option<Section>,
     /// Where one factor's effect depends on another's level.
-    depends: Vec<String>,
-    /// What is true of many effects.
-    general: Vec<String>,
-    warnings: Vec<String>,
+    depends: Option<Section>,
     worth: String,
     verdicts: Option<Verdicts>,
     meanings: Vec<Meaning>,
     overview: Option<Chart>,
     effects: Vec<Chart>,
-    summary: Table,
-    summary_means: String,
+    cells: Section,
     flows: Option<Table>,
-    wakeups: Option<Table>,
-    wakeups_mean: Option<String>,
-    rules: Table,
-    rules_mean: Vec<String>,
+    wakeups: Option<Section>,
+    rules: Section,
     charts: Vec<Chart>,
-    published: Option<Published>,
+    published: Option<Section>,
+    /// The charts of a published study.
+    study: Vec<Chart>,
     plan: PlanText,
     environment: Vec<(&'static str, String)>,
     hosts: Vec<(String, String)>,
@@ -70,20 +60,6 @@ pub(super) struct Page {
     reproduce: Reproduce,
     run_dir: String,
     record: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Oddity {
-    label: String,
-    lines: Vec<String>,
-    more: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Published {
-    source: String,
-    table: Table,
-    notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -123,27 +99,20 @@ pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
         }),
         behind: notes::behind(doc),
         until: until::sentence(doc),
-        invalid: invalid(doc),
-        marked: marked(doc),
-        missing: validity::missing(doc),
-        findings: validity::sentences(doc),
-        depends: effects::dependences(doc, true),
-        general: effects::for_all(doc),
-        warnings: doc.warnings.clone(),
+        caveats: caveats::section(doc, true),
+        depends: effects::section(doc, true, usize::MAX),
         worth: wirecost_model::units::format_fraction(doc.repeat.worth),
         verdicts: (!doc.effects.is_empty()).then(|| verdicts::table(doc, limits)),
-        meanings: verdicts::meanings(margin.low, margin.high),
+        meanings: meanings(margin.low, margin.high),
         overview: overview::chart(doc),
         effects: forest::charts(doc, limits),
-        summary: summary::table(doc),
-        summary_means: summary::meanings(doc),
+        cells: cells_of::section(doc),
         flows: flows::table(doc),
-        wakeups: wakeups::table(doc),
-        wakeups_mean: doc.wakeups.as_ref().map(WakeupsResult::meaning),
-        rules: rules_table(doc),
-        rules_mean: rules::meanings(doc),
+        wakeups: wakeups::section(doc),
+        rules: rules::section(doc),
         charts: charts(doc, &cells, limits),
-        published: published(doc),
+        published: published::section(doc),
+        study: study::charts(doc),
         plan: PlanText {
             written: reading.plan_text.clone(),
             // A plan is JSON's own: maps with text for keys.
@@ -168,31 +137,22 @@ impl Page {
     /// Leaves the first rows of each table and the first lines of each list.
     fn limit(&mut self, limits: Limits) {
         let charts = self.overview.iter_mut().chain(&mut self.effects);
-        let of_charts = charts.chain(&mut self.charts).map(|chart| &mut chart.table);
-        let others = [&mut self.flows, &mut self.wakeups].into_iter().flatten();
-        let others = others.chain([&mut self.rules]);
-        // Every cell stands here if it can.
-        self.summary.limit(limits.rows * 4);
-        let published = self
-            .published
-            .iter_mut()
-            .map(|published| &mut published.table);
-        for table in of_charts.chain(others).chain(published) {
+        let charts = charts.chain(&mut self.charts).chain(&mut self.study);
+        let of_charts = charts.map(|chart| &mut chart.table);
+        for table in of_charts.chain(&mut self.flows) {
             table.limit(limits.rows);
         }
-        for list in [
-            &mut self.findings,
+        // Every cell stands here if it can.
+        self.cells.limit(limits.rows * 4);
+        let sections = [
+            &mut self.wakeups,
+            &mut self.published,
+            &mut self.caveats,
             &mut self.depends,
-            &mut self.general,
-            &mut self.warnings,
-        ] {
-            let more = list.len().saturating_sub(limits.rows);
-            if more > 0 {
-                list.truncate(limits.rows);
-                list.push(format!(
-                    "And {more} more: `wirecost report RUN_DIR --json`."
-                ));
-            }
+        ];
+        let sections = sections.into_iter().flatten();
+        for section in sections.chain([&mut self.rules]) {
+            section.limit(limits.rows);
         }
         let plan = &mut self.plan;
         for text in plan.written.iter_mut().chain([&mut plan.effective]) {
@@ -239,68 +199,6 @@ fn facts(doc: &Document) -> Vec<String> {
         facts.push("complete".into());
     }
     facts
-}
-
-fn invalid(doc: &Document) -> Option<Oddity> {
-    let label = notes::invalid(doc)?;
-    let mut lines = notes::invalid_alike(doc);
-    let more = lines.len().saturating_sub(INVALID);
-    lines.truncate(INVALID);
-    Some(Oddity {
-        label,
-        lines,
-        more: (more > 0)
-            .then(|| format!("and {more} more, in the table of samples below and in the record")),
-    })
-}
-
-/// Stopping rules of other tools, a row per cell.
-fn rules_table(doc: &Document) -> Table {
-    let heads = ["cell", "pbench", "trimmed#", "worst-of#", "netperf"];
-    let title = "Stopping rules of other tools on the same throughput samples, Gbit/s";
-    let mut table = Table::new(title, heads);
-    for (result, cell) in doc.cells.iter().zip(&doc.other_rules.cells) {
-        let fields = vec![
-            words::cell(doc, result),
-            rules::by_pbench(cell),
-            rules::gbps(cell.trimmed_gbps),
-            rules::gbps(cell.worst_of_gbps),
-            rules::by_netperf(cell),
-        ];
-        table.row(Some(cell.cell), fields);
-    }
-    table.finish("`other_rules` of `wirecost report RUN_DIR --json`.")
-}
-
-fn published(doc: &Document) -> Option<Published> {
-    let published = doc.published.as_ref()?;
-    let heads = ["change", "published#", "here#", "95 % interval#"];
-    let mut table = Table::new(
-        "Published ratios of throughput, and those measured here",
-        heads,
-    );
-    for ratio in &published.ratios {
-        let here = digits::ratio_and_interval(ratio.here, ratio.low, ratio.high);
-        let here = here.unwrap_or_else(|| "not measured".into());
-        let (here, interval) = here.split_once(' ').unwrap_or((&here, "–"));
-        let times = |text: &str| text.replacen('x', "×", 1);
-        let fields = vec![
-            notes::published_contrast(doc, ratio),
-            times(&digits::ratio(ratio.published)),
-            times(here),
-            interval.into(),
-        ];
-        table.row(None, fields);
-    }
-    Some(Published {
-        source: published.source.clone(),
-        table: table.finish("`published` of `wirecost report RUN_DIR --json`."),
-        notes: published
-            .notes
-            .iter()
-            .map(|note| notes::published_note(doc, note))
-            .collect(),
-    })
 }
 
 fn environment(doc: &Document) -> Vec<(&'static str, String)> {

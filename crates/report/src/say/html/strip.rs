@@ -7,12 +7,13 @@ use wirecost_model::metric::Metric;
 use wirecost_model::sample::DatagramResult;
 
 use super::cells::{CellView, State, remarks};
-use super::chart::{Chart, Limits, Panel, Table, figure};
+use super::chart::{Chart, Limits, Panel};
 use super::legend::{self, Sign};
 use super::scale::{Scale, tick};
 use super::shown::{Shown, ShownLoad, What};
 use super::svg::Svg;
 use crate::result::document::Document;
+use crate::say::table::{Table, figure};
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 326.0;

@@ -1,11 +1,12 @@
 //! What happened within the windows: a load's speed over the intervals of each sample.
 
 use super::cells::{CellView, State};
-use super::chart::{Chart, Limits, Panel, Table};
+use super::chart::{Chart, Limits, Panel};
 use super::panel::{Axes, DRAWN, left_out};
 use super::shown::{Shown, ShownLoad, What};
 use super::svg::points;
 use crate::result::document::Document;
+use crate::say::table::Table;
 
 /// Intervals that the table has a column for.
 const COLUMNS: usize = 100;
@@ -114,7 +115,7 @@ fn table(shown: &Shown<'_>, cells: &[&CellView], most: usize) -> Table {
             let parts = shown.parts(sample);
             let mut fields = vec![cell.label.clone(), (sample.round + 1).to_string()];
             let speed = |at: usize| parts.get(at).map(|part| part.2);
-            fields.extend((0..columns).map(|at| super::chart::figure(speed(at), 2)));
+            fields.extend((0..columns).map(|at| crate::say::table::figure(speed(at), 2)));
             table.row(Some(cell.result.cell), fields);
         }
     }

@@ -78,7 +78,11 @@ fn differences(comparison: &Comparison, page: &mut Page) {
             text(sentences::value(difference.after.as_ref())),
         ]
     });
-    page.table(&["what", "before", "after"].map(str::to_owned), rows);
+    page.table(
+        &["what", "before", "after"].map(str::to_owned),
+        &[false; 3],
+        rows,
+    );
 }
 
 fn figures(comparison: &Comparison, page: &mut Page) {
@@ -97,8 +101,8 @@ fn figures(comparison: &Comparison, page: &mut Page) {
     let heads = [
         "cell",
         "figure",
-        "before → after#",
-        "after / before#",
+        "before → after",
+        "after / before",
         "verdict",
         "corrected",
         "by ranks",
@@ -111,7 +115,8 @@ fn figures(comparison: &Comparison, page: &mut Page) {
                 .iter()
                 .map(move |figure| row(levels.clone(), figure))
         });
-    page.table(&heads.map(str::to_owned), rows);
+    let numbers = [false, false, true, true, false, false, false];
+    page.table(&heads.map(str::to_owned), &numbers, rows);
     let how = sentences::how_to_read(comparison);
     page.paragraph(&text(&how.replacen(", x the", ", × the", 1)));
 }

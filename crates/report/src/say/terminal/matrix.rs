@@ -1,32 +1,27 @@
 //! The verdicts as a matrix: a row for what is changed and where, a column for each figure.
 
-use comfy_table::CellAlignment;
 use wirecost_model::effect::Verdict;
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::units::format_fraction;
 
 use super::page::{Page, Style};
-use super::table::{Column, NONE, print_columns, total_width};
+use super::table::{Column, print_columns, total_width};
 use crate::result::document::{Document, EffectResult};
 use crate::result::loads::named;
-use crate::say::{digits, effects, words};
+use crate::say::{digits, effects, verdicts, words};
 
 /// The sign of a verdict, and what it is without Unicode.
-pub(super) const fn sign(verdict: Verdict, ascii: bool) -> &'static str {
-    match (verdict, ascii) {
-        (Verdict::Pays, false) => "▲",
-        (Verdict::Pays, true) => "+",
-        (Verdict::Costs, false) => "▼",
-        (Verdict::Costs, true) => "-",
-        (Verdict::Gains, false) => "△",
-        (Verdict::Gains, true) => "(+)",
-        (Verdict::Loses, false) => "▽",
-        (Verdict::Loses, true) => "(-)",
-        (Verdict::MakesNoDifference, _) => "=",
-        (Verdict::CannotTellYet, _) => "?",
-        (Verdict::NotComparable, false) => "≠",
-        (Verdict::NotComparable, true) => "!",
+const fn sign(verdict: Verdict, ascii: bool) -> &'static str {
+    match verdict {
+        _ if !ascii => verdicts::sign(verdict),
+        Verdict::Pays => "+",
+        Verdict::Costs => "-",
+        Verdict::Gains => "(+)",
+        Verdict::Loses => "(-)",
+        Verdict::MakesNoDifference => "=",
+        Verdict::CannotTellYet => "?",
+        Verdict::NotComparable => "!",
     }
 }
 
@@ -46,29 +41,26 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
     if doc.effects.is_empty() {
         return;
     }
-    let named = named(doc);
+    let (named, compared) = (named(doc), verdicts::compared(doc));
     for (load, _) in &named {
         let figures: Vec<&Figure> = doc
             .figures
             .iter()
             .filter(|figure| figure.load == *load && is_shown(figure.metric))
             .collect();
-        let mut rows: Vec<Vec<&EffectResult>> = Vec::new();
-        for effect in doc
-            .effects
+        let shown = |effect: &&EffectResult| effect.load == *load && is_shown(effect.metric);
+        let rows: Vec<Vec<&EffectResult>> = compared
             .iter()
-            .filter(|effect| effect.load == *load && is_shown(effect.metric))
-        {
-            let same = |row: &&mut Vec<&EffectResult>| {
-                let first = row[0];
-                (&first.factor, &first.to, &first.where_)
-                    == (&effect.factor, &effect.to, &effect.where_)
-            };
-            match rows.iter_mut().rev().find(same) {
-                Some(row) => row.push(effect),
-                None => rows.push(vec![effect]),
-            }
-        }
+            .map(|pair| {
+                pair.effects
+                    .iter()
+                    .flatten()
+                    .copied()
+                    .filter(shown)
+                    .collect()
+            })
+            .filter(|row: &Vec<&EffectResult>| !row.is_empty())
+            .collect();
         if rows.is_empty() {
             continue;
         }
@@ -104,31 +96,29 @@ fn one(
         let text = words::change(&effect.factor, &effect.from, &effect.to);
         if first { text } else { String::new() }
     };
-    let text = |head: &str, cells: Vec<String>| Column {
-        cells,
-        align: CellAlignment::Left,
-        ..Column::figures(head, false, "")
-    };
     let changes: Vec<String> = (0..rows.len()).map(change).collect();
     let places: Vec<String> = rows.iter().map(|row| place(row[0])).collect();
-    let verdicts: Vec<Column> = figures
+    let of_figures: Vec<Column> = figures
         .iter()
         .map(|figure| Column {
             verdicts: true,
-            align: CellAlignment::Left,
-            cells: rows
-                .iter()
-                .map(|row| {
-                    let found = row.iter().find(|effect| effect.metric == figure.metric);
-                    found.map_or_else(|| NONE.to_owned(), |effect| field(effect, page.ascii()))
-                })
-                .collect(),
-            ..Column::figures(head(doc, figure), false, "")
+            ..Column::text(
+                head(doc, figure),
+                rows.iter()
+                    .map(|row| {
+                        let found = row.iter().find(|effect| effect.metric == figure.metric);
+                        found.map_or_else(|| "-".to_owned(), |effect| field(effect, page.ascii()))
+                    })
+                    .collect(),
+            )
         })
         .collect();
     let title = name.unwrap_or("change");
-    let mut columns = vec![text(title, changes.clone()), text("where", places.clone())];
-    columns.extend(verdicts);
+    let mut columns = vec![
+        Column::text(title, changes.clone()),
+        Column::text("where", places.clone()),
+    ];
+    columns.extend(of_figures);
     if total_width(&columns) > page.width() {
         // A change is a line of its own, and below it is where.
         let mut labels = Vec::new();
@@ -153,9 +143,9 @@ fn one(
                 .map(|at| at.map_or_else(String::new, |at| column.cells[at].clone()));
             column.cells = cells.collect();
         }
-        columns[0] = text(title, labels);
+        columns[0] = Column::text(title, labels);
     }
-    print_columns(columns, None, page);
+    print_columns(columns, page);
 }
 
 /// A metric in as few words as a column has room for.
@@ -203,15 +193,8 @@ fn legend(doc: &Document, page: &mut Page) {
     let worth = format_fraction(doc.repeat.worth);
     let has = |verdict: Verdict| doc.effects.iter().any(|effect| effect.verdict == verdict);
     let mut said: Vec<String> = Vec::new();
-    for (verdict, word) in [
-        (Verdict::Pays, "pays"),
-        (Verdict::Costs, "costs"),
-        (Verdict::Gains, "gains"),
-        (Verdict::Loses, "loses"),
-        (Verdict::MakesNoDifference, "no difference"),
-        (Verdict::CannotTellYet, "cannot tell"),
-        (Verdict::NotComparable, "not comparable"),
-    ] {
+    for verdict in verdicts::ALL {
+        let word = verdicts::word(verdict).trim_end_matches(" yet");
         if has(verdict) {
             said.push(format!("{} {word}", sign(verdict, page.ascii())));
         }

@@ -7,7 +7,8 @@ use super::page::{Page, glue};
 use crate::result::document::Document;
 use crate::result::document::EffectResult;
 use crate::say::effects;
-use crate::say::{digits, words};
+use crate::say::verdicts::said;
+use crate::say::words;
 
 pub(super) fn print(doc: &Document, page: &mut Page) {
     if doc.effects.is_empty() {
@@ -28,46 +29,41 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
             .into_iter()
             .partition(|effect| effect.metric.is_speed());
         for effect in speeds.iter().chain(&others) {
-            let mut line = sentence(doc, effect, page);
-            let remarks = effects::remarks(effect, family);
-            if !remarks.is_empty() {
-                line.push_str("; but ");
-                line.push_str(&remarks.join(", "));
-            }
-            for difference in effects::differences(effect) {
-                line.push_str("; note: ");
-                line.push_str(&difference);
-            }
+            let line = sentence(doc, effect, family, page);
             page.paragraph(&line);
         }
         page.gap();
     }
 }
 
-/// `guest MTU 8900 instead of 1500, vxlan, offload none: throughput x1.52 [1.45, 1.60] - pays`.
-fn sentence(doc: &Document, effect: &EffectResult, page: &Page) -> String {
-    let rounds_done = doc.rounds_done;
+/// `guest MTU 8900 instead of 1500, vxlan, offload none: throughput x1.52 [1.45, 1.60] - pays`, and what speaks against it.
+fn sentence(doc: &Document, effect: &EffectResult, family: usize, page: &Page) -> String {
+    let said = said(doc, effect, family);
     let mut what = words::contrast(&effect.factor, &effect.from, &effect.to);
     if !effect.where_.is_empty() {
         what.push_str(", ");
         what.push_str(&words::levels(&doc.factors, &effect.where_));
     }
-    let mut figure = words::measured(doc, &effect.load, effect.metric);
-    if let Some(ratio) = digits::ratio_and_interval(effect.ratio, effect.low, effect.high) {
-        figure.push(' ');
-        figure.push_str(&ratio);
-    }
+    let measured = words::measured(doc, &effect.load, effect.metric);
+    let figure = [Some(measured), said.ratio, said.interval];
+    let figure: Vec<String> = figure.into_iter().flatten().collect();
     let mut verdict = page.paint(style(effect.verdict), &effect.verdict.to_string());
-    if let Some(reason) = effects::reason(effect) {
+    if let Some(reason) = &said.reason {
         verdict.push_str(": ");
-        verdict.push_str(&reason);
-        return format!("{what}: {} {}{verdict}", glue(&figure), glue("- "));
+        verdict.push_str(reason);
+    } else if let Some(rounds) = &said.rounds {
+        verdict.push_str(" (");
+        verdict.push_str(rounds);
+        verdict.push(')');
     }
-    let rounds = match effect.rounds {
-        0 => format!(" ({})", effect.no_pair()),
-        1 => " (an interval needs two rounds)".into(),
-        n if n < rounds_done => format!(" ({n} of {rounds_done} rounds)"),
-        _ => String::new(),
-    };
-    format!("{what}: {} {}{verdict}{rounds}", glue(&figure), glue("- "))
+    if !said.remarks.is_empty() {
+        verdict.push_str("; but ");
+        verdict.push_str(&said.remarks.join(", "));
+    }
+    for difference in &said.differences {
+        verdict.push_str("; note: ");
+        verdict.push_str(difference);
+    }
+    let figure = glue(&figure.join(" ").replace('×', "x"));
+    format!("{what}: {figure} {}{verdict}", glue("- "))
 }

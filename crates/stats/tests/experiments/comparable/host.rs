@@ -10,6 +10,7 @@ fn switched(key: &str, levels: [&str; 2], datapaths: [OvsDatapath; 2]) -> Plante
     let switch = |datapath| OpenVswitch {
         version: "3.1.0".into(),
         datapath,
+        ovn: None,
     };
     let [from, to] = datapaths.map(switch);
     Planted::of(key, levels)

@@ -37,6 +37,7 @@ fn answered(sample: &mut Sample, transactions: u64, us: u64, late_us: u64) {
         timeouts: 0,
         late: 0,
         duplicated: 0,
+        flushes: Latency::default(),
         latency: all(us),
         lateness: all(late_us),
         intervals: Vec::new(),

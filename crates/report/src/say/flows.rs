@@ -1,6 +1,6 @@
 //! The table of flows: how evenly they share, and what their sockets were at.
 
-use super::chart::{Table, figure};
+use super::table::{NONE, Table, figure};
 use crate::result::document::Document;
 use crate::result::flows::FlowsResult;
 use crate::result::loads::named;
@@ -30,7 +30,7 @@ fn whole(value: Option<f64>) -> Option<String> {
 }
 
 /// A row for each load of each cell that has flows; nothing where none has.
-pub(super) fn table(doc: &Document) -> Option<Table> {
+pub(crate) fn table(doc: &Document) -> Option<Table> {
     let several = named(doc).len() > 1;
     let rows: Vec<_> = doc
         .cells
@@ -60,7 +60,7 @@ pub(super) fn table(doc: &Document) -> Option<Table> {
         fields.extend(several.then(|| load.name.clone()));
         fields.push(flows.count.to_string());
         fields.extend(fair.then(|| figure(load.fairness.map(|fairness| fairness.median), 4)));
-        let none = || "–".to_owned();
+        let none = || NONE.to_owned();
         fields.extend(
             columns
                 .iter()

@@ -1,0 +1,106 @@
+//! Where most of a gain is reached, and where a step is, behind the sentence of a factor with many levels.
+
+use wirecost_model::curve::{Curved, Step};
+use wirecost_model::effect::Verdict;
+
+use crate::size::Sizes;
+use crate::{Question, names};
+
+/// What the curves of a factor show, in sentences without the last full stop; nothing of a factor that is no curve.
+pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
+    let curves: Vec<&Curved> = question
+        .curves
+        .iter()
+        .filter(|one| one.factor == factor)
+        .collect();
+    let first = curves.first()?;
+    let place = |one: &Curved| {
+        let place = match curves.len() {
+            1 => String::new(),
+            _ => question.place(&one.where_),
+        };
+        if place.is_empty() {
+            place
+        } else {
+            format!(" {place}")
+        }
+    };
+    let knees: Vec<String> = curves
+        .iter()
+        .filter_map(|one| {
+            let knee = one.curve.knee?;
+            let pays = |at: f64| matches!(verdict(question, one, at), Some(Verdict::Pays));
+            let last = levels(question, factor).next_back()?;
+            if !pays(knee.at) || !pays(last) {
+                return None;
+            }
+            let (at, share) = (knee.at, (knee.share * 100.0).round().min(100.0));
+            Some(format!(
+                "at {at}{} ({share:.0} % of {:.1} times)",
+                place(one),
+                knee.whole
+            ))
+        })
+        .collect();
+    let sizes = Sizes::new(first.metric, question.worth);
+    let steps: Vec<String> = curves
+        .iter()
+        .flat_map(|one| {
+            let step = |step: &Step| {
+                let size = sizes.range([step.ratio].into_iter());
+                format!("{size} from {} to {}{}", step.from, step.to, place(one))
+            };
+            // Neither level may differ from the first in something else.
+            let told = |at: f64| match verdict(question, one, at) {
+                Some(told) => !matches!(told, Verdict::NotComparable | Verdict::CannotTellYet),
+                None => levels(question, factor).next() == Some(at),
+            };
+            let steps = one.curve.steps.iter();
+            let steps = steps.filter(|step| told(step.from) && told(step.to));
+            steps.map(step).collect::<Vec<_>>()
+        })
+        .collect();
+    let knees = match &knees[..] {
+        [] => "No level certainly has most of the gain early".to_owned(),
+        knees => format!("Most of the gain is there {}", names::list(knees)),
+    };
+    // Where nothing is known of the whole gain, nothing is known of its parts.
+    let last = levels(question, factor).next_back()?;
+    let open = |one: &&&Curved| {
+        let told = verdict(question, one, last);
+        matches!(
+            told,
+            None | Some(Verdict::CannotTellYet | Verdict::NotComparable)
+        )
+    };
+    if curves.iter().filter(open).count() == curves.len() {
+        return None;
+    }
+    Some(match &steps[..] {
+        [] => format!("{knees}; no step stands out"),
+        [step] => format!("{knees}. A step: {step}"),
+        steps => format!("{knees}. Steps: {}", names::list(steps)),
+    })
+}
+
+/// The factor's levels as numbers, as far as they are.
+fn levels(question: &Question, factor: &str) -> impl DoubleEndedIterator<Item = f64> {
+    let mut factors = question.factors.iter();
+    let found = factors.find(|one| one.key == factor);
+    let levels = found.into_iter().flat_map(|factor| &factor.levels);
+    levels.filter_map(|level| level.parse().ok())
+}
+
+/// The verdict on a level against the first, in the curve's place.
+fn verdict(question: &Question, one: &Curved, at: f64) -> Option<Verdict> {
+    let mut effects = question.effects.iter();
+    let found = effects.find(|told| {
+        let effect = &told.effect;
+        effect.factor == one.factor
+            && effect.load == one.load
+            && effect.metric == one.metric
+            && effect.where_ == one.where_
+            && effect.to.parse() == Ok(at)
+    });
+    found.map(|told| told.verdict)
+}

@@ -1,0 +1,99 @@
+//! Figures that published comparisons are about and no verdict is: columns of the cells that are compared.
+
+use std::collections::BTreeMap;
+
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::compared::cells_with;
+use wirecost_model::metric::Figure;
+use wirecost_model::published::{Outcome, Published};
+use wirecost_model::sample::Sample;
+use wirecost_stats::Observed;
+
+/// By cell, figure and load: rounds and values, ascending.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Outcomes(BTreeMap<(u32, Outcome), Column>);
+
+/// One load's.
+#[derive(Debug, Clone, PartialEq)]
+struct Column {
+    load: String,
+    values: Vec<(u32, f64)>,
+}
+
+impl Outcomes {
+    /// Nothing yet, of the cells that an experiment's plan has something published of.
+    pub(crate) fn new(experiment: &Experiment) -> Self {
+        let mut columns = BTreeMap::new();
+        let mut want = |cell: &Cell, outcome: Outcome| {
+            let load = outcome.load(experiment, [cell, cell]);
+            if let (Some(load), false) = (load, matches!(outcome, Outcome::Of(_))) {
+                let column = Column {
+                    load: load.to_owned(),
+                    values: Vec::new(),
+                };
+                columns.insert((cell.index, outcome), column);
+            }
+        };
+        let published = experiment.plan.published.iter();
+        for Published {
+            comparisons,
+            charts,
+            ..
+        } in published
+        {
+            for comparison in comparisons {
+                for cell in comparison.cells(experiment).into_iter().flatten() {
+                    want(cell, comparison.metric);
+                }
+            }
+            for chart in charts {
+                for cell in cells_with(experiment, &chart.levels) {
+                    want(cell, chart.metric);
+                }
+            }
+        }
+        Self(columns)
+    }
+
+    /// Adds a sample; one that is not valid adds nothing.
+    pub(crate) fn add(&mut self, sample: &Sample) {
+        if sample.invalid.is_some() {
+            return;
+        }
+        for ((cell, outcome), Column { load, values }) in &mut self.0 {
+            if *cell == sample.cell
+                && let Some(value) = outcome.value(sample, load)
+            {
+                let at = values.partition_point(|(round, _)| *round <= sample.round);
+                values.insert(at, (sample.round, value));
+            }
+        }
+    }
+
+    /// Rounds and values of a cell, in the outcome's unit; of a [`Metric`](wirecost_model::metric::Metric) from what was
+    /// observed.
+    pub(crate) fn column(
+        &self,
+        observed: &Observed,
+        experiment: &Experiment,
+        cell: &Cell,
+        outcome: Outcome,
+    ) -> Vec<(u32, f64)> {
+        let scale = outcome.unit().1;
+        let own = match outcome {
+            Outcome::Of(metric) => {
+                let load = outcome.load(experiment, [cell, cell]);
+                load.map(|load| {
+                    let load = load.to_owned();
+                    observed.column(cell.index, &Figure { load, metric })
+                })
+            }
+            _ => self
+                .0
+                .get(&(cell.index, outcome))
+                .map(|column| column.values.clone()),
+        };
+        let all = own.unwrap_or_default().into_iter();
+        all.map(|(round, value)| (round, value * scale)).collect()
+    }
+}

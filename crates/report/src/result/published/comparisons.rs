@@ -1,0 +1,179 @@
+//! Published comparisons, each with what was measured of its two cells.
+
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::effect::Effect;
+use wirecost_model::metric::{Figure, Metric};
+use wirecost_model::published::{Outcome, Published, PublishedComparison, PublishedValue};
+use wirecost_stats::published::{Agreement, agreement, by_rule, difference, logs};
+use wirecost_stats::{Contrast, Interval, PairedRatio, Stopping, contrasts_of};
+
+use crate::result::document::ComparisonResult;
+use crate::result::effects::judged;
+use crate::result::gathered::Gathered;
+use crate::result::until::Basis;
+
+/// Why a comparison has no figures here.
+const NOT_MEASURED: &str = "no round has a valid sample of both cells with this figure";
+
+/// Every comparison of a plan.
+pub(super) fn results(
+    experiment: &Experiment,
+    published: &Published,
+    gathered: &Gathered,
+    basis: Basis,
+) -> Vec<ComparisonResult> {
+    let wanted: Vec<Option<(Figure, [&Cell; 2])>> = published
+        .comparisons
+        .iter()
+        .map(|one| wanted(experiment, one))
+        .collect();
+    let known: Vec<(Figure, [&Cell; 2])> = wanted.iter().flatten().cloned().collect();
+    let mut contrasts = contrasts_of(experiment, &gathered.observed, &known).into_iter();
+    published
+        .comparisons
+        .iter()
+        .zip(&wanted)
+        .map(|(one, wanted)| {
+            let compared = wanted.as_ref().and_then(|(_, cells)| {
+                let contrast = contrasts.next()?;
+                Some((contrast, *cells))
+            });
+            let measuring = Measuring {
+                experiment,
+                published,
+                gathered,
+                basis,
+            };
+            measuring.result(one, compared.as_ref())
+        })
+        .collect()
+}
+
+/// The cells and the figure that the guard is asked about: of an outcome that gets no verdict, the load's first.
+fn wanted<'a>(
+    experiment: &'a Experiment,
+    one: &'a PublishedComparison,
+) -> Option<(Figure, [&'a Cell; 2])> {
+    let cells = one.cells(experiment)?;
+    let load = one.metric.load(experiment, cells)?;
+    let metric = if let Outcome::Of(metric) = one.metric {
+        metric
+    } else {
+        let workload = cells[0].load(load)?.load.workload;
+        *Metric::of(workload, experiment.plan.cores).first()?
+    };
+    let load = load.to_owned();
+    Some((Figure { load, metric }, cells))
+}
+
+/// What comparisons are worked out from.
+struct Measuring<'a> {
+    experiment: &'a Experiment,
+    published: &'a Published,
+    gathered: &'a Gathered,
+    basis: Basis,
+}
+
+/// What was measured of a comparison.
+#[derive(Default)]
+struct Measured {
+    here: Option<f64>,
+    interval: Option<Interval>,
+}
+
+impl Measuring<'_> {
+    fn result(
+        &self,
+        one: &PublishedComparison,
+        compared: Option<&(Contrast, [&Cell; 2])>,
+    ) -> ComparisonResult {
+        let worth = self.experiment.plan.repeat.worth;
+        let is_difference = matches!(
+            one.value,
+            Some(PublishedValue::Difference(_) | PublishedValue::AtMost(_))
+        );
+        let columns = compared.map(|(_, cells)| {
+            cells.map(|cell| {
+                let Gathered {
+                    observed, outcomes, ..
+                } = self.gathered;
+                outcomes.column(observed, self.experiment, cell, one.metric)
+            })
+        });
+        let columns = columns.unwrap_or_default();
+        let effect = compared.map(|(contrast, _)| judged(contrast, worth, self.basis));
+        let measured = if is_difference {
+            difference(&columns[0], &columns[1]).map_or_else(
+                Measured::default,
+                |(here, interval)| Measured {
+                    here: Some(here),
+                    interval,
+                },
+            )
+        } else {
+            self.ratio(one, &columns, effect.as_ref())
+        };
+        let barred = effect
+            .as_ref()
+            .and_then(|effect| effect.not_comparable.as_ref())
+            .map(|remark| remark.text.clone());
+        let reason = barred.or_else(|| measured.here.is_none().then(|| NOT_MEASURED.to_owned()));
+        let found = one.value.map(|value| match &reason {
+            Some(_) => Agreement::NotComparable,
+            None => agreement(value, measured.interval, worth),
+        });
+        let values = |at: usize| {
+            columns[at]
+                .iter()
+                .map(|(_, value)| *value)
+                .collect::<Vec<_>>()
+        };
+        let mean = |at: usize| wirecost_stats::summary(values(at)).map(|summary| summary.mean);
+        let ruled = |at: usize| by_rule(self.published.rule?, &values(at), one.metric.better());
+        ComparisonResult {
+            what: one.what.clone(),
+            metric: one.metric,
+            unit: one.metric.unit().0,
+            cells: one.cells.clone(),
+            published: one.value,
+            inferred: one.inferred,
+            note: one.note.clone(),
+            here: measured.here,
+            low: measured.interval.map(|interval| interval.low),
+            high: measured.interval.map(|interval| interval.high),
+            is_difference,
+            figures: [mean(0), mean(1)],
+            by_rule: [ruled(0), ruled(1)],
+            rounds: effect.as_ref().map_or(0, |effect| effect.rounds),
+            agreement: found,
+            reason,
+        }
+    }
+
+    /// The ratio, paired within rounds.
+    fn ratio(
+        &self,
+        one: &PublishedComparison,
+        columns: &[Vec<(u32, f64)>; 2],
+        effect: Option<&Effect>,
+    ) -> Measured {
+        let paired = if let (Outcome::Of(_), Some(effect)) = (one.metric, effect) {
+            PairedRatio {
+                pairs: effect.rounds,
+                ratio: effect.ratio,
+                low: effect.low,
+                high: effect.high,
+            }
+        } else {
+            let stopping = match self.basis {
+                Basis::Ended(stopping) => stopping,
+                Basis::Looking { .. } => Stopping::Fixed,
+            };
+            PairedRatio::of_logs(&logs(&columns[0], &columns[1]), stopping)
+        };
+        Measured {
+            here: paired.ratio,
+            interval: paired.interval(),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Latencies of one round of storage with a window at its target.
+
+use wirecost_model::metric::{Metric, median_at_target};
+use wirecost_model::sample::Sample;
+
+/// Both median latencies of a round, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ShareOfRound {
+    pub(crate) round: u32,
+    pub(crate) across: f64,
+    pub(crate) at_target: f64,
+}
+
+impl ShareOfRound {
+    /// Of a sample with both windows.
+    pub(crate) fn of(sample: &Sample, load: &str) -> Option<Self> {
+        Some(Self {
+            round: sample.round,
+            across: Metric::LatencyMedian.value(sample, load)? * 1e6,
+            at_target: median_at_target(sample, load)? * 1e6,
+        })
+    }
+
+    /// The difference.
+    pub(crate) fn network(&self) -> f64 {
+        self.across - self.at_target
+    }
+}

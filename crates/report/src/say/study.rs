@@ -1,0 +1,269 @@
+//! Published comparisons beside measured ones, in words.
+
+use wirecost_model::published::PublishedValue;
+use wirecost_stats::published::Agreement;
+
+use super::section::Section;
+use super::table::{NONE, Table};
+use super::{digits, notes};
+use crate::result::document::{ComparisonResult, Document, PublishedResult};
+
+/// A comparison in the fields of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// What is compared, and by which figure.
+    pub(crate) what: String,
+    /// What was published; nothing of a comparison that the study did not make.
+    pub(crate) published: String,
+    /// What was measured, with its interval.
+    pub(crate) here: String,
+    /// What the study's rule makes of the samples here.
+    pub(crate) ruled: String,
+    /// Whether it agrees.
+    pub(crate) verdict: &'static str,
+    /// Why it is not comparable, and what has to be known.
+    pub(crate) remark: String,
+}
+
+/// What stands above the comparisons.
+pub(crate) const HEADING: &str = "Published beside measured here";
+
+/// What stands where the study made no comparison.
+const BESIDE: &str = "not published";
+
+/// Every comparison, and below them what was published and is not measured.
+pub(crate) fn rows(published: &PublishedResult) -> Vec<Row> {
+    let measured = published.comparisons.iter().map(row);
+    let others = published.unmeasured.iter().map(|one| Row {
+        what: one.what.clone(),
+        published: String::new(),
+        here: "not measured".into(),
+        ruled: String::new(),
+        verdict: verdict(Some(Agreement::NotComparable)),
+        remark: one.why.clone(),
+    });
+    measured.chain(others).collect()
+}
+
+pub(crate) const fn verdict(agreement: Option<Agreement>) -> &'static str {
+    match agreement {
+        Some(Agreement::Agrees) => "agrees",
+        Some(Agreement::Differs) => "differs",
+        Some(Agreement::CannotTell) => "cannot tell",
+        Some(Agreement::NotComparable) => "not comparable",
+        None => BESIDE,
+    }
+}
+
+fn row(one: &ComparisonResult) -> Row {
+    let unit = if one.is_difference {
+        format!(", difference in {}", one.unit)
+    } else {
+        String::new()
+    };
+    let remarks = [one.reason.clone(), one.note.clone()];
+    Row {
+        what: format!("{} ({}{unit})", one.what, one.metric),
+        published: published(one),
+        here: here(one),
+        ruled: one
+            .ruled()
+            .map_or_else(String::new, |ruled| amount(one, ruled)),
+        verdict: verdict(one.agreement),
+        remark: remarks.into_iter().flatten().collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// `x2.03 (4.6, 9.33)`, `+60.0`, `at most +2.0`; `inferred` behind it where it was.
+fn published(one: &ComparisonResult) -> String {
+    let Some(value) = one.published else {
+        return String::new();
+    };
+    let said = match value {
+        PublishedValue::Values([from, to]) => {
+            format!("{} ({from}, {to})", digits::ratio(to / from))
+        }
+        PublishedValue::Ratio(ratio) => digits::ratio(ratio),
+        PublishedValue::Difference(by) => amount(one, by),
+        PublishedValue::AtMost(by) => format!("at most {}", amount(one, by)),
+    };
+    if one.inferred {
+        format!("{said}, inferred")
+    } else {
+        said
+    }
+}
+
+/// `x1.95 [1.90, 2.01] (4.12, 8.03)`.
+fn here(one: &ComparisonResult) -> String {
+    let measured = if one.is_difference {
+        one.here.map(|here| {
+            let ends = one.low.zip(one.high);
+            let ends = ends.map(|(low, high)| format!(" [{}, {}]", signed(low), signed(high)));
+            signed(here) + &ends.unwrap_or_default()
+        })
+    } else {
+        digits::ratio_and_interval(one.here, one.low, one.high)
+    };
+    let Some(measured) = measured else {
+        return "not measured".into();
+    };
+    match one.figures {
+        [Some(from), Some(to)] => format!("{measured} ({}, {})", plain(from), plain(to)),
+        _ => measured,
+    }
+}
+
+/// A ratio or a difference, as the comparison has it.
+fn amount(one: &ComparisonResult, value: f64) -> String {
+    if one.is_difference {
+        signed(value)
+    } else {
+        digits::ratio(value)
+    }
+}
+
+/// `+12`, `-0.35`: three digits or so.
+fn signed(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", plain(value.abs()))
+}
+
+/// A figure with three digits or so.
+pub(crate) fn plain(value: f64) -> String {
+    match value.abs() {
+        v if v < 10.0 => format!("{value:.2}"),
+        v if v < 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// Every comparison in a row; nothing where the plan has none.
+pub(crate) fn section(doc: &Document) -> Option<Section> {
+    let published = doc.published.as_ref()?;
+    if published.tally.all() == 0 {
+        return None;
+    }
+    let heads = [
+        "comparison",
+        "published#",
+        "here#",
+        "by their rule#",
+        "verdict",
+        "remark",
+    ];
+    let mut table = Table::new("", heads);
+    let times = |field: String| match field.strip_prefix('x') {
+        Some(ratio) => format!("×{ratio}"),
+        None if field.is_empty() => NONE.into(),
+        None => field,
+    };
+    for row in rows(published) {
+        let fields = vec![
+            row.what,
+            times(row.published),
+            times(row.here),
+            times(row.ruled),
+            row.verdict.into(),
+            row.remark,
+        ];
+        table.row(None, fields);
+    }
+    let title = published.title.iter().cloned();
+    Some(Section {
+        heading: HEADING.into(),
+        sentences: title.chain([published.source.clone()]).collect(),
+        tables: vec![table.finish("`published` of `wirecost report RUN_DIR --json`.")],
+        meanings: around(doc, published),
+        ..Section::default()
+    })
+}
+
+/// What stands around the comparisons: scaling, the study's rule, and where something differs both environments.
+pub(crate) fn around(doc: &Document, published: &PublishedResult) -> Vec<String> {
+    let mut said = Vec::new();
+    if published.comparisons.is_empty() {
+        return said;
+    }
+    said.push(format!(
+        "A comparison agrees if its whole interval is in the published direction and on the published side of the margin, {}; \
+         of a published difference the sign is compared.",
+        wirecost_model::units::format_fraction(doc.repeat.worth)
+    ));
+    if let Some(rule) = published.rule {
+        said.push(format!(
+            "Their rule, applied to the samples here, beside our ratio: {}.",
+            rule.words()
+        ));
+    }
+    if let Some(scaled) = &published.scaled {
+        said.push(format!("Scaled: {scaled}"));
+    }
+    if published.tally.differs > 0
+        && let Some(theirs) = &published.environment
+    {
+        said.push(format!(
+            "What differs in the environment: theirs was {theirs}; here it is {}. {}",
+            notes::place(doc, true),
+            notes::measures(doc)
+        ));
+    }
+    said
+}
+
+/// `Reproduced in part: ...`, for the first sentence of the answer.
+pub(crate) fn sentence(doc: &Document) -> Option<String> {
+    doc.published.as_ref()?.sentence.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wirecost_model::metric::Metric;
+    use wirecost_model::plan::Levels;
+    use wirecost_model::published::Outcome;
+
+    fn comparison(published: Option<PublishedValue>, is_difference: bool) -> ComparisonResult {
+        ComparisonResult {
+            what: "VXLAN instead of VLAN".into(),
+            metric: Outcome::Of(Metric::SenderCpu),
+            unit: "% of a core per Gbit/s",
+            cells: [Levels::new(), Levels::new()],
+            published,
+            inferred: false,
+            note: None,
+            here: Some(1.5),
+            low: Some(1.25),
+            high: Some(1.8),
+            is_difference,
+            figures: [Some(10.0), Some(11.5)],
+            by_rule: [Some(10.0), Some(12.0)],
+            rounds: 5,
+            agreement: published.map(|_| Agreement::Agrees),
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn ratios_and_differences_are_said_as_they_were_published() {
+        let ratio = row(&comparison(Some(PublishedValue::Values([4.0, 8.0])), false));
+        assert_eq!(ratio.what, "VXLAN instead of VLAN (sender CPU per Gbit/s)");
+        assert_eq!(ratio.published, "x2.00 (4, 8)");
+        assert_eq!(ratio.here, "x1.50 [1.25, 1.80] (10.0, 11.5)");
+        assert_eq!((ratio.ruled.as_str(), ratio.verdict), ("x1.20", "agrees"));
+        let most = row(&comparison(Some(PublishedValue::AtMost(2.0)), true));
+        assert_eq!(
+            most.what,
+            "VXLAN instead of VLAN (sender CPU per Gbit/s, difference in % of a core per Gbit/s)"
+        );
+        assert_eq!(most.published, "at most +2.00");
+        assert_eq!(most.here, "+1.50 [+1.25, +1.80] (10.0, 11.5)");
+        assert_eq!(most.ruled, "+2.00");
+    }
+
+    #[test]
+    fn what_was_not_published_has_no_verdict() {
+        let own = row(&comparison(None, false));
+        assert_eq!((own.published.as_str(), own.verdict), ("", BESIDE));
+    }
+}

@@ -1,0 +1,198 @@
+//! A third program's view of a move: it asks each machine each millisecond, where it was and where it goes, and finds out
+//! for how long nobody answers.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use wirecost_model::end_window::End;
+use wirecost_model::moved::SeenGap;
+use wirecost_sys::socket::poll_readable;
+
+use super::service::{REQUEST_BYTES, Request};
+use crate::shared::Shared;
+
+/// Between two requests to a machine.
+const EVERY: Duration = Duration::from_millis(1);
+/// Requests that were missed are not made up for beyond this.
+const LATEST: Duration = Duration::from_millis(10);
+
+/// Where an observer's requests come from: the network namespace of the thread that makes it.
+#[derive(Debug)]
+pub struct Observer {
+    socket: UdpSocket,
+}
+
+impl Observer {
+    /// In the calling thread's network namespace, for machines that are reached at such an address.
+    ///
+    /// # Errors
+    /// Of the socket.
+    pub fn here(towards: IpAddr) -> io::Result<Self> {
+        let any: IpAddr = match towards {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket })
+    }
+
+    /// Asks until every machine was seen at its destination, or the watch is dropped.
+    pub(crate) fn watch(
+        self,
+        shared: &Arc<Shared>,
+        source: SocketAddr,
+        destination: SocketAddr,
+    ) -> io::Result<Watch> {
+        let ending = Arc::new(AtomicBool::new(false));
+        let (shared, told) = (Arc::clone(shared), Arc::clone(&ending));
+        shared.sources.set_observed();
+        let thread = thread::Builder::new()
+            .name("move-observer".to_owned())
+            .stack_size(128 << 10)
+            .spawn(move || ask(&shared, &self.socket, [source, destination], &told))?;
+        Ok(Watch {
+            ending,
+            thread: Some(thread),
+        })
+    }
+}
+
+/// An observer at work. It ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    ending: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What is known of one machine.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    /// The last request that was answered at the source: when it was sent, and answered.
+    at_source: Option<[u64; 2]>,
+    asked: u64,
+    answered: u64,
+    over: bool,
+}
+
+impl Seen {
+    /// An answer arrived at `now`. Returns the gap with the first one from the destination.
+    fn hear(&mut self, answer: Request, now: u64) -> Option<SeenGap> {
+        self.answered += 1;
+        if answer.by == Some(End::Client) {
+            let later = self.at_source.is_none_or(|[sent, _]| sent < answer.sent);
+            if later {
+                self.at_source = Some([answer.sent, now]);
+            }
+            return None;
+        }
+        self.over = true;
+        let [sent, heard] = self.at_source?;
+        let seconds =
+            |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from)).as_secs_f64();
+        Some(SeenGap {
+            to_machine_s: seconds(sent, answer.sent),
+            from_machine_s: seconds(heard, now),
+            asked: self.asked,
+            answered: self.answered,
+        })
+    }
+}
+
+fn ask(shared: &Shared, socket: &UdpSocket, places: [SocketAddr; 2], ending: &AtomicBool) {
+    let tag = shared.watch_tag();
+    let mut all = vec![Seen::default(); shared.sources.machines.len()];
+    let mut next = Instant::now();
+    while !ending.load(Ordering::Relaxed) && all.iter().any(|one| !one.over) {
+        let now = Instant::now();
+        if now >= next {
+            for (machine, seen) in (0..).zip(&mut all).filter(|(_, seen)| !seen.over) {
+                let request = Request {
+                    machine,
+                    by: None,
+                    sent: shared.now(),
+                };
+                for place in places {
+                    // One that is lost here is as good as one that is lost on the way.
+                    let _ = socket.send_to(&request.encode(tag), place);
+                }
+                seen.asked += 1;
+            }
+            next += EVERY;
+            if now > next + LATEST {
+                next = now;
+            }
+        }
+        hear(shared, socket, tag, &mut all);
+        if Instant::now() < next {
+            let _ = poll_readable(&[socket.as_fd()], EVERY);
+        }
+    }
+}
+
+/// Takes what has arrived.
+fn hear(shared: &Shared, socket: &UdpSocket, tag: u64, all: &mut [Seen]) {
+    let mut bytes = [0; REQUEST_BYTES + 1];
+    loop {
+        match socket.recv(&mut bytes) {
+            Ok(length) => {
+                let Some(answer) = Request::decode(&bytes[..length], tag) else {
+                    continue;
+                };
+                let Some(seen) = all.get_mut(answer.machine as usize) else {
+                    continue;
+                };
+                if let Some(gap) = seen.hear(answer, shared.now()) {
+                    shared.sources.machines[answer.machine as usize].set_seen(gap);
+                }
+            }
+            // What ICMP says of a place where nobody listens yet.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gap_is_between_the_last_answer_of_the_source_and_the_first_of_the_destination() {
+        let answer = |by, sent| Request {
+            machine: 0,
+            by: Some(by),
+            sent,
+        };
+        let mut seen = Seen {
+            asked: 30,
+            ..Seen::default()
+        };
+        assert_eq!(seen.hear(answer(End::Client, 1_000_000), 1_200_000), None);
+        assert_eq!(seen.hear(answer(End::Client, 3_000_000), 3_300_000), None);
+        // One that was overtaken.
+        assert_eq!(seen.hear(answer(End::Client, 2_000_000), 3_400_000), None);
+        let gap = seen
+            .hear(answer(End::Server, 23_000_000), 25_300_000)
+            .expect("a gap");
+        assert!((gap.to_machine_s - 0.020).abs() < 1e-9, "{gap:?}");
+        assert!((gap.from_machine_s - 0.022).abs() < 1e-9, "{gap:?}");
+        assert_eq!((gap.asked, gap.answered), (30, 4));
+        // A machine that never answered at its source tells no gap.
+        assert_eq!(Seen::default().hear(answer(End::Server, 5), 9), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! What machines answer while they run, at either end of their move: a datagram for each request.
+
+use std::io;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use socket2::Socket;
+use wirecost_model::end_window::End;
+
+use crate::shared::Shared;
+
+/// How often a thread without requests looks whether it is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Bytes of a request, and of its answer: tag 8, machine 4, where it was answered 4, when it was sent 8.
+pub(crate) const REQUEST_BYTES: usize = 24;
+
+/// A request, or its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) machine: u32,
+    /// Where it was answered; `None`: not yet.
+    pub(crate) by: Option<End>,
+    /// By the asking end's clock, nanoseconds.
+    pub(crate) sent: u64,
+}
+
+impl Request {
+    pub(crate) fn encode(self, tag: u64) -> [u8; REQUEST_BYTES] {
+        let by = match self.by {
+            None => 0u32,
+            Some(End::Client) => 1,
+            Some(End::Server) => 2,
+        };
+        let mut bytes = [0; REQUEST_BYTES];
+        bytes[..8].copy_from_slice(&tag.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.machine.to_be_bytes());
+        bytes[12..16].copy_from_slice(&by.to_be_bytes());
+        bytes[16..].copy_from_slice(&self.sent.to_be_bytes());
+        bytes
+    }
+
+    /// `None`: of no load with that tag.
+    pub(crate) fn decode(bytes: &[u8], tag: u64) -> Option<Self> {
+        let bytes: &[u8; REQUEST_BYTES] = bytes.try_into().ok()?;
+        let word = |at: usize| {
+            bytes[at..]
+                .first_chunk()
+                .map(|word| u32::from_be_bytes(*word))
+        };
+        let long = |at: usize| {
+            bytes[at..]
+                .first_chunk()
+                .map(|long| u64::from_be_bytes(*long))
+        };
+        if long(0)? != tag {
+            return None;
+        }
+        Some(Self {
+            machine: word(8)?,
+            by: match word(12)? {
+                0 => None,
+                1 => Some(End::Client),
+                2 => Some(End::Server),
+                _ => return None,
+            },
+            sent: long(16)?,
+        })
+    }
+}
+
+/// A thread that answers for the machines that run at this end. It ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Service {
+    ending: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Service {
+    /// Answers what comes to a bound socket.
+    ///
+    /// # Errors
+    /// A socket that takes no time-out; no more threads.
+    pub(crate) fn start(shared: &Arc<Shared>, end: End, socket: Socket) -> io::Result<Self> {
+        let socket = UdpSocket::from(socket);
+        socket.set_read_timeout(Some(LOOK_EVERY))?;
+        let ending = Arc::new(AtomicBool::new(false));
+        let (shared, told) = (Arc::clone(shared), Arc::clone(&ending));
+        let thread = thread::Builder::new()
+            .name("machine-answers".to_owned())
+            .stack_size(128 << 10)
+            .spawn(move || answer(&shared, end, &socket, &told))?;
+        Ok(Self {
+            ending,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn answer(shared: &Shared, end: End, socket: &UdpSocket, ending: &AtomicBool) {
+    let tag = shared.watch_tag();
+    let mut bytes = [0; REQUEST_BYTES + 1];
+    while !ending.load(Ordering::Relaxed) {
+        // Errors are time-outs, and what ICMP says of an asker that is gone.
+        let Ok((length, from)) = socket.recv_from(&mut bytes) else {
+            continue;
+        };
+        let request = Request::decode(&bytes[..length], tag);
+        let here = request.filter(|request| shared.runs_here(end, request.machine));
+        if let Some(request) = here {
+            let answer = Request {
+                by: Some(end),
+                ..request
+            };
+            let _ = socket.send_to(&answer.encode(tag), from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_request_reads_back_and_a_stranger_s_does_not() {
+        for by in [None, Some(End::Client), Some(End::Server)] {
+            let request = Request {
+                machine: 7,
+                by,
+                sent: 1 << 40,
+            };
+            let bytes = request.encode(9);
+            assert_eq!(Request::decode(&bytes, 9), Some(request));
+            assert_eq!(Request::decode(&bytes, 8), None);
+            assert_eq!(Request::decode(&bytes[1..], 9), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_judged_without_a_panic(bytes: Vec<u8>, tag: u64) {
+            let _ = Request::decode(&bytes, tag);
+        }
+    }
+}

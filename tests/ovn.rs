@@ -1,0 +1,228 @@
+//! `datapath: ovn`: a private OVN of a lab, its frames seen on the underlay, its topologies and rules proven, and nothing
+//! left of it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::common::{
+    Owner, Place, Running, beside_others, cell_of, is_root, lines_written, measured, run, skip,
+    state_and_start, wait_for, wirecost, with_the_machines_own,
+};
+use crate::ovs::{daemons_of, on_this_machine, writes_nowhere};
+use nix::sys::signal::Signal;
+use wirecost_model::datapath::Datapath;
+use wirecost_model::logical::{Acl, Topology};
+use wirecost_model::sample::Invalid;
+
+/// Whether OVN can be started here; says why not, or fails where it must.
+pub(crate) fn ovn_can_run() -> bool {
+    let programs = [
+        "/usr/sbin/ovs-vswitchd",
+        "/usr/bin/ovn-northd",
+        "/usr/bin/ovn-controller",
+    ];
+    if !programs.iter().all(|program| Path::new(program).exists()) {
+        return skip(
+            "OVN is not installed: apt-get install openvswitch-switch ovn-central ovn-host",
+        );
+    }
+    is_root()
+}
+
+/// Every way to encapsulate, both topologies, with rules and without, at a rate that it reaches.
+const EVERY: &str = "\
+name: every-way
+underlay: { mtu: 1500, rate: 100mbit }
+guest_mtu: 1442
+guests: 2
+encapsulation:
+  - none
+  - vlan
+  - { vxlan: { source_ports: 1000-2000 } }
+  - { geneve: { options: ovn, df: set } }
+udp_checksum: on
+datapath: ovn
+topology: [switched, routed]
+acl: [none, allow-related]
+exclude:
+  - { encapsulation: none, topology: routed }
+  - { encapsulation: vlan, topology: routed }
+offload: none
+repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }
+";
+
+#[test]
+fn every_encapsulation_topology_and_rule_is_proven_seen_and_measured() {
+    if !ovn_can_run() {
+        return;
+    }
+    let _turn = beside_others();
+    let before = on_this_machine();
+    let (ended, record, _place) = measured(EVERY);
+    ended.expect_code(0);
+    assert_eq!(record.samples.len(), 2 * 2 + 2 * 4);
+    for sample in &record.samples {
+        let cell = cell_of(&record, sample);
+        assert_eq!(sample.invalid, None, "{:?}: {sample:#?}", cell.levels);
+        assert_eq!(cell.network.datapath, Datapath::Ovn);
+        let switch = sample.open_vswitch.as_ref().expect("which it was");
+        let version = switch.ovn.as_deref().expect("OVN's version");
+        assert!(version.starts_with(|c: char| c.is_ascii_digit()));
+        let (outer, tag) = match cell.levels["encapsulation"].split(' ').next() {
+            Some("none") => (0, 0),
+            Some("vlan") => (0, 4),
+            Some("vxlan") => (50, 0),
+            Some("geneve") => (58, 0),
+            other => panic!("{other:?}"),
+        };
+        let mut seen = 0;
+        for proof in &sample.proofs {
+            let Some(frame) = &proof.seen else { continue };
+            seen += 1;
+            assert_eq!(frame.outer_ip_bytes, 1442 + outer, "{cell:?}");
+            assert_eq!(frame.frame_bytes, 1442 + outer + 14 + tag);
+            assert!(!frame.fragment, "{frame:?}");
+        }
+        assert!(seen > 0, "{:?}", cell.levels);
+        let bytes: u64 = sample.loads[0].flows.iter().map(|flow| flow.bytes).sum();
+        let bits_per_s = bytes as f64 * 8.0 / sample.loads[0].seconds;
+        assert!((1e6..1.3e8).contains(&bits_per_s), "{bits_per_s}");
+    }
+    let logical = |topology, acl| {
+        let mut cells = record.head.experiment.cells.iter();
+        cells.any(|cell| cell.network.logical == wirecost_model::logical::Logical { topology, acl })
+    };
+    assert!(logical(Topology::Routed, Acl::AllowRelated) && logical(Topology::Switched, Acl::None));
+    let document = ended.document();
+    let ovn = document["open_vswitch"]["ovn"].as_str();
+    assert!(ovn.is_some(), "{document}");
+    assert_eq!(on_this_machine(), before);
+}
+
+#[test]
+fn over_ipv6_and_with_ipv6_guests_it_is_proven_too() {
+    if !ovn_can_run() {
+        return;
+    }
+    let _turn = beside_others();
+    let plan = "name: six\nunderlay: { mtu: 1500, rate: 100mbit, ip: ipv6 }\nguest_mtu: 1400\nguest_ip: ipv6\n\
+                encapsulation: { geneve: { options: ovn } }\nudp_checksum: on\ndatapath: ovn\n\
+                topology: [switched, routed]\nacl: allow-related\noffload: none\n\
+                repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n";
+    let (ended, record, _place) = measured(plan);
+    ended.expect_code(0);
+    assert_eq!(record.samples.len(), 2);
+    for sample in &record.samples {
+        assert_eq!(sample.invalid, None, "{sample:#?}");
+    }
+}
+
+#[test]
+fn beside_open_vswitch_it_is_a_level_and_what_it_cannot_is_told() {
+    if !ovn_can_run() {
+        return;
+    }
+    let _turn = beside_others();
+    let plan = "name: beside\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: 1400\n\
+                encapsulation: [vxlan, geneve]\nudp_checksum: on\ndatapath: [ovs, ovn]\noffload: none\n\
+                repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n";
+    let (ended, record, _place) = measured(plan);
+    let mut refused = 0;
+    for sample in &record.samples {
+        let cell = cell_of(&record, sample);
+        let reason = sample.invalid.as_ref().map(Invalid::reason);
+        let without_option = cell.levels["encapsulation"] == "geneve";
+        if cell.network.datapath == Datapath::Ovn && without_option {
+            let reason = reason.expect("OVN sends its option");
+            assert!(reason.contains("options: ovn"), "{reason}");
+            refused += 1;
+        } else {
+            assert_eq!(reason, None, "{sample:#?}");
+        }
+    }
+    assert_eq!(refused, 1, "{ended:#?}");
+}
+
+const KILLED: &str = "name: killed\nunderlay: { mtu: 9000 }\nguest_mtu: 1450\nencapsulation: vxlan\n\
+                      datapath: ovn\nrepeat: { rounds: 500, seconds: 0.2, warmup: 0.05 }\n";
+
+fn is_gone(pid: u32) -> bool {
+    state_and_start(pid).is_none_or(|(state, _)| state == 'Z')
+}
+
+#[test]
+fn a_killed_run_leaves_no_daemon_no_file_and_no_device() {
+    if !ovn_can_run() {
+        return;
+    }
+    let _turn = with_the_machines_own();
+    let before = on_this_machine();
+    let place = Place::new();
+    let plan = place.plan(KILLED);
+    let mut running = Running::start(&mut place.run_command(&plan, "out"));
+    wait_for("a sample", || {
+        (lines_written(&place.path().join("out")) > 0).then_some(())
+    });
+    let daemons = daemons_of(Owner::of(running.pid()));
+    assert_eq!(
+        daemons.len(),
+        8,
+        "three on each host, two central: {daemons:?}"
+    );
+    for daemon in &daemons {
+        writes_nowhere(*daemon);
+    }
+    let agents = running.agents();
+    // One that is stopped cannot do anything about its own end.
+    crate::common::signal(daemons[0], Signal::SIGSTOP);
+    running.signal(Signal::SIGKILL);
+    assert!(running.wait().was_killed());
+    wait_for("agents and daemons to be gone", || {
+        let agents = agents.iter().all(|agent| is_gone(agent.pid));
+        (agents && daemons.iter().all(|pid| is_gone(*pid))).then_some(())
+    });
+    assert_eq!(on_this_machine(), before);
+}
+
+/// Kills at moments that are spread over a run's building, proof and first samples.
+#[test]
+fn twenty_kills_at_any_moment_leave_nothing() {
+    const KILLS: u32 = 20;
+    if !ovn_can_run() {
+        return;
+    }
+    let _turn = with_the_machines_own();
+    let before = on_this_machine();
+    let place = Place::new();
+    let plan = place.plan(KILLED);
+    let mut whole = Duration::ZERO;
+    let mut found = 0;
+    for number in 0..=KILLS {
+        let began = Instant::now();
+        let mut running = Running::start(&mut place.run_command(&plan, &format!("run-{number}")));
+        let owner = Owner::of(running.pid());
+        if number == 0 {
+            // How long there is something to hit.
+            let out = place.path().join("run-0");
+            wait_for("two samples", || (lines_written(&out) > 1).then_some(()));
+            whole = began.elapsed();
+        } else {
+            std::thread::sleep(whole * (2 * number - 1) / (2 * KILLS));
+        }
+        let daemons = daemons_of(owner);
+        found = found.max(daemons.len());
+        running.signal(Signal::SIGKILL);
+        assert!(running.wait().was_killed());
+        wait_for("every daemon to be gone", || {
+            let left = daemons_of(owner).into_iter().chain(daemons.iter().copied());
+            left.into_iter().all(is_gone).then_some(())
+        });
+        wait_for("every agent to be gone", || {
+            running.agents().is_empty().then_some(())
+        });
+    }
+    assert_eq!(found, 8, "kills that met every daemon");
+    assert_eq!(on_this_machine(), before);
+    let cleaned = run(wirecost(["clean"]).arg("--json"));
+    cleaned.expect_code(0);
+}
