@@ -67,9 +67,9 @@ exclude:
        ╰────
       help: did you mean `name`? a plan may have `name`, `description`, `hosts`,
             `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`,
-            `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`,
-            `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`,
-            `self_test`, `vary`, `exclude` and `published`
+            `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `topology`,
+            `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`,
+            `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
 
     Error:
       × `hosts` cannot be `ssh:10.0.0.1`
@@ -211,9 +211,9 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
        ╰────
       help: did you mean `guest_mtu`? a plan may have `name`, `description`,
             `hosts`, `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`,
-            `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`,
-            `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`,
-            `self_test`, `vary`, `exclude` and `published`
+            `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `topology`,
+            `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`,
+            `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
     ");
 }
 
@@ -230,7 +230,7 @@ fn steps_of_a_line_need_a_line_and_have_a_range() {
 #[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
-    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
+    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
     3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate`, `release`, `ip`, `hops`, `paths` and `oversize`
     ");
 }
@@ -643,7 +643,9 @@ fn a_bridge_of_the_machines_own_open_vswitch_is_none_of_a_labs() {
 #[test]
 fn auto_is_no_datapath_to_compare_with() {
     insta::assert_snapshot!(brief("name: x\ndatapath: [auto, ebpf]\n"), @"2:12 `auto` cannot be used with other datapaths | not a datapath of its own | it is whichever of them can build every cell: write it alone, or name those to compare");
-    insta::assert_snapshot!(brief("name: x\ndatapath: dpdk\n"), @"2:11 `datapath` cannot be `dpdk` | unknown word | write `auto`, `kernel`, `ebpf`, `ovs` or `ovs-kernel`");
+    insta::assert_snapshot!(brief("name: x\ndatapath: dpdk\n"), @"
+2:11 `datapath` cannot be `dpdk` | unknown word | write `auto`, `kernel`, `ebpf`, `ovs`, `ovs-kernel`, `ovn` or `ovn-kernel`
+");
 }
 
 #[test]
@@ -760,9 +762,9 @@ exclude:
   - vxlan
 ";
     insta::assert_snapshot!(brief(text), @r"
-    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     5:25 `guest_mtu` has no level `9000` | not a level | its levels are `1500` and `1400`
-    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     7:5 `exclude[3]` names no factor | would drop every cell | name at least one factor and its level, such as `{ encapsulation: none }`
     8:5 `exclude[4]` cannot be `vxlan` | not a mapping | write factors and their levels, such as `{ encapsulation: none, offload: plain }`
     ");
@@ -830,7 +832,7 @@ published:
     10:26 `published.comparisons[3].metric` cannot be `speed` | unknown word | write `throughput`, `sender-cpu`, `receiver-cpu`, `cpu`, `transactions`, `latency-median`, `latency-p99`, `latency-p999`, `client-cpu`, `server-cpu`, `transaction-cpu`, `datagrams`, `delivered`, `move-time`, `downtime`, `dirty-limit`, `hosts-cpu`, `client-host-cpu`, `server-host-cpu`, `within-500us` or `wire-frames`
     10:68 `published.comparisons[3].values` cannot be a list | not two numbers | write a list of two numbers above 0 and at most 1000000000000, such as `[4.6, 9.33]`
     11:7 `published.comparisons[4]` has more than one of its published figures | several figures | write one of `values`, `ratio`, `difference` and `at_most`, or none where nothing was published
-    12:48 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    12:48 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     ");
     let sound = |entry: &str| {
         brief(&format!(
@@ -971,9 +973,9 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·               ╰── unknown factor
        ╰────
       help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
-            `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`,
-            `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`,
-            `message`, `congestion` and `socket_buffer`
+            `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`,
+            `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`,
+            `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
 
     Error:
       × `ärger` is not a factor
@@ -984,9 +986,9 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·                         ╰── unknown factor
        ╰────
       help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
-            `encapsulation`, `udp_checksum`, `datapath`, `guest_mtu`, `guest_ip`,
-            `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`,
-            `message`, `congestion` and `socket_buffer`
+            `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`,
+            `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`,
+            `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     ");
 }
 

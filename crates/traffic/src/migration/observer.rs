@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ use crate::shared::Shared;
 
 /// Between two requests to a machine.
 const EVERY: Duration = Duration::from_millis(1);
+/// How long a load waits with its begin until each machine has answered at its source.
+const FIRST_ANSWER: Duration = Duration::from_secs(2);
 /// Requests that were missed are not made up for beyond this.
 const LATEST: Duration = Duration::from_millis(10);
 
@@ -42,7 +45,8 @@ impl Observer {
         Ok(Self { socket })
     }
 
-    /// Asks until every machine was seen at its destination, or the watch is dropped.
+    /// Asks until every machine was seen at its destination, or the watch is dropped. Returns once each was heard at its
+    /// source: a machine may be through before a thread has begun.
     pub(crate) fn watch(
         self,
         shared: &Arc<Shared>,
@@ -51,11 +55,14 @@ impl Observer {
     ) -> io::Result<Watch> {
         let ending = Arc::new(AtomicBool::new(false));
         let (shared, told) = (Arc::clone(shared), Arc::clone(&ending));
+        let (hears, heard) = channel();
         shared.sources.set_observed();
         let thread = thread::Builder::new()
             .name("move-observer".to_owned())
             .stack_size(128 << 10)
-            .spawn(move || ask(&shared, &self.socket, [source, destination], &told))?;
+            .spawn(move || ask(&shared, &self.socket, [source, destination], (&told, hears)))?;
+        // Without them all the load begins all the same, and says nothing of those that were not heard.
+        let _ = heard.recv_timeout(FIRST_ANSWER);
         Ok(Watch {
             ending,
             thread: Some(thread),
@@ -113,7 +120,13 @@ impl Seen {
     }
 }
 
-fn ask(shared: &Shared, socket: &UdpSocket, places: [SocketAddr; 2], ending: &AtomicBool) {
+fn ask(
+    shared: &Shared,
+    socket: &UdpSocket,
+    places: [SocketAddr; 2],
+    (ending, hears): (&AtomicBool, Sender<()>),
+) {
+    let mut hears = Some(hears);
     let tag = shared.watch_tag();
     let mut all = vec![Seen::default(); shared.sources.machines.len()];
     let mut next = Instant::now();
@@ -138,6 +151,10 @@ fn ask(shared: &Shared, socket: &UdpSocket, places: [SocketAddr; 2], ending: &At
             }
         }
         hear(shared, socket, tag, &mut all);
+        if all.iter().all(|one| one.at_source.is_some()) {
+            // Nobody may wait for it any more.
+            let _ = hears.take().map(|hears| hears.send(()));
+        }
         if Instant::now() < next {
             let _ = poll_readable(&[socket.as_fd()], EVERY);
         }
