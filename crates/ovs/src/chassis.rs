@@ -15,7 +15,7 @@ use crate::names::{INTEGRATION_BRIDGE, PHYSICAL_NETWORK, UNDERLAY_BRIDGE};
 pub struct Chassis {
     /// Its name in the southbound database.
     pub name: String,
-    /// The socket of OVN's databases ([`Central::remote`]).
+    /// The socket of OVN's databases (`Central::remote`).
     pub remote: PathBuf,
     /// The logical ports of the guests, by number.
     pub ports: Vec<String>,

@@ -1,5 +1,5 @@
 //! OVN, private to a lab: its databases and ovn-northd at one host ([`Central`]), an ovn-controller at each
-//! ([`Controller`], started by [`crate::Switch`]).
+//! (`Controller`, started by [`crate::Switch`]).
 //!
 //! ```text
 //! host a: ovsdb-server (northbound, southbound) ── ovn-northd

@@ -55,14 +55,14 @@ impl Observer {
     ) -> io::Result<Watch> {
         let ending = Arc::new(AtomicBool::new(false));
         let (shared, told) = (Arc::clone(shared), Arc::clone(&ending));
-        let (hears, heard) = channel();
+        let (tell, first) = channel();
         shared.sources.set_observed();
         let thread = thread::Builder::new()
             .name("move-observer".to_owned())
             .stack_size(128 << 10)
-            .spawn(move || ask(&shared, &self.socket, [source, destination], (&told, hears)))?;
+            .spawn(move || ask(&shared, &self.socket, [source, destination], (&told, tell)))?;
         // Without them all the load begins all the same, and says nothing of those that were not heard.
-        let _ = heard.recv_timeout(FIRST_ANSWER);
+        let _ = first.recv_timeout(FIRST_ANSWER);
         Ok(Watch {
             ending,
             thread: Some(thread),
