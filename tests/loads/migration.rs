@@ -126,8 +126,9 @@ fn machines_go_back_and_forth_and_an_observer_sees_how_long_they_are_gone() {
         for one in &sample.loads[0].moves {
             assert_eq!(one.outcome, MoveOutcome::Moved);
             let seen = one.seen.expect("an observer's view");
+            // Of a machine that is gone for less than a millisecond no request need be lost.
             assert!(
-                seen.to_machine_s > 0.0 && seen.from_machine_s > 0.0,
+                seen.to_machine_s >= 0.0 && seen.from_machine_s > 0.0,
                 "{seen:?}"
             );
             assert!(

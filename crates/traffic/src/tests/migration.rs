@@ -129,8 +129,9 @@ fn an_observer_hears_each_machine_at_its_source_and_then_at_its_destination() {
         assert_eq!(moves.len(), machines as usize);
         for one in moves {
             let seen = one.seen.expect("seen");
+            // Of a machine that is gone for less than a millisecond no request need be lost.
             assert!(
-                seen.to_machine_s > 0.0 && seen.from_machine_s > 0.0,
+                seen.to_machine_s >= 0.0 && seen.from_machine_s > 0.0,
                 "{seen:?}"
             );
             assert!(
