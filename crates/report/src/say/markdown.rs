@@ -64,14 +64,7 @@ pub fn markdown(doc: &Document) -> String {
         page.paragraph(&text(&sentence));
     }
     page.gap();
-    for said in answer::sentences(doc, '×') {
-        let lead = match said.lead.as_str() {
-            "" => String::new(),
-            lead => format!("**{}** ", text(lead)),
-        };
-        page.line(&format!("- {lead}{}", text(&said.rest)));
-    }
-    page.line(&format!("- {}", text(&trust::sentence(doc))));
+    page.answer(doc);
     let caveats = caveats::section(doc, true);
     page.section(caveats.as_ref());
     verdicts(doc, &mut page);
@@ -118,6 +111,23 @@ impl Page {
         self.gap();
     }
 
+    /// A line of a list, with what stands out at its beginning.
+    fn item(&mut self, lead: &str, rest: &str) {
+        let lead = match lead {
+            "" => String::new(),
+            lead => format!("**{}** ", text(lead)),
+        };
+        self.line(format!("- {lead}{}", text(rest)).trim_end());
+    }
+
+    /// What the run answers, and whether to believe it.
+    fn answer(&mut self, doc: &Document) {
+        for said in answer::sentences(doc, '×') {
+            self.item(&said.lead, &said.rest);
+        }
+        self.item("", &trust::sentence(doc));
+    }
+
     /// A part of the result; what is empty is left out.
     fn section(&mut self, section: Option<&Section>) {
         let Some(section) = section else { return };
@@ -145,11 +155,7 @@ impl Page {
             self.gap();
         }
         for item in &section.items {
-            let lead = match item.lead.as_str() {
-                "" => String::new(),
-                lead => format!("**{}** ", text(lead)),
-            };
-            self.line(format!("- {lead}{}", text(&item.text)).trim_end());
+            self.item(&item.lead, &item.text);
             for line in &item.lines {
                 self.line(&format!("  - {}", text(line)));
             }

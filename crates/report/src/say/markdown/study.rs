@@ -6,7 +6,7 @@ use super::{Page, text};
 use crate::result::document::Document;
 use crate::result::run::RunResult;
 use crate::say::format::{Format, FormatError, Terminal, put};
-use crate::say::{answer, notes, study, trust, until};
+use crate::say::{notes, study, trust, until};
 
 /// The section.
 #[derive(Debug)]
@@ -40,14 +40,7 @@ fn section(doc: &Document) -> String {
         page.paragraph(&format!("**{label}** {}", text(&why)));
     }
     page.gap();
-    for said in answer::sentences(doc, '×') {
-        let lead = match said.lead.as_str() {
-            "" => String::new(),
-            lead => format!("**{}** ", text(lead)),
-        };
-        page.line(&format!("- {lead}{}", text(&said.rest)));
-    }
-    page.line(&format!("- {}", text(&trust::sentence(doc))));
+    page.answer(doc);
     if let Some(sentence) = until::sentence(doc) {
         page.line(&format!("- {}", text(&sentence)));
     }
