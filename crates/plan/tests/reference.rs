@@ -64,8 +64,11 @@ The program says all of it; `wirecost run PLAN --dry-run` does so without runnin
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
+    let item = textwrap::Options::new(118)
+        .initial_indent("- ")
+        .subsequent_indent("  ");
     for limit in BEYOND_SCHEMA {
-        writeln!(page, "- {limit}").expect("to memory");
+        writeln!(page, "{}", textwrap::fill(limit, &item)).expect("to memory");
     }
     page.push_str(KEYS);
     for key in keys() {
