@@ -2,13 +2,14 @@
 //! left of it.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    Owner, Place, Running, beside_others, cell_of, is_root, lines_written, measured, run, skip,
-    state_and_start, wait_for, wirecost, with_the_machines_own,
+    Owner, Place, Record, Running, beside_others, cell_of, is_root, lines_written, measured,
+    program, run, skip, wait_for, wirecost, with_the_machines_own,
 };
-use crate::ovs::{daemons_of, on_this_machine, writes_nowhere};
+use crate::daemons::{daemons_of, is_gone, leaves_nothing_when_killed, on_this_machine};
 use nix::sys::signal::Signal;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::logical::{Acl, Topology};
@@ -143,45 +144,57 @@ fn beside_open_vswitch_it_is_a_level_and_what_it_cannot_is_told() {
     assert_eq!(refused, 1, "{ended:#?}");
 }
 
-const KILLED: &str = "name: killed\nunderlay: { mtu: 9000 }\nguest_mtu: 1450\nencapsulation: vxlan\n\
-                      datapath: ovn\nrepeat: { rounds: 500, seconds: 0.2, warmup: 0.05 }\n";
-
-fn is_gone(pid: u32) -> bool {
-    state_and_start(pid).is_none_or(|(state, _)| state == 'Z')
-}
-
+/// A study of OVN's takes OVN where it is, and where it is not eBPF with its header; either says why.
 #[test]
-fn a_killed_run_leaves_no_daemon_no_file_and_no_device() {
+fn a_study_of_ovns_takes_ovn_and_else_its_header() {
     if !ovn_can_run() {
         return;
     }
-    let _turn = with_the_machines_own();
-    let before = on_this_machine();
+    let _turn = beside_others();
     let place = Place::new();
-    let plan = place.plan(KILLED);
-    let mut running = Running::start(&mut place.run_command(&plan, "out"));
-    wait_for("a sample", || {
-        (lines_written(&place.path().join("out")) > 0).then_some(())
-    });
-    let daemons = daemons_of(Owner::of(running.pid()));
-    assert_eq!(
-        daemons.len(),
-        8,
-        "three on each host, two central: {daemons:?}"
+    let plan = place.plan(
+        "name: of-ovn\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: 1400\n\
+         encapsulation: [vxlan, { geneve: { options: ovn } }]\noffload: none\n\
+         repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\npublished: { source: somebody, ovn: on }\n",
     );
-    for daemon in &daemons {
-        writes_nowhere(*daemon);
+    let hidden = "for d in /usr/share/ovn /usr/local/share/ovn; do \
+                  if [ -d $d ]; then mount -t tmpfs none $d || exit 9; fi; done; exec \"$@\"";
+    for (out, script, is_there) in [("with", "exec \"$@\"", true), ("without", hidden, false)] {
+        let out = place.path().join(out);
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, "sh"]);
+        command.arg(program()).arg("run").arg(&plan).arg("--out");
+        command.arg(&out).current_dir(place.path());
+        let ended = run(&mut command);
+        ended.expect_code(0);
+        let record = Record::read(&out).expect("a record");
+        for cell in &record.head.experiment.cells {
+            let by = cell.network.datapath;
+            assert_eq!(by.is_ovn(), is_there, "{by}");
+            assert!(is_there || by == Datapath::Ebpf, "{by}");
+        }
+        for sample in &record.samples {
+            assert_eq!(sample.invalid, None, "{sample:#?}");
+        }
+        let chosen = record.head.experiment.chosen.as_ref();
+        let said = chosen.map_or_else(String::new, ToString::to_string);
+        if !is_there {
+            assert!(said.contains("without OVN's switches"), "{said}");
+            assert!(said.contains("apt-get install"), "{said}");
+            assert!(ended.stdout.contains("without OVN's switches"));
+        }
     }
-    let agents = running.agents();
-    // One that is stopped cannot do anything about its own end.
-    crate::common::signal(daemons[0], Signal::SIGSTOP);
-    running.signal(Signal::SIGKILL);
-    assert!(running.wait().was_killed());
-    wait_for("agents and daemons to be gone", || {
-        let agents = agents.iter().all(|agent| is_gone(agent.pid));
-        (agents && daemons.iter().all(|pid| is_gone(*pid))).then_some(())
-    });
-    assert_eq!(on_this_machine(), before);
+}
+
+const KILLED: &str = "name: killed\nunderlay: { mtu: 9000 }\nguest_mtu: 1450\nencapsulation: vxlan\n\
+                      datapath: ovn\nrepeat: { rounds: 500, seconds: 0.2, warmup: 0.05 }\n";
+
+#[test]
+fn a_killed_run_leaves_no_daemon_no_file_and_no_device() {
+    if ovn_can_run() {
+        // Three on each host, two central.
+        leaves_nothing_when_killed(KILLED, 8);
+    }
 }
 
 /// Kills at moments that are spread over a run's building, proof and first samples.

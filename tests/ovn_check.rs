@@ -1,6 +1,6 @@
 //! `wirecost check` on a host with a running OVN: what is right has no finding, and each fault that is put in has its own.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,20 +16,26 @@ use wirecost_ovs::{Switch, SwitchSpec, UNDERLAY_BRIDGE};
 use wirecost_sys::namespace::HeldNetns;
 
 /// What this test puts in; other findings are about this machine.
-const OF_OVN: [&str; 6] = [
+const OF_OVN: [&str; 12] = [
     "geneve-options-not-counted",
     "tunnel-exceeds-underlay",
     "ovn-encap-address-missing",
     "ovn-encap-address-elsewhere",
     "ovn-checksum-one-way",
     "ovn-chassis-missing",
+    "ovn-tunnel-missing",
+    "ovn-named-chassis-missing",
+    "ovn-announced-mtu-exceeds-path",
+    "ovn-gateway-mtu-exceeds-path",
+    "ovn-gateway-mtu-missing",
+    "ovn-gateway-mtu-bypassed",
 ];
 
 /// Two hosts by OVN's Geneve over 1500, a guest's port on each.
 struct Lab {
     hosts: [HeldNetns; 2],
     switches: Vec<Switch>,
-    _central: Central,
+    central: Central,
 }
 
 impl Lab {
@@ -105,7 +111,7 @@ impl Lab {
         Self {
             hosts,
             switches,
-            _central: central,
+            central,
         }
     }
 
@@ -119,23 +125,32 @@ impl Lab {
     }
 
     fn set(&self, what: &str) {
-        let socket = self.run_directory().join("db.sock");
-        let mut command = Command::new("ovs-vsctl");
-        command
-            .arg(format!("--db=unix:{}", socket.display()))
-            .args(["--no-wait", "set", "open_vswitch", "."])
-            .arg(format!("external-ids:{what}"));
-        assert!(succeeds(&mut command), "{what}");
+        self.vsctl(&format!("set open_vswitch . external-ids:{what}"));
     }
 
-    /// Findings of this test's kind on the first host, by id and device, and what could not be read.
-    fn found(&self) -> BTreeSet<String> {
+    /// Of the first host's switch.
+    fn vsctl(&self, arguments: &str) {
+        let socket = self.run_directory().join("db.sock");
+        database_tool("ovs-vsctl", &socket, arguments);
+    }
+
+    /// Of OVN's northbound database.
+    fn nbctl(&self, arguments: &str) -> String {
+        database_tool("ovn-nbctl", &self.central.remote(), arguments)
+    }
+
+    fn sbctl(&self, arguments: &str) {
+        database_tool("ovn-sbctl", &self.central.remote(), arguments);
+    }
+
+    /// Findings of this test's kind on the first host, by id and device, with their commands.
+    fn found(&self) -> BTreeMap<String, Vec<String>> {
         let mut command = wirecost(["check", "local", "10.9.0.2", "--json"]);
         command.env("OVS_RUNDIR", self.run_directory());
         let ended = self.hosts[0].netns().within(|| run(&mut command));
         let document = ended.expect("entered").document();
         let text = document.to_string();
-        assert!(!text.contains("southbound database ("), "unread: {text}");
+        assert!(!text.contains("bound database ("), "unread: {text}");
         let findings = document["findings"].as_array().expect("findings");
         let told = findings.iter().filter_map(|finding| {
             let id = finding["id"].as_str().filter(|id| OF_OVN.contains(id))?;
@@ -143,10 +158,38 @@ impl Lab {
                 Value::String(device) => format!(" {device}"),
                 _ => String::new(),
             };
-            Some(format!("{id}{device}"))
+            let fix = finding["fix"].as_array().expect("commands").iter();
+            let fix = fix.filter_map(|line| line.as_str().map(str::to_owned));
+            Some((format!("{id}{device}"), fix.collect()))
         });
         told.collect()
     }
+
+    fn expect(&self, wanted: &[&str], when: &str) {
+        let found: Vec<String> = self.found().into_keys().collect();
+        assert_eq!(found, wanted, "{when}");
+    }
+
+    /// There is this finding and no other, and what it says to type ends it.
+    fn expect_until_fixed(&self, wanted: &str, when: &str) {
+        let found = self.found();
+        let ids: Vec<&String> = found.keys().collect();
+        assert_eq!(ids, [wanted], "{when}");
+        for line in found[wanted].iter().filter(|line| !line.starts_with('#')) {
+            assert!(succeeds(Command::new("sh").args(["-c", line])), "{line}");
+        }
+        self.expect(&[], when);
+    }
+}
+
+fn database_tool(tool: &str, socket: &Path, arguments: &str) -> String {
+    let mut command = Command::new(tool);
+    let database = format!("--db=unix:{}", socket.display());
+    command.args([&database, "--timeout=10"]);
+    let done = command.args(arguments.split(' ')).output().expect(tool);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{tool} {arguments}: {said}");
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
 }
 
 fn ip(host: &HeldNetns, arguments: &str) {
@@ -163,32 +206,98 @@ fn each_fault_of_a_running_ovn_is_found_and_none_where_there_is_none() {
     }
     let _turn = beside_others();
     let lab = Lab::new();
-    let expect = |wanted: &[&str], when: &str| {
-        let found = lab.found();
-        let wanted: BTreeSet<String> = wanted.iter().map(|one| (*one).to_owned()).collect();
-        assert_eq!(found, wanted, "{when}");
-    };
-    expect(&[], "as it should be");
+    lab.expect(&[], "as it should be");
     ip(&lab.hosts[0], "link set guest0 mtu 1450");
-    expect(&["geneve-options-not-counted guest0"], "VXLAN's MTU");
+    lab.expect(&["geneve-options-not-counted guest0"], "VXLAN's MTU");
     ip(&lab.hosts[0], "link set guest0 mtu 1500");
-    expect(&["tunnel-exceeds-underlay guest0"], "the underlay's MTU");
+    lab.expect(&["tunnel-exceeds-underlay guest0"], "the underlay's MTU");
     ip(&lab.hosts[0], "link set guest0 mtu 1442");
     lab.set("ovn-encap-csum=false");
-    expect(&["ovn-checksum-one-way ovn-b-0"], "one host's checksum");
+    lab.expect(&["ovn-checksum-one-way ovn-b-0"], "one host's checksum");
     lab.set("ovn-encap-csum=true");
     // It is to go on as it is: it would take up what follows.
     let controller = *lab.switches[0].processes().last().expect("three");
     signal(controller, Signal::SIGSTOP);
     lab.set("ovn-encap-ip=10.9.0.77");
-    expect(&["ovn-encap-address-missing"], "another address");
+    lab.expect(&["ovn-encap-address-missing"], "another address");
     ip(&lab.hosts[0], "address add 10.9.0.77/32 dev inner0");
-    expect(
+    lab.expect(
         &["ovn-encap-address-elsewhere br-underlay"],
         "the address of another device",
     );
     lab.set("ovn-encap-ip=10.9.0.1");
     lab.set("system-id=nobody");
-    expect(&["ovn-chassis-missing"], "a host that is not registered");
+    lab.expect(&["ovn-chassis-missing"], "a host that is not registered");
     signal(controller, Signal::SIGCONT);
+}
+
+#[test]
+fn each_fault_of_a_logical_network_is_found_and_its_fix_ends_it() {
+    if !ovn_can_run() {
+        return;
+    }
+    let _turn = beside_others();
+    let lab = Lab::new();
+    let nb = |arguments: &str| lab.nbctl(arguments);
+    let announced = "ovn-announced-mtu-exceeds-path switch";
+    let options = nb("create DHCP_Options cidr=10.7.0.0/24 options:lease_time=3600");
+    nb(&format!("lsp-set-dhcpv4-options a-guest0 {options}"));
+    lab.expect_until_fixed(announced, "DHCP options without an MTU");
+    nb(&format!("set DHCP_Options {options} options:mtu=1500"));
+    lab.expect_until_fixed(announced, "DHCP options with the underlay's MTU");
+
+    nb("lr-add router");
+    join(&lab, "switch", "to-guests", "10.7.0.254/24");
+    nb("set Logical_Router_Port to-guests ipv6_ra_configs:mtu=1500");
+    lab.expect_until_fixed(announced, "router advertisements");
+    nb("set Logical_Router_Port to-guests options:gateway_mtu=1500");
+    let exceeds = "ovn-gateway-mtu-exceeds-path";
+    lab.expect_until_fixed(&format!("{exceeds} to-guests"), "towards the tunnels");
+
+    ip(
+        &lab.hosts[0],
+        "link add ext0 mtu 1400 type veth peer name ext1 mtu 1400",
+    );
+    ip(&lab.hosts[0], "link set ext0 up");
+    lab.vsctl("add-br br-ex -- set bridge br-ex datapath_type=netdev -- add-port br-ex ext0");
+    lab.set("ovn-bridge-mappings=physnet:br-ex");
+    nb("ls-add outside");
+    nb(
+        "lsp-add outside physical -- lsp-set-type physical localnet -- lsp-set-addresses physical unknown",
+    );
+    nb("lsp-set-options physical network_name=physnet");
+    join(&lab, "outside", "to-outside", "10.8.0.254/24");
+    lab.expect_until_fixed(
+        "ovn-gateway-mtu-missing to-outside",
+        "a smaller provider network",
+    );
+    nb("set Logical_Router_Port to-outside options:gateway_mtu=1500");
+    lab.expect_until_fixed(
+        &format!("{exceeds} to-outside"),
+        "larger than the provider network",
+    );
+    nb("set Logical_Router_Port to-outside options:gateway_mtu_bypass=tcp");
+    lab.expect(&["ovn-gateway-mtu-bypassed to-outside"], "a bypass");
+    nb("remove Logical_Router_Port to-outside options gateway_mtu_bypass");
+
+    nb("lsp-add switch vm9 -- lsp-set-options vm9 requested-chassis=c");
+    lab.expect(&["ovn-named-chassis-missing"], "a host that never joined");
+    nb("lsp-del vm9");
+    // It would make the tunnel.
+    let controller = *lab.switches[0].processes().last().expect("three");
+    signal(controller, Signal::SIGSTOP);
+    lab.sbctl("chassis-add c geneve 10.9.0.3");
+    lab.expect(&["ovn-tunnel-missing"], "a host without a tunnel from here");
+    signal(controller, Signal::SIGCONT);
+}
+
+/// Joins a switch to the router by a port of that name.
+fn join(lab: &Lab, switch: &str, port: &str, network: &str) {
+    lab.nbctl(&format!(
+        "lrp-add router {port} 02:00:00:03:00:01 {network}"
+    ));
+    lab.nbctl(&format!(
+        "lsp-add {switch} {port}-peer -- lsp-set-type {port}-peer router -- lsp-set-addresses {port}-peer router \
+         -- lsp-set-options {port}-peer router-port={port}"
+    ));
 }

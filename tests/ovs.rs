@@ -1,17 +1,15 @@
 //! `datapath: ovs`: a private Open vSwitch on each host of a lab, its frames seen on the underlay, the plan's rate kept,
 //! what it cannot said, and nothing left of it.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{
-    Owner, Place, Record, Running, beside_others, cell_of, install, is_root, lines_written,
-    measured, run, skip, state_and_start, wait_for, wirecost, with_the_machines_own,
+    Owner, Place, Record, beside_others, cell_of, install, is_root, measured, run, skip, wait_for,
+    wirecost, with_the_machines_own,
 };
-use nix::sys::signal::Signal;
+use crate::daemons::{leaves_nothing_when_killed, on_this_machine};
 use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::offload::Role;
@@ -55,61 +53,6 @@ fn overhead(cell: &Cell) -> (u32, u32) {
         Some("vxlan") => (14 + 8 + 8 + 20, 0),
         Some("geneve") => (14 + 4 + 8 + 8 + 8 + 20, 0),
         other => panic!("{other:?}"),
-    }
-}
-
-/// What a run's agents have started: by command line, whoever holds it.
-pub(crate) fn daemons_of(owner: Owner) -> Vec<u32> {
-    let mark = format!("/wirecost-{}-", owner.argument());
-    let processes = fs::read_dir("/proc").expect("proc").filter_map(|entry| {
-        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-        line.contains(&mark).then_some(pid)
-    });
-    processes.collect()
-}
-
-/// What is in the places of the machine's own Open vSwitch and OVN.
-pub(crate) fn on_this_machine() -> BTreeSet<PathBuf> {
-    let directories = [
-        "/run/openvswitch",
-        "/var/log/openvswitch",
-        "/etc/openvswitch",
-        "/var/lib/openvswitch",
-        "/run/ovn",
-        "/var/log/ovn",
-        "/var/lib/ovn",
-    ];
-    let entries = directories
-        .iter()
-        .filter_map(|directory| fs::read_dir(directory).ok())
-        .flat_map(|entries| entries.flatten().map(|entry| entry.path()));
-    entries.collect()
-}
-
-/// Every file with a name that a process has open lies in a file system that is mounted nowhere on this machine. (What
-/// tmpfile(3) makes has no name, and goes with its process.)
-pub(crate) fn writes_nowhere(pid: u32) {
-    let mounted: BTreeSet<u64> = fs::read_to_string("/proc/self/mountinfo")
-        .expect("proc")
-        .lines()
-        .filter_map(|line| {
-            let (major, minor) = line.split(' ').nth(2)?.split_once(':')?;
-            Some(nix::sys::stat::makedev(
-                major.parse().ok()?,
-                minor.parse().ok()?,
-            ))
-        })
-        .collect();
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors");
-    let files: Vec<_> = open
-        .flatten()
-        .filter_map(|entry| fs::metadata(entry.path()).ok())
-        .filter(|file| file.is_file() && file.nlink() > 0)
-        .collect();
-    assert!(!files.is_empty(), "a database or a log");
-    for file in files {
-        assert!(!mounted.contains(&file.dev()), "{file:?}");
     }
 }
 
@@ -255,41 +198,9 @@ fn a_killed_run_leaves_no_daemon_no_file_and_no_device() {
     if !ovs_can_run() {
         return;
     }
-    let _turn = with_the_machines_own();
-    let before = on_this_machine();
-    let devices = || {
-        fs::read_to_string("/proc/net/dev")
-            .expect("proc")
-            .lines()
-            .count()
-    };
-    let devices_before = devices();
-    let place = Place::new();
-    let plan = place.plan(
-        "name: killed\nunderlay: { mtu: 9000 }\nguest_mtu: 1450\nencapsulation: geneve\ndatapath: ovs\n\
-         repeat: { rounds: 500, seconds: 0.2, warmup: 0.05 }\n",
-    );
-    let mut running = Running::start(&mut place.run_command(&plan, "out"));
-    wait_for("a sample", || {
-        (lines_written(&place.path().join("out")) > 0).then_some(())
-    });
-    let daemons = daemons_of(Owner::of(running.pid()));
-    assert_eq!(daemons.len(), 4, "two on each host: {daemons:?}");
-    for daemon in &daemons {
-        writes_nowhere(*daemon);
-    }
-    let agents = running.agents();
-    // One that is stopped cannot do anything about its own end.
-    crate::common::signal(daemons[0], Signal::SIGSTOP);
-    running.signal(Signal::SIGKILL);
-    assert!(running.wait().was_killed());
-    let gone = |pid: u32| state_and_start(pid).is_none_or(|(state, _)| state == 'Z');
-    wait_for("agents and daemons to be gone", || {
-        let agents = agents.iter().all(|agent| gone(agent.pid));
-        (agents && daemons.iter().all(|pid| gone(*pid))).then_some(())
-    });
-    assert_eq!(on_this_machine(), before);
-    assert_eq!(devices(), devices_before);
+    let plan = "name: killed\nunderlay: { mtu: 9000 }\nguest_mtu: 1450\nencapsulation: geneve\ndatapath: ovs\n\
+                repeat: { rounds: 500, seconds: 0.2, warmup: 0.05 }\n";
+    leaves_nothing_when_killed(plan, 4);
 }
 
 /// Something that looks like a daemon of a run: its name, and the run among its arguments.

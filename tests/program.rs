@@ -6,6 +6,7 @@ mod fixture;
 
 mod browser;
 mod common;
+mod daemons;
 mod held;
 mod pair;
 

@@ -25,6 +25,7 @@ mod line_core;
 mod make_run;
 mod open_vswitch;
 mod ovn;
+mod ovn_plan;
 mod paths;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,9 +1,7 @@
 //! Open vSwitch's kernel datapath and the one in userspace, one beside the other.
 
-use serde_json::Value;
-
 use crate::machine::Machine;
-use crate::record::{measured, proven_on_the_wire};
+use crate::record::by_open_vswitch;
 use crate::steps::Step;
 
 pub(crate) const STEP: Step = Step {
@@ -15,20 +13,20 @@ pub(crate) const STEP: Step = Step {
 };
 
 fn run(machine: &mut Machine) {
-    by_its_own(
+    by_open_vswitch(
         machine,
         "name: switches\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: max\n\
          encapsulation: [vxlan, { geneve: { options: ovn } }]\nudp_checksum: on\n\
          datapath: [ovs, ovs-kernel]\noffload: none\nrepeat: { rounds: 1, seconds: 0.1, warmup: 0.1 }\n",
         4,
     );
-    by_its_own(
+    by_open_vswitch(
         machine,
         "name: plain\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: max\nencapsulation: [none, vlan]\n\
          datapath: ovs-kernel\noffload: none\nrepeat: { rounds: 1, seconds: 0.1, warmup: 0.1 }\n",
         2,
     );
-    by_its_own(
+    by_open_vswitch(
         machine,
         "name: over-ipv6\nunderlay: { mtu: 9000, rate: 100mbit, ip: ipv6 }\nguest_mtu: max\nencapsulation: vxlan\n\
          udp_checksum: on\ndatapath: ovs-kernel\noffload: none\n\
@@ -37,23 +35,4 @@ fn run(machine: &mut Machine) {
     );
     let left = "ps | grep -v grep | grep -e ovs-vswitchd -e ovsdb-server; ip -o link | grep -e ovs -e vxlan -e genev; true";
     assert_eq!(machine.sh(10, left).fine(), "");
-}
-
-/// Each cell by the datapath of its level, which its sample names.
-fn by_its_own(machine: &mut Machine, plan: &str, number: usize) {
-    let (cells, samples) = measured(machine, plan, 240);
-    assert_eq!(cells.len(), number);
-    let sizes = proven_on_the_wire(&cells, &samples);
-    assert!(sizes.values().all(|bytes| *bytes == 9000), "{sizes:?}");
-    for sample in &samples {
-        let cell = &cells[sample["cell"].as_u64().expect("cell") as usize];
-        // A plan that names one does not vary it.
-        let wanted = match cell["levels"]["datapath"].as_str() {
-            Some("ovs") => "userspace",
-            Some("ovs-kernel") | None => "kernel",
-            other => panic!("{other:?}"),
-        };
-        let datapath: &Value = &sample["open_vswitch"]["datapath"];
-        assert_eq!(datapath, wanted, "{}", cell["levels"]);
-    }
 }

@@ -76,3 +76,24 @@ pub(crate) fn proven_on_the_wire(cells: &[Value], samples: &[Value]) -> BTreeMap
     }
     sizes
 }
+
+/// A plan of that many cells whose guests' MTU is the largest over 9000 bytes: each cell is proven, by the datapath of its
+/// level, or the kernel's where the plan names one; by OVN, which version is told.
+#[track_caller]
+pub(crate) fn by_open_vswitch(machine: &mut Machine, plan: &str, number: usize) {
+    let (cells, samples) = measured(machine, plan, 400);
+    assert_eq!(cells.len(), number);
+    let sizes = proven_on_the_wire(&cells, &samples);
+    assert!(sizes.values().all(|bytes| *bytes == 9000), "{sizes:?}");
+    for sample in &samples {
+        let cell = &cells[sample["cell"].as_u64().expect("cell") as usize];
+        let datapath = cell["network"]["datapath"].as_str().expect("a datapath");
+        let (by, wanted) = match datapath.strip_suffix("-kernel") {
+            Some(by) => (by, "kernel"),
+            None => (datapath, "userspace"),
+        };
+        let switch = &sample["open_vswitch"];
+        assert_eq!(switch["datapath"], wanted, "{datapath}: {switch}");
+        assert_eq!(switch["ovn"].is_string(), by == "ovn", "{switch}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::machine::{Kernel, Machine};
 use crate::{
     beside_the_kernel, by_ebpf, by_the_kernel, checks, diagnose, killed, line, line_core, make_run,
-    open_vswitch, ovn, paths, two_machines,
+    open_vswitch, ovn, ovn_plan, paths, two_machines,
 };
 
 /// One thing that is tried on every kernel.
@@ -43,6 +43,7 @@ pub(crate) const STEPS: &[Step] = &[
     beside_the_kernel::STEP,
     open_vswitch::STEP,
     ovn::STEP,
+    ovn_plan::STEP,
     line::AT_ITS_RATE,
     line::IN_A_RUN,
     make_run::STEP,

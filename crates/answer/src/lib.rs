@@ -24,6 +24,7 @@ mod study;
 
 use serde::Serialize;
 
+pub use limits::FULL;
 pub use question::{Measured, Question, Reading, Told};
 pub use study::Tally;
 

@@ -9,7 +9,7 @@ use crate::place::{self, Dimension, Place};
 use crate::{Question, Told, names};
 
 /// A cell with this share of what its line carries fills the line.
-pub(crate) const FULL: f64 = 0.95;
+pub const FULL: f64 = 0.95;
 
 /// What helps where nothing stands in the way of a verdict but noise: it is what *not known yet* means.
 const MORE_ROUNDS: &str = "more rounds are needed";

@@ -163,6 +163,36 @@ pub const FINDINGS: &[FindingKind] = &[
         "a host with OVN is not in OVN's southbound database",
     ),
     kind(
+        "ovn-tunnel-missing",
+        Error,
+        "a host of OVN's southbound database to which this one has no tunnel",
+    ),
+    kind(
+        "ovn-named-chassis-missing",
+        Warning,
+        "OVN's northbound database asks for a host that the southbound one does not have",
+    ),
+    kind(
+        "ovn-announced-mtu-exceeds-path",
+        Error,
+        "OVN announces an MTU to guests that their network does not carry",
+    ),
+    kind(
+        "ovn-gateway-mtu-exceeds-path",
+        Error,
+        "the gateway_mtu of an OVN router's port is larger than what is behind the port carries",
+    ),
+    kind(
+        "ovn-gateway-mtu-missing",
+        Error,
+        "an OVN router has no gateway_mtu towards a network that carries less than its guests send",
+    ),
+    kind(
+        "ovn-gateway-mtu-bypassed",
+        Info,
+        "gateway_mtu_bypass lets packets that are too large through without an ICMP message",
+    ),
+    kind(
         "cached-exception",
         Warning,
         "an ICMP too-big message reported a smaller MTU to a destination",

@@ -6,6 +6,7 @@ mod ipv6;
 mod links;
 mod namespaces;
 mod netlink;
+mod ovn;
 mod ovsdb;
 mod queues;
 mod routes;
@@ -418,17 +419,8 @@ fn open_vswitch(own: &mut Reading, unread: &mut Vec<Unread>) -> Option<crate::sn
         });
         return None;
     }
-    if let Some(remote) = ovs.external_ids.get("ovn-remote") {
-        match ovsdb::chassis(remote) {
-            Ok(names) => ovs.chassis = Some(names),
-            Err(error) => unread.push(Unread {
-                what: format!("OVN's southbound database ({remote})"),
-                why: match error.kind() {
-                    std::io::ErrorKind::Unsupported => "it is reached over TLS only".into(),
-                    _ => error.to_string(),
-                },
-            }),
-        }
+    if ovs.is_ovn() {
+        ovn::read(&mut ovs, unread);
     }
     for bridge in &mut ovs.bridges {
         for interface in &mut bridge.interfaces {

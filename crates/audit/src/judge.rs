@@ -2,6 +2,7 @@
 
 mod bridges;
 mod host;
+mod logical;
 mod offloads;
 mod ovn;
 mod ovs;

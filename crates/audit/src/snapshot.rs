@@ -1,6 +1,7 @@
 //! A host as it was read: plain data, serialisable, with defaults for everything that a host may not have, so that a
 //! recorded fixture holds only what it is about.
 
+mod ovn;
 mod ovs;
 mod route;
 
@@ -9,6 +10,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+pub use ovn::{Chassis, DhcpOptions, LogicalRouter, LogicalSwitch, Northbound, RouterPort};
 pub use ovs::{Ovs, OvsBridge, OvsInterface};
 pub use route::{EgressRoute, Neighbour, RouteWords};
 

@@ -14,6 +14,7 @@ use crate::one_sided::{OneSidedReport, judge_one_sided};
 use crate::report::{FlowKind, PathReport, RequiredMtu};
 use crate::scope::{concerns, on_the_way};
 use crate::seen::DropRule;
+use crate::southbound;
 use crate::tcp_proof::{TcpReport, judge_tcp};
 
 /// A host as it was read.
@@ -46,6 +47,7 @@ pub fn assess(
     forget_what_is_elsewhere(hosts, &every);
     tell_what_is_stale(hosts, &every);
     forget_underlays_elsewhere(hosts, &every);
+    southbound::share(hosts);
     for host in &mut *hosts {
         if let Some(own) = host.stack.namespaces.first_mut() {
             own.enter = host.enter.clone();

@@ -14,6 +14,7 @@ mod report;
 mod scope;
 mod seen;
 mod simulation;
+mod southbound;
 mod tcp_proof;
 mod trace;
 

@@ -44,6 +44,9 @@ impl Datapath {
     /// Those that a run chooses from where the plan leaves it to it, the first choice first. Open vSwitch is measured
     /// where it is asked for: in userspace it is several times slower, and says little of another's headers.
     pub const AUTO: [Self; 2] = [Self::Kernel, Self::Ebpf];
+    /// The same where the plan is a study of OVN's: OVN itself, as it was published in the kernel first, and last eBPF
+    /// with OVN's header, which is not OVN.
+    pub const OF_OVN: [Self; 3] = [Self::OvnKernel, Self::Ovn, Self::Ebpf];
 
     /// The plan's word.
     pub const fn key(self) -> &'static str {

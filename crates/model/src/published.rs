@@ -25,6 +25,9 @@ pub struct Published {
     /// What the plan scales down, and by which key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaled: Option<String>,
+    /// Whether it is about OVN: a run that chooses the datapath takes [`OF_OVN`](crate::datapath::Datapath::OF_OVN).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ovn: bool,
     /// How the study made one figure of several runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
@@ -114,10 +117,25 @@ pub struct PublishedChart {
     pub metric: Outcome,
     /// The factor whose levels are groups of bars.
     pub by: String,
-    /// The factor whose levels are the bars of a group; `None`: one bar each.
+    /// The factor whose levels are the bars of a group, or several with commas between; `None`: one bar each.
     pub series: Option<String>,
     /// The levels of the cells in it.
     pub levels: Levels,
+}
+
+impl PublishedChart {
+    /// What the bar of a cell with these levels is called; of a factor that is on or off with the factor's name.
+    pub fn label(&self, levels: &Levels) -> String {
+        let keys = self.series.iter().flat_map(|keys| keys.split(','));
+        let words = keys.map(str::trim).filter_map(|key| {
+            let level = levels.get(key)?;
+            Some(match level.as_str() {
+                "on" | "off" => format!("{key} {level}"),
+                _ => level.clone(),
+            })
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// How a study makes one figure of several runs of a configuration.

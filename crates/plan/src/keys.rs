@@ -469,6 +469,9 @@ keys! {
         "Offloads, cores, kernel and datapath that the study had: shown where a comparison differs.";
     PUBLISHED_SCALED "published.scaled" Text { example: "machines of 32 MiB instead of 24 GB" }
         "What the plan scales down, and by which key.";
+    PUBLISHED_OVN "published.ovn" Word { words: ON_OFF, presence: Default("off"), example: "on" }
+        "Whether the study is about OVN. Where the plan names no `datapath`, a run then takes the first of `ovn-kernel`, \
+         `ovn` and `ebpf`, which imitates OVN's header, that builds every cell, and says which and why.";
     PUBLISHED_RULE "published.rule" Word { words: &RULES, example: "trimmed" }
         "How the study made one figure of several runs: the mean of all, sets of three runs whose standard deviation is \
          within 5 % of their mean, the mean without the highest and the lowest, or the worst. What that makes of this \
@@ -529,7 +532,7 @@ keys! {
     CHART_BY "published.charts.by" Text { presence: Required, example: "guest_mtu" }
         "The factor whose levels are the groups of bars.";
     CHART_SERIES "published.charts.series" Text { example: "encapsulation" }
-        "The factor whose levels are the bars of a group.";
+        "The factor whose levels are the bars of a group, or several with commas between: each combination is a bar.";
     CHART_WHERE "published.charts.where" Levels { example: "{ guest_mtu: 1500 }" }
         "The cells in it.";
 }

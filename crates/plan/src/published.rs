@@ -36,6 +36,7 @@ pub(crate) fn read(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Opt
     let title = value(reader, &fields, &keys::PUBLISHED_TITLE, text);
     let environment = value(reader, &fields, &keys::PUBLISHED_ENVIRONMENT, text);
     let scaled = value(reader, &fields, &keys::PUBLISHED_SCALED, text);
+    let ovn = value(reader, &fields, &keys::PUBLISHED_OVN, switch).unwrap_or(false);
     let rule = value(reader, &fields, &keys::PUBLISHED_RULE, word);
     let figures = each(reader, &fields, &keys::FIGURES, |reader, fields, _| {
         figure(reader, fields, axes)
@@ -65,6 +66,7 @@ pub(crate) fn read(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Opt
             title,
             environment,
             scaled,
+            ovn,
             rule: rule.and_then(|word| {
                 let mut all = Rule::ALL.into_iter();
                 all.find(|(known, _)| *known == word).map(|(_, rule)| rule)
@@ -185,7 +187,7 @@ fn chart(reader: &mut Reader, fields: &Fields<'_>, axes: &[Axis]) -> Option<Publ
     let title = value(reader, fields, &keys::CHART_TITLE, text);
     let metric = value(reader, fields, &keys::CHART_METRIC, word);
     let by = factor(reader, fields, &keys::CHART_BY, axes);
-    let series = factor(reader, fields, &keys::CHART_SERIES, axes);
+    let series = factors(reader, fields, &keys::CHART_SERIES, axes);
     let levels = levels(reader, fields, &keys::CHART_WHERE, axes);
     Some(PublishedChart {
         title: title?,
@@ -205,11 +207,29 @@ fn factor(
 ) -> Option<String> {
     let entry = fields.get(reader, key)?;
     let name = text(reader, &entry)?;
-    if !axes.iter().any(|axis| axis.name == name) {
-        select::unknown_factor(reader, &entry.node, &name, &entry.path, axes);
-        return None;
+    known(reader, &entry, &name, axes).then_some(name)
+}
+
+/// Names of factors that the plan has, with commas between.
+fn factors(
+    reader: &mut Reader,
+    fields: &Fields<'_>,
+    key: &'static Key,
+    axes: &[Axis],
+) -> Option<String> {
+    let entry = fields.get(reader, key)?;
+    let names = text(reader, &entry)?;
+    let mut each = names.split(',').map(str::trim);
+    each.all(|name| known(reader, &entry, name, axes))
+        .then_some(names)
+}
+
+fn known(reader: &mut Reader, entry: &Entry<'_>, name: &str, axes: &[Axis]) -> bool {
+    let known = axes.iter().any(|axis| axis.name == name);
+    if !known {
+        select::unknown_factor(reader, &entry.node, name, &entry.path, axes);
     }
-    Some(name)
+    known
 }
 
 /// Holds the comparisons against the cells: each side is of exactly one, and a load of both has the figure.

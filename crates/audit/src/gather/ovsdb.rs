@@ -34,7 +34,15 @@ pub(super) fn read(socket: &Path) -> io::Result<Ovs> {
         select("Port", &["_uuid", "interfaces"]),
         select(
             "Interface",
-            &["_uuid", "name", "type", "mtu", "mtu_request", "options"],
+            &[
+                "_uuid",
+                "name",
+                "type",
+                "mtu",
+                "mtu_request",
+                "options",
+                "external_ids",
+            ],
         ),
     ];
     let stream = unix(socket)?;
@@ -42,30 +50,25 @@ pub(super) fn read(socket: &Path) -> io::Result<Ovs> {
     parse(&result).ok_or_else(another_shape)
 }
 
-/// The names of the hosts in OVN's southbound database, which is at `remote` as ovn-controller(8) writes it.
+/// Asks one of the servers of `remotes`, which are written as for ovn-controller(8)'s `ovn-remote`, about a database.
 ///
 /// # Errors
-/// `Unsupported` where it is reached over TLS only.
-pub(super) fn chassis(remote: &str) -> io::Result<Vec<String>> {
-    let selects = [select("Chassis", &["name"])];
+/// The last one's; `Unsupported` where it is reached over TLS only.
+pub(super) fn ask_at(remotes: &str, schema: &str, selects: &[Value]) -> io::Result<Value> {
     let mut failed = io::ErrorKind::Unsupported.into();
-    for one in remote.split(',') {
-        match chassis_at(one.trim(), &selects) {
-            Ok(result) => {
-                let rows = result[0]["rows"].as_array().ok_or_else(another_shape)?;
-                let names = rows.iter().filter_map(|row| row["name"].as_str());
-                return Ok(names.map(str::to_owned).collect());
-            }
+    for one in remotes.split(',') {
+        match ask_one(one.trim(), schema, selects) {
+            Ok(result) => return Ok(result),
             Err(error) => failed = error,
         }
     }
     Err(failed)
 }
 
-fn chassis_at(remote: &str, selects: &[Value]) -> io::Result<Value> {
+fn ask_one(remote: &str, schema: &str, selects: &[Value]) -> io::Result<Value> {
     if let Some(path) = remote.strip_prefix("unix:") {
         let stream = unix(Path::new(path))?;
-        return ask(&stream, &stream, "OVN_Southbound", selects);
+        return ask(&stream, &stream, schema, selects);
     }
     let Some(address) = remote.strip_prefix("tcp:") else {
         return Err(io::ErrorKind::Unsupported.into());
@@ -74,7 +77,7 @@ fn chassis_at(remote: &str, selects: &[Value]) -> io::Result<Value> {
     let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    ask(&stream, &stream, "OVN_Southbound", selects)
+    ask(&stream, &stream, schema, selects)
 }
 
 fn unix(socket: &Path) -> io::Result<UnixStream> {
@@ -84,11 +87,12 @@ fn unix(socket: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-fn another_shape() -> io::Error {
+pub(super) fn another_shape() -> io::Error {
     io::Error::other("an answer of another shape")
 }
 
-fn select(table: &str, columns: &[&str]) -> Value {
+/// Every row of a table.
+pub(super) fn select(table: &str, columns: &[&str]) -> Value {
     json!({"op": "select", "table": table, "where": [], "columns": columns})
 }
 
@@ -109,9 +113,14 @@ fn ask(from: impl Read, mut to: impl Write, schema: &str, selects: &[Value]) -> 
     Err(io::ErrorKind::UnexpectedEof.into())
 }
 
+/// The rows of the select at that position.
+pub(super) fn rows(result: &Value, at: usize) -> Option<&Vec<Value>> {
+    result.get(at)?.get("rows")?.as_array()
+}
+
 /// From the answers to the four selects.
-pub(super) fn parse(result: &Value) -> Option<Ovs> {
-    let rows = |at: usize| result.get(at)?.get("rows")?.as_array();
+fn parse(result: &Value) -> Option<Ovs> {
+    let rows = |at: usize| rows(result, at);
     let root = rows(0)?.first()?;
     let interfaces: BTreeMap<&str, OvsInterface> = rows(3)?
         .iter()
@@ -135,7 +144,7 @@ pub(super) fn parse(result: &Value) -> Option<Ovs> {
         version: root["ovs_version"].as_str().unwrap_or_default().to_owned(),
         bridges: bridges.collect(),
         external_ids: map(&root["external_ids"]),
-        chassis: None,
+        ..Ovs::default()
     })
 }
 
@@ -148,17 +157,18 @@ fn interface(row: &Value) -> Option<OvsInterface> {
         mtu: number("mtu"),
         mtu_request: number("mtu_request"),
         options: map(&row["options"]),
+        logical_port: map(&row["external_ids"]).remove("iface-id"),
         remote: None,
     })
 }
 
 /// `["uuid", "..."]`.
-fn uuid(value: &Value) -> Option<&str> {
+pub(super) fn uuid(value: &Value) -> Option<&str> {
     (value[0] == "uuid").then(|| value[1].as_str()).flatten()
 }
 
 /// A set of them, or one alone.
-fn uuids(value: &Value) -> Vec<&str> {
+pub(super) fn uuids(value: &Value) -> Vec<&str> {
     if let Some(one) = uuid(value) {
         return vec![one];
     }
@@ -167,7 +177,7 @@ fn uuids(value: &Value) -> Vec<&str> {
 }
 
 /// `["map", [[key, value], ...]]`.
-fn map(value: &Value) -> BTreeMap<String, String> {
+pub(super) fn map(value: &Value) -> BTreeMap<String, String> {
     let pairs = value[1].as_array().filter(|_| value[0] == "map");
     pairs
         .into_iter()
@@ -191,7 +201,8 @@ mod tests {
                 {"_uuid": ["uuid", "p2"], "interfaces": ["set", [["uuid", "i2"]]]},
             ]},
             {"rows": [
-                {"_uuid": ["uuid", "i1"], "name": "vm1", "type": "", "mtu": 1500, "mtu_request": ["set", []], "options": ["map", []]},
+                {"_uuid": ["uuid", "i1"], "name": "vm1", "type": "", "mtu": 1500, "mtu_request": ["set", []], "options": ["map", []],
+                 "external_ids": ["map", [["iface-id", "port-of-vm1"]]]},
                 {"_uuid": ["uuid", "i2"], "name": "ovn-b", "type": "geneve", "mtu": ["set", []], "mtu_request": ["set", []],
                  "options": ["map", [["remote_ip", "10.0.0.2"], ["key", "flow"], ["csum", "true"]]]},
             ]},
@@ -203,7 +214,9 @@ mod tests {
         let ovs = parse(&answer()).expect("the shape of an answer");
         assert!(ovs.is_ovn());
         assert_eq!(ovs.bridges[0].interfaces.len(), 2);
-        assert_eq!(ovs.bridges[0].interfaces[0].mtu, Some(1500));
+        let guest = &ovs.bridges[0].interfaces[0];
+        assert_eq!(guest.mtu, Some(1500));
+        assert_eq!(guest.logical_port.as_deref(), Some("port-of-vm1"));
         assert_eq!(
             ovs.bridges[0].interfaces[1].options["remote_ip"],
             "10.0.0.2"

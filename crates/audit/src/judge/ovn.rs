@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use super::Findings;
-use crate::snapshot::{Device, HostStack, Namespace, Ovs, OvsInterface};
+use super::{Findings, logical};
+use crate::snapshot::{Chassis, Device, HostStack, Namespace, Ovs, OvsInterface};
 
 /// What ovn-controller asks others to do where nothing is said (ovn-controller(8), `ovn-encap-csum`).
 const CHECKSUM_BY_DEFAULT: &str = "true";
@@ -30,7 +30,8 @@ pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
         }
     }
     checksums(namespace, ovs, &tunnels, found);
-    registered(namespace, ovs, found);
+    registered(namespace, ovs, &tunnels, found);
+    logical::judge(namespace, ovs, &tunnels, found);
 }
 
 /// `ovn-encap-ip`, of which later versions take several.
@@ -181,29 +182,78 @@ fn checksums(
     );
 }
 
-fn registered(namespace: &Namespace, ovs: &Ovs, found: &mut Findings<'_>) {
-    let (Some(known), Some(own)) = (&ovs.chassis, ovs.external_ids.get("system-id")) else {
+const RESTART: &str = "systemctl restart ovn-controller";
+const LOG: &str = "# and see what it logs: /var/log/ovn/ovn-controller.log";
+
+fn registered(
+    namespace: &Namespace,
+    ovs: &Ovs,
+    tunnels: &[&OvsInterface],
+    found: &mut Findings<'_>,
+) {
+    let (Some(known), Some(name)) = (&ovs.chassis, ovs.external_ids.get("system-id")) else {
         return;
     };
-    if known.contains(own) {
+    let fix = || vec![namespace.enter.command(RESTART), LOG.to_owned()];
+    if let Some(own) = known.iter().find(|host| host.name == *name) {
+        let without: Vec<String> = known
+            .iter()
+            .filter(|other| wants_tunnel(own, other) && !has_tunnel(other, tunnels))
+            .map(|other| format!("{} ({})", other.name, listed(&other.addresses)))
+            .collect();
+        if !without.is_empty() {
+            found.add(
+                "ovn-tunnel-missing",
+                Some(namespace),
+                None,
+                format!(
+                    "OVN's southbound database has {}, and this host has no tunnel there: what its guests send to guests \
+                     there is dropped",
+                    without.join(", ")
+                ),
+                fix(),
+            );
+        }
         return;
     }
-    let there = match &known[..] {
+    let there: Vec<&str> = known.iter().map(|host| host.name.as_str()).collect();
+    let there = match &there[..] {
         [] => "no host at all".to_owned(),
-        known => known.join(", "),
+        there => there.join(", "),
     };
     found.add(
         "ovn-chassis-missing",
         Some(namespace),
         None,
         format!(
-            "OVN's southbound database does not have this host ({own}), so no other makes a tunnel to it; it has {there}"
+            "OVN's southbound database does not have this host ({name}), so no other makes a tunnel to it; it has {there}"
         ),
-        vec![
-            namespace
-                .enter
-                .command("systemctl restart ovn-controller"),
-            "# and see what it logs: /var/log/ovn/ovn-controller.log".to_owned(),
-        ],
+        fix(),
     );
+}
+
+/// Whether ovn-controller makes one (`controller/encaps.c`, `chassis_tzones_match` and `encaps_run`).
+fn wants_tunnel(own: &Chassis, other: &Chassis) -> bool {
+    let (here, there) = (&own.transport_zones, &other.transport_zones);
+    let zone = match (here.is_empty(), there.is_empty()) {
+        (true, true) => true,
+        _ => here.iter().any(|zone| there.contains(zone)),
+    };
+    own.name != other.name && !other.elsewhere && !other.addresses.is_empty() && zone
+}
+
+/// Where the switch chooses the other end for each packet, one tunnel leads to all.
+fn has_tunnel(other: &Chassis, tunnels: &[&OvsInterface]) -> bool {
+    let mut ends = tunnels
+        .iter()
+        .filter_map(|tunnel| tunnel.options.get("remote_ip"));
+    ends.any(|end| {
+        let address = end.parse();
+        end == "flow" || address.is_ok_and(|address| other.addresses.contains(&address))
+    })
+}
+
+fn listed(addresses: &[IpAddr]) -> String {
+    let addresses: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+    addresses.join(", ")
 }

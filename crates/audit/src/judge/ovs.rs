@@ -67,16 +67,21 @@ fn tunnels(namespace: &Namespace, ovs: &Ovs, found: &mut Findings<'_>) {
             .iter()
             .filter(|interface| interface.is_tunnel())
         {
-            let stack = match tunnel.kind.as_str() {
-                "geneve" if ovs.is_ovn() => OVN,
-                // Its GRE carries Ethernet; a key is 4 bytes more.
-                "gre" | "ip6gre" if tunnel.options.contains_key("key") => "gretap:key",
-                "gre" | "ip6gre" => "gretap",
-                kind => kind,
-            };
+            let stack = stack_of(ovs, tunnel);
             let userspace = bridge.datapath == "netdev";
             exceeds(namespace, (guest, mtu), (tunnel, stack), userspace, found);
         }
+    }
+}
+
+/// What a tunnel puts around a packet, as `wirecost overhead` writes it.
+pub(super) fn stack_of<'a>(ovs: &Ovs, tunnel: &'a OvsInterface) -> &'a str {
+    match tunnel.kind.as_str() {
+        "geneve" if ovs.is_ovn() => OVN,
+        // Its GRE carries Ethernet; a key is 4 bytes more.
+        "gre" | "ip6gre" if tunnel.options.contains_key("key") => "gretap:key",
+        "gre" | "ip6gre" => "gretap",
+        kind => kind,
     }
 }
 
@@ -133,7 +138,7 @@ fn exceeds(
     )];
     if stack == OVN {
         fix.push(format!(
-            "# in OVN, for the guests: ovn-nbctl dhcp-options-set-options ... mtu={fits}"
+            "# in OVN, for the guests: ovn-nbctl set DHCP_Options UUID options:mtu={fits}"
         ));
     }
     fix.push(format!(

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::judge;
 use crate::finding::{FINDINGS, Severity};
-use crate::snapshot::{HostStack, VERSION};
+use crate::snapshot::{Chassis, HostStack, Northbound, Ovs, OvsInterface, VERSION};
 
 /// A file.
 #[derive(Deserialize)]
@@ -152,9 +152,11 @@ fn type_in(command: &str, stack: &mut HostStack) {
             }
         }
     } else if command == "systemctl restart ovn-controller" {
+        restart_controller(stack.ovs.as_mut().expect("an Open vSwitch"));
+    } else if words[0] == "ovn-nbctl" {
         let ovs = stack.ovs.as_mut().expect("an Open vSwitch");
-        let own = ovs.external_ids.get("system-id").cloned();
-        ovs.chassis.get_or_insert_default().extend(own);
+        let north = ovs.northbound.as_mut().expect("a northbound database");
+        set_logical(&words, north);
     } else if words[..3] == ["ovs-vsctl", "set", "open_vswitch"] {
         let set = words[4]
             .strip_prefix("external-ids:")
@@ -175,6 +177,48 @@ fn type_in(command: &str, stack: &mut HostStack) {
         }
     } else {
         panic!("`{command}` is not understood");
+    }
+}
+
+/// ovn-controller joins and makes a tunnel to every other host.
+fn restart_controller(ovs: &mut Ovs) {
+    let own = ovs.external_ids.get("system-id").cloned().expect("a name");
+    let hosts = ovs.chassis.get_or_insert_default();
+    if !hosts.iter().any(|host| host.name == own) {
+        hosts.push(Chassis {
+            name: own,
+            ..Chassis::default()
+        });
+    }
+    let tunnels = hosts.iter().flat_map(|host| &host.addresses);
+    let tunnels = tunnels.map(|address| OvsInterface {
+        name: format!("ovn-{address}"),
+        kind: "geneve".to_owned(),
+        options: [("remote_ip", address.to_string()), ("csum", "true".into())]
+            .map(|(key, value)| (key.to_owned(), value))
+            .into(),
+        ..OvsInterface::default()
+    });
+    ovs.bridges[0].interfaces.extend(tunnels);
+}
+
+/// `ovn-nbctl set TABLE ROW COLUMN:KEY=MTU`.
+fn set_logical(words: &[&str], north: &mut Northbound) {
+    let [.., "set", table, row, set] = words else {
+        panic!("{words:?}");
+    };
+    let (key, mtu) = set.split_once('=').expect("a value");
+    let mtu = Some(mtu.parse().expect("a number"));
+    let mut dhcp = north.switches.iter_mut().flat_map(|it| &mut it.dhcp);
+    let mut ports = north.routers.iter_mut().flat_map(|it| &mut it.ports);
+    let mut port = || ports.find(|port| port.name == *row).expect("a port");
+    match (*table, key) {
+        ("DHCP_Options", "options:mtu") => {
+            dhcp.find(|it| it.uuid == *row).expect("a row").mtu = mtu;
+        }
+        ("Logical_Router_Port", "options:gateway_mtu") => port().gateway_mtu = mtu,
+        ("Logical_Router_Port", "ipv6_ra_configs:mtu") => port().advertised_mtu = mtu,
+        _ => panic!("{words:?}"),
     }
 }
 

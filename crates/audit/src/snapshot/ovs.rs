@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Remote;
+use super::{Chassis, Northbound, Remote};
 
 /// The switch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -17,7 +17,9 @@ pub struct Ovs {
     /// `external_ids` of table `Open_vSwitch`: OVN's encapsulation type and address among them.
     pub external_ids: BTreeMap<String, String>,
     /// The hosts that OVN's southbound database has; `None` where it was not read.
-    pub chassis: Option<Vec<String>>,
+    pub chassis: Option<Vec<Chassis>>,
+    /// OVN's northbound database, where it can be read from this host.
+    pub northbound: Option<Northbound>,
 }
 
 impl Ovs {
@@ -54,11 +56,18 @@ pub struct OvsInterface {
     pub mtu_request: Option<u32>,
     /// `remote_ip`, `key`, `csum`, `df_default`, ...
     pub options: BTreeMap<String, String>,
+    /// The port of a logical switch that it is (`external_ids:iface-id`).
+    pub logical_port: Option<String>,
     /// Where packets to `remote_ip` leave the host.
     pub remote: Option<Remote>,
 }
 
 impl OvsInterface {
+    /// Whether it is a device of the host.
+    pub fn is_device(&self) -> bool {
+        matches!(self.kind.as_str(), "" | "system")
+    }
+
     /// Whether it is a tunnel.
     pub fn is_tunnel(&self) -> bool {
         matches!(

@@ -1,7 +1,7 @@
 //! One datapath for a whole run, where its plan leaves the choice to it.
 //!
-//! Encapsulations are compared on the same code: the first datapath of [`Datapath::AUTO`] that builds every cell has
-//! them all. Whether it does is found out by building, with what a sample is built with, one lab for each way to
+//! Encapsulations are compared on the same code: the first datapath of [`Experiment::datapaths_to_choose`] that builds every
+//! cell has them all. Whether it does is found out by building, with what a sample is built with, one lab for each way to
 //! encapsulate; they are kept for the samples. Where no datapath builds every cell, the one that builds most has them.
 
 use std::fs;
@@ -30,7 +30,8 @@ pub(crate) fn settle(
 ) -> Result<Experiment, LinkError> {
     if experiment.plan.datapath.is_empty() {
         let mut tried = Vec::new();
-        for datapath in Datapath::AUTO {
+        let choices = experiment.datapaths_to_choose();
+        for &datapath in choices {
             let all = experiment.clone().with_datapath(datapath);
             let refusals = refusals(&all, labs, interrupt, progress)?;
             debug!("{datapath} cannot build {}", refusals.len());
@@ -45,9 +46,22 @@ pub(crate) fn settle(
             .iter()
             .position(|(.., refusals)| Some(refusals.len()) == least);
         if let Some(best) = best {
-            let first = tried.first().map(|(.., refusals)| unbuilt(refusals));
-            let (chosen, datapath, _) = tried.swap_remove(best);
-            let instead = first.filter(|_| datapath != Datapath::AUTO[0]);
+            let (chosen, datapath, _) = tried.remove(best);
+            let for_ovn = *choices != Datapath::AUTO;
+            let instead = if for_ovn {
+                // Its encapsulations have the same reason, which is the datapath's.
+                let mut before = Vec::new();
+                for (_, datapath, refusals) in &tried[..best] {
+                    before.extend(unbuilt(refusals).into_iter().take(1).map(|first| Unbuilt {
+                        encapsulation: datapath.to_string(),
+                        ..first
+                    }));
+                }
+                before
+            } else {
+                let before = tried.first().filter(|_| best > 0);
+                before.map_or_else(Vec::new, |(.., refusals)| unbuilt(refusals))
+            };
             // Who reads why a cell was not built is also told why nobody else built it.
             for (_, datapath, refusals) in tried {
                 for (network, reason) in refusals {
@@ -55,7 +69,11 @@ pub(crate) fn settle(
                 }
             }
             experiment = chosen;
-            experiment.chosen = instead.map(|instead| Chosen { datapath, instead });
+            experiment.chosen = (datapath != choices[0]).then_some(Chosen {
+                datapath,
+                instead,
+                for_ovn,
+            });
         }
     }
     Ok(experiment.settled())
@@ -80,7 +98,9 @@ fn unbuilt(refusals: &[(Network, String)]) -> Vec<Unbuilt> {
 /// drivers that this kernel has neither loaded nor lying ready. Where that is unknown, nothing is.
 pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
     let datapath = Datapath::Ebpf;
-    if !experiment.plan.datapath.is_empty() {
+    let chosen_here =
+        experiment.plan.datapath.is_empty() && *experiment.datapaths_to_choose() == Datapath::AUTO;
+    if !chosen_here {
         return None;
     }
     let drivers = Drivers::read();
@@ -98,7 +118,11 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
         refusals.extend(reason.map(|reason| (network.clone(), reason)));
     }
     let instead = unbuilt(&refusals);
-    (!instead.is_empty()).then_some(Chosen { datapath, instead })
+    (!instead.is_empty()).then_some(Chosen {
+        datapath,
+        instead,
+        for_ovn: false,
+    })
 }
 
 /// What the kernel would have to build, for which it has no driver: those cells would be left out. Where that is unknown,

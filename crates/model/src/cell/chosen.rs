@@ -13,8 +13,11 @@ use crate::ip::IpVersion;
 pub struct Chosen {
     /// Who carries every cell, those without a tunnel too.
     pub datapath: Datapath,
-    /// What the first choice could not build, and why, each once.
+    /// What the first choice could not build, and why, each once; of a study of OVN's also the second.
     pub instead: Vec<Unbuilt>,
+    /// Whether the run chose for a study of OVN's ([`Datapath::OF_OVN`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_ovn: bool,
 }
 
 /// What a datapath could not build here.
@@ -39,12 +42,22 @@ impl fmt::Display for Chosen {
         };
         let each = self.instead.iter();
         let each = each.map(|one| format!("{} ({})", one.encapsulation, one.reason));
+        let each = each.collect::<Vec<_>>().join(", ");
+        if self.for_ovn {
+            let with = match self.datapath {
+                Datapath::Ebpf => "with OVN's header, and without OVN's switches and flows",
+                _ => "in userspace, packet by packet",
+            };
+            return write!(
+                f,
+                "{by} every cell, {with}; what is nearer to the study cannot be built here: {each}"
+            );
+        }
         write!(
             f,
-            "{by} every cell, those without a tunnel too, because the kernel cannot build {}: CPU and throughput are those \
+            "{by} every cell, those without a tunnel too, because the kernel cannot build {each}: CPU and throughput are those \
              of these programs and not of the kernel's devices. Give the kernel what it lacks, leave that encapsulation \
-             out, or write `datapath` into the plan",
-            each.collect::<Vec<_>>().join(", ")
+             out, or write `datapath` into the plan"
         )
     }
 }
@@ -53,6 +66,16 @@ impl fmt::Display for Chosen {
 const FACTOR: &str = "datapath";
 
 impl Experiment {
+    /// What a run chooses from, where the plan leaves the datapath to it.
+    pub fn datapaths_to_choose(&self) -> &'static [Datapath] {
+        let published = self.plan.published.as_ref();
+        if published.is_some_and(|published| published.ovn) {
+            &Datapath::OF_OVN
+        } else {
+            &Datapath::AUTO
+        }
+    }
+
     /// The experiment with all of its cells built by one datapath, which its plan and its levels then name.
     #[must_use]
     pub fn with_datapath(mut self, datapath: Datapath) -> Self {

@@ -50,12 +50,22 @@ pub(crate) fn result(
         tally,
         environment: published.environment.clone(),
         scaled: published.scaled.clone(),
+        datapath: published.ovn.then(|| datapath(experiment)).flatten(),
         rule: published.rule,
         ratios: ratios(experiment, effects.iter().map(|result| &result.effect)),
         notes: published.figures.iter().filter_map(note).collect(),
         charts: charts::results(experiment, published, gathered, &comparisons),
         comparisons,
         unmeasured: published.unmeasured.clone(),
+    })
+}
+
+/// What built the cells of a study of OVN's.
+fn datapath(experiment: &Experiment) -> Option<String> {
+    let chosen = experiment.chosen.as_ref().map(ToString::to_string);
+    chosen.or_else(|| {
+        let built = experiment.cells.first()?.network.datapath;
+        Some(format!("every cell is built by {built}"))
     })
 }
 

@@ -1,6 +1,9 @@
 //! Published comparisons beside measured ones, in words.
 
-use wirecost_model::published::PublishedValue;
+use wirecost_answer::FULL;
+use wirecost_model::metric::Metric;
+use wirecost_model::plan::Levels;
+use wirecost_model::published::{Outcome, PublishedValue};
 use wirecost_stats::published::Agreement;
 
 use super::section::Section;
@@ -32,8 +35,18 @@ pub(crate) const HEADING: &str = "Published beside measured here";
 const BESIDE: &str = "not published";
 
 /// Every comparison, and below them what was published and is not measured.
-pub(crate) fn rows(published: &PublishedResult) -> Vec<Row> {
-    let measured = published.comparisons.iter().map(row);
+pub(crate) fn rows(doc: &Document, published: &PublishedResult) -> Vec<Row> {
+    let measured = published.comparisons.iter().map(|one| {
+        let mut row = row(one);
+        if fills_the_line(doc, one) {
+            let remark = "here the line limits both, so this is the headers' share of it";
+            let before = std::mem::take(&mut row.remark);
+            let parts = [before.as_str(), remark];
+            let parts = parts.into_iter().filter(|part| !part.is_empty());
+            row.remark = parts.collect::<Vec<_>>().join("; ");
+        }
+        row
+    });
     let others = published.unmeasured.iter().map(|one| Row {
         what: one.what.clone(),
         published: String::new(),
@@ -43,6 +56,20 @@ pub(crate) fn rows(published: &PublishedResult) -> Vec<Row> {
         remark: one.why.clone(),
     });
     measured.chain(others).collect()
+}
+
+/// Whether a throughput was measured of two cells that both fill the line.
+fn fills_the_line(doc: &Document, one: &ComparisonResult) -> bool {
+    let is_full = |levels: &Levels| {
+        let mut cells = doc.cells.iter();
+        let cell = cells.find(|cell| {
+            let mut levels = levels.iter();
+            levels.all(|(key, level)| cell.levels.get(key) == Some(level))
+        });
+        cell.and_then(|cell| Some(cell.throughput_gbps?.median / cell.line_limit_gbps?))
+            .is_some_and(|share| share >= FULL)
+    };
+    one.metric == Outcome::Of(Metric::Throughput) && one.cells.iter().all(is_full)
 }
 
 pub(crate) const fn verdict(agreement: Option<Agreement>) -> &'static str {
@@ -158,7 +185,7 @@ pub(crate) fn section(doc: &Document) -> Option<Section> {
         None if field.is_empty() => NONE.into(),
         None => field,
     };
-    for row in rows(published) {
+    for row in rows(doc, published) {
         let fields = vec![
             row.what,
             times(row.published),
@@ -197,7 +224,10 @@ pub(crate) fn around(doc: &Document, published: &PublishedResult) -> Vec<String>
         ));
     }
     if let Some(scaled) = &published.scaled {
-        said.push(format!("Scaled: {scaled}"));
+        said.push(format!("Scaled: {scaled}."));
+    }
+    if let Some(datapath) = &published.datapath {
+        said.push(format!("Datapath: {datapath}."));
     }
     if published.tally.differs > 0
         && let Some(theirs) = &published.environment
@@ -219,9 +249,6 @@ pub(crate) fn sentence(doc: &Document) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wirecost_model::metric::Metric;
-    use wirecost_model::plan::Levels;
-    use wirecost_model::published::Outcome;
 
     fn comparison(published: Option<PublishedValue>, is_difference: bool) -> ComparisonResult {
         ComparisonResult {

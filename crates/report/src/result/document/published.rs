@@ -22,6 +22,8 @@ pub struct PublishedResult {
     pub environment: Option<String>,
     /// What was scaled down.
     pub scaled: Option<String>,
+    /// Of a study of OVN's, what built the cells and why nothing nearer to it did.
+    pub datapath: Option<String>,
     /// How the study made one figure of several runs.
     pub rule: Option<Rule>,
     /// Published ratios of throughput and those measured here.

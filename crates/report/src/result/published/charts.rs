@@ -91,9 +91,8 @@ fn figures(
                 gathered
                     .outcomes
                     .column(&gathered.observed, experiment, cell, chart.metric);
-            let label = chart.series.as_ref().and_then(|key| cell.levels.get(key));
             ChartBar::of(
-                label.cloned().unwrap_or_default(),
+                chart.label(&cell.levels),
                 published_of(cell),
                 summary(column.into_iter().map(|(_, value)| value)),
             )
@@ -118,17 +117,13 @@ fn changes(
         cells.all(|cell| cell.get(&chart.by).is_some_and(|own| own == level))
     });
     let bars = of_group.filter(|one| one.is_difference == (of == BarsOf::Differences));
-    bars.map(|one| {
-        let series = chart.series.as_ref();
-        let label = series.and_then(|key| one.cells[1].get(key).cloned());
-        ChartBar {
-            label: label.unwrap_or_default(),
-            published: one.compared_with().map(shown),
-            is_loose: one.inferred || matches!(one.published, Some(PublishedValue::AtMost(_))),
-            here: one.here.map(shown),
-            low: one.low.map(shown),
-            high: one.high.map(shown),
-        }
+    bars.map(|one| ChartBar {
+        label: chart.label(&one.cells[1]),
+        published: one.compared_with().map(shown),
+        is_loose: one.inferred || matches!(one.published, Some(PublishedValue::AtMost(_))),
+        here: one.here.map(shown),
+        low: one.low.map(shown),
+        high: one.high.map(shown),
     })
     .collect()
 }

@@ -142,14 +142,11 @@ impl Page {
         for table in of_charts.chain(&mut self.flows) {
             table.limit(limits.rows);
         }
-        // Every cell stands here if it can.
-        self.cells.limit(limits.rows * 4);
-        let sections = [
-            &mut self.wakeups,
-            &mut self.published,
-            &mut self.caveats,
-            &mut self.depends,
-        ];
+        // Every cell stands here if it can, and what the plan compares with a study.
+        for section in [&mut self.cells].into_iter().chain(&mut self.published) {
+            section.limit(limits.rows * 4);
+        }
+        let sections = [&mut self.wakeups, &mut self.caveats, &mut self.depends];
         let sections = sections.into_iter().flatten();
         for section in sections.chain([&mut self.rules]) {
             section.limit(limits.rows);

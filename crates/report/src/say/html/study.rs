@@ -11,10 +11,13 @@ use crate::say::table::{NONE, Table, figure};
 use crate::say::{study, words};
 
 const WIDTH: f64 = 420.0;
-const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 46.0;
-const TOP: f64 = 34.0;
-const BOTTOM: f64 = 214.0;
+/// Height of a line of the key.
+const LINE: f64 = 18.0;
+/// From the highest value to 0 or the lowest.
+const TALL: f64 = 180.0;
+/// Below it, for the groups' names.
+const BELOW: f64 = 36.0;
 /// Share of a group's room that its bars take.
 const FILLED: f64 = 0.78;
 /// Colours that there are.
@@ -67,6 +70,11 @@ fn chart(at: usize, chart: &ChartResult) -> Chart {
             id,
         }
     });
+    let loose = if bars(chart).any(|(_, bar)| bar.is_loose) {
+        " A pale bar is a published bound, or inferred."
+    } else {
+        ""
+    };
     let mut table = Table::new(
         &chart.title,
         [&by, "bar", "published#", "measured#", "95 % interval#"],
@@ -96,7 +104,7 @@ fn chart(at: usize, chart: &ChartResult) -> Chart {
     Chart {
         title: format!("{}, by {by}", chart.title),
         caption: format!(
-            "{of}. Whiskers are 95 % intervals. Each side has its own axis: the publisher's figures are of other machines, and \
+            "{of}. Whiskers are 95 % intervals.{loose} Each side has its own axis: the publisher's figures are of other machines, and \
              what carries over is how bars compare with each other."
         ),
         nav: None,
@@ -130,27 +138,28 @@ fn draw(chart: &ChartResult, side: Side, id: &str) -> String {
         .fold((0.0, 0.0), |(low, high): (f64, f64), value| {
             (low.min(value), high.max(value))
         });
-    let (scale, ticks) = Scale::linear(low, high.max(low + 1e-9), (BOTTOM, TOP), 4);
     let mut svg = Svg::default();
-    for tick in ticks {
-        let y = scale.at(tick);
-        svg.line("grid", (LEFT, y), (WIDTH, y));
-        svg.text("tick", "end", (LEFT - 6.0, y + 4.0), &short(tick));
-    }
     let mut labels: Vec<&str> = Vec::new();
     for (_, bar) in bars(chart) {
         if !labels.contains(&bar.label.as_str()) {
             labels.push(&bar.label);
         }
     }
-    key(&mut svg, &labels);
+    let top = key(&mut svg, &labels) + 8.0;
+    let bottom = top + TALL;
+    let (scale, ticks) = Scale::linear(low, high.max(low + 1e-9), (bottom, top), 4);
+    for tick in ticks {
+        let y = scale.at(tick);
+        svg.line("grid", (LEFT, y), (WIDTH, y));
+        svg.text("tick", "end", (LEFT - 6.0, y + 4.0), &short(tick));
+    }
     let room = (WIDTH - LEFT) / chart.groups.len() as f64;
     for (number, group) in chart.groups.iter().enumerate() {
         let left = LEFT + room * number as f64;
         svg.text(
             "tick",
             "middle",
-            (left + room / 2.0, BOTTOM + 18.0),
+            (left + room / 2.0, bottom + 18.0),
             &group.level,
         );
         let width = room * FILLED / group.bars.len() as f64;
@@ -176,7 +185,7 @@ fn draw(chart: &ChartResult, side: Side, id: &str) -> String {
         }
     }
     svg.line("one", (LEFT, scale.at(0.0)), (WIDTH, scale.at(0.0)));
-    svg.finish("bars small", WIDTH, HEIGHT, id)
+    svg.finish("bars small", WIDTH, bottom + BELOW, id)
 }
 
 /// One bar, from 0.
@@ -198,21 +207,26 @@ fn one(
         .titled(tip);
 }
 
-/// What the colours are.
-fn key(svg: &mut Svg, labels: &[&str]) {
-    let mut x = LEFT;
+/// What the colours are, in as many lines as they take; returns where the last one ends.
+fn key(svg: &mut Svg, labels: &[&str]) -> f64 {
+    let (mut x, mut y) = (LEFT, 8.0);
     for (at, label) in labels
         .iter()
         .enumerate()
         .filter(|(_, label)| !label.is_empty())
     {
+        let wide = 15.0 + width_of(label);
+        if x > LEFT && x + wide > WIDTH {
+            (x, y) = (LEFT, y + LINE);
+        }
         let class = format!("bar{}", at % COLOURS);
         let rect = svg.element("rect").class(&class);
-        let rect = rect.number("x", x).number("y", 8.0);
+        let rect = rect.number("x", x).number("y", y);
         rect.number("width", 11.0).number("height", 11.0).end();
-        svg.text("key", "start", (x + 15.0, 18.0), label);
-        x += 27.0 + width_of(label);
+        svg.text("key", "start", (x + 15.0, y + 10.0), label);
+        x += wide + 12.0;
     }
+    y + LINE
 }
 
 fn short(tick: f64) -> String {

@@ -13,7 +13,7 @@ pub(super) fn print(doc: &Document, full: bool, page: &mut Page) {
         return;
     }
     page.heading(study::HEADING);
-    for row in study::rows(published) {
+    for row in study::rows(doc, published) {
         let style = match row.verdict {
             "agrees" => Style::Better,
             "differs" => Style::Worse,
