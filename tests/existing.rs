@@ -277,3 +277,83 @@ fn a_narrow_path_is_measured_at_what_its_router_reports_unless_more_is_asked_for
         assert!(reason.contains("1500 bytes was not proven"), "{reason}");
     }
 }
+
+/// The qdiscs of a namespace's device, without counters.
+fn qdiscs(netns: &str) -> String {
+    let mut command = Command::new("ip");
+    let ended = run(command.args(["netns", "exec", netns, "tc", "qdisc", "show", "dev", "eth0"]));
+    ended.expect_code(0);
+    ended.stdout
+}
+
+#[test]
+fn a_qdisc_is_replaced_for_its_samples_and_comes_back_as_it_was() {
+    if !is_root() {
+        return;
+    }
+    let _turn = beside_others();
+    let (pair, place) = (Pair::new("qdisc"), Place::new());
+    // Host a has one that somebody set, host b the kernel's default.
+    let mut set = Command::new("ip");
+    set.args([
+        "netns", "exec", &pair.a, "tc", "qdisc", "replace", "dev", "eth0", "root",
+    ]);
+    run(set.args(["handle", "7:", "pfifo", "limit", "123"])).expect_code(0);
+    let before = [qdiscs(&pair.a), qdiscs(&pair.b)];
+    assert!(before[0].contains("pfifo 7: root") && before[0].contains("limit 123p"));
+    let log = place.path().join("log");
+    let text = plan(
+        &pair,
+        &format!(
+            "allow_host_changes: on\nvary:\n  queue:\n    - label: as it is\n    - {{ label: bfifo, qdisc: bfifo, before: \"tc \
+             qdisc show dev eth0 >>{log}\", after: \"true\" }}\n{SHORT}",
+            log = log.display()
+        ),
+    );
+    let (plan, out) = (place.plan(&text), place.path().join("run"));
+    let [plan, out] = [&plan, &out].map(|path| path.to_str().expect("a plain path"));
+    let ended = run(&mut wirecost(["run", plan, "--out", out, "--yes"]));
+    ended.expect_code(0);
+    assert_eq!([qdiscs(&pair.a), qdiscs(&pair.b)], before);
+    let seen = std::fs::read_to_string(&log).expect("a log");
+    // Two rounds on two hosts.
+    assert_eq!(seen.matches("qdisc bfifo").count(), 4, "{seen}");
+
+    let refused = |qdisc: &str| {
+        let text = self::plan(
+            &pair,
+            &format!(
+                "allow_host_changes: on\nvary: {{ queue: [{{ label: as it is }}, {{ qdisc: {qdisc} }}] }}\n{SHORT}"
+            ),
+        );
+        let plan = place.plan(&text);
+        let plan = plan.to_str().expect("a plain path");
+        let out = place.path().join(qdisc);
+        let out = out.to_str().expect("a plain path");
+        let ended = run(&mut wirecost(["run", plan, "--out", out, "--yes"]));
+        ended.expect_code(3);
+        ended
+            .stderr
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let mut set = Command::new("ip");
+    set.args([
+        "netns", "exec", &pair.b, "tc", "qdisc", "replace", "dev", "eth0", "root",
+    ]);
+    run(set.args(["tbf", "rate", "1gbit", "burst", "100k", "latency", "50ms"])).expect_code(0);
+    let before = [qdiscs(&pair.a), qdiscs(&pair.b)];
+    let error = refused("pfifo");
+    assert!(error.contains("it is a `tbf` that somebody set"), "{error}");
+    assert_eq!([qdiscs(&pair.a), qdiscs(&pair.b)], before);
+    // Which no kernel has that this is tested on, or else it is measured.
+    let kinds = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    if !kinds.contains(" cake_enqueue") {
+        let error = refused("cake");
+        assert!(
+            error.contains("`tbf`") || error.contains("no such qdisc"),
+            "{error}"
+        );
+    }
+}

@@ -11,7 +11,9 @@ use crate::common::{Place, install, is_root, program, succeeds, wait_for};
 use crate::pair::Pair;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::orphan::Owner;
-use wirecost_control::hosts::{Binaries, HostsContext, LinkedHost, Reachable, data_plane, open};
+use wirecost_control::hosts::{
+    Binaries, Duty, HostsContext, LinkedHost, Reachable, data_plane, open,
+};
 use wirecost_model::host::HostAddress;
 
 static NO_INTERRUPT: AtomicBool = AtomicBool::new(false);
@@ -21,6 +23,7 @@ fn context() -> HostsContext {
         program: program().to_owned(),
         binaries: Binaries::default(),
         owner: Owner::this().expect("proc"),
+        duty: Duty::Commands,
         verbose: 0,
     }
 }
@@ -30,7 +33,7 @@ fn host(text: &str) -> HostAddress {
         .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn link(text: &str) -> Result<Link, LinkError> {
+pub(crate) fn link(text: &str) -> Result<Link, LinkError> {
     let links = open(&context(), &[&host(text)], &NO_INTERRUPT)?;
     Ok(links.into_iter().next().expect("one host"))
 }

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::link::Binaries;
 use wirecost_agent::orphan::Owner;
 use wirecost_bench::program;
 use wirecost_bench::scratch::Scratch;
+use wirecost_control::hosts::{Binaries, Duty, HostsContext};
 use wirecost_control::{Lab, LabContext, Placement, place};
 use wirecost_model::plan::Cores;
 use wirecost_model::units::format_rate;
@@ -54,11 +54,14 @@ pub(crate) fn run(
     let rounds = Rounds {
         arguments,
         context: LabContext {
-            program: program::find(arguments.program.as_deref())?,
-            binaries: Binaries::default(),
-            owner: Owner::this().map_err(BenchError::machine("reading /proc"))?,
+            agents: HostsContext {
+                program: program::find(arguments.program.as_deref())?,
+                binaries: Binaries::default(),
+                owner: Owner::this().map_err(BenchError::machine("reading /proc"))?,
+                duty: Duty::Commands,
+                verbose: 0,
+            },
             placement,
-            verbose: 0,
             release_us: wirecost_model::line::RELEASE_US,
         },
         peers: arguments.peers()?,

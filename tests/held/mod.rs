@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use wirecost_agent::lab::allowed_cpus;
-use wirecost_agent::link::Binaries;
 use wirecost_agent::orphan::Owner;
+use wirecost_control::hosts::{Binaries, Duty, HostsContext};
 use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::Network;
 use wirecost_model::plan::Cores;
@@ -18,11 +18,14 @@ pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 pub(crate) fn lab(network: &Network) -> Lab {
     let allowed = allowed_cpus().expect("cores");
     let context = LabContext {
-        program: program().to_owned(),
-        binaries: Binaries::default(),
-        owner: Owner::this().expect("this process"),
+        agents: HostsContext {
+            program: program().to_owned(),
+            binaries: Binaries::default(),
+            owner: Owner::this().expect("this process"),
+            duty: Duty::Commands,
+            verbose: 0,
+        },
         placement: place(Cores::Shared, &allowed),
-        verbose: 0,
         release_us: wirecost_model::line::RELEASE_US,
     };
     Lab::up(&context, network, &NEVER).unwrap_or_else(|error| panic!("{network}: {error}"))

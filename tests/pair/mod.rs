@@ -42,6 +42,39 @@ impl Pair {
     }
 }
 
+/// Three named namespaces of this test: a joined with b, and a with c, by a veth each, at 10.77.0.0/24 and 10.78.0.0/24.
+pub(crate) struct Star {
+    pub(crate) pair: Pair,
+    pub(crate) c: String,
+    _made: Namespaces,
+}
+
+impl Star {
+    pub(crate) fn new(test: &str) -> Self {
+        let pair = Pair::new(test);
+        let c = format!("{}c", pair.b.trim_end_matches('b'));
+        let made = Namespaces::new(&[&c]);
+        ip(&[
+            "-n", &pair.a, "link", "add", "eth1", "type", "veth", "peer", "name", "eth0", "netns",
+            &c,
+        ]);
+        for (netns, device, address) in [
+            (&pair.a, "eth1", "10.78.0.1/24"),
+            (&c, "eth0", "10.78.0.3/24"),
+        ] {
+            ip(&["-n", netns, "address", "add", address, "dev", device]);
+            for device in ["lo", device] {
+                ip(&["-n", netns, "link", "set", device, "up"]);
+            }
+        }
+        Self {
+            pair,
+            c,
+            _made: made,
+        }
+    }
+}
+
 #[track_caller]
 pub(crate) fn ip(arguments: &[&str]) {
     run(Command::new("ip").args(arguments)).expect_code(0);

@@ -148,6 +148,8 @@ impl Agent {
                 peer,
                 secret,
             } => {
+                // They may be of another device, and of the other side of a pair.
+                self.guards.end();
                 let (host, responder, joined) = ExistingHost::join(side, (address, peer), secret)?;
                 self.existing = Some(host);
                 self.responder = Some((responder, secret));

@@ -8,18 +8,21 @@ use std::path::Path;
 use wirecost_sys::namespace;
 use wirecost_sys::process;
 
+use crate::duty::Duty;
 use crate::error::{Result, Step};
 
 /// Turns the calling process, which must have one thread, into the agent of a host that is used as it is: in the
-/// named network namespace, or where it is. `tied`: the kernel ends it with the process that started it.
+/// named network namespace, or where it is. It keeps the capabilities that its duty needs. `tied`: the kernel ends it with the
+/// process that started it.
 ///
 /// # Errors
 /// In words for the user, with what to do.
-pub fn become_agent(netns: Option<&str>, tied: bool) -> Result<()> {
+pub fn become_agent(netns: Option<&str>, duty: Duty, tied: bool) -> Result<()> {
     let parent = parent_id();
     if let Some(name) = netns {
         namespace::join_named(name).map_err(|error| words(name, &error))?;
     }
+    duty.confine().step("giving up capabilities")?;
     if tied {
         process::die_with_parent(parent).step("tying an agent to its controller")?;
     }

@@ -115,6 +115,13 @@ impl SettingsGuards {
         AgentError::all(failed)
     }
 
+    /// Undoes everything and ends the guards; what is applied next starts others.
+    pub(crate) fn end(&self) {
+        let mut running = self.lock();
+        running.guests.clear();
+        running.host = None;
+    }
+
     /// Undoes everything for good: waits for it, and refuses further settings.
     pub(crate) fn close(&self) {
         let mut running = self.lock();

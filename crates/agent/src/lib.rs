@@ -6,6 +6,7 @@
 
 mod address;
 mod datapath;
+pub mod duty;
 mod error;
 mod execute;
 mod existing;

@@ -10,6 +10,7 @@ const STANDARD_MTU: u32 = 1500;
 /// A factor's name in a sentence.
 pub fn factor(key: &str) -> Cow<'_, str> {
     let plain = match key {
+        "pairs" => "pair of hosts",
         "guest_mtu" => "guest MTU",
         "guest_ip" => "guest IP",
         "offload" => "offloads",
@@ -82,6 +83,7 @@ fn offloads(level: &str) -> Option<String> {
 /// A level where it stands by itself: `VXLAN`, `guest MTU 1500`, `without offloads`.
 pub fn level(key: &str, level: &str) -> String {
     match (key, level) {
+        ("pairs", pair) => format!("between {pair}"),
         ("guest_mtu", "max") => "largest guest MTU".into(),
         ("guest_ip", "ipv4") => "IPv4 guests".into(),
         ("guest_ip", "ipv6") => "IPv6 guests".into(),
@@ -130,6 +132,10 @@ pub fn condition(key: &str, levels: &[&str]) -> String {
     };
     let plain = |level: &str| level.to_owned();
     match (key, levels) {
+        ("pairs", pairs) => {
+            let between: Vec<String> = pairs.iter().map(|pair| level(key, pair)).collect();
+            between.join(", or ")
+        }
         ("guest_mtu", ["max"]) => "at the largest MTU".into(),
         ("guest_mtu", _) => named("at", &plain),
         ("encapsulation", ["none"]) => "without encapsulation".into(),
@@ -191,6 +197,7 @@ pub fn change(key: &str, from: &str, to: &str) -> String {
 /// A change with both its levels: `guest MTU 8900 instead of 1500`, `VXLAN instead of no encapsulation`.
 pub fn contrast(key: &str, from: &str, to: &str) -> String {
     match key {
+        "pairs" => format!("the path between {to} instead of that between {from}"),
         "encapsulation" => format!("{} instead of {}", encapsulation(to), encapsulation(from)),
         "offload" => {
             let name = |level| offloads(level).unwrap_or_else(|| "no offloads".into());

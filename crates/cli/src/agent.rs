@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use wirecost_agent::duty::Duty;
 use wirecost_agent::existing_host;
 use wirecost_agent::lab::become_host;
 use wirecost_sys::namespace::UserNamespace;
@@ -24,6 +25,9 @@ pub(crate) struct Agent {
     /// Enter this named network namespace
     #[arg(long, requires = "in_place")]
     pub(crate) netns: Option<String>,
+    /// What it is for; it gives up the capabilities that this does not need
+    #[arg(long, requires = "in_place", default_value = "commands", value_parser = duty)]
+    pub(crate) duty: Duty,
     /// The directory that holds nothing but the copy of the program that this is; it is removed
     #[arg(long, requires = "in_place", value_name = "DIR")]
     pub(crate) temporary: Option<PathBuf>,
@@ -48,7 +52,11 @@ pub(crate) fn agent(arguments: &Agent) -> ExitCode {
         existing_host::remove_copy(directory);
     }
     let started = if arguments.in_place {
-        existing_host::become_agent(arguments.netns.as_deref(), arguments.owner.is_some())
+        existing_host::become_agent(
+            arguments.netns.as_deref(),
+            arguments.duty,
+            arguments.owner.is_some(),
+        )
     } else {
         let user = arguments
             .user_namespace_of
@@ -58,4 +66,8 @@ pub(crate) fn agent(arguments: &Agent) -> ExitCode {
     let idle = arguments.idle_limit.map(Duration::from_secs);
     let owner = arguments.owner.as_deref().unwrap_or_default();
     wirecost_agent::serve(io::stdin(), io::stdout().lock(), &started, owner, idle)
+}
+
+fn duty(word: &str) -> Result<Duty, String> {
+    Duty::of_word(word).ok_or_else(|| format!("no duty `{word}`"))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use wirecost_control::hosts::Binaries;
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AgentBinaries {
     /// A program of this version for hosts of another architecture (`uname -m`): aarch64=PATH; may be repeated [default:
     /// /usr/lib/wirecost/ARCH/wirecost]

@@ -107,13 +107,11 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         "measuring the path as it is, and {number} changes, one at a time"
     ));
     let options = Options {
-        program: context.program.clone(),
-        binaries: context.binaries.clone(),
+        agents: context.clone(),
         out: arguments.out.clone(),
         plan_text: text,
         seed: None,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
-        verbose: talk.verbose,
     };
     let mut display = Display::new(&experiment, talk);
     let finished = experiment::run(&experiment, &options, &flag, &mut |step| display.show(step));

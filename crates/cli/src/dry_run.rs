@@ -11,7 +11,7 @@ use serde::Serialize;
 use wirecost_control::experiment::{Forecast, PORTS, Preview, SeedSource, guest_addresses};
 use wirecost_model::cell::{Cell, Experiment, Factor, Network};
 use wirecost_model::line::LineRelease;
-use wirecost_model::plan::{Cores, Encapsulation, Hosts, Levels, Plan};
+use wirecost_model::plan::{Cores, Encapsulation, HostPair, Hosts, Levels, NamedPair, Plan};
 
 use crate::failure::Done;
 use crate::plan::Loaded;
@@ -392,14 +392,22 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
 }
 
 fn hosts(document: &Document<'_>, plan: &Plan) -> String {
-    match &plan.hosts {
-        Hosts::Lab => {}
-        Hosts::Existing(Some(pair)) | Hosts::Tunnel(Some(pair)) => {
-            return format!("Between {} and {}, on all of their cores.", pair.a, pair.b);
-        }
-        Hosts::Existing(None) | Hosts::Tunnel(None) => {
-            return "Between the hosts of --hosts.".to_owned();
-        }
+    if plan.hosts != Hosts::Lab {
+        return match plan.host_pairs() {
+            Some(pairs) if plan.pairs.is_empty() => {
+                let HostPair { a, b } = &pairs[0].hosts;
+                format!("Between {a} and {b}, on all of their cores.")
+            }
+            Some(pairs) => {
+                let mut text = "Between hosts, on all of their cores:".to_owned();
+                for NamedPair { names, hosts } in pairs {
+                    // To memory, which takes everything.
+                    let _ = write!(text, "\n  {names}: {} and {}", hosts.a, hosts.b);
+                }
+                text
+            }
+            None => "Between the hosts of --hosts.".to_owned(),
+        };
     }
     let list = |host: &str| {
         let cpus = document.cpus.get(host).copied().unwrap_or_default();

@@ -1,78 +1,126 @@
 //! Existing hosts of `wirecost run`: named on the command line, and asked for before they are loaded or changed.
 
+mod confirmed;
+
 use std::io::{self, BufRead, IsTerminal};
 use std::str::FromStr;
 
 use wirecost_model::cell::Experiment;
-use wirecost_model::host::HostAddressError;
-use wirecost_model::plan::{HostPair, Hosts};
+use wirecost_model::host::{HostAddress, HostAddressError};
+use wirecost_model::plan::{HostPair, Hosts, NamedPair, PairNames};
 
+use self::confirmed::Confirmed;
 use crate::dry_run::settings;
 use crate::failure::{Cause, Failure};
 use crate::screen;
 
-/// `A,B`: the comma is the first one with a host behind it, since commands may have others.
+/// `A,B` or more: a comma with a host behind it, since commands may have others.
 #[derive(Debug, Clone)]
-pub(crate) struct TwoHosts(HostPair);
+pub(crate) struct GivenHosts {
+    pair: HostPair,
+    /// Those after the second.
+    more: Vec<HostAddress>,
+}
 
-impl FromStr for TwoHosts {
+impl FromStr for GivenHosts {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const FORMS: [&str; 4] = ["local", "netns:", "ssh:", "exec:"];
         let is_host = |at: &usize| FORMS.iter().any(|form| text[*at..].starts_with(form));
-        let mut commas = text.match_indices(',').map(|(at, _)| at + 1);
-        let Some(second) = commas.find(is_host) else {
+        let commas = text.match_indices(',').map(|(at, _)| at + 1);
+        let mut hosts = Vec::new();
+        let mut begin = 0;
+        for end in commas.filter(is_host).chain([text.len() + 1]) {
+            let host = text[begin..end - 1].parse();
+            hosts.push(host.map_err(|error: HostAddressError| error.to_string())?);
+            begin = end;
+        }
+        let mut hosts = hosts.into_iter();
+        let (Some(a), Some(b)) = (hosts.next(), hosts.next()) else {
             return Err("write two hosts with a comma between them, such as `ssh:db1=10.0.0.1,ssh:db2=10.0.0.2`".into());
         };
-        let host = |text: &str| {
-            text.parse()
-                .map_err(|error: HostAddressError| error.to_string())
-        };
-        Ok(Self(HostPair {
-            a: host(&text[..second - 1])?,
-            b: host(&text[second..])?,
-        }))
+        Ok(Self {
+            pair: HostPair { a, b },
+            more: hosts.collect(),
+        })
     }
 }
 
 /// Puts the command line's hosts into a plan for existing ones.
 pub(crate) fn name_hosts(
     experiment: &mut Experiment,
-    hosts: Option<&TwoHosts>,
+    hosts: Option<&GivenHosts>,
 ) -> Result<(), Failure> {
-    let Some(TwoHosts(pair)) = hosts else {
+    let Some(GivenHosts { pair, more }) = hosts else {
         return Ok(());
     };
-    match &mut experiment.plan.hosts {
-        Hosts::Existing(named) | Hosts::Tunnel(named) => {
-            *named = Some(Box::new(pair.clone()));
-            Ok(())
-        }
-        Hosts::Lab => Err(
-            Failure::new(Cause::Usage, "--hosts: this plan builds a lab of its own").fix(
+    let plan = &mut experiment.plan;
+    let usage = |message: String| Failure::new(Cause::Usage, message);
+    match &mut plan.hosts {
+        Hosts::Existing(named) | Hosts::Tunnel(named) => *named = Some(Box::new(pair.clone())),
+        Hosts::Lab => {
+            return Err(usage("--hosts: this plan builds a lab of its own".into()).fix(
                 "write `network: existing` into the plan to measure between hosts as they are, or `network: tunnel` to build \
                  tunnels between them",
-            ),
-        ),
+            ));
+        }
     }
+    let letters = ('c'..='z').map(String::from);
+    plan.more_hosts = letters.zip(more.iter().cloned()).collect();
+    let given = 2 + more.len();
+    let mut named = plan.pairs.iter().flat_map(|PairNames(names)| names);
+    if let Some(unknown) = named.find(|name| plan.host(name).is_none()) {
+        return Err(usage(format!(
+            "--hosts: the plan's `pairs` have a host `{unknown}`, and {given} hosts are given, which are called a, b, c and so \
+             on"
+        ))
+        .fix("give as many hosts, or name the plan's hosts in its `hosts`"));
+    }
+    let in_no_pair = |name: &&String| {
+        let mut named = plan.pairs.iter().flat_map(|PairNames(names)| names);
+        !named.any(|known| known == *name)
+    };
+    if let Some(name) = plan.more_hosts.keys().find(in_no_pair) {
+        return Err(usage(format!(
+            "--hosts: {given} hosts are given, and host `{name}` is in no pair of the plan"
+        ))
+        .fix("write into the plan which two are measured, such as `pairs: [[a, b], [a, c]]`"));
+    }
+    Ok(())
 }
 
-/// Asks before hosts other than this machine are loaded, and before any existing one is changed.
+/// Asks before hosts other than this machine are loaded for the first time, and before any existing one is changed.
 pub(crate) fn confirm(experiment: &Experiment, yes: bool) -> Result<(), Failure> {
     let hosts = &experiment.plan.hosts;
-    let Some(HostPair { a, b }) = hosts.pair() else {
+    let Some(pairs) = experiment.plan.host_pairs() else {
         return Ok(());
     };
     let changes = settings::changes(experiment, screen::terminal().width);
-    if yes || (a.place.is_here() && b.place.is_here() && changes.is_none()) {
+    let is_elsewhere =
+        |pair: &&NamedPair| !(pair.hosts.a.place.is_here() && pair.hosts.b.place.is_here());
+    let mut confirmed = Confirmed::read();
+    let elsewhere: Vec<&HostPair> = pairs
+        .iter()
+        .filter(is_elsewhere)
+        .map(|pair| &pair.hosts)
+        .collect();
+    let is_known = elsewhere.iter().all(|pair| confirmed.has(pair));
+    if yes || (changes.is_none() && is_known) {
         return Ok(());
     }
-    let mut words = format!("This loads the network between {a} and {b}");
+    let between: Vec<String> = pairs
+        .iter()
+        .map(|NamedPair { hosts, .. }| format!("{} and {}", hosts.a, hosts.b))
+        .collect();
+    let mut words = format!(
+        "This loads the network between {}",
+        between.join(", and between ")
+    );
     if let Some(changes) = changes {
         words = format!("{words} and changes settings of these hosts.\n{changes}");
     } else if hosts.is_tunnel() {
-        words += ", after building on either a network namespace with guests, a bridge and a tunnel, which go when the run \
+        words += ", after building on each a network namespace with guests, a bridge and a tunnel, which go when the run \
                   ends. Settings and devices of the hosts themselves stay as they are.";
     } else {
         words += ".";
@@ -91,7 +139,10 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool) -> Result<(), Failure>
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     match (read, answer.trim()) {
-        (Ok(_), "y" | "Y" | "yes") => Ok(()),
+        (Ok(_), "y" | "Y" | "yes") => {
+            confirmed.add(&elsewhere);
+            Ok(())
+        }
         _ => refused("not confirmed: nothing was loaded or changed"),
     }
 }
@@ -101,16 +152,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_hosts_are_split_at_the_comma_before_the_second() {
-        let two = |text: &str| {
-            text.parse::<TwoHosts>()
-                .map(|TwoHosts(pair)| (pair.a.to_string(), pair.b.to_string()))
+    fn hosts_are_split_at_the_commas_before_a_host() {
+        let given = |text: &str| {
+            let GivenHosts { pair, more } = text.parse()?;
+            let hosts = [pair.a, pair.b].into_iter().chain(more);
+            Ok::<_, String>(hosts.map(|host| host.to_string()).collect::<Vec<_>>())
         };
-        let (a, b) = two("ssh:db1=10.0.0.1,ssh:db2").expect("two hosts");
-        assert_eq!((&*a, &*b), ("ssh:db1=10.0.0.1", "ssh:db2"));
-        let (a, b) = two("exec:run --with a,b,netns:x").expect("two hosts");
-        assert_eq!((&*a, &*b), ("exec:run --with a,b", "netns:x"));
-        assert!(two("ssh:db1").is_err());
-        assert!(two("nonsense,local").is_err());
+        assert_eq!(
+            given("ssh:db1=10.0.0.1,ssh:db2").expect("two hosts"),
+            ["ssh:db1=10.0.0.1", "ssh:db2"]
+        );
+        assert_eq!(
+            given("exec:run --with a,b,netns:x,local").expect("three hosts"),
+            ["exec:run --with a,b", "netns:x", "local"]
+        );
+        assert!(given("ssh:db1").is_err());
+        assert!(given("nonsense,local").is_err());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wirecost_agent::orphan::Owner;
-use wirecost_control::hosts::HostsContext;
+use wirecost_control::hosts::{Duty, HostsContext};
 
 use crate::binaries::AgentBinaries;
 
@@ -35,6 +35,7 @@ pub(crate) fn with_hosts(
         program: std::env::current_exe()?,
         binaries: binaries.binaries(),
         owner: Owner::this()?,
+        duty: Duty::Commands,
         verbose,
     };
     Ok((interrupt, context))

@@ -8,6 +8,7 @@ mod values;
 use std::time::Duration;
 
 use clap::Args;
+use wirecost_control::hosts::Duty;
 use wirecost_control::load::{ManualLoad, Outcome, run_manual};
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
@@ -85,7 +86,8 @@ pub(crate) struct Load {
 pub(crate) fn load(arguments: &Load, talk: Talk) -> Done {
     let asked = asked(arguments).map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
     let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
-    let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
+    let (interrupt, mut context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
+    context.duty = Duty::Load;
     let watching = Watching::new(&asked, talk);
     let document = run_manual(&asked, &context, &interrupt, &mut |step| {
         watching.show(&step);

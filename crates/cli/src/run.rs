@@ -12,7 +12,7 @@ use wirecost_report::{Detail, RunResult};
 
 use crate::binaries::AgentBinaries;
 use crate::compare::{Baseline, Earlier};
-use crate::existing::{self, TwoHosts};
+use crate::existing::{self, GivenHosts};
 use crate::failure::{Cause, Done, Failure};
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
@@ -39,9 +39,9 @@ pub(crate) struct Run {
     #[arg(long = "dry-run")]
     pub(crate) preview: bool,
     /// Measure between these existing hosts, for a plan with `network: existing` or `tunnel` [forms: local, netns:NAME,
-    /// ssh:HOST, exec:COMMAND, each with =ADDRESS]
+    /// ssh:HOST, exec:COMMAND, each with =ADDRESS; more than two for a plan with `pairs`]
     #[arg(long, value_name = "A,B")]
-    pub(crate) hosts: Option<TwoHosts>,
+    pub(crate) hosts: Option<GivenHosts>,
     /// Load and change existing hosts without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
@@ -77,16 +77,14 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
         experiment, text, ..
     } = loaded;
     let machine = |error| Failure::of(Cause::Machine, &error);
-    let interrupt = interrupt::flag().map_err(machine)?;
-    let program = std::env::current_exe().map_err(machine)?;
+    let (interrupt, agents) =
+        interrupt::with_hosts(talk.verbose, &arguments.agent).map_err(machine)?;
     let options = Options {
-        program,
-        binaries: arguments.agent.binaries(),
+        agents,
         out: arguments.out.clone(),
         plan_text: text,
         seed,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
-        verbose: talk.verbose,
     };
     existing::confirm(&experiment, arguments.yes)?;
     if let Some(notice) = dry_run::settings::notice(&experiment).filter(|_| !talk.quiet) {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use wirecost_plan::STUDIES;
 
+use crate::binaries::AgentBinaries;
+use crate::existing::GivenHosts;
 use crate::failure::{Cause, Done, Failure};
 use crate::plan::{self, Loaded};
 use crate::plans;
@@ -26,6 +28,15 @@ pub(crate) struct Study {
     /// Measure fewer rounds and shorter windows: wider intervals, in about three minutes
     #[arg(long, requires = "name")]
     quick: bool,
+    /// Measure between these existing hosts, unscaled, instead of in a lab [forms: local, netns:NAME, ssh:HOST, exec:COMMAND, each
+    /// with =ADDRESS]
+    #[arg(long, value_name = "A,B", requires = "name")]
+    hosts: Option<GivenHosts>,
+    /// Load and change existing hosts without asking
+    #[arg(long, short, requires = "hosts")]
+    yes: bool,
+    #[command(flatten)]
+    agent: AgentBinaries,
     /// The run directory, which must not exist [default: wirecost-runs/NAME-TIME]
     #[arg(long, short, value_name = "DIR", requires = "name")]
     out: Option<PathBuf>,
@@ -51,11 +62,15 @@ pub(crate) fn study(arguments: &Study, talk: Talk) -> Done {
         let message = format!("no study {wanted}; name one of {}", known.join(", "));
         return Err(Failure::new(Cause::Usage, message));
     };
-    let text = if arguments.quick {
-        wirecost_plan::quick(name, text).unwrap_or_else(|| (*text).to_owned())
-    } else {
-        (*text).to_owned()
-    };
+    let mut text = (*text).to_owned();
+    if arguments.hosts.is_some() {
+        let on_hosts = wirecost_plan::on_hosts(name).transpose();
+        let on_hosts = on_hosts.map_err(|message| Failure::new(Cause::Usage, message))?;
+        text = on_hosts.unwrap_or(text);
+    }
+    if arguments.quick {
+        text = wirecost_plan::quick(name, &text).unwrap_or(text);
+    }
     let loaded = Loaded {
         experiment: plan::experiment(name, &text)?,
         text,
@@ -66,6 +81,9 @@ pub(crate) fn study(arguments: &Study, talk: Talk) -> Done {
         out: arguments.out.clone(),
         seed: arguments.seed,
         preview: arguments.preview,
+        hosts: arguments.hosts.clone(),
+        yes: arguments.yes,
+        agent: arguments.agent.clone(),
         much: arguments.much,
         json: arguments.json,
         ..Run::default()

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::AtomicBool;
 
-use wirecost_agent::link::LinkError;
+use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::orphan;
 pub use wirecost_agent::orphan::{CleanedAgents as Agents, Orphan};
 pub use wirecost_agent::protocol::LeftSettings;
@@ -13,7 +13,7 @@ pub use wirecost_agent::tunnel::CleanedTunnels as Tunnels;
 use wirecost_model::host::HostAddress;
 
 use crate::calls::PROMPT;
-use crate::hosts::{HostsContext, open};
+use crate::hosts::{Duty, HostsContext, open};
 
 /// Ends and removes all of it.
 ///
@@ -33,14 +33,42 @@ pub fn undo_left(
     interrupt: &AtomicBool,
 ) -> Result<Vec<LeftSettings>, LinkError> {
     let all: Vec<&HostAddress> = hosts.iter().collect();
-    let links = open(context, &all, interrupt)?;
-    let undone = links.into_iter().map(|mut link| {
-        // Commands among it have seconds each.
-        let within = PROMPT * 10;
-        match link.call(&Request::UndoLeft, within, interrupt)? {
-            Reply::Undone(left) => Ok(left),
-            _ => Err(link.unexpected_reply("UndoLeft")),
+    let context = HostsContext {
+        duty: Duty::Commands,
+        ..context.clone()
+    };
+    let links = open(&context, &all, interrupt)?;
+    let mut undone = Vec::new();
+    for (host, link) in hosts.iter().zip(links) {
+        let mut left = undo_by(link, interrupt)?;
+        // What a run changed there by sudo is in the journals of root.
+        let as_root = HostsContext {
+            duty: Duty::Change,
+            ..context.clone()
+        };
+        let by_root = (!host.place.is_here()).then(|| open(&as_root, &[host], interrupt));
+        match by_root.transpose() {
+            Ok(links) => {
+                for link in links.into_iter().flatten() {
+                    let more = undo_by(link, interrupt)?;
+                    left.undone.extend(more.undone);
+                    left.failed.extend(more.failed);
+                }
+            }
+            // Without sudo no run changed anything by it.
+            Err(LinkError::NoAgent { .. }) => {}
+            Err(error) => return Err(error),
         }
-    });
-    undone.collect()
+        undone.push(left);
+    }
+    Ok(undone)
+}
+
+fn undo_by(mut link: Link, interrupt: &AtomicBool) -> Result<LeftSettings, LinkError> {
+    // Commands among it have seconds each.
+    let within = PROMPT * 10;
+    match link.call(&Request::UndoLeft, within, interrupt)? {
+        Reply::Undone(left) => Ok(left),
+        _ => Err(link.unexpected_reply("UndoLeft")),
+    }
 }

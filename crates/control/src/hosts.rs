@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+pub use wirecost_agent::duty::Duty;
 pub use wirecost_agent::link::Binaries;
 use wirecost_agent::link::{HostAgent, Link, LinkError, Starting};
 use wirecost_agent::orphan::Owner;
@@ -28,6 +29,8 @@ pub struct HostsContext {
     pub binaries: Binaries,
     /// This process.
     pub owner: Owner,
+    /// What agents of existing hosts are for.
+    pub duty: Duty,
     /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
     pub verbose: u8,
 }
@@ -59,6 +62,7 @@ pub fn open(
         binaries: context.binaries.clone(),
         host: host.clone(),
         owner: context.owner,
+        duty: context.duty,
         verbose: context.verbose,
     };
     thread::scope(|scope| {

@@ -4,15 +4,14 @@ mod built;
 mod existing;
 mod over;
 mod prove;
+mod reached;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use wirecost_agent::link::{Binaries, LabAgent, Link, LinkError};
-use wirecost_agent::orphan::Owner;
+use wirecost_agent::link::{LabAgent, Link, LinkError};
 use wirecost_agent::protocol::{EndSecret, HostSpec, Reply, Request, Side};
 use wirecost_model::cell::Network;
 use wirecost_model::line::LineRelease;
@@ -24,25 +23,21 @@ use wirecost_model::switch::OpenVswitch;
 
 use self::built::Built;
 use crate::calls::PROMPT;
+use crate::hosts::HostsContext;
 use crate::placement::Placement;
 use crate::random;
 
 pub(crate) use self::built::unlike;
 pub(crate) use self::existing::Existing;
+pub(crate) use self::reached::Reached;
 
 /// What every lab of a run shares.
 #[derive(Debug, Clone)]
 pub struct LabContext {
-    /// The `wirecost` program, started as the hosts' agents.
-    pub program: PathBuf,
-    /// Those for existing hosts of other architectures.
-    pub binaries: Binaries,
-    /// This process.
-    pub owner: Owner,
+    /// What the hosts' agents are started with.
+    pub agents: HostsContext,
     /// Who runs where.
     pub placement: Placement,
-    /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
-    pub verbose: u8,
     /// Microseconds between two releases of a line.
     pub release_us: u32,
 }
@@ -74,12 +69,12 @@ impl Lab {
     ) -> Result<Self, LinkError> {
         let began = Instant::now();
         let agent = |host: &str, cpus: &[u32], user_namespace_of| LabAgent {
-            program: context.program.clone(),
+            program: context.agents.program.clone(),
             host: host.to_owned(),
-            owner: context.owner,
+            owner: context.agents.owner,
             user_namespace_of,
             cpus: cpus.to_vec(),
-            verbose: context.verbose,
+            verbose: context.agents.verbose,
         };
         let mut a = Link::start(&agent("a", &context.placement.a, None), interrupt)?;
         // Without root, b must live in a's user namespace, or a could not wire it.

@@ -39,6 +39,8 @@ pub fn plan(name: &str) -> Plan {
         name: name.to_owned(),
         description: None,
         hosts: Hosts::Lab,
+        more_hosts: [].into(),
+        pairs: Vec::new(),
         allow_host_changes: false,
         max_rate: MaxRate::Auto,
         cores: network.cores,

@@ -1,5 +1,6 @@
 //! The effective plan: every key resolved, defaults filled in. It travels with every result.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,12 @@ pub struct Plan {
     pub description: Option<String>,
     /// Where the hosts come from.
     pub hosts: Hosts,
+    /// Existing hosts beside a and b, by the plan's names for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub more_hosts: BTreeMap<String, HostAddress>,
+    /// Which two hosts are measured, levels of one factor; empty where that is a and b.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<PairNames>,
     /// Whether `vary` may change settings of existing hosts.
     #[serde(default, skip_serializing_if = "is_off")]
     pub allow_host_changes: bool,
@@ -130,6 +137,80 @@ impl Hosts {
             Self::Lab => None,
             Self::Existing(pair) | Self::Tunnel(pair) => pair.as_deref(),
         }
+    }
+}
+
+/// The names of two of a plan's hosts. In cells of the pair the first is host a and the second host b.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PairNames(pub [String; 2]);
+
+/// As the level is labelled: `a and c`.
+impl fmt::Display for PairNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self([first, second]) = self;
+        write!(f, "{first} and {second}")
+    }
+}
+
+/// Hosts a and b.
+impl Default for PairNames {
+    fn default() -> Self {
+        Self(["a", "b"].map(str::to_owned))
+    }
+}
+
+/// Two existing hosts and what the plan calls them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedPair {
+    /// Their names.
+    pub names: PairNames,
+    /// Where they are.
+    pub hosts: HostPair,
+}
+
+/// The factor whose levels are pairs of hosts.
+pub const PAIRS: &str = "pairs";
+
+impl Plan {
+    /// The names of all hosts that pairs may be of, where the plan is for existing ones: a and b first.
+    pub fn host_names(&self) -> impl Iterator<Item = &str> {
+        let more = self.more_hosts.keys().map(String::as_str);
+        ["a", "b"].into_iter().chain(more)
+    }
+
+    /// The address of one of its existing hosts.
+    pub fn host(&self, name: &str) -> Option<&HostAddress> {
+        match (name, self.hosts.pair()) {
+            ("a", Some(pair)) => Some(&pair.a),
+            ("b", Some(pair)) => Some(&pair.b),
+            (name, _) => self.more_hosts.get(name),
+        }
+    }
+
+    /// The pairs of existing hosts that are measured, in the order of [`Plan::pairs`]; `None` where the address of one is
+    /// not known, and in a lab.
+    pub fn host_pairs(&self) -> Option<Vec<NamedPair>> {
+        let only = [PairNames::default()];
+        let pairs = if self.pairs.is_empty() {
+            &only[..]
+        } else {
+            &self.pairs[..]
+        };
+        let pair = |names: &PairNames| {
+            let [a, b] = names.0.each_ref().map(|name| self.host(name).cloned());
+            Some(NamedPair {
+                names: names.clone(),
+                hosts: HostPair { a: a?, b: b? },
+            })
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    /// The number of a cell's pair in [`Plan::host_pairs`], by the cell's levels.
+    pub fn pair_of(&self, levels: &Levels) -> usize {
+        let label = levels.get(PAIRS);
+        let is = |pair: &PairNames| label.is_some_and(|label| *label == pair.to_string());
+        self.pairs.iter().position(is).unwrap_or(0)
     }
 }
 

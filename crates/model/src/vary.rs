@@ -51,6 +51,8 @@ pub enum DeviceSetting {
     Queues,
     /// Cores that received packets are steered to (`rps_cpus` of every receive queue).
     Rps,
+    /// The root queueing discipline, by its kind, with the kernel's default options.
+    Qdisc,
 }
 
 impl DeviceSetting {
@@ -62,6 +64,7 @@ impl DeviceSetting {
             Self::TxRing => "tx_ring",
             Self::Queues => "queues",
             Self::Rps => "rps",
+            Self::Qdisc => "qdisc",
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The device of an existing host that is measured: its features are read, changed and restored; it is never made or removed.
 
+mod root_qdisc;
+
 use std::collections::BTreeMap;
 use std::io;
 
@@ -126,10 +128,11 @@ impl ExistingDevice {
         let step = || format!("reading `{}` of {}", which.key(), self.place);
         let name = &self.name;
         let ethtool = &self.ethtool;
+        let netlink = &mut self.netlink;
         match which {
-            DeviceSetting::Mtu => {
-                device::read(&mut self.netlink, name).map(|device| device.mtu.to_string())
-            }
+            DeviceSetting::Mtu => device::read(netlink, name).map(|device| device.mtu.to_string()),
+            DeviceSetting::Qdisc => device::read(netlink, name)
+                .and_then(|device| root_qdisc::read(netlink, device.index)),
             DeviceSetting::RxRing => ethtool.rings(name).map(|rings| rings.rx.to_string()),
             DeviceSetting::TxRing => ethtool.rings(name).map(|rings| rings.tx.to_string()),
             DeviceSetting::Queues => ethtool
@@ -176,11 +179,17 @@ impl ExistingDevice {
             DeviceSetting::Rps => {
                 with_own_sysfs(|| write_masks(name, value)).and_then(|written| written)
             }
+            DeviceSetting::Qdisc => device::read(&mut self.netlink, name)
+                .and_then(|device| root_qdisc::set(&mut self.netlink, device.index, value)),
         }
         .step(step)?;
         let found = self.setting(which)?;
         let plain = |text: &str| match which {
             DeviceSetting::Rps => mask_value(text),
+            // Of a new one only the kind is wanted.
+            DeviceSetting::Qdisc if root_qdisc::kind_of(value) == value => {
+                root_qdisc::kind_of(text).to_owned()
+            }
             _ => text.to_owned(),
         };
         let what = || format!("`{}` of {}", which.key(), self.place);

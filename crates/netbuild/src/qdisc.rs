@@ -18,7 +18,19 @@ pub(crate) fn set(
     kind: &str,
     more: impl IntoIterator<Item = TcAttribute>,
 ) -> io::Result<()> {
+    set_numbered(netlink, index, TcHandle::UNSPEC, kind, more)
+}
+
+/// The same by a handle of its own; unspecified, the kernel chooses one.
+pub(crate) fn set_numbered(
+    netlink: &mut Netlink,
+    index: u32,
+    handle: TcHandle,
+    kind: &str,
+    more: impl IntoIterator<Item = TcAttribute>,
+) -> io::Result<()> {
     let mut message = root(index);
+    message.header.handle = handle;
     message.attributes = vec![TcAttribute::Kind(kind.to_owned())];
     message.attributes.extend(more);
     netlink.apply(
@@ -29,15 +41,19 @@ pub(crate) fn set(
 
 /// What the kernel says of a device's root qdisc.
 pub(crate) fn read(netlink: &mut Netlink, index: u32) -> io::Result<Option<Vec<TcAttribute>>> {
+    let all = read_all(netlink, index)?.into_iter();
+    let mut roots = all.filter(|tc| tc.header.parent == TcHandle::ROOT);
+    Ok(roots.next().map(|tc| tc.attributes))
+}
+
+/// Every qdisc of a device.
+pub(crate) fn read_all(netlink: &mut Netlink, index: u32) -> io::Result<Vec<TcMessage>> {
     let dump = netlink.dump(RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default()))?;
-    Ok(dump.into_iter().find_map(|message| match message {
-        RouteNetlinkMessage::NewQueueDiscipline(tc)
-            if tc.header.index == index as i32 && tc.header.parent == TcHandle::ROOT =>
-        {
-            Some(tc.attributes)
-        }
+    let of_device = dump.into_iter().filter_map(|message| match message {
+        RouteNetlinkMessage::NewQueueDiscipline(tc) if tc.header.index == index as i32 => Some(tc),
         _ => None,
-    }))
+    });
+    Ok(of_device.collect())
 }
 
 /// Gives a device back the queueing that it was made with; packets that wait are dropped.

@@ -1,6 +1,10 @@
 //! The plans that come with the program.
 
+mod on_hosts;
+
 use crate::suggest::nearest;
+
+pub use on_hosts::on_hosts;
 
 /// Every built-in plan: its name and its text.
 pub const BUILTIN: &[(&str, &str)] = &[

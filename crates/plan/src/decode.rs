@@ -48,7 +48,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let release_us = release(reader, &underlay, &factors.rate.values());
     let between = transit::read(reader, &underlay);
     let mut varied = vary::read(reader, &root, !hosts.hosts.is_existing());
-    hosts.judge(reader, &mut varied);
+    hosts.judge(reader, &mut varied, &factors.pairs);
     let repeat = root.section(reader, &keys::REPEAT);
     let repeat = fields(reader, repeat.as_ref());
     let repeat = repeat::read(reader, &repeat);
@@ -88,6 +88,8 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         name: plan_name?,
         description,
         hosts: hosts.hosts,
+        more_hosts: hosts.more,
+        pairs: factors.pairs.values(),
         allow_host_changes: hosts.allow_host_changes,
         max_rate: hosts.max_rate,
         cores,
@@ -139,6 +141,7 @@ fn experiment(plan: Plan, axes: &[Axis], mut cells: Vec<Cell>) -> Experiment {
     };
     let (network, others) = axes.split_at(COUNT);
     let built = network.iter().filter(|axis| match plan.hosts {
+        _ if axis.key.path == keys::PAIRS.path => !plan.pairs.is_empty(),
         Hosts::Lab => true,
         Hosts::Existing(_) => false,
         Hosts::Tunnel(_) => !of_hosts(axis),

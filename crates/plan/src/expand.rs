@@ -25,14 +25,14 @@ use crate::vary::Varied;
 pub const MAX_CELLS: usize = 4096;
 
 /// Places of factors in a choice, which are those in [`Factors::axes`].
-const UNDERLAY_IP: usize = 2;
-const ENCAPSULATION: usize = 3;
-const UDP_CHECKSUM: usize = 4;
-const DATAPATH: usize = 5;
-const TOPOLOGY: usize = 6;
-const ACL: usize = 7;
-const GUEST_MTU: usize = 8;
-const OFFLOAD: usize = 11;
+const UNDERLAY_IP: usize = 3;
+const ENCAPSULATION: usize = 4;
+const UDP_CHECKSUM: usize = 5;
+const DATAPATH: usize = 6;
+const TOPOLOGY: usize = 7;
+const ACL: usize = 8;
+const GUEST_MTU: usize = 9;
+const OFFLOAD: usize = 12;
 
 /// A factor's level in a cell to which the factor means nothing: no entry of `exclude` matches it.
 const NONE: usize = usize::MAX;
@@ -310,6 +310,7 @@ fn cell(
     } = *varying;
     let load = varying.load(choice);
     let [
+        _pair,
         mtu,
         rate,
         underlay_ip,

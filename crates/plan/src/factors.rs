@@ -6,12 +6,13 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::logical::{Acl, Topology};
 use wirecost_model::offload::Offload;
-use wirecost_model::plan::{Encapsulation, GuestMtu, SteeringPlan};
+use wirecost_model::plan::{Encapsulation, GuestMtu, PairNames, SteeringPlan};
 use wirecost_model::steering::{Rps, Steering};
 use wirecost_model::units::format_rate;
 
 use crate::axis::Axis;
 use crate::encapsulation::{Encapsulated, encapsulation};
+use crate::hosts;
 use crate::keys::{self, Key};
 use crate::node::Value;
 use crate::read::{Entry, Fields, Levels, Reader};
@@ -20,6 +21,8 @@ use crate::values::{as_word, rate, switch, whole32, word};
 /// The levels of every factor, those that could not be read left out.
 #[derive(Debug)]
 pub(crate) struct Factors {
+    /// None where the plan does not say: hosts a and b.
+    pub(crate) pairs: Levels<PairNames>,
     pub(crate) underlay_mtu: Levels<u32>,
     pub(crate) rate: Levels<Option<u64>>,
     pub(crate) underlay_ip: Levels<IpVersion>,
@@ -41,7 +44,7 @@ pub(crate) struct Factors {
 type Limit = Option<u64>;
 
 /// Number of factors of the network.
-pub(crate) const COUNT: usize = 14;
+pub(crate) const COUNT: usize = 15;
 
 /// A datapath, or the run's choice.
 type Chosen = Option<Datapath>;
@@ -78,6 +81,9 @@ impl Factors {
     /// The factors in the order of the cross product: the last varies fastest.
     pub(crate) fn axes(&self) -> [Axis; COUNT] {
         [
+            Axis::of(&keys::PAIRS, &self.pairs, |r, e| {
+                hosts::pair_names(r, e).map(|pair| pair.to_string())
+            }),
             Axis::of(&keys::UNDERLAY_MTU, &self.underlay_mtu, |r, e| {
                 whole32(r, e).map(|mtu| mtu.to_string())
             }),
@@ -132,6 +138,7 @@ pub(crate) fn read(
     steering: &Fields<'_>,
 ) -> Factors {
     Factors {
+        pairs: hosts::pairs(reader, root),
         underlay_mtu: levels(reader, underlay, &keys::UNDERLAY_MTU, whole32, |mtu| {
             mtu.to_string()
         }),

@@ -1,15 +1,17 @@
 //! Whose network it is: a lab that is built, existing hosts, or tunnels between them; and then what must not be asked of them.
 
+use std::collections::BTreeMap;
+
 use wirecost_model::datapath::Datapath;
 use wirecost_model::host::HostAddress;
 use wirecost_model::offload::Role;
-use wirecost_model::plan::{HostPair, Hosts, MaxRate};
+use wirecost_model::plan::{HostPair, Hosts, MaxRate, PairNames};
 use wirecost_model::vary::{Scope, Setting, role_key};
 
 use crate::factors::Factors;
-use crate::keys::{self, Key};
-use crate::node::Value;
-use crate::read::{Entry, Fields, Level, Reader, value};
+use crate::keys::{self, Key, LOAD_NAME_MAX};
+use crate::node::{Node, Span, Value};
+use crate::read::{Entry, Fields, Level, Levels, Reader, quoted, value};
 use crate::values::{as_word, rate, switch, text, word};
 use crate::vary::Varied;
 
@@ -17,6 +19,10 @@ use crate::vary::Varied;
 #[derive(Debug)]
 pub(crate) struct WrittenHosts {
     pub(crate) hosts: Hosts,
+    /// Those beside a and b.
+    pub(crate) more: BTreeMap<String, HostAddress>,
+    /// Where they are named.
+    named: Option<Span>,
     pub(crate) allow_host_changes: bool,
     pub(crate) max_rate: MaxRate,
 }
@@ -36,7 +42,7 @@ const OF_A_LAB: [&Key; 11] = [
     &keys::STEERING,
 ];
 /// Keys of what is not.
-const OF_EXISTING: [&Key; 2] = [&keys::ALLOW_HOST_CHANGES, &keys::MAX_RATE];
+const OF_EXISTING: [&Key; 3] = [&keys::PAIRS, &keys::ALLOW_HOST_CHANGES, &keys::MAX_RATE];
 /// Keys of what tunnels between existing hosts do not change, or not yet.
 const NOT_OF_TUNNELS: [&Key; 5] = [
     &keys::CORES,
@@ -49,7 +55,9 @@ const NOT_OF_TUNNELS: [&Key; 5] = [
 /// Reads `hosts`, `network` and what goes with them.
 pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> WrittenHosts {
     let entry = root.get(reader, &keys::HOSTS);
-    let pair = entry.as_ref().and_then(|entry| pair(reader, entry));
+    let (pair, more) = entry
+        .as_ref()
+        .map_or_else(Default::default, |entry| named_hosts(reader, entry));
     let named = entry.filter(|entry| matches!(entry.node.value, Value::Map(_)));
     let network = root.get(reader, &keys::NETWORK);
     let network = network.and_then(|entry| Some((word(reader, &entry)?, entry)));
@@ -86,6 +94,8 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> WrittenHosts {
     let allow = value(reader, root, &keys::ALLOW_HOST_CHANGES, switch);
     let max_rate = value(reader, root, &keys::MAX_RATE, max_rate);
     WrittenHosts {
+        more,
+        named: named.map(|entry| entry.node.span.clone()),
         hosts: match word {
             "existing" => Hosts::Existing(pair.map(Box::new)),
             "tunnel" => Hosts::Tunnel(pair.map(Box::new)),
@@ -104,15 +114,75 @@ fn max_rate(reader: &mut Reader, entry: &Entry<'_>) -> Option<MaxRate> {
     }
 }
 
-fn pair(reader: &mut Reader, entry: &Entry<'_>) -> Option<HostPair> {
+fn named_hosts(
+    reader: &mut Reader,
+    entry: &Entry<'_>,
+) -> (Option<HostPair>, BTreeMap<String, HostAddress>) {
     let Some(fields) = Fields::open(reader, entry.key.path, &entry.path, &entry.node) else {
         if as_word(entry).is_none() {
-            reader.wrong(entry, "neither `lab` nor two hosts");
+            reader.wrong(entry, "neither `lab` nor hosts");
         }
-        return None;
+        return Default::default();
     };
     let [a, b] = [&keys::HOST_A, &keys::HOST_B].map(|key| value(reader, &fields, key, address));
-    Some(HostPair { a: a?, b: b? })
+    let mut more = BTreeMap::new();
+    for (key, entry) in fields.others(&keys::HOST_MORE) {
+        let name = key.text().unwrap_or_default();
+        if !is_host_name(name) {
+            let message = format!("{} cannot name a host", quoted(name));
+            let help = format!(
+                "write letters, digits, `_` and `-`, at most {LOAD_NAME_MAX}, such as `c` or `db3`"
+            );
+            reader.fault(key.span.clone(), &entry.path, message, "not a name", help);
+        } else if let Some(address) = address(reader, &entry) {
+            more.insert(name.to_owned(), address);
+        }
+    }
+    (a.zip(b).map(|(a, b)| HostPair { a, b }), more)
+}
+
+fn is_host_name(name: &str) -> bool {
+    let inside = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    name.len() <= LOAD_NAME_MAX
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(inside)
+}
+
+/// The levels of `pairs`, none without the key. A list of two names is one pair.
+pub(crate) fn pairs(reader: &mut Reader, root: &Fields<'_>) -> Levels<PairNames> {
+    let mut levels = Levels {
+        levels: Vec::new(),
+        sound: true,
+    };
+    let Some(mut entry) = root.get(reader, &keys::PAIRS) else {
+        return levels;
+    };
+    if let Value::List(items) = &entry.node.value
+        && !items.is_empty()
+        && items.iter().all(|item| item.text().is_some())
+    {
+        let one = entry.node.clone().into_owned();
+        entry.node.to_mut().value = Value::List(vec![one]);
+    }
+    levels = entry.levels(reader, pair_names, PairNames::to_string);
+    levels
+}
+
+/// One pair.
+pub(crate) fn pair_names(reader: &mut Reader, entry: &Entry<'_>) -> Option<PairNames> {
+    let names: Option<Vec<&str>> = match &entry.node.value {
+        Value::List(items) => items.iter().map(Node::text).collect(),
+        _ => None,
+    };
+    let Some([first, second]) = names.as_deref() else {
+        reader.wrong(entry, "not two hosts");
+        return None;
+    };
+    if first == second {
+        reader.wrong(entry, "twice the same host");
+        return None;
+    }
+    Some(PairNames([*first, *second].map(str::to_owned)))
 }
 
 fn address(reader: &mut Reader, entry: &Entry<'_>) -> Option<HostAddress> {
@@ -164,8 +234,15 @@ impl WrittenHosts {
         }
     }
 
-    /// What of `vary` existing hosts do not have, and whether they may be changed at all. They have no guests.
-    pub(crate) fn judge(&self, reader: &mut Reader, varied: &mut [Varied]) {
+    /// What of `vary` existing hosts do not have, and whether they may be changed at all. They have no guests. And whether
+    /// pairs are of hosts that there are.
+    pub(crate) fn judge(
+        &self,
+        reader: &mut Reader,
+        varied: &mut [Varied],
+        pairs: &Levels<PairNames>,
+    ) {
+        self.judge_pairs(reader, varied, pairs);
         if !self.hosts.is_existing() {
             of_existing_devices(reader, varied);
             return;
@@ -194,6 +271,64 @@ impl WrittenHosts {
                 "not allowed",
                 help,
             );
+        }
+    }
+}
+
+/// Names of hosts that the command line gives, in its order: `a`, `b`, `c` and so on.
+fn is_letter(name: &str) -> bool {
+    matches!(name.as_bytes(), [b'a'..=b'z'])
+}
+
+impl WrittenHosts {
+    fn judge_pairs(&self, reader: &mut Reader, varied: &[Varied], pairs: &Levels<PairNames>) {
+        let is_named = |name: &str| match &self.named {
+            Some(_) => name == "a" || name == "b" || self.more.contains_key(name),
+            None => is_letter(name),
+        };
+        for level in &pairs.levels {
+            let PairNames(names) = &level.value;
+            let Some(stranger) = names.iter().find(|name| !is_named(name)) else {
+                continue;
+            };
+            let message = format!("there is no host {} for a pair", quoted(stranger));
+            let help = if self.named.is_some() {
+                "name it in `hosts`, with its address"
+            } else {
+                "name it in `hosts`; those of `--hosts` are `a`, `b`, `c` and so on, in its order"
+            };
+            let span = level.span.clone();
+            reader.fault(span, &level.path, message, "unknown host", help);
+        }
+        let in_a_pair = |name: &str| {
+            let mut pairs = pairs.levels.iter().flat_map(|level| &level.value.0);
+            pairs.any(|known| known == name)
+        };
+        let left_out = self.more.keys().find(|name| !in_a_pair(name));
+        if let (Some(name), Some(span)) = (left_out, &self.named) {
+            let message = format!("host `{name}` is in no pair, and would not be measured");
+            let help = format!("write it into `pairs`, such as `pairs: [[a, b], [a, {name}]]`");
+            let path = keys::HOSTS.path;
+            reader.fault(span.clone(), path, message, "more than two hosts", help);
+        }
+        let of_one = |level: &&Level<Setting>| level.value.on.host().is_some();
+        let mut settings = varied.iter().flat_map(|factor| &factor.levels.levels);
+        let Some(one) = settings.find(of_one) else {
+            return;
+        };
+        let crossed = |level: &&Level<PairNames>| {
+            let PairNames([first, second]) = &level.value;
+            first == "b" || second == "a"
+        };
+        if let Some(pair) = pairs.levels.iter().find(crossed) {
+            let PairNames([first, second]) = &pair.value;
+            let message = format!(
+                "`on: {}` is the first or the second host of a pair, and in [{first}, {second}] that is not the host of that \
+                 name",
+                one.value.on.key()
+            );
+            let help = "write host a first and host b second in each pair, or give hosts that stand at either place other names";
+            reader.fault(pair.span.clone(), &pair.path, message, "not clear", help);
         }
     }
 }

@@ -22,7 +22,9 @@ pub(crate) use options::{TELLING, options};
 pub(crate) const NAME_MAX: usize = 64;
 /// Longest name of a factor and label of a level that a plan makes, in characters.
 pub(crate) const LABEL_MAX: usize = 60;
-/// Longest name of a load of a mix, in characters.
+/// The last part of the path of what stands below names of one's own.
+pub(crate) const ANY_NAME: &str = "*";
+/// Longest name of a load of a mix, and of a host, in characters.
 pub(crate) const LOAD_NAME_MAX: usize = 32;
 /// Longest name of a congestion control: `TCP_CA_NAME_MAX` less the final 0 (include/net/tcp.h).
 pub(crate) const CONGESTION_MAX: usize = 15;
@@ -102,13 +104,19 @@ keys! {
     HOSTS "hosts" Map {
         words: &["lab"], presence: Default("lab"), example: "{ a: \"ssh:db1=10.0.0.1\", b: \"ssh:db2=10.0.0.2\" }",
     }
-        "Where the hosts come from: `lab` is two network namespaces on this machine; `a` and `b` are existing hosts \
+        "Where the hosts come from: `lab` is two network namespaces on this machine; `a`, `b` and others are existing hosts \
          (docs/hosts.md), whose network is measured as `network` says. `--hosts` names them on the command line.";
     HOST_A "hosts.a" Text { presence: Required, example: "ssh:db1=10.0.0.1" }
         "Host a: `local`, `netns:NAME`, `ssh:[USER@]HOST[:PORT]` or `exec:COMMAND`, with `=ADDRESS` for the address that is \
          measured.";
     HOST_B "hosts.b" Text { presence: Required, example: "ssh:db2=10.0.0.2" }
         "Host b likewise.";
+    HOST_MORE "hosts.*" Text { example: "ssh:db3=10.0.0.3" }
+        "Further hosts, by names of your choice: letters, digits, `_` and `-`. `pairs` says which of them are measured.";
+    PAIRS "pairs" Names { factor: true, example: "[[a, b], [a, c]]" }
+        "Which two hosts are measured, where there are more than two: a pair, or a list of pairs, which are compared. The \
+         first host of a pair is host a in its cells and the second host b, for loads, `on: a` and `on: b`. Without `hosts` \
+         they are `a`, `b`, `c` and so on, in the order of `--hosts`.";
     NETWORK "network" Word { words: &["lab", "existing", "tunnel"], example: "existing" }
         "`lab` builds the network; `existing` measures what is there between two hosts and builds nothing; `tunnel` builds \
          guests and tunnels on two hosts, which go over the hosts' own network (docs/hosts.md). Without it, `existing` where \
@@ -443,6 +451,12 @@ keys! {
         "That device's queues for both directions (`ethtool -L DEV combined`).";
     VARY_RPS "vary.*.rps" Mask { words: &["off"], example: "0x3" }
         "Cores that packets received by that device are steered to, on every queue.";
+    VARY_QDISC "vary.*.qdisc" Word {
+        words: &["pfifo", "bfifo", "pfifo_fast", "fq_codel", "fq", "sfq", "cake", "noqueue"], example: "fq_codel",
+    }
+        "That device's root queueing discipline, with the kernel's default options. What was there comes back as it was read: \
+         the kernel's default, or a `pfifo`, `bfifo`, `fq_codel` or `fq` with its options; where it is another, the run does not \
+         begin.";
     VARY_BEFORE "vary.*.before" Command { example: "ip link set underlay txqueuelen 100" }
         "A command run before each sample, in each namespace of `on`, as the user who runs wirecost; it has 10 s, and \
          a sample whose command fails is not valid.";

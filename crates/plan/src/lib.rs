@@ -44,7 +44,7 @@ mod yaml;
 
 use wirecost_model::cell::Experiment;
 
-pub use builtin::{BUILTIN, STUDIES, builtin, nearest_builtin, quick};
+pub use builtin::{BUILTIN, STUDIES, builtin, nearest_builtin, on_hosts, quick};
 pub use error::{PlanError, PlanErrors};
 pub use expand::MAX_CELLS;
 pub use keys::{Key, Kind, Presence, keys};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::error::Fault;
-use crate::keys::{Key, Presence, keys};
+use crate::keys::{ANY_NAME, Key, Presence, keys};
 use crate::node::{Node, Span, Value};
 use crate::suggest::{listed, nearest};
 
@@ -245,9 +245,11 @@ impl<'a> Fields<'a> {
             .filter(|key| key.parent() == parent)
             .map(|key| key.name())
             .collect();
+        let takes_others = known.contains(&ANY_NAME);
         let mut meant = Vec::new();
         for (key, _) in pairs {
             if let Some(name) = key.text()
+                && !takes_others
                 && !known.contains(&name)
             {
                 let near = nearest(name, known.iter().copied());
@@ -277,6 +279,19 @@ impl<'a> Fields<'a> {
     pub(crate) fn names(&self, key: &Key) -> bool {
         let mut names = self.pairs.iter().map(|(name, _)| name.text());
         names.any(|name| name == Some(key.name()))
+    }
+
+    /// What stands under names of the plan's own, each by its name, as `key` takes it.
+    pub(crate) fn others(&self, key: &'static Key) -> Vec<(&'a Node, Entry<'a>)> {
+        let is_known = |name: &str| {
+            let mut known = keys().iter().filter(|known| known.parent() == key.parent());
+            known.any(|known| known.name() == name && name != ANY_NAME)
+        };
+        let others = self.pairs.iter().filter_map(|(name, node)| {
+            let text = name.text().filter(|text| !is_known(text))?;
+            Some((name, Entry::at(key, join(&self.path, text), node)))
+        });
+        others.collect()
     }
 
     /// The value of `key`, its default, or `None`; a required key that is missing is a fault.

@@ -14,7 +14,7 @@ pub use document::Schema;
 use document::{Additional, Named, Types};
 
 use crate::keys::{
-    self, CONGESTION_MAX, Key, Kind, LABEL_MAX, LOAD_NAME_MAX, NAME_MAX, Presence, keys,
+    self, ANY_NAME, CONGESTION_MAX, Key, Kind, LABEL_MAX, LOAD_NAME_MAX, NAME_MAX, Presence, keys,
 };
 use crate::read::Reader;
 use crate::{node, yaml};
@@ -26,7 +26,7 @@ pub const BEYOND_SCHEMA: &[&str] = &[
      `rounds` with a key of an adaptive run, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` \
      that the factor does not have, nor factors that the plan does not have",
     "which keys belong to a lab, to existing hosts and to tunnels between them, that two levels of `guest_mtu` are none of an existing network, \
-     that a change needs `allow_host_changes`, and how a host is written",
+     that a change needs `allow_host_changes`, how a host is written, and which hosts `pairs` are of",
     "of `vary`: `before` without `after`, an `on` with nothing to place, names that are taken, levels that are \
      the same, a thing that two factors set, a tunnel's features in a cell without one, names of sysctls and features \
      that change nothing here, labels that are too long",
@@ -77,10 +77,14 @@ pub fn schema() -> Schema {
 /// A mapping of the keys that stand below `parent`.
 fn mapping(parent: &str) -> Schema {
     let below = || keys().iter().filter(|key| key.parent() == parent);
+    let others = below().find(|key| key.name() == ANY_NAME);
+    let below = || below().filter(|key| key.name() != ANY_NAME);
     let required = below().filter(|key| key.presence == Presence::Required);
     Schema {
         required: required.map(|key| key.name()).collect(),
-        additional_properties: Some(Additional::Allowed(false)),
+        additional_properties: Some(others.map_or(Additional::Allowed(false), |key| {
+            Additional::Each(Box::new(property(key)))
+        })),
         properties: Named(below().map(|key| (key.name(), property(key))).collect()),
         ..Schema::of_type("object")
     }
@@ -188,6 +192,11 @@ fn values(key: &Key) -> Vec<Schema> {
             max_items: Some(2),
             ..Schema::list(Schema::any(bare(key)))
         }],
+        Kind::Names => vec![Schema {
+            min_items: Some(2),
+            max_items: Some(2),
+            ..Schema::list(host_name())
+        }],
         Kind::Map => vec![mapping(key.path)],
         Kind::Choice => vec![Schema {
             min_properties: Some(1),
@@ -288,6 +297,13 @@ fn each_named(key: &Key) -> Schema {
     let path = format!("{}.*", key.path);
     let each = keys().iter().find(|key| key.path == path);
     each.map_or_else(Schema::default, |key| property(key))
+}
+
+fn host_name() -> Schema {
+    Schema {
+        max_length: Some(LOAD_NAME_MAX),
+        ..Schema::text("^[A-Za-z0-9][A-Za-z0-9_-]*$")
+    }
 }
 
 fn label() -> Schema {
@@ -396,6 +412,9 @@ fn selected(factor: &Key) -> Vec<Schema> {
         .collect();
     if factor.path == keys::LOAD.path {
         alternatives.push(Schema::text("^[A-Za-z0-9_-]+([+][A-Za-z0-9_-]+)+$"));
+    } else if factor.kind == Kind::Names {
+        let name = "[A-Za-z0-9][A-Za-z0-9_-]*";
+        alternatives.push(Schema::text(format!("^{name} and {name}$")));
     } else if matches!(factor.kind, Kind::Map | Kind::Choice) {
         let words = factor.words.join("|");
         alternatives.push(Schema::text(format!("^({words})( [a-z_]+=[^ ]+)+$")));

@@ -134,7 +134,9 @@ pub(crate) fn unknown_factor(
     path: &str,
     axes: &[Axis],
 ) {
-    let names = || axes.iter().map(|axis| &*axis.name);
+    // One without levels is of a key that the plan does not have.
+    let there = |axis: &&Axis| !(axis.sound && axis.labels.is_empty());
+    let names = || axes.iter().filter(there).map(|axis| &*axis.name);
     // `mtu` and `tcp-stream.streams` are how the keys look where they stand in the plan.
     let same_end = names().find(|known| known.rsplit('.').next() == name.rsplit('.').next());
     let hint = same_end

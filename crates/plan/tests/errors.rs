@@ -66,7 +66,7 @@ exclude:
      2 │ hosts: ssh:10.0.0.1
        ╰────
       help: did you mean `name`? a plan may have `name`, `description`, `hosts`,
-            `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`,
+            `pairs`, `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`,
             `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `topology`,
             `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`,
             `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
@@ -77,7 +77,7 @@ exclude:
      1 │ nmae: everything wrong
      2 │ hosts: ssh:10.0.0.1
        ·        ──────┬─────
-       ·              ╰── neither `lab` nor two hosts
+       ·              ╰── neither `lab` nor hosts
      3 │ underlay: { mtu: 9000, rate: 10 }
        ╰────
       help: write `lab` or a mapping, such as `{ a: "ssh:db1=10.0.0.1", b:
@@ -210,10 +210,11 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
        ·     ╰── unknown key
        ╰────
       help: did you mean `guest_mtu`? a plan may have `name`, `description`,
-            `hosts`, `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`,
-            `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `topology`,
-            `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`,
-            `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
+            `hosts`, `pairs`, `network`, `allow_host_changes`, `max_rate`,
+            `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`,
+            `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`,
+            `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`,
+            `exclude` and `published`
     ");
 }
 
@@ -230,7 +231,7 @@ fn steps_of_a_line_need_a_line_and_have_a_range() {
 #[test]
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
-    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
+    2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `pairs`, `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
     3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate`, `release`, `ip`, `hops`, `paths` and `oversize`
     ");
 }
@@ -1100,7 +1101,7 @@ fn every_mistake_in_a_factor_of_the_plans_own_is_named() {
     [default]
       2:16 `vary.poll[0]` cannot be `default` | not a mapping | write a mapping, such as `{ label: default }` or `{ sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }`
     [{ lable: one }]
-      2:18 `vary.poll[0]` has no key `lable` | unknown key | did you mean `label`? `vary.poll[0]` may have `label`, `sysctl`, `ethtool`, `mtu`, `rx_ring`, `tx_ring`, `queues`, `rps`, `before`, `after` and `on`
+      2:18 `vary.poll[0]` has no key `lable` | unknown key | did you mean `label`? `vary.poll[0]` may have `label`, `sysctl`, `ethtool`, `mtu`, `rx_ring`, `tx_ring`, `queues`, `rps`, `qdisc`, `before`, `after` and `on`
     [{ label: one }, { label: one, sysctl: { net.ipv4.tcp_sack: 0 } }]
       2:32 the level `one` of `poll` stands twice | second time | remove one of them: a level is one side of a comparison
     [{ label: one }, { label: two }]
@@ -1292,4 +1293,23 @@ fn tunnels_between_hosts_are_the_kernels_and_leave_the_hosts_as_they_are() {
          allow_host_changes: on\nvary: { mtu: [{ label: 1500 }, { label: 9000, mtu: 9000 }] }\n"
     ));
     insta::assert_snapshot!(brief("name: x\nnetwork: tunnel\n"));
+}
+
+#[test]
+fn pairs_are_of_two_hosts_that_there_are_and_every_host_is_in_one() {
+    let hosts = "name: x\nhosts: { a: local, b: \"netns:b\", c: \"netns:c\", d: \"netns:d\", e/f: local }\n";
+    insta::assert_snapshot!(brief(&format!(
+        "{hosts}pairs: [[a, b], [a, x], [c, c], [a], [a, b], a]\n"
+    )));
+    insta::assert_snapshot!(brief(
+        "name: x\nhosts: { a: local, b: \"netns:b\", c: \"netns:c\" }\n"
+    ));
+    insta::assert_snapshot!(brief(
+        "name: x\nnetwork: existing\npairs: [[a, b], [a, db3]]\n"
+    ));
+    insta::assert_snapshot!(brief("name: x\npairs: [[a, b], [a, c]]\n"));
+    insta::assert_snapshot!(brief(
+        "name: x\nnetwork: existing\nallow_host_changes: on\npairs: [[a, c], [b, c]]\n\
+         vary: { mtu: [{ label: 1500 }, { mtu: 9000, on: a }] }\n"
+    ));
 }

@@ -836,3 +836,41 @@ fn tunnels_between_hosts_have_the_factors_of_what_is_built_and_none_of_the_hosts
     );
     assert_eq!(experiment.cells[0].levels["datapath"], "kernel");
 }
+
+#[test]
+fn pairs_of_hosts_are_a_factor_of_existing_networks_and_of_tunnels() {
+    let hosts = "hosts: { a: \"netns:one\", b: \"netns:two\", db-3: \"ssh:db3=10.0.0.3\" }";
+    let plan = experiment;
+    let experiment = plan(&format!(
+        "name: x\n{hosts}\npairs: [[a, b], [a, db-3]]\nload: {{ tcp-stream: {{ streams: [1, 4] }} }}\n"
+    ));
+    let keys: Vec<&str> = experiment
+        .factors
+        .iter()
+        .map(|factor| &*factor.key)
+        .collect();
+    assert_eq!(keys[0], "pairs");
+    assert_eq!(experiment.factors[0].levels, ["a and b", "a and db-3"]);
+    assert_eq!(experiment.cells.len(), 4);
+    let pairs = experiment.plan.host_pairs().expect("all are named");
+    for cell in &experiment.cells {
+        let pair = &pairs[experiment.plan.pair_of(&cell.levels)];
+        assert_eq!(pair.names.to_string(), cell.levels["pairs"]);
+        let second = if cell.levels["pairs"] == "a and b" {
+            "netns:two"
+        } else {
+            "ssh:db3=10.0.0.3"
+        };
+        assert_eq!(pair.hosts.b.to_string(), second);
+    }
+    let tunnels = plan("name: x\nnetwork: tunnel\nencapsulation: vxlan\npairs: [c, a]\n");
+    assert_eq!(tunnels.cells[0].levels["pairs"], "c and a");
+    assert_eq!(tunnels.plan.host_pairs(), None, "until --hosts names them");
+    let excluded = plan(&format!(
+        "name: x\n{hosts}\npairs: [[a, b], [a, db-3]]\nguest_mtu: 1400\nload: {{ tcp-stream: {{ streams: [1, 4] }} }}\n\
+         exclude: [{{ pairs: a and db-3, streams: 4 }}]\n"
+    ));
+    assert_eq!(excluded.cells.len(), 3);
+    let without = plan("name: x\nguest_mtu: [1400, 1500]\n");
+    assert!(without.factors.iter().all(|factor| factor.key != "pairs"));
+}

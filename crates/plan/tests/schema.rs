@@ -516,10 +516,12 @@ fn levels(key: &'static Key) -> BoxedStrategy<Tree> {
 }
 
 /// Keys of existing hosts.
-const OF_EXISTING: [&str; 11] = [
+const OF_EXISTING: [&str; 14] = [
     "hosts",
     "hosts.a",
     "hosts.b",
+    "hosts.*",
+    "pairs",
     "network",
     "allow_host_changes",
     "max_rate",
@@ -528,6 +530,7 @@ const OF_EXISTING: [&str; 11] = [
     "vary.*.tx_ring",
     "vary.*.queues",
     "vary.*.rps",
+    "vary.*.qdisc",
 ];
 
 /// A mapping of the keys below `parent`: all that are required, some of the others.

@@ -4,6 +4,7 @@
 //! No policy: which device gets which feature, or when a namespace is entered, is the caller's.
 
 pub mod bpf;
+pub mod capability;
 pub mod core_interrupt;
 pub mod cores;
 pub mod dirty_pages;

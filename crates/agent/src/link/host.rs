@@ -11,6 +11,7 @@ use wirecost_model::host::{HostAddress, Location, SshHost};
 use super::line::{ChildLine, StderrMode, WaitError};
 use super::shell::{self, Binaries, Failure};
 use super::{Link, LinkError};
+use crate::duty::Duty;
 use crate::orphan::Owner;
 
 /// How long an agent of this machine may take to end by itself,
@@ -34,6 +35,9 @@ pub struct HostAgent {
     pub host: HostAddress,
     /// Who starts it.
     pub owner: Owner,
+    /// What for: it keeps the capabilities that this needs. Where that is root and the login of another machine is another user, it
+    /// is started by `sudo -n`.
+    pub duty: Duty,
     /// How much it logs to standard error: 0 nothing, 1 its steps, 2 everything.
     pub verbose: u8,
 }
@@ -47,6 +51,7 @@ pub struct Starting {
     binaries: Binaries,
     /// What the agent behind a shell is started with.
     behind_a_shell: Option<Vec<String>>,
+    needs_root: bool,
 }
 
 impl Starting {
@@ -55,8 +60,15 @@ impl Starting {
     pub fn finish(mut self, interrupt: &AtomicBool) -> Result<Link, LinkError> {
         if let Some(arguments) = &self.behind_a_shell {
             let (program, binaries) = (&self.program, &self.binaries);
-            shell::bring_up(&mut self.line, program, binaries, arguments, interrupt)
-                .map_err(|failure| failed(&mut self.line, self.name.clone(), failure))?;
+            shell::bring_up(
+                &mut self.line,
+                program,
+                binaries,
+                arguments,
+                self.needs_root,
+                interrupt,
+            )
+            .map_err(|failure| failed(&mut self.line, self.name.clone(), failure))?;
         }
         Link::hello(self.name, self.line, HELLO_TIMEOUT, interrupt)
     }
@@ -71,7 +83,8 @@ impl Link {
     /// Starts the agent of an existing host without waiting for it.
     pub fn begin(agent: &HostAgent) -> Result<Starting, LinkError> {
         let name = agent.host.place.to_string();
-        let mut arguments: Vec<String> = ["agent", "--host", &name, "--in-place"]
+        let duty = agent.duty.word();
+        let mut arguments: Vec<String> = ["agent", "--host", &name, "--in-place", "--duty", duty]
             .map(str::to_owned)
             .into();
         if agent.verbose > 0 {
@@ -114,6 +127,7 @@ impl Link {
             line,
             program: agent.program.clone(),
             binaries: agent.binaries.clone(),
+            needs_root: agent.duty.needs_root(),
             behind_a_shell: behind_a_shell.then(|| {
                 arguments.extend(["--idle-limit".to_owned(), IDLE_S.to_string()]);
                 arguments

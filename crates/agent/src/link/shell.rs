@@ -40,6 +40,19 @@ have() {
     p=$(command -v "$2" 2>/dev/null) && [ -x "$p" ] || return 0
     say have "$1" "$(sum "$p")" "$("$p" --version 2>/dev/null </dev/null)"
 }
+sudo=
+[ @ROOT@ != 1 ] || [ "$(id -u)" = 0 ] || sudo='sudo -n'
+start() {
+    if [ -n "$sudo" ] && ! e=$($sudo "$1" --version 2>&1 >/dev/null </dev/null); then
+        command -v sudo >/dev/null 2>&1 || e='there is no sudo'
+        say failed "what is asked of it needs root, its login is $(id -un 2>/dev/null || id -u), and sudo -n does not help:" \
+            "$(printf '%s\n' "$e" | head -n 1): log in as root, or let that user run commands by sudo without a password" \
+            "(NOPASSWD in sudoers)"
+        exit 1
+    fi
+    say run
+    exec $sudo "$@"
+}
 say system "$(uname -s)" "$(uname -m)" "$(command -v gzip 2>/dev/null)"
 have 1 wirecost
 have 2 @PROGRAM@
@@ -47,8 +60,8 @@ say choose
 read -r what size hash
 d=
 case $what in
-1) say run; exec wirecost @ARGUMENTS@ ;;
-2) say run; exec @PROGRAM@ @ARGUMENTS@ ;;
+1) start "$(command -v wirecost)" @ARGUMENTS@ ;;
+2) start @PROGRAM@ @ARGUMENTS@ ;;
 copy | gzip)
     trap '[ -z "$d" ] || rm -rf "$d"' EXIT
     trap 'exit 1' HUP INT TERM PIPE
@@ -74,8 +87,7 @@ copy | gzip)
         exit 1
     fi
     chmod 700 "$d/wirecost"
-    say run
-    exec "$d/wirecost" @ARGUMENTS@ --temporary "$d" ;;
+    start "$d/wirecost" @ARGUMENTS@ --temporary "$d" ;;
 esac
 }
 "#;
@@ -164,12 +176,14 @@ pub(super) enum Failure {
     Words(String),
 }
 
-/// Brings an agent up behind the shell that the line leads to. After this the line is the agent's.
+/// Brings an agent up behind the shell that the line leads to, where it `needs_root` and the login is another user by `sudo -n`.
+/// After this the line is the agent's.
 pub(super) fn bring_up(
     line: &mut ChildLine,
     program: &Path,
     binaries: &Binaries,
     arguments: &[String],
+    needs_root: bool,
     interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut talk = Talk {
@@ -177,7 +191,7 @@ pub(super) fn bring_up(
         interrupt,
         noise: String::new(),
     };
-    match talk.send(script(program, arguments).as_bytes(), PATIENCE) {
+    match talk.send(script(program, arguments, needs_root).as_bytes(), PATIENCE) {
         // It has ended already: what it printed says why.
         Ok(()) | Err(Failure::Stopped(WaitError::Closed, _)) => {}
         Err(failure) => return Err(failure),
@@ -223,9 +237,10 @@ pub(super) fn bring_up(
     talk.expect("run", PATIENCE)
 }
 
-fn script(program: &Path, arguments: &[String]) -> String {
+fn script(program: &Path, arguments: &[String], needs_root: bool) -> String {
     let quoted: Vec<String> = arguments.iter().map(|word| quote(word)).collect();
     SCRIPT
+        .replace("@ROOT@", if needs_root { "1" } else { "0" })
         .replace("@PROGRAM@", &quote(&program.to_string_lossy()))
         .replace("@ARGUMENTS@", &quoted.join(" "))
 }

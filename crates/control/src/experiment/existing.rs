@@ -13,6 +13,7 @@ use super::error::RunError;
 use super::tunnel;
 use crate::hosts::{HostsContext, HostsError};
 use crate::lab::{Existing, Lab};
+use crate::placement::Placement;
 
 /// The most that streams send between machines where neither the plan nor the devices say how much, bit/s.
 const CAUTIOUS: u64 = 1_000_000_000;
@@ -27,21 +28,27 @@ fn limit(wanted: MaxRate, existing: &Existing) -> Option<u64> {
     }
 }
 
-/// The experiment as it is run between these hosts: no stream sends more than the limit.
+/// The experiment as it is run between these pairs of hosts: no stream sends more than the limit of its pair. Returns the
+/// limits.
 ///
 /// # Errors
 /// As of [`tunnel::settle`].
 pub(super) fn settle(
     experiment: &mut Experiment,
-    existing: &Existing,
-) -> Result<Option<u64>, RunError> {
+    pairs: &[Existing],
+) -> Result<Vec<Option<u64>>, RunError> {
     if experiment.plan.hosts.is_tunnel() {
-        tunnel::settle(experiment, existing)?;
+        tunnel::settle(experiment, pairs)?;
     }
-    let Some(limit) = limit(experiment.plan.max_rate, existing) else {
-        return Ok(None);
-    };
+    let plan = &experiment.plan;
+    let limits: Vec<Option<u64>> = pairs
+        .iter()
+        .map(|existing| limit(plan.max_rate, existing))
+        .collect();
     for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
+        let Some(limit) = limits[plan.pair_of(&cell.levels)] else {
+            continue;
+        };
         let streams = |load: &Load| !load.workload.is_request_response();
         let sharing = cell
             .loads
@@ -58,7 +65,24 @@ pub(super) fn settle(
             load.rate = Some(Rate::BitsPerSecond(rate));
         }
     }
-    Ok(Some(limit))
+    Ok(limits)
+}
+
+/// On which cores pairs of hosts are.
+///
+/// # Errors
+/// Where the hosts of one pair share a machine and those of another do not: their CPU cannot be compared.
+pub(super) fn placement(pairs: &[Existing]) -> Result<Placement, RunError> {
+    let is_one = |existing: &&Existing| existing.one_machine;
+    let (one, several): (Vec<_>, Vec<_>) = pairs.iter().partition(is_one);
+    if let (Some(one), Some(several)) = (one.first(), several.first()) {
+        return Err(RunError::Setting(format!(
+            "hosts {} are on one machine, and hosts {} on two: CPU of the one cannot be compared with CPU of the others; \
+             measure them by plans of their own",
+            one.pair.names, several.pair.names
+        )));
+    }
+    Ok(pairs[0].placement())
 }
 
 /// What a run will send over a network that is not its own, at most.
@@ -106,7 +130,7 @@ pub fn look(
 ) -> Result<Looked, HostsError> {
     let network = &experiment.cells[0].network;
     let lab = Lab::join(context, pair, network, interrupt)?;
-    Ok(Looked(lab.into_hosts()))
+    Ok(Looked(lab.into_hosts().0))
 }
 
 impl Looked {

@@ -112,10 +112,13 @@ pub(crate) fn round_s(experiment: &Experiment) -> f64 {
 fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
     let cells: Vec<&Cell> = experiment.measured().collect();
     let is_built = |cell: &&&Cell| experiment.skips(cell).is_none();
-    let mut networks: Vec<&Network> = cells
+    let lab = |cell: &'_ Cell| -> (usize, Network) {
+        (experiment.plan.pair_of(&cell.levels), cell.network.clone())
+    };
+    let mut networks: Vec<(usize, Network)> = cells
         .iter()
         .filter(is_built)
-        .map(|cell| &cell.network)
+        .map(|cell| lab(cell))
         .collect();
     networks.sort_unstable();
     networks.dedup();
@@ -123,10 +126,10 @@ fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
         return networks.len() as u32;
     }
     let mut built = 0;
-    let mut up: Vec<&Network> = Vec::new();
+    let mut up: Vec<(usize, Network)> = Vec::new();
     for round in 0..rounds {
         for cell in wirecost_stats::order(cells.len(), round, seed) {
-            let network = &cells[cell].network;
+            let network = lab(cells[cell]);
             if experiment.skips(cells[cell]).is_some() {
                 continue;
             }

@@ -8,7 +8,7 @@ use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request, Stage};
 use wirecost_model::cell::{Cell, Experiment, Network};
 use wirecost_model::line::LineRelease;
-use wirecost_model::plan::{Cores, HostPair, Repeat};
+use wirecost_model::plan::{Cores, PairNames};
 use wirecost_model::record::{Environment, HostEnvironment};
 use wirecost_model::sample::{Invalid, Sample};
 
@@ -17,7 +17,7 @@ use super::progress::Progress;
 use super::sample::{SampleContext, take};
 use super::tunnel::too_large;
 use crate::calls::PROMPT;
-use crate::lab::{Existing, Lab, LabContext, unlike};
+use crate::lab::{Existing, Lab, LabContext, Reached, unlike};
 
 /// Labs kept at the same time; beyond that the one unused for longest is taken down.
 pub(crate) const MAX_LABS: usize = 8;
@@ -26,14 +26,16 @@ pub(crate) const MAX_LABS: usize = 8;
 pub(crate) struct Labs {
     context: LabContext,
     up: Vec<Lab>,
-    /// Networks that could not be built, and why: not tried again.
-    broken: BTreeMap<Network, String>,
+    /// Networks that could not be built, by the pair of hosts, and why: not tried again.
+    broken: BTreeMap<(usize, Network), String>,
     /// By encapsulation, as `wirecost overhead` writes it: why other datapaths could not build it either.
     also_refused: BTreeMap<String, String>,
     /// How lines let packets out: those of all labs do it alike.
     line: Option<LineRelease>,
-    /// The hosts on which every lab is built, where they are existing ones.
-    between: Option<(HostPair, Existing)>,
+    /// The hosts, where they are existing ones,
+    reached: Option<Reached>,
+    /// and whether labs are built on them.
+    builds: bool,
     pub(crate) machine: MachineSettings,
 }
 
@@ -46,22 +48,50 @@ impl Labs {
             broken: BTreeMap::new(),
             also_refused: BTreeMap::new(),
             line: None,
-            between: None,
+            reached: None,
+            builds: false,
         }
     }
 
-    /// Has every cell run between existing hosts, instead of in a lab.
-    pub(crate) fn use_existing(&mut self, lab: Lab) {
-        self.up = vec![lab];
+    /// Has every cell run between existing hosts: as they are, or, with `builds`, in labs built on them, whose tunnels go over
+    /// the hosts' own network.
+    pub(crate) fn use_hosts(&mut self, mut reached: Reached, builds: bool) {
+        if builds {
+            reached.end_agents();
+        }
+        (self.reached, self.builds) = (Some(reached), builds);
     }
 
-    /// Has every lab built on existing hosts, and tunnels go over their own network.
-    pub(crate) fn build_on(&mut self, pair: HostPair, existing: Existing) {
-        self.between = Some((pair, existing));
+    /// Turns to the hosts of a cell, and gets its lab as [`Labs::get`].
+    pub(crate) fn of_cell(
+        &mut self,
+        experiment: &Experiment,
+        cell: &Cell,
+        interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Result<&mut Lab, String>, LinkError> {
+        if let Some(reached) = &mut self.reached {
+            reached.keep_alive(&mut self.up, interrupt)?;
+            let turned = reached.turn_to(experiment.plan.pair_of(&cell.levels));
+            if !self.builds && (turned || self.up.is_empty()) {
+                self.up.drain(..).for_each(|lab| {
+                    reached.leave(lab);
+                });
+                self.up.push(reached.lab(&cell.network, interrupt)?);
+            }
+        }
+        self.get(&cell.network, interrupt, progress)
     }
 
+    /// The number of the current pair of hosts.
+    fn pair(&self) -> usize {
+        self.reached.as_ref().map_or(0, Reached::number)
+    }
+
+    /// The hosts of the current pair, where nothing is built on them.
     fn existing(&self) -> Option<&Existing> {
-        self.up.first()?.existing.as_ref()
+        let reached = self.reached.as_ref().filter(|_| !self.builds);
+        reached.map(Reached::current)
     }
 
     /// Builds the first lab that can be built and asks it about the machine.
@@ -76,7 +106,7 @@ impl Labs {
         let (lines, others): (Vec<_>, Vec<_>) =
             (experiment.cells.iter()).partition(|cell| cell.network.rate.is_some());
         for cell in lines.into_iter().chain(others) {
-            match self.get(&cell.network, interrupt, progress) {
+            match self.of_cell(experiment, cell, interrupt, progress) {
                 Ok(Ok(lab)) => {
                     let Reply::Description(environment) =
                         lab.a.call(&Request::Describe, PROMPT, interrupt)?
@@ -106,9 +136,8 @@ impl Labs {
     }
 
     fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
-        let between = self.between.as_ref().map(|(_, existing)| existing);
-        if let Some(existing) = self.existing().or(between) {
-            return existing.hosts();
+        if let Some(reached) = &self.reached {
+            return reached.hosts();
         }
         let placement = &self.context.placement;
         let cores = match placement.cores {
@@ -138,13 +167,19 @@ impl Labs {
         if self.existing().is_some() {
             return self.up.last_mut().map(Ok).ok_or(LinkError::Interrupted);
         }
-        if let Some(reason) = self.broken.get(network) {
+        let key = (self.pair(), network.clone());
+        if let Some(reason) = self.broken.get(&key) {
             return Ok(Err(self.with_others(network, reason)));
         }
         if let Some(reason) = network.datapath.cannot(&network.encapsulation) {
             return Ok(Err(self.with_others(network, reason)));
         }
-        if let Some(at) = self.up.iter().position(|lab| lab.network() == network) {
+        let reached = self.reached.as_ref();
+        let pair = reached.map(|reached| &reached.current().pair.names);
+        let is_it = |lab: &Lab| {
+            lab.network() == network && lab.hosts().map(|existing| &existing.pair.names) == pair
+        };
+        if let Some(at) = self.up.iter().position(is_it) {
             let lab = self.up.remove(at);
             self.up.push(lab);
         } else {
@@ -158,7 +193,7 @@ impl Labs {
             match self.up(network, interrupt) {
                 Ok(lab) => {
                     if let Some(reason) = unlike(self.line.as_ref(), lab.line()) {
-                        self.broken.insert(network.clone(), reason.clone());
+                        self.broken.insert(key, reason.clone());
                         return Ok(Err(reason));
                     }
                     self.line = self.line.take().or_else(|| lab.line().cloned());
@@ -171,7 +206,7 @@ impl Labs {
                 Err(LinkError::Refused { message, .. }) => {
                     debug!("not built: {network}: {message}");
                     let reason = self.with_others(network, &message);
-                    self.broken.insert(network.clone(), message);
+                    self.broken.insert(key, message);
                     return Ok(Err(reason));
                 }
                 Err(error) => return Err(error),
@@ -181,12 +216,18 @@ impl Labs {
     }
 
     fn up(&mut self, network: &Network, interrupt: &AtomicBool) -> Result<Lab, LinkError> {
-        let Some((pair, _)) = &self.between else {
+        let Some(reached) = &self.reached else {
             return Lab::up(&self.context, network, interrupt);
         };
         // Two of a kind have the same ends, ports and numbers, so that all samples are of tunnels alike.
-        let kind = network.encapsulation.kind().word;
-        let same = |lab: &mut Lab| lab.network().encapsulation.kind().word == kind;
+        let (kind, pair) = (network.encapsulation.kind().word, &reached.current().pair);
+        let same = |lab: &mut Lab| {
+            let shares = |existing: &Existing| {
+                let PairNames(names) = &existing.pair.names;
+                names.iter().any(|name| pair.names.0.contains(name))
+            };
+            lab.network().encapsulation.kind().word == kind && lab.hosts().is_none_or(shares)
+        };
         self.up.extract_if(.., same).for_each(Lab::take_down);
         Lab::over(&self.context, pair, network, interrupt).map_err(|error| match error {
             // Who reads it has to know which host.
@@ -218,7 +259,7 @@ impl Labs {
 
     pub(crate) fn take(
         &mut self,
-        repeat: &Repeat,
+        experiment: &Experiment,
         cell: &Cell,
         interrupt: &AtomicBool,
         secret: [u8; 16],
@@ -229,7 +270,7 @@ impl Labs {
             sample.invalid = Some(Invalid::Setting(error.to_string()));
             return self.machine.undo();
         }
-        let taken = self.take_in_lab(repeat, cell, interrupt, secret, sample, progress);
+        let taken = self.take_in_lab(experiment, cell, interrupt, secret, sample, progress);
         // Whatever became of the sample, none of its settings may be applied in the next.
         let undone = self.undo(&taken).and(self.machine.undo());
         if let (Ok(()), Err(error)) = (&taken, &undone) {
@@ -250,7 +291,7 @@ impl Labs {
 
     fn take_in_lab(
         &mut self,
-        repeat: &Repeat,
+        experiment: &Experiment,
         cell: &Cell,
         interrupt: &AtomicBool,
         secret: [u8; 16],
@@ -261,12 +302,13 @@ impl Labs {
             sample.invalid = Some(Invalid::Build(reason.to_owned()));
             return Ok(());
         }
-        let between = self.between.as_ref();
-        if let Some(reason) = between.and_then(|(_, existing)| too_large(cell, existing)) {
+        let pair = experiment.plan.pair_of(&cell.levels);
+        let built_on = self.reached.as_ref().filter(|_| self.builds);
+        if let Some(reason) = built_on.and_then(|reached| too_large(cell, &reached.pairs()[pair])) {
             sample.invalid = Some(Invalid::Build(reason));
             return Ok(());
         }
-        let mut result = match self.get(&cell.network, interrupt, progress) {
+        let mut result = match self.of_cell(experiment, cell, interrupt, progress) {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(reason)) => {
                 sample.invalid = Some(Invalid::Build(reason));
@@ -281,9 +323,10 @@ impl Labs {
             .chain([std::process::id()])
             .collect();
         if let (Ok(()), Some(lab)) = (&result, self.up.last_mut()) {
+            let of_hosts = lab.hosts().map(Existing::placement);
             let taking = SampleContext {
-                repeat,
-                placement: &self.context.placement,
+                repeat: &experiment.plan.repeat,
+                placement: of_hosts.as_ref().unwrap_or(&self.context.placement),
                 ours: &ours,
                 secret,
                 interrupt,

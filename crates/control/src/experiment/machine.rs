@@ -21,8 +21,8 @@ pub(crate) struct MachineSettings {
 impl MachineSettings {
     pub(crate) fn new(context: &LabContext) -> Self {
         Self {
-            program: context.program.clone(),
-            owner: context.owner.argument(),
+            program: context.agents.program.clone(),
+            owner: context.agents.owner.argument(),
             guard: None,
             applied: false,
         }

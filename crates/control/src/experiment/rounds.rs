@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::orphan::Owner;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::line::RELEASE_US;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::{Cores, Hosts};
 use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
 use wirecost_model::sample::Sample;
+use wirecost_model::vary::Setting;
 
 use super::adaptive::AdaptiveMonitor;
 use super::datapath;
@@ -24,17 +24,15 @@ use super::labs::Labs;
 use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
-use crate::hosts::{Binaries, HostsContext, HostsError};
-use crate::lab::{Lab, LabContext};
+use crate::hosts::{Duty, HostsContext, HostsError};
+use crate::lab::{Existing, LabContext, Reached};
 use crate::placement::place_run;
 
 /// Options of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The `wirecost` program, for the agents.
-    pub program: PathBuf,
-    /// Those for hosts of other architectures.
-    pub binaries: Binaries,
+    /// What the agents of all hosts are started with.
+    pub agents: HostsContext,
     /// The run directory, or `None` for a new one under `wirecost-runs`.
     pub out: Option<PathBuf>,
     /// The plan as the user wrote it, kept beside the record.
@@ -43,8 +41,6 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Version of the program.
     pub program_version: String,
-    /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
-    pub verbose: u8,
 }
 
 /// A run that left a record.
@@ -68,42 +64,34 @@ pub fn run(
 ) -> Result<Finished, RunError> {
     let began = Instant::now();
     let allowed = allowed_cpus()?;
-    let owner = Owner::this().map_err(|source| RunError::Machine {
-        what: "reading /proc",
-        source,
-    })?;
     refuse_existing(options.out.as_deref())?;
-    let reached = reached(experiment, options, owner, interrupt)?;
-    let existing = reached.as_ref().and_then(|lab| lab.existing.as_ref());
-    let placement = match existing {
-        Some(existing) => existing.placement(),
+    let agents = HostsContext {
+        duty: duty(experiment),
+        ..options.agents.clone()
+    };
+    let reached = reached(experiment, &agents, interrupt)?;
+    let placement = match &reached {
+        Some(reached) => existing::placement(reached.pairs())?,
         None => place_run(experiment, &allowed),
     };
     let mut experiment = placed(experiment, placement.cores);
-    if let Some(existing) = existing {
-        let limit = existing::settle(&mut experiment, existing)?;
-        let forecast = forecast(&experiment, 0);
-        progress(Progress::Reached {
-            addresses: existing.addresses,
-            traffic: Traffic {
-                limit,
-                seconds: forecast.windows_s + forecast.warmups_s,
-            },
-        });
+    if let Some(reached) = &reached {
+        let limits = existing::settle(&mut experiment, reached.pairs())?;
+        tell(&experiment, reached.pairs().iter().zip(limits), progress);
     } else {
         check_steering(&experiment, &placement.all())?;
         check_congestion(&experiment)?;
     }
     let context = LabContext {
-        program: options.program.clone(),
-        binaries: options.binaries.clone(),
-        owner,
+        agents,
         placement,
-        verbose: options.verbose,
         release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
     };
-    let mut labs = labs_on(context, reached, &experiment.plan.hosts);
+    let mut labs = Labs::new(context);
     let is_tunnel = experiment.plan.hosts.is_tunnel();
+    if let Some(reached) = reached {
+        labs.use_hosts(reached, is_tunnel);
+    }
     let no_lab = |error| match error {
         LinkError::Interrupted => RunError::Interrupted,
         LinkError::Refused { message, .. } if is_tunnel => RunError::NoTunnel(message),
@@ -165,42 +153,61 @@ pub fn run(
     }
 }
 
-/// No lab yet: on the hosts that were reached, or on this machine.
-fn labs_on(context: LabContext, reached: Option<Lab>, hosts: &Hosts) -> Labs {
-    let mut labs = Labs::new(context);
-    match (reached, hosts) {
-        (Some(lab), Hosts::Tunnel(Some(pair))) => {
-            labs.build_on((**pair).clone(), lab.into_hosts());
-        }
-        (Some(lab), _) => labs.use_existing(lab),
-        (None, _) => {}
+/// What agents of existing hosts have to do.
+fn duty(experiment: &Experiment) -> Duty {
+    let plan = &experiment.plan;
+    let settings = || plan.vary.iter().flat_map(|factor| &factor.levels);
+    let is_of_root = |setting: &Setting| {
+        !(setting.sysctl.is_empty() && setting.ethtool.is_empty() && setting.device.is_empty())
+    };
+    if plan.hosts.is_tunnel() {
+        Duty::Build
+    } else if settings().any(is_of_root) {
+        Duty::Change
+    } else if settings().any(|setting| setting.command.is_some()) {
+        Duty::Commands
+    } else {
+        Duty::Load
     }
-    labs
 }
 
-/// Both hosts of a plan for existing ones; `None` where it has a lab.
+/// The hosts of a plan for existing ones; `None` where it has a lab.
 fn reached(
     experiment: &Experiment,
-    options: &Options,
-    owner: Owner,
+    agents: &HostsContext,
     interrupt: &AtomicBool,
-) -> Result<Option<Lab>, RunError> {
-    let pair = match &experiment.plan.hosts {
-        Hosts::Lab => return Ok(None),
-        Hosts::Existing(pair) | Hosts::Tunnel(pair) => pair.as_ref().ok_or(RunError::NoHosts)?,
-    };
-    let context = HostsContext {
-        program: options.program.clone(),
-        binaries: options.binaries.clone(),
-        owner,
-        verbose: options.verbose,
-    };
+) -> Result<Option<Reached>, RunError> {
+    if experiment.plan.hosts == Hosts::Lab {
+        return Ok(None);
+    }
+    let pairs = experiment.plan.host_pairs().ok_or(RunError::NoHosts)?;
     let network = &experiment.cells[0].network;
-    let lab = Lab::join(&context, pair, network, interrupt);
-    lab.map(Some).map_err(|error| match error {
+    let reached = Reached::open(agents, &pairs, network, interrupt);
+    reached.map(Some).map_err(|error| match error {
         HostsError::Link(LinkError::Interrupted) => RunError::Interrupted,
         error => RunError::NoHost(error),
     })
+}
+
+/// Says what is measured between which hosts, and how much is sent there.
+fn tell<'a>(
+    experiment: &Experiment,
+    pairs: impl Iterator<Item = (&'a Existing, Option<u64>)>,
+    progress: &mut dyn FnMut(Progress),
+) {
+    let forecast = forecast(experiment, 0);
+    let all = f64::from(experiment.samples_a_round());
+    for (number, (existing, limit)) in pairs.enumerate() {
+        let is_of = |cell: &&Cell| experiment.plan.pair_of(&cell.levels) == number;
+        let share = experiment.measured().filter(is_of).count() as f64 / all;
+        progress(Progress::Reached {
+            addresses: existing.addresses,
+            traffic: Traffic {
+                limit,
+                seconds: (forecast.windows_s + forecast.warmups_s) * share,
+            },
+        });
+    }
 }
 
 /// Makes the run directory with all that is known before the first sample.
@@ -328,10 +335,14 @@ impl Rounds<'_> {
         }
         let started = Instant::now();
         let secret = random_bytes()?;
-        let repeat = &self.experiment.plan.repeat;
-        let taken = self
-            .labs
-            .take(repeat, cell, self.interrupt, secret, sample, progress);
+        let taken = self.labs.take(
+            self.experiment,
+            cell,
+            self.interrupt,
+            secret,
+            sample,
+            progress,
+        );
         if let Err(LinkError::Interrupted) = taken {
             return Ok(interrupted());
         }

@@ -125,19 +125,25 @@ impl Labs {
                 continue;
             };
             let has_it = |cell: &&Cell| cell.settings.contains(setting);
+            // Once on each pair of hosts.
+            let mut done = BTreeSet::new();
             for cell in experiment.cells.iter().filter(has_it) {
-                let lab = match self.get(&cell.network, interrupt, progress) {
+                let pair = experiment.plan.pair_of(&cell.levels);
+                if done.contains(&pair) {
+                    continue;
+                }
+                let lab = match self.of_cell(experiment, cell, interrupt, progress) {
                     Ok(Ok(lab)) => lab,
                     // Its samples will say why; another cell with the level may be there.
                     Ok(Err(_)) => continue,
                     Err(error) => return Err(ended(error)),
                 };
-                let tried = lab
+                let applied = lab
                     .adapt(cell.guest_mtu, &cell.offload, interrupt)
-                    .and_then(|_| lab.apply(&[tried], interrupt))
+                    .and_then(|_| lab.apply(std::slice::from_ref(&tried), interrupt))
                     .and_then(|_| lab.undo());
-                tried.map_err(|error| ended(lab.blame(error)))?;
-                break;
+                applied.map_err(|error| ended(lab.blame(error)))?;
+                done.insert(pair);
             }
         }
         Ok(())

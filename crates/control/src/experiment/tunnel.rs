@@ -15,18 +15,28 @@ use crate::lab::Existing;
 /// UDP ports of tunnels whose own is taken on a host: beyond those that the kernel gives to clients (`ip_local_port_range`).
 pub const PORTS: RangeInclusive<u16> = 61000..=61127;
 
-/// The experiment as it is run between these hosts: over their addresses and the MTU of their devices, by ports that are free.
+/// The experiment as it is run between these pairs of hosts: over their addresses and the MTU of their devices, by ports that are
+/// free on all of them.
 ///
 /// # Errors
 /// Where the plan asks for what the hosts' network cannot have.
-pub(super) fn settle(experiment: &mut Experiment, existing: &Existing) -> Result<(), RunError> {
-    let (mtu, _) = existing.underlay_mtu();
-    let ip = match existing.addresses {
-        [IpAddr::V4(_), _] => IpVersion::Ipv4,
-        [IpAddr::V6(_), _] => IpVersion::Ipv6,
-    };
+pub(super) fn settle(experiment: &mut Experiment, pairs: &[Existing]) -> Result<(), RunError> {
     let mut ports = BTreeMap::new();
+    let plan = &mut experiment.plan;
+    (plan.underlay.mtu, plan.underlay.ip) = (Vec::new(), Vec::new());
     for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
+        let existing = &pairs[plan.pair_of(&cell.levels)];
+        let (mtu, _) = existing.underlay_mtu();
+        let ip = match existing.addresses {
+            [IpAddr::V4(_), _] => IpVersion::Ipv4,
+            [IpAddr::V6(_), _] => IpVersion::Ipv6,
+        };
+        if !plan.underlay.mtu.contains(&mtu) {
+            plan.underlay.mtu.push(mtu);
+        }
+        if !plan.underlay.ip.contains(&ip) {
+            plan.underlay.ip.push(ip);
+        }
         let network = &mut cell.network;
         (network.underlay_mtu, network.underlay_ip) = (mtu, ip);
         if ip == IpVersion::Ipv6 && network.encapsulation.asks_for_df() {
@@ -35,14 +45,12 @@ pub(super) fn settle(experiment: &mut Experiment, existing: &Existing) -> Result
                 network.encapsulation
             )));
         }
-        settle_port(&mut network.encapsulation, existing, &mut ports)?;
+        settle_port(&mut network.encapsulation, pairs, &mut ports)?;
         let largest = network.path_mtu().saturating_sub(network.overhead_bytes());
         if is_max(cell) {
             cell.guest_mtu = largest;
         }
     }
-    experiment.plan.underlay.mtu = vec![mtu];
-    experiment.plan.underlay.ip = vec![ip];
     Ok(())
 }
 
@@ -52,10 +60,10 @@ fn is_max(cell: &Cell) -> bool {
     label.is_some_and(|label| *label == GuestMtu::Max.to_string())
 }
 
-/// Keeps the plan's port where it is free on both hosts; `chosen` are those of all tunnels so far, by their kind and the plan's.
+/// Keeps the plan's port where it is free on all hosts; `chosen` are those of all tunnels so far, by their kind and the plan's.
 fn settle_port(
     encapsulation: &mut Encapsulation,
-    existing: &Existing,
+    pairs: &[Existing],
     chosen: &mut BTreeMap<(String, u16), u16>,
 ) -> Result<(), RunError> {
     let kind = encapsulation.kind().word.to_owned();
@@ -72,10 +80,11 @@ fn settle_port(
     }
     let ours = |port: u16| chosen.values().any(|known| *known == port);
     let mut candidates = std::iter::once(*port).chain(PORTS);
-    let free = candidates.find(|port| existing.is_free(*port) && !ours(*port));
+    let is_free = |port: u16| pairs.iter().all(|existing| existing.is_free(port));
+    let free = candidates.find(|port| is_free(*port) && !ours(*port));
     *port = free.ok_or_else(|| {
         RunError::Setting(format!(
-            "no UDP port is free on both hosts for {}: neither {} nor {} to {}",
+            "no UDP port is free on all hosts for {}: neither {} nor {} to {}",
             known.0,
             known.1,
             PORTS.start(),

@@ -8,7 +8,7 @@ use std::time::Instant;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{Joined, Reply, Request, Side};
 use wirecost_model::cell::{Cell, Network};
-use wirecost_model::plan::{Cores, HostPair};
+use wirecost_model::plan::{Cores, HostPair, NamedPair, PairNames};
 use wirecost_model::record::{ExistingHost, HostEnvironment};
 use wirecost_model::sample::DeviceState;
 
@@ -22,6 +22,8 @@ use crate::random;
 /// What two existing hosts reported when they joined a run.
 #[derive(Debug)]
 pub(crate) struct Existing {
+    /// Who they are.
+    pub(crate) pair: NamedPair,
     /// The addresses that measured packets use: a's and b's.
     pub(crate) addresses: [IpAddr; 2],
     pub(crate) joined: [Joined; 2],
@@ -47,11 +49,26 @@ impl Lab {
         network: &Network,
         interrupt: &AtomicBool,
     ) -> Result<Self, HostsError> {
-        let began = Instant::now();
         let links = open(context, &[&pair.a, &pair.b], interrupt)?;
-        let Ok([mut a, mut b]) = <[Link; 2]>::try_from(links) else {
+        let Ok(links) = <[Link; 2]>::try_from(links) else {
             unreachable!("a link for each host");
         };
+        let pair = NamedPair {
+            names: PairNames::default(),
+            hosts: pair.clone(),
+        };
+        Self::joined(links, &pair, network, interrupt)
+    }
+
+    /// The same of two hosts whose agents are up.
+    pub(super) fn joined(
+        [mut a, mut b]: [Link; 2],
+        named: &NamedPair,
+        network: &Network,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, HostsError> {
+        let began = Instant::now();
+        let pair = &named.hosts;
         let addresses = {
             let [mut from, mut to] = [&mut a, &mut b].map(|link| LinkedHost { link, interrupt });
             data_plane([&pair.a, &pair.b], &mut from, &mut to)?
@@ -79,6 +96,7 @@ impl Lab {
             ..Built::default()
         };
         lab.existing = Some(Existing {
+            pair: named.clone(),
             addresses,
             joined: [*of_a, *of_b],
             one_machine: machines[0] == machines[1],
@@ -114,16 +132,16 @@ impl Lab {
         (smallest.unwrap_or(UNKNOWN).min(UNKNOWN), false)
     }
 
-    /// What its hosts reported when they joined; they are left.
-    pub(crate) fn into_hosts(self) -> Existing {
+    /// What its hosts reported when they joined, and their agents.
+    pub(crate) fn into_hosts(self) -> (Existing, [Link; 2]) {
         let Some(existing) = self.existing else {
             unreachable!("its hosts have joined");
         };
-        existing
+        (existing, [self.a, self.b])
     }
 
     /// Its hosts, where they are existing ones.
-    pub(super) fn hosts(&self) -> Option<&Existing> {
+    pub(crate) fn hosts(&self) -> Option<&Existing> {
         self.existing.as_ref().or(self.between.as_ref())
     }
 
@@ -169,10 +187,11 @@ impl Existing {
         }
     }
 
-    /// Both for the record.
+    /// Both for the record, by their names.
     pub(crate) fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
         let cores = if self.one_machine { "shared" } else { "split" };
-        let hosts = ["a", "b"].into_iter().zip(&self.joined).zip(self.addresses);
+        let names = &self.pair.names.0;
+        let hosts = names.iter().zip(&self.joined).zip(self.addresses);
         hosts
             .map(|((name, joined), address)| {
                 let environment = HostEnvironment {
@@ -186,7 +205,7 @@ impl Existing {
                         machine: joined.machine.clone(),
                     }),
                 };
-                (name.to_owned(), environment)
+                (name.clone(), environment)
             })
             .collect()
     }
@@ -194,7 +213,7 @@ impl Existing {
     /// The largest packet that goes both ways over the hosts' own network, as far as their devices and routes tell, bytes of IP;
     /// and what limits it.
     pub(crate) fn underlay_mtu(&self) -> (u32, String) {
-        let of = |(joined, host): (&Joined, &str)| {
+        let of = |(joined, host): (&Joined, &String)| {
             let device = &joined.device;
             if joined.route_mtu < device.mtu {
                 (
@@ -205,7 +224,8 @@ impl Existing {
                 (device.mtu, format!("`{}` of host {host}", device.name))
             }
         };
-        let [a, b] = [(&self.joined[0], "a"), (&self.joined[1], "b")].map(of);
+        let [first, second] = &self.pair.names.0;
+        let [a, b] = [(&self.joined[0], first), (&self.joined[1], second)].map(of);
         if b.0 < a.0 { b } else { a }
     }
 

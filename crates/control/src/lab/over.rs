@@ -4,12 +4,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{Request, Stage};
+use wirecost_agent::protocol::Request;
 use wirecost_model::cell::Network;
-use wirecost_model::plan::HostPair;
+use wirecost_model::plan::NamedPair;
 
+use super::reached::link_error;
 use super::{Lab, LabContext};
-use crate::hosts::{HostsContext, HostsError};
 
 impl Lab {
     /// Reaches both hosts and builds the network on them, whose underlay is as [`Lab::join`] found it.
@@ -17,27 +17,17 @@ impl Lab {
     /// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
     pub(crate) fn over(
         context: &LabContext,
-        pair: &HostPair,
+        pair: &NamedPair,
         network: &Network,
         interrupt: &AtomicBool,
     ) -> Result<Self, LinkError> {
         let began = Instant::now();
-        let hosts = HostsContext {
-            program: context.program.clone(),
-            binaries: context.binaries.clone(),
-            owner: context.owner,
-            verbose: context.verbose,
-        };
-        let joined = Self::join(&hosts, pair, network, interrupt);
-        let mut lab = joined.map_err(|error| match error {
-            HostsError::Link(error) => error,
-            HostsError::Address(error) => LinkError::Refused {
-                host: "a".to_owned(),
-                stage: Stage::Build,
-                message: error.to_string(),
-            },
-        })?;
-        lab.between = lab.existing.take();
+        let joined = Self::join(&context.agents, &pair.hosts, network, interrupt);
+        let mut lab = joined.map_err(link_error)?;
+        lab.between = lab.existing.take().map(|mut existing| {
+            existing.pair = pair.clone();
+            existing
+        });
         lab.built = match lab.build(context, interrupt) {
             Ok(built) => built,
             Err(error) => return Err(lab.blame(error)),

@@ -61,6 +61,8 @@ pub enum Kind {
     Number,
     /// A list of two bare numbers.
     Pair,
+    /// A list of two names of hosts.
+    Names,
     /// A number of requests per second.
     PerSecond,
     /// A mapping of names to loads.
@@ -155,6 +157,7 @@ impl Key {
             Kind::Gbps => Some(format!("a number of Gbit/s{range}")),
             Kind::Number => Some(format!("a number{range}")),
             Kind::Pair => Some(format!("a list of two numbers{range}")),
+            Kind::Names => Some("a list of two hosts' names".to_owned()),
             Kind::PerSecond => Some(format!("a number per second{range}")),
             Kind::Mix => Some("a mapping of names to loads".to_owned()),
             Kind::Map | Kind::Choice => Some("a mapping".to_owned()),

@@ -288,6 +288,10 @@ fn device(reader: &mut Reader, fields: &Fields<'_>) -> Option<BTreeMap<DeviceSet
             device.extend(value.map(|value| (setting, value.to_string())));
         }
     }
+    if let Some(entry) = fields.get(reader, &keys::VARY_QDISC) {
+        let kind = word(reader, &entry);
+        device.extend(kind.map(|kind| (DeviceSetting::Qdisc, kind.to_owned())));
+    }
     if let Some(entry) = fields.get(reader, &keys::VARY_RPS) {
         let mask = match as_word(&entry) {
             Some(_) => Some("0".to_owned()),

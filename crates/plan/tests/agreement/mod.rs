@@ -103,6 +103,9 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "which existing hosts do not have",
         "is for existing hosts, and",
         "makes its own",
+        "for a pair",
+        "is in no pair",
+        "is the first or the second host of a pair",
         "of an existing host's device",
         // Factors are the plan's own, too, and what they set is held against each other.
         "is not a factor",

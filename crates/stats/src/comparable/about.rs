@@ -38,7 +38,8 @@ enum Kind<'a> {
 }
 
 /// The factors of the network and of the guests.
-const NETWORK: [&str; 11] = [
+const NETWORK: [&str; 12] = [
+    "pairs",
     "underlay.mtu",
     "underlay.rate",
     "underlay.ip",

@@ -229,6 +229,8 @@ fn experiment(described: &Described, rounds: u32, loads: Vec<NamedLoad>) -> Expe
             name: "load".into(),
             description: None,
             hosts: Hosts::Lab,
+            more_hosts: BTreeMap::new(),
+            pairs: Vec::new(),
             allow_host_changes: false,
             max_rate: MaxRate::Auto,
             cores,

@@ -36,7 +36,7 @@ pub enum Area {
 }
 
 /// Fields of a plan that are factors (told by their levels), or say nothing about the measurement.
-const NOT_OF_THE_PLAN: [&str; 16] = [
+const NOT_OF_THE_PLAN: [&str; 17] = [
     "acl",
     "datapath",
     "description",
@@ -46,6 +46,7 @@ const NOT_OF_THE_PLAN: [&str; 16] = [
     "guests",
     "load",
     "offload",
+    "pairs",
     "published",
     "seed",
     "steering",

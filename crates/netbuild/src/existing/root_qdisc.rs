@@ -1,0 +1,137 @@
+//! The root queueing discipline of an existing device: read, replaced, and given back as it was read.
+//!
+//! As text it is `HANDLE: KIND OPTIONS`, the handle's major number and the options' bytes in hexadecimal. One that the kernel
+//! attached by itself has the handle 0; it comes back when what replaced it is deleted.
+
+use std::fmt::Write as _;
+use std::io;
+
+use netlink_packet_core::{DefaultNla, Emitable, Nla};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
+
+use crate::netlink::Netlink;
+use crate::qdisc;
+
+/// Kinds whose options, as the kernel tells them, are those that it takes.
+const KNOWN: [&str; 4] = ["pfifo", "bfifo", "fq_codel", "fq"];
+/// include/uapi/linux/rtnetlink.h
+const TCA_OPTIONS: u16 = 2;
+
+/// The root qdisc of a device.
+///
+/// # Errors
+/// One that could not be given back as it is, by its kind.
+pub(super) fn read(netlink: &mut Netlink, index: u32) -> io::Result<String> {
+    let all = qdisc::read_all(netlink, index)?;
+    let root = all.iter().find(|tc| tc.header.parent == TcHandle::ROOT);
+    let root = root.ok_or_else(|| io::Error::other("it has none: it is down"))?;
+    let kind = kind(root).unwrap_or_default();
+    let of_user = |tc: &&TcMessage| tc.header.handle.major != 0;
+    if of_user(&root) {
+        if !KNOWN.contains(&kind) {
+            let known = KNOWN.join(", ");
+            return Err(io::Error::other(format!(
+                "it is a `{kind}` that somebody set, which could not be restored exactly ({known} could): replace it by \
+                 commands (`before`, `after`)"
+            )));
+        }
+    } else {
+        // Those of clsact and ingress stay whatever the root is.
+        let below = |tc: &&TcMessage| {
+            tc.header.parent != TcHandle::ROOT && tc.header.parent.major != TcHandle::ROOT.major
+        };
+        if let Some(own) = all.iter().filter(below).find(of_user) {
+            let own = self::kind(own).unwrap_or_default();
+            return Err(io::Error::other(format!(
+                "its queues have a `{own}` that somebody set below its `{kind}`, which could not be restored: replace it by \
+                 commands (`before`, `after`)"
+            )));
+        }
+    }
+    let mut text = format!("{:x}: {kind}", root.header.handle.major);
+    for (number, byte) in options(root).iter().enumerate() {
+        let space = if number == 0 { " " } else { "" };
+        // To memory, which takes everything.
+        let _ = write!(text, "{space}{byte:02x}");
+    }
+    Ok(text)
+}
+
+/// Replaces the root qdisc by one of a kind, or gives back what [`read`] had read.
+///
+/// # Errors
+/// A kind that the kernel does not have.
+pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<()> {
+    let Some((handle, rest)) = value.split_once(": ") else {
+        return qdisc::set(netlink, index, value, []).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                io::Error::other("this kernel has no such qdisc, built in or as a module")
+            }
+            _ => error,
+        });
+    };
+    let unread = || io::Error::other(format!("`{value}` is no qdisc as it was read"));
+    let major = u16::from_str_radix(handle, 16).map_err(|_| unread())?;
+    if major == 0 {
+        return qdisc::remove(netlink, index);
+    }
+    let (kind, digits) = rest.split_once(' ').unwrap_or((rest, ""));
+    let bytes = bytes(digits).ok_or_else(unread)?;
+    let options = TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, bytes));
+    let handle = TcHandle { major, minor: 0 };
+    qdisc::set_numbered(netlink, index, handle, kind, [options])
+}
+
+/// The kind, of a value that is one and of what [`read`] has read.
+pub(super) fn kind_of(text: &str) -> &str {
+    let of_read = text.split_once(": ").map(|(_, rest)| rest);
+    of_read.map_or(text, |rest| rest.split(' ').next().unwrap_or(rest))
+}
+
+fn kind(tc: &TcMessage) -> Option<&str> {
+    tc.attributes.iter().find_map(|attribute| match attribute {
+        TcAttribute::Kind(kind) => Some(kind.as_str()),
+        _ => None,
+    })
+}
+
+/// The bytes of its options, however the library has divided them.
+fn options(tc: &TcMessage) -> Vec<u8> {
+    let options = tc.attributes.iter().find_map(|attribute| match attribute {
+        TcAttribute::Options(options) => Some(options.as_slice()),
+        _ => None,
+    });
+    match options.unwrap_or_default() {
+        [TcOption::Other(whole)] if whole.kind() == TCA_OPTIONS => {
+            let mut bytes = vec![0; whole.value_len()];
+            whole.emit_value(&mut bytes);
+            bytes
+        }
+        divided => {
+            let mut bytes = vec![0; divided.buffer_len()];
+            divided.emit(&mut bytes);
+            bytes
+        }
+    }
+}
+
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_told_from_what_was_read() {
+        assert_eq!(kind_of("fq_codel"), "fq_codel");
+        assert_eq!(kind_of("0: noqueue"), "noqueue");
+        assert_eq!(kind_of("8001: pfifo 10270000"), "pfifo");
+        assert_eq!(bytes("10ff"), Some(vec![16, 255]));
+        assert_eq!(bytes("1"), Some(vec![1]));
+        assert_eq!(bytes("xy"), None);
+    }
+}

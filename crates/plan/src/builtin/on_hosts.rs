@@ -1,0 +1,198 @@
+//! Published studies between real hosts: what is measured is a plan of its own, unscaled; what was published is the study's, less
+//! what cannot be had there.
+
+use super::STUDIES;
+
+/// A study between real hosts.
+struct OnHosts {
+    study: &'static str,
+    /// The plan without what was published.
+    plan: &'static str,
+    /// How its levels are written there: the study's, and the plan's.
+    levels: &'static [(&'static str, &'static str)],
+    /// What in a comparison or chart cannot be had, and why.
+    lacking: &'static [(&'static str, &'static str)],
+    /// What differs all the same.
+    scaled: &'static str,
+}
+
+const ON_HOSTS: &[OnHosts] = &[
+    OnHosts {
+        study: "vswitchzero-jumbo-vxlan",
+        plan: include_str!("../../../../plans/studies/hosts/vswitchzero-jumbo-vxlan.yaml"),
+        levels: &[(
+            "      by: encapsulation\n      series: guest_mtu\n",
+            "      by: guest_mtu\n",
+        )],
+        lacking: &[(
+            "vlan",
+            "guests' frames with a VLAN tag on the hosts' network would need switches that know it; only tunnels are built \
+             there",
+        )],
+        scaled: "nothing: runs of 10 s over the hosts' own network",
+    },
+    OnHosts {
+        study: "ovn-geneve-vs-vxlan",
+        plan: include_str!("../../../../plans/studies/hosts/ovn-geneve-vs-vxlan.yaml"),
+        levels: &[("{ geneve: { options: ovn } }", "geneve")],
+        lacking: &[],
+        scaled: "tunnels are the kernel's own devices, whose Geneve has no option: 8 bytes less than OVN's; runs of 5 s",
+    },
+    OnHosts {
+        study: "multi-nic-vmotion",
+        plan: include_str!("../../../../plans/studies/hosts/multi-nic-vmotion.yaml"),
+        levels: &[
+            ("{ underlay.mtu: 1500, guest_mtu: 1500 }", "{ mtu: 1500 }"),
+            ("{ underlay.mtu: 9000, guest_mtu: 9000 }", "{ mtu: 9000 }"),
+            (
+                "      series: guest_mtu\n      where: { underlay.mtu: 9000, dirty_rate: 100mbit }",
+                "      series: mtu\n      where: { dirty_rate: 100mbit }",
+            ),
+        ],
+        lacking: &[(
+            "{ underlay.mtu: 9000, guest_mtu: 1500 }",
+            "an endpoint of an existing network has its device's MTU",
+        )],
+        scaled: "machines of 2 GiB instead of 24 GB (`memory`, which takes no more); one device a host instead of four of 10 Gbit/s; machines start together, and there is no wait between \
+                 iterations",
+    },
+    OnHosts {
+        study: "ip-storage-jumbo",
+        plan: include_str!("../../../../plans/studies/hosts/ip-storage-jumbo.yaml"),
+        levels: &[
+            ("{ underlay.mtu: 1500, guest_mtu: 1500 }", "{ mtu: 1500 }"),
+            ("{ underlay.mtu: 9000, guest_mtu: 9000 }", "{ mtu: 9000 }"),
+        ],
+        lacking: &[],
+        scaled: "the target keeps its blocks in memory and speaks NBD, so no disk is measured",
+    },
+];
+
+/// The plan of a study between real hosts, as text; `None` where there is no such study.
+///
+/// # Errors
+/// Why a study cannot be run between real hosts.
+pub fn on_hosts(name: &str) -> Option<Result<String, String>> {
+    let (_, study) = STUDIES.iter().find(|(known, _)| *known == name)?;
+    let Some(hosts) = ON_HOSTS.iter().find(|hosts| hosts.study == name) else {
+        return Some(Err(format!(
+            "the study {name} compares guests behind a tunnel with guests without one, whose frames would be on the hosts' own \
+             network: between real hosts only tunnels are built"
+        )));
+    };
+    let published = study.split_once("\npublished:\n")?.1;
+    Some(Ok(format!(
+        "{}\npublished:\n{}",
+        hosts.plan,
+        rewritten(published, hosts)
+    )))
+}
+
+/// What was published, of the levels that there are.
+fn rewritten(published: &str, hosts: &OnHosts) -> String {
+    let mut text = published.to_owned();
+    for (theirs, ours) in hosts.levels {
+        text = text.replace(theirs, ours);
+    }
+    let mut kept = String::new();
+    let mut unmeasured = String::new();
+    for Part { section, lines } in parts(&text) {
+        let is_item = lines.starts_with("    - ");
+        let lacking = hosts.lacking.iter().find(|(word, _)| lines.contains(word));
+        match (section, lacking) {
+            ("scaled", _) => kept += &format!("  scaled: {}\n", quoted(hosts.scaled)),
+            ("unmeasured", _) if !is_item => {}
+            // What a lab lacks hosts may have.
+            ("unmeasured", _) if lines.contains("the lab") => {}
+            ("unmeasured", _) => unmeasured += lines,
+            ("comparisons", Some((_, why))) if is_item => {
+                let what = lines.lines().next().unwrap_or_default();
+                unmeasured += &format!("{what}\n      why: {}\n", quoted(why));
+            }
+            ("charts", Some(_)) if is_item => {}
+            _ => kept += lines,
+        }
+    }
+    if unmeasured.is_empty() {
+        return kept;
+    }
+    let at = kept.find("  charts:\n").unwrap_or(kept.len());
+    kept.insert_str(at, &format!("  unmeasured:\n{unmeasured}"));
+    kept
+}
+
+/// Lines of a mapping that belong together: a key's, or an item's of its list.
+struct Part<'a> {
+    section: &'a str,
+    lines: &'a str,
+}
+
+/// As the studies are written: keys are indented by two, items by four.
+fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    let (mut begin, mut section) = (0, "");
+    for line in text.split_inclusive('\n') {
+        let at = line.as_ptr() as usize - text.as_ptr() as usize;
+        let indent = line.len() - line.trim_start().len();
+        let begins = indent == 2 || line.starts_with("    - ") || line.starts_with("    # ");
+        if begins && at > begin {
+            let lines = &text[begin..at];
+            parts.push(Part { section, lines });
+            begin = at;
+        }
+        if indent == 2 {
+            section = line.trim().split(':').next().unwrap_or_default();
+        }
+    }
+    let lines = &text[begin..];
+    parts.push(Part { section, lines });
+    parts
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_between_hosts_has_every_published_figure_or_says_why_not() {
+        for (name, text) in STUDIES {
+            let on_hosts = on_hosts(name).expect("a study");
+            let Ok(on_hosts) = on_hosts else {
+                assert_eq!(*name, "vsphere51-vxlan");
+                continue;
+            };
+            let plan = |text| {
+                crate::load(name, text)
+                    .unwrap_or_else(|errors| panic!("{name}: {errors:?}"))
+                    .plan
+            };
+            let (lab, hosts) = (plan(*text), plan(on_hosts.as_str()));
+            assert!(!matches!(hosts.hosts, wirecost_model::plan::Hosts::Lab));
+            let (lab, hosts) = (
+                lab.published.expect("published"),
+                hosts.published.expect("published"),
+            );
+            let mut left = hosts.comparisons.iter();
+            for comparison in &lab.comparisons {
+                let lacking = hosts
+                    .unmeasured
+                    .iter()
+                    .any(|one| one.what == comparison.what);
+                if lacking {
+                    continue;
+                }
+                let same = left.next().expect(&comparison.what);
+                assert_eq!(
+                    (&same.what, &same.value, &same.metric),
+                    (&comparison.what, &comparison.value, &comparison.metric)
+                );
+            }
+            assert!(left.next().is_none());
+            assert!(!hosts.comparisons.is_empty(), "{name}");
+        }
+    }
+}
