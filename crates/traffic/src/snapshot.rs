@@ -7,6 +7,7 @@ use socket2::Socket as RawSocket;
 use wirecost_model::end_window::{Counts, Io};
 use wirecost_model::latency::Latency;
 use wirecost_model::moved::MachineMove;
+use wirecost_model::path_access::PathAccess;
 use wirecost_sys::priority::RaisedPriority;
 use wirecost_sys::socket::{TcpInfo, congestion, tcp_info};
 use wirecost_sys::thread::{ThreadTimes, times};
@@ -15,6 +16,7 @@ use crate::error::TrafficError;
 use crate::flow::Flow;
 use crate::latency::LatencyRecorder;
 use crate::shared::{Shared, ThreadState};
+use crate::storage::path::OpenPath;
 
 /// One end of a load at an instant. Two of them make a [`crate::window()`].
 #[derive(Debug, Clone)]
@@ -41,6 +43,8 @@ pub struct Snapshot {
     pub strays: u32,
     /// At a migration's client: the machines that are through.
     pub moves: Vec<MachineMove>,
+    /// At a client of storage at a path: how it is read and written.
+    pub path: Option<PathAccess>,
 }
 
 /// Messages that a rate has asked for by an instant, all flows.
@@ -165,6 +169,7 @@ impl Snapshot {
             threads,
             strays: shared.flows.strays(),
             moves: shared.sources.moves(),
+            path: shared.path.get().map(OpenPath::access),
         })
     }
 }
