@@ -195,7 +195,7 @@ impl Client {
             source,
         };
         let open = OpenPath::open(path, &shared.options, deadline).map_err(failed)?;
-        let open = shared.path.get_or_init(|| open);
+        let open = shared.path.get_or_init(|| Arc::new(open));
         let _ = shared.flows.path.set(path.to_owned());
         let jobs = path_client::all(shared, open).map_err(failed)?;
         for (thread, job) in jobs.into_iter().enumerate() {
@@ -206,7 +206,11 @@ impl Client {
     }
 
     /// Verifies and closes the path, whose jobs are over.
-    fn close_path(&self, open: &OpenPath, deadline: Instant) -> Result<Finished, TrafficError> {
+    fn close_path(
+        &self,
+        open: &Arc<OpenPath>,
+        deadline: Instant,
+    ) -> Result<Finished, TrafficError> {
         let shared = &self.engine.shared;
         let failed = |source| TrafficError::Path {
             path: open.path.clone(),
@@ -218,7 +222,10 @@ impl Client {
             let words = "I/O that was outstanding was not over when the load was stopped";
             return Err(failed(io::Error::new(io::ErrorKind::TimedOut, words)));
         }
-        OpenPath::close(shared, deadline).map_err(failed)?;
+        let samples = states.iter().filter_map(|state| state.sample.get());
+        let samples = samples.cloned().collect();
+        open.close(&shared.options, samples, deadline)
+            .map_err(failed)?;
         let flow = |state: &Flow| FinishedFlow {
             bytes: state.bytes(),
             drained: true,

@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     /// At a storage server.
     pub(crate) target: Option<Target>,
     /// At a client of storage at a path, once it is open.
-    pub(crate) path: OnceLock<OpenPath>,
+    pub(crate) path: OnceLock<Arc<OpenPath>>,
     /// At a migration's client.
     pub(crate) sources: Sources,
     /// At a migration's server.

@@ -16,7 +16,6 @@ use crate::error::TrafficError;
 use crate::flow::Flow;
 use crate::latency::LatencyRecorder;
 use crate::shared::{Shared, ThreadState};
-use crate::storage::path::OpenPath;
 
 /// One end of a load at an instant. Two of them make a [`crate::window()`].
 #[derive(Debug, Clone)]
@@ -169,7 +168,7 @@ impl Snapshot {
             threads,
             strays: shared.flows.strays(),
             moves: shared.sources.moves(),
-            path: shared.path.get().map(OpenPath::access),
+            path: shared.path.get().map(|open| open.access()),
         })
     }
 }

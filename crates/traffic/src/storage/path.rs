@@ -19,7 +19,7 @@ use wirecost_model::path_access::{PathAccess, PathKind};
 use wirecost_sys::block_file::{self, direct_io, is_nfs, set_direct};
 
 use crate::options::Options;
-use crate::shared::Shared;
+use crate::storage::sample::Sample;
 use crate::timeouts::PEER_TIMEOUT;
 
 pub(crate) use contents::write_block;
@@ -81,19 +81,22 @@ impl OpenPath {
     ///
     /// # Errors
     /// `InvalidData`: the content is not what was written; what the kernel says; `TimedOut`.
-    pub(crate) fn close(shared: &Arc<Shared>, deadline: Instant) -> io::Result<()> {
-        let kept = Arc::clone(shared);
+    pub(crate) fn close(
+        self: &Arc<Self>,
+        options: &Options,
+        samples: Vec<Sample>,
+        deadline: Instant,
+    ) -> io::Result<()> {
+        let (open, options) = (Arc::clone(self), options.clone());
         bounded(deadline, move || {
-            let Some(open) = kept.path.get() else {
-                return Ok(());
-            };
-            if writes(&kept.options) {
+            let writes = writes(&options);
+            if writes {
                 let synced = open.file.sync_data();
                 synced.map_err(|error| in_words("making what was written durable", &error))?;
             }
-            contents::verify(open, &kept)?;
-            if writes(&kept.options) && open.kind != PathKind::OwnFile {
-                contents::empty(open).map_err(|error| in_words("emptying it", &error))?;
+            contents::verify(&open, &options, &samples)?;
+            if writes && open.kind != PathKind::OwnFile {
+                contents::empty(&open).map_err(|error| in_words("emptying it", &error))?;
             }
             Ok(())
         })?

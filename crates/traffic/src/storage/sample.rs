@@ -12,7 +12,7 @@ const BYTES: u32 = 1 << 20;
 const MOST: u32 = 64;
 
 /// The last I/Os of a flow that are to be read back.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Sample {
     pub(crate) offsets: Vec<u64>,
     /// Where the next one goes.

@@ -9,8 +9,8 @@ use wirecost_sys::block_file::set_direct;
 
 use super::{OpenPath, in_words};
 use crate::options::Options;
-use crate::shared::Shared;
 use crate::storage::content::{STAMP_BYTES, Writer, body, first_difference, rest, seed, stamp};
+use crate::storage::sample::Sample;
 
 /// Bytes at the beginning and at the end that are looked at: signatures of file systems, partition tables, volumes and RAID
 /// are there (libblkid's probes).
@@ -135,13 +135,12 @@ pub(crate) fn write_block(block: &mut [u8], body: &[u8], seed: u64, writer: Writ
 }
 
 /// Compares what the jobs' samples say with what is there.
-pub(super) fn verify(open: &OpenPath, shared: &Shared) -> io::Result<()> {
-    let options = &shared.options;
+pub(super) fn verify(open: &OpenPath, options: &Options, samples: &[Sample]) -> io::Result<()> {
+    let body = body(options);
     let length = options.load.request as usize;
     let seed = seed(options);
     let mut buffer = Aligned::new(length);
-    let samples = shared.flows.all().iter();
-    for sample in samples.filter_map(|flow| flow.sample.get()) {
+    for sample in samples {
         let writer = if sample.command == command::WRITE {
             Writer::Client
         } else {
@@ -151,7 +150,7 @@ pub(super) fn verify(open: &OpenPath, shared: &Shared) -> io::Result<()> {
             let read = open.file.read_exact_at(buffer.bytes(), *offset);
             read.map_err(|error| in_words(&format!("reading back offset {offset}"), &error))?;
             let stamp = stamp(seed, writer, *offset);
-            let different = first_difference(buffer.bytes(), &shared.message, stamp, *offset);
+            let different = first_difference(buffer.bytes(), &body, stamp, *offset);
             if let Some(byte) = different {
                 let words = format!(
                     "the {length} bytes at offset {offset} are not what was written there, from byte {byte} on"
