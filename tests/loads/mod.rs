@@ -5,6 +5,7 @@ mod limits;
 mod migration;
 mod mixes;
 mod options;
+mod path;
 mod storage;
 
 use crate::common::{Place, Record, beside_others, lab_can_be_built, run};

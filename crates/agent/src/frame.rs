@@ -133,6 +133,7 @@ mod tests {
                 datagrams: Some(7),
                 io: None,
                 moves: Vec::new(),
+                path: None,
                 flushes: Latency::default(),
                 lateness: Latency::default(),
                 schedule: None,

@@ -11,7 +11,7 @@ use wirecost_agent::protocol::{
 };
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
-use wirecost_model::load::{Address, Limit, NamedLoad, NbdUri, Waiting};
+use wirecost_model::load::{Address, Limit, Load, NamedLoad, NbdUri, PATH_PATIENCE, Waiting};
 use wirecost_model::sample::LoadResult;
 
 use crate::calls::PROMPT;
@@ -29,7 +29,8 @@ pub(crate) fn poll_timeout(loads: &[NamedLoad]) -> Duration {
 
 /// How long opening or ending all loads may take.
 pub(crate) fn patience(loads: &[NamedLoad]) -> Duration {
-    poll_timeout(loads) + PER_LOAD * loads.len() as u32
+    let paths = loads.iter().filter(|named| named.load.path.is_some());
+    poll_timeout(loads) + PER_LOAD * loads.len() as u32 + PATH_PATIENCE * paths.count() as u32
 }
 
 /// When to count, and what belongs to the run.
@@ -135,10 +136,8 @@ impl Lab {
                 (HostNetns::Host, sources[host])
             }
         };
-        let servers = loads.iter();
-        let servers = servers.filter_map(|load| load.named.load.server.as_ref());
-        let resolved = servers.map(resolved).collect::<Result<Vec<_>, _>>()?;
-        let mut resolved = resolved.into_iter();
+        let elsewhere = loads.iter().map(|load| elsewhere(&load.named.load));
+        let elsewhere = elsewhere.collect::<Result<Vec<_>, _>>()?;
         let unbound = |load: &GuestLoad, host: usize, secret: &[u8; 16]| {
             if from.is_at_target(&load.named) {
                 return Address::Abstract(socket_name(secret));
@@ -162,9 +161,9 @@ impl Lab {
         let mut next = listening.each_ref().map(|addresses| addresses.iter());
         let targets: Option<Vec<Address>> = loads
             .iter()
-            .map(|load| match &load.named.load.server {
-                Some(_) => resolved.next(),
-                None => next[host_of(&load.named, End::Server)].next().cloned(),
+            .zip(elsewhere)
+            .map(|(load, there)| {
+                there.or_else(|| next[host_of(&load.named, End::Server)].next().cloned())
             })
             .collect();
         let Some(targets) = targets else {
@@ -380,7 +379,7 @@ fn ends(
 ) -> [Vec<LoadEnd>; 2] {
     let mut ends = [Vec::new(), Vec::new()];
     for (index, GuestLoad { guest, named }) in loads.iter().enumerate() {
-        if end == End::Server && named.load.server.is_some() {
+        if end == End::Server && !named.load.has_server() {
             continue;
         }
         let host = from.host_of(named, end);
@@ -431,11 +430,18 @@ fn unseen(client: &EndWindow) -> EndWindow {
     window
 }
 
-/// Where a server is that is not ours.
+/// Where a load's target is that is not ours; `None`: it is.
 ///
 /// # Errors
 /// A name without an address.
-pub(crate) fn resolved(server: &NbdUri) -> Result<Address, LinkError> {
+pub(crate) fn elsewhere(load: &Load) -> Result<Option<Address>, LinkError> {
+    match (&load.server, &load.path) {
+        (Some(server), _) => resolved(server).map(Some),
+        (None, path) => Ok(path.clone().map(Address::Path)),
+    }
+}
+
+fn resolved(server: &NbdUri) -> Result<Address, LinkError> {
     if let Some(socket) = &server.socket {
         return Ok(Address::Path(socket.clone()));
     }
@@ -474,7 +480,7 @@ pub(crate) fn results_from(
             measured[from.host_of(named, end)].loads.iter().filter(here)
         };
         let pair = |client: &MeasuredEnd| -> Option<(EndWindow, EndWindow)> {
-            if named.load.server.is_some() {
+            if !named.load.has_server() {
                 return Some((client.window.clone(), unseen(&client.window)));
             }
             let server = found(End::Server).find(|server| server.place == client.place)?;
@@ -489,7 +495,7 @@ pub(crate) fn results_from(
 
 #[cfg(test)]
 mod tests {
-    use wirecost_model::load::{Load, Workload};
+    use wirecost_model::load::Workload;
 
     use super::*;
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::counts::Counts;
 use crate::latency::Latency;
 use crate::moved::MachineMove;
+use crate::path_access::PathAccess;
 
 /// Which end of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,6 +90,8 @@ pub struct EndWindow {
     pub io: Option<Io>,
     /// At a client of a migration: its machines that have moved, or did not.
     pub moves: Vec<MachineMove>,
+    /// At a client of storage at a path: how it is read and written.
+    pub path: Option<PathAccess>,
 }
 
 /// A part of a window.

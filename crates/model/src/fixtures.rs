@@ -132,6 +132,7 @@ pub fn load(name: &str, workload: Workload) -> LoadResult {
         generator: Vec::new(),
         io: Vec::new(),
         moves: Vec::new(),
+        path: None,
         schedule: None,
     }
 }

@@ -25,6 +25,7 @@ pub mod metric;
 pub mod moved;
 pub mod offload;
 mod older;
+pub mod path_access;
 pub mod plan;
 pub mod published;
 pub mod record;

@@ -24,7 +24,9 @@ pub use migration::{
 };
 pub use nbd_uri::NbdUri;
 pub use rules::{Fault, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
-pub use storage::{Backing, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, Pattern, SECTOR, Storage};
+pub use storage::{
+    Backing, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, PATH_PATIENCE, Pattern, SECTOR, Storage,
+};
 
 /// Most connections or flows of one load.
 pub const MAX_STREAMS: u32 = 1024;
@@ -343,9 +345,16 @@ pub struct Load {
     /// Of storage at an NBD server that is not ours: which. Nothing of ours listens then.
     #[serde(default)]
     pub server: Option<NbdUri>,
-    /// Whether the load may write to what was there before it: of storage at such a server.
+    /// Of storage at a file, a block device or a directory: its path on the client's host. Nothing of ours listens then
+    /// either.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Whether the load may write to what was there before it: of storage at such a server or path.
     #[serde(default)]
     pub destructive: bool,
+    /// The same path once more: a load that writes may overwrite what is not empty there.
+    #[serde(default)]
+    pub overwrite: Option<String>,
     /// What a migration load moves; `None` of every other one.
     #[serde(default)]
     pub migration: Option<Migration>,
@@ -391,7 +400,9 @@ impl Load {
                 None
             },
             server: None,
+            path: None,
             destructive: false,
+            overwrite: None,
             migration: if workload.is_migration() {
                 Some(Migration::USUAL)
             } else {
@@ -404,6 +415,11 @@ impl Load {
     pub fn connections(&self) -> u32 {
         let channels = self.migration.map_or(1, |migration| migration.channels);
         self.streams.saturating_mul(channels)
+    }
+
+    /// Whether its server is one of ours: not of storage at another's server or at a path.
+    pub const fn has_server(&self) -> bool {
+        self.server.is_none() && self.path.is_none()
     }
 
     /// Whether it is over by itself, and counted from its start to its end.

@@ -111,19 +111,21 @@ impl Loads {
         axes
     }
 
-    /// Servers that are not ours are on existing networks: nothing of a lab reaches them.
+    /// Servers and paths that are not ours are on existing networks: nothing of a lab reaches them.
     pub(crate) fn in_a_lab(&self, reader: &mut Reader) {
         let parts = self.choices.iter().flat_map(|choice| &choice.parts);
         for (key, levels) in parts.flat_map(|part| &part.options) {
-            let servers = levels
-                .levels
-                .iter()
-                .filter(|level| matches!(level.value, Setting::Server(_)));
+            let servers = levels.levels.iter().filter(|level| {
+                key.name() == setting::TARGET && !matches!(level.value, Setting::Word(_))
+            });
             for level in servers {
-                let message = format!(
-                    "`{}` is a server that the hosts of a lab do not reach",
-                    key.name()
-                );
+                let what = match level.value {
+                    Setting::Path(_) => {
+                        "a path, whose I/O does not go over the network of a lab or a tunnel"
+                    }
+                    _ => "a server that the hosts of a lab do not reach",
+                };
+                let message = format!("`{}` is {what}", key.name());
                 let help =
                     "leave it out for the lab's own target, or name existing hosts (`hosts`)";
                 reader.fault(
@@ -216,6 +218,12 @@ impl Loads {
             }
             if !runs {
                 continue;
+            }
+            if let (Some(_), Some(storage)) = (&load.path, &mut load.storage)
+                && places.iter().all(|(name, ..)| *name != setting::SIZE)
+            {
+                // All of what is there.
+                storage.size = 0;
             }
             faults.count(part, &mut load, guests, &places);
             faults.judge(part, &mut load, total, &places);

@@ -180,7 +180,8 @@ fn values(key: &Key) -> Vec<Schema> {
             max_length: Some(CONGESTION_MAX),
             ..Schema::text("^[A-Za-z][A-Za-z0-9_-]*$")
         }],
-        Kind::NbdUri => vec![Schema::text(r"^nbd(\+unix)?://")],
+        Kind::Target => vec![Schema::text(r"^(nbd(\+unix)?:/)?/")],
+        Kind::Path => vec![Schema::text("^/")],
         Kind::Whole => vec![number(key, "integer"), Schema::text("^[+-]?[0-9]+$")],
         Kind::Size => vec![number(key, "integer"), quantity(SIZE_UNITS)],
         Kind::Rate => vec![rate()],

@@ -85,6 +85,16 @@ pub(crate) fn congestion(reader: &mut Reader, entry: &Entry<'_>) -> Option<Strin
     None
 }
 
+/// A path from the root.
+pub(crate) fn path(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
+    let text = scalar(reader, entry)?;
+    if text.starts_with('/') {
+        return Some(text.to_owned());
+    }
+    reader.wrong(entry, "a path begins with a slash");
+    None
+}
+
 /// The URI of an NBD server.
 pub(crate) fn nbd_uri(reader: &mut Reader, entry: &Entry<'_>) -> Option<NbdUri> {
     match scalar(reader, entry)?.parse() {

@@ -222,6 +222,7 @@ fn examples_and_defaults_are_what_schema_and_parser_take() {
                 _ if OF_EXISTING.contains(&key.path) && value != "lab" => Taken::BySchemaOnly,
                 // A lab has nothing of others that could be lost.
                 _ if key.path == "load.storage.destructive" && value == "on" => Taken::BySchemaOnly,
+                _ if key.path == "load.storage.overwrite" && value != "none" => Taken::BySchemaOnly,
                 _ => Taken::ByBoth,
             };
             assert_eq!(taken, expected, "{text}");
@@ -407,9 +408,16 @@ fn scalars(key: &'static Key) -> BoxedStrategy<String> {
             (1500u32..=65535).prop_map(|mtu| mtu.to_string()).boxed()
         }
         Kind::Text => select(vec!["text", "7", "true", "'a, b'"]).prop_map_into().boxed(),
-        Kind::NbdUri => select(vec!["'nbd://b/disk'", "'nbd+unix:///?socket=/s'", "'nbds://b'"])
-            .prop_map_into()
-            .boxed(),
+        Kind::Target => select(vec![
+            "'nbd://b/disk'",
+            "'nbd+unix:///?socket=/s'",
+            "'nbds://b'",
+            "/dev/sdz",
+            "srv",
+        ])
+        .prop_map_into()
+        .boxed(),
+        Kind::Path => select(vec!["/dev/sdz", "'/a b'", "sdz"]).prop_map_into().boxed(),
         Kind::Name => "[a-zA-Z0-9_][a-zA-Z0-9._-]{0,63}".boxed(),
         Kind::Congestion => "[a-zA-Z][a-zA-Z0-9_]{0,14}".boxed(),
         Kind::Whole | Kind::Members => prop_oneof![8 => whole(), 1 => quoted()].boxed(),

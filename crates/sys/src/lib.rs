@@ -3,6 +3,7 @@
 //! Everything here is a thin, safe wrapper that decodes what the kernel says once, into typed values.
 //! No policy: which device gets which feature, or when a namespace is entered, is the caller's.
 
+pub mod block_file;
 pub mod bpf;
 pub mod capability;
 pub mod core_interrupt;
@@ -11,6 +12,7 @@ pub mod dirty_pages;
 pub mod epoll;
 pub mod ethtool;
 pub mod extended_wait;
+pub mod file_io;
 pub mod io_uring;
 pub mod kvm;
 pub mod namespace;

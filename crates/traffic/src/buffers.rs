@@ -89,6 +89,14 @@ impl BufferSizes {
         }
     }
 
+    /// Of storage at a path: blocks for each job.
+    pub(crate) fn path(options: &Options) -> Self {
+        Self {
+            connection: options.load.request as usize * options.load.depth as usize,
+            ..Self::default()
+        }
+    }
+
     /// Of a TCP stream, whose readers choose where in them a read begins.
     pub(crate) fn tcp_stream(options: &Options) -> Self {
         let usual = Self::tcp(options);

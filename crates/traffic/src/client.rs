@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_model::end_window::End;
-use wirecost_model::load::Address;
+use wirecost_model::load::{Address, PATH_PATIENCE};
 use wirecost_sys::socket::{bind_here, set_max_pacing_rate, tcp_info};
 
 use crate::engine::Engine;
@@ -21,7 +21,8 @@ use crate::opening::open_all;
 use crate::ops::{ClientFlow, FlowKind};
 use crate::options::{Limit, Options};
 use crate::snapshot::Snapshot;
-use crate::task::Task;
+use crate::storage::path::OpenPath;
+use crate::task::{Task, path_client};
 use crate::timeouts::POLL_INTERVAL;
 use crate::worker::ThreadMode;
 
@@ -74,7 +75,11 @@ impl Client {
             may_recover: lost_segments::may_recover(),
             watched: None,
         };
-        client.start_threads()?;
+        if let Some(path) = &options.load.path {
+            client.start_jobs(path, deadline.max(Instant::now() + PATH_PATIENCE))?;
+        } else {
+            client.start_threads()?;
+        }
         if options
             .load
             .migration
@@ -180,6 +185,57 @@ impl Client {
             self.threads.push(self.engine.spawn(thread, share)?);
         }
         Ok(())
+    }
+
+    /// Opens the path, and starts a thread for each of its jobs.
+    fn start_jobs(&mut self, path: &str, deadline: Instant) -> Result<(), TrafficError> {
+        let shared = &self.engine.shared;
+        let failed = |source| TrafficError::Path {
+            path: path.to_owned(),
+            source,
+        };
+        let open = OpenPath::open(path, &shared.options, deadline).map_err(failed)?;
+        let open = shared.path.get_or_init(|| Arc::new(open));
+        let _ = shared.flows.path.set(path.to_owned());
+        let jobs = path_client::all(shared, open).map_err(failed)?;
+        for (thread, job) in jobs.into_iter().enumerate() {
+            shared.flows.set_connected(&shared.flows.all()[thread]);
+            self.threads.push(self.engine.spawn(thread, vec![job])?);
+        }
+        Ok(())
+    }
+
+    /// Verifies and closes the path, whose jobs are over.
+    fn close_path(
+        &self,
+        open: &Arc<OpenPath>,
+        deadline: Instant,
+    ) -> Result<Finished, TrafficError> {
+        let shared = &self.engine.shared;
+        let failed = |source| TrafficError::Path {
+            path: open.path.clone(),
+            source,
+        };
+        let states = shared.flows.all();
+        let is_over = |flow: &Flow| matches!(flow.outcome.get(), Some(Outcome::Orderly));
+        if !states.iter().all(is_over) {
+            let words = "I/O that was outstanding was not over when the load was stopped";
+            return Err(failed(io::Error::new(io::ErrorKind::TimedOut, words)));
+        }
+        let samples = states.iter().filter_map(|state| state.sample.get());
+        let samples = samples.cloned().collect();
+        open.close(&shared.options, samples, deadline)
+            .map_err(failed)?;
+        let flow = |state: &Flow| FinishedFlow {
+            bytes: state.bytes(),
+            drained: true,
+            counted: 0,
+        };
+        Ok(Finished {
+            bytes: shared.flows.bytes(),
+            flows: states.iter().map(flow).collect(),
+            strays: 0,
+        })
     }
 
     /// Starts all flows together. Returns when that was.
@@ -305,6 +361,9 @@ impl Client {
         self.end_threads(Some(deadline));
         let flows = &self.engine.shared.flows;
         flows.check()?;
+        if let Some(open) = self.engine.shared.path.get() {
+            return self.close_path(open, began + timeout.max(PATH_PATIENCE));
+        }
         let mut ends = Vec::with_capacity(self.flows.len());
         let (mut alive, mut silent) = (false, None);
         for flow in &self.flows {

@@ -35,7 +35,7 @@ impl Engine {
     pub(crate) fn new(options: &Options, end: End) -> Result<Self, TrafficError> {
         options.validate()?;
         raise_descriptors(options)?;
-        let ops = workload::ops(options.load.workload);
+        let ops = workload::ops(&options.load);
         let threads = threads(options);
         // Threads that serve any flow have a single task each, which does the waiting.
         let has_own_threads = if end == End::Server && ops.is_served_by_threads() {
@@ -127,7 +127,7 @@ impl Engine {
         if workload.is_storage() {
             let io = options.load.request as usize;
             return if is_client {
-                (io, sizes.read)
+                (io, sizes.read.max(io))
             } else {
                 (io, sizes.connection.max(io))
             };

@@ -191,6 +191,26 @@ pub enum TrafficError {
         /// The time-out.
         after: Duration,
     },
+    /// A path that cannot have the load, or did not keep what was written.
+    #[error("{path}: {source}")]
+    Path {
+        /// The path.
+        path: String,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// A job of a path failed.
+    #[error("{path}, job {job}, after {bytes} bytes: {source}")]
+    PathJob {
+        /// The path.
+        path: String,
+        /// The job, from 0.
+        job: u32,
+        /// Bytes that it had read and written.
+        bytes: u64,
+        /// What is wrong.
+        source: io::Error,
+    },
     /// A thread could not be started.
     #[error("starting a thread: {0}")]
     Thread(io::Error),

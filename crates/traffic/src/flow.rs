@@ -167,6 +167,8 @@ pub(crate) struct Flows {
     started: OnceLock<Instant>,
     stopping: AtomicBool,
     aborted: AtomicBool,
+    /// The path that they read and write, where they have no peers.
+    pub(crate) path: OnceLock<String>,
     strays: AtomicU32,
     /// Raised when threads are to check the flags above.
     wakes: Box<[Waker]>,
@@ -183,6 +185,7 @@ impl Flows {
             started: OnceLock::new(),
             stopping: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
+            path: OnceLock::new(),
             strays: AtomicU32::new(0),
             wakes,
             lock: Mutex::new(()),
@@ -354,9 +357,15 @@ impl Flows {
             });
         match broken {
             None => Ok(()),
-            Some((index, flow, error)) => {
-                Err(TrafficError::of_flow(index, flow.bytes(), same(error)))
-            }
+            Some((job, flow, error)) => Err(match self.path.get() {
+                None => TrafficError::of_flow(job, flow.bytes(), same(error)),
+                Some(path) => TrafficError::PathJob {
+                    path: path.clone(),
+                    job,
+                    bytes: flow.bytes(),
+                    source: same(error),
+                },
+            }),
         }
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn open_all(
 ) -> Result<Vec<ClientFlow>, TrafficError> {
     let flows = 0..options.load.connections();
     let sockets: Vec<Socket> = match opening {
+        FlowKind::Path => Vec::new(),
         FlowKind::Udp => {
             let target = socket::ip(target)?;
             flows

@@ -51,6 +51,8 @@ pub(crate) enum ThreadPolicy {
     SharedFlows,
     /// One for each processor.
     Processors,
+    /// One for each flow.
+    Jobs,
 }
 
 /// Closes a client's flow by a deadline.
@@ -91,6 +93,8 @@ pub(crate) enum FlowKind {
     ConnectionPerTransaction,
     /// A UDP socket.
     Udp,
+    /// None, but a file: its tasks are [`crate::task::path_client`]'s.
+    Path,
 }
 
 /// Which threads serve a server's flows.

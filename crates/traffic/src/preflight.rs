@@ -113,6 +113,10 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
         return vec![Finding::Options(error)];
     }
     let mut findings = Vec::new();
+    if options.load.path.is_some() {
+        // It has no sockets.
+        return findings;
+    }
     let needed = u64::from(options.load.connections());
     if end == End::Client
         && let Some(there) = local_ports()
@@ -194,7 +198,7 @@ pub(crate) fn raise_descriptors(options: &Options) -> Result<(), TrafficError> {
 
 /// Descriptors of one end.
 fn descriptors(options: &Options) -> u64 {
-    let each = u64::from(workload::ops(options.load.workload).tasks_per_flow);
+    let each = u64::from(workload::ops(&options.load).tasks_per_flow);
     // A thread has an eventfd, an epoll set or a ring, and up to two sockets.
     let threads = 4 * u64::from(threads(options));
     each * u64::from(options.load.connections()) + threads
@@ -203,7 +207,7 @@ fn descriptors(options: &Options) -> u64 {
 /// Memory of one end, kernel buffers included, bytes.
 fn memory(options: &Options) -> u64 {
     // The kernel doubles the size that is asked for (socket(7)).
-    let ops = workload::ops(options.load.workload);
+    let ops = workload::ops(&options.load);
     let ways = 2 * u64::from(ops.tasks_per_flow);
     let buffers = options
         .load
@@ -214,13 +218,11 @@ fn memory(options: &Options) -> u64 {
     let sizes = (ops.buffers)(options);
     let each = sizes.total() + PER_THREAD;
     let buffers = buffers + (sizes.ring + sizes.connection) as u64;
-    let export = options
-        .load
-        .storage
-        .map_or(0, |storage| match storage.target {
-            Backing::Memory => storage.size,
-            Backing::Discard => MAX_IO.into(),
-        });
+    let export = options.load.storage.filter(|_| options.load.path.is_none());
+    let export = export.map_or(0, |storage| match storage.target {
+        Backing::Memory => storage.size,
+        Backing::Discard => MAX_IO.into(),
+    });
     let machines = options.load.migration.map_or(0, |migration| {
         u64::from(options.load.streams) * migration.memory
     });

@@ -18,6 +18,7 @@ use crate::migration::source::{Source, Sources};
 use crate::options::{Limit, Options};
 use crate::rate_schedule::RateSchedule;
 use crate::storage::content;
+use crate::storage::path::OpenPath;
 use crate::storage::target::Target;
 use crate::write_size;
 
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) message: Box<[u8]>,
     /// At a storage server.
     pub(crate) target: Option<Target>,
+    /// At a client of storage at a path, once it is open.
+    pub(crate) path: OnceLock<Arc<OpenPath>>,
     /// At a migration's client.
     pub(crate) sources: Sources,
     /// At a migration's server.
@@ -132,6 +135,7 @@ impl Shared {
                 .map(|storage| Target::of_load(&storage, options))
                 .transpose()
                 .map_err(memory)?,
+            path: OnceLock::new(),
             sources: if end == End::Client {
                 Sources::of_load(options).map_err(memory)?
             } else {

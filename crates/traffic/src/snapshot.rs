@@ -7,6 +7,7 @@ use socket2::Socket as RawSocket;
 use wirecost_model::end_window::{Counts, Io};
 use wirecost_model::latency::Latency;
 use wirecost_model::moved::MachineMove;
+use wirecost_model::path_access::PathAccess;
 use wirecost_sys::priority::RaisedPriority;
 use wirecost_sys::socket::{TcpInfo, congestion, tcp_info};
 use wirecost_sys::thread::{ThreadTimes, times};
@@ -41,6 +42,8 @@ pub struct Snapshot {
     pub strays: u32,
     /// At a migration's client: the machines that are through.
     pub moves: Vec<MachineMove>,
+    /// At a client of storage at a path: how it is read and written.
+    pub path: Option<PathAccess>,
 }
 
 /// Messages that a rate has asked for by an instant, all flows.
@@ -165,6 +168,7 @@ impl Snapshot {
             threads,
             strays: shared.flows.strays(),
             moves: shared.sources.moves(),
+            path: shared.path.get().map(|open| open.access()),
         })
     }
 }

@@ -1,8 +1,9 @@
-//! Storage over NBD: what both ends keep besides their connections. The protocol is crate `nbd`'s.
+//! Storage over NBD, and at a path: what ends keep besides their connections. The protocol is crate `nbd`'s.
 
 pub(crate) mod access;
 pub(crate) mod content;
 pub(crate) mod handshake;
+pub(crate) mod path;
 pub(crate) mod plain;
 pub(crate) mod sample;
 pub(crate) mod session;

@@ -1,6 +1,7 @@
 //! Whole loads, both ends in this process. Every wait is bounded, none is measured.
 
 mod migration;
+mod path;
 mod peers;
 mod ports;
 mod rings;

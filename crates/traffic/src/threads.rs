@@ -16,7 +16,7 @@ pub(crate) fn threads(options: &Options) -> u32 {
 }
 
 fn threads_on(options: &Options, cpus: u32) -> u32 {
-    let ops = workload::ops(options.load.workload);
+    let ops = workload::ops(&options.load);
     let tasks_per_flow = options.load.connections() * ops.tasks_per_flow;
     let usual = match ops.threads {
         ThreadPolicy::Halves => {
@@ -34,6 +34,7 @@ fn threads_on(options: &Options, cpus: u32) -> u32 {
         // Fewer than processors, so that a thread has several flows and not every answer is a wake-up.
         ThreadPolicy::SharedFlows => options.load.streams.div_ceil(FLOWS_EACH).max(2).min(cpus),
         ThreadPolicy::Processors => cpus,
+        ThreadPolicy::Jobs => return tasks_per_flow,
     };
     options.load.threads.unwrap_or(usual).min(tasks_per_flow)
 }

@@ -64,6 +64,7 @@ pub fn window_until_end(before: &Snapshot, after: &Snapshot) -> Result<EndWindow
             .map(|(before, after)| schedule(before, after)),
         io: Some(after.io),
         moves: after.moves.clone(),
+        path: after.path.clone(),
     })
 }
 
@@ -160,6 +161,7 @@ mod tests {
             threads: Vec::new(),
             strays: 0,
             moves: Vec::new(),
+            path: None,
         }
     }
 

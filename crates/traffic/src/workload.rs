@@ -1,10 +1,11 @@
 //! The workloads, a table of functions for each.
 
 use crate::ops::WorkloadOps;
-use crate::options::Workload;
+use crate::options::{Load, Workload};
 
 mod migration;
 mod storage;
+mod storage_path;
 mod tcp_bidirectional;
 mod tcp_crr;
 mod tcp_rr;
@@ -12,9 +13,10 @@ mod tcp_stream;
 mod udp_rr;
 mod udp_stream;
 
-/// The table of a workload.
-pub(crate) fn ops(workload: Workload) -> &'static WorkloadOps {
-    match workload {
+/// The table of a load.
+pub(crate) fn ops(load: &Load) -> &'static WorkloadOps {
+    match load.workload {
+        Workload::Storage if load.path.is_some() => &storage_path::OPS,
         Workload::TcpStream => &tcp_stream::OPS,
         Workload::TcpBidirectional => &tcp_bidirectional::OPS,
         Workload::TcpRr => &tcp_rr::OPS,

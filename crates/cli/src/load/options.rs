@@ -106,13 +106,17 @@ pub(crate) struct LoadOptions {
     /// Percent of a mixed pattern that are reads [default: 70]
     #[arg(long, value_name = "PERCENT")]
     reads: Option<u8>,
-    /// Our own storage target's memory or discard, or an NBD server: nbd://HOST:PORT/EXPORT [default: memory]
-    #[arg(long, value_name = "KIND|URI")]
+    /// Our own storage target's memory or discard, an NBD server nbd://HOST:PORT/EXPORT, or the path of a file, a block
+    /// device or a directory [default: memory]
+    #[arg(long, value_name = "KIND|URI|PATH")]
     target: Option<String>,
-    /// Let storage write to an NBD server: what it has is lost
+    /// Let storage write to an NBD server or a path: what it has is lost
     #[arg(long)]
     destructive: bool,
-    /// Size of the storage target's export [default: 64MiB]
+    /// The path of --target once more: write to it though it is not empty
+    #[arg(long, value_name = "PATH")]
+    overwrite: Option<String>,
+    /// Size of the storage target's export [default: 64MiB]; of a path, what is used of it [default: all]
     #[arg(long, value_parser = size, value_name = "SIZE")]
     size: Option<u64>,
     /// Rate of each flow: 1gbit for streams, 1000/s for requests
@@ -294,6 +298,7 @@ impl LoadOptions {
                 ("--target", self.target.is_some()),
                 ("--size", self.size.is_some()),
                 ("--destructive", self.destructive),
+                ("--overwrite", self.overwrite.is_some()),
             ];
             for (option, _) in odd.into_iter().filter(|(_, given)| *given) {
                 wrong.push(format!("{option}: {workload} is no storage"));
@@ -318,6 +323,10 @@ impl LoadOptions {
         {
             None => {}
             Some((_, Some(target))) => storage.target = target,
+            Some((path, None)) if path.starts_with('/') => {
+                load.path = Some(path.to_owned());
+                storage.size = 0;
+            }
             Some((text, None)) => match text.parse() {
                 Ok(_) if self.size.is_some() => {
                     wrong.push("--size: a server's export has its own".to_owned());
@@ -330,6 +339,7 @@ impl LoadOptions {
             },
         }
         load.destructive = self.destructive;
+        load.overwrite.clone_from(&self.overwrite);
         storage.reads = self.reads.unwrap_or(storage.reads);
         storage.size = self.size.unwrap_or(storage.size);
     }

@@ -211,9 +211,10 @@ fn heading(load: &LoadReport) -> String {
             String::new()
         };
         let (pattern, depth) = (storage.pattern.name(), asked.depth);
-        let server = match &asked.server {
-            Some(server) => format!(" at {server}"),
-            None => String::new(),
+        let server = match (&asked.server, &asked.path) {
+            (Some(server), _) => format!(" at {server}"),
+            (None, Some(path)) => format!(" at {path}"),
+            (None, None) => String::new(),
         };
         format!(
             "{pattern}{mix} of {}{server}, depth {depth}",
@@ -301,6 +302,9 @@ fn lines(text: &mut String, load: &LoadReport) {
             "\n  zero copy   {} sends, {} completed, {} copied by the kernel, {} sent with a copy",
             counts.sends, counts.completed, counts.copied, counts.fallbacks
         );
+    }
+    if let Some(path) = &result.path {
+        let _ = write!(text, "\n  path        {}", path.words());
     }
     migration::lines(text, &result.moves);
     flows(text, load);

@@ -16,7 +16,7 @@ use super::interval::Parts;
 use super::{ManualLoad, Outcome, Round, Step, ending};
 use crate::calls::PROMPT;
 use crate::random;
-use crate::window::{patience, poll_timeout, resolved, settle};
+use crate::window::{elsewhere, patience, poll_timeout, settle};
 
 /// How often both agents are asked: the longest that an interrupt waits.
 const SLICE: Duration = Duration::from_millis(500);
@@ -104,9 +104,9 @@ impl Session<'_> {
     }
 
     pub(super) fn open(&mut self) -> Result<(), LinkError> {
-        let servers = self.asked.loads.iter();
-        let servers = servers.filter_map(|named| named.load.server.as_ref());
-        let others = servers.map(resolved).collect::<Result<Vec<_>, _>>()?;
+        let others = self.asked.loads.iter();
+        let others = others.map(|named| elsewhere(&named.load));
+        let others = others.collect::<Result<Vec<_>, _>>()?;
         let (secret, within) = (
             random::bytes_for(&self.links[0])?,
             patience(&self.asked.loads),
@@ -132,15 +132,12 @@ impl Session<'_> {
             unix => unix,
         };
         let mut listening = [a, b].map(|all| all.into_iter().map(plain));
-        let mut others = others.into_iter();
         let targets: Option<Vec<Address>> = self
             .asked
             .loads
             .iter()
-            .map(|named| match &named.load.server {
-                Some(_) => others.next(),
-                None => listening[host_of(named, End::Server)].next(),
-            })
+            .zip(others)
+            .map(|(named, there)| there.or_else(|| listening[host_of(named, End::Server)].next()))
             .collect();
         let Some(targets) = targets else {
             return Err(self.links[0].unexpected_reply("OpenServers"));
@@ -162,7 +159,7 @@ impl Session<'_> {
     ) -> [Vec<LoadEnd>; 2] {
         let mut ends = [Vec::new(), Vec::new()];
         for (index, named) in self.asked.loads.iter().enumerate() {
-            if end == End::Server && named.load.server.is_some() {
+            if end == End::Server && !named.load.has_server() {
                 continue;
             }
             let host = host_of(named, end);

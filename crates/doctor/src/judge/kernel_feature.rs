@@ -274,7 +274,7 @@ pub(super) const FEATURES: &[KernelFeature] = &[
         trial: Trial::IoUring,
         id: "io-uring",
         title: "io_uring",
-        needed_for: "storage loads with deep queues; no plan of this version has them",
+        needed_for: "storage loads at a path; without it by io_submit(2)",
         option: "CONFIG_IO_URING",
         ..SOCKET
     },

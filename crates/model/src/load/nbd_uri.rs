@@ -32,7 +32,7 @@ impl FromStr for NbdUri {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             format!(
-                "`{text}`: {why}; write nbd://HOST[:PORT]/[EXPORT] or nbd+unix:///[EXPORT]?socket=PATH"
+                "`{text}`: {why}; write nbd://HOST[:PORT]/[EXPORT] or nbd+unix:///[EXPORT]?socket=PATH, or the path of a file or device"
             )
         };
         let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("no URI"))?;

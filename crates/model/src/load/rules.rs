@@ -1,5 +1,7 @@
 //! What no load can have, in words: one rule each. Plans and the traffic engine hold loads against the same ones.
 
+mod elsewhere;
+
 use std::time::Duration;
 
 use super::{
@@ -31,7 +33,10 @@ const RULES: &[Rule] = &[
     storage,
     flushes,
     network_share,
-    server,
+    elsewhere::elsewhere,
+    elsewhere::path,
+    elsewhere::overwrite,
+    elsewhere::job_threads,
     migration,
     threads,
     socket_buffer,
@@ -122,6 +127,10 @@ fn storage(load: &Load) -> Option<Fault> {
             format!("reads is {} %: 1 to 99 of a mix", storage.reads)
         });
     }
+    // All of what is there: how much that is shows when it is opened.
+    if load.path.is_some() && storage.size == 0 {
+        return None;
+    }
     let sectors = storage.size.is_multiple_of(u64::from(SECTOR));
     let fits = (u64::from(load.request)..=MAX_EXPORT).contains(&storage.size) && sectors;
     unless(fits, "size", || {
@@ -154,9 +163,9 @@ fn network_share(load: &Load) -> Option<Fault> {
         return None;
     }
     let wrong = |words: &str| unless(false, "network_share", || words.to_owned());
-    if load.server.is_some() {
+    if !load.has_server() {
         return wrong(
-            "the network's share is of our own target: another's server has no second way to it",
+            "the network's share is of our own target: another's server or a path has no second way to it",
         );
     }
     if load.limit.is_some() {
@@ -165,22 +174,6 @@ fn network_share(load: &Load) -> Option<Fault> {
         );
     }
     None
-}
-
-/// Another's server.
-fn server(load: &Load) -> Option<Fault> {
-    let writes = load.storage.map(|storage| storage.pattern.writes());
-    match (&load.server, writes) {
-        (None, _) => unless(!load.destructive, "destructive", || {
-            "destructive is for storage at a server that is not ours: its own target has nothing to lose".to_owned()
-        }),
-        (Some(_), None) => unless(false, "target", || "only storage has a target".to_owned()),
-        (Some(server), Some(writes)) => unless(load.destructive || !writes, "pattern", || {
-            format!(
-                "the load writes, and would overwrite what {server} has: add `destructive` where that may be lost, or read"
-            )
-        }),
-    }
 }
 
 /// What only migrations have.

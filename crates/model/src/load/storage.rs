@@ -1,5 +1,7 @@
 //! What a storage load reads and writes, and what its target keeps it in.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// Smallest I/O, bytes: a sector, to a multiple of which every other one is rounded.
@@ -8,6 +10,8 @@ pub const SECTOR: u32 = 512;
 pub const MAX_IO: u32 = 4 << 20;
 /// Largest export, bytes: the target keeps it in memory.
 pub const MAX_EXPORT: u64 = 2 << 30;
+/// How long a path may take to be opened, and filled where the file is ours, or to be verified and closed.
+pub const PATH_PATIENCE: Duration = Duration::from_mins(1);
 /// Most writes of a connection between two flushes.
 pub const MAX_FLUSH_EVERY: u32 = 1_000_000;
 
@@ -113,7 +117,8 @@ pub struct Storage {
     pub reads: u8,
     /// What the target keeps the export in.
     pub target: Backing,
-    /// Bytes of the export: all connections share it.
+    /// Bytes of the export: all connections share it. Of a file or device the bytes from its beginning that are used; 0:
+    /// all of it.
     pub size: u64,
     /// A connection asks for a flush (as fdatasync(2) does) after so many of its writes; 0: never.
     #[serde(default)]

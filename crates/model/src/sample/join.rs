@@ -70,7 +70,7 @@ impl LoadResult {
                 .map(|end| generator(load.direction, end, pairs))
                 .into_iter()
                 // A server that is not ours has no threads of the load's.
-                .filter(|end| end.end == End::Client || load.server.is_none())
+                .filter(|end| end.end == End::Client || load.has_server())
                 .collect(),
             schedule: clients()
                 .filter_map(|end| end.schedule)
@@ -85,6 +85,7 @@ impl LoadResult {
                 .and_then(|(client, server)| Some(vec![client.io?, server.io?]))
                 .unwrap_or_default(),
             moves: moves(clients()),
+            path: clients().find_map(|end| end.path.clone()),
         }
     }
 }

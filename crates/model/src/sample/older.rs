@@ -58,6 +58,7 @@ impl From<TcpStream> for LoadResult {
             generator: Vec::new(),
             io: Vec::new(),
             moves: Vec::new(),
+            path: None,
             schedule: None,
         }
     }

@@ -6,6 +6,7 @@ use crate::end_window::{End, Interval, Io, Schedule, Socket, ThreadWindow};
 use crate::latency::Latency;
 use crate::load::{Direction, Workload};
 use crate::moved::MachineMove;
+use crate::path_access::PathAccess;
 
 /// What one load did over one window, both of its ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub struct LoadResult {
     /// Of a migration, each machine's move; those of several guests one after the other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<MachineMove>,
+    /// Of storage at a path: how it was read and written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathAccess>,
 }
 
 /// A stream over one window.

@@ -43,8 +43,10 @@ pub enum Kind {
     /// A congestion control's name: a letter, then letters, digits, `_` and `-`, at most
     /// 15; neither `true` nor `false`.
     Congestion,
-    /// The URI of an NBD server.
-    NbdUri,
+    /// The URI of an NBD server, or a path.
+    Target,
+    /// A path from the root.
+    Path,
     /// A whole number.
     Whole,
     /// Bytes, with or without a unit.
@@ -148,7 +150,8 @@ impl Key {
                 "letters, digits, `.`, `_` and `-`, at most {NAME_MAX}"
             )),
             Kind::Congestion => Some("the kernel's name of a congestion control".to_owned()),
-            Kind::NbdUri => Some("the URI of an NBD server".to_owned()),
+            Kind::Target => Some("the URI of an NBD server, or a path".to_owned()),
+            Kind::Path => Some("a path".to_owned()),
             Kind::Whole => Some(format!("a whole number{range}")),
             Kind::Size => Some(format!("a size{range}")),
             Kind::Rate => Some(format!("a rate{range}")),

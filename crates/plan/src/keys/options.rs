@@ -196,7 +196,7 @@ table! { UDP_RR "udp-rr" "{ streams: 16 }"
 }
 
 table! { STORAGE "storage" "{ io_size: [4KiB, 64KiB], connections: 8 }"
-    "Reads and writes of blocks over NBD: host a is the initiator, host b has the target.":
+    "Reads and writes of blocks, over NBD or of a path: host a is the initiator, host b has the target.":
     "io_size" => IO_SIZE,
     "pattern" => PATTERN,
     "reads" => READS,
@@ -205,6 +205,7 @@ table! { STORAGE "storage" "{ io_size: [4KiB, 64KiB], connections: 8 }"
     "connections_per_guest" => CONNECTIONS_PER_GUEST,
     "target" => TARGET,
     "destructive" => DESTRUCTIVE,
+    "overwrite" => OVERWRITE,
     "size" => EXPORT_SIZE,
     "flush_every" => FLUSH_EVERY,
     "network_share" => NETWORK_SHARE,
@@ -440,13 +441,14 @@ const CONNECTIONS_PER_GUEST: Key = Key {
 };
 
 const TARGET: Key = Key {
-    kind: Kind::NbdUri,
+    kind: Kind::Target,
     words: &Backing::NAMES,
     presence: Default("memory"),
     example: "discard",
     doc: "What our target keeps the export in: memory, or nothing (what is written is lost and cannot be verified). Or an NBD \
-          server that is there: `nbd://HOST[:PORT]/[EXPORT]`, or `nbd+unix:///[EXPORT]?socket=PATH` on the initiator's host; \
-          between existing hosts.",
+          server that is there: `nbd://HOST[:PORT]/[EXPORT]`, or `nbd+unix:///[EXPORT]?socket=PATH` on the initiator's host. \
+          Or a path on the initiator's host: a file, a block device, or a directory in which the load makes a file of \
+          `size` that is gone afterwards. Servers and paths are for existing hosts.",
     ..BASE
 };
 
@@ -454,7 +456,18 @@ const DESTRUCTIVE: Key = Key {
     words: ON_OFF,
     presence: Default("off"),
     example: "on",
-    doc: "Whether the load may write to a server that is there: what the export has is lost.",
+    doc: "Whether the load may write to a server or path that is there: what it has is lost.",
+    ..BASE
+};
+
+const OVERWRITE: Key = Key {
+    kind: Kind::Path,
+    words: &["none"],
+    presence: Default("none"),
+    example: "/dev/sdz",
+    doc: "The path of `target` once more, where the load writes and it is not empty: a byte of its first or last MiB is \
+          not zero. Without it such a file or device is not written to. What is mounted, used for swap or part of \
+          another device never is.",
     ..BASE
 };
 
@@ -463,7 +476,8 @@ const EXPORT_SIZE: Key = Key {
     range: from_to(SECTOR as f64, MAX_EXPORT as f64),
     presence: Default("64MiB"),
     example: "1GiB",
-    doc: "Bytes of the export, a multiple of 512; at least one I/O.",
+    doc: "Bytes of the export, a multiple of 512; at least one I/O. Of a path the bytes from its beginning that are used: \
+          all of it where nothing is written here, but in a directory.",
     ..BASE
 };
 

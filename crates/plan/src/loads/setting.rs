@@ -11,13 +11,15 @@ use wirecost_model::units::{format_bytes, format_rate};
 use crate::keys::{Key, Kind};
 use crate::read::{Entry, Reader};
 use crate::values::{
-    as_word, bytes, congestion, nbd_uri, number, rate, size, switch, whole, whole32, word,
+    as_word, bytes, congestion, nbd_uri, number, path, rate, size, switch, whole, whole32, word,
 };
 
 /// The option that ends a load by itself.
 pub(super) const LIMIT: &str = "limit";
 /// The option that says what storage is loaded.
 pub(super) const TARGET: &str = "target";
+/// The option that says how much of it is used.
+pub(super) const SIZE: &str = "size";
 
 /// A level of an option.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +40,8 @@ pub(super) enum Setting {
     Name(String),
     /// An NBD server.
     Server(NbdUri),
+    /// A file, a device or a directory.
+    Path(String),
 }
 
 /// Reads a level by its key's kind.
@@ -67,7 +71,11 @@ pub(super) fn read(reader: &mut Reader, entry: &Entry<'_>) -> Option<Setting> {
         }
         Kind::Seconds => number(reader, entry).map(Setting::Seconds),
         Kind::Congestion => congestion(reader, entry).map(Setting::Name),
-        Kind::NbdUri => nbd_uri(reader, entry).map(Setting::Server),
+        Kind::Target if entry.node.text().is_some_and(|text| text.starts_with('/')) => {
+            path(reader, entry).map(Setting::Path)
+        }
+        Kind::Target => nbd_uri(reader, entry).map(Setting::Server),
+        Kind::Path => path(reader, entry).map(Setting::Path),
         _ => word(reader, entry).map(Setting::Word),
     }
 }
@@ -91,6 +99,7 @@ pub(super) fn label(setting: &Setting) -> String {
         Setting::Seconds(seconds) => format_seconds(*seconds),
         Setting::Name(name) => name.clone(),
         Setting::Server(uri) => uri.to_string(),
+        Setting::Path(path) => path.clone(),
     }
 }
 
@@ -143,9 +152,14 @@ impl Setting {
                     load.congestion = Some(name.clone());
                 }
             }
-            TARGET if matches!(self, Self::Server(_)) => {
-                if let Self::Server(uri) = self {
-                    load.server = Some(uri.clone());
+            TARGET if !matches!(self, Self::Word(_)) => match self {
+                Self::Server(uri) => load.server = Some(uri.clone()),
+                Self::Path(path) => load.path = Some(path.clone()),
+                _ => {}
+            },
+            "overwrite" => {
+                if let Self::Path(path) = self {
+                    load.overwrite = Some(path.clone());
                 }
             }
             "destructive" => load.destructive = on,
@@ -155,7 +169,7 @@ impl Setting {
                     _ => None,
                 }
             }
-            "pattern" | "reads" | TARGET | "size" | "flush_every" | "network_share" => {
+            "pattern" | "reads" | TARGET | SIZE | "flush_every" | "network_share" => {
                 if let Some(storage) = &mut load.storage {
                     self.apply_storage(option, storage);
                 }
@@ -200,7 +214,7 @@ impl Setting {
             ("reads", Self::Whole(percent, _)) => {
                 storage.reads = u8::try_from(*percent).unwrap_or(storage.reads);
             }
-            ("size", Self::Whole(bytes, _)) => storage.size = u64::from(*bytes),
+            (SIZE, Self::Whole(bytes, _)) => storage.size = u64::from(*bytes),
             ("flush_every", Self::Whole(writes, _)) => storage.flush_every = *writes,
             ("network_share", Self::Switch(on)) => storage.network_share = *on,
             _ => {}

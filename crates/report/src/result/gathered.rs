@@ -11,6 +11,7 @@ use wirecost_model::metric::{
     Metric, StreamCpu, retransmits, saturated_cpu, segments_per_packet, stack_packets_per_second,
     stream_cpu, wire_frames_per_second,
 };
+use wirecost_model::path_access::PathAccess;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{RunHead, WakeupCost};
 use wirecost_model::sample::{Invalid, LoadResult, Mark, Sample};
@@ -113,6 +114,7 @@ pub(crate) struct LoadColumns {
     /// Of storage with a window at its target.
     pub(crate) shares: Vec<ShareOfRound>,
     pub(crate) flushes: Latency,
+    pub(crate) path: Option<PathAccess>,
     pub(crate) strays: u64,
     pub(crate) generator_bound: u32,
     pub(crate) behind_schedule: u32,
@@ -399,6 +401,7 @@ impl LoadColumns {
             moves: MoveColumns::default(),
             shares: Vec::new(),
             flushes: Latency::default(),
+            path: None,
             strays: 0,
             generator_bound: 0,
             behind_schedule: 0,
@@ -438,6 +441,9 @@ impl LoadColumns {
     fn counts(&mut self, result: &LoadResult) {
         self.flows.add(result);
         self.moves.add(&result.moves);
+        if result.path.is_some() {
+            self.path.clone_from(&result.path);
+        }
         self.strays += u64::from(result.strays);
         let behind = result.behind_schedule(&self.named.load);
         self.behind_schedule += u32::from(behind.is_some());

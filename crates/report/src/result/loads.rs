@@ -90,6 +90,7 @@ fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Obs
             metric(Metric::DirtyLimit, 1e-9),
         ),
         network: network_share::of_cell(&columns.shares),
+        path: columns.path.clone(),
         strays: columns.strays,
         generator_bound: columns.generator_bound,
         behind_schedule: columns.behind_schedule,

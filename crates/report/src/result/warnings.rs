@@ -31,6 +31,7 @@ pub(crate) fn of(
         steered::not_steered(gathered.is_not_steered),
         beyond_the_line(cells),
         strays(cells),
+        paths(cells),
         behind_schedule(cells),
     ]
     .into_iter()
@@ -185,6 +186,21 @@ fn strays(cells: &[CellResult]) -> Option<String> {
             "{strays} connections or datagrams from other senders reached the ports of loads and were dropped: only \
              CPU figures include them"
         )
+    })
+}
+
+/// Paths whose I/O did not go as it was meant to: the first of them.
+fn paths(cells: &[CellResult]) -> Option<String> {
+    let mut loads = cells.iter().flat_map(|cell| &cell.loads);
+    loads.find_map(|load| {
+        let path = load.path.as_ref()?;
+        let other = path.buffered.is_some() || path.no_ring.is_some();
+        let cached = if path.buffered.is_some() {
+            "; reads that the page cache answers, and writes that it takes, say nothing of network and disk"
+        } else {
+            ""
+        };
+        other.then(|| format!("{} was at a {}{cached}", load.name, path.words()))
     })
 }
 

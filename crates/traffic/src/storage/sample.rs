@@ -12,7 +12,7 @@ const BYTES: u32 = 1 << 20;
 const MOST: u32 = 64;
 
 /// The last I/Os of a flow that are to be read back.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Sample {
     pub(crate) offsets: Vec<u64>,
     /// Where the next one goes.
@@ -23,15 +23,17 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    pub(crate) fn new(options: &Options, flow: u32) -> Self {
+    /// `filled`: what is read was written before the load, with known content.
+    pub(crate) fn new(options: &Options, flow: u32, filled: bool) -> Self {
         let load = &options.load;
         let Some(storage) = load.storage else {
             return Self::default();
         };
         let writes = storage.pattern.writes();
-        // Nobody knows what is in another's target before it is written, or in a target that keeps nothing.
-        let known = storage.target == Backing::Memory || options.export.is_some();
-        let all = if known && (writes || options.export.is_none()) {
+        // What our own target does not keep cannot be read back.
+        let kept =
+            storage.target == Backing::Memory || options.export.is_some() || load.path.is_some();
+        let all = if kept && (writes || filled) {
             (BYTES / load.request).clamp(1, MOST)
         } else {
             0

@@ -131,7 +131,7 @@ impl NbdClient {
             begun: 0,
             heard: 0,
             finishing: false,
-            sample: Sample::new(&shared.options, flow),
+            sample: Sample::new(&shared.options, flow, shared.options.export.is_none()),
             flush_every: storage.flush_every,
             unflushed: 0,
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
+use wirecost_model::path_access::PathAccess;
 use wirecost_stats::Summary;
 
 use super::network::NetworkShare;
@@ -60,6 +61,9 @@ pub struct CellLoad {
     /// Of storage with `network_share`: what of the latency is the network's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkShare>,
+    /// Of storage at a path: how it was read and written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathAccess>,
     /// Connections and datagrams of others that reached its ports and were dropped, all valid samples.
     pub strays: u64,
     /// Samples in which the load's own threads were the limit.

@@ -1,0 +1,192 @@
+//! Reads and writes of one file or block device, many at once, in memory of its own: by io_uring(7), or by
+//! io_submit(2) where the kernel refuses rings.
+//!
+//! It owns every byte that the kernel reads or writes, and keeps them until the kernel is done. Not here: which I/O is
+//! made when, or what an error means.
+
+mod aio;
+mod memory;
+mod queue;
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use self::aio::AioQueue;
+use self::memory::AlignedMemory;
+use self::queue::RingQueue;
+
+/// How long a drop waits for the kernel before it leaves the memory to it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is done with a slot's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileOperation {
+    /// They are read from the file.
+    Read,
+    /// They are written to the file.
+    Write,
+    /// Written data is made durable, as by fdatasync(2). It has no bytes.
+    Flush,
+}
+
+/// One operation as the kernel is given it.
+#[derive(Debug, Clone, Copy)]
+struct Order {
+    operation: FileOperation,
+    slot: usize,
+    bytes: *mut u8,
+    length: u32,
+    offset: u64,
+}
+
+#[derive(Debug)]
+enum Way {
+    Ring(RingQueue),
+    Aio(AioQueue),
+}
+
+/// A fixed number of slots with a buffer each, for operations on one file.
+///
+/// Dropping it takes back what is under way and waits for it, 2 s at most: memory that the kernel may still write is
+/// never freed.
+#[derive(Debug)]
+pub struct FileIo {
+    // Before the memory: closed first.
+    way: Way,
+    memory: AlignedMemory,
+    each: usize,
+    busy: Box<[bool]>,
+    under_way: usize,
+}
+
+impl FileIo {
+    /// So many slots of `each` bytes, on page boundaries, every page resident. Also why the kernel gave no ring, where
+    /// it did not.
+    ///
+    /// # Errors
+    /// No memory; what io_setup(2) fails with where there is no ring either: `EAGAIN` beyond `fs.aio-max-nr`.
+    pub fn new(
+        file: &Arc<File>,
+        slots: usize,
+        each: usize,
+    ) -> io::Result<(Self, Option<io::Error>)> {
+        let (way, refused) = match RingQueue::new(file, slots) {
+            Ok(ring) => (Way::Ring(ring), None),
+            Err(refused) => (Way::Aio(AioQueue::new(file, slots)?), Some(refused)),
+        };
+        let io = Self {
+            way,
+            memory: AlignedMemory::new(slots * each)?,
+            each,
+            busy: vec![false; slots].into(),
+            under_way: 0,
+        };
+        Ok((io, refused))
+    }
+
+    /// The bytes of a slot; none while the kernel has them.
+    pub fn buffer(&mut self, slot: usize) -> &mut [u8] {
+        let length = if self.busy[slot] { 0 } else { self.each };
+        self.memory.bytes(slot * self.each, length)
+    }
+
+    /// Queues an operation with bytes `from..to` of a slot, at an offset of the file. The kernel is told with the next
+    /// [`Self::wait`].
+    ///
+    /// # Errors
+    /// `ResourceBusy` where the slot's last operation is under way; `InvalidInput` for bytes that it does not have.
+    pub fn start(
+        &mut self,
+        operation: FileOperation,
+        slot: usize,
+        [from, to]: [usize; 2],
+        offset: u64,
+    ) -> io::Result<()> {
+        if self.busy[slot] {
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        if from > to || to > self.each {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let order = Order {
+            operation,
+            slot,
+            bytes: self.memory.at(slot * self.each + from),
+            length: (to - from) as u32,
+            offset,
+        };
+        match &mut self.way {
+            Way::Ring(ring) => ring.push(order)?,
+            Way::Aio(aio) => aio.push(order),
+        }
+        self.busy[slot] = true;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    /// Tells the kernel what was queued, and waits until something is over, at most `timeout`, which may be nothing. A
+    /// signal ends the wait.
+    ///
+    /// # Errors
+    /// What io_uring_enter(2), io_submit(2) or io_getevents(2) fail with, other than `EINTR` and `ETIME`.
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+        match &mut self.way {
+            Way::Ring(ring) => ring.enter((!timeout.is_zero()).then_some(timeout)),
+            Way::Aio(aio) => aio.submit().and_then(|()| aio.wait(timeout)),
+        }
+    }
+
+    /// The next slot whose operation is over: the bytes that it moved, which may be fewer than were asked for, or why
+    /// it failed.
+    pub fn next_done(&mut self) -> Option<(usize, io::Result<usize>)> {
+        let (slot, result) = match &mut self.way {
+            Way::Ring(ring) => ring.next()?,
+            Way::Aio(aio) => aio.next()?,
+        };
+        self.busy[slot] = false;
+        self.under_way -= 1;
+        let result = if result < 0 {
+            Err(io::Error::from_raw_os_error(-result as i32))
+        } else {
+            Ok(result as usize)
+        };
+        Some((slot, result))
+    }
+
+    /// Whether the kernel has let go of everything within [`PATIENCE`].
+    fn settle(&mut self) -> bool {
+        while self.next_done().is_some() {}
+        if let Way::Ring(ring) = &mut self.way {
+            let busy = (0..self.busy.len()).filter(|slot| self.busy[*slot]);
+            if busy.map(|slot| ring.cancel(slot)).any(|done| done.is_err()) {
+                return self.under_way == 0;
+            }
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while self.under_way > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.wait(left).is_err() {
+                return false;
+            }
+            while self.next_done().is_some() {}
+        }
+        true
+    }
+}
+
+impl Drop for FileIo {
+    fn drop(&mut self) {
+        if !self.settle() {
+            self.memory.leak();
+            if let Way::Aio(aio) = &mut self.way {
+                // Destroying the context would wait for what does not come.
+                aio.leak();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

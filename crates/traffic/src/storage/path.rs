@@ -1,0 +1,283 @@
+//! A file or a block device that a load reads and writes: opened, filled where it is the load's own, verified, closed.
+//!
+//! A mount whose server is gone stops whoever touches it: all of this runs on threads that nobody waits for longer than
+//! he said.
+
+mod contents;
+mod in_use;
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use wirecost_model::path_access::{PathAccess, PathKind};
+use wirecost_sys::block_file::{self, direct_io, is_nfs, set_direct};
+
+use crate::options::Options;
+use crate::storage::sample::Sample;
+use crate::timeouts::PEER_TIMEOUT;
+
+pub(crate) use contents::write_block;
+
+/// What a load reads and writes: all jobs share it.
+#[derive(Debug)]
+pub(crate) struct OpenPath {
+    pub(crate) file: Arc<File>,
+    pub(crate) path: String,
+    pub(crate) kind: PathKind,
+    /// Bytes that are used, from the beginning.
+    pub(crate) bytes: u64,
+    /// Why it is not direct.
+    buffered: Option<String>,
+    /// Why there is no ring.
+    pub(crate) no_ring: OnceLock<String>,
+}
+
+impl OpenPath {
+    /// How it is read and written.
+    pub(crate) fn access(&self) -> PathAccess {
+        PathAccess {
+            kind: self.kind,
+            bytes: self.bytes,
+            buffered: self.buffered.clone(),
+            no_ring: self.no_ring.get().cloned(),
+        }
+    }
+
+    /// Opens the path of a load by a deadline.
+    ///
+    /// # Errors
+    /// What the kernel says, or what is wrong with what is there, in words; `TimedOut`.
+    pub(crate) fn open(path: &str, options: &Options, deadline: Instant) -> io::Result<Self> {
+        let (path, options) = (path.to_owned(), options.clone());
+        let (opened, told) = mpsc::channel();
+        // Looking at it must not take long; filling a file may.
+        let result = bounded(deadline, move || {
+            let open = open(&path, &options)?;
+            let _ = opened.send(());
+            if open.kind == PathKind::OwnFile {
+                contents::fill(&open, &options).map_err(|error| in_words("filling it", &error))?;
+            }
+            Ok(open)
+        })?;
+        let patience = deadline
+            .saturating_duration_since(Instant::now())
+            .min(PEER_TIMEOUT);
+        match told.recv_timeout(patience) {
+            // It failed.
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => {}
+            Err(RecvTimeoutError::Timeout) => return Err(no_answer("opening it", patience)),
+        }
+        result.wait("filling it")
+    }
+
+    /// Verifies what the load's jobs read and wrote, and makes durable what was written. Both ends of what was not the
+    /// load's own are zero afterwards: it counts as empty.
+    ///
+    /// # Errors
+    /// `InvalidData`: the content is not what was written; what the kernel says; `TimedOut`.
+    pub(crate) fn close(
+        self: &Arc<Self>,
+        options: &Options,
+        samples: Vec<Sample>,
+        deadline: Instant,
+    ) -> io::Result<()> {
+        let (open, options) = (Arc::clone(self), options.clone());
+        bounded(deadline, move || {
+            let writes = writes(&options);
+            if writes {
+                let synced = open.file.sync_data();
+                synced.map_err(|error| in_words("making what was written durable", &error))?;
+            }
+            contents::verify(&open, &options, &samples)?;
+            if writes && open.kind != PathKind::OwnFile {
+                contents::empty(&open).map_err(|error| in_words("emptying it", &error))?;
+            }
+            Ok(())
+        })?
+        .wait("verifying it")
+    }
+}
+
+fn writes(options: &Options) -> bool {
+    options
+        .load
+        .storage
+        .is_some_and(|storage| storage.pattern.writes())
+}
+
+/// What a thread of its own does, for which is waited until a deadline.
+struct Bounded<T> {
+    result: mpsc::Receiver<io::Result<T>>,
+    began: Instant,
+    deadline: Instant,
+}
+
+fn bounded<T: Send + 'static>(
+    deadline: Instant,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<Bounded<T>> {
+    let (sender, result) = mpsc::channel();
+    thread::Builder::new()
+        .name("path".to_owned())
+        .stack_size(256 << 10)
+        .spawn(move || sender.send(work()))?;
+    Ok(Bounded {
+        result,
+        began: Instant::now(),
+        deadline,
+    })
+}
+
+impl<T> Bounded<T> {
+    fn wait(self, doing: &str) -> io::Result<T> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        match self.result.recv_timeout(left) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Timeout) => Err(no_answer(doing, self.began.elapsed())),
+            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("its thread ended")),
+        }
+    }
+}
+
+fn no_answer(doing: &str, after: Duration) -> io::Error {
+    let words = format!(
+        "{doing} was not over within {:.0} s: a mount whose server is gone, or too slow a disk",
+        after.as_secs_f64()
+    );
+    io::Error::new(io::ErrorKind::TimedOut, words)
+}
+
+/// The kernel's error with what was done.
+pub(crate) fn in_words(doing: &str, error: &io::Error) -> io::Error {
+    let advice = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ": make room there, or use a smaller `size`"
+        }
+        io::ErrorKind::PermissionDenied => ": run as a user that may, or choose another path",
+        _ => "",
+    };
+    io::Error::new(error.kind(), format!("{doing}: {error}{advice}"))
+}
+
+fn refused<T>(words: String) -> io::Result<T> {
+    Err(io::Error::new(io::ErrorKind::InvalidInput, words))
+}
+
+/// Opens what is there, and looks whether it can have the load.
+fn open(path: &str, options: &Options) -> io::Result<OpenPath> {
+    let load = &options.load;
+    let asked = load.storage.map_or(0, |storage| storage.size);
+    let place = PathBuf::from(path);
+    let metadata = fs::metadata(&place).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => io::Error::new(
+            error.kind(),
+            "nothing is there: name a file, a block device, or a directory where the load makes a file of its own",
+        ),
+        _ => in_words("looking at it", &error),
+    })?;
+    let writes = writes(options);
+    let kind = metadata.file_type();
+    let kind = if kind.is_dir() {
+        PathKind::OwnFile
+    } else if kind.is_file() {
+        PathKind::File
+    } else if kind.is_block_device() {
+        PathKind::Device
+    } else {
+        return refused(
+            "it is neither a file nor a block device nor a directory: storage reads and writes blocks".to_owned(),
+        );
+    };
+    if writes && kind != PathKind::OwnFile {
+        in_use::check(&place, &metadata)?;
+    }
+    let file = if kind == PathKind::OwnFile {
+        if asked == 0 {
+            return refused(
+                "it is a directory, where the load makes a file of its own: that needs a `size`"
+                    .to_owned(),
+            );
+        }
+        block_file::make_unnamed(&place).map_err(|error| in_words("making a file there", &error))?
+    } else {
+        open_there(&place, writes, kind)?
+    };
+    let there = if kind == PathKind::OwnFile {
+        asked
+    } else {
+        contents::size(&file).map_err(|error| in_words("reading its size", &error))?
+    };
+    if asked > there {
+        return refused(format!(
+            "it has {there} bytes, and the load's `size` is {asked}: too small"
+        ));
+    }
+    let bytes = if asked == 0 { there } else { asked };
+    let io = u64::from(load.request);
+    if bytes < io {
+        return refused(format!(
+            "it has {bytes} bytes, too small for one I/O of {io}"
+        ));
+    }
+    if writes && kind != PathKind::OwnFile && load.overwrite.is_none() {
+        contents::must_be_empty(path, &file, there)?;
+    }
+    let buffered = go_direct(&file, load.request)?;
+    Ok(OpenPath {
+        file: Arc::new(file),
+        path: path.to_owned(),
+        kind,
+        bytes,
+        buffered,
+        no_ring: OnceLock::new(),
+    })
+}
+
+fn open_there(place: &Path, writes: bool, kind: PathKind) -> io::Result<File> {
+    let exclusive = writes && kind == PathKind::Device;
+    block_file::open(place, writes, exclusive).map_err(|error| match error.kind() {
+        io::ErrorKind::ResourceBusy => io::Error::new(
+            error.kind(),
+            "something has it for itself (a mounted file system, swap, a device above it, another load): it is not \
+             written to",
+        ),
+        _ => in_words(if writes { "opening it to write" } else { "opening it" }, &error),
+    })
+}
+
+/// Has I/O go past the page cache where that means something; else why it does not.
+fn go_direct(file: &File, io: u32) -> io::Result<Option<String>> {
+    let alignment = match direct_io(file) {
+        Ok(Some(said)) if said.offset == 0 => {
+            return Ok(Some(
+                "its file system has no direct I/O on it (statx, STATX_DIOALIGN)".to_owned(),
+            ));
+        }
+        Ok(Some(said)) => said.offset,
+        // NFS says nothing, and takes any.
+        Ok(None) if is_nfs(file).unwrap_or(false) => 1,
+        Ok(None) => {
+            return Ok(Some(
+                "its file system or this kernel does not say whether direct I/O means something on it (statx, \
+                 STATX_DIOALIGN, Linux 6.1)"
+                    .to_owned(),
+            ));
+        }
+        Err(error) => return Ok(Some(format!("statx: {error}"))),
+    };
+    if !io.is_multiple_of(alignment) {
+        return refused(format!(
+            "direct I/O on it needs a multiple of {alignment} bytes, and the load's is of {io}"
+        ));
+    }
+    match set_direct(file, true) {
+        Ok(()) => Ok(None),
+        Err(error) => Ok(Some(format!("O_DIRECT: {error}"))),
+    }
+}
