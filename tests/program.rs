@@ -37,6 +37,7 @@ mod ovn_check;
 mod ovs;
 mod own_bridge;
 mod package;
+mod phases;
 mod plans;
 mod programs;
 mod runs;
