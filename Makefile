@@ -23,7 +23,7 @@ FISH_COMPLETIONS = $(SHARE)/fish/vendor_completions.d
 DOCS = $(SHARE)/doc/wirecost
 
 .PHONY: run test check check-aarch64 ci-container size test-kernels build bench bench-check bench-datapaths bench-start bench-truth \
-	bench-verdicts studies soak-stats fuzz deny install uninstall deb install-missing install-missing-test install-missing-bench
+	bench-verdicts studies soak soak-stats fuzz deny install uninstall deb install-missing install-missing-test install-missing-bench
 
 ## Build, then run the main job: the built-in plan in a lab on this machine.
 run: build
@@ -82,7 +82,9 @@ test-kernels: build
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
 	faults=$$($(CARGO) test --locked --package wirecost --test faults --no-run --message-format=json | \
 		sed -n '/"name":"faults"/s/.*"executable":"\([^"]*\)".*/\1/p') && \
-	WIRECOST_KERNELS=1 WIRECOST_TUNNELS=$$tunnels WIRECOST_FAULTS_PROGRAM=$$faults WIRECOST_BINARY=$(abspath $(BINARY)) \
+	journal=$$($(CARGO) test --locked --package wirecost --test journal --no-run --message-format=json | \
+		sed -n '/"name":"journal"/s/.*"executable":"\([^"]*\)".*/\1/p') && \
+	WIRECOST_KERNELS=1 WIRECOST_TUNNELS=$$tunnels WIRECOST_JOURNAL_PROGRAM=$$journal WIRECOST_FAULTS_PROGRAM=$$faults WIRECOST_BINARY=$(abspath $(BINARY)) \
 		$(CARGO) test --locked --package wirecost --test kernels -- --nocapture
 
 ## Our loads beside other generators' on the same lab; takes two hours or more and wants the machine for
@@ -164,6 +166,11 @@ uninstall:
 ## A Debian package in dist/; it needs nothing but dpkg-deb.
 deb: $(PACKAGED)
 	scripts/make-deb '$(PACKAGED)' dist
+## KILLS kills of runs at random moments, each of which must leave nothing; a thousand take about a quarter of an hour.
+KILLS ?= 1000
+soak: install-missing-test
+	WIRECOST_KILLS=$(KILLS) $(CARGO) test --release --locked --package wirecost --test program kill:: -- --nocapture
+
 ## Every simulation behind docs/statistics.md, from fixed seeds; some minutes.
 soak-stats: install-missing
 	$(CARGO) run --release --locked --package wirecost-stats --example soak

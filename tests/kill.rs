@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::namespaces::{Namespaces, leave_the_machine};
 use crate::common::{
@@ -40,6 +40,8 @@ const SWEEP: u32 = 64;
 const AT_A_TIME: usize = 3;
 /// Kills of the sweep and the others that must really have hit something.
 const AT_LEAST: usize = 60;
+/// Of `make soak`: so many kills at random moments.
+const KILLS: &str = "WIRECOST_KILLS";
 
 /// Who is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -300,8 +302,12 @@ impl Attempt<'_> {
     }
 }
 
-/// Makes all attempts, some at a time, and returns those that hit something.
-fn in_parallel(attempts: &[Attempt<'_>], place: &Place, plan: &Path) -> Vec<(Victim, Hit)> {
+/// Makes attempts, some at a time, until enough of them hit something, and returns those that did.
+fn in_parallel(
+    attempts: &[Attempt<'_>],
+    enough: usize,
+    (place, plan): (&Place, &Path),
+) -> Vec<(Victim, Hit)> {
     let next = AtomicUsize::new(0);
     let hits = Mutex::new(Vec::new());
     // Threads are in the namespaces of the one that starts them.
@@ -314,8 +320,14 @@ fn in_parallel(attempts: &[Attempt<'_>], place: &Place, plan: &Path) -> Vec<(Vic
                     let Some(attempt) = attempts.get(index) else {
                         return;
                     };
-                    if let Some(hit) = attempt.make(place, plan, &format!("run-{index}")) {
-                        hits.lock().expect("no panic").push((attempt.victim, hit));
+                    let name = format!("run-{index}");
+                    let hit = attempt.make(place, plan, &name);
+                    // A thousand records are not kept.
+                    let _ = fs::remove_dir_all(place.path().join(name));
+                    let mut hits = hits.lock().expect("no panic");
+                    hits.extend(hit.map(|hit| (attempt.victim, hit)));
+                    if hits.len() >= enough {
+                        return;
                     }
                 }
             });
@@ -435,7 +447,7 @@ fn whatever_is_killed_in_whatever_phase_nothing_is_left_and_nothing_is_lost() {
 
     let mut hits: BTreeMap<Victim, BTreeMap<Phase, u32>> = BTreeMap::new();
     let (mut number, mut cleaned) = (0, 0);
-    for (victim, hit) in in_parallel(&attempts, &place, &plan) {
+    for (victim, hit) in in_parallel(&attempts, attempts.len(), (&place, &plan)) {
         *hits
             .entry(victim)
             .or_default()
@@ -470,4 +482,59 @@ fn whatever_is_killed_in_whatever_phase_nothing_is_left_and_nothing_is_lost() {
         user.process.ended().is_none(),
         "the user's own process was ended"
     );
+}
+
+/// Kills at random moments, a number of them; some of those that are tried find nothing left to kill.
+#[test]
+fn kills_at_random_moments_leave_nothing() {
+    let Some(kills) = std::env::var(KILLS)
+        .ok()
+        .and_then(|kills| kills.parse().ok())
+    else {
+        println!("skipped: `make soak` sets {KILLS}");
+        return;
+    };
+    if !is_root() {
+        return;
+    }
+    let _turn = beside_others();
+    leave_the_machine();
+    let mut user = OfTheUser::new();
+    let place = Place::new();
+    let plan: PathBuf = place.plan(PLAN);
+    let surroundings = user.surroundings();
+    let schedule = Schedule::measure(&place, &plan);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let seed = now.expect("after 1970").as_nanos() as u64;
+    println!("seed {seed}");
+    let mut state = seed;
+    // Knuth's constants of a linear congruential generator (TAOCP 3.3.4); its high bits are random enough.
+    let mut random = move |limit: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % limit
+    };
+    let attempts: Vec<Attempt<'_>> = (0..2 * kills)
+        .map(|_| {
+            let victim = VICTIMS[random(VICTIMS.len() as u64) as usize];
+            let stops = matches!(victim, Victim::Controller) && random(4) == 0;
+            Attempt {
+                schedule: &schedule,
+                victim,
+                when: When::After(schedule.whole * random(1000) as u32 / 1000),
+                stop: if stops { &["b"] } else { &[] },
+                newest: random(2) == 0,
+            }
+        })
+        .collect();
+    let hits = in_parallel(&attempts, kills, (&place, &plan));
+    let cleaned = hits.iter().filter(|(_, hit)| hit.cleaned).count();
+    println!(
+        "{} kills, `wirecost clean` needed {cleaned} times",
+        hits.len()
+    );
+    assert!(hits.len() >= kills, "{} kills hit something", hits.len());
+    assert_eq!(user.surroundings(), surroundings);
+    assert!(user.process.ended().is_none(), "the user's process lives");
 }

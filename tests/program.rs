@@ -40,6 +40,7 @@ mod ovs;
 mod own_bridge;
 mod package;
 mod pairs;
+mod phases;
 mod plans;
 mod programs;
 mod runs;

@@ -61,6 +61,7 @@ pub(crate) fn unhook(lab: &mut Lab, interrupt: &AtomicBool) -> Result<bool, Benc
         sysctl: HOOKS.map(|key| (key.to_owned(), "0".to_owned())).into(),
         ethtool: BTreeMap::new(),
         device: [].into(),
+        device_name: None,
         command: None,
         on: Scope::Hosts,
     };
@@ -108,6 +109,7 @@ pub(crate) fn one_congestion_control(
         ethtool: BTreeMap::new(),
         // The routes end with their namespaces.
         device: [].into(),
+        device_name: None,
         command: Some(Deed {
             before,
             after: ":".to_owned(),

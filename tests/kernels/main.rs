@@ -19,6 +19,7 @@ mod by_ebpf;
 mod by_the_kernel;
 mod checks;
 mod diagnose;
+mod journal;
 mod killed;
 mod line;
 mod line_core;
@@ -97,7 +98,8 @@ fn boot_with(kernel: &Kernel, options: &[&str]) -> Machine {
     let archive = &mut contents.archive;
     archive.copy(&named("WIRECOST_BINARY"), "/usr/bin/wirecost");
     archive.copy(&named("WIRECOST_TUNNELS"), "/usr/bin/tunnels");
-    // It finds the program and its files where they are here.
+    archive.copy(&journal::program(), "/usr/bin/journal");
+    // They find the program and its files where they are here.
     archive.copy(&named("WIRECOST_FAULTS_PROGRAM"), "/usr/bin/faults");
     archive.link(env!("CARGO_BIN_EXE_wirecost"), "/usr/bin/wirecost");
     let catalogue = wirecost_faults::directory();

@@ -162,6 +162,13 @@ impl Agent {
                     .ok_or(AgentError::NotReady(UNPREPARED))?;
                 Ok(Reply::Devices(vec![host.state(&[])?]))
             }
+            Request::Way => {
+                let host = self
+                    .existing
+                    .as_ref()
+                    .ok_or(AgentError::NotReady(UNPREPARED))?;
+                Ok(Reply::Way(Box::new(host.way()?)))
+            }
             Request::RemoveTunnel => {
                 self.host()?.remove_tunnel()?;
                 Ok(Reply::Done)

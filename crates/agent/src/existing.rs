@@ -16,8 +16,9 @@ use crate::address;
 use crate::error::{Result, Step};
 use crate::guard::Ground;
 use crate::guards::{GuardPlaces, SettingsGuards};
-use crate::protocol::{Joined, Secret};
+use crate::protocol::{HostWay, Joined, Secret};
 use crate::prove;
+use crate::way;
 
 /// How long settings stay applied while nothing is asked: a run asks several times for each sample.
 pub(crate) const DEAD_MAN: Duration = Duration::from_secs(10);
@@ -66,6 +67,7 @@ fn local_port(line: &str) -> Option<u16> {
 pub(crate) struct ExistingHost {
     side: Side,
     address: IpAddr,
+    peer: IpAddr,
     name: String,
     device: ExistingDevice,
     /// Whether settings are applied that have to be undone.
@@ -101,6 +103,7 @@ impl ExistingHost {
         let host = Self {
             side,
             address,
+            peer,
             name,
             device,
             changed: false,
@@ -115,6 +118,11 @@ impl ExistingHost {
 
     pub(crate) const fn device(&mut self) -> &mut ExistingDevice {
         &mut self.device
+    }
+
+    /// The devices that packets to the other host pass on this one.
+    pub(crate) fn way(&self) -> Result<HostWay> {
+        way::of(&self.name, self.peer)
     }
 
     /// Its device as it is, with features that settings name.

@@ -30,6 +30,7 @@ mod serve;
 mod settings;
 mod transfer;
 pub mod tunnel;
+mod way;
 
 pub use error::AgentError;
 pub use serve::serve;

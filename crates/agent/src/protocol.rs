@@ -31,7 +31,7 @@ pub use wirecost_probe::{LOCATING, TRACING};
 
 /// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
 /// half understood.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// From the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,6 +69,8 @@ pub enum Request {
     },
     /// The device of [`Request::Join`] as it is now.
     Device,
+    /// After [`Request::Join`]: the devices that packets to the other host pass on this host.
+    Way,
     /// Undoes what journals say was left changed by processes that are gone.
     UndoLeft,
     /// Removes the tunnel over a host's own network, so that another one may take its place at once.
@@ -164,6 +166,7 @@ impl Request {
             Self::Build { .. } => "building its network",
             Self::Join { .. } => "opening the responder at its address",
             Self::Device => "reading its device",
+            Self::Way => "listing the devices of the path",
             Self::RemoveTunnel => "removing its tunnel",
             Self::UndoLeft => "undoing what was left changed",
             Self::Adapt { .. } => "setting the guest MTU and the offloads",
@@ -280,6 +283,8 @@ pub enum Reply {
     },
     /// To [`Request::Join`].
     Joined(Box<Joined>),
+    /// To [`Request::Way`].
+    Way(Box<HostWay>),
     /// To [`Request::UndoLeft`].
     Undone(LeftSettings),
     /// To [`Request::Adapt`], [`Request::ApplySettings`] and [`Request::Device`]: as read back.
@@ -331,11 +336,48 @@ pub struct Joined {
     pub machine: HostMachine,
 }
 
+/// What packets to the other host pass on a host, and what may be tried there.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HostWay {
+    /// The device with the measured address first.
+    pub devices: Vec<PathDevice>,
+    /// Congestion controls that this user's connections may have, the present one left out.
+    pub congestion: Vec<String>,
+    /// The largest MTU that the device with the measured address may get by what it stands on: a tunnel's by its overhead,
+    /// another's by its driver. Bytes; `None`: not known.
+    pub largest_mtu: Option<u32>,
+}
+
+/// A device on the way to the other host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathDevice {
+    /// As [`Setting::device_name`] takes it.
+    pub name: String,
+    /// For people: `vxlan0`, `vxlan0 in blue`.
+    pub label: String,
+    /// What a command begins with that is to run in its network namespace: nothing, or `ip netns exec blue `.
+    pub prefix: String,
+    /// MTU in bytes.
+    pub mtu: u32,
+    /// Whether packets of a tunnel pass it.
+    pub beneath_tunnel: bool,
+    /// Whether it is the host's end of a guest's device.
+    pub faces_guest: bool,
+    /// Features that can be changed, as they are.
+    pub toggles: BTreeMap<String, bool>,
+    /// Receive queues in use.
+    pub rx_queues: u32,
+    /// Queues for both directions in use and at most; `None`: its driver has none.
+    pub queues: Option<(u32, u32)>,
+}
+
 /// What was left changed on a host, and what became of it, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LeftSettings {
     /// Steps that were undone.
     pub undone: Vec<String>,
+    /// Steps that had not to be: the host was restarted, or the device is not there any more.
+    pub gone: Vec<String>,
     /// What could not be.
     pub failed: Vec<String>,
 }

@@ -59,6 +59,10 @@ pub(crate) struct Undo {
     /// "the level `x` of `y`".
     of: String,
     what: What,
+    /// The device that it is of, where that is not the one with the measured address
+    /// ([`wirecost_model::vary::Setting::device_name`]).
+    #[serde(default)]
+    device: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,10 +73,31 @@ enum What {
     Command(String),
 }
 
-impl What {
-    /// Whether it outlives a restart of the host.
-    const fn outlives_restart(&self) -> bool {
-        matches!(self, Self::Command(_))
+impl Undo {
+    /// In words.
+    fn words(&self) -> String {
+        let Self { of, what, device } = self;
+        let device = device.as_ref().map(|device| format!(" of {device}"));
+        let device = device.unwrap_or_default();
+        match what {
+            What::Sysctl { name, was } => format!("{of}: {name} = {was}"),
+            What::Features(_) if device.is_empty() => format!("{of}: features of the device"),
+            What::Features(_) => format!("{of}: features{device}"),
+            What::Device { setting, was } => format!("{of}: {}{device} = {was}", setting.key()),
+            What::Command(command) => format!("{of}: {}", command.trim()),
+        }
+    }
+
+    /// Whether what it restores is not there any more: after a restart the kernel has its own again, and a device or a network
+    /// namespace may have been removed. Commands are always to be run.
+    fn is_gone(&self, left: &Left) -> bool {
+        let device = self.device.as_ref().unwrap_or(&left.entry.device);
+        match &self.what {
+            What::Command(_) => false,
+            _ if left.restarted => true,
+            What::Sysctl { name, .. } => !path(name).exists(),
+            What::Features(_) | What::Device { .. } => !ExistingDevice::exists(device),
+        }
     }
 }
 
@@ -86,36 +111,34 @@ impl AppliedSettings {
         }
     }
 
-    /// What a journal says is still applied.
-    pub(crate) fn left(left: &Left) -> Self {
-        let steps = left.entry.undo.iter();
-        let undo = steps.filter(|undo| !left.restarted || undo.what.outlives_restart());
-        Self {
-            undo: undo.cloned().collect(),
+    /// What a journal says is still applied, and the steps of it that are gone, in words.
+    fn left(left: &Left) -> (Self, Vec<String>) {
+        let steps = left.entry.undo.iter().cloned();
+        let (gone, undo): (Vec<Undo>, Vec<Undo>) = steps.partition(|step| step.is_gone(left));
+        let applied = Self {
+            undo,
             ..Self::nothing(
                 &left.entry.place,
                 Ground::Existing {
                     device: left.entry.device.clone(),
                 },
             )
-        }
+        };
+        (applied, gone.iter().map(Undo::words).collect())
     }
 
     /// The steps that are to be undone, in words.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let words = self.undo.iter().map(|Undo { of, what }| match what {
-            What::Sysctl { name, was } => format!("{of}: {name} = {was}"),
-            What::Features(_) => format!("{of}: features of the device"),
-            What::Device { setting, was } => format!("{of}: {} = {was}", setting.key()),
-            What::Command(command) => format!("{of}: {}", command.trim()),
-        });
-        words.collect()
+    fn words(&self) -> Vec<String> {
+        self.undo.iter().map(Undo::words).collect()
     }
 
     /// Notes a step, and on an existing host writes it down, before it is made.
-    fn note(&mut self, of: &str, what: What) -> Result<(), String> {
-        let of = of.to_owned();
-        self.undo.push(Undo { of, what });
+    fn note(&mut self, of: &str, what: What, device: Option<&str>) -> Result<(), String> {
+        self.undo.push(Undo {
+            of: of.to_owned(),
+            what,
+            device: device.map(str::to_owned),
+        });
         let written = self.write_journal();
         if written.is_err() {
             self.undo.pop();
@@ -157,17 +180,19 @@ impl AppliedSettings {
                 .map_err(|error| self.at(&of, &error))?;
         }
         if let Ground::Existing { device } = self.ground.clone() {
+            let named = setting.device_name.as_deref();
+            let device = (named.unwrap_or(&device), named);
             for features in setting.ethtool.values() {
-                self.set_features(&of, &device, features)
+                self.set_features(&of, device, features)
                     .map_err(|error| self.at(&of, &error))?;
             }
             for (which, value) in &setting.device {
-                self.change_device(&of, &device, *which, value)
+                self.change_device(&of, device, *which, value)
                     .map_err(|error| self.at(&of, &error))?;
             }
         }
         if let Some(Deed { before, after }) = &setting.command {
-            self.note(&of, What::Command(after.clone()))
+            self.note(&of, What::Command(after.clone()), None)
                 .and_then(|()| self.run(before))
                 .map_err(|error| self.at(&of, &error))?;
         }
@@ -177,37 +202,39 @@ impl AppliedSettings {
     fn set_features(
         &mut self,
         of: &str,
-        device: &str,
+        (device, named): (&str, Option<&str>),
         wanted: &BTreeMap<String, bool>,
     ) -> Result<(), String> {
         let words = |error: BuildError| error.to_string();
         let mut device = ExistingDevice::open(device).map_err(words)?;
         let before = device.changeable(wanted).map_err(words)?;
-        self.note(of, What::Features(before))?;
+        self.note(of, What::Features(before), named)?;
         device.set(wanted).map_err(words)
     }
 
     fn change_device(
         &mut self,
         of: &str,
-        device: &str,
+        (device, named): (&str, Option<&str>),
         setting: DeviceSetting,
         value: &str,
     ) -> Result<(), String> {
         let words = |error: BuildError| error.to_string();
         let mut device = ExistingDevice::open(device).map_err(words)?;
         let was = device.setting(setting).map_err(words)?;
-        self.note(of, What::Device { setting, was })?;
+        self.note(of, What::Device { setting, was }, named)?;
         device.change(setting, value).map_err(words)
     }
 
     fn on_device(
         &self,
+        named: Option<&String>,
         restore: impl FnOnce(&mut ExistingDevice) -> Result<(), BuildError>,
     ) -> Result<(), String> {
         let Ground::Existing { device } = &self.ground else {
             return Ok(());
         };
+        let device = named.unwrap_or(device);
         let restored = ExistingDevice::open(device).and_then(|mut device| restore(&mut device));
         restored.map_err(|error| error.to_string())
     }
@@ -234,9 +261,11 @@ impl AppliedSettings {
         while let Some(step) = self.undo.pop() {
             let undone = match &step.what {
                 What::Sysctl { name, was } => self.write(name, was),
-                What::Features(before) => self.on_device(|device| device.restore(before)),
+                What::Features(before) => {
+                    self.on_device(step.device.as_ref(), |device| device.restore(before))
+                }
                 What::Device { setting, was } => {
-                    self.on_device(|device| device.change(*setting, was))
+                    self.on_device(step.device.as_ref(), |device| device.change(*setting, was))
                 }
                 What::Command(command) => self.run(command),
             };
@@ -266,9 +295,19 @@ impl AppliedSettings {
                  run it on a newer one"
             ));
         }
+        if matches!(self.ground, Ground::Existing { .. }) && takes_addresses(name, value) {
+            return Err(format!(
+                "the sysctl `{name}` takes IPv6 addresses off devices, which setting it back does not restore: use a command"
+            ));
+        }
         let was = self.read(name)?;
+        for follows in followers(name) {
+            let was = self.read(&follows)?;
+            let what = What::Sysctl { name: follows, was };
+            self.note(of, what, None)?;
+        }
         let name_of = name.to_owned();
-        self.note(of, What::Sysctl { name: name_of, was })?;
+        self.note(of, What::Sysctl { name: name_of, was }, None)?;
         let written = self.write(name, value);
         // What was refused outright has not to be undone, and could not be.
         if written.is_err() && self.still_is_as_it_was(name) {
@@ -391,14 +430,17 @@ pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
                 continue;
             }
         };
-        let mut applied = AppliedSettings::left(&left);
+        let (mut applied, gone_before) = AppliedSettings::left(&left);
         let steps = applied.words();
         let gone = applied.undo().and_then(|()| {
             let gone = left.forget();
             gone.map_err(|error| format!("removing {}: {error}", left.name()))
         });
         match gone {
-            Ok(()) => found.undone.extend(steps),
+            Ok(()) => {
+                found.undone.extend(steps);
+                found.gone.extend(gone_before);
+            }
             Err(error) => found.failed.push(error),
         }
     }
@@ -438,6 +480,31 @@ fn path(name: &str) -> PathBuf {
         swapped.collect()
     };
     PathBuf::from("/proc/sys").join(below)
+}
+
+/// The sysctls of single devices that the kernel sets with one of all of them (net/ipv4/devinet.c, `inet_forward_change`;
+/// net/ipv6/addrconf.c, `addrconf_forward_change`).
+fn followers(name: &str) -> Vec<String> {
+    let plain = name.replace('.', "/");
+    let version = match plain.as_str() {
+        "net/ipv4/ip_forward" | "net/ipv4/conf/all/forwarding" => "ipv4",
+        "net/ipv6/conf/all/forwarding" => "ipv6",
+        _ => return Vec::new(),
+    };
+    let below = format!("net/{version}/conf");
+    let devices = fs::read_dir(format!("/proc/sys/{below}"));
+    let names = devices.into_iter().flatten().flatten();
+    let devices = names
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|device| device != "all")
+        .map(|device| format!("{below}/{device}/forwarding"));
+    let redirects = (version == "ipv4").then(|| format!("{below}/all/accept_redirects"));
+    redirects.into_iter().chain(devices).collect()
+}
+
+/// Whether setting it loses what cannot be set back.
+fn takes_addresses(name: &str, value: &str) -> bool {
+    name.replace('.', "/").ends_with("/disable_ipv6") && value.trim() != "0"
 }
 
 /// Whether two spellings are one value: tabs and spaces are as good, and so are `0x10` and `16`.

@@ -91,6 +91,7 @@ fn set_probing(probing: u8, owner: &str) -> Result<Option<SettingsGuard>> {
         sysctl: [(PROBING.to_owned(), wanted)].into(),
         ethtool: [].into(),
         device: [].into(),
+        device_name: None,
         command: None,
         on: Scope::Hosts,
     })?;

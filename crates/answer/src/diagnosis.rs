@@ -32,6 +32,8 @@ pub enum Limit {
     Loss,
     /// A socket buffer, or a window, at this round trip.
     Window,
+    /// The path MTU: packets of full size do not pass.
+    Mtu,
     /// The load's own threads.
     Generator,
     /// None of these.
@@ -45,6 +47,16 @@ pub struct Diagnosis {
     pub limit: Limit,
     /// The evidence, in words.
     pub evidence: String,
+}
+
+impl Diagnosis {
+    /// What a check of the path found of its MTU.
+    pub fn of_mtu(evidence: &str) -> Self {
+        Self {
+            limit: Limit::Mtu,
+            evidence: evidence.to_owned(),
+        }
+    }
 }
 
 /// What a stream's samples have in common: medians.
@@ -243,6 +255,7 @@ impl Limit {
             Self::Path => "a slower link or shaper between the hosts",
             Self::Loss => "packet loss",
             Self::Window => "the window",
+            Self::Mtu => "the MTU",
             Self::Generator => "the load generator",
             Self::Unknown => "unknown",
         }

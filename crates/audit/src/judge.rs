@@ -13,6 +13,7 @@ use crate::finding::{Finding, Severity, kind_of};
 use crate::snapshot::{Device, HostStack, Namespace};
 
 pub use host::set_ipv6_mtu;
+pub(crate) use tunnels::{fits, outside};
 
 /// Every finding of a host, the worst first.
 pub fn judge(stack: &HostStack) -> Vec<Finding> {

@@ -13,9 +13,11 @@ pub mod finding;
 pub mod gather;
 pub mod judge;
 pub mod snapshot;
+mod way;
 
 pub use checklist::{Item, State, checklist};
 pub use finding::{FINDINGS, Finding, FindingKind, Severity};
 pub use gather::{Dropping, dropping, egress_route, gather, neighbour, reads_route, source_ports};
 pub use judge::{Carries, Shown, judge, judge_beside, set_ipv6_mtu};
 pub use snapshot::{EgressRoute, HostStack, Neighbour, RouteWords};
+pub use way::{OnWay, way};

@@ -4,7 +4,7 @@ use std::io;
 
 use clap::Args;
 use serde_json::json;
-use wirecost_control::clean::{self, Agents, Orphan, Tunnels};
+use wirecost_control::clean::{self, Agents, LeftSettings, Orphan, Tunnels};
 use wirecost_model::host::HostAddress;
 
 use crate::binaries::AgentBinaries;
@@ -70,7 +70,14 @@ fn clean_hosts(arguments: &Clean) -> Done {
     let hosts = || arguments.hosts.iter().zip(&left);
     let printed = if arguments.json {
         let hosts: Vec<_> = hosts()
-            .map(|(host, left)| json!({ "host": host, "undone": left.undone, "failed": left.failed }))
+            .map(|(host, left)| {
+                let LeftSettings {
+                    undone,
+                    gone,
+                    failed,
+                } = left;
+                json!({ "host": host, "undone": undone, "gone": gone, "failed": failed })
+            })
             .collect();
         screen::print(&json!({ "hosts": hosts }).to_string())?
     } else {
@@ -80,9 +87,13 @@ fn clean_hosts(arguments: &Clean) -> Done {
                 .iter()
                 .map(move |step| format!("{host}: undid {step}"));
             let failed = left.failed.iter().map(move |why| format!("{host}: {why}"));
-            let nothing = left.undone.is_empty() && left.failed.is_empty();
+            let gone = left
+                .gone
+                .iter()
+                .map(move |step| format!("{host}: already gone: {step}"));
+            let nothing = left.undone.is_empty() && left.gone.is_empty() && left.failed.is_empty();
             let nothing = nothing.then(|| format!("{host}: nothing was left changed"));
-            undone.chain(failed).chain(nothing)
+            undone.chain(gone).chain(failed).chain(nothing)
         });
         screen::print(&lines.collect::<Vec<_>>().join("\n"))?
     };

@@ -1,6 +1,7 @@
 //! `wirecost diagnose`: what limits a path, and which settings of its hosts matter, measured one at a time beside the path as it
 //! is.
 
+mod commands;
 mod print;
 mod switch;
 
@@ -17,7 +18,6 @@ use wirecost_control::path::{Check, CheckTarget, check};
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::effect::{Effect, RemarkKind};
 use wirecost_model::host::HostAddress;
-use wirecost_model::load::Load;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::HostPair;
 use wirecost_model::record::{Outcome, file};
@@ -37,8 +37,19 @@ use crate::{check as checks, existing, exit, interrupt, plan, screen};
 const FACTOR: &str = "switch";
 /// The state of both hosts that everything is compared with.
 const AS_IT_IS: &str = "as it is";
+/// Findings of a check that say that packets of full size do not pass.
+const OF_MTU: [&str; 6] = [
+    "path-drops-silently",
+    "expected-size-fails",
+    "one-path-of-several",
+    "too-big-dropped-here",
+    "signal-names-wrong-size",
+    "tcp-segments-lost",
+];
 /// Rounds of fewer are not compared.
 const LEAST_ROUNDS: u32 = 4;
+/// What a sample takes with warm-up, proofs, and the change before and after it, seconds.
+const SAMPLE_S: f64 = 1.6;
 /// Flows of the check before.
 const FLOWS: u32 = 16;
 
@@ -81,7 +92,9 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     let unreached = |error| checks::unreached(&error);
     let bare = plan::experiment("<diagnose>", &plan_text(arguments, &[]))?;
     let looked = experiment::look(&context, &pair, &bare, &flag).map_err(unreached)?;
-    let switches = switch::all(&looked, arguments.allow_host_changes);
+    let fit = (arguments.time / SAMPLE_S / f64::from(LEAST_ROUNDS)) as usize;
+    let all = switch::all(&looked, arguments.allow_host_changes);
+    let (switches, left) = switch::fitting(all, fit);
     let text = plan_text(arguments, &switches);
     let mut experiment = plan::experiment("<diagnose>", &text)?;
     with_other_loads(&mut experiment, &switches);
@@ -98,7 +111,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         .findings
         .iter()
         .filter(|finding| !finding.elsewhere && finding.severity != Severity::Info);
-    let findings = concerning
+    let findings: Vec<(String, String)> = concerning
         .map(|finding| (finding.id.to_owned(), finding.evidence.clone()))
         .collect();
 
@@ -119,7 +132,15 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     let finished = finished.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let machine = |error: &dyn std::error::Error| Failure::new(Cause::Machine, error.to_string());
     let samples = samples(&finished.directory).map_err(|error| machine(&error))?;
-    let now = now(&samples, &looked).ok_or_else(|| {
+    let now = now(&samples, &looked);
+    // Where packets of full size do not pass, nothing is measured, and the check has said why.
+    let mtu = || {
+        let mut findings = findings.iter();
+        let mtu = findings.find(|(id, _)| OF_MTU.contains(&id.as_str()))?;
+        Some((Diagnosis::of_mtu(&mtu.1), None))
+    };
+    let now = now.map(|(diagnosis, rate)| (diagnosis, Some(rate)));
+    let now = now.or_else(mtu).ok_or_else(|| {
         let why = samples.iter().find_map(|sample| sample.invalid.as_ref());
         let why = why.map_or("it was interrupted", |invalid| invalid.reason());
         Failure::new(
@@ -134,6 +155,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         now: now.0,
         findings,
         tried: tried(&switches, &result, &looked),
+        not_tried: left.iter().map(Switch::label).collect(),
         changed: arguments.allow_host_changes,
         complete: finished.end.outcome == Outcome::Complete,
         record: finished.directory,
@@ -204,16 +226,14 @@ fn with_other_loads(experiment: &mut Experiment, switches: &[Switch]) {
         return;
     };
     for switch in switches {
-        let Some(change) = switch.load() else {
-            continue;
-        };
         let mut cell = Cell {
             index: experiment.cells.len() as u32,
             ..first.clone()
         };
+        if !switch.change(&mut cell.loads[0].load) {
+            continue;
+        }
         cell.levels.insert(FACTOR.to_owned(), switch.label());
-        let loads: &mut Load = &mut cell.loads[0].load;
-        change(loads);
         experiment.cells.push(cell);
         let factors = experiment.factors.iter_mut();
         for factor in factors.filter(|factor| factor.key == FACTOR) {
@@ -283,10 +303,28 @@ fn tried(switches: &[Switch], result: &RunResult, looked: &Looked) -> Vec<Tried>
                 .filter(|_| judged == Judged::NotKnown)
                 .and_then(|effect| effect.not_comparable.as_ref())
                 .map(|remark| remark.text.clone()),
-            commands: switch.commands(looked),
+            commands: commands::of(switch, [0, 1].map(|host| looked.measured(host))),
         }
     };
     let mut tried: Vec<Tried> = switches.iter().map(of).collect();
+    let helps = |switch: &Switch| {
+        let at = switches.iter().position(|other| other == switch);
+        at.is_some_and(|at| tried[at].judged == Judged::Helps)
+    };
+    let follows: Vec<bool> = switches
+        .iter()
+        .map(|switch| {
+            helps(switch)
+                && switches
+                    .iter()
+                    .any(|other| switch.brings(other) && helps(other))
+        })
+        .collect();
+    for (tried, follows) in tried.iter_mut().zip(follows) {
+        if follows {
+            tried.judged = Judged::Follows;
+        }
+    }
     tried.sort_by(|one, other| {
         other
             .ratio

@@ -31,6 +31,10 @@ pub struct Setting {
     /// Settings of the device with the measured address, on existing hosts: numbers, and a mask in hexadecimal digits.
     #[serde(default)]
     pub device: BTreeMap<DeviceSetting, String>,
+    /// On an existing host the device that features and `device` are of: its name, or behind the file of another network
+    /// namespace (`/run/netns/blue/vxlan0`, `/proc/1/ns/net/eth0`). `None`: the one with the measured address.
+    #[serde(default)]
+    pub device_name: Option<String>,
     /// A command and what undoes it.
     pub command: Option<Deed>,
     /// Where sysctls and the command belong, and features where it is one host.
@@ -187,6 +191,7 @@ impl Setting {
         self.sysctl == other.sysctl
             && self.ethtool == other.ethtool
             && self.device == other.device
+            && self.device_name == other.device_name
             && self.command == other.command
             && self.on.host() == other.on.host()
             && (self.on == other.on || (self.sysctl.is_empty() && self.command.is_none()))
@@ -219,8 +224,9 @@ impl Setting {
         if parts.is_empty() {
             return "default".to_owned();
         }
+        let device = self.device_name.as_ref().map(|name| format!(" of {name}"));
         let place = self.on.host().map(|host| format!(" on {host}"));
-        parts.join(", ") + &place.unwrap_or_default()
+        parts.join(", ") + &device.unwrap_or_default() + &place.unwrap_or_default()
     }
 }
 
@@ -257,6 +263,7 @@ mod tests {
             sysctl: BTreeMap::new(),
             ethtool: BTreeMap::new(),
             device: BTreeMap::new(),
+            device_name: None,
             command: None,
             on: Scope::Both,
         }

@@ -3,23 +3,30 @@
 mod root_qdisc;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 
 use wirecost_model::offload::{Feature, Role};
 use wirecost_model::sample::DeviceState;
 use wirecost_model::vary::DeviceSetting;
 use wirecost_sys::ethtool::Ethtool;
-use wirecost_sys::namespace::with_own_sysfs;
+use wirecost_sys::namespace::{Netns, with_own_sysfs};
 
 use crate::device::{self, Change};
 use crate::error::{BuildError, Step, same};
 use crate::features::FeatureTarget;
 use crate::netlink::Netlink;
-use crate::steering::{mask_value, receive_mask, write_masks};
+use crate::steering::{mask_value, receive_mask, receive_masks, write_masks};
 
-/// A device in the network namespace of the thread that opened it.
+/// IPv6 needs so much of a link (RFC 8200, section 5): below, the kernel takes it and its addresses off the device
+/// (net/ipv6/addrconf.c, `addrconf_notify`).
+const IPV6_LEAST: u32 = 1280;
+
+/// A device in the network namespace of the thread that opened it, or in one that its name tells.
 #[derive(Debug)]
 pub struct ExistingDevice {
+    /// Of another network namespace.
+    netns: Option<Netns>,
     name: String,
     place: String,
     netlink: Netlink,
@@ -27,15 +34,32 @@ pub struct ExistingDevice {
 }
 
 impl ExistingDevice {
+    /// By its name, or that behind the file of a network namespace (`/run/netns/blue/vxlan0`, `/proc/1/ns/net/eth0`).
+    ///
     /// # Errors
-    /// Where the kernel gives no socket. Whether the device exists shows in its first use.
+    /// Where the namespace cannot be entered or the kernel gives no socket. Whether the device exists shows in its first use.
     pub fn open(name: &str) -> Result<Self, BuildError> {
+        let place = format!("`{name}`");
+        let entering = || format!("entering the network namespace of {place}");
+        let netns = netns_of(name).step(entering)?;
+        let open = || {
+            let netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+            let ethtool = Ethtool::open().step(|| "opening a socket for ethtool".into())?;
+            Ok::<_, BuildError>((netlink, ethtool))
+        };
+        let (netlink, ethtool) = within(netns.as_ref(), open).step(entering)??;
         Ok(Self {
-            name: name.to_owned(),
-            place: format!("`{name}`"),
-            netlink: Netlink::open().step(|| "opening rtnetlink".into())?,
-            ethtool: Ethtool::open().step(|| "opening a socket for ethtool".into())?,
+            netns,
+            name: name.rsplit('/').next().unwrap_or(name).to_owned(),
+            place,
+            netlink,
+            ethtool,
         })
+    }
+
+    /// Whether the device is there; not where its namespace is gone.
+    pub fn exists(name: &str) -> bool {
+        Self::open(name).is_ok_and(|mut device| device.index().is_ok())
     }
 
     /// Its interface index.
@@ -120,7 +144,8 @@ impl ExistingDevice {
         self.target().put_back(before)
     }
 
-    /// A setting as it is.
+    /// A setting as it is: an MTU with that of IPv6 behind it where the device has a smaller one of its own, and the mask of
+    /// each receive queue where they differ.
     ///
     /// # Errors
     /// Where the device has none, or it cannot be read.
@@ -130,7 +155,12 @@ impl ExistingDevice {
         let ethtool = &self.ethtool;
         let netlink = &mut self.netlink;
         match which {
-            DeviceSetting::Mtu => device::read(netlink, name).map(|device| device.mtu.to_string()),
+            DeviceSetting::Mtu => device::read(netlink, name).and_then(|device| {
+                let own = within(self.netns.as_ref(), || ipv6_mtu(name))?;
+                let own = own.filter(|own| *own < device.mtu);
+                let own = own.map_or_else(String::new, |own| format!(" {own}"));
+                Ok(format!("{}{own}", device.mtu))
+            }),
             DeviceSetting::Qdisc => device::read(netlink, name)
                 .and_then(|device| root_qdisc::read(netlink, device.index)),
             DeviceSetting::RxRing => ethtool.rings(name).map(|rings| rings.rx.to_string()),
@@ -138,11 +168,21 @@ impl ExistingDevice {
             DeviceSetting::Queues => ethtool
                 .channels(name)
                 .map(|queues| queues.combined.to_string()),
-            DeviceSetting::Rps => with_own_sysfs(|| receive_mask(name)).and_then(|mask| {
-                mask.ok_or_else(|| {
-                    io::Error::other("the device has no receive queue with `rps_cpus`")
+            DeviceSetting::Rps => {
+                let masks = within(self.netns.as_ref(), || {
+                    with_own_sysfs(|| receive_masks(name))
+                });
+                masks.flatten().and_then(|mut masks| {
+                    if masks.iter().all(|mask| *mask == masks[0]) {
+                        masks.truncate(1);
+                    }
+                    let none =
+                        || io::Error::other("the device has no receive queue with `rps_cpus`");
+                    (!masks.is_empty())
+                        .then(|| masks.join(" "))
+                        .ok_or_else(none)
                 })
-            }),
+            }
         }
         .step(step)
     }
@@ -152,21 +192,15 @@ impl ExistingDevice {
     /// # Errors
     /// Where the kernel or the driver refuses the value, or does not apply it.
     pub fn change(&mut self, which: DeviceSetting, value: &str) -> Result<(), BuildError> {
-        let step = || format!("setting `{}` of {} to {value}", which.key(), self.place);
+        let place = self.place.clone();
+        let step = || format!("setting `{}` of {place} to {value}", which.key());
         let name = &self.name;
         let number = || {
             let number = value.parse::<u32>();
             number.map_err(|_| io::Error::other(format!("{value} is not a number")))
         };
         match which {
-            DeviceSetting::Mtu => number().and_then(|mtu| {
-                let mtu = Some(mtu);
-                let change = Change {
-                    mtu,
-                    ..Change::default()
-                };
-                change.apply(&mut self.netlink, name)
-            }),
+            DeviceSetting::Mtu => self.change_mtu(value),
             DeviceSetting::RxRing => {
                 number().and_then(|rx| self.ethtool.set_rings(name, Some(rx), None))
             }
@@ -176,16 +210,21 @@ impl ExistingDevice {
             DeviceSetting::Queues => {
                 number().and_then(|queues| self.ethtool.set_combined(name, queues))
             }
-            DeviceSetting::Rps => {
-                with_own_sysfs(|| write_masks(name, value)).and_then(|written| written)
-            }
+            DeviceSetting::Rps => within(self.netns.as_ref(), || {
+                with_own_sysfs(|| write_masks(name, value))
+            })
+            .flatten()
+            .flatten(),
             DeviceSetting::Qdisc => device::read(&mut self.netlink, name)
                 .and_then(|device| root_qdisc::set(&mut self.netlink, device.index, value)),
         }
         .step(step)?;
         let found = self.setting(which)?;
         let plain = |text: &str| match which {
-            DeviceSetting::Rps => mask_value(text),
+            DeviceSetting::Rps => {
+                let masks: Vec<String> = text.split_whitespace().map(mask_value).collect();
+                masks.join(" ")
+            }
             // Of a new one only the kind is wanted.
             DeviceSetting::Qdisc if root_qdisc::kind_of(value) == value => {
                 root_qdisc::kind_of(text).to_owned()
@@ -196,6 +235,33 @@ impl ExistingDevice {
         same(what, &plain(value), &plain(&found))
     }
 
+    /// An MTU, and that of IPv6 where one is given: the kernel sets it to the device's with every change of that
+    /// (net/ipv6/addrconf.c, `addrconf_notify`).
+    fn change_mtu(&mut self, value: &str) -> io::Result<()> {
+        let mut words = value.split_whitespace().map(str::parse::<u32>);
+        let (Some(Ok(mtu)), six) = (words.next(), words.next()) else {
+            return Err(io::Error::other(format!("{value} is not a number")));
+        };
+        let name = &self.name;
+        let has_ipv6 = within(self.netns.as_ref(), || ipv6_mtu(name))?.is_some();
+        if has_ipv6 && mtu < IPV6_LEAST {
+            return Err(io::Error::other(format!(
+                "below {IPV6_LEAST} bytes the kernel takes IPv6 and its addresses off the device"
+            )));
+        }
+        let change = Change {
+            mtu: Some(mtu),
+            ..Change::default()
+        };
+        change.apply(&mut self.netlink, name)?;
+        if let Some(Ok(six)) = six {
+            within(self.netns.as_ref(), || {
+                fs::write(ipv6_mtu_file(name), six.to_string())
+            })??;
+        }
+        Ok(())
+    }
+
     fn target(&mut self) -> FeatureTarget<'_> {
         FeatureTarget {
             name: &self.name,
@@ -204,4 +270,42 @@ impl ExistingDevice {
             ethtool: &self.ethtool,
         }
     }
+}
+
+/// Does something in another network namespace, where there is one.
+fn within<T>(netns: Option<&Netns>, work: impl FnOnce() -> T) -> io::Result<T> {
+    match netns {
+        Some(netns) => netns.within(work),
+        None => Ok(work()),
+    }
+}
+
+/// The network namespace that the name of a device tells; nothing but such a file is opened.
+fn netns_of(name: &str) -> io::Result<Option<Netns>> {
+    let Some((file, _)) = name.rsplit_once('/') else {
+        return Ok(None);
+    };
+    let named = file.strip_prefix("/run/netns/");
+    let process = file
+        .strip_prefix("/proc/")
+        .and_then(|rest| rest.strip_suffix("/ns/net"));
+    let unknown = || io::Error::other("neither /run/netns/NAME nor /proc/PID/ns/net");
+    match (named, process) {
+        (Some(name), _) if !name.contains('/') && name != ".." => Netns::named(name).map(Some),
+        (_, Some(pid)) => {
+            let pid = pid.parse().map_err(|_| unknown())?;
+            Netns::of(pid).map(Some)
+        }
+        _ => Err(unknown()),
+    }
+}
+
+fn ipv6_mtu_file(name: &str) -> String {
+    format!("/proc/sys/net/ipv6/conf/{name}/mtu")
+}
+
+/// IPv6's MTU of a device of the calling thread's namespace; `None` where it has no IPv6.
+fn ipv6_mtu(name: &str) -> Option<u32> {
+    let text = fs::read_to_string(ipv6_mtu_file(name)).ok()?;
+    text.trim().parse().ok()
 }

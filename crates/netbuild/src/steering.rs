@@ -99,10 +99,13 @@ impl Steering {
     }
 }
 
-/// Writes the steering mask of each receive queue in use.
-pub(crate) fn write_masks(device: &str, mask: &str) -> io::Result<()> {
+/// Writes the steering mask of each receive queue in use: one for all, or one for each in their order.
+pub(crate) fn write_masks(device: &str, masks: &str) -> io::Result<()> {
+    let masks: Vec<&str> = masks.split_whitespace().collect();
     for queue in 0..receive_masks(device).len() as u32 {
-        fs::write(rps_cpus(device, queue), mask)?;
+        let mask = masks.get(queue as usize).or(masks.last());
+        let none = || io::Error::from(ErrorKind::InvalidInput);
+        fs::write(rps_cpus(device, queue), mask.ok_or_else(none)?)?;
     }
     Ok(())
 }

@@ -368,11 +368,12 @@ fn tunnels(reader: &mut Reader, factors: &mut Factors) {
 /// A lab makes its devices, and has keys for what they are.
 fn of_existing_devices(reader: &mut Reader, varied: &[Varied]) {
     for level in varied.iter().flat_map(|factor| &factor.levels.levels) {
-        if let Some(setting) = level.value.device.keys().next() {
+        let mut set = level.value.device.keys().map(|setting| setting.key());
+        let named = level.value.device_name.as_ref().map(|_| "device");
+        if let Some(key) = set.next().or(named) {
             let message = format!(
-                "the level `{}` sets `{}` of an existing host's device",
-                level.label,
-                setting.key()
+                "the level `{}` sets `{key}` of an existing host's device",
+                level.label
             );
             let help = "in a lab write levels of `guest_mtu`, `steering.queues` or `steering.rps`";
             reader.fault(

@@ -441,6 +441,10 @@ keys! {
         "Features of the guests' devices.";
     VARY_GUEST_PORT "vary.*.ethtool.guest_port" Features { example: "{ rx-gro: off }" }
         "Features of the hosts' ends of the guests' devices.";
+    VARY_DEVICE "vary.*.device" Text { example: "vxlan0" }
+        "The device that `mtu`, `rx_ring`, `tx_ring`, `queues`, `rps` and the features of `underlay` are of, on existing hosts; \
+         without it the one with the measured address. One of another network namespace is written behind that one's file: \
+         `/run/netns/blue/vxlan0`, `/proc/1/ns/net/eth0`.";
     VARY_MTU "vary.*.mtu" Whole { range: MTU, example: "9000" }
         "MTU of the device with the measured address, in bytes; only on existing hosts.";
     VARY_RX_RING "vary.*.rx_ring" Whole { range: from_to(1.0, 65536.0), example: "4096" }

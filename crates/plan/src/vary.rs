@@ -200,7 +200,7 @@ fn both_set(one: &Setting, other: &Setting) -> Option<String> {
             return Some(format!("`{name}`"));
         }
     }
-    if !one.on.meets_on_a_host(other.on) {
+    if !one.on.meets_on_a_host(other.on) || one.device_name != other.device_name {
         return None;
     }
     one.ethtool.iter().find_map(|(role, features)| {

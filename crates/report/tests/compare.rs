@@ -296,6 +296,7 @@ fn setting() -> Setting {
         sysctl: [("net.ipv4.tcp_sack".into(), "0".into())].into(),
         ethtool: [].into(),
         device: [].into(),
+        device_name: None,
         command: None,
         on: Scope::Guests,
     }

@@ -82,6 +82,7 @@ impl Journal {
 
     /// Has `undo` on the disk, or no file where there is nothing to undo.
     pub(crate) fn keep(&mut self, undo: &[Undo]) -> Result<(), String> {
+        let begins = self.entry.undo.is_empty() && !undo.is_empty();
         self.entry.undo = undo.to_vec();
         let written = if undo.is_empty() {
             fs::remove_file(&self.path).or_else(missing_is_fine)
@@ -93,8 +94,41 @@ impl Journal {
             format!(
                 "the journal {at} cannot be written, and without it nothing is changed: {error}"
             )
-        })
+        })?;
+        // Two that undo in turns would leave what the other had set. Of two that begin at once both see the other.
+        match begins.then(|| self.another()).flatten() {
+            Some(process) => {
+                self.entry.undo.clear();
+                let _ = fs::remove_file(&self.path);
+                Err(format!(
+                    "settings of this host are changed by another run at this moment (process {process}): wait for its end"
+                ))
+            }
+            None => Ok(()),
+        }
     }
+
+    /// A living process that has changed something in this network namespace, by its id.
+    fn another(&self) -> Option<String> {
+        let entries = fs::read_dir(self.path.parent()?).ok()?;
+        let paths = entries.flatten().map(|entry| entry.path());
+        let others = paths.filter(|path| *path != self.path && is_journal(path));
+        let entries = others.filter_map(|path| {
+            let bytes = fs::read(path).ok()?;
+            serde_json::from_slice::<Entry>(&bytes).ok()
+        });
+        let mut living = entries.filter(|entry| {
+            let lives = Owner::parse(&entry.process).is_some_and(Owner::is_alive);
+            entry.boot == self.entry.boot && entry.netns == self.entry.netns && lives
+        });
+        let other = living.next()?;
+        other.process.split(':').next().map(str::to_owned)
+    }
+}
+
+fn is_journal(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "json")
 }
 
 fn missing_is_fine(error: io::Error) -> io::Result<()> {
@@ -148,7 +182,7 @@ pub(crate) fn left() -> io::Result<Vec<Result<Left, String>>> {
     let mut left = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "json") {
+        if !is_journal(&path) {
             continue;
         }
         let read = fs::read(&path).map_err(|error| error.to_string());

@@ -11,6 +11,7 @@ fn command(before: &str, after: &str) -> Setting {
         sysctl: BTreeMap::new(),
         ethtool: BTreeMap::new(),
         device: [].into(),
+        device_name: None,
         command: Some(Deed {
             before: before.into(),
             after: after.into(),

@@ -66,6 +66,14 @@ pub(crate) fn path(stack: &str, remote: IpAddr) -> Option<Path> {
     stack.over(version, IpVersion::Ipv4).ok()
 }
 
+/// The MTU of a tunnel that leaves room on what carries its packets to one other end, bytes; `None` where either is not known.
+pub(crate) fn fits(there: &Namespace, tunnel: &Tunnel, remote: &Remote) -> Option<u32> {
+    let under = underlay(there, remote)?;
+    path(&tunnel.stack, remote.address)?
+        .guest_mtu(under.mtu)
+        .ok()
+}
+
 fn towards(
     stack: &HostStack,
     namespace: &Namespace,

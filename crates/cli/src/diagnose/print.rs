@@ -12,14 +12,16 @@ use crate::screen::wrap;
 pub(super) struct Found {
     /// As they were written: the sender, the receiver.
     pub(super) hosts: [String; 2],
-    /// One TCP stream as it is, median.
-    pub(super) gbit_per_s: f64,
+    /// One TCP stream as it is, median; `None` where packets of full size do not pass.
+    pub(super) gbit_per_s: Option<f64>,
     /// What limits it.
     pub(super) now: Diagnosis,
     /// What a check of the path found: name and evidence.
     pub(super) findings: Vec<(String, String)>,
     /// What was tried, the best first.
     pub(super) tried: Vec<Tried>,
+    /// What there was no time for.
+    pub(super) not_tried: Vec<String>,
     /// Whether settings of the hosts were among it.
     pub(super) changed: bool,
     /// Whether it was not stopped early.
@@ -48,6 +50,8 @@ pub(super) struct Tried {
 pub(super) enum Judged {
     /// More than the margin is gained.
     Helps,
+    /// It helps by switching off with it what helps by itself, too.
+    Follows,
     /// More than the margin is lost: the setting is right as it is.
     Hurts,
     /// Neither.
@@ -71,10 +75,10 @@ impl Found {
 
 pub(super) fn text(found: &Found, width: usize) -> String {
     let [a, b] = &found.hosts;
-    let rate = if found.gbit_per_s < 1.0 {
-        format!("{:.1} Mbit/s", found.gbit_per_s * 1e3)
-    } else {
-        format!("{:.2} Gbit/s", found.gbit_per_s)
+    let rate = match found.gbit_per_s {
+        None => "Not measured".to_owned(),
+        Some(rate) if rate < 1.0 => format!("{:.1} Mbit/s", rate * 1e3),
+        Some(rate) => format!("{rate:.2} Gbit/s"),
     };
     let mut lines = vec![wrap(
         &format!(
@@ -100,7 +104,10 @@ pub(super) fn text(found: &Found, width: usize) -> String {
     let mut helps = found.judged(Judged::Helps).peekable();
     if helps.peek().is_some() {
         lines.push("What helps, best first:".to_owned());
-    } else if found.complete && found.judged(Judged::NotKnown).next().is_none() {
+    } else if found.complete
+        && found.judged(Judged::NotKnown).next().is_none()
+        && found.gbit_per_s.is_some()
+    {
         lines.push("Nothing to gain from what was tried.".to_owned());
     }
     for tried in helps {
@@ -118,6 +125,10 @@ pub(super) fn text(found: &Found, width: usize) -> String {
         );
     }
     let lists = [
+        (
+            Judged::Follows,
+            "Helps by what it switches off with it, which is listed above",
+        ),
         (
             Judged::Hurts,
             "Right as it is; the change would cost more than 5 %",
@@ -138,10 +149,15 @@ pub(super) fn text(found: &Found, width: usize) -> String {
     } else if found.judged(Judged::NotKnown).next().is_some() {
         lines.push("  --time gives it more rounds.".to_owned());
     }
+    if !found.not_tried.is_empty() {
+        let names = found.not_tried.join(", ");
+        let words = format!("Not tried in this time (--time gives more): {names}.");
+        lines.push(wrap(&words, "  ", width));
+    }
     if !found.changed {
         lines.push(wrap(
-            "Settings of the hosts were not tried: --allow-host-changes tries their offloads and receive steering, one at a time, \
-             and undoes each.",
+            "Settings of the hosts were not tried: --allow-host-changes tries the offloads, receive steering, queues and MTU of \
+             the path's devices, one at a time, and undoes each.",
             "",
             width,
         ));

@@ -60,6 +60,7 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
                 place(setting)
             );
         }
+        let device = setting.device_name.as_deref().map(visible);
         for (role, features) in &setting.ethtool {
             for (feature, on) in features {
                 let state = if *on { "on" } else { "off" };
@@ -68,15 +69,16 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
                 let _ = write!(
                     text,
                     "\n    ethtool {} {feature} {state}{host}",
-                    role_key(*role)
+                    device.as_deref().unwrap_or_else(|| role_key(*role))
                 );
             }
         }
         for (what, value) in &setting.device {
             let _ = write!(
                 text,
-                "\n    {} of the measured device = {value}, {}",
+                "\n    {} of {} = {value}, {}",
                 what.key(),
+                device.as_deref().unwrap_or("the measured device"),
                 place(setting)
             );
         }

@@ -1,9 +1,9 @@
 //! An experiment between existing hosts: what is known of it only once they are reached.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
+pub use wirecost_agent::protocol::{HostWay, PathDevice};
 use wirecost_model::cell::Experiment;
 use wirecost_model::load::{Load, Rate};
 use wirecost_model::plan::{HostPair, MaxRate};
@@ -116,7 +116,11 @@ impl fmt::Display for Traffic {
 
 /// Two existing hosts, looked at.
 #[derive(Debug)]
-pub struct Looked(Existing);
+pub struct Looked {
+    hosts: Existing,
+    /// Of a and of b.
+    ways: [HostWay; 2],
+}
 
 /// Reaches both hosts of an experiment and looks at their devices; changes nothing.
 ///
@@ -129,28 +133,35 @@ pub fn look(
     interrupt: &AtomicBool,
 ) -> Result<Looked, HostsError> {
     let network = &experiment.cells[0].network;
-    let lab = Lab::join(context, pair, network, interrupt)?;
-    Ok(Looked(lab.into_hosts().0))
+    let mut lab = Lab::join(context, pair, network, interrupt)?;
+    let ways = lab.ways(interrupt)?;
+    let hosts = lab.into_hosts().0;
+    Ok(Looked { hosts, ways })
 }
 
 impl Looked {
     /// The slower device's speed in bit/s, where both are known.
     pub fn speed(&self) -> Option<u64> {
-        self.0.speed()
+        self.hosts.speed()
     }
 
-    /// Name of the device of host a (0) or b (1).
-    pub fn device(&self, host: usize) -> &str {
-        &self.0.joined[host].device.name
+    /// What packets to the other host pass on host a (0) or b (1).
+    pub fn way(&self, host: usize) -> &HostWay {
+        &self.ways[host]
     }
 
-    /// The features of that device that can be changed, as they are.
-    pub fn toggles(&self, host: usize) -> &BTreeMap<String, bool> {
-        &self.0.joined[host].toggles
+    /// Name of the device with the measured address of that host.
+    pub fn measured(&self, host: usize) -> &str {
+        &self.hosts.joined[host].device.name
     }
 
     /// Number of processors of that host.
     pub fn cores(&self, host: usize) -> u32 {
-        self.0.joined[host].cpus.len() as u32
+        self.hosts.joined[host].cpus.len() as u32
+    }
+
+    /// Whether both hosts are one machine.
+    pub fn is_one_machine(&self) -> bool {
+        self.hosts.one_machine
     }
 }

@@ -213,6 +213,7 @@ mod tests {
             sysctl: [("net.core.busy_poll".into(), "50".into())].into(),
             ethtool: BTreeMap::new(),
             device: [].into(),
+            device_name: None,
             command: None,
             on: Scope::Machine,
         };

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use wirecost_agent::link::{Link, LinkError};
-use wirecost_agent::protocol::{Joined, Reply, Request, Side};
+use wirecost_agent::protocol::{HostWay, Joined, Reply, Request, Side};
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::plan::{Cores, HostPair, NamedPair, PairNames};
 use wirecost_model::record::{ExistingHost, HostEnvironment};
@@ -104,6 +104,14 @@ impl Lab {
         });
         lab.seconds = began.elapsed().as_secs_f64();
         Ok(lab)
+    }
+
+    /// What packets pass on either host.
+    pub(crate) fn ways(&mut self, interrupt: &AtomicBool) -> Result<[HostWay; 2], LinkError> {
+        match self.both(&Request::Way, &Request::Way, PROMPT, interrupt)? {
+            [Reply::Way(a), Reply::Way(b)] => Ok([*a, *b]),
+            _ => Err(self.a.unexpected_reply("Way")),
+        }
     }
 
     /// The devices as they are, where nothing may be set.

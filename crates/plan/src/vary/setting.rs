@@ -67,6 +67,9 @@ pub(super) fn level(reader: &mut Reader, factor: &str, item: &Entry<'_>) -> Opti
         .map(|entry| sysctls(reader, &entry));
     let ethtool = ethtool(reader, &fields);
     let device = device(reader, &fields);
+    let device_name = fields
+        .get(reader, &keys::VARY_DEVICE)
+        .map(|entry| device_name(reader, &entry));
     let command = command(reader, &fields);
     let on = match on? {
         "guests" => Scope::Guests,
@@ -82,6 +85,10 @@ pub(super) fn level(reader: &mut Reader, factor: &str, item: &Entry<'_>) -> Opti
         sysctl: sysctl.unwrap_or(Some(BTreeMap::new()))?,
         ethtool: ethtool?,
         device: device?,
+        device_name: match device_name {
+            Some(name) => Some(name?),
+            None => None,
+        },
         command: command.ok()?,
         on,
     };
@@ -310,6 +317,34 @@ fn device(reader: &mut Reader, fields: &Fields<'_>) -> Option<BTreeMap<DeviceSet
         device.extend(mask.map(|mask| (DeviceSetting::Rps, mask)));
     }
     (reader.faults.len() == faults).then_some(device)
+}
+
+/// A device's name, by itself or behind the file of a network namespace.
+fn device_name(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
+    let text = text(reader, entry)?;
+    if !is_device(&text) {
+        let message = format!("{} is no device", quoted(&text));
+        let help = "write its name, such as `vxlan0`, or one in another network namespace as `/run/netns/NAME/vxlan0` or \
+                    `/proc/PID/ns/net/vxlan0`";
+        let span = entry.node.span.clone();
+        reader.fault(span, &entry.path, message, "not a device", help);
+        return None;
+    }
+    Some(text)
+}
+
+/// As the kernel takes names of devices (net/core/dev.c, `dev_valid_name`).
+fn is_device(text: &str) -> bool {
+    let (directory, name) = text.rsplit_once('/').unwrap_or(("", text));
+    let named = directory.strip_prefix("/run/netns/");
+    let process = directory
+        .strip_prefix("/proc/")
+        .and_then(|rest| rest.strip_suffix("/ns/net"));
+    let is_netns = directory.is_empty() && !text.starts_with('/')
+        || named.is_some_and(|name| !matches!(name, "" | "." | "..") && !name.contains('/'))
+        || process.is_some_and(|pid| pid.parse::<u32>().is_ok());
+    let fits = |c: char| !c.is_whitespace() && !c.is_control() && c != ':';
+    is_netns && !matches!(name, "" | "." | "..") && name.len() < 16 && name.chars().all(fits)
 }
 
 /// The command and what undoes it; an error is told already.

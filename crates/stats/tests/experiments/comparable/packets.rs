@@ -143,6 +143,7 @@ fn of_a_plans_own_factor_what_it_sets_counts() {
         sysctl: [].into(),
         ethtool: [].into(),
         device: [].into(),
+        device_name: None,
         command: None,
         on: Scope::Both,
     };
