@@ -6,6 +6,7 @@ mod migration;
 mod mixes;
 mod options;
 mod storage;
+mod virtual_machines;
 
 use crate::common::{Place, Record, beside_others, lab_can_be_built, run};
 use wirecost_model::cell::Cell;

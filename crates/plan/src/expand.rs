@@ -25,14 +25,14 @@ use crate::vary::Varied;
 pub const MAX_CELLS: usize = 4096;
 
 /// Places of factors in a choice, which are those in [`Factors::axes`].
-const UNDERLAY_IP: usize = 2;
-const ENCAPSULATION: usize = 3;
-const UDP_CHECKSUM: usize = 4;
-const DATAPATH: usize = 5;
-const TOPOLOGY: usize = 6;
-const ACL: usize = 7;
-const GUEST_MTU: usize = 8;
-const OFFLOAD: usize = 11;
+const UNDERLAY_IP: usize = 3;
+const ENCAPSULATION: usize = 4;
+const UDP_CHECKSUM: usize = 5;
+const DATAPATH: usize = 6;
+const TOPOLOGY: usize = 7;
+const ACL: usize = 8;
+const GUEST_MTU: usize = 9;
+const OFFLOAD: usize = 12;
 
 /// A factor's level in a cell to which the factor means nothing: no entry of `exclude` matches it.
 const NONE: usize = usize::MAX;
@@ -312,6 +312,7 @@ fn cell(
     let [
         mtu,
         rate,
+        links,
         underlay_ip,
         encapsulation,
         checksum,
@@ -339,6 +340,7 @@ fn cell(
         underlay_mtu: underlay_level.value,
         // A rate that could not be read keeps nothing from being held against its room.
         rate: factors.rate.get(rate).and_then(|level| level.value),
+        links: factors.links.get(links).map_or(1, |level| level.value),
         underlay_ip: match factors.underlay_ip.get(underlay_ip) {
             level if tunnelled => level?.value,
             _ => IpVersion::Ipv4,
@@ -377,6 +379,10 @@ fn cell(
     fit.note_cell(resolved, guest, range, guest_mtu);
     let has_level = |axis: &Axis| match axis.key.path {
         path if path == keys::UNDERLAY_IP.path => tunnelled,
+        // One link is what there was before there could be several.
+        path if path == keys::UNDERLAY_LINKS.path => {
+            factors.links.levels.len() > 1 || network.links > 1
+        }
         path if path == keys::UDP_CHECKSUM.path => takes_checksum,
         path if logical::has_key(path) => network.datapath.is_ovn(),
         _ => means(axis, load, choice),

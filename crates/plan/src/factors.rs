@@ -22,6 +22,7 @@ use crate::values::{as_word, rate, switch, whole32, word};
 pub(crate) struct Factors {
     pub(crate) underlay_mtu: Levels<u32>,
     pub(crate) rate: Levels<Option<u64>>,
+    pub(crate) links: Levels<u32>,
     pub(crate) underlay_ip: Levels<IpVersion>,
     pub(crate) encapsulation: Levels<Encapsulated>,
     pub(crate) udp_checksum: Levels<bool>,
@@ -41,7 +42,7 @@ pub(crate) struct Factors {
 type Limit = Option<u64>;
 
 /// Number of factors of the network.
-pub(crate) const COUNT: usize = 14;
+pub(crate) const COUNT: usize = 15;
 
 /// A datapath, or the run's choice.
 type Chosen = Option<Datapath>;
@@ -83,6 +84,9 @@ impl Factors {
             }),
             Axis::of(&keys::UNDERLAY_RATE, &self.rate, |r, e| {
                 rate_or_none(r, e).map(rate_label)
+            }),
+            Axis::of(&keys::UNDERLAY_LINKS, &self.links, |r, e| {
+                whole32(r, e).map(|links| links.to_string())
             }),
             Axis::of(&keys::UNDERLAY_IP, &self.underlay_ip, |r, e| {
                 ip(r, e).map(|ip| ip.key().to_owned())
@@ -142,6 +146,9 @@ pub(crate) fn read(
             rate_or_none,
             |rate| rate_label(*rate),
         ),
+        links: levels(reader, underlay, &keys::UNDERLAY_LINKS, whole32, |links| {
+            links.to_string()
+        }),
         underlay_ip: levels(reader, underlay, &keys::UNDERLAY_IP, ip, |ip| {
             ip.key().to_owned()
         }),
@@ -301,8 +308,8 @@ mod tests {
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "ipv4", "none", "off", "auto", "switched", "none", "max", "ipv4", "1",
-            "tunnel", "1", "own",
+            "1500", "none", "1", "ipv4", "none", "off", "auto", "switched", "none", "max", "ipv4",
+            "1", "tunnel", "1", "own",
         ];
         assert_eq!(labels, expected);
         let axes = factors.axes();

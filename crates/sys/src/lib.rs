@@ -12,6 +12,7 @@ pub mod ethtool;
 pub mod extended_wait;
 pub mod io_uring;
 pub mod kvm;
+pub mod memory_file;
 pub mod namespace;
 pub mod priority;
 pub mod process;

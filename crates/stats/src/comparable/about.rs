@@ -38,9 +38,10 @@ enum Kind<'a> {
 }
 
 /// The factors of the network and of the guests.
-const NETWORK: [&str; 11] = [
+const NETWORK: [&str; 12] = [
     "underlay.mtu",
     "underlay.rate",
+    "underlay.links",
     "underlay.ip",
     "guests",
     "guest_mtu",
