@@ -31,7 +31,9 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // One connection for those who build networks; the audit has its own, for devices that no library knows.
     ("netlink", &[]),
     ("netbuild", &["model", "netlink", "sys", "wire"]),
-    ("traffic", &["model", "nbd", "sys"]),
+    // A process, its monitor and its guest; what a move is, is `traffic`'s.
+    ("qemu", &["model", "sys"]),
+    ("traffic", &["model", "nbd", "qemu", "sys"]),
     // Headers come from `wire`: what is written here and what a capture is read with are one and the same.
     // What an encapsulation is called and has is the plan's word for it, here as everywhere.
     ("vtep", &["model", "netlink", "sys", "wire"]),
@@ -58,7 +60,10 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // How tests say that they cannot run here.
     ("skips", &[]),
     // Tries what labs are made of with the code that makes them; an agent can run it elsewhere.
-    ("doctor", &["meter", "model", "netbuild", "ovs", "sys"]),
+    (
+        "doctor",
+        &["meter", "model", "netbuild", "ovs", "qemu", "sys"],
+    ),
     // `wirecost check`: agents report, `check` says what it means; an encapsulation is `wire`'s.
     ("control", &["agent", "check", "model", "stats", "wire"]),
     ("report", &["answer", "model", "stats", "wire"]),

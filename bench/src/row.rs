@@ -72,6 +72,7 @@ fn network(cores: Cores, vxlan: bool, rate: Option<u64>) -> Network {
     Network {
         underlay_mtu: UNDERLAY_MTU,
         rate,
+        links: 1,
         underlay_ip: IpVersion::Ipv4,
         encapsulation: if vxlan {
             Encapsulation::Vxlan(Vxlan::default())

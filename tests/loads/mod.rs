@@ -7,6 +7,7 @@ mod mixes;
 mod options;
 mod path;
 mod storage;
+mod virtual_machines;
 
 use crate::common::{Place, Record, beside_others, lab_can_be_built, run};
 use wirecost_model::cell::Cell;

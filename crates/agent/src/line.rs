@@ -30,6 +30,10 @@ impl Line {
         let departures = departures(host)?;
         let (by, release, departures) = match departures {
             Ok(departures) => (LineBy::Fq, LineRelease::in_steps(step_us), Some(departures)),
+            Err(why) if host.spec().network.links > 1 => {
+                let words = format!("several links are lines of fq behind an eBPF program: {why}");
+                return Err(words).step("making the links");
+            }
             Err(why) => (LineBy::Tbf, LineRelease::one_by_one(why), None),
         };
         host.emulate_line_by(by);
@@ -61,6 +65,7 @@ impl Line {
             step_ns: self.step_ns,
             limit_ns: line.limit_ns(),
             frames: line.frames,
+            links: host.spec().network.links,
         };
         host.at_line(|_| departures.set(&pace, Hook::Best))?
             .step("setting the line's departure times")

@@ -200,6 +200,7 @@ mod tests {
         Network {
             underlay_mtu: 9000,
             rate: None,
+            links: 1,
             underlay_ip,
             encapsulation,
             datapath: Datapath::Ebpf,

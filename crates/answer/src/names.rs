@@ -17,6 +17,7 @@ pub fn factor(key: &str) -> Cow<'_, str> {
         "underlay.ip" => "underlay IP",
         "underlay.mtu" => "underlay MTU",
         "underlay.rate" => "underlay rate",
+        "underlay.links" => "links",
         "udp_checksum" => "outer UDP checksum",
         "acl" => "ACL",
         "steering.queues" => "queues",

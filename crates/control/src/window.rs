@@ -11,7 +11,9 @@ use wirecost_agent::protocol::{
 };
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
-use wirecost_model::load::{Address, Limit, Load, NamedLoad, NbdUri, PATH_PATIENCE, Waiting};
+use wirecost_model::load::{
+    Address, Limit, MoveEngine, NamedLoad, NbdUri, PATH_PATIENCE, Waiting,
+};
 use wirecost_model::sample::LoadResult;
 
 use crate::calls::PROMPT;
@@ -19,6 +21,10 @@ use crate::lab::Lab;
 
 /// How long opening or ending one load may take beyond the rest.
 const PER_LOAD: Duration = Duration::from_secs(6);
+/// Virtual machines are tried first, by KVM and by emulation.
+const FIRST_BOOT: Duration = Duration::from_secs(30);
+/// How long starting one may take, and filling its memory.
+const PER_MACHINE: Duration = Duration::from_secs(10);
 /// How much longer anything may take for each flow: its threads may be a thousand that always have something to do.
 const PER_FLOW: Duration = Duration::from_millis(20);
 
@@ -29,8 +35,22 @@ pub(crate) fn poll_timeout(loads: &[NamedLoad]) -> Duration {
 
 /// How long opening or ending all loads may take.
 pub(crate) fn patience(loads: &[NamedLoad]) -> Duration {
+    let virtual_machines = loads.iter().map(|named| match named.load.migration {
+        Some(migration) if migration.engine == MoveEngine::Qemu => named.load.streams,
+        _ => 0,
+    });
+    let machines: u32 = virtual_machines.sum();
+    let boot = if machines > 0 {
+        FIRST_BOOT
+    } else {
+        Duration::ZERO
+    };
     let paths = loads.iter().filter(|named| named.load.path.is_some());
-    poll_timeout(loads) + PER_LOAD * loads.len() as u32 + PATH_PATIENCE * paths.count() as u32
+    poll_timeout(loads)
+        + PER_LOAD * loads.len() as u32
+        + PATH_PATIENCE * paths.count() as u32
+        + boot
+        + PER_MACHINE * machines
 }
 
 /// When to count, and what belongs to the run.

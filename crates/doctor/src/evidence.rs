@@ -38,6 +38,7 @@ pub(crate) enum Trial {
     IoUring,
     Userfaultfd,
     Kvm,
+    Qemu,
 }
 
 /// A kind of encapsulation, by its word.

@@ -94,6 +94,10 @@ pub fn probe(way: Privilege, output: &mut impl Write) {
             }
         }
     }
+    if way == Privilege::Own {
+        // The last one: it starts threads.
+        tell(&ProbeLine::Tried(Trial::Qemu, attempts::qemu()));
+    }
     tell(&ProbeLine::Done);
 }
 

@@ -135,8 +135,11 @@ impl Cell {
 pub struct Network {
     /// MTU of the underlay in bytes.
     pub underlay_mtu: u32,
-    /// Line rate in bits per second.
+    /// Line rate in bits per second, of each link.
     pub rate: Option<u64>,
+    /// Links between the hosts, each a line of its own, among which flows are divided; 1 to [`MAX_LINKS`].
+    #[serde(default = "one")]
+    pub links: u32,
     /// Which IP the tunnel's outer packets are; IPv4, and without a meaning, where nothing tunnels.
     #[serde(default)]
     pub underlay_ip: IpVersion,
@@ -166,6 +169,8 @@ pub struct Network {
 
 /// Most guests of a host.
 pub const MAX_GUESTS: u32 = 64;
+/// Most links between the hosts: as many as a bond of Linux may use at once with LACP (IEEE 802.1AX).
+pub const MAX_LINKS: u32 = 8;
 
 /// What a record from before there was a choice means.
 const fn one() -> u32 {
@@ -183,6 +188,11 @@ impl Network {
                  `topology: switched`",
             )
         })
+    }
+
+    /// What all links carry together, bits per second; `None`: there is no limit.
+    pub fn total_rate(&self) -> Option<u64> {
+        Some(self.rate? * u64::from(self.links))
     }
 
     /// The largest packet, in bytes of IP, that gets from host to host whatever its direction and path.
@@ -233,6 +243,10 @@ impl fmt::Display for Network {
             IpVersion::Ipv6 => write!(f, "{encapsulation}{by} over an IPv6 underlay of MTU {mtu}")?,
         }
         match self.rate {
+            Some(rate) if self.links > 1 => {
+                let rate = crate::units::format_rate(rate);
+                write!(f, " with {} links at {rate} each", self.links)?;
+            }
             Some(rate) => write!(f, " at {}", crate::units::format_rate(rate))?,
             None => f.write_str(" without a rate limit")?,
         }
@@ -267,6 +281,7 @@ mod tests {
         let plain = Network {
             underlay_mtu: 9000,
             rate: Some(10_000_000_000),
+            links: 1,
             underlay_ip: IpVersion::Ipv4,
             encapsulation: Encapsulation::Vxlan(Vxlan::default()),
             datapath: Datapath::Kernel,

@@ -20,6 +20,7 @@ pub fn network() -> Network {
     Network {
         underlay_mtu: 9000,
         rate: None,
+        links: 1,
         underlay_ip: IpVersion::Ipv4,
         encapsulation: Encapsulation::None,
         datapath: Datapath::Kernel,
@@ -47,6 +48,7 @@ pub fn plan(name: &str) -> Plan {
         underlay: Underlay {
             mtu: vec![network.underlay_mtu],
             rate: vec![network.rate],
+            links: vec![network.links],
             ip: vec![network.underlay_ip],
             transit: network.transit,
             oversize: false,

@@ -20,7 +20,8 @@ pub(crate) use level::of_any_version as levels_of_any_version;
 pub use level::{LoadLevel, LoadPart};
 pub use migration::{
     DirtyOrder, Fallback, MAX_CHANNELS, MAX_DOWNTIME, MAX_MEMORY, MAX_PAUSE, MAX_ROUNDS,
-    MAX_SENT_FACTOR, MAX_WATCHED, MIN_MEMORY, Migration, PAGE,
+    MAX_SENT_FACTOR, MAX_VIRTUAL, MAX_WATCHED, MIN_MEMORY, MIN_VIRTUAL_MEMORY, Migration,
+    MoveEngine, PAGE,
 };
 pub use nbd_uri::NbdUri;
 pub use rules::{Fault, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
@@ -413,7 +414,9 @@ impl Load {
 
     /// TCP connections or UDP flows in all.
     pub fn connections(&self) -> u32 {
-        let channels = self.migration.map_or(1, |migration| migration.channels);
+        let channels = self
+            .migration
+            .map_or(1, |migration| migration.connections());
         self.streams.saturating_mul(channels)
     }
 

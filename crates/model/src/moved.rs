@@ -56,6 +56,48 @@ impl DirtyLimit {
     }
 }
 
+/// How a virtual machine runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accelerator {
+    /// On the processor (KVM).
+    Kvm,
+    /// Emulated by QEMU (TCG): its times are those of an emulation.
+    Tcg,
+}
+
+impl Accelerator {
+    /// As QEMU calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg",
+        }
+    }
+}
+
+/// What a hypervisor says of a move that it made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HypervisorMove {
+    /// Which one, with its version: `QEMU 7.2.22`.
+    pub version: String,
+    /// How machines run, the same at both ends.
+    pub accelerator: Accelerator,
+    /// QEMU's `total-time`, seconds.
+    pub total_s: f64,
+    /// Its `setup-time`, seconds.
+    pub setup_s: f64,
+    /// Its `downtime`, seconds: until the source had sent everything.
+    pub downtime_s: f64,
+    /// Bytes that it says it sent, headers included.
+    pub transferred_bytes: u64,
+    /// Pages per second that it last said the guest writes; 0: it never said.
+    pub dirty_pages_per_s: u64,
+    /// With `post_copy`, pages that the guest had to wait for at its destination; else 0.
+    #[serde(default)]
+    pub fetched_pages: u64,
+}
+
 /// One machine's move.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MachineMove {
@@ -90,6 +132,9 @@ pub struct MachineMove {
     /// With `watch`, for how long a third program had no answer; `None` also where it heard nothing from either place.
     #[serde(default)]
     pub seen: Option<SeenGap>,
+    /// With `engine: qemu`, what QEMU says of it; all else is the load's own.
+    #[serde(default)]
+    pub hypervisor: Option<HypervisorMove>,
 }
 
 /// The gap that a program sees which asks a machine each millisecond, where it was and where it goes.
@@ -130,11 +175,12 @@ fn touched(migration: &Migration, writes: f64) -> f64 {
 }
 
 /// Pre-copy by its model (Clark et al., NSDI 2005): each round sends what was written during the one before at the same
-/// bandwidth, bytes of pages per second. `None` where machines are slowed down, or nothing could be sent.
+/// bandwidth, bytes of pages per second. `None` where machines are slowed down, go on before
+/// everything is there, or nothing could be sent.
 pub fn predict(migration: &Migration, bandwidth: f64) -> Option<Prediction> {
     let pages_per_second = bandwidth / PAGE as f64;
     let possible = pages_per_second.is_finite() && pages_per_second > 0.0;
-    if !possible || migration.fallback == Fallback::Throttle {
+    if !possible || migration.fallback == Fallback::Throttle || migration.post_copy {
         return None;
     }
     let all = migration.pages() as f64;

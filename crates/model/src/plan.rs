@@ -249,6 +249,9 @@ pub struct Underlay {
     pub mtu: Vec<u32>,
     /// Line rate in bits per second; `None` is an unlimited veth.
     pub rate: Vec<Option<u64>>,
+    /// Links, each of that rate.
+    #[serde(default = "one_guest", skip_serializing_if = "is_one")]
+    pub links: Vec<u32>,
     /// Which IP carries the tunnels; of no meaning where nothing tunnels.
     #[serde(default = "ipv4_only")]
     pub ip: Vec<IpVersion>,
@@ -266,6 +269,11 @@ pub struct Underlay {
 /// What a plan meant before there was a choice.
 fn one_guest() -> Vec<u32> {
     vec![1]
+}
+
+/// Whether there is but one link, as before there was a choice.
+fn is_one(links: &[u32]) -> bool {
+    links == [1]
 }
 
 /// How received frames are spread; each list is a factor.

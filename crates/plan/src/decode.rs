@@ -46,6 +46,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         loads.in_a_lab(reader);
     }
     let release_us = release(reader, &underlay, &factors.rate.values());
+    links(reader, &factors);
     let between = transit::read(reader, &underlay);
     let mut varied = vary::read(reader, &root, !hosts.hosts.is_existing());
     hosts.judge(reader, &mut varied, &factors.pairs);
@@ -126,6 +127,7 @@ fn underlay_of(factors: &Factors, between: transit::Written, release_us: Option<
     Underlay {
         mtu: factors.underlay_mtu.values(),
         rate: factors.rate.values(),
+        links: factors.links.values(),
         ip: factors.underlay_ip.values(),
         transit: between.transit,
         oversize: between.takes_oversize,
@@ -185,6 +187,18 @@ fn release(reader: &mut Reader, underlay: &Fields<'_>, rates: &[Option<u64>]) ->
         reader.fault(span, &entry.path, message, "without a line", help);
     }
     None
+}
+
+/// Several links are told apart by their lines: each rate must be one.
+fn links(reader: &mut Reader, factors: &Factors) {
+    let several = factors.links.levels.iter().find(|level| level.value > 1);
+    let unlimited = factors.rate.values().contains(&None);
+    if let (Some(level), true) = (several, unlimited) {
+        let message = format!("`{}` is a number of lines, and a cell has none", level.path);
+        let help = "write a rate beside it, such as `rate: 2gbit`: without one nothing limits a single link";
+        let span = level.span.clone();
+        reader.fault(span, &level.path, message, "without a line", help);
+    }
 }
 
 /// The first cell that can be built once more, where the plan asks for it.

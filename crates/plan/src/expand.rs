@@ -313,6 +313,7 @@ fn cell(
         _pair,
         mtu,
         rate,
+        links,
         underlay_ip,
         encapsulation,
         checksum,
@@ -340,6 +341,7 @@ fn cell(
         underlay_mtu: underlay_level.value,
         // A rate that could not be read keeps nothing from being held against its room.
         rate: factors.rate.get(rate).and_then(|level| level.value),
+        links: factors.links.get(links).map_or(1, |level| level.value),
         underlay_ip: match factors.underlay_ip.get(underlay_ip) {
             level if tunnelled => level?.value,
             _ => IpVersion::Ipv4,
@@ -378,6 +380,10 @@ fn cell(
     fit.note_cell(resolved, guest, range, guest_mtu);
     let has_level = |axis: &Axis| match axis.key.path {
         path if path == keys::UNDERLAY_IP.path => tunnelled,
+        // One link is what there was before there could be several.
+        path if path == keys::UNDERLAY_LINKS.path => {
+            factors.links.levels.len() > 1 || network.links > 1
+        }
         path if path == keys::UDP_CHECKSUM.path => takes_checksum,
         path if logical::has_key(path) => network.datapath.is_ovn(),
         _ => means(axis, load, choice),

@@ -25,6 +25,7 @@ pub(crate) struct Factors {
     pub(crate) pairs: Levels<PairNames>,
     pub(crate) underlay_mtu: Levels<u32>,
     pub(crate) rate: Levels<Option<u64>>,
+    pub(crate) links: Levels<u32>,
     pub(crate) underlay_ip: Levels<IpVersion>,
     pub(crate) encapsulation: Levels<Encapsulated>,
     pub(crate) udp_checksum: Levels<bool>,
@@ -90,6 +91,9 @@ impl Factors {
             Axis::of(&keys::UNDERLAY_RATE, &self.rate, |r, e| {
                 rate_or_none(r, e).map(rate_label)
             }),
+            Axis::of(&keys::UNDERLAY_LINKS, &self.links, |r, e| {
+                whole32(r, e).map(|links| links.to_string())
+            }),
             Axis::of(&keys::UNDERLAY_IP, &self.underlay_ip, |r, e| {
                 ip(r, e).map(|ip| ip.key().to_owned())
             }),
@@ -149,6 +153,9 @@ pub(crate) fn read(
             rate_or_none,
             |rate| rate_label(*rate),
         ),
+        links: levels(reader, underlay, &keys::UNDERLAY_LINKS, whole32, |links| {
+            links.to_string()
+        }),
         underlay_ip: levels(reader, underlay, &keys::UNDERLAY_IP, ip, |ip| {
             ip.key().to_owned()
         }),
@@ -308,8 +315,8 @@ mod tests {
         assert_eq!(reader.faults, []);
         let labels: Vec<String> = factors.axes().into_iter().flat_map(|a| a.labels).collect();
         let expected = [
-            "1500", "none", "ipv4", "none", "off", "auto", "switched", "none", "max", "ipv4", "1",
-            "tunnel", "1", "own",
+            "1500", "none", "1", "ipv4", "none", "off", "auto", "switched", "none", "max", "ipv4",
+            "1", "tunnel", "1", "own",
         ];
         assert_eq!(labels, expected);
         let axes = factors.axes();

@@ -4,7 +4,7 @@
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::sync::LazyLock;
 
-use wirecost_model::cell::MAX_GUESTS;
+use wirecost_model::cell::{MAX_GUESTS, MAX_LINKS};
 use wirecost_model::ip::IpVersion;
 use wirecost_model::load::Workload;
 use wirecost_model::plan::{Description, GeneveOptions};
@@ -143,6 +143,12 @@ keys! {
     }
         "Line rate, counted with the framing of 38 bytes a frame; `none` sets no limit. Below 100mbit the bucket that a \
          super-packet needs would hold more than 10 ms of the line.";
+    UNDERLAY_LINKS "underlay.links" Whole {
+        range: from_to(1.0, MAX_LINKS as f64), presence: Default("1"), factor: true, example: "2",
+    }
+        "Links between the hosts, each a line of `rate` of its own, among which flows are divided as a bond of Linux divides \
+         them (`xmit_hash_policy layer3+4`): one flow has one link. Only beside a `rate`, where the kernel has fq and lets \
+         eBPF programs be loaded.";
     UNDERLAY_RELEASE "underlay.release" Seconds {
         range: from_to(1e-5, 1e-3), presence: Default("100us"), example: "100us",
     }

@@ -15,6 +15,7 @@ pub mod extended_wait;
 pub mod file_io;
 pub mod io_uring;
 pub mod kvm;
+pub mod memory_file;
 pub mod namespace;
 pub mod priority;
 pub mod process;

@@ -11,7 +11,7 @@
 use std::io;
 use std::mem;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -67,16 +67,21 @@ impl SharedMemory {
         Self::map(bytes, true)
     }
 
-    fn map(bytes: usize, small_pages: bool) -> io::Result<Self> {
+    /// That of a file: other processes that map it see the same. Its pages are those that somebody wrote to.
+    pub(crate) fn of_file(file: &OwnedFd, bytes: usize) -> io::Result<Self> {
+        Self::map_at(bytes, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    fn map_at(bytes: usize, flags: i32, file: i32) -> io::Result<Self> {
         let words = bytes.div_ceil(WORD).max(1);
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
+        // SAFETY: a new mapping at an address of the kernel's choice.
         let address = unsafe {
             libc::mmap(
                 ptr::null_mut(),
                 words * WORD,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
+                flags,
+                file,
                 0,
             )
         };
@@ -84,7 +89,12 @@ impl SharedMemory {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let memory = Self { start, words };
+        Ok(Self { start, words })
+    }
+
+    fn map(bytes: usize, small_pages: bool) -> io::Result<Self> {
+        let memory = Self::map_at(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+        let (address, words) = (memory.start.as_ptr().cast(), memory.words);
         if small_pages {
             // A kernel without huge pages refuses this.
             // SAFETY: the range is the new mapping.

@@ -65,8 +65,9 @@ impl Client {
         options: &Options,
         timeout: Duration,
     ) -> Result<Self, TrafficError> {
-        let deadline = Instant::now() + timeout;
         let engine = Engine::new(options, End::Client)?;
+        // What the load needs here, as virtual machines, has its own time.
+        let deadline = Instant::now() + timeout;
         let flows = open_all(engine.ops.flow_kind, &target.into(), options, deadline)?;
         let mut client = Self {
             engine,

@@ -16,6 +16,9 @@ pub enum TrafficError {
     /// A limit of this host; see [`crate::Finding`].
     #[error("{0}")]
     Host(String),
+    /// A virtual machine could not be had.
+    #[error("a virtual machine: {0}")]
+    Machine(#[from] wirecost_qemu::QemuError),
     /// A socket could not be made or set up.
     #[error("{what}: {source}")]
     Socket {

@@ -5,12 +5,15 @@
 //! thread stops and the rest is sent. Pages go over the machine's connections by their number, so that of two contents
 //! of a page the later one arrives last. The destination ([`landing`], [`arrival`]) has each page where it belongs, and says when it
 //! has everything. After the window both ends compare the memory.
+//!
+//! Virtual machines ([`qemu`]) are moved by QEMU itself; here is what starts, watches and verifies them.
 
 pub(crate) mod arrival;
 pub(crate) mod guest;
 pub(crate) mod landing;
 pub(crate) mod observer;
 pub(crate) mod pages;
+pub(crate) mod qemu;
 pub(crate) mod record;
 mod search;
 pub(crate) mod service;

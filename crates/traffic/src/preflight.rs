@@ -9,7 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::OnceLock;
 
 use wirecost_model::end_window::End;
-use wirecost_model::load::{Backing, MAX_IO};
+use wirecost_model::load::{Backing, MAX_IO, MoveEngine};
+use wirecost_qemu::{QemuError, found};
 use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::process::allowed_cpus;
 use wirecost_sys::thread::raise_descriptor_limit;
@@ -24,6 +25,9 @@ use crate::workload;
 const OTHER_DESCRIPTORS: u64 = 128;
 /// Kernel memory of a connection with autotuned buffers, besides unsent data, bytes.
 const PER_CONNECTION: u64 = 16 << 10;
+
+/// Memory of a QEMU process besides its machine's, bytes.
+const QEMU_ITSELF: u64 = 48 << 20;
 
 /// Histograms and used stack of a thread, bytes.
 const PER_THREAD: u64 = 256 << 10;
@@ -59,6 +63,8 @@ pub enum Finding {
         /// Processors that this process may use.
         processors: u64,
     },
+    /// No virtual machine runs here.
+    Qemu(QemuError),
     /// The kernel does not tell which pages a machine has written to.
     Tracking(io::Error),
     /// A capped socket buffer, or a congestion control that is missing or not permitted.
@@ -101,6 +107,7 @@ impl fmt::Display for Finding {
                  CONFIG_USERFAULTFD with CONFIG_PTE_MARKER_UFFD_WP): {error}; run the migration's source on a host with \
                  such a kernel"
             ),
+            Self::Qemu(error) => error.fmt(formatter),
             Self::Socket(error) | Self::Options(error) => error.fmt(formatter),
         }
     }
@@ -124,11 +131,12 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
     {
         findings.push(Finding::Ports { needed, there });
     }
-    if end == End::Client
-        && options.load.workload.is_migration()
-        && let Err(error) = DirtyPages::check()
-    {
-        findings.push(Finding::Tracking(error));
+    match options.load.migration.map(|migration| migration.engine) {
+        Some(MoveEngine::Memory) if end == End::Client => {
+            findings.extend(DirtyPages::check().err().map(Finding::Tracking));
+        }
+        Some(MoveEngine::Qemu) => findings.extend(found().err().map(Finding::Qemu)),
+        Some(MoveEngine::Memory) | None => {}
     }
     let anywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let tried = if options.load.workload.is_udp() {
@@ -224,7 +232,11 @@ fn memory(options: &Options) -> u64 {
         Backing::Discard => MAX_IO.into(),
     });
     let machines = options.load.migration.map_or(0, |migration| {
-        u64::from(options.load.streams) * migration.memory
+        let process = match migration.engine {
+            MoveEngine::Memory => 0,
+            MoveEngine::Qemu => QEMU_ITSELF,
+        };
+        u64::from(options.load.streams) * (migration.memory + process)
     });
     u64::from(options.load.connections()) * buffers + threads * each + message + export + machines
 }

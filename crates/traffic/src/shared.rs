@@ -14,6 +14,7 @@ use crate::error::TrafficError;
 use crate::flow::{Counter, Flows};
 use crate::latency::LatencyRecorder;
 use crate::migration::landing::Landing;
+use crate::migration::qemu::Virtuals;
 use crate::migration::source::{Source, Sources};
 use crate::options::{Limit, Options};
 use crate::rate_schedule::RateSchedule;
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) sources: Sources,
     /// At a migration's server.
     pub(crate) landings: Box<[Landing]>,
+    /// Of a migration of virtual machines.
+    pub(crate) virtuals: Virtuals,
     /// The tag of every datagram.
     pub(crate) tag: u32,
     /// At a client with a rate.
@@ -146,6 +149,7 @@ impl Shared {
             } else {
                 Box::default()
             },
+            virtuals: Virtuals::of_load(options, end)?,
             tag: tag(&options.secret),
             rate_schedule,
             budget: match options.load.limit {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use socket2::Socket as RawSocket;
 use wirecost_model::end_window::{Counts, Io};
 use wirecost_model::latency::Latency;
+use wirecost_model::load::MoveEngine;
 use wirecost_model::moved::MachineMove;
 use wirecost_model::path_access::PathAccess;
 use wirecost_sys::priority::RaisedPriority;
@@ -139,7 +140,13 @@ impl Snapshot {
         let lateness = books(|thread| thread.lateness.as_ref());
         let flushes = books(|thread| thread.flushes.as_ref());
         let threads = shared.threads.iter().map(look_at_thread).collect();
-        let tcp = !shared.options.load.workload.is_udp();
+        // The flows of virtual machines only carry what the two ends tell each other.
+        let virtual_machines = shared
+            .options
+            .load
+            .migration
+            .is_some_and(|migration| migration.engine == MoveEngine::Qemu);
+        let tcp = !shared.options.load.workload.is_udp() && !virtual_machines;
         let flows = flows
             .connected()
             .zip(counts)
@@ -167,7 +174,12 @@ impl Snapshot {
             io,
             threads,
             strays: shared.flows.strays(),
-            moves: shared.sources.moves(),
+            moves: shared
+                .sources
+                .moves()
+                .into_iter()
+                .chain(shared.virtuals.moves())
+                .collect(),
             path: shared.path.get().map(|open| open.access()),
         })
     }

@@ -193,6 +193,8 @@ pub(crate) mod nbd_client;
 pub(crate) mod nbd_server;
 pub(crate) mod pacer;
 pub(crate) mod path_client;
+pub(crate) mod qemu_source;
+pub(crate) mod qemu_target;
 pub(crate) mod request_schedule;
 pub(crate) mod rr_client;
 pub(crate) mod rr_server;

@@ -9,6 +9,7 @@
 use aya::maps::{Array, MapData};
 use aya::programs::{TcAttachType, TestRun as _, TestRunOptions};
 use aya::{Ebpf, EbpfLoader};
+use wirecost_model::cell::MAX_LINKS;
 use wirecost_wire::size_table::Frames;
 
 use crate::config::Hook;
@@ -35,9 +36,11 @@ pub struct LineRate {
     pub limit_ns: u64,
     /// What a packet takes of the line.
     pub frames: Frames,
+    /// Links, each such a line, among which flows are divided by their addresses and ports; 1 to [`MAX_LINKS`].
+    pub links: u32,
 }
 
-type LineBytes = [u8; 40];
+type LineBytes = [u8; 48];
 
 impl LineRate {
     /// `struct line`, member by member.
@@ -51,7 +54,8 @@ impl LineRate {
             payload,
             unseen,
         } = self.frames;
-        let narrow = [header, payload, unseen, Frames::SHORTEST].map(u32::to_ne_bytes);
+        let links = self.links.clamp(1, MAX_LINKS);
+        let narrow = [header, payload, unseen, Frames::SHORTEST, links, 0].map(u32::to_ne_bytes);
         let all = wide.as_flattened().iter().chain(narrow.as_flattened());
         for (place, byte) in bytes.iter_mut().zip(all) {
             *place = *byte;
@@ -126,10 +130,14 @@ impl Departures {
         if let Some(attached) = self.attached.take() {
             attached.detach(DEPART, &self.device)?;
         }
-        self.idle_from.set(0, 0, 0).map_err(|source| Error::Map {
-            map: "idle_from",
-            source: Box::new(source),
-        })
+        for link in 0..MAX_LINKS {
+            let forgotten = self.idle_from.set(link, 0, 0);
+            forgotten.map_err(|source| Error::Map {
+                map: "idle_from",
+                source: Box::new(source),
+            })?;
+        }
+        Ok(())
     }
 
     /// When a frame would depart, in nanoseconds of `CLOCK_MONOTONIC`; `None` where it would be dropped. It takes its time of
@@ -170,6 +178,7 @@ mod tests {
             step_ns: 100_000,
             limit_ns: 5_000_000,
             frames: Frames::new(1450, 50, IpVersion::Ipv4, 4),
+            links: 2,
         };
         // 0.8 ns a byte.
         let cost = (0.8 * f64::from(1 << COST_BITS)) as u64;
@@ -181,6 +190,8 @@ mod tests {
             &1398u32.to_ne_bytes(),
             &28u32.to_ne_bytes(),
             &60u32.to_ne_bytes(),
+            &2u32.to_ne_bytes(),
+            &0u32.to_ne_bytes(),
         ]
         .concat();
         assert_eq!(pace.bytes().as_slice(), expected);

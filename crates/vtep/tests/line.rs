@@ -19,6 +19,7 @@ fn pace(step_ns: u64, limit_ns: u64, frames: Frames) -> LineRate {
         step_ns,
         limit_ns,
         frames,
+        links: 1,
     }
 }
 
@@ -85,6 +86,64 @@ fn what_waits_departs_in_steps_and_what_does_not_at_once() {
     );
 }
 
+/// A TCP segment from 10.0.0.1 to 10.0.0.2, or between fd00::1 and fd00::2, with a tag or without.
+fn segment(ipv6: bool, tagged: bool, from_port: u16) -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    if tagged {
+        frame.extend([0x81, 0, 0, 7]);
+    }
+    if ipv6 {
+        frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 40, 6, 64]);
+        for last in [1, 2] {
+            frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+        }
+    } else {
+        frame.extend([8, 0, 0x45, 0, 0, 60, 0, 0, 0, 0, 64, 6, 0, 0]);
+        frame.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    }
+    frame.extend(from_port.to_be_bytes());
+    frame.extend(5001u16.to_be_bytes());
+    frame.resize(frame.len() + 36, 0);
+    frame
+}
+
+#[test]
+fn flows_are_divided_among_links_and_each_keeps_to_its_own() {
+    if !allowed() {
+        return;
+    }
+    for (ipv6, tagged) in [(false, false), (true, false), (false, true)] {
+        for links in [1u32, 2, 4, 8] {
+            let pace = LineRate {
+                links,
+                // A segment takes 8 seconds.
+                rate: 100,
+                ..pace(0, 1000 * SECOND_NS, Frames::new(1500, 0, Ipv4, 0))
+            };
+            let mut line = line();
+            let mut departs = |port: u16| {
+                let run = line.dry_run(&pace, &segment(ipv6, tagged, port));
+                run.expect("tried").expect("it departs")
+            };
+            // Ports as the kernel chooses them one after the other: as many flows as links, each on another.
+            let ports: Vec<u16> = (0..links as u16).map(|nth| 40_000 + 2 * nth).collect();
+            let first: Vec<u64> = ports.iter().map(|port| departs(*port)).collect();
+            let (earliest, latest) = (first.iter().min().unwrap(), first.iter().max().unwrap());
+            assert!(
+                latest - earliest < 5 * SECOND_NS,
+                "{links}: one waited: {first:?}"
+            );
+            for (port, before) in ports.iter().zip(&first) {
+                let waits = departs(*port) - before;
+                assert!(
+                    waits > 5 * SECOND_NS,
+                    "{links} links, port {port}: {waits} ns"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn beyond_the_limit_packets_are_dropped_and_take_nothing() {
     if !allowed() {
@@ -134,6 +193,7 @@ fn it_is_put_behind_a_devices_egress_and_taken_off_again() {
             step_ns: 0,
             limit_ns: 0,
             frames: Frames::new(1500, 0, Ipv4, 0),
+            links: 1,
         };
         let host = &lab.hosts[0];
         host.run(|| line.set(&none, hook)).expect("attached");

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::Args;
-use wirecost_model::load::{DirtyOrder, Fallback, Load};
-use wirecost_model::moved::{MachineMove, MoveOutcome};
+use wirecost_model::load::{DirtyOrder, Fallback, Load, MoveEngine};
+use wirecost_model::moved::{Accelerator, MachineMove, MoveOutcome};
 use wirecost_model::units::{format_rate, parse_rate};
 
 use super::values::{duration, size, throughput, time};
@@ -17,6 +17,9 @@ const TOLD: usize = 16;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of a migration")]
 pub(super) struct MigrationOptions {
+    /// What moves machines: memory of the load's own, or virtual machines in QEMU [default: memory]
+    #[arg(long, value_parser = MoveEngine::NAMES, value_name = "ENGINE")]
+    engine: Option<String>,
     /// Memory of each machine, 1MiB to 2GiB [default: 64MiB]
     #[arg(long, value_parser = size, value_name = "SIZE")]
     memory: Option<u64>,
@@ -47,6 +50,9 @@ pub(super) struct MigrationOptions {
     /// What is done then [default: give-up]
     #[arg(long, value_parser = Fallback::NAMES, value_name = "WHAT")]
     fallback: Option<String>,
+    /// Let it go on at its destination after one round, and fetch what is not there (QEMU)
+    #[arg(long)]
+    post_copy: bool,
     /// Move it again until the highest dirty rate that converges is known
     #[arg(long)]
     find_limit: bool,
@@ -56,8 +62,9 @@ pub(super) struct MigrationOptions {
 }
 
 impl MigrationOptions {
-    fn given(&self) -> [(&'static str, bool); 12] {
+    fn given(&self) -> [(&'static str, bool); 14] {
         [
+            ("--engine", self.engine.is_some()),
             ("--memory", self.memory.is_some()),
             ("--dirty-rate", self.dirty_rate.is_some()),
             ("--channels", self.channels.is_some()),
@@ -68,6 +75,7 @@ impl MigrationOptions {
             ("--max-downtime", self.max_downtime.is_some()),
             ("--max-rounds", self.max_rounds.is_some()),
             ("--fallback", self.fallback.is_some()),
+            ("--post-copy", self.post_copy),
             ("--find-limit", self.find_limit),
             ("--watch", self.watch),
         ]
@@ -89,6 +97,8 @@ impl MigrationOptions {
                 Err(error) => wrong.push(format!("--dirty-rate: {error}")),
             },
         }
+        let engine = self.engine.as_deref().and_then(MoveEngine::by_name);
+        migration.engine = engine.unwrap_or(migration.engine);
         migration.memory = self.memory.unwrap_or(migration.memory);
         migration.channels = self.channels.unwrap_or(migration.channels);
         migration.at_once = self.at_once.or(migration.at_once);
@@ -100,6 +110,7 @@ impl MigrationOptions {
         migration.dirty_order = order.unwrap_or(migration.dirty_order);
         let fallback = self.fallback.as_deref().and_then(Fallback::by_name);
         migration.fallback = fallback.unwrap_or(migration.fallback);
+        migration.post_copy = self.post_copy;
         migration.find_limit = self.find_limit;
         migration.watch = self.watch;
     }
@@ -157,6 +168,22 @@ fn line(one: &MachineMove) -> String {
             time(seen.to_machine_s),
             time(seen.from_machine_s)
         );
+    }
+    if let Some(said) = &one.hypervisor {
+        let how = match said.accelerator {
+            Accelerator::Kvm => "by KVM",
+            Accelerator::Tcg => "emulated, so its times are not those of hardware",
+        };
+        let _ = write!(
+            line,
+            "; {} ({how}) says {}, downtime {}",
+            said.version,
+            time(said.total_s),
+            time(said.downtime_s)
+        );
+        if said.fetched_pages > 0 {
+            let _ = write!(line, ", {} pages fetched", said.fetched_pages);
+        }
     }
     if let Some(limit) = one.limit {
         let gbps = |rate: f64| throughput(rate * 1e-9).trim().to_owned();

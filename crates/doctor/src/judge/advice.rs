@@ -91,6 +91,13 @@ fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<St
         (Trial::Userfaultfd, Some(EPERM) | None) => {
             "use sudo, or `sysctl -w vm.unprivileged_userfaultfd=1` as root".into()
         }
+        (Trial::Qemu, Some(ENOENT)) => match machine.distribution.as_deref() {
+            Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
+                "`dnf install qemu-kvm` as root".into()
+            }
+            Some("debian" | "ubuntu") => "`apt-get install qemu-system-x86` as root".into(),
+            _ => "install qemu-system-x86_64".into(),
+        },
         (Trial::Kvm, Some(EACCES)) => {
             "join the group that owns /dev/kvm: `sudo usermod -aG kvm $USER`, then log in again".into()
         }

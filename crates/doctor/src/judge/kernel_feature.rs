@@ -282,7 +282,7 @@ pub(super) const FEATURES: &[KernelFeature] = &[
         trial: Trial::Userfaultfd,
         id: "userfaultfd",
         title: "userfaultfd",
-        needed_for: "loads like a live migration's; no plan of this version has them",
+        needed_for: "migrations: which pages a machine has written to is tracked by it",
         option: "CONFIG_USERFAULTFD",
         ..SOCKET
     },
@@ -291,10 +291,20 @@ pub(super) const FEATURES: &[KernelFeature] = &[
         id: "kvm",
         title: "KVM",
         group: Group::Machine,
-        needed_for: "virtual machines as guests; no plan of this version has them",
+        needed_for: "migrations with `engine: qemu` at the processor's speed",
         option: "CONFIG_KVM",
         module: Some("kvm"),
         absent: &[ENOENT, ENODEV, ENXIO],
+        ..DEVICE
+    },
+    KernelFeature {
+        trial: Trial::Qemu,
+        id: "qemu",
+        title: "QEMU",
+        group: Group::Machine,
+        needed_for: "migrations with `engine: qemu`; `engine: memory` needs none",
+        option: "CONFIG_MEMFD_CREATE",
+        absent: &[],
         ..DEVICE
     },
 ];

@@ -12,7 +12,13 @@ use crate::evidence::{
 use crate::kernel_config::KernelConfig;
 use crate::probe::trials;
 
-const ANYWHERE: [Trial; 4] = [Trial::Ebpf, Trial::IoUring, Trial::Userfaultfd, Trial::Kvm];
+const ANYWHERE: [Trial; 5] = [
+    Trial::Ebpf,
+    Trial::IoUring,
+    Trial::Userfaultfd,
+    Trial::Kvm,
+    Trial::Qemu,
+];
 
 fn works() -> Outcome {
     Outcome::Works("made".into())

@@ -4,6 +4,7 @@ use std::io;
 
 use nix::errno::Errno;
 use wirecost_netbuild::error_code;
+use wirecost_qemu::QemuError;
 use wirecost_sys::bpf::PassingClassifier;
 use wirecost_sys::io_uring::IdleRing;
 use wirecost_sys::kvm::{self, Kvm};
@@ -87,6 +88,24 @@ pub(super) fn kvm() -> Outcome {
         Ok(format!("API version {version}, an empty machine was made"))
     });
     outcome(made)
+}
+
+/// Boots the guest that migrations move.
+pub(super) fn qemu() -> Outcome {
+    match wirecost_qemu::found() {
+        Ok(found) => match &found.no_kvm {
+            None => Outcome::Works(format!("QEMU {}, its guest runs by KVM", found.version)),
+            Some(words) => Outcome::Partly(format!(
+                "QEMU {}, its guest is emulated (TCG), since KVM does not run it: {words}",
+                found.version
+            )),
+        },
+        Err(QemuError::Absent) => refused(&Errno::ENOENT.into()),
+        Err(error) => Outcome::Refused {
+            code: None,
+            words: error.to_string(),
+        },
+    }
 }
 
 #[cfg(test)]

@@ -109,9 +109,12 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
         },
         Trial::AfXdp => outcome(af_xdp(scratch)),
         // Tried before there is a namespace.
-        Trial::Namespaces | Trial::Ebpf | Trial::IoUring | Trial::Userfaultfd | Trial::Kvm => {
-            Outcome::NotTried("tried elsewhere".into())
-        }
+        Trial::Namespaces
+        | Trial::Ebpf
+        | Trial::IoUring
+        | Trial::Userfaultfd
+        | Trial::Kvm
+        | Trial::Qemu => Outcome::NotTried("tried elsewhere".into()),
     }
 }
 

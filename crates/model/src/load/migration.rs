@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 pub const PAGE: u64 = 4096;
 /// Smallest memory of a machine, bytes.
 pub const MIN_MEMORY: u64 = 1 << 20;
+/// Smallest memory of a virtual machine, bytes: its guest fills what is above the first megabyte.
+pub const MIN_VIRTUAL_MEMORY: u64 = 8 << 20;
+/// Most virtual machines of a load: each is a process at both ends.
+pub const MAX_VIRTUAL: u32 = 32;
 /// Largest memory of a machine, bytes.
 pub const MAX_MEMORY: u64 = 2 << 30;
 /// Most connections of one machine.
@@ -80,9 +84,40 @@ impl Fallback {
     }
 }
 
+/// What moves machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoveEngine {
+    /// Memory of the load's own process, and threads that write to it.
+    #[default]
+    Memory,
+    /// Virtual machines in QEMU.
+    Qemu,
+}
+
+impl MoveEngine {
+    /// Their names.
+    pub const NAMES: [&'static str; 2] = ["memory", "qemu"];
+
+    /// As plans, commands and records write it.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// By its name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        [Self::Memory, Self::Qemu]
+            .into_iter()
+            .find(|engine| engine.name() == name)
+    }
+}
+
 /// Options of a migration load, besides those that every load has. Its machines are [`super::Load::streams`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Migration {
+    /// What moves them.
+    #[serde(default)]
+    pub engine: MoveEngine,
     /// Bytes of each machine's memory, a multiple of [`PAGE`].
     pub memory: u64,
     /// Connections of each machine. A page always goes over the same one.
@@ -115,11 +150,19 @@ pub struct Migration {
     /// Whether every second round moves them the other way.
     #[serde(default)]
     pub back_and_forth: bool,
+    /// Bits per second that QEMU takes for what it can send once a machine is stopped, instead of its own estimate
+    /// (`avail-switchover-bandwidth`); `None`: its own.
+    #[serde(default)]
+    pub switchover_bandwidth: Option<u64>,
+    /// Whether the machine goes on at its destination after one round, and what is not there yet follows.
+    #[serde(default)]
+    pub post_copy: bool,
 }
 
 impl Migration {
     /// As it is usually run.
     pub const USUAL: Self = Self {
+        engine: MoveEngine::Memory,
         memory: 64 << 20,
         channels: 1,
         at_once: None,
@@ -135,6 +178,8 @@ impl Migration {
         watch: false,
         pause: Duration::ZERO,
         back_and_forth: false,
+        switchover_bandwidth: None,
+        post_copy: false,
     };
 
     /// Pages of a machine.
@@ -175,6 +220,7 @@ impl Migration {
         let (channels, rounds) = (u64::from(self.channels), u64::from(self.max_rounds));
         let connections = u64::from(machines) * channels;
         within("channels", channels, 1, MAX_CHANNELS.into())
+            .or_else(|| self.engine_fault(machines))
             .or_else(|| {
                 let fits = connections <= u64::from(super::MAX_STREAMS);
                 let words = format!(
@@ -230,5 +276,74 @@ impl Migration {
                 );
                 (!fits).then_some(("max_downtime", words))
             })
+    }
+
+    /// What the engine cannot do.
+    fn engine_fault(&self, machines: u32) -> Option<(&'static str, String)> {
+        let qemu = self.engine == MoveEngine::Qemu;
+        let faults = [
+            (
+                qemu && machines > MAX_VIRTUAL,
+                "machines",
+                format!("{machines} virtual machines: {MAX_VIRTUAL} at most"),
+            ),
+            (
+                qemu && self.memory < MIN_VIRTUAL_MEMORY,
+                "memory",
+                format!(
+                    "a virtual machine of {} bytes: {MIN_VIRTUAL_MEMORY} at least",
+                    self.memory
+                ),
+            ),
+            (
+                qemu && self.find_limit,
+                "find_limit",
+                "find_limit needs `engine: memory`: a QEMU whose move failed is gone at the destination".to_owned(),
+            ),
+            (
+                qemu && self.watch,
+                "watch",
+                "watch needs `engine: memory`: the guest of `qemu` has no network device".to_owned(),
+            ),
+            (
+                !qemu && self.switchover_bandwidth.is_some(),
+                "switchover_bandwidth",
+                "switchover_bandwidth needs `engine: qemu`".to_owned(),
+            ),
+        ];
+        let post_copy = [
+            (
+                !qemu,
+                "post_copy needs `engine: qemu`: nothing of `memory` runs at the destination"
+                    .to_owned(),
+            ),
+            (
+                self.channels > 1,
+                "post_copy needs one channel: QEMU does not fetch pages over multifd's".to_owned(),
+            ),
+            (
+                self.fallback != Fallback::GiveUp,
+                format!(
+                    "post_copy always ends: leave `fallback: {}` out",
+                    self.fallback.name()
+                ),
+            ),
+        ];
+        let post_copy = post_copy
+            .into_iter()
+            .map(|(wrong, words)| (self.post_copy && wrong, "post_copy", words));
+        let found = faults
+            .into_iter()
+            .chain(post_copy)
+            .find(|(wrong, ..)| *wrong);
+        found.map(|(_, option, words)| (option, words))
+    }
+
+    /// Connections of the load's own for each machine. QEMU makes its own.
+    pub const fn connections(&self) -> u32 {
+        match self.engine {
+            MoveEngine::Memory => self.channels,
+            MoveEngine::Qemu => 1,
+        }
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{
     DATAGRAM_HEADER, Limit, Load, MAX_DATAGRAM, MAX_DEPTH, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO,
-    MAX_MESSAGE, MAX_SOCKET_BUFFER, MAX_STREAMS, MIN_SOCKET_BUFFER, Rate, Receiving, SECTOR,
-    Sending, Workload,
+    MAX_MESSAGE, MAX_SOCKET_BUFFER, MAX_STREAMS, MIN_SOCKET_BUFFER, MoveEngine, Rate, Receiving,
+    SECTOR, Sending, Waiting, Workload,
 };
 
 /// The longest that may be waited for one response: histograms end at 137 s, and nobody waits so long.
@@ -178,8 +178,26 @@ fn network_share(load: &Load) -> Option<Fault> {
 
 /// What only migrations have.
 fn migration(load: &Load) -> Option<Fault> {
-    let (option, message) = load.migration?.fault(load.streams)?;
-    Some(Fault { option, message })
+    let migration = load.migration?;
+    if let Some((option, message)) = migration.fault(load.streams) {
+        return Some(Fault { option, message });
+    }
+    // QEMU makes its connections, and has threads of its own for them.
+    let options = [
+        ("threads", load.threads.is_some()),
+        ("spin", load.waiting == Waiting::Spin),
+        ("socket_buffer", load.socket_buffer.is_some()),
+        ("dscp", load.dscp.is_some()),
+    ];
+    let (option, _) = options
+        .into_iter()
+        .find(|(_, given)| *given && migration.engine == MoveEngine::Qemu)?;
+    Some(Fault {
+        option,
+        message: format!(
+            "{option} means nothing to QEMU, which makes its own connections: leave it out"
+        ),
+    })
 }
 
 fn threads(load: &Load) -> Option<Fault> {

@@ -4,7 +4,7 @@ use wirecost_model::load::{
     Backing, DATAGRAM_HEADER, DirtyOrder, Fallback, MAX_CHANNELS, MAX_DATAGRAM, MAX_DEPTH,
     MAX_DOWNTIME, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, MAX_MEMORY, MAX_MESSAGE, MAX_PAUSE,
     MAX_REPLY_TIMEOUT, MAX_ROUNDS, MAX_SOCKET_BUFFER, MAX_STREAMS, MAX_THINK_TIME, MIN_MEMORY,
-    MIN_SOCKET_BUFFER, Pattern, SECTOR, Workload,
+    MIN_SOCKET_BUFFER, MoveEngine, Pattern, SECTOR, Workload,
 };
 
 use super::Presence::Default;
@@ -224,6 +224,7 @@ table! { MIGRATION "migration" "{ machines: 4, memory: 256MiB, dirty_rate: 400mb
     "Memory of machines that go on writing to it, moved from host a to host b by pre-copy; a sample is one move of all.":
     "machines" => MACHINES,
     "machines_per_guest" => MACHINES_PER_GUEST,
+    "engine" => ENGINE,
     "memory" => MEMORY,
     "dirty_rate" => DIRTY_RATE,
     "channels" => CHANNELS,
@@ -238,6 +239,8 @@ table! { MIGRATION "migration" "{ machines: 4, memory: 256MiB, dirty_rate: 400mb
     "watch" => WATCH,
     "pause" => PAUSE,
     "back_and_forth" => BACK_AND_FORTH,
+    "switchover_bandwidth" => SWITCHOVER_BANDWIDTH,
+    "post_copy" => POST_COPY,
     "rate" => MOVE_RATE,
     "congestion" => CONGESTION,
     "socket_buffer" => SOCKET_BUFFER,
@@ -259,6 +262,36 @@ const MACHINES_PER_GUEST: Key = Key {
     doc: "Machines that move between each pair of guests: instead of `machines`. It is what holds where there are several \
           guests and neither key is written.",
     ..STREAMS
+};
+
+const ENGINE: Key = Key {
+    words: &MoveEngine::NAMES,
+    presence: Default("memory"),
+    example: "qemu",
+    doc: "What moves them: memory and threads of the agent's own (`memory`, nothing to install), or virtual machines in QEMU \
+          with a guest that is built in (`qemu`, by KVM where it runs one, else emulated; memory of 8MiB at least and 32 machines at most, not \
+          with `watch`, `find_limit`, `threads`, `spin`, `socket_buffer`, `dscp`).",
+    ..BASE
+};
+
+const SWITCHOVER_BANDWIDTH: Key = Key {
+    kind: Kind::Rate,
+    words: &["none"],
+    range: from_to(1e3, 1e13),
+    presence: Default("none"),
+    example: "10gbit",
+    doc: "With `engine: qemu`, what QEMU takes for the bandwidth once a machine is stopped instead of its own estimate \
+          (`avail-switchover-bandwidth`, QEMU 8.2).",
+    ..BASE
+};
+
+const POST_COPY: Key = Key {
+    words: ON_OFF,
+    presence: Default("off"),
+    example: "on",
+    doc: "With `engine: qemu`, whether a machine goes on at its destination after one round, and pages that are not there are \
+          fetched when it needs them, the rest sent meanwhile; one channel.",
+    ..BASE
 };
 
 const MEMORY: Key = Key {

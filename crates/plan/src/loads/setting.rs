@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use wirecost_model::load::{
-    Backing, Direction, DirtyOrder, Fallback, Limit, Load, Migration, NbdUri, Pattern, Rate,
-    Receiving, Segmentation, Sending, Storage, Waiting,
+    Backing, Direction, DirtyOrder, Fallback, Limit, Load, Migration, MoveEngine, NbdUri, Pattern,
+    Rate, Receiving, Segmentation, Sending, Storage, Waiting,
 };
 use wirecost_model::units::{format_bytes, format_rate};
 
@@ -174,9 +174,23 @@ impl Setting {
                     self.apply_storage(option, storage);
                 }
             }
-            "memory" | "dirty_rate" | "channels" | "at_once" | "working_set" | "dirty_order"
-            | "zero_pages" | "max_downtime" | "max_rounds" | "fallback" | "find_limit"
-            | "watch" | "pause" | "back_and_forth" => {
+            "memory"
+            | "dirty_rate"
+            | "channels"
+            | "at_once"
+            | "working_set"
+            | "dirty_order"
+            | "zero_pages"
+            | "max_downtime"
+            | "max_rounds"
+            | "fallback"
+            | "find_limit"
+            | "watch"
+            | "pause"
+            | "back_and_forth"
+            | "engine"
+            | "switchover_bandwidth"
+            | "post_copy" => {
                 if let Some(migration) = &mut load.migration {
                     self.apply_migration(option, migration);
                 }
@@ -225,6 +239,13 @@ impl Setting {
     fn apply_migration(&self, option: &str, migration: &mut Migration) {
         let percent = |whole: &u32, before: u8| u8::try_from(*whole).unwrap_or(before);
         match (option, self) {
+            ("engine", Self::Word(word)) => {
+                migration.engine = MoveEngine::by_name(word).unwrap_or(migration.engine);
+            }
+            ("post_copy", Self::Switch(on)) => migration.post_copy = *on,
+            ("switchover_bandwidth", Self::Rate(Rate::BitsPerSecond(bits))) => {
+                migration.switchover_bandwidth = Some(*bits);
+            }
             ("memory", Self::Whole(bytes, _)) => migration.memory = u64::from(*bytes),
             ("dirty_rate", Self::Word(_)) => migration.dirty_rate = 0,
             ("dirty_rate", Self::Rate(Rate::BitsPerSecond(bits))) => migration.dirty_rate = *bits,

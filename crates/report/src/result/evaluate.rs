@@ -159,7 +159,7 @@ fn cell_result(experiment: &Experiment, cell: &Cell, gathered: &Gathered) -> Cel
         stack_packets_per_s: over(&sums.stack_packets_per_s),
         segments_per_packet: over(&sums.segments_per_packet),
         retransmits: over(&sums.retransmits),
-        line_limit_gbps: network.rate.filter(|_| one_way(cell)).map(|rate| {
+        line_limit_gbps: network.total_rate().filter(|_| one_way(cell)).map(|rate| {
             let overhead = network.line_overhead_bytes(cell.guest_mtu);
             tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9
         }),

@@ -1,7 +1,7 @@
 //! What the machines of a migration's cell came to over the valid samples.
 
 use serde::Serialize;
-use wirecost_model::moved::{MachineMove, MoveOutcome};
+use wirecost_model::moved::{Accelerator, MachineMove, MoveOutcome};
 use wirecost_stats::{Summary, summary};
 
 /// Moves of all valid samples. Figures but the time and the downtime are of single machines.
@@ -22,6 +22,18 @@ pub struct MovesResult {
     /// Gbit/s of writes, the highest that converges, where it was looked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty_limit_gbps: Option<Summary>,
+    /// Milliseconds for which a single machine stood still, as the hypervisor says it (`engine: qemu`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hypervisor_downtime_ms: Option<Summary>,
+    /// Seconds that a single machine's move took, as the hypervisor says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hypervisor_move_s: Option<Summary>,
+    /// Pages that a single machine's guest had to wait for at its destination (`post_copy`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetched_pages: Option<Summary>,
+    /// Machines that were emulated (TCG): their times are not those of hardware.
+    #[serde(skip_serializing_if = "is_none")]
+    pub emulated: u32,
     /// Milliseconds of a single machine between requests that were answered, towards it and from it, as an observer sees it
     /// (`watch`).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,6 +53,11 @@ pub struct MovesResult {
     pub predicted_s: Option<Summary>,
     /// By how many percent it is off, without sign, of machines that moved.
     pub prediction_error_percent: Option<Summary>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's way")]
+const fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Moves as they are gathered.
@@ -73,6 +90,23 @@ impl MoveColumns {
             move_s,
             downtime_ms,
             dirty_limit_gbps,
+            hypervisor_downtime_ms: of(|one| {
+                let said = one.hypervisor.as_ref().filter(|_| one.outcome.is_there())?;
+                Some(said.downtime_s * 1e3)
+            }),
+            hypervisor_move_s: of(|one| {
+                let said = one.hypervisor.as_ref().filter(|_| one.outcome.is_there())?;
+                Some(said.total_s)
+            }),
+            fetched_pages: of(|one| {
+                let fetched = one.hypervisor.as_ref()?.fetched_pages;
+                (fetched > 0).then_some(fetched as f64)
+            }),
+            emulated: {
+                let said = self.0.iter().filter_map(|one| one.hypervisor.as_ref());
+                said.filter(|said| said.accelerator == Accelerator::Tcg)
+                    .count() as u32
+            },
             seen_to_machine_ms: of(|one| Some(one.seen?.to_machine_s * 1e3)),
             seen_from_machine_ms: of(|one| Some(one.seen?.from_machine_s * 1e3)),
             rounds: of(|one| Some(one.rounds.len() as f64)),

@@ -225,7 +225,7 @@ const STORAGE: [Column; 18] = [
 ];
 
 /// The columns of a migration.
-const MIGRATION: [Column; 14] = [
+const MIGRATION: [Column; 17] = [
     column(
         "move s",
         "move s: seconds until the last machine had moved, median of valid samples in which all did",
@@ -238,6 +238,24 @@ const MIGRATION: [Column; 14] = [
         "downtime ms",
         "downtime ms: milliseconds for which a machine stood still at most, median of the same samples",
         |load| Some(format!("{:.1}", load.moves?.downtime_ms?.median)),
+    ),
+    column(
+        "qemu ms",
+        "qemu ms: the downtime as QEMU says it, which ends when its source has sent everything; median of single machines",
+        |load| Some(format!("{:.0}", load.moves?.hypervisor_downtime_ms?.median)),
+    ),
+    column(
+        "fetched",
+        "fetched: pages that a guest had to wait for at its destination (post-copy); median of single machines",
+        |load| Some(format!("{:.0}", load.moves?.fetched_pages?.median)),
+    ),
+    column(
+        "emulated",
+        "emulated: machines that QEMU emulated (TCG), of all: their times are not those of hardware",
+        |load| {
+            let moves = load.moves?;
+            (moves.emulated > 0).then(|| format!("{}/{}", moves.emulated, moves.machines))
+        },
     ),
     column(
         "seen ms",

@@ -38,10 +38,11 @@ enum Kind<'a> {
 }
 
 /// The factors of the network and of the guests.
-const NETWORK: [&str; 12] = [
+const NETWORK: [&str; 13] = [
     "pairs",
     "underlay.mtu",
     "underlay.rate",
+    "underlay.links",
     "underlay.ip",
     "guests",
     "guest_mtu",

@@ -80,7 +80,8 @@ fn offered(load: &Load, metric: Metric) -> Option<f64> {
 
 fn line_rate(pair: &Pair<'_>) -> Option<Objection> {
     let speed = matches!(pair.metric, Metric::Throughput | Metric::Datagrams);
-    if pair.subject.key() != Some("underlay.rate") || !speed {
+    let line = matches!(pair.subject.key(), Some("underlay.rate" | "underlay.links"));
+    if !line || !speed {
         return None;
     }
     let full = |cell: &Evidence<'_>| share_of_line(cell).is_some_and(|share| share >= REACHED);
@@ -121,7 +122,7 @@ fn share_of_line(cell: &Evidence<'_>) -> Option<f64> {
     };
     let frame = packet + network.line_overhead_bytes(packet) + FRAMING;
     let bits = cell.mean(Metric::Throughput)? * f64::from(frame) / f64::from(payload.max(1));
-    Some(bits / network.rate? as f64)
+    Some(bits / network.total_rate()? as f64)
 }
 
 /// As few digits as are significant.

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use wirecost_model::load::Migration;
+use wirecost_model::load::{Migration, MoveEngine};
 use wirecost_sys::shared_memory::SharedMemory;
 
 use crate::options::Options;
@@ -43,6 +43,7 @@ impl Landing {
             })
         };
         let migration = options.load.migration.into_iter();
+        let migration = migration.filter(|one| one.engine == MoveEngine::Memory);
         let machines = migration.flat_map(|one| (0..options.load.streams).map(move |_| one));
         machines.map(machine).collect()
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_model::load::{Fallback, MAX_SENT_FACTOR, Migration};
+use wirecost_model::load::{Fallback, MAX_SENT_FACTOR, Migration, MoveEngine};
 use wirecost_model::moved::{MachineMove, MoveOutcome, MoveRound, SeenGap, predict};
 use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::shared_memory::SharedMemory;
@@ -127,7 +127,8 @@ impl Sources {
     /// # Errors
     /// No memory; a kernel that does not track writes.
     pub(crate) fn of_load(options: &Options) -> io::Result<Self> {
-        let Some(migration) = options.load.migration else {
+        let migration = options.load.migration;
+        let Some(migration) = migration.filter(|one| one.engine == MoveEngine::Memory) else {
             return Ok(Self::default());
         };
         let machines = 0..options.load.streams;
@@ -435,6 +436,7 @@ impl Source {
             predicted: predict(&self.migration, progress.bandwidth),
             limit: None,
             seen: None,
+            hypervisor: None,
         };
         let mut search = progress.search;
         let rate = progress.rate.unwrap_or(moved.dirty_rate);

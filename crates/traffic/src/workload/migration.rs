@@ -1,29 +1,42 @@
 //! Memory of machines that go on writing to it.
 
 use std::io::{self, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use wirecost_model::load::MoveEngine;
 
 use crate::buffers::BufferSizes;
 use crate::closing;
 use crate::migration::pages::{Digest, of_channel};
+use crate::migration::qemu::message::{Message, read_line};
 use crate::migration::record::{HEAD_BYTES, Kind, REPLY_BYTES, Reply, decode_reply, encode};
 use crate::opening::read_all;
 use crate::ops::{ClientFlow, FlowKind, ServerTasks, ThreadPolicy, WorkloadOps};
+use crate::options::Options;
 use crate::shared::Shared;
 use crate::task::migration_source::MigrationSource;
 use crate::task::migration_target::MigrationTarget;
+use crate::task::qemu_source::QemuSource;
+use crate::task::qemu_target::QemuTarget;
 
 pub(crate) static OPS: WorkloadOps = WorkloadOps {
     tasks_per_flow: 1,
-    // Connections of one machine wait for each other.
-    may_block: |_| false,
+    // Connections of one machine wait for each other. QEMU has its own, and each machine a thread that waits for it.
+    may_block: is_virtual,
     flow_kind: FlowKind::Connection { streams: true },
     client: |shared, flow| {
-        let task = MigrationSource::new(shared, flow.socket, flow.index);
-        Ok(vec![Box::new(task)])
+        Ok(vec![if is_virtual(&shared.options) {
+            Box::new(QemuSource::new(shared, &flow)?)
+        } else {
+            Box::new(MigrationSource::new(shared, flow.socket, flow.index))
+        }])
     },
     server: ServerTasks::PerConnection(|shared, socket, flow| {
-        Ok(vec![Box::new(MigrationTarget::new(shared, socket, flow))])
+        Ok(vec![if is_virtual(&shared.options) {
+            Box::new(QemuTarget::new(shared, socket, flow)?)
+        } else {
+            Box::new(MigrationTarget::new(shared, socket, flow))
+        }])
     }),
     shut_to_stop: false,
     closing: verify_and_close,
@@ -32,8 +45,19 @@ pub(crate) static OPS: WorkloadOps = WorkloadOps {
     buffers: |_| BufferSizes::default(),
 };
 
+/// Whether QEMU moves the machines.
+fn is_virtual(options: &Options) -> bool {
+    let migration = options.load.migration;
+    migration.is_some_and(|migration| migration.engine == MoveEngine::Qemu)
+}
+
 fn verify_and_close(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
-    match verify(shared, flow, deadline) {
+    let verified = if is_virtual(&shared.options) {
+        verify_virtual(shared, flow, deadline)
+    } else {
+        verify(shared, flow, deadline)
+    };
+    match verified {
         Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(false),
         verified => verified?,
     }
@@ -64,5 +88,28 @@ fn verify(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<(
         return Ok(());
     }
     let words = format!("the memory of machine {number} is not the same at the destination");
+    Err(io::Error::new(io::ErrorKind::InvalidData, words))
+}
+
+/// Has the destination stop a machine and hold its memory against what its guest's writes make of it.
+fn verify_virtual(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<()> {
+    if !shared.virtuals.is_there(flow.index) {
+        return Ok(());
+    }
+    let socket = &*flow.socket;
+    socket.set_nonblocking(false)?;
+    Message::Verify.send(socket)?;
+    let left = deadline.saturating_duration_since(Instant::now());
+    socket.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+    let line = read_line(socket).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
+        _ => error,
+    })?;
+    let words = match Message::parse(&line.unwrap_or_default())? {
+        Message::Same { .. } => return Ok(()),
+        Message::Differs { words } | Message::Failed { words } => words,
+        other => format!("the destination answered {other:?}"),
+    };
+    let words = format!("virtual machine {} at the destination: {words}", flow.index);
     Err(io::Error::new(io::ErrorKind::InvalidData, words))
 }

@@ -132,6 +132,7 @@ fn a_cell_has_two_windows_where_its_only_load_would_fill_its_line() {
         network: Network {
             underlay_mtu: 9000,
             rate,
+            links: 1,
             underlay_ip: IpVersion::Ipv4,
             encapsulation: Encapsulation::None,
             datapath: Datapath::Kernel,

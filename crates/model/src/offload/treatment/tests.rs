@@ -21,6 +21,7 @@ fn network(encapsulation: Encapsulation, hops: usize) -> Network {
     Network {
         underlay_mtu: 9000,
         rate: None,
+        links: 1,
         underlay_ip: IpVersion::Ipv4,
         encapsulation,
         datapath: Datapath::Kernel,

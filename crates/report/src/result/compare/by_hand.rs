@@ -209,6 +209,7 @@ fn experiment(described: &Described, rounds: u32, loads: Vec<NamedLoad>) -> Expe
         network: Network {
             underlay_mtu: 0,
             rate: None,
+            links: 1,
             underlay_ip: IpVersion::Ipv4,
             encapsulation: Encapsulation::None,
             datapath: Datapath::Kernel,
@@ -237,6 +238,7 @@ fn experiment(described: &Described, rounds: u32, loads: Vec<NamedLoad>) -> Expe
             underlay: Underlay {
                 mtu: Vec::new(),
                 rate: Vec::new(),
+                links: Vec::new(),
                 ip: Vec::new(),
                 transit: Transit::wire(),
                 oversize: false,

@@ -126,6 +126,7 @@ fn built(cell: &Cell, key: &str) -> Option<Built> {
         }),
         "guests" => Some(Built::Level(network.guests.to_string())),
         "streams_per_guest" | "connections_per_guest" => Some(Built::Meaningless),
+        "underlay.links" => Some(Built::Level(network.links.to_string())),
         "underlay.ip" => {
             let level = Built::Level(network.underlay_ip.key().into());
             let tunnel = network.encapsulation.is_tunnel();

@@ -1,0 +1,165 @@
+//! Whether this host can run a virtual machine, and how: tried, not assumed.
+
+use std::env;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde_json::Value;
+use wirecost_model::load::DirtyOrder;
+use wirecost_model::moved::Accelerator;
+use wirecost_sys::kvm::Kvm;
+
+use crate::error::QemuError;
+use crate::guest::{FIRST_PAGE, Program};
+use crate::machine::{Machine, Spec};
+
+/// What it is called: Debian's name and most others', then what Red Hat's distributions have.
+const NAMES: [&str; 2] = ["qemu-system-x86_64", "qemu-kvm"];
+/// Where it is besides PATH.
+const ELSEWHERE: &str = "/usr/libexec";
+/// How long the machine that is tried may take to start. Not every host that has /dev/kvm runs a guest by it.
+const BOOT: Duration = Duration::from_secs(3);
+/// The same where it is emulated.
+const EMULATED_BOOT: Duration = Duration::from_secs(10);
+
+/// A version of QEMU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Version {
+    /// 7 of 7.2.22.
+    pub major: u32,
+    /// 2.
+    pub minor: u32,
+    /// 22.
+    pub micro: u32,
+}
+
+impl Version {
+    /// From the monitor's greeting; zeroes where it does not say.
+    pub(crate) fn of(greeting: &Value) -> Self {
+        let number = |part: &str| {
+            let number = greeting["version"]["qemu"][part].as_u64();
+            number.map_or(0, |number| number as u32)
+        };
+        Self {
+            major: number("major"),
+            minor: number("minor"),
+            micro: number("micro"),
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}.{}", self.major, self.minor, self.micro)
+    }
+}
+
+/// What this host has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The program.
+    pub program: PathBuf,
+    /// Its version.
+    pub version: Version,
+    /// How machines run.
+    pub accelerator: Accelerator,
+    /// Why not by KVM, where they do not.
+    pub no_kvm: Option<String>,
+}
+
+/// What this host has, found out once: our guest is started by KVM, and by emulation where it does not come up.
+///
+/// # Errors
+/// [`QemuError::Absent`]; [`QemuError::Unusable`]: our guest does not start either way.
+pub fn found() -> Result<&'static Found, QemuError> {
+    static FOUND: OnceLock<Result<Found, Option<String>>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let Some(program) = program() else {
+            return Err(None);
+        };
+        find(program).map_err(|error| Some(error.to_string()))
+    });
+    found.as_ref().map_err(|words| match words {
+        None => QemuError::Absent,
+        Some(words) => QemuError::Unusable(words.clone()),
+    })
+}
+
+fn program() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let places: Vec<PathBuf> = env::split_paths(&path).chain([ELSEWHERE.into()]).collect();
+    let files = NAMES
+        .iter()
+        .flat_map(|name| places.iter().map(move |place| place.join(name)));
+    files.into_iter().find(|file| file.is_file())
+}
+
+fn find(program: PathBuf) -> Result<Found, QemuError> {
+    let by_kvm = match Kvm::open() {
+        Ok(_) => try_machine(&program, Accelerator::Kvm, BOOT).map_err(|error| error.to_string()),
+        Err(error) => Err(format!("/dev/kvm: {error}")),
+    };
+    let no_kvm = match by_kvm {
+        Ok(version) => {
+            return Ok(Found {
+                program,
+                version,
+                accelerator: Accelerator::Kvm,
+                no_kvm: None,
+            });
+        }
+        Err(words) => words,
+    };
+    let version = try_machine(&program, Accelerator::Tcg, EMULATED_BOOT)?;
+    Ok(Found {
+        program,
+        version,
+        accelerator: Accelerator::Tcg,
+        no_kvm: Some(no_kvm),
+    })
+}
+
+fn try_machine(
+    qemu: &std::path::Path,
+    accelerator: Accelerator,
+    within: Duration,
+) -> Result<Version, QemuError> {
+    let program = Program {
+        end: 2 * FIRST_PAGE,
+        written: FIRST_PAGE,
+        writes_per_second: 10_000.0,
+        order: DirtyOrder::Sequential,
+    };
+    let mut machine = Machine::start(
+        qemu,
+        &Spec {
+            memory: 8 << 20,
+            accelerator,
+            program,
+            incoming: false,
+        },
+    )?;
+    machine.await_guest(within)?;
+    Ok(machine.version())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn versions_are_read_and_ordered() {
+        let of = |minor: u32| {
+            let greeting =
+                json!({ "version": { "qemu": { "major": 8, "minor": minor, "micro": 1 } } });
+            Version::of(&greeting)
+        };
+        assert_eq!(of(2).to_string(), "8.2.1");
+        assert!(of(2) > of(1) && of(2) < of(10));
+        assert_eq!(Version::of(&Value::Null), Version::default());
+    }
+}

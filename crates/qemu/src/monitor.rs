@@ -1,0 +1,200 @@
+//! QEMU's monitor (QMP, docs/interop/qmp-spec.txt of QEMU): lines of JSON both ways.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::error::QemuError;
+
+/// How long a command may take. A machine that waits for a core answers late.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest line that is read, bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// What was heard, and when.
+#[derive(Debug)]
+pub struct Said {
+    /// When its line was complete.
+    pub at: Instant,
+    /// What it was.
+    pub line: Line,
+}
+
+/// One line.
+#[derive(Debug)]
+pub enum Line {
+    /// What a command returned, or the words of its refusal.
+    Answer(Result<Value, String>),
+    /// An event's name and data.
+    Event(String, Value),
+    /// The monitor has ended, and QEMU with it.
+    Ended,
+    /// What somebody else put into the queue ([`Monitor::queue`]).
+    Other(String),
+}
+
+/// One machine's monitor.
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    input: ChildStdin,
+    said: Receiver<Said>,
+    queue: Sender<Said>,
+    /// What was heard while an answer was waited for.
+    before: VecDeque<Said>,
+}
+
+fn parse(line: &str) -> Option<Line> {
+    let mut value: Value = serde_json::from_str(line).ok()?;
+    if let Some(answer) = value.get_mut("return") {
+        return Some(Line::Answer(Ok(answer.take())));
+    }
+    if let Some(error) = value.get("error") {
+        let words = error.get("desc").and_then(Value::as_str);
+        return Some(Line::Answer(Err(words.unwrap_or("no reason").to_owned())));
+    }
+    if let Some(greeting) = value.get_mut("QMP") {
+        return Some(Line::Event("QMP".to_owned(), greeting.take()));
+    }
+    let name = value.get("event")?.as_str()?.to_owned();
+    let data = value.get_mut("data").map_or(Value::Null, Value::take);
+    Some(Line::Event(name, data))
+}
+
+fn read(output: ChildStdout, queue: &Sender<Said>) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = String::new();
+        let read = output.by_ref().take(LONGEST).read_line(&mut line);
+        let at = Instant::now();
+        let line = match read {
+            Ok(0) | Err(_) => Line::Ended,
+            // What is not understood is nothing that is waited for.
+            Ok(_) => match parse(&line) {
+                Some(line) => line,
+                None => continue,
+            },
+        };
+        let over = matches!(line, Line::Ended);
+        if queue.send(Said { at, line }).is_err() || over {
+            return;
+        }
+    }
+}
+
+impl Monitor {
+    /// Talks over these.
+    pub(crate) fn new(input: ChildStdin, output: ChildStdout) -> std::io::Result<Self> {
+        let (queue, said) = channel();
+        let heard = queue.clone();
+        thread::Builder::new()
+            .name("qemu-monitor".to_owned())
+            .stack_size(128 << 10)
+            .spawn(move || read(output, &heard))?;
+        Ok(Self {
+            input,
+            said,
+            queue,
+            before: VecDeque::new(),
+        })
+    }
+
+    /// Where others may put what its owner waits for as well ([`Line::Other`]).
+    pub(crate) fn queue(&self) -> Sender<Said> {
+        self.queue.clone()
+    }
+
+    /// The next thing that is said; `None`: nothing within that time.
+    pub(crate) fn next(&mut self, within: Duration) -> Option<Said> {
+        if let Some(said) = self.before.pop_front() {
+            return Some(said);
+        }
+        match self.said.recv_timeout(within) {
+            Ok(said) => Some(said),
+            Err(RecvTimeoutError::Timeout) => None,
+            // It holds a sender itself.
+            Err(RecvTimeoutError::Disconnected) => Some(Said {
+                at: Instant::now(),
+                line: Line::Ended,
+            }),
+        }
+    }
+
+    /// Has a command executed, and waits for what it returns. `Ok(None)`: QEMU has ended.
+    pub(crate) fn execute(
+        &mut self,
+        command: &str,
+        arguments: &Value,
+    ) -> Result<Option<Value>, QemuError> {
+        let text = json!({ "execute": command, "arguments": arguments }).to_string();
+        if self
+            .input
+            .write_all(format!("{text}\n").as_bytes())
+            .is_err()
+        {
+            return Ok(None);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(said) = self.said.recv_timeout(left) else {
+                return Err(QemuError::Silent {
+                    command: command.to_owned(),
+                    after: PATIENCE,
+                });
+            };
+            match said.line {
+                Line::Answer(Ok(value)) => return Ok(Some(value)),
+                Line::Answer(Err(words)) => {
+                    return Err(QemuError::Refused {
+                        command: command.to_owned(),
+                        words,
+                    });
+                }
+                Line::Ended => {
+                    self.before.push_back(said);
+                    return Ok(None);
+                }
+                Line::Event(..) | Line::Other(_) => self.before.push_back(said),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn answers_refusals_and_events_are_told_apart() {
+        let answer = parse(r#"{"return": {"status": "active"}}"#);
+        assert!(
+            matches!(&answer, Some(Line::Answer(Ok(value))) if value["status"] == "active"),
+            "{answer:?}"
+        );
+        let refused = parse(r#"{"error": {"class": "GenericError", "desc": "no such thing"}}"#);
+        assert!(
+            matches!(&refused, Some(Line::Answer(Err(words))) if words == "no such thing"),
+            "{refused:?}"
+        );
+        let event = parse(r#"{"timestamp": {"seconds": 1}, "event": "STOP"}"#);
+        assert!(
+            matches!(&event, Some(Line::Event(name, Value::Null)) if name == "STOP"),
+            "{event:?}"
+        );
+        assert!(parse("{}").is_none() && parse("no JSON").is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_judged_without_a_panic(line: String) {
+            let _ = parse(&line);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What the two ends of a virtual machine's move tell each other on its flow: a line of JSON each.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use socket2::Socket;
+use wirecost_model::moved::Accelerator;
+use wirecost_qemu::{Line, Said};
+
+/// Longest line, bytes: a peer's reason is cut.
+const LONGEST: usize = 4096;
+/// Longest reason, characters.
+const REASON: usize = 1000;
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "says", rename_all = "kebab-case")]
+pub(crate) enum Message {
+    /// From the source, before the load starts: what its machine is.
+    Hello {
+        version: String,
+        accelerator: Accelerator,
+    },
+    /// The answer: where QEMU waits for it.
+    Ready { port: u16 },
+    /// From the source, as it goes on: bytes and number of pages sent so far.
+    Sent { bytes: u64, pages: u64 },
+    /// QEMU has sent everything, or the move was given up.
+    Over { moved: bool },
+    /// From the destination: its guest runs.
+    Runs,
+    /// The machine that was to come is gone.
+    Gone,
+    /// From the source, after the window: is its memory as it must be?
+    Verify,
+    /// It is, after so many writes of the guest.
+    Same { writes: u32 },
+    /// It is not, in words.
+    Differs { words: String },
+    /// From the destination: it cannot go on.
+    Failed { words: String },
+}
+
+impl Message {
+    /// That it cannot go on.
+    pub(crate) fn failed(reason: &str) -> Self {
+        Self::Failed {
+            words: reason.chars().take(REASON).collect(),
+        }
+    }
+
+    pub(crate) fn send(&self, mut socket: &Socket) -> io::Result<()> {
+        let line = serde_json::to_string(self)?;
+        socket.write_all(format!("{line}\n").as_bytes())
+    }
+
+    pub(crate) fn parse(line: &str) -> io::Result<Self> {
+        serde_json::from_str(line).map_err(|error| {
+            let words = format!("a message that is not understood: {error}");
+            io::Error::new(ErrorKind::InvalidData, words)
+        })
+    }
+
+    /// Whether a source hears nothing more before it asks again.
+    fn is_last(line: &str) -> bool {
+        let message = Self::parse(line);
+        matches!(
+            message,
+            Ok(Self::Runs | Self::Gone | Self::Failed { .. }) | Err(_)
+        )
+    }
+}
+
+/// The next line; `None`: the connection has ended.
+///
+/// # Errors
+/// Of the socket, a time-out included; `InvalidData`: a line that is too long.
+pub(crate) fn read_line(mut socket: &Socket) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    // Lines are few and short, and what follows one must stay in the socket.
+    loop {
+        match socket.read(&mut byte) {
+            Ok(0) if line.is_empty() => return Ok(None),
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) if byte == *b"\n" => {
+                return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
+            }
+            Ok(_) if line.len() >= LONGEST => {
+                return Err(io::Error::new(
+                    ErrorKind::InvalidData,
+                    "a message without an end",
+                ));
+            }
+            Ok(_) => line.push(byte[0]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Puts what comes over a flow into a machine's queue, an empty line when it has ended; `until_last`: at a source no
+/// further than to the end of the move. The thread ends with the connection at the latest.
+pub(crate) fn listen(
+    socket: &Arc<Socket>,
+    queue: Sender<Said>,
+    until_last: bool,
+) -> io::Result<()> {
+    let socket = Arc::clone(socket);
+    let run = move || {
+        loop {
+            let line = match read_line(&socket) {
+                Ok(line) => line.unwrap_or_default(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(_) => String::new(),
+            };
+            let last = line.is_empty() || (until_last && Message::is_last(&line));
+            let said = Said {
+                at: Instant::now(),
+                line: Line::Other(line),
+            };
+            if queue.send(said).is_err() || last {
+                return;
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("move-peer".to_owned())
+        .stack_size(128 << 10)
+        .spawn(run)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use proptest::prelude::*;
+    use socket2::{Domain, Type};
+
+    use super::*;
+
+    #[test]
+    fn messages_cross_a_connection_and_nothing_unbounded_does() {
+        let (here, there) = Socket::pair(Domain::UNIX, Type::STREAM, None).expect("a pair");
+        let sent = [
+            Message::Ready { port: 4444 },
+            Message::failed(&"x\n".repeat(2000)),
+            Message::Verify,
+        ];
+        for message in &sent {
+            message.send(&here).expect("sent");
+            let line = read_line(&there).expect("read").expect("a line");
+            assert_eq!(&Message::parse(&line).expect("a message"), message);
+        }
+        (&here).write_all(&[b'x'; LONGEST + 1]).expect("written");
+        let error = read_line(&there).expect_err("too long");
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        drop(here);
+        let (here, there) = Socket::pair(Domain::UNIX, Type::STREAM, None).expect("a pair");
+        drop(here);
+        assert_eq!(read_line(&there).expect("the end"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_judged_without_a_panic(line: String) {
+            let _ = Message::parse(&line);
+        }
+    }
+}
