@@ -12,7 +12,7 @@ use wirecost_agent::protocol::{
 use wirecost_model::end_window::{Counts, End, EndWindow};
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{
-    Address, Limit, MoveEngine, NamedLoad, NbdUri, PATH_PATIENCE, Waiting,
+    Address, Limit, Load, MoveEngine, NamedLoad, NbdUri, PATH_PATIENCE, Waiting,
 };
 use wirecost_model::sample::LoadResult;
 

@@ -45,7 +45,7 @@ pub(crate) struct Factors {
 type Limit = Option<u64>;
 
 /// Number of factors of the network.
-pub(crate) const COUNT: usize = 15;
+pub(crate) const COUNT: usize = 16;
 
 /// A datapath, or the run's choice.
 type Chosen = Option<Datapath>;
