@@ -2,6 +2,7 @@
 
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::compared::cells_with;
+use wirecost_model::plan::Levels;
 use wirecost_model::published::{Published, PublishedChart, PublishedValue};
 use wirecost_stats::summary;
 
@@ -117,6 +118,13 @@ fn changes(
         cells.all(|cell| cell.get(&chart.by).is_some_and(|own| own == level))
     });
     let bars = of_group.filter(|one| one.is_difference == (of == BarsOf::Differences));
+    // What was published of the same cells by another testbed stands in the table.
+    let mut drawn: Vec<&[Levels; 2]> = Vec::new();
+    let bars = bars.filter(|one| {
+        let is_new = !drawn.contains(&&one.cells);
+        drawn.push(&one.cells);
+        is_new
+    });
     bars.map(|one| ChartBar {
         label: chart.label(&one.cells[1]),
         published: one.compared_with().map(shown),
