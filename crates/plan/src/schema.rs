@@ -82,6 +82,7 @@ fn mapping(parent: &str) -> Schema {
     let required = below().filter(|key| key.presence == Presence::Required);
     Schema {
         required: required.map(|key| key.name()).collect(),
+        property_names: others.map(|_| Box::new(host_name())),
         additional_properties: Some(others.map_or(Additional::Allowed(false), |key| {
             Additional::Each(Box::new(property(key)))
         })),

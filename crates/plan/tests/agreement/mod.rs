@@ -104,6 +104,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "is for existing hosts, and",
         "makes its own",
         "for a pair",
+        "cannot name a host",
         "is in no pair",
         "is the first or the second host of a pair",
         "of an existing host's device",
