@@ -76,7 +76,7 @@ impl Host {
                  ethtool -L eth0 rx 2 tx 2\n\
                  ip address add 10.77.0.1/24 dev eth0; ip address add fd77::1/64 dev eth0 nodad\n\
                  ip link set lo up; ip link set eth0 up\n\
-                 ip link add vxlan0 addrgenmode none type vxlan id 7 remote 10.77.0.2 dstport 4789\n\
+                 ip link add vxlan0 type vxlan id 7 remote 10.77.0.2 dstport 4789; ip link set vxlan0 addrgenmode none\n\
                  ip address add fd78::1/64 dev vxlan0 nodad; ip link set vxlan0 up\n\
                  echo 1400 >/proc/sys/net/ipv6/conf/eth0/mtu\n\
                  echo 1 >/proc/sys/net/ipv4/conf/eth0/forwarding\n\
@@ -86,7 +86,7 @@ impl Host {
         sh(
             &other,
             "set -e; ip link set eth0 addrgenmode none up\n\
-             ip link add br0 addrgenmode none type bridge; ip link set eth0 master br0; ip link set br0 up",
+             ip link add br0 type bridge; ip link set br0 addrgenmode none; ip link set eth0 master br0; ip link set br0 up",
         );
         let rings = std::env::var(RINGS).ok();
         if let Some(device) = &rings {

@@ -67,7 +67,7 @@ fn largest_mtu(first: &OnWay<'_>) -> Option<u32> {
     (takes && device.mtu <= JUMBO).then_some(JUMBO)
 }
 
-/// Those that setsockopt(TCP_CONGESTION) takes from this user (tcp(7)).
+/// Those that setsockopt(TCP_CONGESTION) takes from this user (tcp(7)), but for reno: the oldest is better than none.
 fn congestion() -> Vec<String> {
     let read = |name: &str| {
         std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default()
@@ -81,7 +81,7 @@ fn congestion() -> Vec<String> {
     let present = read("tcp_congestion_control");
     let all = read(which);
     all.split_whitespace()
-        .filter(|name| *name != present.trim())
+        .filter(|name| *name != present.trim() && *name != "reno")
         .map(str::to_owned)
         .collect()
 }
