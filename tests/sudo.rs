@@ -47,7 +47,7 @@ impl Login {
         let text = format!(
             "set -e\nd=/mnt\nmount -t tmpfs -o mode=755 none $d\nmkdir $d/bin\ninstall -m 4755 \"$(command -v setpriv)\" $d/setpriv\n\
              for p in /usr/bin/* /bin/*; do case ${{p##*/}} in sudo|wirecost) ;; *) ln -sf \"$p\" $d/bin/ ;; esac; done\n\
-             {sudo}[ ! -e $d/bin/sudo ] || chmod 755 $d/bin/sudo\nexport PATH=$d/bin TMPDIR=/tmp\n\
+             {sudo}[ ! -e $d/bin/sudo ] || chmod 755 $d/bin/sudo\nexport PATH=$d/bin TMPDIR=/tmp HOME=$d\n\
              exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \"$@\"\n"
         );
         fs::write(&script, text).expect("script");

@@ -100,14 +100,14 @@ fn rewritten(published: &str, hosts: &OnHosts) -> String {
         let is_item = lines.starts_with("    - ");
         let lacking = hosts.lacking.iter().find(|(word, _)| lines.contains(word));
         match (section, lacking) {
-            ("scaled", _) => kept += &format!("  scaled: {}\n", quoted(hosts.scaled)),
+            ("scaled", _) => kept.extend(["  scaled: ", &quoted(hosts.scaled), "\n"]),
             ("unmeasured", _) if !is_item => {}
             // What a lab lacks hosts may have.
             ("unmeasured", _) if lines.contains("the lab") => {}
             ("unmeasured", _) => unmeasured += lines,
             ("comparisons", Some((_, why))) if is_item => {
                 let what = lines.lines().next().unwrap_or_default();
-                unmeasured += &format!("{what}\n      why: {}\n", quoted(why));
+                unmeasured.extend([what, "\n      why: ", &quoted(why), "\n"]);
             }
             ("charts", Some(_)) if is_item => {}
             _ => kept += lines,
