@@ -388,17 +388,7 @@ fn cell(
         path if logical::has_key(path) => network.datapath.is_ovn(),
         _ => means(axis, load, choice),
     };
-    let mut levels: Levels = axes
-        .iter()
-        .zip(choice)
-        .filter(|(axis, _)| has_level(axis))
-        .filter_map(|(axis, level)| {
-            Some((
-                axis.name.clone().into_owned(),
-                axis.labels.get(*level)?.clone(),
-            ))
-        })
-        .collect();
+    let mut levels = named(axes, choice, has_level);
     if encapsulated.udp_checksum == Some(false) {
         // The encapsulation's label tells of `on` alone.
         levels.insert(keys::UDP_CHECKSUM.path.to_owned(), "off".to_owned());
@@ -412,6 +402,17 @@ fn cell(
         loads,
         settings: settings(varied, &choice[varying.own()..]),
     })
+}
+
+/// The level of each factor that has one in the cell.
+fn named(axes: &[Axis], choice: &[usize], has_level: impl Fn(&Axis) -> bool) -> Levels {
+    let each = axes.iter().zip(choice);
+    each.filter(|(axis, _)| has_level(axis))
+        .filter_map(|(axis, &level)| {
+            let label = axis.labels.get(level)?.clone();
+            Some((axis.name.clone().into_owned(), label))
+        })
+        .collect()
 }
 
 /// What the plan's own factors change in a cell.

@@ -195,7 +195,7 @@ impl Program {
         std::iter::repeat_with(move || {
             if random {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                (u64::from(state) * u64::from(written) >> 32) as u32
+                ((u64::from(state) * u64::from(written)) >> 32) as u32
             } else {
                 let page = next;
                 next = if next + 1 < written { next + 1 } else { 0 };
@@ -242,7 +242,7 @@ impl Program {
 
 fn word(memory: &SharedMemory, at: usize) -> u32 {
     let word = memory.words()[at / 8].load(Relaxed);
-    if at % 8 == 0 {
+    if at.is_multiple_of(8) {
         word as u32
     } else {
         (word >> 32) as u32

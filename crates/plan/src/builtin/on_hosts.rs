@@ -62,8 +62,12 @@ const ON_HOSTS: &[OnHosts] = &[
         levels: &[
             ("{ underlay.mtu: 1500, guest_mtu: 1500 }", "{ mtu: 1500 }"),
             ("{ underlay.mtu: 9000, guest_mtu: 9000 }", "{ mtu: 9000 }"),
+            (", offload: tunnel }", " }"),
         ],
-        lacking: &[],
+        lacking: &[(
+            "offload: none",
+            "the hosts keep the offloads that they have",
+        )],
         scaled: "the target keeps its blocks in memory and speaks NBD, so no disk is measured",
     },
 ];
