@@ -105,7 +105,7 @@ impl Host {
     fn state(&self) -> BTreeMap<String, String> {
         let mut state = BTreeMap::new();
         for netns in [&self.netns, &self.other] {
-            let shown = "ip -d -o link; ip -o address; ip route show table all; ip -6 route show table all\n\
+            let shown = "ip -d -o link | sed -E 's/[a-z_]*_timer +[0-9.]+//g; s/NO-CARRIER,//'; ip -o address; ip route show table all; ip -6 route show table all\n\
                          for at in /sys/class/net/*; do at=${at##*/}; echo $at; ethtool -k $at; ethtool -g $at 2>/dev/null; \
                          ethtool -l $at 2>/dev/null; cat /sys/class/net/$at/queues/rx-*/rps_cpus; done";
             for (at, line) in sh(netns, shown).lines().enumerate() {
@@ -281,7 +281,11 @@ fn whatever_is_changed_is_undone_to_exactly_what_was_there() {
     };
     let seed = number(SEED).unwrap_or_else(clock);
     let host = Host::new();
-    let before = host.state();
+    let before = wait_for("a bridge whose ports are up", || {
+        let state = host.state();
+        thread::sleep(Duration::from_millis(300));
+        (host.state() == state).then_some(state)
+    });
     let mut applied = 0;
     for sequence in 0..number(SEQUENCES).unwrap_or(24) {
         let mut random = Random(seed.wrapping_add(sequence));

@@ -254,7 +254,7 @@ fn strike(phase: Phase, fault: Fault, end: End) {
     if record.is_some() {
         run(wirecost(["report", "--json"]).arg(&out)).expect_code(0);
     }
-    let file = case.place.plan(&plan(&case.pair, [0.1, 0.1]));
+    let file = case.place.plan(&plan(&case.pair, [0.2, 1.0]));
     run(case.place.run_command(&file, "again").arg("--yes")).expect_code(0);
 }
 
