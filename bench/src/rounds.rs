@@ -60,6 +60,7 @@ pub(crate) fn run(
             placement,
             verbose: 0,
             release_us: wirecost_model::line::RELEASE_US,
+            several_links: false,
         },
         peers: arguments.peers()?,
         scratch: Scratch::create().map_err(BenchError::machine("making a directory"))?,

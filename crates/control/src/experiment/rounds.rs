@@ -101,6 +101,12 @@ pub fn run(
         placement,
         verbose: options.verbose,
         release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
+        several_links: experiment
+            .plan
+            .underlay
+            .links
+            .iter()
+            .any(|links| *links > 1),
     };
     let mut labs = labs_on(context, reached, &experiment.plan.hosts);
     let is_tunnel = experiment.plan.hosts.is_tunnel();
