@@ -42,7 +42,9 @@ fn a_lab_says_how_its_line_releases() {
     assert_eq!(line.by, expected, "{line}");
     match line.by {
         LineBy::Fq => assert_eq!(line, LineRelease::in_steps(100)),
-        LineBy::Tbf => assert!(line.why.is_some() && line.step_us.is_none(), "{line:?}"),
+        LineBy::Tbf | LineBy::Htb => {
+            assert!(line.why.is_some() && line.step_us.is_none(), "{line:?}");
+        }
     }
     if kernel_has_fq() == Some(false) {
         let why = line.why.as_deref().unwrap_or_default();

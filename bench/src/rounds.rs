@@ -63,6 +63,7 @@ pub(crate) fn run(
             },
             placement,
             release_us: wirecost_model::line::RELEASE_US,
+            several_links: false,
         },
         peers: arguments.peers()?,
         scratch: Scratch::create().map_err(BenchError::machine("making a directory"))?,

@@ -27,6 +27,7 @@ pub(crate) fn lab(network: &Network) -> Lab {
         },
         placement: place(Cores::Shared, &allowed),
         release_us: wirecost_model::line::RELEASE_US,
+        several_links: false,
     };
     Lab::up(&context, network, &NEVER).unwrap_or_else(|error| panic!("{network}: {error}"))
 }

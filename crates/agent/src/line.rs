@@ -30,9 +30,15 @@ impl Line {
         let departures = departures(host)?;
         let (by, release, departures) = match departures {
             Ok(departures) => (LineBy::Fq, LineRelease::in_steps(step_us), Some(departures)),
-            Err(why) if host.spec().network.links > 1 => {
-                let words = format!("several links are lines of fq behind an eBPF program: {why}");
-                return Err(words).step("making the links");
+            Err(why) if host.spec().several_links => {
+                let loaded = host.at_line(Departures::load)?;
+                let dividing =
+                    loaded.step("dividing flows among links, which takes eBPF and so root")?;
+                let release = LineRelease {
+                    by: LineBy::Htb,
+                    ..LineRelease::one_by_one(why)
+                };
+                (LineBy::Htb, release, Some(dividing))
             }
             Err(why) => (LineBy::Tbf, LineRelease::one_by_one(why), None),
         };
@@ -66,6 +72,7 @@ impl Line {
             limit_ns: line.limit_ns(),
             frames: line.frames,
             links: host.spec().network.links,
+            classes: self.release.by == LineBy::Htb,
         };
         host.at_line(|_| departures.set(&pace, Hook::Best))?
             .step("setting the line's departure times")

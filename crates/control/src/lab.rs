@@ -40,6 +40,8 @@ pub struct LabContext {
     pub placement: Placement,
     /// Microseconds between two releases of a line.
     pub release_us: u32,
+    /// Whether some network has several links.
+    pub several_links: bool,
 }
 
 /// Two hosts with everything built, ready for cells of one network. Dropping it removes it.
@@ -301,6 +303,7 @@ pub(crate) fn host_spec(
             Rps::Cores(cores) => Some(cores.clone()),
         },
         release_us: context.release_us,
+        several_links: context.several_links,
         line_core: placement.line,
         secrets: secrets.clone(),
         own_underlay: None,

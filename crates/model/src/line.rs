@@ -15,6 +15,8 @@ pub enum LineBy {
     Fq,
     /// A token bucket lets packets out one by one.
     Tbf,
+    /// Of several links, a class with a token bucket for each, which a program divides flows among.
+    Htb,
 }
 
 /// How a lab's line lets packets out.
@@ -59,6 +61,7 @@ impl fmt::Display for LineRelease {
         match (self.by, self.step_us) {
             (LineBy::Fq, Some(step)) => write!(f, "the line releases every {step} us (fq)")?,
             (LineBy::Fq, None) => f.write_str("the line releases frame by frame (fq)")?,
+            (LineBy::Htb, _) => f.write_str("each link releases frame by frame (htb)")?,
             (LineBy::Tbf, _) => f.write_str("the line releases frame by frame (tbf)")?,
         }
         if let Some(core) = self.core {

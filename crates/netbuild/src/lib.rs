@@ -17,6 +17,7 @@ pub mod fq;
 mod guest;
 mod headroom;
 mod host;
+mod htb;
 mod ipv6;
 mod names;
 mod netem;

@@ -22,6 +22,9 @@ pub struct HostSpec {
     pub receive_cpus: Option<Vec<u32>>,
     /// Microseconds between two releases of the line, where there is one and what emulates it takes steps.
     pub release_us: u32,
+    /// Whether some network of the run has several links: then every line is emulated as these are.
+    #[serde(default)]
+    pub several_links: bool,
     /// The core that the line's work is done on, which is none of a host's; `None` leaves it to the host that sends.
     pub line_core: Option<u32>,
     /// Of the tunnel's ends at host a and host b, drawn for each lab; a tunnel that does not encrypt has no use for them.

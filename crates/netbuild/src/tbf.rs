@@ -34,7 +34,7 @@ const TCA_STAB_DATA: u16 = 2;
 const LINKLAYER_ETHERNET: u8 = 1;
 
 /// Bytes the bucket holds at a rate in bit/s.
-fn burst_bytes(rate: u64) -> u32 {
+pub(crate) fn burst_bytes(rate: u64) -> u32 {
     ((rate as f64 / 8.0 * BURST_SECONDS) as u32).max(MIN_BURST_BYTES)
 }
 
@@ -103,7 +103,7 @@ fn options(rate: u64) -> Vec<TcOption> {
 }
 
 /// `struct tc_sizespec` and its table, as nested attributes.
-fn stab(sizes: &SizeTable) -> Vec<u8> {
+pub(crate) fn stab(sizes: &SizeTable) -> Vec<u8> {
     let mut spec = Vec::with_capacity(28);
     // cell_log, size_log, cell_align, overhead, linklayer, mpu, mtu, tsize.
     spec.extend([sizes.cell_log, sizes.size_log, 0, 0]);

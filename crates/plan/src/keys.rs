@@ -147,8 +147,8 @@ keys! {
         range: from_to(1.0, MAX_LINKS as f64), presence: Default("1"), factor: true, example: "2",
     }
         "Links between the hosts, each a line of `rate` of its own, among which flows are divided as a bond of Linux divides \
-         them (`xmit_hash_policy layer3+4`): one flow has one link. Only beside a `rate`, where the kernel has fq and lets \
-         eBPF programs be loaded.";
+         them (`xmit_hash_policy layer3+4`): one flow has one link. Only beside a `rate`, and as root: an eBPF program divides \
+         them.";
     UNDERLAY_RELEASE "underlay.release" Seconds {
         range: from_to(1e-5, 1e-3), presence: Default("100us"), example: "100us",
     }

@@ -7,4 +7,5 @@ mod ports;
 mod rings;
 mod storage;
 mod streams;
+mod virtual_machines;
 mod workloads;

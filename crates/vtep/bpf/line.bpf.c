@@ -16,7 +16,7 @@ struct line {
 	__u32 unseen; /* bytes of a frame on the line that a packet's length lacks */
 	__u32 shortest;
 	__u32 links;   /* lines like this one, among which flows are divided */
-	__u32 unused;
+	__u32 classes; /* only their class is set */
 };
 
 struct {
@@ -94,6 +94,10 @@ int depart(struct __sk_buff *skb)
 	if (!on)
 		return NEXT;
 	link = link_of(skb, on->links);
+	if (on->classes) {
+		skb->priority = 1 << 16 | (link + 1);
+		return NEXT;
+	}
 	idle = bpf_map_lookup_elem(&idle_from, &link);
 	if (!idle)
 		return NEXT;

@@ -38,6 +38,9 @@ pub struct LineRate {
     pub frames: Frames,
     /// Links, each such a line, among which flows are divided by their addresses and ports; 1 to [`MAX_LINKS`].
     pub links: u32,
+    /// Whether packets are not given a departure time, but the class of their link, 1:1 the first one's: htb then is on the
+    /// device.
+    pub classes: bool,
 }
 
 type LineBytes = [u8; 48];
@@ -55,7 +58,15 @@ impl LineRate {
             unseen,
         } = self.frames;
         let links = self.links.clamp(1, MAX_LINKS);
-        let narrow = [header, payload, unseen, Frames::SHORTEST, links, 0].map(u32::to_ne_bytes);
+        let narrow = [
+            header,
+            payload,
+            unseen,
+            Frames::SHORTEST,
+            links,
+            self.classes.into(),
+        ]
+        .map(u32::to_ne_bytes);
         let all = wide.as_flattened().iter().chain(narrow.as_flattened());
         for (place, byte) in bytes.iter_mut().zip(all) {
             *place = *byte;
@@ -179,6 +190,7 @@ mod tests {
             limit_ns: 5_000_000,
             frames: Frames::new(1450, 50, IpVersion::Ipv4, 4),
             links: 2,
+            classes: true,
         };
         // 0.8 ns a byte.
         let cost = (0.8 * f64::from(1 << COST_BITS)) as u64;
@@ -191,7 +203,7 @@ mod tests {
             &28u32.to_ne_bytes(),
             &60u32.to_ne_bytes(),
             &2u32.to_ne_bytes(),
-            &0u32.to_ne_bytes(),
+            &1u32.to_ne_bytes(),
         ]
         .concat();
         assert_eq!(pace.bytes().as_slice(), expected);

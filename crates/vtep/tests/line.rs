@@ -20,6 +20,7 @@ fn pace(step_ns: u64, limit_ns: u64, frames: Frames) -> LineRate {
         limit_ns,
         frames,
         links: 1,
+        classes: false,
     }
 }
 
@@ -194,6 +195,7 @@ fn it_is_put_behind_a_devices_egress_and_taken_off_again() {
             limit_ns: 0,
             frames: Frames::new(1500, 0, Ipv4, 0),
             links: 1,
+            classes: false,
         };
         let host = &lab.hosts[0];
         host.run(|| line.set(&none, hook)).expect("attached");

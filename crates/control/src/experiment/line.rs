@@ -3,7 +3,7 @@
 use std::fs;
 
 use wirecost_model::cell::Experiment;
-use wirecost_model::line::LineRelease;
+use wirecost_model::line::{LineBy, LineRelease};
 
 use super::datapath::Drivers;
 
@@ -17,8 +17,20 @@ const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 pub(crate) fn forecast(experiment: &Experiment) -> Option<LineRelease> {
     let step_us = experiment.plan.underlay.release_us?;
     let has_fq = Drivers::read().has(" fq_enqueue", "/sch_fq.ko")?;
+    let several = experiment
+        .plan
+        .underlay
+        .links
+        .iter()
+        .any(|links| *links > 1);
     Some(if !has_fq {
-        LineRelease::one_by_one("this kernel has no fq (CONFIG_NET_SCH_FQ)".into())
+        let release = LineRelease::one_by_one("this kernel has no fq (CONFIG_NET_SCH_FQ)".into());
+        let by = if several && may_load_programs() {
+            LineBy::Htb
+        } else {
+            release.by
+        };
+        LineRelease { by, ..release }
     } else if may_load_programs() {
         LineRelease::in_steps(step_us)
     } else {

@@ -86,6 +86,12 @@ pub fn run(
         agents,
         placement,
         release_us: experiment.plan.underlay.release_us.unwrap_or(RELEASE_US),
+        several_links: experiment
+            .plan
+            .underlay
+            .links
+            .iter()
+            .any(|links| *links > 1),
     };
     let mut labs = Labs::new(context);
     let is_tunnel = experiment.plan.hosts.is_tunnel();

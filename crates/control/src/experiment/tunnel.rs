@@ -118,6 +118,7 @@ pub fn guest_addresses(network: &Network) -> [Vec<IpAddr>; 2] {
             network: network.clone(),
             receive_cpus: None,
             release_us: 0,
+            several_links: false,
             line_core: None,
             secrets: [EndSecret([0; 32]), EndSecret([0; 32])],
             own_underlay: None,

@@ -13,7 +13,7 @@ use crate::host::LabHost;
 use crate::names::UNDERLAY_DEVICE;
 use crate::netlink::Netlink;
 use crate::underlay::line_namespace::FAR;
-use crate::{device, fq, qdisc, tbf};
+use crate::{device, fq, htb, qdisc, tbf};
 
 /// No such qdisc (net/sched/sch_api.c).
 const ENOENT: i32 = 2;
@@ -74,9 +74,15 @@ impl LabHost {
         let Some(Line { rate, frames }) = self.line else {
             return Ok(());
         };
-        let by = self.line_by;
+        let (by, links) = (self.line_by, self.spec.network.links);
         let (netlink, index, name) = self.line_device()?;
         match by {
+            LineBy::Htb => {
+                let step = || format!("giving `{name}` {links} links of {rate} bit/s with htb");
+                htb::set(netlink, index, (rate, links), &frames.table()).step(step)?;
+                let found = htb::is_there(netlink, index).step(step)?;
+                same(step, &true, &found)
+            }
             LineBy::Tbf => {
                 let step = || format!("limiting `{name}` with tbf to {rate} bit/s");
                 tbf::set(netlink, index, rate, &frames.table()).step(step)?;
@@ -104,6 +110,7 @@ impl LabHost {
         let has_line = |netlink: &mut Netlink| match by {
             LineBy::Tbf => Ok(tbf::read_rate(netlink, index)?.is_some()),
             LineBy::Fq => fq::is_there(netlink, index),
+            LineBy::Htb => htb::is_there(netlink, index),
         };
         if has_line(netlink).step(step)? {
             qdisc::remove(netlink, index).step(step)?;

@@ -55,6 +55,7 @@ fn send_by_a_line(guest_mtu: u32, format: Format) {
         limit_ns: LIMIT_NS,
         frames,
         links: 1,
+        classes: false,
     };
     host.run(|| line.set(&pace, Hook::Best)).expect("a line");
     let to = (Lab::guest(2, false), 9);
