@@ -408,19 +408,14 @@ impl QemuSource {
             };
             return Err(io::Error::new(io::ErrorKind::TimedOut, words));
         }
-        match self
-            .machine
-            .next(ASK_EVERY)
-            .map_err(|error| failed(&error))?
-        {
-            Some(said) => self.hear(context, said),
-            None => {
-                if self.doing == Doing::Moving && self.asked.elapsed() >= ASK_EVERY {
-                    self.ask(context)?;
-                }
-                Ok(Some(Progress::READ))
-            }
+        let said = self.machine.next(ASK_EVERY);
+        if let Some(said) = said.map_err(|error| failed(&error))? {
+            return self.hear(context, said);
         }
+        if self.doing == Doing::Moving && self.asked.elapsed() >= ASK_EVERY {
+            self.ask(context)?;
+        }
+        Ok(Some(Progress::READ))
     }
 }
 

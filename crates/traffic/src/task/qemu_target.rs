@@ -137,7 +137,7 @@ impl QemuTarget {
         match said.line {
             Line::Other(line) => return self.hear(context, &line),
             Line::Event(name, Value::Null) if name == "RESUME" => {
-                Message::Runs.send(&self.socket)?
+                Message::Runs.send(&self.socket)?;
             }
             _ => {}
         }
