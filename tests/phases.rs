@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use wirecost_model::record::file;
+use wirecost_model::sample::Invalid;
 
 use crate::common::{
     Ended, Place, Record, Running, beside_others, is_root, lines_written, run, signal, wait_for,
@@ -14,6 +15,9 @@ use crate::common::{
 };
 use crate::existing::state;
 use crate::pair::{Pair, ip};
+
+/// Bytes, more than every proof sends.
+const LOADED: u64 = 2_000_000;
 
 /// Long enough for every phase to be met while others use the cores. The changed level is of both hosts.
 const WARMUP: f64 = 2.0;
@@ -123,8 +127,6 @@ impl Case {
                 (has_ended || is_there(running)).then_some(())
             });
         };
-        // More than every proof sends.
-        const LOADED: u64 = 2_000_000;
         match phase {
             Phase::Connect => until("the agents", &mut |running| running.agents().len() == 2),
             Phase::Prove => until("the record", &mut |_| out.join(file::SAMPLES).exists()),
@@ -194,7 +196,7 @@ fn is_in(pid: u32, netns: &str) -> bool {
 fn told(ended: &Ended, record: Option<&Record>) -> String {
     let samples = record.iter().flat_map(|record| &record.samples);
     let reasons = samples.filter_map(|sample| sample.invalid.as_ref());
-    let reasons: Vec<&str> = reasons.map(|invalid| invalid.reason()).collect();
+    let reasons: Vec<&str> = reasons.map(Invalid::reason).collect();
     format!("{}{}{}", ended.stdout, ended.stderr, reasons.join("\n"))
 }
 

@@ -115,10 +115,6 @@ impl MoveEngine {
 /// Options of a migration load, besides those that every load has. Its machines are [`super::Load::streams`].
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the plan")]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is an option of its own"
-)]
 pub struct Migration {
     /// What moves them.
     #[serde(default)]
