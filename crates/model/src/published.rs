@@ -334,6 +334,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_bar_is_called_by_the_levels_of_its_series() {
+        let mut chart = PublishedChart {
+            title: "requests".into(),
+            metric: Outcome::Of(Metric::Transactions),
+            by: "streams".into(),
+            series: Some("encapsulation, udp_checksum".into()),
+            levels: Levels::new(),
+        };
+        let levels = [
+            ("encapsulation", "vxlan"),
+            ("udp_checksum", "off"),
+            ("streams", "8"),
+        ];
+        let levels = levels.map(|(key, level)| (key.to_owned(), level.to_owned()));
+        let levels = Levels::from(levels);
+        assert_eq!(chart.label(&levels), "vxlan, udp_checksum off");
+        chart.series = None;
+        assert_eq!(chart.label(&levels), "");
+    }
+
+    #[test]
     fn every_outcome_has_a_word_of_its_own_and_is_read_back() {
         for (word, outcome) in Outcome::ALL {
             assert_eq!(outcome.word(), word);

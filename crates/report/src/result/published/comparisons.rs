@@ -15,6 +15,11 @@ use crate::result::until::Basis;
 /// Why a comparison has no figures here.
 const NOT_MEASURED: &str = "no round has a valid sample of both cells with this figure";
 
+/// Why busy time is not compared where there is none left.
+const SATURATED: &str = "the cores are full in both cells";
+/// From so many percent on.
+const FULL_PERCENT: f64 = 98.0;
+
 /// Every comparison of a plan.
 pub(super) fn results(
     experiment: &Experiment,
@@ -117,7 +122,18 @@ impl Measuring<'_> {
             .as_ref()
             .and_then(|effect| effect.not_comparable.as_ref())
             .map(|remark| remark.text.clone());
-        let reason = barred.or_else(|| measured.here.is_none().then(|| NOT_MEASURED.to_owned()));
+        let mean = |at: usize| {
+            wirecost_stats::summary(columns[at].iter().map(|(_, value)| *value))
+                .map(|summary| summary.mean)
+        };
+        let busy = matches!(
+            one.metric,
+            Outcome::HostsCpu | Outcome::ClientHostCpu | Outcome::ServerHostCpu
+        );
+        let full = busy && [0, 1].iter().all(|&at| mean(at) >= Some(FULL_PERCENT));
+        let reason = barred
+            .or_else(|| measured.here.is_none().then(|| NOT_MEASURED.to_owned()))
+            .or_else(|| full.then(|| SATURATED.to_owned()));
         let found = one.value.map(|value| match &reason {
             Some(_) => Agreement::NotComparable,
             None => agreement(value, measured.interval, worth),
@@ -128,7 +144,6 @@ impl Measuring<'_> {
                 .map(|(_, value)| *value)
                 .collect::<Vec<_>>()
         };
-        let mean = |at: usize| wirecost_stats::summary(values(at)).map(|summary| summary.mean);
         let ruled = |at: usize| by_rule(self.published.rule?, &values(at), one.metric.better());
         ComparisonResult {
             what: one.what.clone(),
