@@ -377,7 +377,10 @@ fn a_host_without_the_privilege_is_named_with_what_to_do() {
     ended.expect_code(3);
     let words = format!("exec:ip netns exec {} setpriv", pair.b);
     assert!(ended.stderr.contains(&words), "{ended:?}");
-    assert!(ended.stderr.contains("needs root, its login is nobody"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("needs root, its login is nobody"),
+        "{ended:?}"
+    );
     assert!(
         !ended.stderr.contains("doctor"),
         "it looks at this machine: {ended:?}"
