@@ -29,15 +29,8 @@ pub(crate) struct Study {
     /// Measure fewer rounds and shorter windows: wider intervals, in about three minutes
     #[arg(long, requires = "name")]
     quick: bool,
-    /// Measure between these existing hosts, unscaled, instead of in a lab [forms: local, netns:NAME, ssh:HOST, exec:COMMAND, each
-    /// with =ADDRESS]
-    #[arg(long, value_name = "A,B", requires = "name")]
-    hosts: Option<GivenHosts>,
-    /// Load and change existing hosts without asking
-    #[arg(long, short, requires = "hosts")]
-    yes: bool,
     #[command(flatten)]
-    agent: AgentBinaries,
+    on: OnHosts,
     /// The run directory, which must not exist [default: wirecost-runs/NAME-TIME]
     #[arg(long, short, value_name = "DIR", requires = "name")]
     out: Option<PathBuf>,
@@ -54,6 +47,20 @@ pub(crate) struct Study {
     json: bool,
 }
 
+// Real hosts in place of a lab; a doc comment would become the help of the command.
+#[derive(Debug, Args)]
+struct OnHosts {
+    /// Measure between these existing hosts, unscaled, instead of in a lab [forms: local, netns:NAME, ssh:HOST, exec:COMMAND, each
+    /// with =ADDRESS]
+    #[arg(long, value_name = "A,B", requires = "name")]
+    hosts: Option<GivenHosts>,
+    /// Load and change existing hosts without asking
+    #[arg(long, short, requires = "hosts")]
+    yes: bool,
+    #[command(flatten)]
+    agent: AgentBinaries,
+}
+
 pub(crate) fn study(arguments: &Study, talk: Talk) -> Done {
     let Some(wanted) = arguments.name.as_deref() else {
         return plans::list(STUDIES, arguments.json);
@@ -64,7 +71,7 @@ pub(crate) fn study(arguments: &Study, talk: Talk) -> Done {
         return Err(Failure::new(Cause::Usage, message));
     };
     let mut text = (*text).to_owned();
-    if arguments.hosts.is_some() {
+    if arguments.on.hosts.is_some() {
         let on_hosts = wirecost_plan::on_hosts(name).transpose();
         let on_hosts = on_hosts.map_err(|message| Failure::new(Cause::Usage, message))?;
         text = on_hosts.unwrap_or(text);
@@ -82,9 +89,9 @@ pub(crate) fn study(arguments: &Study, talk: Talk) -> Done {
         out: arguments.out.clone(),
         seed: arguments.seed,
         preview: arguments.preview,
-        hosts: arguments.hosts.clone(),
-        yes: arguments.yes,
-        agent: arguments.agent.clone(),
+        hosts: arguments.on.hosts.clone(),
+        yes: arguments.on.yes,
+        agent: arguments.on.agent.clone(),
         much: arguments.much,
         json: arguments.json,
         ..Run::default()

@@ -195,6 +195,7 @@ fn values(key: &Key) -> Vec<Schema> {
             ..Schema::list(Schema::any(bare(key)))
         }],
         Kind::Names => vec![Schema {
+            unique_items: Some(true),
             min_items: Some(2),
             max_items: Some(2),
             ..Schema::list(host_name())
