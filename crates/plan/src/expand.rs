@@ -334,7 +334,6 @@ fn cell(
     let guest_level = factors.guest_mtu.get(guest)?;
     let tunnelled = tunnels(factors, choice);
     let encapsulated = &factors.encapsulation.get(encapsulation)?.value;
-    let takes_checksum = encapsulated.takes_checksum();
     let checksum_of_plan = factors.udp_checksum.get(checksum)?.value;
     let datapath = factors.datapath.get(datapath)?.value;
     let network = Network {
@@ -378,17 +377,17 @@ fn cell(
     let mut resolved = choice.to_vec();
     resolved[GUEST_MTU] = guest_mtu as usize;
     fit.note_cell(resolved, guest, range, guest_mtu);
-    let has_level = |axis: &Axis| match axis.key.path {
-        path if path == keys::UNDERLAY_IP.path => tunnelled,
-        // One link is what there was before there could be several.
-        path if path == keys::UNDERLAY_LINKS.path => {
-            factors.links.levels.len() > 1 || network.links > 1
-        }
-        path if path == keys::UDP_CHECKSUM.path => takes_checksum,
-        path if logical::has_key(path) => network.datapath.is_ovn(),
-        _ => means(axis, load, choice),
-    };
-    let mut levels = named(axes, choice, has_level);
+    let mut levels: Levels = axes
+        .iter()
+        .zip(choice)
+        .filter(|(axis, _)| has_level(varying, axis, choice, &network))
+        .filter_map(|(axis, level)| {
+            Some((
+                axis.name.clone().into_owned(),
+                axis.labels.get(*level)?.clone(),
+            ))
+        })
+        .collect();
     if encapsulated.udp_checksum == Some(false) {
         // The encapsulation's label tells of `on` alone.
         levels.insert(keys::UDP_CHECKSUM.path.to_owned(), "off".to_owned());
@@ -404,15 +403,19 @@ fn cell(
     })
 }
 
-/// The level of each factor that has one in the cell.
-fn named(axes: &[Axis], choice: &[usize], has_level: impl Fn(&Axis) -> bool) -> Levels {
-    let each = axes.iter().zip(choice);
-    each.filter(|(axis, _)| has_level(axis))
-        .filter_map(|(axis, &level)| {
-            let label = axis.labels.get(level)?.clone();
-            Some((axis.name.clone().into_owned(), label))
-        })
-        .collect()
+/// Whether a cell tells its level of a factor: not where that means nothing to it.
+fn has_level(varying: &Varying<'_>, axis: &Axis, choice: &[usize], network: &Network) -> bool {
+    let factors = varying.factors;
+    match axis.key.path {
+        path if path == keys::UNDERLAY_IP.path => tunnels(factors, choice),
+        // One link is what there was before there could be several.
+        path if path == keys::UNDERLAY_LINKS.path => {
+            factors.links.levels.len() > 1 || network.links > 1
+        }
+        path if path == keys::UDP_CHECKSUM.path => takes_checksum(factors, choice),
+        path if logical::has_key(path) => network.datapath.is_ovn(),
+        _ => means(axis, varying.load(choice), choice),
+    }
 }
 
 /// What the plan's own factors change in a cell.

@@ -78,7 +78,7 @@ fn a_name_alone_is_a_plan_of_one_cell_with_every_default() {
     let repeat = &plan.plan.repeat;
     assert_eq!((repeat.rounds, repeat.seconds), (8, 1.0));
     assert_eq!((repeat.warmup, repeat.worth), (0.2, 0.05));
-    assert_eq!(plan.factors.len(), 16);
+    assert_eq!(plan.factors.len(), 17);
     assert_eq!(
         cell.levels.len(),
         14,
