@@ -21,7 +21,6 @@ use crate::talk::Talk;
     Exit codes: 0 measured, whether or not it agrees, 2 the command line is wrong, \
     3 the run could not be completed (what was measured is in the run directory)."
 )]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Study {
     /// The study; without it they are listed
     #[arg(value_name = "STUDY")]
