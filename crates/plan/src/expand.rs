@@ -25,14 +25,14 @@ use crate::vary::Varied;
 pub const MAX_CELLS: usize = 4096;
 
 /// Places of factors in a choice, which are those in [`Factors::axes`].
-const UNDERLAY_IP: usize = 3;
-const ENCAPSULATION: usize = 4;
-const UDP_CHECKSUM: usize = 5;
-const DATAPATH: usize = 6;
-const TOPOLOGY: usize = 7;
-const ACL: usize = 8;
-const GUEST_MTU: usize = 9;
-const OFFLOAD: usize = 12;
+const UNDERLAY_IP: usize = 4;
+const ENCAPSULATION: usize = 5;
+const UDP_CHECKSUM: usize = 6;
+const DATAPATH: usize = 7;
+const TOPOLOGY: usize = 8;
+const ACL: usize = 9;
+const GUEST_MTU: usize = 10;
+const OFFLOAD: usize = 13;
 
 /// A factor's level in a cell to which the factor means nothing: no entry of `exclude` matches it.
 const NONE: usize = usize::MAX;
