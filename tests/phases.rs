@@ -261,6 +261,7 @@ fn strike(phase: Phase, fault: Fault, end: End) {
 }
 
 #[test]
+#[ignore = "seventeen faults take some minutes, and a busy machine is not told from a fault: by hand"]
 fn whatever_goes_wrong_in_whatever_phase_is_named_and_leaves_nothing() {
     if !is_root() {
         return;

@@ -19,14 +19,12 @@ mod by_ebpf;
 mod by_the_kernel;
 mod checks;
 mod diagnose;
-mod journal;
 mod killed;
 mod line;
 mod line_core;
 mod make_run;
 mod open_vswitch;
 mod ovn;
-mod ovn_plan;
 mod paths;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -98,8 +96,7 @@ fn boot_with(kernel: &Kernel, options: &[&str]) -> Machine {
     let archive = &mut contents.archive;
     archive.copy(&named("WIRECOST_BINARY"), "/usr/bin/wirecost");
     archive.copy(&named("WIRECOST_TUNNELS"), "/usr/bin/tunnels");
-    archive.copy(&journal::program(), "/usr/bin/journal");
-    // They find the program and its files where they are here.
+    // It finds the program and its files where they are here.
     archive.copy(&named("WIRECOST_FAULTS_PROGRAM"), "/usr/bin/faults");
     archive.link(env!("CARGO_BIN_EXE_wirecost"), "/usr/bin/wirecost");
     let catalogue = wirecost_faults::directory();

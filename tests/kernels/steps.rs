@@ -2,8 +2,8 @@
 
 use crate::machine::{Kernel, Machine};
 use crate::{
-    beside_the_kernel, by_ebpf, by_the_kernel, checks, diagnose, journal, killed, line, line_core,
-    make_run, open_vswitch, ovn, ovn_plan, paths, two_machines,
+    beside_the_kernel, by_ebpf, by_the_kernel, checks, diagnose, killed, line, line_core, make_run,
+    open_vswitch, ovn, paths, two_machines,
 };
 
 /// One thing that is tried on every kernel.
@@ -29,7 +29,7 @@ pub(crate) struct Apart {
     pub(crate) run: fn(&Kernel),
 }
 
-pub(crate) const APART: &[Apart] = &[two_machines::APART, line_core::APART, journal::APART];
+pub(crate) const APART: &[Apart] = &[two_machines::APART, line_core::APART];
 
 /// Whether a plain user's devices can be steered there.
 pub(crate) fn has_default_mask(machine: &mut Machine) -> bool {
@@ -43,7 +43,6 @@ pub(crate) const STEPS: &[Step] = &[
     beside_the_kernel::STEP,
     open_vswitch::STEP,
     ovn::STEP,
-    ovn_plan::STEP,
     line::AT_ITS_RATE,
     line::IN_A_RUN,
     make_run::STEP,

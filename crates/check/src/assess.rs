@@ -5,30 +5,17 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use wirecost_audit::snapshot::{Enter, RouteException};
-use wirecost_audit::{Carries, Finding, HostStack, Severity, Shown};
+use wirecost_audit::snapshot::RouteException;
+use wirecost_audit::{Carries, Finding, Severity, Shown};
 use wirecost_pmtu::Limit;
 
+use crate::audited::AuditedHost;
 use crate::judge::{TAG_BYTES, judge, opposite};
 use crate::one_sided::{OneSidedReport, judge_one_sided};
 use crate::report::{FlowKind, PathReport, RequiredMtu};
 use crate::scope::{concerns, on_the_way};
-use crate::seen::DropRule;
 use crate::southbound;
 use crate::tcp_proof::{TcpReport, judge_tcp};
-
-/// A host as it was read.
-#[derive(Debug, Clone)]
-pub struct AuditedHost {
-    /// Its devices; [`HostStack::host`] is what reports call it.
-    pub stack: HostStack,
-    /// Which machine it is on: namespaces of one machine are told apart by their number.
-    pub machine: String,
-    /// How commands get there from where the user types.
-    pub enter: Enter,
-    /// Rules of its own filter that drop packets, where that was asked.
-    pub rules: Vec<DropRule>,
-}
 
 /// Every finding, the worst first: what concerns the asked pair before what is elsewhere, and of errors those of devices,
 /// which are causes, before those of paths.

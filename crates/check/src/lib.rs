@@ -4,6 +4,7 @@
 //! about sizes (`pmtu`): here it is said what an answer means, for whom it is a fault, and what to do.
 
 mod assess;
+mod audited;
 mod document;
 mod encapsulation;
 mod finding;
@@ -18,7 +19,8 @@ mod southbound;
 mod tcp_proof;
 mod trace;
 
-pub use assess::{AuditedHost, assess};
+pub use assess::assess;
+pub use audited::AuditedHost;
 pub use document::{
     CheckParameters, Checklist, DirectionReport, Document, FORMAT, HostReport, PathFlowReport,
     SCHEMA, TcpPortReport, UnreadReport,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use wirecost_pmtu::Limit;
 use wirecost_wire::overhead::Stack;
 
-use crate::assess::AuditedHost;
+use crate::audited::AuditedHost;
 use crate::encapsulation::guests_of;
 use crate::report::{FlowKind, PathReport, RequiredMtu};
 

@@ -1,7 +1,7 @@
 //! What one host could read of OVN's southbound database, another that is told to use the same one may not reach: that it
 //! is missing there is then known from the first.
 
-use crate::assess::AuditedHost;
+use crate::audited::AuditedHost;
 
 /// Gives every host of OVN that could not read the database what another read at the same address. A Unix socket is a
 /// host's own.
