@@ -12,9 +12,9 @@ use wirecost_model::units::format_rate;
 
 use crate::axis::Axis;
 use crate::encapsulation::{Encapsulated, encapsulation};
-use crate::hosts;
 use crate::keys::{self, Key};
 use crate::node::Value;
+use crate::pairs;
 use crate::read::{Entry, Fields, Levels, Reader};
 use crate::values::{as_word, rate, switch, whole32, word};
 
@@ -83,7 +83,7 @@ impl Factors {
     pub(crate) fn axes(&self) -> [Axis; COUNT] {
         [
             Axis::of(&keys::PAIRS, &self.pairs, |r, e| {
-                hosts::pair_names(r, e).map(|pair| pair.to_string())
+                pairs::names(r, e).map(|pair| pair.to_string())
             }),
             Axis::of(&keys::UNDERLAY_MTU, &self.underlay_mtu, |r, e| {
                 whole32(r, e).map(|mtu| mtu.to_string())
@@ -142,7 +142,7 @@ pub(crate) fn read(
     steering: &Fields<'_>,
 ) -> Factors {
     Factors {
-        pairs: hosts::pairs(reader, root),
+        pairs: pairs::read(reader, root),
         underlay_mtu: levels(reader, underlay, &keys::UNDERLAY_MTU, whole32, |mtu| {
             mtu.to_string()
         }),

@@ -10,7 +10,7 @@ use wirecost_model::vary::{Scope, Setting, role_key};
 
 use crate::factors::Factors;
 use crate::keys::{self, Key, LOAD_NAME_MAX};
-use crate::node::{Node, Span, Value};
+use crate::node::{Span, Value};
 use crate::read::{Entry, Fields, Level, Levels, Reader, quoted, value};
 use crate::values::{as_word, rate, switch, text, word};
 use crate::vary::Varied;
@@ -146,43 +146,6 @@ fn is_host_name(name: &str) -> bool {
     name.len() <= LOAD_NAME_MAX
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(inside)
-}
-
-/// The levels of `pairs`, none without the key. A list of two names is one pair.
-pub(crate) fn pairs(reader: &mut Reader, root: &Fields<'_>) -> Levels<PairNames> {
-    let mut levels = Levels {
-        levels: Vec::new(),
-        sound: true,
-    };
-    let Some(mut entry) = root.get(reader, &keys::PAIRS) else {
-        return levels;
-    };
-    if let Value::List(items) = &entry.node.value
-        && !items.is_empty()
-        && items.iter().all(|item| item.text().is_some())
-    {
-        let one = entry.node.clone().into_owned();
-        entry.node.to_mut().value = Value::List(vec![one]);
-    }
-    levels = entry.levels(reader, pair_names, PairNames::to_string);
-    levels
-}
-
-/// One pair.
-pub(crate) fn pair_names(reader: &mut Reader, entry: &Entry<'_>) -> Option<PairNames> {
-    let names: Option<Vec<&str>> = match &entry.node.value {
-        Value::List(items) => items.iter().map(Node::text).collect(),
-        _ => None,
-    };
-    let Some([first, second]) = names.as_deref() else {
-        reader.wrong(entry, "not two hosts");
-        return None;
-    };
-    if first == second {
-        reader.wrong(entry, "twice the same host");
-        return None;
-    }
-    Some(PairNames([*first, *second].map(str::to_owned)))
 }
 
 fn address(reader: &mut Reader, entry: &Entry<'_>) -> Option<HostAddress> {

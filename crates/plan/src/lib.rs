@@ -31,6 +31,7 @@ mod keys;
 mod loads;
 mod logical;
 mod node;
+mod pairs;
 mod published;
 mod read;
 mod repeat;

@@ -232,7 +232,7 @@ fn steps_of_a_line_need_a_line_and_have_a_range() {
 fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     insta::assert_snapshot!(brief("name: x\nrounds: 4\nunderlay: { guest_mtu: 1500 }\n"), @r"
     2:1 a plan has no key `rounds` | unknown key | `rounds` stands under `repeat`. a plan may have `name`, `description`, `hosts`, `pairs`, `network`, `allow_host_changes`, `max_rate`, `cores`, `seed`, `underlay`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering`, `load`, `repeat`, `self_test`, `vary`, `exclude` and `published`
-    3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate`, `release`, `ip`, `hops`, `paths` and `oversize`
+    3:13 `underlay` has no key `guest_mtu` | unknown key | `guest_mtu` stands outside of `underlay`. `underlay` may have `mtu`, `rate`, `links`, `release`, `ip`, `hops`, `paths` and `oversize`
     ");
 }
 
@@ -763,9 +763,9 @@ exclude:
   - vxlan
 ";
     insta::assert_snapshot!(brief(text), @r"
-    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    4:7 `guestmtu` is not a factor | unknown factor | did you mean `guest_mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.links`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     5:25 `guest_mtu` has no level `9000` | not a level | its levels are `1500` and `1400`
-    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    6:7 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.links`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     7:5 `exclude[3]` names no factor | would drop every cell | name at least one factor and its level, such as `{ encapsulation: none }`
     8:5 `exclude[4]` cannot be `vxlan` | not a mapping | write factors and their levels, such as `{ encapsulation: none, offload: plain }`
     ");
@@ -833,7 +833,7 @@ published:
     10:26 `published.comparisons[3].metric` cannot be `speed` | unknown word | write `throughput`, `sender-cpu`, `receiver-cpu`, `cpu`, `transactions`, `latency-median`, `latency-p99`, `latency-p999`, `client-cpu`, `server-cpu`, `transaction-cpu`, `datagrams`, `delivered`, `move-time`, `downtime`, `dirty-limit`, `hosts-cpu`, `client-host-cpu`, `server-host-cpu`, `within-500us` or `wire-frames`
     10:68 `published.comparisons[3].values` cannot be a list | not two numbers | write a list of two numbers above 0 and at most 1000000000000, such as `[4.6, 9.33]`
     11:7 `published.comparisons[4]` has more than one of its published figures | several figures | write one of `values`, `ratio`, `difference` and `at_most`, or none where nothing was published
-    12:48 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+    12:48 `mtu` is not a factor | unknown factor | did you mean `underlay.mtu`? the factors are `underlay.mtu`, `underlay.rate`, `underlay.links`, `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`, `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
     ");
     let sound = |entry: &str| {
         brief(&format!(
@@ -973,10 +973,11 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·             ──┬──
        ·               ╰── unknown factor
        ╰────
-      help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
-            `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`,
-            `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`,
-            `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+      help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.links`,
+            `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`,
+            `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`,
+            `steering.queues`, `steering.rps`, `streams`, `message`, `congestion`
+            and `socket_buffer`
 
     Error:
       × `ärger` is not a factor
@@ -986,10 +987,11 @@ fn carets_stand_under_the_right_characters_behind_wide_ones_and_in_files_from_wi
        ·                       ──┬──
        ·                         ╰── unknown factor
        ╰────
-      help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.ip`,
-            `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`,
-            `guest_mtu`, `guest_ip`, `guests`, `offload`, `steering.queues`,
-            `steering.rps`, `streams`, `message`, `congestion` and `socket_buffer`
+      help: the factors are `underlay.mtu`, `underlay.rate`, `underlay.links`,
+            `underlay.ip`, `encapsulation`, `udp_checksum`, `datapath`,
+            `topology`, `acl`, `guest_mtu`, `guest_ip`, `guests`, `offload`,
+            `steering.queues`, `steering.rps`, `streams`, `message`, `congestion`
+            and `socket_buffer`
     ");
 }
 
@@ -1101,7 +1103,7 @@ fn every_mistake_in_a_factor_of_the_plans_own_is_named() {
     [default]
       2:16 `vary.poll[0]` cannot be `default` | not a mapping | write a mapping, such as `{ label: default }` or `{ sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }`
     [{ lable: one }]
-      2:18 `vary.poll[0]` has no key `lable` | unknown key | did you mean `label`? `vary.poll[0]` may have `label`, `sysctl`, `ethtool`, `mtu`, `rx_ring`, `tx_ring`, `queues`, `rps`, `qdisc`, `before`, `after` and `on`
+      2:18 `vary.poll[0]` has no key `lable` | unknown key | did you mean `label`? `vary.poll[0]` may have `label`, `sysctl`, `ethtool`, `device`, `mtu`, `rx_ring`, `tx_ring`, `queues`, `rps`, `qdisc`, `before`, `after` and `on`
     [{ label: one }, { label: one, sysctl: { net.ipv4.tcp_sack: 0 } }]
       2:32 the level `one` of `poll` stands twice | second time | remove one of them: a level is one side of a comparison
     [{ label: one }, { label: two }]

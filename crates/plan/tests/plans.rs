@@ -323,6 +323,9 @@ repeat: { rounds: 1, seconds: 200ms, warmup: 0, worth: 0.1 }
             "2.5gbit",
         ],
         [
+            "1",
+        ],
+        [
             "ipv4",
         ],
         [

@@ -1,12 +1,10 @@
 //! Whether this host can run a virtual machine, and how: tried, not assumed.
 
 use std::env;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use serde_json::Value;
 use wirecost_model::load::DirtyOrder;
 use wirecost_model::moved::Accelerator;
 use wirecost_sys::kvm::Kvm;
@@ -14,6 +12,7 @@ use wirecost_sys::kvm::Kvm;
 use crate::error::QemuError;
 use crate::guest::{FIRST_PAGE, Program};
 use crate::machine::{Machine, Spec};
+use crate::version::Version;
 
 /// What it is called: Debian's name and most others', then what Red Hat's distributions have.
 const NAMES: [&str; 2] = ["qemu-system-x86_64", "qemu-kvm"];
@@ -23,38 +22,6 @@ const ELSEWHERE: &str = "/usr/libexec";
 const BOOT: Duration = Duration::from_secs(3);
 /// The same where it is emulated.
 const EMULATED_BOOT: Duration = Duration::from_secs(10);
-
-/// A version of QEMU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Version {
-    /// 7 of 7.2.22.
-    pub major: u32,
-    /// 2.
-    pub minor: u32,
-    /// 22.
-    pub micro: u32,
-}
-
-impl Version {
-    /// From the monitor's greeting; zeroes where it does not say.
-    pub(crate) fn of(greeting: &Value) -> Self {
-        let number = |part: &str| {
-            let number = greeting["version"]["qemu"][part].as_u64();
-            number.map_or(0, |number| number as u32)
-        };
-        Self {
-            major: number("major"),
-            minor: number("minor"),
-            micro: number("micro"),
-        }
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}.{}.{}", self.major, self.minor, self.micro)
-    }
-}
 
 /// What this host has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +114,7 @@ fn try_machine(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -11,8 +11,10 @@ mod find;
 pub mod guest;
 mod machine;
 mod monitor;
+mod version;
 
 pub use error::QemuError;
-pub use find::{Found, Version, found};
+pub use find::{Found, found};
 pub use machine::{Machine, Spec};
 pub use monitor::{Line, Said};
+pub use version::Version;

@@ -15,9 +15,13 @@ use wirecost_sys::process::tie;
 use wirecost_sys::shared_memory::SharedMemory;
 
 use crate::error::QemuError;
-use crate::find::Version;
 use crate::guest::{self, IMAGE_BYTES, Program};
 use crate::monitor::{Line, Monitor, Said};
+use crate::version::Version;
+
+/// How often, and at which interval, a process that closed its monitor is looked at before it is killed.
+const EXIT_LOOKS: u32 = 200;
+const EXIT_LOOK: Duration = Duration::from_millis(10);
 
 /// Bytes of its standard error that are kept.
 const KEPT: usize = 2 << 10;
@@ -143,8 +147,15 @@ impl Machine {
                 {
                     let _ = tell.send(Ok((input, output, errors)));
                 }
-                // Nothing is sent: it ends with its sender.
-                let _ = ends.recv();
+                // It ends with the sender; what closed its monitor by itself is given the time to exit.
+                if ends.recv().is_ok() {
+                    for _ in 0..EXIT_LOOKS {
+                        if let Some(status) = child.try_wait()? {
+                            return Ok(status);
+                        }
+                        thread::sleep(EXIT_LOOK);
+                    }
+                }
                 let _ = child.kill();
                 child.wait()
             })
@@ -250,6 +261,9 @@ impl Machine {
 
     /// How the process ended, which has closed its monitor.
     fn died(&mut self) -> QemuError {
+        if let Some(end) = &self.end {
+            let _ = end.send(());
+        }
         let ended = self.end();
         let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let said = String::from_utf8_lossy(&kept);

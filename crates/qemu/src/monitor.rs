@@ -34,7 +34,7 @@ pub enum Line {
     Event(String, Value),
     /// The monitor has ended, and QEMU with it.
     Ended,
-    /// What somebody else put into the queue ([`Monitor::queue`]).
+    /// What somebody else put into the queue (`Monitor::queue`).
     Other(String),
 }
 

@@ -72,6 +72,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "two loads are called",
         "beside it has none",
         "is of a line, and no cell has one",
+        "is a number of lines, and a cell has none",
         "is a list of something else than `none` and a load",
         "nothing runs where",
         "cannot be a factor",
@@ -126,7 +127,7 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "is ethtool's short name",
         "is not the name of a sysctl",
     ])
-    || error.label == "not a host"
+    || ["not a host", "not a device"].contains(&error.label.as_str())
     // How long lists may be.
     || ["not a range of ports", "not a multiple of 4"].contains(&error.label.as_str())
     || ["too many", "not several"].contains(&error.label.as_str())

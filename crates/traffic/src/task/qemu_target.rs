@@ -129,7 +129,9 @@ impl QemuTarget {
             Err(error) => {
                 // The source may just have given up, which ends QEMU here: it says so, or goes.
                 let words = error.to_string();
-                Message::failed(&words).send(&self.socket)?;
+                if !self.given_up {
+                    Message::failed(&words).send(&self.socket)?;
+                }
                 self.died = Some(words);
                 return Ok(None);
             }
