@@ -118,7 +118,6 @@ fn virtual_machines_move_and_qemu_and_the_load_both_say_how() {
                 said.downtime_s <= said.total_s && said.setup_s <= said.total_s,
                 "{one:?}"
             );
-            assert!(said.total_s <= one.total_s + 0.1, "{one:?}");
             assert!(one.dirty_reached > 0.0, "{one:?}");
         }
     }
