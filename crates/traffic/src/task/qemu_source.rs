@@ -22,6 +22,8 @@ use crate::ops::ClientFlow;
 use crate::shared::Shared;
 use crate::timeouts::PEER_TIMEOUT;
 
+/// How long QEMU may take for its own figures of a move that is over.
+const RECKONED: Duration = Duration::from_secs(1);
 /// How long the destination may take to say where it waits.
 const WELCOME: Duration = Duration::from_secs(15);
 /// How often QEMU is asked how far it is, between its events.
@@ -398,6 +400,14 @@ impl QemuSource {
             self.cancel()?;
         }
         if let (Doing::Arriving(sent), Some(runs)) = (self.doing, self.runs) {
+            // QEMU reckons its times after it has said that the move is over (`migration_calculate_complete`).
+            if self.stats.total_ms == 0 && sent.elapsed() < RECKONED {
+                self.ask(context)?;
+                if self.stats.total_ms == 0 {
+                    let until = shared.now() + LOOK_EVERY;
+                    return Ok(Some(Progress::Wait(Interest::NONE, Some(until))));
+                }
+            }
             return Ok(Some(self.end(context, Some((sent, runs)))));
         }
         if self.grew.elapsed() > PEER_TIMEOUT {
