@@ -10,7 +10,7 @@ use wirecost_wire::size_table::SizeTable;
 
 use crate::netlink::{Intent, Netlink};
 use crate::qdisc;
-use crate::tbf::{burst_bytes, limit_bytes, stab};
+use crate::tbf::{LINKLAYER_ETHERNET, burst_bytes, limit_bytes, stab};
 
 const KIND: &str = "htb";
 const TCA_OPTIONS: u16 = 2;
@@ -18,7 +18,6 @@ const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
-const LINKLAYER_ETHERNET: u8 = 1;
 /// `TC_HTB_PROTOVER` of sch_htb.c, in `struct tc_htb_glob`.
 const VERSION: u32 = 3;
 /// Bytes that a class sends before another's turn; with nothing to lend it means nothing.

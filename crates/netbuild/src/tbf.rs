@@ -31,7 +31,7 @@ const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
 const TCA_STAB_BASE: u16 = 1;
 const TCA_STAB_DATA: u16 = 2;
-const LINKLAYER_ETHERNET: u8 = 1;
+pub(crate) const LINKLAYER_ETHERNET: u8 = 1;
 
 /// Bytes the bucket holds at a rate in bit/s.
 pub(crate) fn burst_bytes(rate: u64) -> u32 {

@@ -54,6 +54,11 @@ fn pair(options: &Options) -> (Server, Client) {
 /// Moves all machines, and ends the load: their memory is compared then.
 fn run(options: &Options) -> Vec<MachineMove> {
     let (server, client) = pair(options);
+    moved(server, client, options)
+}
+
+/// Moves the machines of both ends, and ends the load: what one sent the other has.
+pub(super) fn moved(server: Server, client: Client, options: &Options) -> Vec<MachineMove> {
     client.start().unwrap();
     client.wait_ended(LONG).unwrap();
     let moves = client.snapshot().unwrap().moves;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use wirecost_model::load::{DirtyOrder, Fallback, Migration, MoveEngine};
 use wirecost_model::moved::{MachineMove, MoveOutcome};
 
+use super::migration::moved;
 use crate::{Client, Load, Options, Server, Workload};
 
 const LONG: Duration = Duration::from_mins(1);
@@ -33,16 +34,7 @@ fn run(options: &Options) -> Vec<MachineMove> {
     let server = Server::listen(LOOPBACK, options).unwrap();
     let client = Client::connect(server.address(), options, LONG).unwrap();
     server.wait_connected(LONG).unwrap();
-    client.start().unwrap();
-    client.wait_ended(LONG).unwrap();
-    let moves = client.snapshot().unwrap().moves;
-    let asked = client.stop(LONG).unwrap();
-    let answered = server.finish(LONG).unwrap();
-    assert!(asked.drained() && answered.drained(), "{:?}", options.load);
-    assert_eq!(asked.bytes, answered.bytes, "{:?}", options.load);
-    let sent: u64 = moves.iter().map(|one| one.sent_bytes).sum();
-    assert_eq!(sent, asked.bytes);
-    moves
+    moved(server, client, options)
 }
 
 #[test]
