@@ -8,10 +8,10 @@ use wirecost_model::sample::Invalid;
 
 use crate::common::namespaces::Namespaces;
 use crate::common::{
-    Owner, Place, Record, Running, beside_others, is_root, run, signal, wait_for, wirecost,
+    Owner, Place, Record, Running, beside_others, is_root, run, settings_guards, signal, wait_for,
+    wirecost,
 };
 use crate::pair::{Pair, ip};
-use crate::vary::settings_guards;
 
 fn plan(pair: &Pair, rest: &str) -> String {
     format!(

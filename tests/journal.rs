@@ -13,7 +13,9 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use common::namespaces::Namespaces;
-use common::{Owner, beside_others, is_root, program, run, signal, wait_for, wirecost};
+use common::{
+    Owner, beside_others, is_root, program, run, settings_guards, signal, wait_for, wirecost,
+};
 use nix::sys::signal::Signal;
 use wirecost_agent::guard::{Ground, SettingsGuard};
 use wirecost_model::offload::Role;
@@ -205,7 +207,7 @@ impl Host {
         let start = || SettingsGuard::start(program(), &owner, "host a", &ground);
         let netns = Netns::named(&self.netns).expect("our namespace");
         let guard = netns.within(start).expect("entered").expect("a guard");
-        let pid = wait_for("the guard", || guards(&owner).first().copied());
+        let pid = wait_for("the guard", || settings_guards(&owner).first().copied());
         (guard, pid)
     }
 
@@ -225,18 +227,6 @@ impl Host {
         let document = ended.document();
         assert_eq!(document["hosts"][0]["failed"], serde_json::json!([]));
     }
-}
-
-fn guards(owner: &str) -> Vec<u32> {
-    fs::read_dir("/proc")
-        .expect("proc")
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|pid: &u32| {
-            let text = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let words: Vec<&str> = text.split('\0').collect();
-            words.get(1) == Some(&"settings-guard") && words.contains(&owner)
-        })
-        .collect()
 }
 
 /// What changes by itself is left out: keys, counters.

@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use crate::common::{
     Owner, Place, Record, Running, beside_others, cores_of_mask, is_root, lab_can_be_built, lacks,
-    run, signal, state_and_start, wait_for, wirecost, with_the_machines_own,
+    run, settings_guards, signal, state_and_start, wait_for, wirecost, with_the_machines_own,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::offload::Role;
@@ -34,19 +34,6 @@ fn by_level<'a>(record: &'a Record, factor: &str) -> BTreeMap<&'a str, Vec<&'a S
         samples.entry(&levels[factor]).or_default().push(sample);
     }
     samples
-}
-
-/// The living settings guards that a controller's run has.
-pub(crate) fn settings_guards(owner: &str) -> Vec<u32> {
-    fs::read_dir("/proc")
-        .expect("proc")
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|pid: &u32| {
-            let text = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let words: Vec<&str> = text.split('\0').collect();
-            words.get(1) == Some(&"settings-guard") && words.contains(&owner)
-        })
-        .collect()
 }
 
 fn in_state(pid: u32, state: char) -> Option<()> {

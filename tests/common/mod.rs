@@ -261,6 +261,19 @@ pub(crate) fn run(command: &mut Command) -> Ended {
     Running::start(command).wait()
 }
 
+/// The living settings guards that a controller's run has.
+pub(crate) fn settings_guards(owner: &str) -> Vec<u32> {
+    fs::read_dir("/proc")
+        .expect("proc")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid: &u32| {
+            let text = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let words: Vec<&str> = text.split('\0').collect();
+            words.get(1) == Some(&"settings-guard") && words.contains(&owner)
+        })
+        .collect()
+}
+
 /// Asks again and again until there is an answer; fails the test where none comes.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
