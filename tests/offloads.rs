@@ -126,118 +126,171 @@ fn frames_per_packet(sample: &Sample) -> f64 {
     arrived / receiver.guest.tcp_in as f64
 }
 
+/// What is wrong with a cell's sample, or nothing.
+type Judged = BTreeMap<u32, Result<(), String>>;
+
+/// Measures until each cell was right once, three times at most: who is preempted between two counters, or with the cores
+/// taken away, is wrong in one window of 0.15 s, and what is built wrongly in each.
+fn each_cell_is_right(varied: &Varied<'_>, judge: impl Fn(&Record) -> Judged) {
+    let mut wrong = BTreeMap::new();
+    for turn in 0..3 {
+        let Some(record) = measure(varied) else {
+            return;
+        };
+        for (cell, judged) in judge(&record) {
+            match judged {
+                Ok(()) => wrong.remove(&cell),
+                Err(reason) if turn == 0 || wrong.contains_key(&cell) => wrong.insert(cell, reason),
+                Err(_) => None,
+            };
+        }
+        if wrong.is_empty() {
+            return;
+        }
+    }
+    panic!("wrong in three runs: {wrong:#?}");
+}
+
+fn held(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+/// What the model says of a TCP sample's cell: how many segments its packets have, and where they are cut. The mean bytes of
+/// a packet on the underlay.
+fn treated(
+    cell: &Cell,
+    sample: &Sample,
+    segments: f64,
+    treatment: Treatment,
+) -> Result<f64, String> {
+    let what = format!("{:?} {treatment:?}: {segments} segments", cell.levels);
+    if treatment.tcp.is_none() || treatment.joins {
+        held(segments > JOINED, || what.clone())?;
+    } else {
+        let frames = frames_per_packet(sample);
+        held(frames < NOT_JOINED, || {
+            format!("{what}: {frames} frames a packet")
+        })?;
+    }
+    let bytes = sent_bytes(cell, sample.sender.as_ref().expect("usage"));
+    let right = if cut_before_the_underlay(treatment) {
+        bytes < 1500.0
+    } else {
+        bytes > JOINED * f64::from(cell.guest_mtu)
+    };
+    held(right, || format!("{what}: {bytes} bytes on the underlay"))?;
+    Ok(bytes)
+}
+
+fn cut_before_the_underlay(treatment: Treatment) -> bool {
+    matches!(treatment.tcp, Some(Cut::Guest | Cut::Underlay))
+}
+
 /// Holds every sample of TCP against what the model says of its cell, and samples of one treatment against each other.
-fn treated_as_the_model_has_it(record: &Record) {
-    let mut frames: BTreeMap<String, Vec<(f64, String)>> = BTreeMap::new();
-    let valid = |sample: &&Sample| sample.invalid.is_none();
-    for sample in record.samples.iter().filter(valid) {
+fn treated_as_the_model_has_it(record: &Record) -> Judged {
+    let mut judged = Judged::new();
+    let mut groups: BTreeMap<String, Vec<(f64, u32)>> = BTreeMap::new();
+    for sample in record.samples.iter().filter(|one| one.invalid.is_none()) {
         let cell = cell_of(record, sample);
         let Some(segments) = segments_per_packet(sample) else {
             continue;
         };
         let treatment = Treatment::of(&cell.offload, &cell.network);
-        let what = format!(
-            "{:?} {treatment:?}: {segments} segments a packet",
-            cell.levels
-        );
-        if treatment.tcp.is_none() || treatment.joins {
-            assert!(segments > JOINED, "{what}");
-        } else {
-            let frames = frames_per_packet(sample);
-            assert!(frames < NOT_JOINED, "{what}: {frames} frames a packet");
-        }
-        let sender = sample.sender.as_ref().expect("usage");
-        let bytes = sent_bytes(cell, sender);
-        let cut_before = matches!(treatment.tcp, Some(Cut::Guest | Cut::Underlay));
-        assert_eq!(
-            bytes < 1500.0,
-            cut_before,
-            "{what}: {bytes} bytes on the underlay"
-        );
-        if cut_before {
+        let right = treated(cell, sample, segments, treatment);
+        if let (Ok(bytes), true) = (&right, cut_before_the_underlay(treatment)) {
             let ip = cell.levels.get("guest_ip").cloned().unwrap_or_default();
             let group = format!("{:?} {ip}", treatment.tcp);
-            frames.entry(group).or_default().push((bytes, what));
-        } else {
-            let least = JOINED * f64::from(cell.guest_mtu);
-            assert!(bytes > least, "{what}: {bytes} bytes on the underlay");
+            groups.entry(group).or_default().push((*bytes, sample.cell));
         }
+        judged.insert(sample.cell, right.map(|_| ()));
     }
-    for (group, mut sizes) in frames {
+    for (group, mut sizes) in groups {
         sizes.sort_by(|one, other| one.0.total_cmp(&other.0));
         let middle = sizes[sizes.len() / 2].0;
-        for (bytes, what) in &sizes {
-            assert!(
-                (bytes / middle - 1.0).abs() < FRAMES_ALIKE,
-                "{group}: {bytes} bytes where {middle} is usual: {what}"
-            );
+        for (bytes, cell) in sizes {
+            let alike = (bytes / middle - 1.0).abs() < FRAMES_ALIKE;
+            let what = || format!("{group}: {bytes} bytes where {middle} is usual");
+            if let Err(reason) = held(alike, what) {
+                judged.insert(cell, Err(reason));
+            }
         }
     }
+    judged
 }
 
 #[test]
 fn on_a_wire_every_encapsulation_is_cut_and_joined_in_the_same_place() {
-    let record = measure(&Varied {
-        between: WIRE,
-        encapsulations: EVERY,
-        datapaths: "[kernel, ebpf]",
-        offloads: "[none, plain, tunnel, { profile: none, gro: on }, { profile: tunnel, tso: off }]",
-        loads: "tcp-stream",
-        more: "",
-        rounds: 1,
-    });
-    record.iter().for_each(treated_as_the_model_has_it);
+    each_cell_is_right(
+        &Varied {
+            between: WIRE,
+            encapsulations: EVERY,
+            datapaths: "[kernel, ebpf]",
+            offloads: "[none, plain, tunnel, { profile: none, gro: on }, { profile: tunnel, tso: off }]",
+            loads: "tcp-stream",
+            more: "",
+            rounds: 1,
+        },
+        treated_as_the_model_has_it,
+    );
 }
 
 #[test]
 fn behind_a_switch_every_encapsulation_is_joined_at_the_guest() {
-    let record = measure(&Varied {
-        between: SWITCH,
-        encapsulations: EVERY,
-        datapaths: "[kernel, ebpf]",
-        offloads: "[none, tunnel, { profile: tunnel, gro: off }, { profile: tunnel, checksum: software }]",
-        loads: "tcp-stream",
-        more: "",
-        rounds: 1,
-    });
-    record.iter().for_each(treated_as_the_model_has_it);
+    each_cell_is_right(
+        &Varied {
+            between: SWITCH,
+            encapsulations: EVERY,
+            datapaths: "[kernel, ebpf]",
+            offloads: "[none, tunnel, { profile: tunnel, gro: off }, { profile: tunnel, checksum: software }]",
+            loads: "tcp-stream",
+            more: "",
+            rounds: 1,
+        },
+        treated_as_the_model_has_it,
+    );
 }
 
 #[test]
 fn behind_a_router_and_over_either_ip_it_is_the_same() {
-    let record = measure(&Varied {
-        between: &format!(", ip: [ipv4, ipv6]{ROUTER}"),
-        encapsulations: TUNNELS,
-        datapaths: "[kernel, ebpf]",
-        offloads: "[tunnel, { profile: tunnel, gro: off }]",
-        loads: "tcp-stream",
-        more: "guest_ip: [ipv4, ipv6]\n",
-        rounds: 1,
-    });
-    record.iter().for_each(treated_as_the_model_has_it);
+    each_cell_is_right(
+        &Varied {
+            between: &format!(", ip: [ipv4, ipv6]{ROUTER}"),
+            encapsulations: TUNNELS,
+            datapaths: "[kernel, ebpf]",
+            offloads: "[tunnel, { profile: tunnel, gro: off }]",
+            loads: "tcp-stream",
+            more: "guest_ip: [ipv4, ipv6]\n",
+            rounds: 1,
+        },
+        treated_as_the_model_has_it,
+    );
 }
 
 #[test]
 fn small_messages_are_joined_by_nobody_on_a_wire() {
-    let record = measure(&Varied {
-        between: WIRE,
-        encapsulations: EVERY,
-        datapaths: "[kernel, ebpf]",
-        offloads: "[none, tunnel]",
-        loads: "{ tcp-stream: { streams: [1, 8], message: 128, nodelay: on } }",
-        more: "",
-        rounds: 1,
-    });
-    let Some(record) = record else { return };
-    for sample in record.samples.iter().filter(|one| one.invalid.is_none()) {
-        // How many of them are a packet is the sender's; on the way none is joined with the next.
-        let frames = frames_per_packet(sample);
-        assert!(
-            frames < NOT_JOINED,
-            "{:?}: {frames} frames a packet",
-            cell_of(&record, sample).levels
-        );
-    }
+    each_cell_is_right(
+        &Varied {
+            between: WIRE,
+            encapsulations: EVERY,
+            datapaths: "[kernel, ebpf]",
+            offloads: "[none, tunnel]",
+            loads: "{ tcp-stream: { streams: [1, 8], message: 128, nodelay: on } }",
+            more: "",
+            rounds: 1,
+        },
+        |record| {
+            let valid = record.samples.iter().filter(|one| one.invalid.is_none());
+            // How many of them are a packet is the sender's; on the way none is joined with the next.
+            valid
+                .map(|sample| {
+                    let frames = frames_per_packet(sample);
+                    let levels = &cell_of(record, sample).levels;
+                    let what = || format!("{levels:?}: {frames} frames a packet");
+                    (sample.cell, held(frames < NOT_JOINED, what))
+                })
+                .collect()
+        },
+    );
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Login {
         let script = place.path().join("login");
         let text = format!(
             "set -e\nd=/mnt\nmount -t tmpfs -o mode=755 none $d\nmkdir $d/bin\ninstall -m 4755 \"$(command -v setpriv)\" $d/setpriv\n\
-             for p in /usr/bin/* /bin/*; do case ${{p##*/}} in sudo|wirecost) ;; *) ln -sf \"$p\" $d/bin/ ;; esac; done\n\
+             ln -sf /usr/bin/* $d/bin/\n[ /bin -ef /usr/bin ] || ln -sf /bin/* $d/bin/\nrm -f $d/bin/sudo $d/bin/wirecost\n\
              {sudo}[ ! -e $d/bin/sudo ] || chmod 755 $d/bin/sudo\nexport PATH=$d/bin TMPDIR=/tmp HOME=$d\n\
              exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \"$@\"\n"
         );

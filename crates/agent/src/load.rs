@@ -18,8 +18,13 @@ use crate::protocol::{EndedLoad, HostNetns, LoadEnd};
 
 pub(crate) use counting::Counting;
 
-/// How long flows may take to open, or to end.
+/// How long flows may take to open, or to end, and each of them beyond that: its thread may be one of a thousand.
 const PATIENCE: Duration = Duration::from_secs(5);
+const PER_FLOW: Duration = Duration::from_millis(20);
+
+fn patience(load: &Options) -> Duration {
+    PATIENCE + PER_FLOW * load.load.connections()
+}
 
 /// One end of a load, open.
 #[derive(Debug)]
@@ -76,7 +81,7 @@ impl Loads {
             let opened = open(&[end], End::Client, host, |address, options| {
                 let clients = options.iter();
                 clients
-                    .map(|options| Client::connect(address.clone(), options, PATIENCE))
+                    .map(|options| Client::connect(address.clone(), options, patience(options)))
                     .collect()
             })?;
             for client in &opened {
@@ -108,7 +113,9 @@ impl Loads {
     /// Waits until every flow is there: its client was told so a moment before it is counted among them.
     fn all_here(&self) -> Result<()> {
         for server in &self.servers {
-            let here = server.engine.wait_connected(PATIENCE);
+            let here = server
+                .engine
+                .wait_connected(patience(server.engine.options()));
             here.map_err(|error| server.blame(&error))?;
         }
         Ok(())

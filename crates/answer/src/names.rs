@@ -32,6 +32,9 @@ pub fn factor(key: &str) -> Cow<'_, str> {
         "think_time" => "think time",
         "reply_timeout" => "reply time-out",
         "zero_copy" => "zero copy",
+        "dirty_rate" => "dirty rate",
+        "zero_pages" => "zero pages (%)",
+        "post_copy" => "post-copy",
         "discard_on_receive" => "discard on receive",
         "segmentation_offload" => "UDP segmentation",
         // An option of one of several loads.
@@ -96,6 +99,8 @@ pub fn level(key: &str, level: &str) -> String {
         ("steering.queues" | "queues", level) => format!("{level} queues"),
         ("streams", "1") => "1 stream".into(),
         ("streams", level) => format!("{level} streams"),
+        ("machines", "1") => "1 machine".into(),
+        ("machines", level) => format!("{level} machines"),
         ("guests", "1") => "1 guest a host".into(),
         ("guests", guests) => format!("{guests} guests a host"),
         ("datapath", "kernel") => "by the kernel".into(),
@@ -229,7 +234,7 @@ pub fn contrast(key: &str, from: &str, to: &str) -> String {
             let name = |word: &str| level(key, word);
             format!("{} instead of {}", name(to), name(from))
         }
-        "streams" | "guests" | "queues" | "steering.queues" => {
+        "streams" | "machines" | "guests" | "queues" | "steering.queues" => {
             format!("{} instead of {from}", level(key, to))
         }
         // Levels that carry their factor's name.

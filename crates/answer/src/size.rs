@@ -4,6 +4,8 @@ use wirecost_model::metric::Metric;
 
 /// From this ratio on, and below its reciprocal, a change is told as a multiple and not in percent.
 const TIMES: f64 = 1.5;
+/// From this ratio on it is told so where the other end of a range is.
+const TIMES_BESIDE: f64 = 1.1;
 
 /// The words for sizes of one metric.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +26,7 @@ impl Sizes {
         }
     }
 
-    /// `35 % slower`, `5 to 8 % faster`, `1.9 to 2.9 times as fast`, `40 % to 2.9 times lower`: from the ratio nearest to
+    /// `35 % slower`, `5 to 8 % faster`, `1.9 to 2.9 times as fast`, `5 % to 2.9 times lower`: from the ratio nearest to
     /// 1 to the farthest. All are on the same side of 1.
     pub(crate) fn range(self, ratios: impl Iterator<Item = f64>) -> String {
         let mut ratios: Vec<f64> = ratios.collect();
@@ -32,7 +34,12 @@ impl Sizes {
         let (Some(&least), Some(&most)) = (ratios.first(), ratios.last()) else {
             return String::new();
         };
-        let (low, high) = (self.parts(least), self.parts(most));
+        let high = self.parts(most);
+        let is_multiple = |parts: &Parts| parts.0.ends_with("times");
+        let mut low = self.parts(least);
+        if is_multiple(&high) && !is_multiple(&low) && factor(least) >= TIMES_BESIDE {
+            low = self.multiple(least);
+        }
         if low == high {
             return format!("{} {}", high.0, high.1);
         }
@@ -48,21 +55,31 @@ impl Sizes {
     }
 
     fn parts(self, ratio: f64) -> Parts {
-        let speed = matches!(self.metric, Metric::Throughput | Metric::Datagrams);
-        let (up, times_up, down) = if speed {
-            ("faster", "as fast", "slower")
-        } else {
-            ("higher", "as high", "lower")
-        };
-        if ratio >= TIMES {
-            (format!("{} times", times(ratio)), times_up)
+        if ratio >= TIMES || ratio <= 1.0 / (TIMES + 0.5) {
+            self.multiple(ratio)
         } else if ratio >= 1.0 {
+            let up = if self.is_speed() { "faster" } else { "higher" };
             (self.percent(ratio - 1.0), up)
-        } else if ratio > 1.0 / (TIMES + 0.5) {
-            (self.percent(1.0 - ratio), down)
         } else {
-            (format!("{} times", times(1.0 / ratio)), down)
+            (self.percent(1.0 - ratio), self.down())
         }
+    }
+
+    fn multiple(self, ratio: f64) -> Parts {
+        let direction = match (ratio >= 1.0, self.is_speed()) {
+            (true, true) => "as fast",
+            (true, false) => "as high",
+            (false, _) => self.down(),
+        };
+        (format!("{} times", times(factor(ratio))), direction)
+    }
+
+    const fn is_speed(self) -> bool {
+        matches!(self.metric, Metric::Throughput | Metric::Datagrams)
+    }
+
+    const fn down(self) -> &'static str {
+        if self.is_speed() { "slower" } else { "lower" }
     }
 
     /// `8 %`, rounded; `under 1 %`.
@@ -89,6 +106,11 @@ impl Sizes {
         let percent = ((percent * scale - 1e-6).ceil() / scale).max(1.0 / scale);
         Some(format!("at most {percent:.*} %", self.decimals))
     }
+}
+
+/// How far a ratio is from 1, 1 or more.
+fn factor(ratio: f64) -> f64 {
+    ratio.max(ratio.recip())
 }
 
 /// A margin: `5 %`, `1.5 %`.
@@ -120,19 +142,12 @@ mod tests {
                 &[2.93, 1.91],
                 "1.9 to 2.9 times as fast",
             ),
-            (
-                Metric::Throughput,
-                &[1.4, 2.9],
-                "40 % faster to 2.9 times as fast",
-            ),
+            (Metric::Throughput, &[1.4, 2.9], "1.4 to 2.9 times as fast"),
             (Metric::Throughput, &[0.25], "4.0 times slower"),
             (Metric::Cpu, &[0.064], "16 times lower"),
-            (Metric::Cpu, &[0.52, 0.18], "48 % to 5.6 times lower"),
-            (
-                Metric::Cpu,
-                &[1.37, 1.56],
-                "37 % higher to 1.6 times as high",
-            ),
+            (Metric::Cpu, &[0.52, 0.18], "1.9 to 5.6 times lower"),
+            (Metric::Cpu, &[0.95, 0.18], "5 % to 5.6 times lower"),
+            (Metric::Cpu, &[1.37, 1.56], "1.4 to 1.6 times as high"),
             (Metric::LatencyP99, &[80.2], "80 times as high"),
             (Metric::Throughput, &[1.002], "under 1 % faster"),
         ] {

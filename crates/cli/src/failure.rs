@@ -214,7 +214,12 @@ fn advice(message: &str) -> Option<&str> {
         .filter_map(|rest| rest.strip_prefix(' '));
     after.into_iter().find(|rest| {
         let word = rest.split([' ', ',', ':', '?']).next().unwrap_or_default();
-        VERBS.contains(&word)
+        // `load tcp-rr: ...` names a place.
+        let is_place = rest
+            .split(' ')
+            .nth(1)
+            .is_some_and(|word| word.ends_with(':'));
+        VERBS.contains(&word) && !is_place
     })
 }
 
@@ -228,6 +233,10 @@ mod tests {
             (
                 "there is no directory gone: give the run directory that `wirecost run` named",
                 Some("give the run directory that `wirecost run` named"),
+            ),
+            (
+                "host netns:a: load tcp-rr: flow 5 reached 10.0.0.1:7, which did not answer: timed out",
+                None,
             ),
             (
                 "cannot write x: No space left on device (os error 28): make room, or name another place",

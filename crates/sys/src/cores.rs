@@ -120,7 +120,12 @@ mod tests {
             None
         );
         if let [a, b, ..] = cpus[..] {
-            let took = line_round_trip_ns(a, b).expect("two cores").expect("two");
+            // Both cores may be busy for a second, and not for twenty in a row.
+            let took = (0..20).find_map(|_| match line_round_trip_ns(a, b) {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => None,
+                measured => Some(measured.expect("two cores").expect("two")),
+            });
+            let took = took.expect("a second in which both cores are free for it");
             // A light-nanosecond is 30 cm; whatever is longer than this was not the line.
             assert!((1.0..1e6).contains(&took), "{took} ns");
         }

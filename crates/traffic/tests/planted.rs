@@ -417,23 +417,37 @@ fn silenced(path: &Path) -> Option<Vec<(Workload, (Server, Client))>> {
 
 #[test]
 fn a_path_that_falls_silent_just_before_the_end_is_a_peer_that_vanished_too() {
-    let Some(path) = Path::lay() else { return };
-    let Some(pairs) = silenced(&path) else { return };
-    // What was on its way has been acknowledged by then, and nobody has noticed the silence yet.
-    thread::sleep(Duration::from_millis(100));
-    let mut ends = Vec::new();
-    for (workload, (server, client)) in pairs {
-        ends.push((
-            workload,
-            thread::spawn(move || client.stop(Duration::from_millis(1_500))),
-        ));
-        drop(server);
+    // Who lost its core before it sent the next request has nothing under way, and ends well: by chance, once or twice.
+    let mut ended_well = Workload::ALL.to_vec();
+    for _ in 0..3 {
+        let Some(path) = Path::lay() else { return };
+        let Some(pairs) = silenced(&path) else { return };
+        // What was on its way has been acknowledged by then, and nobody has noticed the silence yet.
+        thread::sleep(Duration::from_millis(100));
+        let mut ends = Vec::new();
+        for (workload, (server, client)) in pairs {
+            ends.push((
+                workload,
+                thread::spawn(move || client.stop(Duration::from_millis(1_500))),
+            ));
+            drop(server);
+        }
+        let mut again = Vec::new();
+        for (workload, end) in ends {
+            match end.join().unwrap() {
+                Ok(_) => again.push(workload),
+                Err(error) => {
+                    let vanished = matches!(error, TrafficError::PeerVanished { flow: 0, .. });
+                    assert!(vanished, "{workload:?}: {error}");
+                }
+            }
+        }
+        ended_well.retain(|workload| again.contains(workload));
+        if ended_well.is_empty() {
+            return;
+        }
     }
-    for (workload, end) in ends {
-        let error = end.join().unwrap().unwrap_err();
-        let vanished = matches!(error, TrafficError::PeerVanished { flow: 0, .. });
-        assert!(vanished, "{workload:?}: {error}");
-    }
+    panic!("{ended_well:?} ended well on a silent path, three times");
 }
 
 #[test]

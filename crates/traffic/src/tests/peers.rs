@@ -301,19 +301,13 @@ fn strangers_that_say_nothing_keep_no_transaction_out_however_many_they_are() {
     client.start().unwrap();
     let done = || client.snapshot().unwrap().flows[0].counts.received;
     eventually("transactions go on", || done() > 10);
-    // More than there are places for; each is there until the server throws it out.
-    let silent: Vec<TcpStream> = (0..200)
+    // Many times the slots. By the timeout of a request alone (5 s for each batch of 65) they would keep it busy for longer
+    // than this test waits.
+    let silent: Vec<TcpStream> = (0..600)
         .map(|_| TcpStream::connect(server.address().ip().unwrap()).unwrap())
         .collect();
     let before = done();
-    let asked = Instant::now();
     eventually("transactions go on beside them", || done() > before + 100);
-    // Dropped for want of slots. By the timeout of a request alone (5 s for each of three batches of 65) it would take 15 s.
-    assert!(
-        asked.elapsed() < Duration::from_secs(12),
-        "{:?}",
-        asked.elapsed()
-    );
     drop(silent);
     assert!(client.stop(LONG).unwrap().drained());
     let answered = server.finish(LONG).unwrap();

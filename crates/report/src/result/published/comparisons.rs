@@ -17,8 +17,6 @@ const NOT_MEASURED: &str = "no round has a valid sample of both cells with this 
 
 /// Why busy time is not compared where there is none left.
 const SATURATED: &str = "the cores are full in both cells";
-/// From so many percent on.
-const FULL_PERCENT: f64 = 98.0;
 
 /// Every comparison of a plan.
 pub(super) fn results(
@@ -130,7 +128,9 @@ impl Measuring<'_> {
             one.metric,
             Outcome::HostsCpu | Outcome::ClientHostCpu | Outcome::ServerHostCpu
         );
-        let full = busy && [0, 1].iter().all(|&at| mean(at) >= Some(FULL_PERCENT));
+        // Who uses more of them than this cannot use more by the margin.
+        let most = 100.0 / (1.0 + worth);
+        let full = busy && [0, 1].iter().all(|&at| mean(at) >= Some(most));
         let reason = barred
             .or_else(|| measured.here.is_none().then(|| NOT_MEASURED.to_owned()))
             .or_else(|| full.then(|| SATURATED.to_owned()));
