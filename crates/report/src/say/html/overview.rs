@@ -129,13 +129,22 @@ fn row(svg: &mut Svg, doc: &Document, effect: &EffectResult, scale: &Scale, y: f
     let measured = words::measured(doc, &effect.load, effect.metric)
         .replace(" per Gbit/s", "")
         .replace(" per transaction", "");
-    let place = if place.is_empty() {
-        place
-    } else {
-        format!(" ({place})")
+    let with = |place: &str| match place {
+        "" => format!("{measured}: {change}"),
+        place => format!("{measured}: {change} ({place})"),
     };
-    let label = format!("{change}{place}: {measured}");
-    svg.row_label((0.0, y + 4.0), LABEL - 8.0, &label);
+    let label = with(&place);
+    let shorter = place
+        .replace("no encapsulation", "no encap.")
+        .replace("without ", "no ")
+        .replace("with ", "");
+    // The levels alone where no words have room.
+    let levels = doc.factors.iter();
+    let levels: Vec<&str> = levels
+        .filter_map(|factor| Some(effect.where_.get(&factor.key)?.as_str()))
+        .collect();
+    let widths = [&place, &shorter, &levels.join(", ")].map(|place| with(place));
+    svg.row_label((0.0, y + 4.0), LABEL - 8.0, &widths);
     let at = |ratio: f64| better(effect, ratio);
     if let (Some(a), Some(b)) = (effect.low.map(at), effect.high.map(at)) {
         let (low, high) = (a.min(b), a.max(b));

@@ -76,14 +76,14 @@ impl Svg {
         element.out.push('>');
     }
 
-    /// A label in one line, which is cut where it has no room.
-    pub(super) fn row_label(&mut self, at: (f64, f64), width: f64, label: &str) {
+    /// A label in one line: the first that has room, else the last, cut.
+    pub(super) fn row_label(&mut self, at: (f64, f64), width: f64, labels: &[String]) {
         let letters = (width / ROW_LETTER) as usize;
-        let text = if label.chars().count() > letters {
-            label.chars().take(letters - 1).collect::<String>() + "…"
-        } else {
-            label.to_owned()
-        };
+        let fits = labels.iter().find(|label| label.chars().count() <= letters);
+        let text = fits.cloned().unwrap_or_else(|| {
+            let last = labels.last().map_or("", String::as_str);
+            last.chars().take(letters - 1).collect::<String>() + "…"
+        });
         self.text("row", "start", at, &text);
     }
 
