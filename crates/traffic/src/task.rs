@@ -193,6 +193,7 @@ pub(crate) mod nbd_client;
 pub(crate) mod nbd_server;
 pub(crate) mod pacer;
 pub(crate) mod path_client;
+mod qemu_end;
 pub(crate) mod qemu_source;
 pub(crate) mod qemu_target;
 pub(crate) mod request_schedule;
