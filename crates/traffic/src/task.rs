@@ -184,6 +184,7 @@ impl From<io::Error> for IoFailure {
     }
 }
 
+pub(crate) mod arrivals;
 mod asking;
 pub(crate) mod crr_client;
 pub(crate) mod crr_server;
