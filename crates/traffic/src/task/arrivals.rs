@@ -152,7 +152,7 @@ mod tests {
             let told = Arc::new(Due::default());
             let mut arrivals = Arrivals::new(per_second, seed, Arc::clone(&told));
             let mean = 1e9 / per_second;
-            prop_assert_eq!(told.by(999, mean), 0.0);
+            prop_assert!(told.by(999, mean) < 0.5);
             let (mut now, mut taken, mut last) = (1_000, 0, 0);
             arrivals.begin(now);
             for step in steps {
@@ -163,7 +163,7 @@ mod tests {
                 }
                 prop_assert!(arrivals.next() > now);
                 // Within the rounding of a nanosecond.
-                prop_assert!(told.by(now - 1, mean) == f64::from(taken));
+                prop_assert!((told.by(now - 1, mean) - f64::from(taken)).abs() < 0.5);
             }
             let late = told.by(arrivals.next() + (10.0 * mean) as u64, mean) - f64::from(taken);
             prop_assert!(late > 10.0, "{late}");
