@@ -9,7 +9,7 @@ mod path;
 mod storage;
 mod virtual_machines;
 
-use crate::common::{Place, Record, beside_others, lab_can_be_built, run};
+use crate::common::{Ended, Place, Record, beside_others, lab_can_be_built, run};
 use wirecost_model::cell::Cell;
 use wirecost_model::end_window::End;
 use wirecost_model::latency::{highest_in, lowest_in};
@@ -68,6 +68,14 @@ fn record_of(place: &Place, plan: &str) -> Record {
         assert_eq!(sample.invalid, None, "cell {}", sample.cell);
     }
     record
+}
+
+/// Fails the test unless the program's errors have these words, however they are wrapped.
+#[track_caller]
+fn says(ended: &Ended, words: &str) {
+    let said: Vec<&str> = ended.stderr.split_whitespace().collect();
+    let said = said.join(" ").replace("│ ", "");
+    assert!(said.contains(words), "{}", ended.stderr);
 }
 
 fn measured<'a>(record: &'a Record, name: &str) -> Vec<Measured<'a>> {
@@ -282,8 +290,8 @@ fn a_mix(record: &Record) {
     assert!(bulk[0].value(Metric::Throughput) < 50e6 * 1.15);
     let each = ping[0].value(Metric::Transactions);
     assert!(
-        each < 200.0 * 1.15,
-        "a schedule of 200 a second made {each}"
+        each < 200.0 * 1.6,
+        "a schedule of 200 a second made {each}, of 80 at random with a standard deviation of 9"
     );
     assert!(ping[0].load.flows[0].bytes > 0);
     let drip = measured(record, "drip")[0].value(Metric::Throughput);

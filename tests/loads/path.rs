@@ -8,9 +8,9 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use wirecost_model::path_access::PathKind;
 
-use super::record_of;
+use super::{record_of, says};
 use crate::common::{
-    Ended, Place, Running, beside_others, is_root, run, skip, succeeds, wait_for, wirecost,
+    Place, Running, beside_others, is_root, run, skip, succeeds, wait_for, wirecost,
 };
 use crate::pair::Pair;
 
@@ -30,17 +30,6 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     entries
         .map(|entry| entry.expect("an entry").path())
         .collect()
-}
-
-#[track_caller]
-fn says(ended: &Ended, words: &str) {
-    let said = ended
-        .stderr
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
-    let said = said.replace("│ ", "");
-    assert!(said.contains(words), "{}", ended.stderr);
 }
 
 /// A loop device over a file. Detached when dropped.

@@ -3,7 +3,7 @@
 use wirecost_model::metric::{Metric, median_at_target};
 use wirecost_model::sample::Invalid;
 
-use super::record_of;
+use super::{record_of, says};
 use crate::common::{Place, Record, beside_others, lab_can_be_built, run, wirecost};
 
 const PLAN: &str = "\
@@ -112,12 +112,6 @@ fn what_a_lab_does_not_reach_and_a_load_cannot_have_is_an_error_of_the_plan() {
         ));
         let ended = run(&mut place.run_command(&plan, "out"));
         ended.expect_code(2);
-        let said = ended
-            .stderr
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
-        let said = said.replace("│ ", "");
-        assert!(said.contains(words), "{load}: {}", ended.stderr);
+        says(&ended, words);
     }
 }

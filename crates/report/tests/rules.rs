@@ -5,6 +5,7 @@ mod fixture;
 use std::path::Path;
 
 use fixture::run;
+use wirecost_model::moved::{MachineMove, MoveOutcome};
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
 use wirecost_model::sample::Invalid;
@@ -80,6 +81,38 @@ fn the_page_has_them_in_a_table() {
     let page = html(&reading, &document(&reading.run, dir.path(), Vec::new())).expect("a page");
     assert!(
         page.contains("<td>a failure: none of 6 sets settled</td>"),
+        "{page}"
+    );
+}
+
+#[test]
+fn the_time_of_moves_has_the_rules_that_make_one_figure_of_several() {
+    let mut run = run(5, Cores::Split);
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == 1) {
+        // 1 s to 5 s, of which the last one did not converge.
+        let total_s = f64::from(sample.round + 1);
+        sample.loads[0].client_seconds = total_s;
+        sample.loads[0].moves = vec![MachineMove {
+            outcome: if total_s < 5.0 {
+                MoveOutcome::Moved
+            } else {
+                MoveOutcome::NotConverged
+            },
+            total_s,
+            downtime_s: 0.01,
+            ..MachineMove::default()
+        }];
+    }
+    let doc = doc(&run);
+    let [none, moves, ..] = &doc.other_rules.cells[..] else {
+        panic!("{:?}", doc.other_rules)
+    };
+    assert_eq!((none.trimmed_move_s, none.worst_of_move_s), (None, None));
+    assert_eq!(moves.trimmed_move_s, Some(2.5));
+    assert_eq!(moves.worst_of_move_s, Some(4.0));
+    let page = rules(&doc, Terminal::default());
+    assert!(
+        page.contains("trimmed move s") && page.contains("2.50"),
         "{page}"
     );
 }

@@ -15,6 +15,7 @@ use wirecost_sys::epoll::Waker;
 
 use crate::error::TrafficError;
 use crate::storage::sample::Sample;
+use crate::task::arrivals::Due;
 
 /// A counter with one writer and any number of readers.
 #[derive(Debug, Default)]
@@ -131,6 +132,8 @@ pub(crate) struct Flow {
     pub(crate) agreed: OnceLock<Agreed>,
     /// Of storage at a client, when it has ended: what is to be verified.
     pub(crate) sample: OnceLock<Sample>,
+    /// At a client with a rate in requests: when they are due.
+    pub(crate) due: Arc<Due>,
     /// Set once: when the last of its tasks has ended, or the first has failed.
     pub(crate) outcome: OnceLock<Outcome>,
     /// When `outcome` was set.

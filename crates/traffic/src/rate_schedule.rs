@@ -1,8 +1,9 @@
 //! Messages that a rate asks for by a point in time, all flows of a client.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::options::{Limit, Options, Rate, Workload};
+use crate::shared::Shared;
 
 /// Messages that become due at a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,10 +12,21 @@ pub(crate) struct RateSchedule {
     per_second: f64,
     /// Bytes of a message.
     message: f64,
-    /// Whether messages become due one by one; the bytes of a TCP stream do so continuously.
-    one_by_one: bool,
+    /// When messages become due.
+    kind: Kind,
     /// Messages in all.
     limit: f64,
+}
+
+/// When messages of a rate become due.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    /// Bytes of a TCP stream, continuously.
+    Bytes,
+    /// Datagrams of a stream, one by one at equal intervals.
+    Datagrams,
+    /// Requests at random, with gaps of that mean on each flow, nanoseconds: the flows know when.
+    Requests(f64),
 }
 
 impl RateSchedule {
@@ -25,18 +37,19 @@ impl RateSchedule {
             return None;
         }
         let message = f64::from(options.load.request);
-        let each = match options.load.rate? {
-            Rate::BitsPerSecond(bits) => bits as f64 / 8.0 / message,
-            Rate::RequestsPerSecond(rate) => rate,
-        };
         let stream = matches!(
             options.load.workload,
             Workload::TcpStream | Workload::TcpBidirectional
         );
+        let (each, kind) = match options.load.rate? {
+            Rate::BitsPerSecond(bits) if stream => (bits as f64 / 8.0 / message, Kind::Bytes),
+            Rate::BitsPerSecond(bits) => (bits as f64 / 8.0 / message, Kind::Datagrams),
+            Rate::RequestsPerSecond(rate) => (rate, Kind::Requests(1e9 / rate)),
+        };
         Some(Self {
             per_second: each * f64::from(options.load.streams),
             message,
-            one_by_one: !stream,
+            kind,
             limit: match options.load.limit {
                 Some(Limit::Transactions(amount)) => amount as f64,
                 Some(Limit::Bytes(amount)) => amount as f64 / message,
@@ -45,11 +58,24 @@ impl RateSchedule {
         })
     }
 
+    /// Messages due by an instant.
+    pub(crate) fn due(&self, shared: &Shared, at: Instant) -> f64 {
+        if let Kind::Requests(mean) = self.kind {
+            let (now, flows) = (shared.ns(at), shared.flows.all().iter());
+            let due: f64 = flows.map(|flow| flow.due.by(now, mean)).sum();
+            return due.min(self.limit);
+        }
+        let started = shared.flows.started_at();
+        started.map_or(0.0, |started| {
+            self.due_after(at.saturating_duration_since(started))
+        })
+    }
+
     /// Messages due so long after the start. Flows start at equal offsets within an interval, so that together they
     /// are one schedule, with the first message due at once.
-    pub(crate) fn due(&self, since_start: Duration) -> f64 {
+    fn due_after(&self, since_start: Duration) -> f64 {
         let flowed = self.per_second * since_start.as_secs_f64();
-        let due = if self.one_by_one {
+        let due = if self.kind == Kind::Datagrams {
             flowed.floor() + 1.0
         } else {
             flowed
@@ -59,10 +85,10 @@ impl RateSchedule {
 
     /// Messages handed to the kernel: bytes and complete messages.
     pub(crate) fn sent(&self, bytes: u64, messages: u64) -> f64 {
-        if self.one_by_one {
-            messages as f64
-        } else {
+        if self.kind == Kind::Bytes {
             bytes as f64 / self.message
+        } else {
+            messages as f64
         }
     }
 }
@@ -74,26 +100,28 @@ mod tests {
     use super::*;
     use crate::task::pacer::Pacer;
 
-    fn requests(rate: f64, streams: u32) -> Options {
-        Options::new(Workload::TcpRr, [0; 16]).with(|load| {
-            load.rate = Some(Rate::RequestsPerSecond(rate));
+    /// So many datagrams per second of each flow.
+    fn datagrams(rate: u64, streams: u32) -> Options {
+        Options::new(Workload::UdpStream, [0; 16]).with(|load| {
+            load.request = 100;
+            load.rate = Some(Rate::BitsPerSecond(rate * 800));
             load.streams = streams;
         })
     }
 
     proptest! {
         #[test]
-        fn all_flows_together_are_due_what_each_of_them_is(rate in 1.0..1e5f64, streams in 1u32..64, ms in 0u64..2_000) {
-            let table = RateSchedule::of(&requests(rate, streams)).unwrap();
+        fn all_flows_together_are_due_what_each_of_them_is(rate in 1u64..100_000, streams in 1u32..64, ms in 0u64..2_000) {
+            let table = RateSchedule::of(&datagrams(rate, streams)).unwrap();
             let by_flow: u64 = (0..streams)
                 .map(|flow| {
-                    let mut pace = Pacer::new(rate, false, flow, streams);
+                    let mut pace = Pacer::new(rate as f64, false, flow, streams);
                     pace.begin(5);
                     pace.due(5 + ms * 1_000_000)
                 })
                 .sum();
             // A flow's part of an interval is rounded to whole nanoseconds.
-            prop_assert!((table.due(Duration::from_millis(ms)) - by_flow as f64).abs() <= 1.0);
+            prop_assert!((table.due_after(Duration::from_millis(ms)) - by_flow as f64).abs() <= 1.0);
         }
     }
 
@@ -105,11 +133,11 @@ mod tests {
             load.streams = 2;
         });
         let table = RateSchedule::of(&stream).unwrap();
-        assert!((table.due(Duration::from_millis(1_050)) - 21.0).abs() < 1e-9);
+        assert!((table.due_after(Duration::from_millis(1_050)) - 21.0).abs() < 1e-9);
         assert!((table.sent(250, 9) - 2.5).abs() < 1e-9);
-        let limited = requests(10.0, 1).with(|load| load.limit = Some(Limit::Transactions(7)));
+        let limited = datagrams(10, 1).with(|load| load.limit = Some(Limit::Transactions(7)));
         let table = RateSchedule::of(&limited).unwrap();
-        let due = |ms| table.due(Duration::from_millis(ms));
+        let due = |ms| table.due_after(Duration::from_millis(ms));
         assert!((due(0) - 1.0).abs() < 1e-9 && (due(5_000) - 7.0).abs() < 1e-9);
         assert!((table.sent(250, 9) - 9.0).abs() < 1e-9);
         assert_eq!(

@@ -173,10 +173,14 @@ impl Shared {
         self.epoch.elapsed().as_nanos() as u64
     }
 
+    /// An instant, by the same clock.
+    pub(crate) fn ns(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.epoch).as_nanos() as u64
+    }
+
     /// When sending started, by the same clock.
     pub(crate) fn began(&self) -> Option<u64> {
-        let started = self.flows.started_at()?;
-        Some(started.saturating_duration_since(self.epoch).as_nanos() as u64)
+        self.flows.started_at().map(|started| self.ns(started))
     }
 
     /// Whether a datagram sent now is marked as counted.

@@ -123,9 +123,7 @@ impl Snapshot {
         let scheduled = shared.rate_schedule.map(|schedule| {
             let all: Counts = counts.iter().copied().sum();
             ScheduleTotals {
-                due: shared.flows.started_at().map_or(0.0, |started| {
-                    schedule.due(at.saturating_duration_since(started))
-                }),
+                due: schedule.due(shared, at),
                 sent: schedule.sent(all.sent_bytes, all.sent),
             }
         });

@@ -184,6 +184,7 @@ impl From<io::Error> for IoFailure {
     }
 }
 
+pub(crate) mod arrivals;
 mod asking;
 pub(crate) mod crr_client;
 pub(crate) mod crr_server;
@@ -193,6 +194,7 @@ pub(crate) mod nbd_client;
 pub(crate) mod nbd_server;
 pub(crate) mod pacer;
 pub(crate) mod path_client;
+mod qemu_end;
 pub(crate) mod qemu_source;
 pub(crate) mod qemu_target;
 pub(crate) mod request_schedule;

@@ -535,8 +535,8 @@ const NETWORK_SHARE: Key = Key {
 };
 
 const IO_RATE: Key = Key {
-    doc: "I/O per second of each connection, by a schedule that does not wait for replies: from due to sent is lateness, \
-          from sent to answered latency. `none` asks again when it was answered.",
+    doc: "I/O per second of each connection, at random (Poisson) and without waiting for replies: from due to sent is \
+          lateness, from sent to answered latency. `none` asks again when it was answered.",
     ..REQUEST_RATE
 };
 
@@ -649,8 +649,8 @@ const REQUEST_RATE: Key = Key {
     range: from_to(1e-3, 1e8),
     presence: Default("none"),
     example: "1000",
-    doc: "Requests per second of each flow, by a schedule that does not wait for answers: from due to sent is lateness, \
-          from sent to answered latency. `none` asks again when it was answered.",
+    doc: "Requests per second of each flow, at random (Poisson) and without waiting for answers: from due to sent is \
+          lateness, from sent to answered latency. `none` asks again when it was answered.",
     ..BASE
 };
 

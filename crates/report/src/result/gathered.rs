@@ -83,6 +83,8 @@ pub(crate) struct CellSums {
     /// Why the last one is not valid.
     pub(crate) last_invalid: Option<Invalid>,
     pub(crate) gbps: Vec<f64>,
+    /// Seconds of moves, where all machines moved; of several such loads the slowest.
+    pub(crate) move_s: Vec<f64>,
     pub(crate) wire_frames_per_s: Vec<f64>,
     pub(crate) stack_packets_per_s: Vec<f64>,
     pub(crate) segments_per_packet: Vec<f64>,
@@ -337,6 +339,7 @@ impl CellSums {
             unbuilt: None,
             last_invalid: None,
             gbps: Vec::new(),
+            move_s: Vec::new(),
             wire_frames_per_s: Vec::new(),
             stack_packets_per_s: Vec::new(),
             segments_per_packet: Vec::new(),
@@ -362,6 +365,9 @@ impl CellSums {
         }
         self.valid += 1;
         self.gbps.extend(sample.throughput().map(|bits| bits / 1e9));
+        let moves = sample.loads.iter();
+        let moves = moves.filter_map(|load| Metric::MoveTime.value(sample, &load.name));
+        self.move_s.extend(moves.max_by(f64::total_cmp));
         self.wire_frames_per_s
             .extend(wire_frames_per_second(sample));
         self.stack_packets_per_s

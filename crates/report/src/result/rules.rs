@@ -1,4 +1,4 @@
-//! What stopping rules of other tools make of the same throughput samples. None decides a verdict.
+//! What rules of other tools make of the same samples: of throughput, and of the time of moves. None decides a verdict.
 
 use wirecost_model::cell::Cell;
 use wirecost_model::metric::Metric;
@@ -26,6 +26,8 @@ pub(crate) fn apply(cells: &[Cell], gathered: &Gathered) -> OtherRules {
             pbench: by_pbench,
             trimmed_gbps: trimmed(gbps),
             worst_of_gbps: worst_of(gbps, Metric::Throughput.better()),
+            trimmed_move_s: trimmed(&sums.move_s),
+            worst_of_move_s: worst_of(&sums.move_s, Metric::MoveTime.better()),
             netperf: netperf(gbps, with_netperf),
         });
     }

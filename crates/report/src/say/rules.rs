@@ -12,20 +12,32 @@ use crate::result::document::{CellRules, Document};
 pub(crate) fn section(doc: &Document) -> Section {
     let labels = Labels::of(doc);
     let heads = ["trimmed#", "worst-of#", "pbench", "netperf"].map(Head::new);
-    let mut table = Table::of("", labels.heads().into_iter().chain(heads).collect());
+    let mut rules = doc.other_rules.cells.iter();
+    let moves = rules.any(|cell| cell.worst_of_move_s.is_some());
+    let of_moves = ["trimmed move s#", "worst move s#"].map(Head::new);
+    let of_moves = of_moves.into_iter().filter(|_| moves);
+    let heads = labels.heads().into_iter().chain(heads).chain(of_moves);
+    let mut table = Table::of("", heads.collect());
     for (result, cell) in doc.cells.iter().zip(&doc.other_rules.cells) {
         let mut fields = labels.fields(result);
         fields.extend([
-            gbps(cell.trimmed_gbps),
-            gbps(cell.worst_of_gbps),
+            figure(cell.trimmed_gbps),
+            figure(cell.worst_of_gbps),
             by_pbench(cell),
             by_netperf(cell),
         ]);
+        if moves {
+            fields.extend([cell.trimmed_move_s, cell.worst_of_move_s].map(figure));
+        }
         table.row(Some(cell.cell), fields);
     }
     Section {
-        heading: "Stopping rules of other tools on the same throughput samples, Gbit/s; none decides a verdict"
-            .into(),
+        heading: if moves {
+            "Rules of other tools on the same samples, Gbit/s and seconds of moves; none decides a verdict"
+        } else {
+            "Stopping rules of other tools on the same throughput samples, Gbit/s; none decides a verdict"
+        }
+        .into(),
         tables: vec![table.finish("`other_rules` of `wirecost report RUN_DIR --json`.")],
         meanings: meanings(doc),
         ..Section::default()
@@ -44,7 +56,8 @@ fn meanings(doc: &Document) -> Vec<String> {
             pbench.within * 100.0,
             pbench.sets
         ),
-        "trimmed: the mean without the highest and the lowest. worst-of: the lowest.".to_owned(),
+        "trimmed: the mean without the highest and the lowest. worst-of: the lowest; of moves the longest."
+            .to_owned(),
         format!(
             "netperf: {} to {} iterations until the 99% interval of the mean is {:.0}% wide in all.",
             netperf.min,
@@ -95,7 +108,7 @@ fn by_netperf(cell: &CellRules) -> String {
     )
 }
 
-/// A figure in Gbit/s, where there is one.
-fn gbps(figure: Option<f64>) -> String {
-    figure.map_or_else(|| NONE.into(), |gbps| format!("{gbps:.2}"))
+/// A figure with two digits, where there is one.
+fn figure(figure: Option<f64>) -> String {
+    figure.map_or_else(|| NONE.into(), |figure| format!("{figure:.2}"))
 }

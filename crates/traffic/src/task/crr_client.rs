@@ -59,7 +59,7 @@ impl CrrClient {
         Self {
             target,
             flow,
-            schedule: RequestSchedule::new(&shared.options, flow),
+            schedule: RequestSchedule::new(shared, flow),
             opening: opening.into_boxed_slice(),
             current: None,
             generation: 0,

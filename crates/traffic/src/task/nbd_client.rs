@@ -118,7 +118,7 @@ impl NbdClient {
         Self {
             socket,
             flow,
-            schedule: RequestSchedule::new(&shared.options, flow),
+            schedule: RequestSchedule::new(shared, flow),
             access: Access::new(&storage, size, agreed.export.size, flow, load.streams, seed),
             size,
             seed,

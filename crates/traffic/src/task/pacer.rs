@@ -23,8 +23,8 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// So many messages per second. `forgives`: a stream skips what a stall held up, since a burst that makes up for
-    /// it would be another load. Requests do not: their lateness counts from when they were due.
+    /// So many messages per second. `forgives`: what a stall held up is skipped, since a burst that makes up for it
+    /// would be another load.
     ///
     /// Flow `index` of `all` starts at its part of an interval: all at once would be bursts, which overflow a
     /// receiver's buffer.
@@ -166,12 +166,12 @@ mod tests {
     #[test]
     fn a_stall_is_made_up_for_in_part_or_in_full() {
         let second = 1_000_000_000;
-        let mut stream = Pacer::new(1_000.0, true, 0, 1);
-        assert_eq!(stream.due(0), 1);
-        assert_eq!(stream.due(second), 11);
-        let mut requests = Pacer::new(1_000.0, false, 0, 1);
-        assert_eq!(requests.due(0), 1);
-        assert_eq!(requests.due(second), 1_001);
-        assert_eq!(requests.next(), 0);
+        let mut forgiving = Pacer::new(1_000.0, true, 0, 1);
+        assert_eq!(forgiving.due(0), 1);
+        assert_eq!(forgiving.due(second), 11);
+        let mut other = Pacer::new(1_000.0, false, 0, 1);
+        assert_eq!(other.due(0), 1);
+        assert_eq!(other.due(second), 1_001);
+        assert_eq!(other.next(), 0);
     }
 }

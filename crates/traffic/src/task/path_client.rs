@@ -89,7 +89,7 @@ impl PathClient {
         };
         Ok(Self {
             flow,
-            schedule: RequestSchedule::new(&shared.options, flow),
+            schedule: RequestSchedule::new(shared, flow),
             access: Access::new(&storage, size, open.bytes, flow, load.streams, seed),
             size,
             seed,

@@ -1,8 +1,7 @@
 //! A virtual machine's source: its QEMU, which moves it, and the flow on which the destination says that it runs there.
 
 use std::io;
-use std::net::{IpAddr, Shutdown};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,8 @@ use wirecost_model::moved::{HypervisorMove, MachineMove, MoveOutcome, MoveRound,
 use wirecost_qemu::{Line, Machine, QemuError, Said, guest};
 use wirecost_sys::epoll::Interest;
 
-use super::{Context, Progress, Task};
+use super::qemu_end::QemuEnd;
+use super::{Context, Progress};
 use crate::flow::Outcome;
 use crate::migration::qemu::broken;
 use crate::migration::qemu::message::{Message, listen, read_line};
@@ -383,7 +383,9 @@ impl QemuSource {
         context.shared.flows.notify();
         Progress::Over(Outcome::Orderly)
     }
+}
 
+impl QemuEnd for QemuSource {
     fn step(&mut self, context: &Context<'_>) -> io::Result<Option<Progress>> {
         let shared = context.shared;
         if self.doing == Doing::Waiting {
@@ -427,6 +429,14 @@ impl QemuSource {
         }
         Ok(Some(Progress::READ))
     }
+
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    fn machine(&self) -> u32 {
+        self.flow
+    }
 }
 
 fn gone() -> io::Error {
@@ -434,26 +444,4 @@ fn gone() -> io::Error {
         io::ErrorKind::UnexpectedEof,
         "the destination is gone, within the move",
     )
-}
-
-impl Task for QemuSource {
-    fn poll(&mut self, context: &mut Context<'_>) -> Progress {
-        match self.step(context) {
-            Ok(None) => Progress::Again,
-            Ok(Some(progress)) => progress,
-            Err(error) => {
-                // The thread that listens ends with the connection.
-                let _ = self.socket.shutdown(Shutdown::Both);
-                Progress::failed(error)
-            }
-        }
-    }
-
-    fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
-        Some((self.socket.as_fd(), 0))
-    }
-
-    fn flow(&self) -> Option<u32> {
-        Some(self.flow)
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{IpAddr, Shutdown};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,7 +9,8 @@ use socket2::Socket;
 use wirecost_model::moved::Accelerator;
 use wirecost_qemu::{Line, Machine, QemuError};
 
-use super::{Context, Progress, Task};
+use super::qemu_end::QemuEnd;
+use super::{Context, Progress};
 use crate::flow::Outcome;
 use crate::migration::qemu::broken;
 use crate::migration::qemu::message::{Message, listen};
@@ -121,7 +121,9 @@ impl QemuTarget {
         }
         Ok(None)
     }
+}
 
+impl QemuEnd for QemuTarget {
     fn step(&mut self, context: &Context<'_>) -> io::Result<Option<Progress>> {
         let said = match self.machine.next(POLL_INTERVAL) {
             Ok(None) => return Ok(Some(Progress::READ)),
@@ -145,25 +147,12 @@ impl QemuTarget {
         }
         Ok(None)
     }
-}
 
-impl Task for QemuTarget {
-    fn poll(&mut self, context: &mut Context<'_>) -> Progress {
-        match self.step(context) {
-            Ok(None) => Progress::Again,
-            Ok(Some(progress)) => progress,
-            Err(error) => {
-                let _ = self.socket.shutdown(Shutdown::Both);
-                Progress::failed(error)
-            }
-        }
+    fn socket(&self) -> &Socket {
+        &self.socket
     }
 
-    fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
-        Some((self.socket.as_fd(), 0))
-    }
-
-    fn flow(&self) -> Option<u32> {
-        Some(self.flow)
+    fn machine(&self) -> u32 {
+        self.flow
     }
 }

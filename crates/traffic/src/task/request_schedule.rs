@@ -1,14 +1,18 @@
 //! When a client may send its next request.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use super::pacer::Pacer;
-use crate::options::{Options, Rate};
+use super::arrivals::Arrivals;
+use crate::options::Rate;
+use crate::shared::Shared;
+use crate::storage::content;
 
 /// When a client may send its next request.
 pub(crate) struct RequestSchedule {
     depth: usize,
-    pace: Option<Pacer>,
+    /// With a rate.
+    arrivals: Option<Arrivals>,
     /// Think time: nanoseconds from a response to the next request.
     think: u64,
     /// When each request is due that waits for its think time, ascending.
@@ -16,15 +20,18 @@ pub(crate) struct RequestSchedule {
 }
 
 impl RequestSchedule {
-    pub(crate) fn new(options: &Options, flow: u32) -> Self {
+    pub(crate) fn new(shared: &Shared, flow: u32) -> Self {
+        let options = &shared.options;
         let depth = options.load.depth as usize;
         let think = options.load.think_time.as_nanos() as u64;
         let thinkers = if think > 0 { depth } else { 0 };
         Self {
             depth,
-            pace: match options.load.rate {
+            arrivals: match options.load.rate {
                 Some(Rate::RequestsPerSecond(rate)) => {
-                    Some(Pacer::new(rate, false, flow, options.load.streams))
+                    let seed = content::mix(content::seed(options) ^ u64::from(flow));
+                    let told = &shared.flows.all()[flow as usize].due;
+                    Some(Arrivals::new(rate, seed, Arc::clone(told)))
                 }
                 _ => None,
             },
@@ -35,8 +42,8 @@ impl RequestSchedule {
 
     /// A rate counts from `start`.
     pub(crate) fn begin(&mut self, start: Option<u64>) {
-        if let (Some(pace), Some(start)) = (&mut self.pace, start) {
-            pace.begin(start);
+        if let (Some(arrivals), Some(start)) = (&mut self.arrivals, start) {
+            arrivals.begin(start);
         }
     }
 
@@ -45,13 +52,8 @@ impl RequestSchedule {
         if outstanding >= self.depth {
             return None;
         }
-        if let Some(pace) = &mut self.pace {
-            if pace.due(now) == 0 {
-                return None;
-            }
-            let due = pace.next();
-            pace.sent(1);
-            return Some(due.min(now));
+        if let Some(arrivals) = &mut self.arrivals {
+            return arrivals.take(now);
         }
         if self.think == 0 {
             return Some(now);
@@ -73,9 +75,9 @@ impl RequestSchedule {
         if outstanding >= self.depth {
             return None;
         }
-        self.pace
+        self.arrivals
             .as_ref()
-            .map(Pacer::next)
+            .map(Arrivals::next)
             .or_else(|| self.due.front().copied())
     }
 }

@@ -45,7 +45,7 @@ impl RrClient {
         Self {
             socket,
             flow,
-            schedule: RequestSchedule::new(&shared.options, flow),
+            schedule: RequestSchedule::new(shared, flow),
             outstanding: VecDeque::with_capacity(shared.options.load.depth as usize),
             begun: 0,
             unsent: 0,

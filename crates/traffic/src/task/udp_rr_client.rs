@@ -138,7 +138,7 @@ impl UdpRrClient {
         Self {
             socket,
             flow,
-            schedule: RequestSchedule::new(&shared.options, flow),
+            schedule: RequestSchedule::new(shared, flow),
             outstanding: Outstanding::new(shared.options.load.depth as usize, timeout),
             tracker: SequenceTracker::new(),
             number: 0,

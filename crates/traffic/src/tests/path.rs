@@ -155,8 +155,8 @@ fn options_of_other_loads_are_those_of_a_path_too() {
     let began = Instant::now();
     let counted = run(&timed, 100);
     assert!(
-        began.elapsed() > Duration::from_millis(90),
-        "1000 in a second"
+        began.elapsed() > Duration::from_millis(50),
+        "100 of 1000 a second: 100 ms, of which 10 ms are one standard deviation"
     );
     assert_eq!(counted.lateness.count() > 0, counted.scheduled.is_some());
 

@@ -160,8 +160,8 @@ fn a_rate_is_kept_and_a_limit_met() {
     let client = Client::connect(server.address(), &options, LONG).unwrap();
     let start = client.start().unwrap();
     client.wait_ended(LONG).unwrap();
-    // The last of 50 on each connection is due after 49 intervals of 2.5 ms.
-    assert!(start.elapsed() >= Duration::from_millis(120));
+    // 100 at random, 800 a second: 125 ms, of which 12.5 ms are one standard deviation.
+    assert!(start.elapsed() >= Duration::from_millis(60));
     let after = client.snapshot().unwrap();
     assert_eq!((after.latency.count(), after.lateness.count()), (100, 100));
     client.stop(LONG).unwrap();

@@ -32,6 +32,10 @@ pub struct CellRules {
     pub trimmed_gbps: Option<f64>,
     /// The worst Gbit/s.
     pub worst_of_gbps: Option<f64>,
+    /// Seconds of a migration's moves without the shortest and the longest; `null` below three that converged.
+    pub trimmed_move_s: Option<f64>,
+    /// The longest move, seconds.
+    pub worst_of_move_s: Option<f64>,
     /// Iterations until the interval is narrow; `mean` in Gbit/s; `null` below three samples.
     pub netperf: Option<NetperfResult>,
 }

@@ -65,13 +65,10 @@ impl Message {
         })
     }
 
-    /// Whether a source hears nothing more before it asks again.
+    /// Whether a source hears nothing more before it asks again. That QEMU has failed is not the last word of a
+    /// destination whose source is just giving up.
     fn is_last(line: &str) -> bool {
-        let message = Self::parse(line);
-        matches!(
-            message,
-            Ok(Self::Runs | Self::Gone | Self::Failed { .. }) | Err(_)
-        )
+        matches!(Self::parse(line), Ok(Self::Runs | Self::Gone) | Err(_))
     }
 }
 

@@ -1,0 +1,43 @@
+//! What both ends of a virtual machine's move are as tasks: a thread that waits for QEMU and for the other end.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use socket2::Socket;
+
+use super::{Context, Progress, Task};
+
+/// One end.
+pub(super) trait QemuEnd: Send {
+    /// Does the next thing. `None`: there is more to do.
+    fn step(&mut self, context: &Context<'_>) -> io::Result<Option<Progress>>;
+
+    /// On which both ends tell each other how far they are.
+    fn socket(&self) -> &Socket;
+
+    /// The machine's number, which is its flow's.
+    fn machine(&self) -> u32;
+}
+
+impl<T: QemuEnd> Task for T {
+    fn poll(&mut self, context: &mut Context<'_>) -> Progress {
+        match self.step(context) {
+            Ok(None) => Progress::Again,
+            Ok(Some(progress)) => progress,
+            Err(error) => {
+                // The thread that listens ends with the connection.
+                let _ = self.socket().shutdown(Shutdown::Both);
+                Progress::failed(error)
+            }
+        }
+    }
+
+    fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {
+        Some((self.socket().as_fd(), 0))
+    }
+
+    fn flow(&self) -> Option<u32> {
+        Some(self.machine())
+    }
+}
