@@ -103,11 +103,34 @@ impl Host {
         }
     }
 
+    /// Waits until no device is on its way up or down any more: the kernel reports a change of link up to a second later
+    /// (net/core/link_watch.c), and addresses and routes follow it.
+    fn settle(&self) {
+        let passing = |line: &str| {
+            let is_up = line.contains(",UP");
+            let is_port = line.contains("bridge_slave");
+            ["NO-CARRIER", "tentative", "linkdown"]
+                .iter()
+                .any(|word| line.contains(word))
+                || (is_up && line.contains("DOWN mode"))
+                || (is_port && !line.contains("bridge_slave state forwarding"))
+        };
+        for netns in [&self.netns, &self.other] {
+            wait_for("links, ports, addresses and routes that are up", || {
+                let shown = sh(
+                    netns,
+                    "ip -d -o link; ip -o address; ip route show table all; ip -6 route show table all",
+                );
+                (!shown.lines().any(passing)).then_some(())
+            });
+        }
+    }
+
     /// All that a setting may change, and all that one may change with it.
     fn state(&self) -> BTreeMap<String, String> {
         let mut state = BTreeMap::new();
         for netns in [&self.netns, &self.other] {
-            let shown = "ip -d -o link | sed -E 's/[a-z_]*_timer +[0-9.]+//g; s/NO-CARRIER,//'; ip -o address; ip route show table all; ip -6 route show table all\n\
+            let shown = "ip -d -o link | sed -E 's/[a-z_]*_timer +[0-9.]+//g'; ip -o address; ip route show table all; ip -6 route show table all\n\
                          for at in /sys/class/net/*; do at=${at##*/}; echo $at; ethtool -k $at; ethtool -g $at 2>/dev/null; \
                          ethtool -l $at 2>/dev/null; cat /sys/class/net/$at/queues/rx-*/rps_cpus; done";
             for (at, line) in sh(netns, shown).lines().enumerate() {
@@ -260,7 +283,6 @@ enum Death {
 }
 
 #[test]
-#[ignore = "random, and a bridge that is still coming up is taken for a change: by hand"]
 fn whatever_is_changed_is_undone_to_exactly_what_was_there() {
     if !is_root() {
         return;
@@ -272,11 +294,8 @@ fn whatever_is_changed_is_undone_to_exactly_what_was_there() {
     };
     let seed = number(SEED).unwrap_or_else(clock);
     let host = Host::new();
-    let before = wait_for("a bridge whose ports are up", || {
-        let state = host.state();
-        thread::sleep(Duration::from_millis(300));
-        (host.state() == state).then_some(state)
-    });
+    host.settle();
+    let before = host.state();
     let mut applied = 0;
     for sequence in 0..number(SEQUENCES).unwrap_or(24) {
         let mut random = Random(seed.wrapping_add(sequence));
@@ -328,6 +347,7 @@ fn whatever_is_changed_is_undone_to_exactly_what_was_there() {
                 (random.below(3) == 0).then(|| Duration::from_millis(random.below(60)));
             host.clean(kill_after);
         }
+        host.settle();
         let after = host.state();
         let changed: Vec<_> = before
             .iter()

@@ -184,13 +184,13 @@ impl ChildLine {
             .unwrap_or_default()
     }
 
-    /// Its exit status, if it ends within the time.
+    /// Its exit status, if it ends within the time. A stopped one does not.
     fn status(&mut self, within: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + within;
         while self.ended.is_none() {
             if self.has_ended() {
                 self.reap();
-            } else if Instant::now() >= deadline {
+            } else if Instant::now() >= deadline || self.is_stopped() {
                 return None;
             } else {
                 std::thread::sleep(EXIT_POLL);
@@ -205,6 +205,15 @@ impl ChildLine {
         !matches!(
             waitid(Id::Pid(self.pid()), flags),
             Ok(WaitStatus::StillAlive)
+        )
+    }
+
+    /// Whether a signal has stopped it, as SIGSTOP does.
+    fn is_stopped(&self) -> bool {
+        let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        matches!(
+            waitid(Id::Pid(self.pid()), flags),
+            Ok(WaitStatus::Stopped(..))
         )
     }
 
