@@ -212,7 +212,7 @@ fn advice(message: &str) -> Option<&str> {
         .filter(|(_, sign)| matches!(sign, ':' | ';'))
         .map(|(at, _)| &message[at + 1..])
         .filter_map(|rest| rest.strip_prefix(' '));
-    after.into_iter().find(|rest| {
+    let mut advices = after.into_iter().filter(|rest| {
         let word = rest.split([' ', ',', ':', '?']).next().unwrap_or_default();
         // `load tcp-rr: ...` names a place.
         let is_place = rest
@@ -220,7 +220,11 @@ fn advice(message: &str) -> Option<&str> {
             .nth(1)
             .is_some_and(|word| word.ends_with(':'));
         VERBS.contains(&word) && !is_place
-    })
+    });
+    let advice = advices.next()?;
+    // Of a remark in parentheses.
+    let closed = advice.strip_suffix(')').filter(|rest| !rest.contains('('));
+    Some(closed.unwrap_or(advice))
 }
 
 #[cfg(test)]
@@ -237,6 +241,10 @@ mod tests {
             (
                 "host netns:a: load tcp-rr: flow 5 reached 10.0.0.1:7, which did not answer: timed out",
                 None,
+            ),
+            (
+                "opening flow 0: Address already in use (os error 98) (something else has the port; take another)",
+                Some("take another"),
             ),
             (
                 "cannot write x: No space left on device (os error 28): make room, or name another place",

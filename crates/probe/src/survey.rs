@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use wirecost_pmtu::{Arrival, CannotTell, Config, Survey, SurveyRequest, SurveyResult};
@@ -18,6 +19,9 @@ pub(crate) const LARGEST: usize = 65_507;
 
 /// How often it is asked whether to give up.
 const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long a port may be held after it was closed here.
+const HELD: Duration = Duration::from_secs(2);
 
 /// Source address, source ports and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,12 +120,28 @@ pub fn survey_mapped(
     question: SurveyRequest,
     secret: &Secret,
 ) -> Result<Surveyed, ProbeError> {
-    let open = |(flow, to): (u32, &SocketAddr)| flow::open_shared(flow, from, *to);
-    let sockets = (0..).zip(to).map(open).collect::<Result<Vec<_>, _>>()?;
+    let sockets = open_when_free(from, to)?;
     let first = to.first().copied().unwrap_or(from);
     let flows = to.len() as u32;
     let question = SurveyRequest { flows, ..question };
     survey_over(sockets, first, question, (secret, &|_| false))
+}
+
+/// Sockets on one port, of which the one that had it before has just been closed: a program that was started meanwhile holds
+/// a copy until its `exec`.
+fn open_when_free(from: SocketAddr, to: &[SocketAddr]) -> Result<Vec<UdpSocket>, ProbeError> {
+    let until = Instant::now() + HELD;
+    loop {
+        let open = |(flow, to): (u32, &SocketAddr)| flow::open_shared(flow, from, *to);
+        match (0..).zip(to).map(open).collect() {
+            Err(ProbeError::Flow { source, .. })
+                if source.kind() == io::ErrorKind::AddrInUse && Instant::now() < until =>
+            {
+                thread::sleep(Duration::from_millis(5));
+            }
+            opened => return opened,
+        }
+    }
 }
 
 fn survey_over(
