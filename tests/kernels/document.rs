@@ -114,6 +114,9 @@ without root are built all the same, and the record and the report say that they
 ## What is tried on each\n\n\
 `tests/kernels`, one file a step. A step runs where the kernel has what it needs, and must run on one of them.\n\n{}\n\
 These take some minutes each and run only where `WIRECOST_STEP` is part of their name:\n\n{by_name}\n\
+Of `diagnose` an emulated machine cannot show a receiving core that is full and that receive steering relieves, because its \
+processors share those of the machine that emulates them, nor a line of 1 Gbit/s, which it may not fill: the line there is one \
+of 100 Mbit/s.\n\n\
 Some steps or all:\n\n    \
 make test-kernels                                  # all\n    \
 WIRECOST_STEP='by eBPF' make test-kernels          # steps whose name contains it\n    \
