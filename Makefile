@@ -82,7 +82,9 @@ test-kernels: build
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
 	faults=$$($(CARGO) test --locked --package wirecost --test faults --no-run --message-format=json | \
 		sed -n '/"name":"faults"/s/.*"executable":"\([^"]*\)".*/\1/p') && \
-	WIRECOST_KERNELS=1 WIRECOST_TUNNELS=$$tunnels WIRECOST_FAULTS_PROGRAM=$$faults WIRECOST_BINARY=$(abspath $(BINARY)) \
+	journal=$$($(CARGO) test --locked --package wirecost --test journal --no-run --message-format=json | \
+		sed -n '/"name":"journal"/s/.*"executable":"\([^"]*\)".*/\1/p') && \
+	WIRECOST_KERNELS=1 WIRECOST_TUNNELS=$$tunnels WIRECOST_JOURNAL_PROGRAM=$$journal WIRECOST_FAULTS_PROGRAM=$$faults WIRECOST_BINARY=$(abspath $(BINARY)) \
 		$(CARGO) test --locked --package wirecost --test kernels -- --nocapture
 
 ## Our loads beside other generators' on the same lab; takes two hours or more and wants the machine for

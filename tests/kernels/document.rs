@@ -87,6 +87,10 @@ fn text(all: &[Ran]) -> String {
     let oldest = line(&all[0].release);
     let releases: BTreeSet<&str> = all.iter().map(|ran| ran.release.as_str()).collect();
     let releases: Vec<&str> = releases.into_iter().collect();
+    let mut by_name = "| step | looks at |\n|---|---|\n".to_owned();
+    for step in APART.iter().filter(|step| step.by_name) {
+        let _ = writeln!(by_name, "| {} | {} |", step.name, step.looks_at);
+    }
     format!(
         "# Kernels\n\n\
 The oldest kernel that the program is tried on is Linux {oldest}. The eBPF datapath needs 5.17 for `bpf_loop`; nothing older \
@@ -109,6 +113,10 @@ and no function of the eBPF programs asks for it.\n\n{}\n\
 without root are built all the same, and the record and the report say that they are not steered |\n\n\
 ## What is tried on each\n\n\
 `tests/kernels`, one file a step. A step runs where the kernel has what it needs, and must run on one of them.\n\n{}\n\
+These take some minutes each and run only where `WIRECOST_STEP` is part of their name:\n\n{by_name}\n\
+Of `diagnose` an emulated machine cannot show a receiving core that is full and that receive steering relieves, because its \
+processors share those of the machine that emulates them, nor a line of 1 Gbit/s, which it may not fill: the line there is one \
+of 100 Mbit/s.\n\n\
 Some steps or all:\n\n    \
 make test-kernels                                  # all\n    \
 WIRECOST_STEP='by eBPF' make test-kernels          # steps whose name contains it\n    \

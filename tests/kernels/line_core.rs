@@ -16,6 +16,7 @@ pub(crate) const APART: Apart = Apart {
                plain user by tbf",
     needs: &["fq", "tbf", "ebpf", "vxlan"],
     needs_root: false,
+    by_name: false,
     run,
 };
 

@@ -19,6 +19,7 @@ mod by_ebpf;
 mod by_the_kernel;
 mod checks;
 mod diagnose;
+mod journal;
 mod killed;
 mod line;
 mod line_core;
@@ -34,7 +35,7 @@ use std::time::Instant;
 
 use features::Features;
 use machine::{Contents, KERNELS, Kernel, Machine, archive};
-use steps::{APART, STEPS, Step};
+use steps::{APART, Apart, STEPS, Step};
 use wirecost_skips::{lacks, skip};
 
 /// Set by `make test-kernels`.
@@ -96,7 +97,10 @@ fn boot_with(kernel: &Kernel, options: &[&str]) -> Machine {
     let archive = &mut contents.archive;
     archive.copy(&named("WIRECOST_BINARY"), "/usr/bin/wirecost");
     archive.copy(&named("WIRECOST_TUNNELS"), "/usr/bin/tunnels");
-    // It finds the program and its files where they are here.
+    if let Some(journal) = std::env::var_os("WIRECOST_JOURNAL_PROGRAM") {
+        archive.copy(Path::new(&journal), "/usr/bin/journal");
+    }
+    // They find the program and its files where they are here.
     archive.copy(&named("WIRECOST_FAULTS_PROGRAM"), "/usr/bin/faults");
     archive.link(env!("CARGO_BIN_EXE_wirecost"), "/usr/bin/wirecost");
     let catalogue = wirecost_faults::directory();
@@ -245,7 +249,9 @@ fn jobs(kernels: &[Kernel]) -> Vec<Job<'_>> {
         }
     }
     let root = nix::unistd::geteuid().is_root();
-    for apart in APART.iter().filter(|apart| wanted(apart.name)) {
+    let is_asked_for = |apart: &&Apart| !apart.by_name || !only(ONLY_STEP).is_empty();
+    let aparts = APART.iter().filter(is_asked_for);
+    for apart in aparts.filter(|apart| wanted(apart.name)) {
         if apart.needs_root && !root {
             skip(format!("{}: needs root", apart.name));
             continue;

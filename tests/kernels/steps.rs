@@ -2,8 +2,8 @@
 
 use crate::machine::{Kernel, Machine};
 use crate::{
-    beside_the_kernel, by_ebpf, by_the_kernel, checks, diagnose, killed, line, line_core, make_run,
-    open_vswitch, ovn, paths, two_machines,
+    beside_the_kernel, by_ebpf, by_the_kernel, checks, diagnose, journal, killed, line, line_core,
+    make_run, open_vswitch, ovn, paths, two_machines,
 };
 
 /// One thing that is tried on every kernel.
@@ -25,11 +25,23 @@ pub(crate) struct Apart {
     /// For docs/kernels.md: every kernel here has them.
     pub(crate) needs: &'static [&'static str],
     pub(crate) needs_root: bool,
+    /// It takes minutes: only where `WIRECOST_STEP` asks for it.
+    pub(crate) by_name: bool,
     /// Panics where something is wrong.
     pub(crate) run: fn(&Kernel),
 }
 
-pub(crate) const APART: &[Apart] = &[two_machines::APART, line_core::APART];
+pub(crate) const APART: &[Apart] = &[
+    two_machines::APART,
+    line_core::APART,
+    journal::RANDOM,
+    journal::SWITCHED_OFF,
+    diagnose::CHECKSUM,
+    diagnose::LARGE,
+    diagnose::JOINED,
+    diagnose::FINE,
+    diagnose::LINE,
+];
 
 /// Whether a plain user's devices can be steered there.
 pub(crate) fn has_default_mask(machine: &mut Machine) -> bool {
@@ -61,5 +73,6 @@ pub(crate) const STEPS: &[Step] = &[
     paths::FAR,
     paths::CATALOGUE,
     diagnose::STEP,
+    journal::CLOCK,
     killed::STEP,
 ];

@@ -17,6 +17,7 @@ pub(crate) const APART: Apart = Apart {
                controller killed; nothing left in either machine",
     needs: &[],
     needs_root: true,
+    by_name: false,
     run,
 };
 

@@ -116,6 +116,14 @@ impl Kernel {
         })
     }
 
+    /// Whether a module is there for the machine.
+    pub(crate) fn has_module(&self, name: &str) -> bool {
+        let list = self.directory.join("root/lib/modules");
+        let list = list.join(&self.release).join("modules.dep");
+        let known = fs::read_to_string(list).unwrap_or_default();
+        known.contains(&format!("/{name}.ko:"))
+    }
+
     /// `kvm` or `tcg`: tried once for each kernel of this machine, and remembered.
     fn accelerator(&self) -> String {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
