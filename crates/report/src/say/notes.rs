@@ -78,14 +78,16 @@ fn is_tunnel(doc: &Document) -> bool {
     cells.any(|cell| cell.all_levels.contains_key("encapsulation"))
 }
 
-/// Kernel, processor, cores, and how much of the time was measured; in short only the first of them, and what a lab is.
+/// Kernel, processor, cores, and how much of the time was measured; in short, as a sentence, only the first of them, and what a
+/// lab is.
 pub(crate) fn place(doc: &Document, full: bool) -> String {
     let seconds = || {
         let seconds = doc.seconds.map(|seconds| format!("; {seconds:.0} s"));
         seconds.unwrap_or_default()
     };
     if let Some(hosts) = existing(doc) {
-        return format!("{hosts}{}.", seconds());
+        let end = if full { "" } else { "." };
+        return format!("{hosts}{}{end}", seconds());
     }
     if !full {
         return format!(

@@ -233,7 +233,7 @@ pub(crate) fn around(doc: &Document, published: &PublishedResult) -> Vec<String>
         && let Some(theirs) = &published.environment
     {
         said.push(format!(
-            "What differs in the environment: theirs was {theirs}; here it is {}. {}",
+            "What differs in the environment: theirs was {theirs}. Here: {}. {}",
             notes::place(doc, true),
             notes::measures(doc)
         ));
