@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
@@ -92,28 +93,50 @@ esac
 }
 "#;
 
-/// A program to be run, by its content.
+/// A program to be run, by its content: one in memory, however many hosts it is copied to.
 #[derive(Debug)]
 struct Program {
     bytes: Vec<u8>,
     sha256: String,
+    packed: OnceLock<Vec<u8>>,
 }
 
+/// What was read, by path.
+static PROGRAMS: Mutex<BTreeMap<PathBuf, Arc<Program>>> = Mutex::new(BTreeMap::new());
+
 impl Program {
+    fn of(path: &Path) -> std::io::Result<Arc<Self>> {
+        let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = programs.get(path) {
+            return Ok(Arc::clone(program));
+        }
+        let program = Arc::new(Self::read(path)?);
+        programs.insert(path.to_owned(), Arc::clone(&program));
+        Ok(program)
+    }
+
     fn read(path: &Path) -> std::io::Result<Self> {
         let bytes = std::fs::read(path)?;
         let mut sha256 = String::new();
         for byte in Sha256::digest(&bytes) {
             let _ = write!(sha256, "{byte:02x}");
         }
-        Ok(Self { bytes, sha256 })
+        Ok(Self {
+            bytes,
+            sha256,
+            packed: OnceLock::new(),
+        })
     }
 
-    /// Compressed as gzip(1) does it, the fast way: a network of 1 Gbit/s is no slower.
-    fn gzipped(&self) -> std::io::Result<Vec<u8>> {
-        let mut to = GzEncoder::new(Vec::new(), Compression::fast());
-        to.write_all(&self.bytes)?;
-        to.finish()
+    /// Compressed as gzip(1) does it, the fast way: a network of 1 Gbit/s is no slower. Nothing where that fails.
+    fn gzipped(&self) -> Option<&[u8]> {
+        let pack = || {
+            let mut to = GzEncoder::new(Vec::new(), Compression::fast());
+            to.write_all(&self.bytes).and_then(|()| to.finish())
+        };
+        // Memory takes everything: an empty copy is none.
+        let packed = self.packed.get_or_init(|| pack().unwrap_or_default());
+        (!packed.is_empty()).then_some(packed.as_slice())
     }
 }
 
@@ -205,7 +228,7 @@ pub(super) fn bring_up(
     };
     let ours = path
         .as_deref()
-        .map(Program::read)
+        .map(Program::of)
         .transpose()
         .map_err(cannot_read)?;
     let choice = choose(&found, ours.as_ref().map(|ours| ours.sha256.as_str()));
@@ -219,15 +242,13 @@ pub(super) fn bring_up(
             let Some(ours) = ours else {
                 unreachable!("what is not there is not copied");
             };
-            let (how, bytes) = if found.gunzips {
-                ("gzip", ours.gzipped().map_err(cannot_read)?)
-            } else {
-                ("copy", ours.bytes.clone())
-            };
+            let packed = ours.gzipped().filter(|_| found.gunzips);
+            let (how, bytes) =
+                packed.map_or(("copy", ours.bytes.as_slice()), |packed| ("gzip", packed));
             let order = format!("{how} {} {}\n", bytes.len(), ours.sha256);
             talk.send(order.as_bytes(), PATIENCE)?;
             talk.expect("send", PATIENCE)?;
-            match talk.send(&bytes, COPY) {
+            match talk.send(bytes, COPY) {
                 // Nobody takes it any more: what follows says why.
                 Ok(()) | Err(Failure::Stopped(WaitError::Closed, _)) => {}
                 Err(failure) => return Err(failure),
@@ -463,11 +484,12 @@ mod tests {
         let program = Program {
             bytes: bytes.clone(),
             sha256: String::new(),
+            packed: OnceLock::new(),
         };
         let packed = program.gzipped().expect("to memory");
         assert!(packed.len() * 10 < bytes.len(), "{}", packed.len());
         let mut unpacked = Vec::new();
-        let mut reader = flate2::read::GzDecoder::new(&packed[..]);
+        let mut reader = flate2::read::GzDecoder::new(packed);
         std::io::Read::read_to_end(&mut reader, &mut unpacked).expect("gzip");
         assert_eq!(unpacked, bytes);
     }
