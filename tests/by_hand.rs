@@ -800,9 +800,9 @@ fn datagrams_that_nothing_follows_are_lost_all_the_same() {
     let counted = &document["loads"][0]["result"]["datagrams"];
     let [sent, received, lost] =
         ["sent", "received", "lost"].map(|figure| number(&counted[figure]));
-    assert!(lost > 100.0, "{counted}");
-    // On their way at either edge of the window: 20 ms of 1,042 a second on a busy machine.
-    assert!((sent - received - lost).abs() <= 20.0, "{counted}");
+    assert!(lost > 200.0, "{counted}");
+    // On their way at either edge of the window: 100 ms of 1,042 a second on a busy machine.
+    assert!((sent - received - lost).abs() <= 100.0, "{counted}");
     let share = number(&document["loads"][0]["datagrams"]["lost_share"]);
     assert!((share - lost / sent).abs() < 1e-9, "{share}");
     nothing_is_left(&running);

@@ -88,7 +88,8 @@ fn a_plain_user_gets_a_lab_in_a_user_namespace() {
     let (place, program) = place_for_everybody();
     let every_ip = TINY
         .replace("[1500, 8900]", "1500\nguest_ip: [ipv4, ipv6]")
-        .replace("rate: 1gbit", "rate: 1gbit, ip: [ipv4, ipv6]");
+        .replace("rate: 1gbit", "rate: 1gbit, ip: [ipv4, ipv6]")
+        .replace("seconds: 0.1", "seconds: 0.4");
     let plan = place.plan(&every_ip);
 
     let mut command = as_plain_user(program.to_str().expect("text"));
