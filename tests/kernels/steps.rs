@@ -3,7 +3,7 @@
 use crate::machine::{Kernel, Machine};
 use crate::{
     beside_the_kernel, by_ebpf, by_the_kernel, checks, diagnose, killed, line, line_core, make_run,
-    open_vswitch, ovn, paths, two_machines,
+    open_vswitch, ovn, paths, storage, two_machines,
 };
 
 /// One thing that is tried on every kernel.
@@ -29,7 +29,7 @@ pub(crate) struct Apart {
     pub(crate) run: fn(&Kernel),
 }
 
-pub(crate) const APART: &[Apart] = &[two_machines::APART, line_core::APART];
+pub(crate) const APART: &[Apart] = &[two_machines::APART, storage::APART, line_core::APART];
 
 /// Whether a plain user's devices can be steered there.
 pub(crate) fn has_default_mask(machine: &mut Machine) -> bool {
