@@ -24,6 +24,9 @@ pub(crate) struct Comparison {
     pub(crate) least: Option<f64>,
     pub(crate) sender_cpu: PairedRatio,
     pub(crate) receiver_cpu: PairedRatio,
+    /// Median and 99th percentile of latencies, where both tell them. They are shown and not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latency: Option<[Latency; 2]>,
     pub(crate) medians: Medians,
     /// Pairs that do not count: the hypervisor moved the cores in between.
     pub(crate) moved_pairs: u32,
@@ -48,6 +51,38 @@ pub(crate) struct Figures {
     pub(crate) own: f64,
     pub(crate) sender_cpu: f64,
     pub(crate) receiver_cpu: f64,
+}
+
+/// A percentile of latencies.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Latency {
+    pub(crate) ratio: PairedRatio,
+    /// Medians, ours and the other's, microseconds.
+    pub(crate) us: [f64; 2],
+}
+
+impl Latency {
+    /// The median and the 99th percentile; `None` where a sample has none.
+    fn both(pairs: &[Pair], stopping: Stopping) -> Result<Option<[Self; 2]>, RatioError> {
+        let known = |pair: &Pair| pair.samples().iter().all(|one| one.latency_us.is_some());
+        if !pairs.iter().all(known) {
+            return Ok(None);
+        }
+        let of = |us: fn(&Sample) -> f64| -> Result<Self, RatioError> {
+            let median = |whose: fn(&Pair) -> &Sample| {
+                let values = still(pairs).map(whose).map(us);
+                summary(values).map_or(f64::NAN, |summary| summary.median)
+            };
+            Ok(Self {
+                ratio: ratio(us, still(pairs), stopping)?,
+                us: [median(|pair| &pair.ours), median(|pair| &pair.other)],
+            })
+        };
+        Ok(Some([
+            of(|sample| sample.latency_us.map_or(f64::NAN, |us| us[0]))?,
+            of(|sample| sample.latency_us.map_or(f64::NAN, |us| us[1]))?,
+        ]))
+    }
 }
 
 /// Whether the bound holds.
@@ -129,6 +164,7 @@ impl Comparison {
             least: bound.least(),
             sender_cpu,
             receiver_cpu,
+            latency: Latency::both(&pairs, stopping)?,
             medians: Medians {
                 ours: Figures::medians(&pairs, |pair| &pair.ours),
                 other: Figures::medians(&pairs, |pair| &pair.other),
@@ -184,6 +220,7 @@ pub(crate) mod tests {
         Sample {
             figure: 10.0 * figure,
             own: 9.5 * figure,
+            latency_us: None,
             sender_cpu: 10.0 * cpu,
             receiver_cpu: 10.0,
             foreign_cores: 0.0,

@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     workload: Workload,
     #[arg(long)]
     flows: u32,
+    /// Of storage.
+    #[arg(long, default_value_t = 1)]
+    depth: u32,
     #[arg(long)]
     message: u32,
     #[arg(long)]
@@ -71,6 +74,8 @@ pub(crate) struct Told {
     pub(crate) bytes: u64,
     /// Datagrams or responses read.
     pub(crate) messages: u64,
+    /// Of storage at the client: median and 99th percentile of latencies, microseconds.
+    pub(crate) latency_us: Option<[f64; 2]>,
     /// Whether its threads, and not the path, were the limit.
     pub(crate) generator_bound: bool,
     /// Peak memory of this process (`VmHWM`), bytes; 0 where /proc does not say.
@@ -91,7 +96,8 @@ impl Arguments {
         let load = Load {
             streams: self.flows,
             request: self.message,
-            response: if self.workload.is_request_response() {
+            depth: self.depth,
+            response: if self.workload.is_request_response() && !self.workload.is_storage() {
                 self.message
             } else {
                 usual.response
@@ -168,10 +174,19 @@ fn tell(window: Option<&EndWindow>) -> Result<(), String> {
         seconds: window.seconds,
         bytes: window.counts().read_bytes,
         messages: window.counts().received,
+        latency_us: latency_us(window),
         generator_bound: window.generator_bound,
         peak_bytes: peak_bytes(&std::fs::read_to_string("/proc/self/status").unwrap_or_default()),
     };
     say(&serde_json::to_string(&told).map_err(|error| error.to_string())?)
+}
+
+fn latency_us(window: &EndWindow) -> Option<[f64; 2]> {
+    let us = |percent| {
+        let time = window.latency.percentile(percent)?;
+        Some(time.as_secs_f64() * 1e6)
+    };
+    Some([us(50.0)?, us(99.0)?])
 }
 
 fn say(line: &str) -> Result<(), String> {
@@ -197,6 +212,7 @@ mod tests {
             seconds: 1.0,
             bytes: 5,
             messages: 2,
+            latency_us: None,
             generator_bound: false,
             peak_bytes: 7 << 20,
         };

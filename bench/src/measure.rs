@@ -26,6 +26,8 @@ const TAIL_S: f64 = 0.3;
 const TAIL_OF_MANY_S: f64 = 1.0;
 /// Seconds before the window in which processes are looked through and everybody is told when it begins.
 const LEAD_S: f64 = 0.06;
+/// Bytes before the data of a read: a structured reply's header and its offset (NBD's doc/proto.md), which both speak.
+const REPLY_HEADER: u32 = 28;
 /// Payload after which a TCP load has begun: more than control connections and our 1024 flows' handshakes have.
 const BEGUN_STREAM: u64 = 200_000;
 /// Likewise of small responses, for each connection.
@@ -110,12 +112,14 @@ impl Bench<'_> {
         let within = Duration::from_secs(u64::from(self.setting(load, [0; 16]).seconds)) + PATIENCE;
         let mut own = 0.0;
         let mut told = Vec::new();
+        let mut latency_us = None;
         for client in &mut clients {
             client.close_input();
         }
         for mut client in clients {
             let said = well(&mut client, within, self.interrupt)?;
             told.extend(Told::read(&said.output));
+            latency_us = peer.latency_us(&said);
             if !plan.takes_window || load.is_exchange() {
                 own += peer
                     .own(load, &said)
@@ -138,7 +142,11 @@ impl Bench<'_> {
             figure(load, &seen)
         };
         let apart = [before, self.apart()?];
-        Sample::new(name, [figure, own], &hosts, cores, apart, &told)
+        let sample = Sample::new(name, [figure, own], &hosts, cores, apart, &told)?;
+        Ok(Sample {
+            latency_us,
+            ..sample
+        })
     }
 
     /// How far apart the hosts' cores are, while no load runs; nothing where others had one of them.
@@ -213,6 +221,9 @@ fn figure(load: Load, seen: &Seen) -> f64 {
         Load::Stream { .. } => seen.tcp_bytes as f64 * 8.0 / 1e9,
         Load::TcpRr { .. } => seen.tcp_bytes as f64 / f64::from(load.message()) / 1e3,
         Load::UdpRr { .. } | Load::UdpStream { .. } => seen.udp_datagrams as f64 / 1e3,
+        Load::Storage { .. } => {
+            seen.tcp_bytes as f64 / f64::from(load.message() + REPLY_HEADER) / 1e3
+        }
     };
     counted / seen.seconds
 }

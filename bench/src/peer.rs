@@ -1,6 +1,7 @@
 //! The generators beside ours: for each a file with its command lines, how its output is read, and what it cannot do.
 
 mod bare;
+mod fio;
 mod iperf3;
 mod neper;
 mod netperf;
@@ -42,6 +43,11 @@ pub(crate) trait Peer {
     /// # Errors
     /// What it complains about, or what is missing in its output.
     fn own(&self, load: Load, said: &Said) -> Result<f64, String>;
+
+    /// What a client says of its latencies, where the row is about them: median and 99th percentile, microseconds.
+    fn latency_us(&self, _said: &Said) -> Option<[f64; 2]> {
+        None
+    }
 
     /// Whether its own figure is the yardstick: where its receiving socket aggregates datagrams, the kernel counts
     /// each super-datagram once.
@@ -93,6 +99,7 @@ pub(crate) fn all(newer_iperf3: Option<PathBuf>) -> Vec<Box<dyn Peer>> {
         Box::new(netperf::Netperf),
         Box::new(neper::Neper),
         Box::new(uperf::Uperf),
+        Box::new(fio::Fio),
         Box::new(bare::Bare),
     ]
 }

@@ -16,7 +16,7 @@ use crate::bound::Bound;
 use crate::peer::{BARE, NEWER};
 use crate::report::CountedBy;
 
-pub(crate) use load::Load;
+pub(crate) use load::{EXPORT_MIB, Load};
 
 /// MTU of the guests' devices in bytes: the one with the most segments for each byte.
 pub(crate) const GUEST_MTU: u32 = 1500;
@@ -33,6 +33,9 @@ const AS_GOOD: f64 = 0.97;
 /// Likewise where one way of reading and writing in every cell is worth more than the last percent: bulk streams and TCP's
 /// requests.
 const NEARLY: f64 = 0.93;
+
+/// Likewise of storage.
+const STORAGE: f64 = 0.95;
 
 /// Against whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +99,7 @@ impl Row {
         rows.extend(streams(cores));
         rows.extend(exchanges(cores));
         rows.extend(datagrams(cores));
+        rows.extend(storage(cores));
         // Its rate is measured first.
         let slow = network(cores, false, None);
         let name = "tcp-stream 1 at half rate";
@@ -299,6 +303,22 @@ fn datagrams(cores: Cores) -> Vec<Row> {
             }
         })
         .collect()
+}
+
+/// Random reads of 4 KiB, 32 outstanding on each connection, beside what others take to measure storage without a disk.
+fn storage(cores: Cores) -> impl Iterator<Item = Row> {
+    [1, 4].into_iter().map(move |connections| {
+        let load = Load::Storage {
+            connections,
+            depth: 32,
+        };
+        let network = network(cores, false, None);
+        let name = format!("storage {connections}");
+        Row {
+            bound: Bound::AtLeast(STORAGE),
+            ..Row::stream(&name, load, network, Profile::None)
+        }
+    })
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ pub(crate) struct Sample {
     pub(crate) figure: f64,
     /// What the generator itself says, in the same unit: ours over the window, others over their whole test.
     pub(crate) own: f64,
+    /// Median and 99th percentile of latencies as the generator says them, microseconds, where the row is about them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latency_us: Option<[f64; 2]>,
     /// Percent of one core of the sending host for each unit of the yardstick.
     pub(crate) sender_cpu: f64,
     /// Percent of one core of the receiving host for each unit of the yardstick.
@@ -49,6 +52,7 @@ impl Sample {
         Ok(Self {
             figure,
             own,
+            latency_us: None,
             sender_cpu: sender_cores * 100.0 / figure,
             receiver_cpu: receiver_cores * 100.0 / figure,
             foreign_cores: sender.foreign_cores.unwrap_or_default(),

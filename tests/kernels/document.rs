@@ -113,7 +113,8 @@ and no function of the eBPF programs asks for it.\n\n{}\n\
 without root are built all the same, and the record and the report say that they are not steered |\n\n\
 ## What is tried on each\n\n\
 `tests/kernels`, one file a step. A step runs where the kernel has what it needs, and must run on one of them.\n\n{}\n\
-These take some minutes each and run only where `WIRECOST_STEP` is part of their name:\n\n{by_name}\n\
+These take some minutes each and run only where `WIRECOST_STEP` is part of their name; spoiled checksum, GRO off and no setting \
+helps have not run to their end yet:\n\n{by_name}\n\
 Of `diagnose` an emulated machine cannot show a receiving core that is full and that receive steering relieves, because its \
 processors share those of the machine that emulates them, nor a line of 1 Gbit/s, which it may not fill: the line there is one \
 of 100 Mbit/s.\n\n\

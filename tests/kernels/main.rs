@@ -27,6 +27,7 @@ mod make_run;
 mod open_vswitch;
 mod ovn;
 mod paths;
+mod storage;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -193,7 +194,7 @@ fn in_one_machine(kernel: &Kernel, steps: &[&Step]) -> Ran {
 }
 
 /// What this machine has to have, and the packages that have it.
-const TOOLS: [(&str, &str); 16] = [
+const TOOLS: [(&str, &str); 17] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
     ("modprobe", "kmod"),
@@ -210,6 +211,7 @@ const TOOLS: [(&str, &str); 16] = [
     ("teamnl", "libteam-utils"),
     ("dpkg", "dpkg"),
     ("ping", "iputils-ping"),
+    ("iscsistart", "open-iscsi"),
 ];
 
 /// What this machine lacks for any kernel, in words.

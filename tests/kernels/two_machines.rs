@@ -1,8 +1,9 @@
 //! `check` and `load` over ssh between two machines that share nothing but a bridge.
 
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
+use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -21,18 +22,18 @@ pub(crate) const APART: Apart = Apart {
     run,
 };
 
-const A: &str = "ssh:root@127.0.0.1:2201=10.50.0.1";
-const B: &str = "ssh:root@127.0.0.1:2202=10.50.0.2";
+pub(crate) const A: &str = "ssh:root@127.0.0.1:2201=10.50.0.1";
+pub(crate) const B: &str = "ssh:root@127.0.0.1:2202=10.50.0.2";
 /// The program in either machine, where nobody looks for it.
-const INSTALLED: &str = "/opt/wirecost";
+pub(crate) const INSTALLED: &str = "/opt/wirecost";
 /// Far beyond what anything here takes.
-const PATIENCE: Duration = Duration::from_mins(5);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     PathBuf::from(std::env::var_os("WIRECOST_BINARY").expect("`make test-kernels` sets it"))
 }
 
-fn started(pair: &Pair, arguments: &[&str]) -> Child {
+pub(crate) fn started(pair: &Pair, arguments: &[&str]) -> Child {
     let mut command: Command = pair.here(program().to_str().expect("a plain path"));
     command
         .args(arguments)
@@ -44,17 +45,39 @@ fn started(pair: &Pair, arguments: &[&str]) -> Child {
 
 /// Its end; one that does not come fails the test.
 #[track_caller]
-fn ended(mut child: Child) -> (i32, Output) {
+pub(crate) fn ended(mut child: Child) -> (i32, Output) {
+    // A document is larger than a pipe.
+    let stdout = child.stdout.take().map(read_to_end);
+    let stderr = child.stderr.take().map(read_to_end);
     let deadline = Instant::now() + PATIENCE;
-    while child.try_wait().expect("our own child").is_none() {
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("our own child") {
+            break status;
+        }
         if Instant::now() > deadline {
             let _ = child.kill();
             panic!("still running after {PATIENCE:?}");
         }
         sleep(Duration::from_millis(20));
-    }
-    let output = child.wait_with_output().expect("its output");
-    (output.status.code().unwrap_or(-1), output)
+    };
+    let [stdout, stderr] = [stdout, stderr].map(|read| {
+        let read = read.and_then(|read| read.join().ok());
+        read.unwrap_or_default()
+    });
+    let output = Output {
+        status,
+        stdout,
+        stderr,
+    };
+    (status.code().unwrap_or(-1), output)
+}
+
+fn read_to_end(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = from.read_to_end(&mut bytes);
+        bytes
+    })
 }
 
 #[track_caller]
@@ -82,7 +105,7 @@ fn carried(document: &Value, from: &str) -> Vec<u64> {
 
 /// Nothing of the program is left in either machine: no process, no file.
 #[track_caller]
-fn nothing_is_left(pair: &mut Pair) {
+pub(crate) fn nothing_is_left(pair: &mut Pair) {
     for machine in &mut pair.machines {
         let left = machine.sh(
             40,
@@ -323,7 +346,7 @@ fn tunnels(pair: &mut Pair) {
 
 /// Exit code 3 and a reason that names what failed.
 #[track_caller]
-fn named_error(code: i32, output: &Output) {
+pub(crate) fn named_error(code: i32, output: &Output) {
     let told = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     let tail = |text: &str| text[text.len().saturating_sub(600)..].to_owned();

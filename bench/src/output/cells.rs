@@ -4,7 +4,7 @@ use wirecost_bench::cpu::Cpu;
 use wirecost_bench::figures::{interval, short};
 use wirecost_stats::PairedRatio;
 
-use crate::comparison::{Comparison, Figures};
+use crate::comparison::{Comparison, Figures, Latency};
 use crate::peer::BARE;
 use crate::report::{Outcome, RowResult, What};
 
@@ -38,6 +38,7 @@ pub(super) fn lines(row: &RowResult) -> Vec<Line> {
             [
                 Some(line(row, outcome)),
                 out_of_reach(row, outcome),
+                latencies(outcome),
                 breaks(outcome),
             ]
         })
@@ -65,6 +66,22 @@ fn out_of_reach(row: &RowResult, outcome: &Outcome) -> Option<Line> {
         words: format!(
             "{BARE}, system calls and nothing else, has {reach:.2} of it: {least} is out of reach here"
         ),
+    })
+}
+
+/// Median and 99th percentile of latencies, where both tell them.
+fn latencies(outcome: &Outcome) -> Option<Line> {
+    let What::Compared(comparison) = &outcome.what else {
+        return None;
+    };
+    let words = |name: &str, latency: &Latency| {
+        let [ours, other] = latency.us.map(short);
+        format!("{name} {}, {ours} / {other} us", interval(&latency.ratio))
+    };
+    let [median, p99] = comparison.latency.as_ref()?;
+    Some(Line::Words {
+        opponent: outcome.opponent,
+        words: format!("{}; {}", words("p50", median), words("p99", p99)),
     })
 }
 
@@ -134,7 +151,7 @@ fn cells(row: &RowResult, outcome: &Outcome, comparison: &Comparison) -> Cells {
 
 fn abbreviated(unit: &str) -> &str {
     match unit {
-        "k transactions/s" | "k datagrams/s" => "k/s",
+        "k transactions/s" | "k datagrams/s" | "k I/O per s" => "k/s",
         unit => unit,
     }
 }

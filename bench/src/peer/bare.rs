@@ -31,7 +31,7 @@ impl Peer for Bare {
             } => ("datagrams", 1),
             Load::Stream { streams, .. } => ("stream", streams),
             Load::TcpRr { connections } => ("exchange", connections),
-            Load::UdpStream { .. } | Load::UdpRr { .. } => {
+            Load::UdpStream { .. } | Load::UdpRr { .. } | Load::Storage { .. } => {
                 return Err("it has datagrams one by one, and no requests in them".to_owned());
             }
         };

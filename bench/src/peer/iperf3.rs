@@ -121,6 +121,7 @@ impl Peer for Iperf3 {
                     client.push("--gsro".to_owned());
                 }
             }
+            Load::Storage { .. } => return Err("it has no storage".to_owned()),
             Load::TcpRr { .. } | Load::UdpRr { .. } => {
                 return Err("it has no request/response".to_owned());
             }

@@ -30,6 +30,7 @@ impl Peer for Neper {
             Load::TcpRr { .. } => ("tcp_rr", words!["-Q", size, "-R", size]),
             Load::UdpRr { .. } => ("udp_rr", words!["-Q", size, "-R", size]),
             Load::UdpStream { .. } => return Err("it is not compared on datagram floods".into()),
+            Load::Storage { .. } => return Err("it has no storage".into()),
         };
         // It writes a log file into the directory otherwise.
         both.extend(words!["-F", load.flows(), "--nolog"]);

@@ -37,6 +37,7 @@ impl Peer for Netperf {
             Load::TcpRr { .. } => ("TCP_RR", words!["-r", format!("{size},{size}"), "-D"]),
             Load::UdpRr { .. } => ("UDP_RR", words!["-r", format!("{size},{size}")]),
             Load::UdpStream { .. } => return Err("it is not compared on datagram floods".into()),
+            Load::Storage { .. } => return Err("it has no storage".into()),
         };
         if !load.is_udp() {
             options.extend(words!["-K", setting.congestion]);

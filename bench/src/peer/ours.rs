@@ -38,6 +38,9 @@ impl Peer for Ours {
             if !load.is_udp() {
                 line.extend(words!["--congestion", setting.congestion]);
             }
+            if let Load::Storage { depth, .. } = load {
+                line.extend(words!["--depth", depth]);
+            }
             let switches = [
                 (
                     "--nodelay",
@@ -76,6 +79,10 @@ impl Peer for Ours {
         Ok(rate / told.seconds)
     }
 
+    fn latency_us(&self, said: &Said) -> Option<[f64; 2]> {
+        Told::read(&said.output)?.latency_us
+    }
+
     fn aggregates(&self, load: Load) -> bool {
         matches!(
             load,
@@ -94,6 +101,7 @@ fn workload(load: Load) -> &'static str {
         Load::TcpRr { .. } => "tcp-rr",
         Load::UdpRr { .. } => "udp-rr",
         Load::UdpStream { .. } => "udp-stream",
+        Load::Storage { .. } => "storage",
     }
 }
 

@@ -35,6 +35,7 @@ impl Peer for Sockperf {
             Load::UdpRr { .. } => ("pp", false),
             Load::Stream { .. } => ("tp", true),
             Load::UdpStream { .. } => ("tp", false),
+            Load::Storage { .. } => return Err("it has no storage".to_owned()),
         };
         let mut server = words!["sockperf", "sr", "-i", setting.server, "-p", PORT];
         let mut client = words!["sockperf", mode, "-i", setting.server, "-p", PORT];

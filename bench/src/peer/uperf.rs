@@ -21,6 +21,7 @@ fn profile(load: Load, setting: &Setting<'_>) -> Result<String, String> {
     let (nodelay, work) = match load {
         Load::Stream { nodelay, .. } => (nodelay, write),
         Load::TcpRr { .. } => (true, write + &read),
+        Load::Storage { .. } => return Err("it has no storage".to_owned()),
         Load::UdpRr { .. } | Load::UdpStream { .. } => {
             return Err("over UDP its slave aborted when it was tried (1.0.8)".to_owned());
         }

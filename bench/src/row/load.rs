@@ -2,6 +2,10 @@
 
 /// Bytes of a request and of a response: sockperf's smallest is 14, a datagram of ours 16.
 const EXCHANGE: u32 = 16;
+/// Bytes of a read of storage: what most file systems ask for at least.
+const BLOCK: u32 = 4096;
+/// Memory of the target, MiB.
+pub(crate) const EXPORT_MIB: u64 = 64;
 
 /// What runs between the guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +36,13 @@ pub(crate) enum Load {
         /// Whether those who can segment and aggregate datagrams (`UDP_SEGMENT`, `UDP_GRO`).
         segmentation: bool,
     },
+    /// Random reads over NBD of a target that keeps [`EXPORT_MIB`] in its memory.
+    Storage {
+        /// Connections.
+        connections: u32,
+        /// Reads outstanding on each.
+        depth: u32,
+    },
 }
 
 impl Load {
@@ -40,6 +51,7 @@ impl Load {
         match self {
             Self::Stream { message, .. } | Self::UdpStream { message, .. } => message,
             Self::TcpRr { .. } | Self::UdpRr { .. } => EXCHANGE,
+            Self::Storage { .. } => BLOCK,
         }
     }
 
@@ -47,7 +59,9 @@ impl Load {
     pub(crate) fn flows(self) -> u32 {
         match self {
             Self::Stream { streams, .. } => streams,
-            Self::TcpRr { connections } | Self::UdpRr { connections } => connections,
+            Self::TcpRr { connections }
+            | Self::UdpRr { connections }
+            | Self::Storage { connections, .. } => connections,
             Self::UdpStream { .. } => 1,
         }
     }
@@ -59,7 +73,10 @@ impl Load {
 
     /// Whether it is made of requests and responses.
     pub(crate) fn is_exchange(self) -> bool {
-        matches!(self, Self::TcpRr { .. } | Self::UdpRr { .. })
+        matches!(
+            self,
+            Self::TcpRr { .. } | Self::UdpRr { .. } | Self::Storage { .. }
+        )
     }
 
     /// What its figure counts.
@@ -68,6 +85,7 @@ impl Load {
             Self::Stream { .. } => Unit::Gbps,
             Self::TcpRr { .. } | Self::UdpRr { .. } => Unit::Transactions,
             Self::UdpStream { .. } => Unit::Datagrams,
+            Self::Storage { .. } => Unit::Reads,
         }
     }
 }
@@ -81,6 +99,8 @@ pub(crate) enum Unit {
     Transactions,
     /// Thousand datagrams per second.
     Datagrams,
+    /// Thousand reads of storage per second.
+    Reads,
 }
 
 impl Unit {
@@ -90,6 +110,7 @@ impl Unit {
             Self::Gbps => "Gbit/s",
             Self::Transactions => "k transactions/s",
             Self::Datagrams => "k datagrams/s",
+            Self::Reads => "k I/O per s",
         }
     }
 }

@@ -223,8 +223,8 @@ pub enum Rate {
     /// Streams: bits of messages per second and flow; of a migration of each machine, at most. TCP is paced by the kernel (`SO_MAX_PACING_RATE`), datagrams by
     /// their sending thread, in bursts of 0.2 to 1 ms; what a delay of more than 10 ms kept back is not made up for.
     BitsPerSecond(u64),
-    /// Request/response: requests per second and flow, by a schedule that does not wait for answers. From due to sent is
-    /// lateness, from sent to answered latency.
+    /// Request/response: requests per second and flow, due at random (a Poisson process), whether answers came or not.
+    /// From due to sent is lateness, from sent to answered latency.
     RequestsPerSecond(f64),
 }
 

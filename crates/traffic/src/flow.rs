@@ -4,7 +4,7 @@
 
 use std::io;
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -13,35 +13,10 @@ use wirecost_model::counts::Counts;
 use wirecost_nbd::client::Agreed;
 use wirecost_sys::epoll::Waker;
 
+use crate::counter::Counter;
 use crate::error::TrafficError;
 use crate::storage::sample::Sample;
 use crate::task::arrivals::Due;
-
-/// A counter with one writer and any number of readers.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    /// Stores a new total. Only the counter's own thread may call it.
-    pub(crate) fn publish(&self, total: u64) {
-        self.0.store(total, Relaxed);
-    }
-
-    /// Adds to the total. Only the counter's own thread may call it: it is a load and a store.
-    pub(crate) fn add(&self, more: u64) {
-        self.publish(self.get() + more);
-    }
-
-    /// Adds to the total atomically, for counters with several writers.
-    pub(crate) fn add_shared(&self, more: u64) {
-        self.0.fetch_add(more, Relaxed);
-    }
-
-    /// The current total.
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
 
 /// Declares the counters of one direction of a flow, each with the field of [`Counts`] that it is read into. Each
 /// direction has cache lines of its own; x86 prefetches neighbours in pairs.

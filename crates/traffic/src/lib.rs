@@ -19,6 +19,7 @@
 mod buffers;
 mod client;
 mod closing;
+mod counter;
 mod datagram;
 mod dispatch;
 mod engine;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::flow::Flows;
 use crate::options::{Limit, Options, Rate, Workload};
-use crate::shared::Shared;
 
 /// Messages that become due at a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,14 +58,14 @@ impl RateSchedule {
         })
     }
 
-    /// Messages due by an instant.
-    pub(crate) fn due(&self, shared: &Shared, at: Instant) -> f64 {
+    /// Messages due by an instant, which is `now` for tasks.
+    pub(crate) fn due(&self, flows: &Flows, at: Instant, now: u64) -> f64 {
         if let Kind::Requests(mean) = self.kind {
-            let (now, flows) = (shared.ns(at), shared.flows.all().iter());
+            let flows = flows.all().iter();
             let due: f64 = flows.map(|flow| flow.due.by(now, mean)).sum();
             return due.min(self.limit);
         }
-        let started = shared.flows.started_at();
+        let started = flows.started_at();
         started.map_or(0.0, |started| {
             self.due_after(at.saturating_duration_since(started))
         })

@@ -9,9 +9,10 @@ use wirecost_sys::epoll::Waker;
 use wirecost_sys::thread::ThreadTimes;
 
 use crate::buffers::BufferSizes;
+use crate::counter::Counter;
 use crate::datagram::tag;
 use crate::error::TrafficError;
-use crate::flow::{Counter, Flows};
+use crate::flow::Flows;
 use crate::latency::LatencyRecorder;
 use crate::migration::landing::Landing;
 use crate::migration::qemu::Virtuals;

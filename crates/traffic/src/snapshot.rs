@@ -123,7 +123,7 @@ impl Snapshot {
         let scheduled = shared.rate_schedule.map(|schedule| {
             let all: Counts = counts.iter().copied().sum();
             ScheduleTotals {
-                due: schedule.due(shared, at),
+                due: schedule.due(&shared.flows, at, shared.ns(at)),
                 sent: schedule.sent(all.sent_bytes, all.sent),
             }
         });

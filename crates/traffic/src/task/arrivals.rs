@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::flow::Counter;
+use crate::counter::Counter;
 use crate::storage::content::mix;
 
 /// The requests of one flow, one after another.
