@@ -80,4 +80,5 @@ nfs_mount() {
     mkdir -p /mnt/nfs
     mount -t nfs4 -o vers=4.2,addr=10.50.0.2,clientaddr=10.50.0.1 10.50.0.2:/ /mnt/nfs || { dmesg | tail -n 20; exit 1; }
 }
-nfs_unmount() { umount /mnt/nfs; }
+# The kernel may hold it for a moment after the last file was closed.
+nfs_unmount() { for i in $(seq 50); do umount /mnt/nfs 2>/dev/null && return; sleep 0.2; done; umount /mnt/nfs; }
