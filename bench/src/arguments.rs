@@ -192,6 +192,6 @@ mod tests {
         let Err(error) = parsed(&["--peer", "ttcp"]).peers() else {
             panic!("unknown");
         };
-        insta::assert_snapshot!(error, @"there is no peer `ttcp`: iperf3, iperf3-new, nuttcp, sockperf, netperf, neper, uperf, bare");
+        insta::assert_snapshot!(error, @"there is no peer `ttcp`: iperf3, iperf3-new, nuttcp, sockperf, netperf, neper, uperf, fio, bare");
     }
 }
