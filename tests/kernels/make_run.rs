@@ -5,7 +5,8 @@ use crate::steps::{Step, has_default_mask};
 
 pub(crate) const STEP: Step = Step {
     name: "`make run`",
-    looks_at: "the built-in plan in short windows (4 rounds of 0.2 s), hosts on cores of their own: every sample is valid, \
+    looks_at: "the built-in plan in short windows (4 rounds of 0.2 s), hosts on cores of their own: every sample is \
+               valid that had a processor, \
                verdicts are printed; on 6.1 as root and as a plain user, who cannot steer there what hosts receive: the \
                record and the report say so; elsewhere as a plain user",
     needs: &["vxlan", "tbf"],
