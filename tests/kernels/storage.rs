@@ -117,6 +117,17 @@ fn loaded(pair: &mut Pair, path: &str, options: &[&str]) -> Value {
     result["path"].clone()
 }
 
+/// Reads and writes of two connections.
+const MIX: [&str; 7] = [
+    "--pattern",
+    "random-mix",
+    "--io-size",
+    "64KiB",
+    "--streams",
+    "2",
+    "--destructive",
+];
+
 /// Reads and writes of a block device. What was written is on the target's disk.
 fn device(pair: &mut Pair, path: &str, disk: &str) {
     loaded(pair, path, &["--depth", "8"]);
@@ -125,16 +136,7 @@ fn device(pair: &mut Pair, path: &str, disk: &str) {
         "echo 3 >/proc/sys/vm/drop_caches; dd if={disk} bs=1M skip=4 count=16 2>/dev/null | tr -d '\\0' | wc -c"
     );
     assert_eq!(does(pair, TARGET, &filled).trim(), "0", "it was empty");
-    let mix = [
-        "--pattern",
-        "random-mix",
-        "--io-size",
-        "64KiB",
-        "--streams",
-        "2",
-        "--destructive",
-    ];
-    assert_eq!(loaded(pair, path, &mix)["kind"], "device");
+    assert_eq!(loaded(pair, path, &MIX)["kind"], "device");
     let bytes: u64 = does(pair, TARGET, &filled).trim().parse().expect("bytes");
     assert!(bytes > 64 << 10, "{bytes} bytes of {disk} are not zero");
 }
@@ -152,17 +154,7 @@ fn with_a_file_system(pair: &mut Pair, path: &str) {
 
 /// A file of the load's own on the mount, and one that was there.
 fn files(pair: &mut Pair) {
-    let own = [
-        "--size",
-        "8MiB",
-        "--pattern",
-        "random-mix",
-        "--io-size",
-        "64KiB",
-        "--streams",
-        "2",
-        "--destructive",
-    ];
+    let own = [&["--size", "8MiB"], &MIX[..]].concat();
     assert_eq!(loaded(pair, "/mnt/nfs", &own)["kind"], "own-file");
     does(
         pair,

@@ -4,7 +4,7 @@ use wirecost_model::metric::Metric;
 
 /// From this ratio on, and below its reciprocal, a change is told as a multiple and not in percent.
 const TIMES: f64 = 1.5;
-/// From this ratio on it is told so where the other end of a range is.
+/// Where one end of a range is told as a multiple, the other is as well from this ratio on.
 const TIMES_BESIDE: f64 = 1.1;
 
 /// The words for sizes of one metric.

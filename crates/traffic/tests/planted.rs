@@ -422,7 +422,7 @@ fn a_path_that_falls_silent_just_before_the_end_is_a_peer_that_vanished_too() {
     for _ in 0..3 {
         let Some(path) = Path::lay() else { return };
         let Some(pairs) = silenced(&path) else { return };
-        // What was on its way has been acknowledged by then, and nobody has noticed the silence yet.
+        // Packets in flight have been acknowledged by then, and no timer of either end has expired.
         thread::sleep(Duration::from_millis(100));
         let mut ends = Vec::new();
         for (workload, (server, client)) in pairs {
