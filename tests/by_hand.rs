@@ -915,9 +915,10 @@ fn the_document_has_a_stable_shape() {
     let pair = Pair::new("shape");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     for workload in ["tcp-stream", "udp-rr", "udp-stream"] {
-        // Held back by its rate, so that nothing that only a limit brings is in it.
+        // Held back by its rate, so that nothing that only a limit brings is in it; of 100 requests
+        // a busy machine answers the 20 that a median wants, and none answers 1,000 for a p99.
         let rate = if workload == "udp-rr" {
-            "50/s"
+            "200/s"
         } else {
             "1mbit"
         };
