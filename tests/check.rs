@@ -139,7 +139,7 @@ fn a_path_that_is_all_right_has_no_finding_at_1500_and_at_9000() {
         let path = Switched::new("right", mtu);
         let ended = path.check(&["--json"]);
         ended.expect_code(0);
-        assert_eq!(ended.stderr, "");
+        assert_eq!(ended.complaints(), "");
         let document = document(&ended);
         let (a, b) = (format!("netns:{}", path.a), format!("netns:{}", path.b));
         let carries = |host: &str| (host.to_owned(), u64::from(mtu), "device".to_owned());

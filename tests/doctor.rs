@@ -304,10 +304,11 @@ fn nothing_is_left_behind_and_nothing_is_changed() {
     // Namespaces of its own stand for the machine: no other test changes anything in them.
     let state = "ip -d -s0 -o link show; ip addr; ip route show table all; tc qdisc show; \
                  sysctl -a 2>/dev/null | grep '^net\\.' | grep -v -e nr_conntrack -e '\\.tcp_mem' -e _key; \
-                 find /run /sys/fs/bpf; cat /proc/self/mountinfo | wc -l";
+                 find /run /sys/fs/bpf";
     let script = format!(
-        "mount -t tmpfs none /run; mount -t bpf none /sys/fs/bpf; ip link set lo up; ({state}) > before; \"$1\" doctor --json > answer; code=$?; \
-         ({state}) > after; exit $code"
+        "mount -t tmpfs none /run; mount -t bpf none /sys/fs/bpf; ip link set lo up; \
+         ({state}) > before; cat /proc/self/mountinfo > mounts-before; \"$1\" doctor --json > answer; code=$?; \
+         ({state}) > after; cat /proc/self/mountinfo > mounts-after; exit $code"
     );
     let directory = tempfile::tempdir().expect("directory");
     let mut command = Command::new("unshare");
@@ -322,6 +323,15 @@ fn nothing_is_left_behind_and_nothing_is_changed() {
     ended.expect_code(i32::from(!can));
     assert!(read("before").contains("lo:"), "{}", read("before"));
     assert_eq!(read("before"), read("after"));
+    // Other tests' mounts are gone from here too when they remove what these were on.
+    let before = read("mounts-before");
+    let mounts: Vec<&str> = before.lines().collect();
+    let after = read("mounts-after");
+    let new: Vec<&str> = after
+        .lines()
+        .filter(|mount| !mounts.contains(mount))
+        .collect();
+    assert_eq!(new, [""; 0]);
 
     // And no process of that copy of the program, nor any that holds a namespace for it.
     wait_for("the last probe to be gone", || {

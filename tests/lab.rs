@@ -59,8 +59,11 @@ fn of_profile(record: &Record, profile: Profile, figure: impl Fn(&Sample) -> f64
     figures
 }
 
-fn median(sorted: &[f64]) -> f64 {
-    f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
+/// Whether two of the ratios are within this factor of 1. Sockets, guests and links are read by several threads, each of
+/// which may be preempted in any sample; what is counted wrongly is wrong in each.
+fn agree(ratios: &[f64], factor: f64) -> bool {
+    let within = |ratio: &&f64| (factor.recip()..factor).contains(*ratio);
+    ratios.iter().filter(within).count() >= 2
 }
 
 #[test]
@@ -250,8 +253,7 @@ fn nothing_is_aggregated_where_nothing_is_offloaded(record: &Record) {
         })
     };
     let (none, tunnel) = (per_packet(Profile::None), per_packet(Profile::Tunnel));
-    // Of half of the samples: sockets and guests are read by two threads, either of which may be preempted.
-    assert!(median(&none) < 1.2, "nothing offloaded: {none:?}");
+    assert!(agree(&none, 1.2), "nothing offloaded: {none:?}");
     assert!(tunnel[0] > 2.0, "everything offloaded: {tunnel:?}");
     for (sample, cell) in with_cells(record) {
         for flow in &sample.loads[0].flows {
@@ -274,9 +276,8 @@ fn frames_on_the_wire_agree_with_the_links_counters(record: &Record) {
         wire_frames_per_second(sample).expect("frames") / counted
     });
     println!("frames by TCP_INFO to frames by the link: {ratios:?}");
-    // Counters are read some hundred microseconds apart, or more in samples whose readers are preempted; what is counted
-    // wrongly, such as no ACKs, is off by a third.
-    assert!((median(&ratios) - 1.0).abs() < 0.10, "{ratios:?}");
+    // What is counted wrongly, such as no ACKs, is off by a third.
+    assert!(agree(&ratios, 1.1), "{ratios:?}");
 }
 
 fn no_throughput_is_above_the_lines(record: &Record, result: &Value) {

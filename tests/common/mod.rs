@@ -158,6 +158,16 @@ impl Ended {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }
 
+    /// Standard error without what a command that takes longer tells of its progress ("  1.5 s  probing").
+    pub(crate) fn complaints(&self) -> String {
+        let is_progress = |line: &&str| {
+            let time = line.trim_start().split_once(" s  ");
+            time.is_some_and(|(seconds, _)| seconds.parse::<f64>().is_ok())
+        };
+        let lines = self.stderr.lines();
+        lines.filter(|line| !is_progress(line)).collect()
+    }
+
     pub(crate) fn was_killed(&self) -> bool {
         self.status.signal() == Some(Signal::SIGKILL as i32)
     }

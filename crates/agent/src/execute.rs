@@ -1,23 +1,21 @@
 //! Executes a controller's requests.
 
-use std::collections::BTreeMap;
+mod build;
+mod describe;
+
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use wirecost_meter::{Meter, Scope};
-use wirecost_model::offload::Offload;
-use wirecost_model::record::{Environment, WakeupCost};
-use wirecost_model::sample::{DeviceState, SeenFrame};
-use wirecost_netbuild::{HostSpec, LabHost};
+use wirecost_model::sample::DeviceState;
+use wirecost_netbuild::LabHost;
 use wirecost_ovs::ovn::Central;
 use wirecost_probe::Responder;
 use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 
-use crate::address;
 use crate::datapath::{self, FrameCarrier};
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Result};
 use crate::existing::ExistingHost;
 use crate::guards::SettingsGuards;
 use crate::level::AppliedLevel;
@@ -27,7 +25,6 @@ use crate::own_underlay::OwnUnderlay;
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
-use crate::seen::ExpectedDatagram;
 use crate::settings;
 use crate::transfer::Transfers;
 
@@ -35,17 +32,8 @@ use crate::transfer::Transfers;
 /// requests about loads are seconds at most.
 pub(crate) const LOAD_IDLE_LIMIT: Duration = Duration::from_mins(1);
 
-/// Enough of a frame for every header, 252 bytes of Geneve options among them, and a probe's own.
-const SNAP_BYTES: usize = 512;
-
-/// Of a lab.
-const HOSTS: usize = 2;
-const NOT_JOINED: &str = "the host has not joined the run yet";
 const UNPREPARED: &str = "the host is not prepared yet";
 const NOT_COUNTING: AgentError = AgentError::NotReady("counting has not started");
-
-/// Random, made anew at each start of the machine (random(4)).
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// An agent's state: what it has built and what is running.
 #[derive(Debug, Default)]
@@ -273,22 +261,6 @@ impl Agent {
         }
     }
 
-    fn tell(&mut self, request: &Request) -> Answer {
-        match request {
-            Request::Describe => self.describe(),
-            Request::Addresses => address::own()
-                .map(Reply::Addresses)
-                .step("listing its addresses"),
-            Request::Machine => std::fs::read_to_string(BOOT_ID)
-                .map(|id| Reply::Machine(id.trim().to_owned()))
-                .step(format!("reading {BOOT_ID}")),
-            Request::SourceTowards(target) => address::towards(*target)
-                .map(Reply::Source)
-                .step(format!("it has no route to {target}")),
-            _ => Err(AgentError::NotReady("nothing to tell")),
-        }
-    }
-
     /// The secret of this lab's proofs.
     fn secret(&self) -> Result<Secret> {
         let responder = self
@@ -300,151 +272,6 @@ impl Agent {
 
     fn host(&mut self) -> Result<&mut LabHost> {
         self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))
-    }
-
-    /// The namespaces of a lab's host; where its tunnels go over a network that was there, apart from that.
-    fn prepare(&mut self, spec: HostSpec) -> Result<LabHost> {
-        if spec.own_underlay.is_none() {
-            return Ok(LabHost::prepare(spec)?);
-        }
-        let joined = self.existing.take();
-        let below = OwnUnderlay::leave(joined.ok_or(AgentError::NotReady(NOT_JOINED))?)?;
-        let host = LabHost::prepare_over(spec, below.netns())?;
-        self.below = Some(below);
-        Ok(host)
-    }
-
-    fn capture(&mut self) -> Result<PacketCapture> {
-        if let Some(below) = &mut self.below {
-            return below.watch(SNAP_BYTES);
-        }
-        let index = self.host()?.underlay_index()?;
-        PacketCapture::open(index, SNAP_BYTES).step("watching the underlay")
-    }
-
-    fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
-        if let Some(carrier) = &mut self.carrier {
-            carrier.wait_for_peer()?;
-        }
-        if let Some(central) = &mut self.central {
-            central.wait_for_hosts(HOSTS)?;
-        }
-        let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
-        self.devices = host.adapt(guest_mtu, offload)?;
-        if let Some(below) = &mut self.below {
-            self.devices.insert(0, below.state()?);
-        }
-        self.complete_line()?;
-        let host = self.host.as_ref().ok_or(AgentError::NotReady(UNPREPARED))?;
-        if let Some(carrier) = &mut self.carrier {
-            carrier.set_peer(host.spec())?;
-        }
-        Ok(Reply::Devices(self.devices.clone()))
-    }
-
-    fn complete_line(&mut self) -> Result<()> {
-        match (&mut self.line, &self.host) {
-            (Some(line), Some(host)) => line.set(host),
-            _ => Ok(()),
-        }
-    }
-
-    fn lift_line(&mut self) -> Answer {
-        if let (Some(line), Some(host)) = (&mut self.line, &self.host) {
-            line.lift(host)?;
-        }
-        self.host()?.lift_line()?;
-        Ok(Reply::Done)
-    }
-
-    fn set_line(&mut self) -> Answer {
-        self.host()?.set_line()?;
-        self.complete_line()?;
-        Ok(Reply::Done)
-    }
-
-    fn build(&mut self, secret: Secret, ovn: Option<PathBuf>) -> Answer {
-        let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
-        host.build()?;
-        self.carrier = datapath::attach(host, self.guards.owner(), ovn)?;
-        self.line = Line::of(host)?;
-        let responder =
-            prove::respond(places(host), secret).step("starting the responder in the guests")?;
-        let responders = responder.addresses().to_vec();
-        let guest_tids = host.guest_tids();
-        let pid = std::process::id();
-        // A host that was there works on all of its cores.
-        let cpus = match self.below {
-            Some(_) => wirecost_meter::online_cpus()?,
-            None => wirecost_sys::process::allowed_cpus()?,
-        };
-        let scope = Scope {
-            cpus,
-            pid,
-            host_task: pid,
-            guest_tasks: guest_tids.clone(),
-        };
-        self.meter = Some(Meter::open(scope)?);
-        self.responder = Some((responder, secret));
-        Ok(Reply::Built {
-            responders,
-            guest_tids,
-            switch: self
-                .carrier
-                .as_ref()
-                .and_then(FrameCarrier::switch)
-                .map(|mut switch| {
-                    let central = self.central.as_ref().map(Central::processes);
-                    switch.processes.extend(central.into_iter().flatten());
-                    switch
-                }),
-            steered: host.is_steered(),
-            line: self.line.as_ref().map(|line| line.release().clone()),
-        })
-    }
-
-    /// Looks through what was captured for a full-size probe of this lab.
-    fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>> {
-        let secret = self.secret()?;
-        let capture = self
-            .watch
-            .take()
-            .ok_or(AgentError::NotReady("the underlay is not being watched"))?;
-        let wanted = ExpectedDatagram::of(&self.host()?.spec().network, size, secret)?;
-        let mut buffer = [0; SNAP_BYTES];
-        let failed = |error| format!("reading what the underlay showed: {error}");
-        while let Some((captured, original)) = capture.recv(&mut buffer).map_err(failed)? {
-            if let Some(seen) = wanted.look(&buffer[..captured], original) {
-                return Ok(Some(seen));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The machine, and the settings of a guest's namespace.
-    fn describe(&mut self) -> Answer {
-        let read = || wirecost_meter::sysctls(wirecost_meter::NETWORK_SYSCTLS);
-        let sysctls = if self.existing.is_some() {
-            read()
-        } else {
-            let (guest, _) = first_guest(self.host()?)?;
-            guest.within(read).step("entering the guest's namespace")?
-        };
-        let machine = wirecost_meter::environment()?;
-        Ok(Reply::Description(Box::new(Environment {
-            kernel: machine.kernel,
-            cpu_model: machine.cpu_model,
-            cpus: wirecost_sys::process::allowed_cpus()?,
-            memory_bytes: machine.memory_bytes,
-            clock_source: machine.clock_source,
-            virtual_machine: machine.virtual_machine,
-            privilege: privilege().to_owned(),
-            sysctls,
-            hosts: BTreeMap::new(),
-            wakeup_cost: wakeup_cost(),
-            // The controller's to say: it knows every lab's.
-            line: None,
-        })))
     }
 }
 
@@ -472,31 +299,6 @@ fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
 /// The same as places of proofs.
 fn places(host: &LabHost) -> impl Iterator<Item = (prove::Place<'_>, IpAddr)> {
     guests(host).map(|(guest, address)| (Some(guest), address))
-}
-
-fn first_guest(host: &LabHost) -> Result<(&Netns, IpAddr)> {
-    guests(host)
-        .next()
-        .ok_or(AgentError::NotReady("the host has no guest"))
-}
-
-/// On this host's first core and another one, which may be the other host's.
-fn wakeup_cost() -> Option<WakeupCost> {
-    let own = *wirecost_sys::process::allowed_cpus().ok()?.first()?;
-    let others = wirecost_meter::online_cpus().ok()?;
-    let other = others.into_iter().find(|&cpu| cpu != own);
-    let cores: Vec<u32> = [own].into_iter().chain(other).collect();
-    // Another one may be out of reach (cpuset(7)).
-    wirecost_meter::wakeup_cost(&cores).or_else(|| wirecost_meter::wakeup_cost(&cores[..1]))
-}
-
-/// Whether this process is root on the machine, or in a user namespace only (user_namespaces(7)).
-fn privilege() -> &'static str {
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    match map.split_whitespace().collect::<Vec<_>>()[..] {
-        ["0", "0", "4294967295"] => "root",
-        _ => "user namespace",
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A controller's end of the line to one agent: a child process and its standard input and output.
 
+mod binaries;
 mod error;
 mod host;
 mod line;
@@ -20,9 +21,9 @@ use crate::frame;
 use crate::orphan::Owner;
 use crate::protocol::{Refusal, Reply, Request, VERSION};
 
+pub use binaries::Binaries;
 pub use error::LinkError;
 pub use host::{HostAgent, Starting};
-pub use shell::Binaries;
 
 /// How long an agent may take to exit by itself.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);

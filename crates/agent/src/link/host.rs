@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use wirecost_model::host::{HostAddress, Location, SshHost};
 
+use super::binaries::Binaries;
 use super::line::{ChildLine, StderrMode, WaitError};
-use super::shell::{self, Binaries, Failure};
+use super::shell::{self, Failure};
 use super::{Link, LinkError};
 use crate::duty::Duty;
 use crate::orphan::Owner;

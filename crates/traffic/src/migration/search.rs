@@ -12,6 +12,8 @@ const LOWEST: f64 = 1e5;
 const REACHED: f64 = 0.8;
 /// In a shorter move a thread that was not scheduled at once may have written little.
 const LONG_ENOUGH_S: f64 = 0.05;
+/// So many moves in a row tell that a machine cannot write faster: in one its thread may have been preempted.
+const SLOW_MOVES: u32 = 2;
 /// No machine writes faster, bits per second.
 const HIGHEST: f64 = 1e12;
 
@@ -21,7 +23,8 @@ pub(crate) struct Search {
     converges: Option<f64>,
     fails: Option<f64>,
     moves: u32,
-    over: bool,
+    /// Moves in a row in which the machine wrote less than it was asked for.
+    slow: u32,
 }
 
 impl Search {
@@ -29,8 +32,8 @@ impl Search {
     pub(crate) fn next(&mut self, rate: f64, moved: &MachineMove) -> Option<f64> {
         self.moves += 1;
         if moved.outcome == MoveOutcome::Moved {
-            self.over |= moved.total_s >= LONG_ENOUGH_S && moved.dirty_reached < REACHED * rate;
-            self.over |= rate >= HIGHEST;
+            let slow = moved.total_s >= LONG_ENOUGH_S && moved.dirty_reached < REACHED * rate;
+            self.slow = if slow { self.slow + 1 } else { 0 };
             self.converges = Some(self.converges.map_or(rate, |known| known.max(rate)));
         } else {
             self.fails = Some(self.fails.map_or(rate, |known| known.min(rate)));
@@ -43,7 +46,8 @@ impl Search {
             (None, Some(high)) => Some(high / 2.0).filter(|rate| *rate >= LOWEST),
             (None, None) => None,
         };
-        next.filter(|_| !self.over && self.moves < MOST)
+        let over = self.slow >= SLOW_MOVES || rate >= HIGHEST;
+        next.filter(|_| !over && self.moves < MOST)
     }
 
     /// What was found.
@@ -96,6 +100,19 @@ mod tests {
             prop_assert!(low < limit && limit <= high && high <= low * APART, "{found:?}");
             prop_assert!(found.moves <= MOST);
         }
+    }
+
+    #[test]
+    fn one_move_in_which_the_machine_was_not_scheduled_ends_nothing() {
+        let slow = MachineMove {
+            outcome: MoveOutcome::Moved,
+            dirty_reached: 3e8,
+            total_s: 1.0,
+            ..MachineMove::default()
+        };
+        let mut search = Search::default();
+        assert_eq!(search.next(4e8, &slow), Some(8e8));
+        assert_eq!(search.next(8e8, &slow), None);
     }
 
     #[test]

@@ -43,6 +43,9 @@ impl Place {
                 let path = format!("/proc/sys/net/ipv6/conf/default/{key}");
                 std::fs::write(path, "0").expect("a setting of our own namespace");
             }
+            // Ports that no protocol has, so that tshark takes no payload for one (44818 is EtherNet/IP's).
+            let ports = "/proc/sys/net/ipv4/ip_local_port_range";
+            std::fs::write(ports, "61000 64999").expect("a setting of our own namespace");
         });
         place.ip("link set lo up");
         place

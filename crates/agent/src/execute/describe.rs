@@ -1,0 +1,85 @@
+//! What an agent tells of its machine.
+
+use std::collections::BTreeMap;
+
+use wirecost_model::record::{Environment, WakeupCost};
+use wirecost_netbuild::LabHost;
+use wirecost_sys::namespace::Netns;
+
+use super::{Agent, Answer, guests};
+use crate::address;
+use crate::error::{AgentError, Result, Step};
+use crate::protocol::{Reply, Request};
+
+/// Random, made anew at each start of the machine (random(4)).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+impl Agent {
+    pub(super) fn tell(&mut self, request: &Request) -> Answer {
+        match request {
+            Request::Describe => self.describe(),
+            Request::Addresses => address::own()
+                .map(Reply::Addresses)
+                .step("listing its addresses"),
+            Request::Machine => std::fs::read_to_string(BOOT_ID)
+                .map(|id| Reply::Machine(id.trim().to_owned()))
+                .step(format!("reading {BOOT_ID}")),
+            Request::SourceTowards(target) => address::towards(*target)
+                .map(Reply::Source)
+                .step(format!("it has no route to {target}")),
+            _ => Err(AgentError::NotReady("nothing to tell")),
+        }
+    }
+
+    /// The machine, and the settings of a guest's namespace.
+    fn describe(&mut self) -> Answer {
+        let read = || wirecost_meter::sysctls(wirecost_meter::NETWORK_SYSCTLS);
+        let sysctls = if self.existing.is_some() {
+            read()
+        } else {
+            let guest = first_guest(self.host()?)?;
+            guest.within(read).step("entering the guest's namespace")?
+        };
+        let machine = wirecost_meter::environment()?;
+        Ok(Reply::Description(Box::new(Environment {
+            kernel: machine.kernel,
+            cpu_model: machine.cpu_model,
+            cpus: wirecost_sys::process::allowed_cpus()?,
+            memory_bytes: machine.memory_bytes,
+            clock_source: machine.clock_source,
+            virtual_machine: machine.virtual_machine,
+            privilege: privilege().to_owned(),
+            sysctls,
+            hosts: BTreeMap::new(),
+            wakeup_cost: wakeup_cost(),
+            // The controller's to say: it knows every lab's.
+            line: None,
+        })))
+    }
+}
+
+fn first_guest(host: &LabHost) -> Result<&Netns> {
+    guests(host)
+        .next()
+        .map(|(netns, _)| netns)
+        .ok_or(AgentError::NotReady("the host has no guest"))
+}
+
+/// On this host's first core and another one, which may be the other host's.
+fn wakeup_cost() -> Option<WakeupCost> {
+    let own = *wirecost_sys::process::allowed_cpus().ok()?.first()?;
+    let others = wirecost_meter::online_cpus().ok()?;
+    let other = others.into_iter().find(|&cpu| cpu != own);
+    let cores: Vec<u32> = [own].into_iter().chain(other).collect();
+    // Another one may be out of reach (cpuset(7)).
+    wirecost_meter::wakeup_cost(&cores).or_else(|| wirecost_meter::wakeup_cost(&cores[..1]))
+}
+
+/// Whether this process is root on the machine, or in a user namespace only (user_namespaces(7)).
+fn privilege() -> &'static str {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    match map.split_whitespace().collect::<Vec<_>>()[..] {
+        ["0", "0", "4294967295"] => "root",
+        _ => "user namespace",
+    }
+}
