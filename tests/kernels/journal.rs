@@ -143,9 +143,9 @@ fn clock_jumps(machine: &mut Machine) {
     let sample = machine.sh(10, "cat /tmp/run/samples.jsonl").fine();
     let sample: Value = serde_json::from_str(&sample).expect("a sample");
     assert_eq!(sample["invalid"], Value::Null, "{sample}");
-    // An emulated machine is late by some tenths of a second, and not by a day.
+    // An emulated machine is late at either end of the window, by some tenths of a second and not by a day.
     let seconds = sample["loads"][0]["seconds"].as_f64().expect("seconds");
-    assert!((4.0..60.0).contains(&seconds), "{seconds}");
+    assert!((3.5..60.0).contains(&seconds), "{seconds}");
     machine
         .sh(
             20,
