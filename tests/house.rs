@@ -259,6 +259,31 @@ fn every_command_of_the_hosted_ci_is_a_target_of_the_makefile() {
     }
 }
 
+/// Tables, headings of commands and a link on a line of its own cannot be wrapped; docs/studies.md is what a program printed.
+#[test]
+fn prose_of_the_documents_has_lines_of_at_most_120() {
+    const WIDTH: usize = 120;
+    let mut files = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    files.push(root().join("CHANGELOG.md"));
+    for directory in ["docs", "docs/decisions", "bench"] {
+        let entries = fs::read_dir(root().join(directory)).expect("a directory");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        files.extend(paths.filter(|path| path.extension().is_some_and(|end| end == "md")));
+    }
+    files.retain(|path| !path.ends_with("docs/studies.md"));
+    assert!(files.len() > 20, "{files:?}");
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a document");
+        for (number, line) in text.lines().enumerate() {
+            let is_link = line.starts_with('[') && !line.contains("] ") && !line.contains(") ");
+            let is_bound = line.starts_with(['|', '#', '<']) || is_link;
+            let columns = line.chars().count();
+            let place = format!("{}:{}", file.display(), number + 1);
+            assert!(is_bound || columns <= WIDTH, "{place}: {columns} columns");
+        }
+    }
+}
+
 #[test]
 fn unsafe_is_allowed_in_one_crate_only() {
     for (name, path) in crates()

@@ -222,6 +222,9 @@ impl Mark {
         "cores-moved",
     ];
 
+    /// Kinds that come of the load itself; the others come of what else the machine does.
+    pub const OF_THE_LOAD: [&str; 2] = [Self::KINDS[2], Self::KINDS[3]];
+
     /// Its kind, as records, counts and columns write it.
     pub const fn kind(&self) -> &'static str {
         match self {

@@ -149,7 +149,7 @@ fn every_sample_is_a_mark_and_a_row_and_none_is_hidden() {
     for words in [
         "2 of 32 samples not valid",
         "no vxlan in this kernel",
-        "1 of 32 samples may have been disturbed",
+        "1 of 32 samples marked",
     ] {
         assert!(warnings.contains(words), "{words}: {warnings}");
     }

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use wirecost_model::record::{Environment, WakeupCost};
-use wirecost_netbuild::LabHost;
-use wirecost_sys::namespace::Netns;
 
-use super::{Agent, Answer, guests};
+use super::{Agent, Answer};
 use crate::address;
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Step};
 use crate::protocol::{Reply, Request};
 
 /// Random, made anew at each start of the machine (random(4)).
@@ -37,7 +35,10 @@ impl Agent {
         let sysctls = if self.existing.is_some() {
             read()
         } else {
-            let guest = first_guest(self.host()?)?;
+            let mut guests = self.host()?.guests();
+            let guest = guests
+                .next()
+                .ok_or(AgentError::NotReady("the host has no guest"))?;
             guest.within(read).step("entering the guest's namespace")?
         };
         let machine = wirecost_meter::environment()?;
@@ -56,13 +57,6 @@ impl Agent {
             line: None,
         })))
     }
-}
-
-fn first_guest(host: &LabHost) -> Result<&Netns> {
-    guests(host)
-        .next()
-        .map(|(netns, _)| netns)
-        .ok_or(AgentError::NotReady("the host has no guest"))
 }
 
 /// On this host's first core and another one, which may be the other host's.

@@ -42,10 +42,13 @@ fn too_many(doc: &Document, disturbed: u32) -> Option<String> {
 
 /// Marks of what is outside of the plan, counted: `steal 5, cores moved 4`.
 pub(crate) fn kinds(doc: &Document) -> String {
-    let own = [Mark::KINDS[2], Mark::KINDS[3]];
+    counts(doc, |kind| !Mark::OF_THE_LOAD.contains(&kind))
+}
+
+fn counts(doc: &Document, is_wanted: impl Fn(&str) -> bool) -> String {
     let marks = doc.marks.iter();
-    let outside = marks.filter(|mark| !own.contains(&mark.kind.as_str()));
-    let kinds: Vec<String> = outside
+    let kinds: Vec<String> = marks
+        .filter(|mark| is_wanted(&mark.kind))
         .map(|mark| format!("{} {}", mark.kind.replace('-', " "), mark.samples))
         .collect();
     kinds.join(", ")
@@ -56,27 +59,22 @@ pub(crate) fn disturbed(doc: &Document) -> Option<String> {
     too_many(doc, doc.trust.disturbed)
 }
 
-/// How many samples may have been disturbed, and by what.
+/// How many samples are marked, and by what: disturbances, and what the load itself came to.
 pub(crate) fn marked(doc: &Document) -> Option<String> {
     if doc.marks.is_empty() {
         return None;
     }
     let marked: u32 = doc.measured().map(|cell| cell.marked).sum();
-    let kinds: Vec<String> = doc
-        .marks
-        .iter()
-        .map(|mark| format!("{} {}", mark.kind.replace('-', " "), mark.samples))
-        .collect();
-    let bound = Mark::KINDS[3];
+    let bound = Mark::OF_THE_LOAD[1];
     let advice = if doc.marks.iter().any(|mark| mark.kind == bound) {
         format!(" Where it was generator bound, {GENERATOR_BOUND_ADVICE}.")
     } else {
         String::new()
     };
     Some(format!(
-        "{marked} of {} may have been disturbed; they count: {}.{advice}",
+        "{marked} of {} marked; they count: {}.{advice}",
         words::count(doc.samples as usize, "sample"),
-        kinds.join(", ")
+        counts(doc, |_| true)
     ))
 }
 

@@ -9,7 +9,7 @@ use crate::result::loads::named;
 
 const ELSEWHERE: &str = "`cells` of `wirecost report RUN_DIR --json`.";
 const VALID: &str = "valid: samples that count, of those taken";
-const MARKED: &str = "marked: samples that may have been disturbed; they count";
+const MARKED: &str = "marked: disturbed, or limited by the load itself; they count";
 
 /// The columns that name a cell, and their fields: the factors' levels; where nothing was varied, those that a network is
 /// known by.

@@ -105,10 +105,7 @@ fn draw(load: &ShownLoad<'_>, cells: &[&CellView], label: &str) -> Option<String
     let signs = [
         (Sign::Median, "all rounds together"),
         (Sign::Sample(State::Valid), "a round"),
-        (
-            Sign::Sample(State::Marked),
-            "may have been disturbed (counts)",
-        ),
+        (Sign::Sample(State::Marked), "marked (counts)"),
         (
             Sign::Sample(State::Invalid),
             "not valid (enters no verdict)",

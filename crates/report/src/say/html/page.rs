@@ -266,7 +266,7 @@ fn measured(doc: &Document) -> Vec<String> {
             doc.repeat.warmup, doc.repeat.seconds
         ),
         "No sample is discarded. A sample that is not valid enters no verdict and is listed with its reason; one that \
-         may have been disturbed is marked and counts."
+         may have been disturbed, or that the load itself limited, is marked and counts."
             .into(),
         format!(
             "Intervals are 95 % Student's t intervals: of the logarithms of the paired ratios for effects, of the mean for a \

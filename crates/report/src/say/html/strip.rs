@@ -150,10 +150,7 @@ fn draw(doc: &Document, shown: &Shown<'_>, cells: &[&CellView], label: &str) -> 
     let mut svg = Svg::default();
     let mut signs = vec![
         (Sign::Sample(State::Valid), "a sample"),
-        (
-            Sign::Sample(State::Marked),
-            "may have been disturbed (counts)",
-        ),
+        (Sign::Sample(State::Marked), "marked (counts)"),
         (
             Sign::Sample(State::Invalid),
             "not valid (enters no verdict)",
