@@ -1,5 +1,6 @@
 //! What to do: the best cell, the cheapest change that comes near it, the single change that brings most.
 
+use wirecost_model::cell::LOAD;
 use wirecost_model::effect::Verdict;
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{Direction, Metric};
@@ -109,7 +110,7 @@ impl<'a> Goal<'a> {
         let own = cell
             .levels
             .iter()
-            .filter(|(key, _)| self.is_demand(key) && *key != "load");
+            .filter(|(key, _)| self.is_demand(key) && *key != LOAD);
         own.map(|(key, level)| (key.clone(), level.clone()))
             .collect()
     }
@@ -178,7 +179,7 @@ impl<'a> Goal<'a> {
         }
         let given = match demands.len() {
             1 => String::new(),
-            _ => format!(" {}", self.question.place(demand)),
+            _ => format!(" {}", self.question.place_for(self.load, demand)),
         };
         self.advice(&mine, &given)
     }

@@ -63,7 +63,7 @@ fn line(question: &Question) -> Option<String> {
     let which = place::conditions(&dimensions, &places, &filled).map(|parts| {
         let parts: Vec<String> = parts
             .iter()
-            .map(|part| question.conditions(&dimensions, part))
+            .map(|part| question.conditions("", &dimensions, part))
             .collect();
         format!(" ({})", parts.join(" or "))
     });

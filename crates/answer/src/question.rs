@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wirecost_model::cell::Factor;
+use wirecost_model::cell::{Factor, LOAD};
 use wirecost_model::curve::Curved;
 use wirecost_model::effect::{Effect, Verdict};
 use wirecost_model::load::Workload;
@@ -80,35 +80,52 @@ impl Question {
         known.copied().unwrap_or(Workload::TcpStream)
     }
 
-    /// Conditions as one phrase: `through VXLAN at 1500 without offloads`.
+    /// Conditions of a figure of `load`, or of the load that they name, as one phrase: `through VXLAN at 1500 without
+    /// offloads`.
     pub(crate) fn conditions(
         &self,
+        load: &str,
         dimensions: &[Dimension],
         bound: &[(usize, Vec<usize>)],
     ) -> String {
+        let named = bound.iter().find_map(|(at, levels)| match &levels[..] {
+            &[only] if dimensions[*at].key == LOAD => Some(dimensions[*at].levels[only].as_str()),
+            _ => None,
+        });
+        let load = named.unwrap_or(load);
         let each = bound.iter().map(|(at, levels)| {
             let dimension = &dimensions[*at];
             let levels: Vec<&str> = levels
                 .iter()
                 .map(|&level| dimension.levels[level].as_str())
                 .collect();
-            self.condition(&dimension.key, &levels)
+            self.condition(load, &dimension.key, &levels)
         });
         together(each)
     }
 
-    fn condition(&self, key: &str, levels: &[&str]) -> String {
+    /// An option of `load` without that name: `with 8 streams` of `tcp-stream.streams`.
+    fn condition(&self, load: &str, key: &str, levels: &[&str]) -> String {
+        let option = key
+            .strip_prefix(load)
+            .and_then(|rest| rest.strip_prefix('.'));
         match levels {
             [level] if self.is_load(key) => names::beside(key, level),
-            _ => names::condition(key, levels),
+            _ => names::condition(option.unwrap_or(key), levels),
         }
     }
 
     /// A cell by its levels, in the plan's order.
     pub(crate) fn place(&self, levels: &Levels) -> String {
+        let load = levels.get(LOAD).map_or("", String::as_str);
+        self.place_for(load, levels)
+    }
+
+    /// The same, of what is said of `load` already.
+    pub(crate) fn place_for(&self, load: &str, levels: &Levels) -> String {
         let each = self.factors.iter().filter_map(|factor| {
             let level = levels.get(&factor.key)?;
-            Some(self.condition(&factor.key, &[level]))
+            Some(self.condition(load, &factor.key, &[level]))
         });
         together(each)
     }

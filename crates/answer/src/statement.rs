@@ -69,7 +69,7 @@ impl Aspect<'_> {
         let last = groups.len() - 1;
         let parts = groups.iter().enumerate().map(|(at, group)| Part {
             what: self.what(group, sizes),
-            place: Self::place(
+            place: self.place(
                 group,
                 question,
                 (&dimensions, &places),
@@ -93,6 +93,7 @@ impl Aspect<'_> {
 
     /// Where they are.
     fn place(
+        &self,
         group: &Group,
         question: &Question,
         (dimensions, places): (&[Dimension], &[Place]),
@@ -106,13 +107,13 @@ impl Aspect<'_> {
         }
         match place::conditions(dimensions, places, &group.members) {
             Some(parts) if parts.len() == 1 && (!last || parts[0].len() == 1) => {
-                question.conditions(dimensions, &parts[0])
+                question.conditions(self.load, dimensions, &parts[0])
             }
             _ if last => "elsewhere".into(),
             Some(parts) if in_detail => {
                 let parts: Vec<String> = parts
                     .iter()
-                    .map(|part| question.conditions(dimensions, part))
+                    .map(|part| question.conditions(self.load, dimensions, part))
                     .collect();
                 parts.join(" or ")
             }

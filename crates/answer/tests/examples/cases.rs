@@ -590,6 +590,26 @@ fn shapes() -> Vec<(&'static str, Question)> {
         .load("ask", ServerCpu, |at| {
             Some(by("datapath", "ebpf", 20.0, 24.0)(at))
         });
+    let options = Case::of(&[
+        VXLAN,
+        ("load", &["bulk", "ask"]),
+        ("bulk.streams", &["1", "8"]),
+        ("bulk.message", &["1KiB", "128KiB"]),
+    ])
+    .without("bulk.streams", |at| at.is("load", "ask"))
+    .without("bulk.message", |at| at.is("load", "ask"))
+    .load("bulk", Throughput, |at| {
+        let is_slow = at.is("bulk.streams", "8") && at.is("bulk.message", "1KiB");
+        let value = if is_slow && at.is("encapsulation", "vxlan") {
+            3.0
+        } else {
+            5.0
+        };
+        at.is("load", "bulk").then_some(value)
+    })
+    .load("ask", Transactions, |at| {
+        at.is("load", "ask").then_some(9000.0)
+    });
     let open = |why| simple(Throughput, 1.2, 0.01).untold(why, everything).ask();
     let offloads = Case::of(&[("offload", &["none", "plain", "tunnel"]), VXLAN]).figure(
         Throughput,
@@ -632,6 +652,7 @@ fn shapes() -> Vec<(&'static str, Question)> {
         ("three offload profiles", offloads.ask()),
         ("every cell fills the line", full.ask()),
         ("two loads, each by itself", loads.ask()),
+        ("options of one of two loads", options.ask()),
         ("datagrams that are lost", datagrams.ask()),
         ("a factor of the plan's own", gro.ask()),
         ("a paced load", paced.ask()),
