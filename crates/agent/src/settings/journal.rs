@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Undo;
+use super::undo::Undo;
 use crate::orphan::Owner;
 
 /// Of root.

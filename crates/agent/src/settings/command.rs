@@ -1,0 +1,74 @@
+//! A plan's command, run to its end within a limit.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use wirecost_sys::process::PidFd;
+
+/// How long a plan's command may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+/// As much of a command's output as an error tells: its end.
+const OUTPUT_BYTES: u64 = 1000;
+
+/// Runs one command to its end; it has `place` in `WIRECOST_PLACE`. What it leaves running in the background is not waited for.
+pub(super) fn run(command: &str, place: &str) -> Result<(), String> {
+    let told = |how: &str| format!("the command `{}` {how}", command.trim());
+    let failed = |error: io::Error| told(&format!("could not be run: {error}"));
+    // A file and no pipe: nobody has to empty it, and who keeps it open holds nobody up.
+    let output = memfd_create(c"output", MFdFlags::MFD_CLOEXEC).map_err(|e| failed(e.into()))?;
+    let mut output = File::from(output);
+    let to = || output.try_clone().map(Stdio::from).map_err(failed);
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .env("WIRECOST_PLACE", place)
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(to()?)
+        .stderr(to()?)
+        .spawn()
+        .map_err(failed)?;
+    let handle = PidFd::open(child.id()).map_err(failed)?;
+    let ended = handle.wait(COMMAND_LIMIT).map_err(failed)?;
+    if !ended {
+        let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
+    }
+    let status = child.wait().map_err(failed)?;
+    if ended && status.success() {
+        return Ok(());
+    }
+    let how = match (ended, status.code(), status.signal()) {
+        (false, ..) => format!(
+            "was still running after {} s and was killed",
+            COMMAND_LIMIT.as_secs()
+        ),
+        (_, Some(127), _) => "was not found (exit code 127)".to_owned(),
+        (_, Some(code), _) => format!("ended with exit code {code}"),
+        (_, None, signal) => format!("was ended by signal {}", signal.unwrap_or(0)),
+    };
+    match said(&mut output) {
+        text if text.is_empty() => Err(told(&format!("{how} and said nothing"))),
+        text => Err(told(&format!("{how} and said: {text}"))),
+    }
+}
+
+/// The end of what a command printed, in one line.
+fn said(output: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let length = output.seek(SeekFrom::End(0)).unwrap_or(0);
+    let from = length.saturating_sub(OUTPUT_BYTES);
+    let read = output
+        .seek(SeekFrom::Start(from))
+        .and_then(|_| output.take(OUTPUT_BYTES).read_to_end(&mut bytes));
+    if read.is_err() {
+        return String::new();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
+}

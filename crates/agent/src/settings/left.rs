@@ -1,0 +1,72 @@
+//! What processes that are gone left changed on a host, by their journals.
+
+use wirecost_netbuild::ExistingDevice;
+
+use super::journal::{self, Left};
+use super::undo::{Undo, What};
+use super::{AppliedSettings, Ground, sysctl};
+use crate::error::{AgentError, Step};
+use crate::protocol::LeftSettings;
+
+/// Undoes what journals on this host say was left changed, in this network namespace.
+pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
+    let mut found = LeftSettings::default();
+    for left in journal::left().step("looking for journals")? {
+        let left = match left {
+            Ok(left) => left,
+            Err(error) => {
+                found.failed.push(error);
+                continue;
+            }
+        };
+        let (mut applied, gone_before) = AppliedSettings::left(&left);
+        let steps = applied.words();
+        let gone = applied.undo().and_then(|()| {
+            let gone = left.forget();
+            gone.map_err(|error| format!("removing {}: {error}", left.name()))
+        });
+        match gone {
+            Ok(()) => {
+                found.undone.extend(steps);
+                found.gone.extend(gone_before);
+            }
+            Err(error) => found.failed.push(error),
+        }
+    }
+    Ok(found)
+}
+
+impl AppliedSettings {
+    /// What a journal says is still applied, and the steps of it that are gone, in words.
+    fn left(left: &Left) -> (Self, Vec<String>) {
+        let steps = left.entry.undo.iter().cloned();
+        let (gone, undo): (Vec<Undo>, Vec<Undo>) = steps.partition(|step| is_gone(step, left));
+        let applied = Self {
+            undo,
+            ..Self::nothing(
+                &left.entry.place,
+                Ground::Existing {
+                    device: left.entry.device.clone(),
+                },
+            )
+        };
+        (applied, gone.iter().map(Undo::words).collect())
+    }
+
+    /// The steps that are to be undone, in words.
+    fn words(&self) -> Vec<String> {
+        self.undo.iter().map(Undo::words).collect()
+    }
+}
+
+/// Whether what a step restores is not there any more: after a restart the kernel has its own again, and a device or a network
+/// namespace may have been removed. Commands are always to be run.
+fn is_gone(step: &Undo, left: &Left) -> bool {
+    let device = step.device.as_ref().unwrap_or(&left.entry.device);
+    match &step.what {
+        What::Command(_) => false,
+        _ if left.restarted => true,
+        What::Sysctl { name, .. } => !sysctl::path(name).exists(),
+        What::Features(_) | What::Device { .. } => !ExistingDevice::exists(device),
+    }
+}

@@ -1,0 +1,59 @@
+//! Sysctls that are not set: those that would change what is not this run's, or could not be set back.
+
+use std::fs;
+
+use super::Ground;
+
+/// Whether a sysctl may be set to a value.
+///
+/// # Errors
+/// Why not, in words.
+pub(super) fn check(ground: &Ground, name: &str, value: &str) -> Result<(), String> {
+    match ground {
+        Ground::Lab if !namespaces_are_safe() => Err(format!(
+            "this kernel is older than Linux 5.13, which does not restrict `{name}` to its network namespace: \
+             run it on a newer one"
+        )),
+        Ground::Existing { .. } if takes_addresses(name, value) => Err(format!(
+            "the sysctl `{name}` takes IPv6 addresses off devices, which setting it back does not restore: use a command"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Since Linux 5.13 a sysctl that is not a namespace's own is read-only in one (net/sysctl_net.c,
+/// `ensure_safe_net_sysctl`), so that what can be written there concerns nobody else.
+fn namespaces_are_safe() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    is_at_least(&release, (5, 13))
+}
+
+fn is_at_least(release: &str, least: (u32, u32)) -> bool {
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|part| part.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= least
+}
+
+/// Whether setting it loses what cannot be set back.
+fn takes_addresses(name: &str, value: &str) -> bool {
+    name.replace('.', "/").ends_with("/disable_ipv6") && value.trim() != "0"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_that_keeps_namespaces_apart_is_told_by_its_release() {
+        for (release, safe) in [
+            ("6.18.44-fc", true),
+            ("5.13.0", true),
+            ("5.12.9", false),
+            ("4.18.0-553.el8", false),
+            ("", false),
+        ] {
+            assert_eq!(is_at_least(release, (5, 13)), safe, "{release}");
+        }
+    }
+}

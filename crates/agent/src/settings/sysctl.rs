@@ -1,0 +1,161 @@
+//! Sysctls by name: the file, what is in it, and why it cannot be read or written.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+
+use super::Ground;
+
+pub(super) fn read(ground: &Ground, name: &str) -> Result<String, String> {
+    match fs::read_to_string(path(name)) {
+        Ok(text) => Ok(text.trim_end_matches('\n').to_owned()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(missing(ground, name)),
+        Err(error) => Err(format!(
+            "the sysctl `{name}` cannot be read ({error}), and so could not be undone"
+        )),
+    }
+}
+
+/// Writes in one call, as /proc/sys wants it, and reads back.
+pub(super) fn write(ground: &Ground, name: &str, value: &str) -> Result<(), String> {
+    let written = OpenOptions::new()
+        .write(true)
+        .open(path(name))
+        .and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
+    written.map_err(|error| refused(ground, name, value, &error))?;
+    let found = read(ground, name)?;
+    if is_same(value, &found) {
+        return Ok(());
+    }
+    Err(format!(
+        "the sysctl `{name}` was set to `{value}` and reads back as `{found}`: write the value as it reads back"
+    ))
+}
+
+/// Whether it is there and may be changed, without changing it.
+pub(super) fn check(ground: &Ground, name: &str) -> Result<(), String> {
+    read(ground, name)?;
+    let opened = OpenOptions::new().write(true).open(path(name));
+    let opened = opened.map_err(|error| refused(ground, name, "", &error));
+    opened.map(drop)
+}
+
+fn missing(ground: &Ground, name: &str) -> String {
+    if !ground.is_lab() {
+        return format!(
+            "this machine has no sysctl `{name}`: look for the name in `sysctl -a`, and whether its module is loaded"
+        );
+    }
+    let on_machine =
+        "where it belongs to the whole machine, write `on: machine` in this level and run as root";
+    format!("there is no sysctl `{name}` in its network namespace: check the name; {on_machine}")
+}
+
+fn refused(ground: &Ground, name: &str, value: &str, error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => missing(ground, name),
+        ErrorKind::PermissionDenied if !ground.is_lab() => {
+            format!("changing the sysctl `{name}` of this machine needs root: {error}")
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => format!(
+            "the sysctl `{name}` may not be changed in a network namespace, because it is the machine's or needs \
+             more privilege ({error}): write `on: machine` in this level and run as root"
+        ),
+        ErrorKind::InvalidInput => {
+            format!("the kernel does not take `{value}` for the sysctl `{name}` ({error})")
+        }
+        _ => format!("writing `{value}` to the sysctl `{name}`: {error}"),
+    }
+}
+
+/// The file of a sysctl. As sysctl(8) has it: where the first separator is a slash, dots stay dots, so that
+/// devices with dots in their names can be told; else the two stand for each other.
+pub(super) fn path(name: &str) -> PathBuf {
+    let slashes_first = name
+        .find(['.', '/'])
+        .is_some_and(|at| name[at..].starts_with('/'));
+    let below = if slashes_first {
+        name.to_owned()
+    } else {
+        let swapped = name.chars().map(|c| match c {
+            '.' => '/',
+            '/' => '.',
+            c => c,
+        });
+        swapped.collect()
+    };
+    PathBuf::from("/proc/sys").join(below)
+}
+
+/// The sysctls of single devices that the kernel sets with one of all of them (net/ipv4/devinet.c, `inet_forward_change`;
+/// net/ipv6/addrconf.c, `addrconf_forward_change`).
+pub(super) fn followers(name: &str) -> Vec<String> {
+    let plain = name.replace('.', "/");
+    let version = match plain.as_str() {
+        "net/ipv4/ip_forward" | "net/ipv4/conf/all/forwarding" => "ipv4",
+        "net/ipv6/conf/all/forwarding" => "ipv6",
+        _ => return Vec::new(),
+    };
+    let below = format!("net/{version}/conf");
+    let devices = fs::read_dir(format!("/proc/sys/{below}"));
+    let names = devices.into_iter().flatten().flatten();
+    let devices = names
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|device| device != "all")
+        .map(|device| format!("{below}/{device}/forwarding"));
+    let redirects = (version == "ipv4").then(|| format!("{below}/all/accept_redirects"));
+    redirects.into_iter().chain(devices).collect()
+}
+
+/// Whether two spellings are one value: tabs and spaces are as good, and so are `0x10` and `16`.
+fn is_same(wanted: &str, found: &str) -> bool {
+    let number = |word: &str| match word.strip_prefix("0x") {
+        Some(digits) => i128::from_str_radix(digits, 16).ok(),
+        None => word.parse::<i128>().ok(),
+    };
+    let (mut wanted, mut found) = (wanted.split_whitespace(), found.split_whitespace());
+    loop {
+        match (wanted.next(), found.next()) {
+            (None, None) => return true,
+            (Some(one), Some(other)) => {
+                let same = one == other || number(one).is_some_and(|n| number(other) == Some(n));
+                if !same {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_files_as_sysctl_has_it() {
+        let cases = [
+            ("net.ipv4.tcp_sack", "/proc/sys/net/ipv4/tcp_sack"),
+            (
+                "net.ipv4.conf.eth0/7.mtu",
+                "/proc/sys/net/ipv4/conf/eth0.7/mtu",
+            ),
+            (
+                "net/ipv4/conf/eth0.7/mtu",
+                "/proc/sys/net/ipv4/conf/eth0.7/mtu",
+            ),
+        ];
+        for (name, file) in cases {
+            assert_eq!(path(name), PathBuf::from(file));
+        }
+    }
+
+    #[test]
+    fn values_are_compared_as_values() {
+        assert!(is_same("4096 87380 6291456", "4096\t87380\t6291456"));
+        assert!(is_same("0x10", "16"));
+        assert!(is_same("cubic", "cubic"));
+        assert!(!is_same("1", "10"));
+        assert!(!is_same("1 2", "1"));
+    }
+}
