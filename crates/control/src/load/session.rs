@@ -14,9 +14,9 @@ use wirecost_model::load::{Address, NamedLoad};
 
 use super::interval::Parts;
 use super::{ManualLoad, Outcome, Round, Step, ending};
-use crate::calls::PROMPT;
+use crate::calls::{PROMPT, patience, poll_timeout};
 use crate::random;
-use crate::window::{elsewhere, patience, poll_timeout, settle};
+use crate::window::{elsewhere, settle};
 
 /// How often both agents are asked: the longest that an interrupt waits.
 const SLICE: Duration = Duration::from_millis(500);

@@ -1,0 +1,77 @@
+//! The ends of loads as each host's agent is told them.
+
+use std::net::IpAddr;
+
+use wirecost_agent::protocol::{HostNetns, LoadEnd};
+use wirecost_model::end_window::End;
+use wirecost_model::load::Address;
+
+use super::clients::Clients;
+use super::guests::GuestLoad;
+
+/// One end of every load, by host; `place` is where the end of a guest and host runs, with the address that a client's packets
+/// leave with where it is to be set; `address` is told the load's number and the host's.
+pub(super) fn ends(
+    from: Clients<'_>,
+    loads: &[GuestLoad],
+    secret: [u8; 16],
+    end: End,
+    place: impl Fn(u32, usize) -> (HostNetns, Option<IpAddr>),
+    address: impl Fn(usize, usize, &[u8; 16]) -> Address,
+) -> [Vec<LoadEnd>; 2] {
+    let mut ends = [Vec::new(), Vec::new()];
+    for (index, GuestLoad { guest, named }) in loads.iter().enumerate() {
+        if end == End::Server && !named.load.has_server() {
+            continue;
+        }
+        let host = from.host_of(named, end);
+        // No flow of one load, or of one guest, is let in by another.
+        let mut secret = secret;
+        for (byte, number) in secret[12..].iter_mut().zip((index as u32).to_be_bytes()) {
+            *byte ^= number;
+        }
+        let (place, source) = place(*guest, host);
+        ends[host].push(LoadEnd {
+            name: named.name.clone(),
+            place,
+            address: address(index, host, &secret),
+            source: source.filter(|_| end == End::Client),
+            cpus: from.cpus(named, end),
+            load: named.load.clone(),
+            secret,
+        });
+    }
+    ends
+}
+
+/// The name of an abstract Unix socket that no other load has.
+pub(super) fn socket_name(secret: &[u8; 16]) -> String {
+    // Anyone may read it (/proc/net/unix): most of the secret is not in it.
+    let digits = secret[12..].iter().map(|byte| format!("{byte:02x}"));
+    format!("wirecost-{}", digits.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::net::SocketAddr;
+
+    use wirecost_model::load::{Load, NamedLoad, Workload};
+
+    use super::super::guests::among_guests;
+    use super::*;
+
+    #[test]
+    fn no_two_ends_have_the_same_secret() {
+        let load = NamedLoad::alone(Load::new(Workload::TcpStream));
+        let parts = among_guests(&[load.clone(), load], 64);
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let guest = |guest, _| (HostNetns::Guest(guest), None);
+        let across = Clients::Across;
+        let [_, servers] = ends(across, &parts, [7; 16], End::Server, guest, |_, _, _| {
+            here.into()
+        });
+        let secrets: BTreeSet<_> = servers.iter().map(|end| end.secret).collect();
+        assert_eq!(secrets.len(), 128);
+    }
+}
