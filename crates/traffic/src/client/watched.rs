@@ -1,0 +1,74 @@
+//! Machines that are watched: who answers for them at their source, and who asks.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use wirecost_model::end_window::End;
+use wirecost_sys::socket::bind_here;
+
+use super::Client;
+use crate::migration::observer::{Observer, Watch};
+use crate::migration::service::Service;
+
+/// What answers for watched machines at their source, and who asks.
+#[derive(Debug)]
+pub(super) struct Watched {
+    _service: Service,
+    /// Where it answers.
+    here: SocketAddr,
+    observer: Mutex<Option<Observer>>,
+    watch: OnceLock<Watch>,
+}
+
+impl Client {
+    /// Answers for machines at the address that their connections have here.
+    pub(super) fn serve_watched(&self) -> io::Result<Watched> {
+        let first = self.flows.first().ok_or(io::ErrorKind::NotFound)?;
+        let own = first.socket.local_addr()?.as_socket();
+        let own = own.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let socket = Socket::new(Domain::for_address(own), Type::DGRAM, Some(Protocol::UDP))?;
+        bind_here(&socket, SocketAddr::new(own.ip(), 0))?;
+        let here = socket.local_addr()?.as_socket();
+        Ok(Watched {
+            here: here.ok_or(io::ErrorKind::AddrNotAvailable)?,
+            _service: Service::start(&self.engine.shared, End::Client, socket)?,
+            observer: Mutex::default(),
+            watch: OnceLock::new(),
+        })
+    }
+
+    /// Where machines that are watched are reached: whoever observes them needs an address of the same kind.
+    pub fn watched_at(&self) -> Option<SocketAddr> {
+        Some(self.watched.as_ref()?.here)
+    }
+
+    /// Has watched machines observed from where this observer was made, from the start on.
+    pub fn observe(&self, observer: Observer) {
+        if let Some(watched) = &self.watched {
+            let mut kept = watched
+                .observer
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *kept = Some(observer);
+        }
+    }
+
+    /// Lets the observer begin.
+    pub(super) fn start_watch(&self) -> io::Result<()> {
+        let Some(watched) = &self.watched else {
+            return Ok(());
+        };
+        let mut observer = watched
+            .observer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let target = self.flows.first().and_then(|flow| flow.target.ip());
+        if let (Some(observer), Some(target)) = (observer.take(), target) {
+            let watch = observer.watch(&self.engine.shared, watched.here, target)?;
+            let _ = watched.watch.set(watch);
+        }
+        Ok(())
+    }
+}
