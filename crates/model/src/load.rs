@@ -1,21 +1,24 @@
 //! What a load is: one workload with every option resolved. Both of its ends are given the same.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::end_window::End;
-
 mod address;
+mod direction;
+mod handling;
 mod level;
 mod migration;
 mod nbd_uri;
 pub(crate) mod older;
+mod rate;
 mod rules;
 mod storage;
+mod workload;
 
 pub use address::Address;
+pub use direction::Direction;
+pub use handling::{Receiving, Segmentation, Sending, Waiting};
 pub(crate) use level::of_any_version as levels_of_any_version;
 pub use level::{LoadLevel, LoadPart};
 pub use migration::{
@@ -24,10 +27,12 @@ pub use migration::{
     MoveEngine, PAGE,
 };
 pub use nbd_uri::NbdUri;
+pub use rate::{Limit, Rate};
 pub use rules::{Fault, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
 pub use storage::{
     Backing, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, PATH_PATIENCE, Pattern, SECTOR, Storage,
 };
+pub use workload::Workload;
 
 /// Most connections or flows of one load.
 pub const MAX_STREAMS: u32 = 1024;
@@ -45,253 +50,6 @@ pub const MAX_DEPTH: u32 = 1024;
 pub const DATAGRAM_HEADER: u32 = 16;
 /// The largest UDP payload over IPv4: 65535 less 20 of IP and 8 of UDP.
 pub const MAX_DATAGRAM: u32 = 65_507;
-
-/// What is run between client and server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[repr(u8)]
-pub enum Workload {
-    /// The client writes, the server reads, as fast as it goes.
-    TcpStream = 1,
-    /// Both write and read at once, on each connection.
-    TcpBidirectional = 2,
-    /// Requests and responses on connections that stay.
-    TcpRr = 3,
-    /// A connection for each request and response.
-    TcpCrr = 4,
-    /// Datagrams from client to server, as fast as it goes or at a rate.
-    UdpStream = 5,
-    /// Requests and responses in datagrams, either of which may be lost.
-    UdpRr = 6,
-    /// Reads and writes of blocks over the NBD protocol.
-    Storage = 7,
-    /// Memory of machines that go on writing to it (live migration).
-    Migration = 8,
-}
-
-impl Workload {
-    /// Every workload.
-    pub const ALL: [Self; 8] = [
-        Self::TcpStream,
-        Self::TcpBidirectional,
-        Self::TcpRr,
-        Self::TcpCrr,
-        Self::UdpStream,
-        Self::UdpRr,
-        Self::Storage,
-        Self::Migration,
-    ];
-
-    /// Their names, in the same order.
-    pub const NAMES: [&'static str; Self::ALL.len()] = {
-        let mut names = [""; Self::ALL.len()];
-        let mut index = 0;
-        while index < names.len() {
-            names[index] = Self::ALL[index].name();
-            index += 1;
-        }
-        names
-    };
-
-    /// What it does, in a line.
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::TcpStream => "One writes, the other reads, as fast as it goes",
-            Self::TcpBidirectional => "Both write and read at once on each connection",
-            Self::TcpRr => "Requests and responses on connections that stay",
-            Self::TcpCrr => "A connection for each request and response",
-            Self::UdpStream => "Datagrams, as fast as it goes or at a rate",
-            Self::UdpRr => "Requests and responses in datagrams",
-            Self::Storage => "Reads and writes of blocks (NBD)",
-            Self::Migration => "Memory of running machines, by pre-copy (live migration)",
-        }
-    }
-
-    /// As plans, commands and records write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TcpStream => "tcp-stream",
-            Self::TcpBidirectional => "tcp-bidirectional",
-            Self::TcpRr => "tcp-rr",
-            Self::TcpCrr => "tcp-crr",
-            Self::UdpStream => "udp-stream",
-            Self::UdpRr => "udp-rr",
-            Self::Storage => "storage",
-            Self::Migration => "migration",
-        }
-    }
-
-    /// By its name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|workload| workload.name() == name)
-    }
-
-    /// Whether it goes over UDP.
-    pub const fn is_udp(self) -> bool {
-        matches!(self, Self::UdpStream | Self::UdpRr)
-    }
-
-    /// Whether it is made of requests and responses, and so has latencies.
-    pub const fn is_request_response(self) -> bool {
-        matches!(
-            self,
-            Self::TcpRr | Self::TcpCrr | Self::UdpRr | Self::Storage
-        )
-    }
-
-    /// Whether a connection may have several requests outstanding.
-    pub const fn has_depth(self) -> bool {
-        matches!(self, Self::TcpRr | Self::UdpRr | Self::Storage)
-    }
-
-    /// Whether its requests are reads and writes of blocks.
-    pub const fn is_storage(self) -> bool {
-        matches!(self, Self::Storage)
-    }
-
-    /// Whether it moves the memory of machines. Such a load is over when they have moved.
-    pub const fn is_migration(self) -> bool {
-        matches!(self, Self::Migration)
-    }
-
-    /// Whether a client that is done has heard from its server that it has everything.
-    pub const fn is_confirmed(self) -> bool {
-        self.is_request_response() || self.is_migration()
-    }
-
-    /// Whether it is a stream over TCP, one way or both.
-    pub const fn is_tcp_stream(self) -> bool {
-        matches!(self, Self::TcpStream | Self::TcpBidirectional)
-    }
-}
-
-impl fmt::Display for Workload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// Which host has the load's client: who asks, or sends.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// Host a asks or sends, host b answers or receives.
-    #[default]
-    AToB,
-    /// The other way round.
-    BToA,
-}
-
-impl Direction {
-    /// The other one.
-    #[must_use]
-    pub const fn reversed(self) -> Self {
-        match self {
-            Self::AToB => Self::BToA,
-            Self::BToA => Self::AToB,
-        }
-    }
-
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::AToB, Self::BToA];
-
-    /// As plans and records write it.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::AToB => "a-to-b",
-            Self::BToA => "b-to-a",
-        }
-    }
-
-    /// The host that has the end, `a` or `b`.
-    pub const fn host_of(self, end: End) -> &'static str {
-        match (self, end) {
-            (Self::AToB, End::Client) | (Self::BToA, End::Server) => "a",
-            (Self::AToB, End::Server) | (Self::BToA, End::Client) => "b",
-        }
-    }
-}
-
-/// How fast each flow of a load goes where it is not as fast as possible.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rate {
-    /// Streams: bits of messages per second and flow; of a migration of each machine, at most. TCP is paced by the kernel (`SO_MAX_PACING_RATE`), datagrams by
-    /// their sending thread, in bursts of 0.2 to 1 ms; what a delay of more than 10 ms kept back is not made up for.
-    BitsPerSecond(u64),
-    /// Request/response: requests per second and flow, due at random (a Poisson process), whether answers came or not.
-    /// From due to sent is lateness, from sent to answered latency.
-    RequestsPerSecond(f64),
-}
-
-impl Rate {
-    /// Each flow's part of what is meant for all of them.
-    #[must_use]
-    pub fn shared_by(self, flows: u32) -> Self {
-        let flows = flows.max(1);
-        match self {
-            Self::BitsPerSecond(bits) => Self::BitsPerSecond(bits / u64::from(flows)),
-            Self::RequestsPerSecond(requests) => {
-                Self::RequestsPerSecond(requests / f64::from(flows))
-            }
-        }
-    }
-}
-
-/// What ends a load by itself; without one it runs until it is stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Limit {
-    /// So long after the start.
-    Time(Duration),
-    /// Streams: so many bytes, all flows together.
-    Bytes(u64),
-    /// So many transactions, or datagrams of a stream, all flows together.
-    Transactions(u64),
-}
-
-/// How the sending side hands data to the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sending {
-    /// The kernel copies it.
-    Copy,
-    /// The kernel sends from our pages (`MSG_ZEROCOPY`) where it can.
-    ZeroCopy,
-}
-
-/// What the receiving side does with data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Receiving {
-    /// Has it copied, as an application would.
-    Copy,
-    /// Has the kernel throw it away uncopied (`MSG_TRUNC`); of datagrams the first bytes are looked at.
-    Discard,
-}
-
-/// How threads wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Waiting {
-    /// They sleep until the kernel wakes them.
-    Sleep,
-    /// They ask again and again, and the device is polled where it can be (`SO_BUSY_POLL`): a core for each thread.
-    Spin,
-}
-
-/// UDP segmentation offload, each end apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Segmentation {
-    /// The sender hands over many datagrams as one (`UDP_SEGMENT`).
-    pub send: bool,
-    /// The receiver takes many datagrams as one (`UDP_GRO`).
-    pub receive: bool,
-}
 
 /// A load. [`Load::new`] gives each workload's defaults; [`Load::faults`] says what no load can have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -477,18 +235,6 @@ mod tests {
             let json = serde_json::to_value(workload).expect("JSON");
             assert_eq!(json, workload.name());
         }
-        for direction in Direction::ALL {
-            let json = serde_json::to_value(direction).expect("JSON");
-            assert_eq!(json, direction.key());
-        }
-    }
-
-    #[test]
-    fn flows_share_the_rate_of_all() {
-        let bits = Rate::BitsPerSecond(1000).shared_by(4);
-        assert_eq!(bits, Rate::BitsPerSecond(250));
-        let requests = Rate::RequestsPerSecond(10.0).shared_by(4);
-        assert_eq!(requests, Rate::RequestsPerSecond(2.5));
     }
 
     proptest! {

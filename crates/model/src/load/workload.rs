@@ -1,0 +1,132 @@
+//! The workloads, and what each is made of.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What is run between client and server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Workload {
+    /// The client writes, the server reads, as fast as it goes.
+    TcpStream = 1,
+    /// Both write and read at once, on each connection.
+    TcpBidirectional = 2,
+    /// Requests and responses on connections that stay.
+    TcpRr = 3,
+    /// A connection for each request and response.
+    TcpCrr = 4,
+    /// Datagrams from client to server, as fast as it goes or at a rate.
+    UdpStream = 5,
+    /// Requests and responses in datagrams, either of which may be lost.
+    UdpRr = 6,
+    /// Reads and writes of blocks over the NBD protocol.
+    Storage = 7,
+    /// Memory of machines that go on writing to it (live migration).
+    Migration = 8,
+}
+
+impl Workload {
+    /// Every workload.
+    pub const ALL: [Self; 8] = [
+        Self::TcpStream,
+        Self::TcpBidirectional,
+        Self::TcpRr,
+        Self::TcpCrr,
+        Self::UdpStream,
+        Self::UdpRr,
+        Self::Storage,
+        Self::Migration,
+    ];
+
+    /// Their names, in the same order.
+    pub const NAMES: [&'static str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut index = 0;
+        while index < names.len() {
+            names[index] = Self::ALL[index].name();
+            index += 1;
+        }
+        names
+    };
+
+    /// What it does, in a line.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::TcpStream => "One writes, the other reads, as fast as it goes",
+            Self::TcpBidirectional => "Both write and read at once on each connection",
+            Self::TcpRr => "Requests and responses on connections that stay",
+            Self::TcpCrr => "A connection for each request and response",
+            Self::UdpStream => "Datagrams, as fast as it goes or at a rate",
+            Self::UdpRr => "Requests and responses in datagrams",
+            Self::Storage => "Reads and writes of blocks (NBD)",
+            Self::Migration => "Memory of running machines, by pre-copy (live migration)",
+        }
+    }
+
+    /// As plans, commands and records write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TcpStream => "tcp-stream",
+            Self::TcpBidirectional => "tcp-bidirectional",
+            Self::TcpRr => "tcp-rr",
+            Self::TcpCrr => "tcp-crr",
+            Self::UdpStream => "udp-stream",
+            Self::UdpRr => "udp-rr",
+            Self::Storage => "storage",
+            Self::Migration => "migration",
+        }
+    }
+
+    /// By its name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|workload| workload.name() == name)
+    }
+
+    /// Whether it goes over UDP.
+    pub const fn is_udp(self) -> bool {
+        matches!(self, Self::UdpStream | Self::UdpRr)
+    }
+
+    /// Whether it is made of requests and responses, and so has latencies.
+    pub const fn is_request_response(self) -> bool {
+        matches!(
+            self,
+            Self::TcpRr | Self::TcpCrr | Self::UdpRr | Self::Storage
+        )
+    }
+
+    /// Whether a connection may have several requests outstanding.
+    pub const fn has_depth(self) -> bool {
+        matches!(self, Self::TcpRr | Self::UdpRr | Self::Storage)
+    }
+
+    /// Whether its requests are reads and writes of blocks.
+    pub const fn is_storage(self) -> bool {
+        matches!(self, Self::Storage)
+    }
+
+    /// Whether it moves the memory of machines. Such a load is over when they have moved.
+    pub const fn is_migration(self) -> bool {
+        matches!(self, Self::Migration)
+    }
+
+    /// Whether a client that is done has heard from its server that it has everything.
+    pub const fn is_confirmed(self) -> bool {
+        self.is_request_response() || self.is_migration()
+    }
+
+    /// Whether it is a stream over TCP, one way or both.
+    pub const fn is_tcp_stream(self) -> bool {
+        matches!(self, Self::TcpStream | Self::TcpBidirectional)
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
