@@ -1,0 +1,28 @@
+//! Rules of migrations.
+
+use super::super::{MoveEngine, Waiting};
+use super::{Fault, Load};
+
+/// What only migrations have.
+pub(super) fn migration(load: &Load) -> Option<Fault> {
+    let migration = load.migration?;
+    if let Some((option, message)) = migration.fault(load.streams) {
+        return Some(Fault { option, message });
+    }
+    // QEMU makes its connections, and has threads of its own for them.
+    let options = [
+        ("threads", load.threads.is_some()),
+        ("spin", load.waiting == Waiting::Spin),
+        ("socket_buffer", load.socket_buffer.is_some()),
+        ("dscp", load.dscp.is_some()),
+    ];
+    let (option, _) = options
+        .into_iter()
+        .find(|(_, given)| *given && migration.engine == MoveEngine::Qemu)?;
+    Some(Fault {
+        option,
+        message: format!(
+            "{option} means nothing to QEMU, which makes its own connections: leave it out"
+        ),
+    })
+}
