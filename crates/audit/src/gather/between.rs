@@ -1,0 +1,132 @@
+//! What leads from one namespace to another: the other ends of veths, and the sockets of tunnels.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+
+use wirecost_sys::namespace::Netns;
+
+use super::reading::{Reading, read};
+use super::{namespaces, routes};
+use crate::snapshot::{Unread, VethPeer};
+
+/// Namespaces that are followed; a host of a thousand containers is not read whole.
+const MOST_NAMESPACES: usize = 128;
+
+/// Reads the namespaces that veths of the one at `at` lead to, and those of its tunnels' sockets, that were not read yet.
+pub(super) fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Unread>) {
+    let mut wanted: BTreeSet<i32> = readings[at]
+        .other_ends
+        .iter()
+        .filter_map(|(_, _, number)| *number)
+        .chain(readings[at].away.iter().map(|away| away.socket))
+        .collect();
+    for position in 0..readings.len() {
+        let descriptor = readings[position].netns.as_raw_fd();
+        if let Some(number) = namespaces::number_of(&mut readings[at].netlink, descriptor) {
+            wanted.remove(&number);
+        }
+    }
+    if wanted.is_empty() {
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for candidate in namespaces::candidates() {
+        if wanted.is_empty() || readings.len() >= MOST_NAMESPACES {
+            break;
+        }
+        let identity = fs::metadata(&candidate.path)
+            .ok()
+            .map(|about| (about.dev(), about.ino()));
+        let Some(identity) = identity else { continue };
+        if !seen.insert(identity) {
+            continue;
+        }
+        let Ok(file) = namespaces::open(&candidate) else {
+            continue;
+        };
+        let descriptor = namespaces::number(&file);
+        let Some(number) = namespaces::number_of(&mut readings[at].netlink, descriptor) else {
+            continue;
+        };
+        if !wanted.contains(&number) {
+            continue;
+        }
+        let label = (candidate.label.as_str(), candidate.enter);
+        match read(Netns::from(file), label.clone(), false, unread) {
+            Ok(reading) => {
+                wanted.remove(&number);
+                readings.push(reading);
+            }
+            Err(error) => unread.push(Unread {
+                what: format!("the namespace of {}", label.0),
+                why: format!("{error}; entering it needs CAP_SYS_ADMIN over it"),
+            }),
+        }
+    }
+    if !wanted.is_empty() {
+        unread.push(Unread {
+            what: format!(
+                "{} namespace(s) that devices of {} lead to",
+                wanted.len(),
+                readings[at].namespace.label
+            ),
+            why: "no process that can be seen is in it; as root of the machine more is visible"
+                .into(),
+        });
+    }
+}
+
+/// Gives every veth its other end.
+pub(super) fn link_peers(readings: &mut [Reading]) {
+    for at in 0..readings.len() {
+        let positions = positions(at, readings);
+        let reading = &mut readings[at];
+        for (device, index, number) in &reading.other_ends {
+            reading.namespace.devices[*device].peer = Some(VethPeer {
+                namespace: number.map_or(Some(at), |number| positions.get(&number).copied()),
+                index: *index,
+            });
+        }
+    }
+}
+
+/// Tunnels send from where their sockets are. Where that namespace was not read, nothing is known of their routes.
+pub(super) fn route_from_sockets(readings: &mut [Reading]) {
+    for at in 0..readings.len() {
+        let away = std::mem::take(&mut readings[at].away);
+        if away.is_empty() {
+            continue;
+        }
+        let positions = positions(at, readings);
+        for tunnel in away {
+            let Some(&position) = positions.get(&tunnel.socket) else {
+                continue;
+            };
+            let device = &readings[at].namespace.devices[tunnel.device];
+            let port = device.tunnel.as_ref().map_or(0, |tunnel| tunnel.port);
+            let netlink = &mut readings[position].netlink;
+            let remotes = tunnel.remotes.into_iter();
+            let remotes = remotes
+                .map(|to| routes::tunnel_towards(netlink, (to, port), tunnel.outer))
+                .collect();
+            if let Some(told) = &mut readings[at].namespace.devices[tunnel.device].tunnel {
+                told.socket = Some(position);
+                told.remotes = remotes;
+            }
+        }
+    }
+}
+
+/// Positions of the namespaces that were read, by the number that the one at `at` has for them.
+fn positions(at: usize, readings: &mut [Reading]) -> BTreeMap<i32, usize> {
+    let mut positions = BTreeMap::new();
+    for position in 0..readings.len() {
+        let descriptor = readings[position].netns.as_raw_fd();
+        if let Some(number) = namespaces::number_of(&mut readings[at].netlink, descriptor) {
+            positions.insert(number, position);
+        }
+    }
+    positions
+}

@@ -1,0 +1,53 @@
+//! Single questions about the calling thread's namespace.
+
+use std::io;
+use std::net::IpAddr;
+
+use super::netlink::Netlink;
+use super::{ipv6, links, routes};
+use crate::snapshot::{EgressRoute, Neighbour};
+
+/// How packets between two addresses leave the calling thread's namespace. `None` where there is no route.
+///
+/// # Errors
+/// Where the kernel cannot be asked.
+pub fn egress_route(from: IpAddr, to: IpAddr) -> io::Result<Option<EgressRoute>> {
+    let mut asked = Netlink::open()?;
+    let mut name = |index| links::named(&mut asked, index).map(|(name, _)| name);
+    let way = routes::egress_route(&mut Netlink::open()?, (from, to), &mut name);
+    let Some(way) = way else { return Ok(None) };
+    let device = links::named(&mut asked, way.device);
+    Ok(device.map(|(device, mtu)| EgressRoute {
+        ipv6_mtu: ipv6::mtu(&device).filter(|&six| to.is_ipv6() && six < mtu),
+        device_mtu: Some(mtu),
+        device,
+        router: way.router,
+        mtu: way.mtu,
+        route: way.route,
+    }))
+}
+
+/// What the calling thread's namespace knows of the neighbour that packets between two addresses go to first, and its
+/// address. `None` where there is no route.
+///
+/// # Errors
+/// Where the kernel cannot be asked.
+pub fn neighbour(from: IpAddr, to: IpAddr) -> io::Result<Option<(IpAddr, Neighbour)>> {
+    let mut netlink = Netlink::open()?;
+    let way = routes::egress_route(&mut netlink, (from, to), &mut |_| None);
+    Ok(way.map(|way| {
+        let next = way.router.unwrap_or(to);
+        (next, routes::neighbour(&mut netlink, way.device, next))
+    }))
+}
+
+/// The first and the last source port that a tunnel of the calling thread's namespace to this destination port picks
+/// from. `None`: there is no such tunnel, or it has no range of its own.
+///
+/// # Errors
+/// Where the devices cannot be listed.
+pub fn source_ports(port: u16) -> io::Result<Option<(u16, u16)>> {
+    let links = links::read(&mut Netlink::open()?)?;
+    let mut tunnels = links.iter().filter_map(|link| link.device.tunnel.as_ref());
+    Ok(tunnels.find_map(|tunnel| tunnel.source_ports.filter(|_| tunnel.port == port)))
+}

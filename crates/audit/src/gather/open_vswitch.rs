@@ -1,0 +1,45 @@
+//! A host's Open vSwitch, where its bridges are in the host's own namespace.
+
+use super::reading::Reading;
+use super::{ovn, ovsdb, routes};
+use crate::snapshot::{Ovs, Unread};
+
+/// Open vSwitch, where its devices are in this namespace.
+pub(super) fn read(own: &mut Reading, unread: &mut Vec<Unread>) -> Option<Ovs> {
+    let socket = ovsdb::socket()?;
+    let mut ovs = match ovsdb::read(&socket) {
+        Ok(ovs) => ovs,
+        Err(error) => {
+            unread.push(Unread {
+                what: format!("Open vSwitch's database ({})", socket.display()),
+                why: format!("{error}; root may read it"),
+            });
+            return None;
+        }
+    };
+    let is_here = |name: &str| {
+        own.namespace
+            .devices
+            .iter()
+            .any(|device| device.name == name)
+    };
+    if !ovs.bridges.is_empty() && !ovs.bridges.iter().any(|bridge| is_here(&bridge.name)) {
+        unread.push(Unread {
+            what: "Open vSwitch".into(),
+            why: "it runs, but its bridges are in another namespace".into(),
+        });
+        return None;
+    }
+    if ovs.is_ovn() {
+        ovn::read(&mut ovs, unread);
+    }
+    for bridge in &mut ovs.bridges {
+        for interface in &mut bridge.interfaces {
+            let remote = interface.options.get("remote_ip");
+            interface.remote = remote
+                .and_then(|remote| remote.parse().ok())
+                .map(|address| routes::towards(&mut own.netlink, address));
+        }
+    }
+    Some(ovs)
+}

@@ -1,0 +1,151 @@
+//! One namespace of the host: its devices, routes, tunnels and sysctls.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+
+use wirecost_sys::ethtool::Ethtool;
+use wirecost_sys::namespace::Netns;
+
+use super::netlink::Netlink;
+use super::tunnels::Outer;
+use super::{ipv6, links, queues, routes};
+use crate::snapshot::{Enter, Namespace, Unread};
+
+/// What decides over large packets, below `net.`.
+const SYSCTLS: &[&str] = &[
+    "ipv4.ip_forward",
+    "ipv4.ip_no_pmtu_disc",
+    "ipv4.tcp_mtu_probing",
+    "ipv4.tcp_base_mss",
+    "ipv4.tcp_min_snd_mss",
+    "ipv4.route.min_pmtu",
+    "ipv4.route.mtu_expires",
+    "ipv4.icmp_ratelimit",
+    "ipv4.fib_multipath_hash_policy",
+    "ipv6.conf.all.forwarding",
+    "ipv6.conf.all.disable_ipv6",
+    "ipv6.fib_multipath_hash_policy",
+    "bridge.bridge-nf-call-iptables",
+];
+
+/// One namespace under way.
+pub(super) struct Reading {
+    pub(super) netns: Netns,
+    /// Whether the calling thread is in it already.
+    pub(super) own: bool,
+    pub(super) netlink: Netlink,
+    pub(super) namespace: Namespace,
+    /// The other ends of its veths: position of the device, index there, number of the namespace there.
+    pub(super) other_ends: Vec<(usize, u32, Option<i32>)>,
+    /// Its tunnels whose sockets are elsewhere.
+    pub(super) away: Vec<Away>,
+}
+
+/// A tunnel whose socket is in another namespace than its device.
+pub(super) struct Away {
+    /// Position of the device.
+    pub(super) device: usize,
+    /// Number of the socket's namespace.
+    pub(super) socket: i32,
+    pub(super) remotes: BTreeSet<IpAddr>,
+    pub(super) outer: Outer,
+}
+
+/// Does something in a namespace. The own one is not entered: even that takes `CAP_SYS_ADMIN`
+/// (net/core/net_namespace.c, `netns_install`), and a plain user may read what is there.
+pub(super) fn inside<T>(netns: &Netns, own: bool, work: impl FnOnce() -> T) -> io::Result<T> {
+    if own { Ok(work()) } else { netns.within(work) }
+}
+
+pub(super) fn read(
+    netns: Netns,
+    (label, enter): (&str, Enter),
+    own: bool,
+    unread: &mut Vec<Unread>,
+) -> io::Result<Reading> {
+    let (netlink, ethtool, sysctls, mut ipv6_mtus) = inside(&netns, own, || {
+        (Netlink::open(), Ethtool::open(), sysctls(), ipv6::mtus())
+    })?;
+    let (mut netlink, ethtool) = (netlink?, ethtool?);
+    let links = links::read(&mut netlink)?;
+    let mut name = |index| {
+        let mut devices = links.iter().map(|link| &link.device);
+        let device = devices.find(|device| device.index == index);
+        device.map(|device| device.name.clone())
+    };
+    let table = routes::read(&mut netlink, &mut name).unwrap_or_else(|error| {
+        unread.push(Unread {
+            what: format!("routes ({label})"),
+            why: error.to_string(),
+        });
+        routes::Routes::default()
+    });
+    let forwarding = routes::forwarding(&mut netlink);
+    let mut devices = Vec::new();
+    let mut other_ends = Vec::new();
+    let mut away = Vec::new();
+    for mut link in links {
+        queues::read(&ethtool, own, &mut link.device);
+        let six = ipv6_mtus.remove(&link.device.name);
+        link.device.ipv6_mtu = six.filter(|&six| six < link.device.mtu);
+        if let Some(tunnel) = &mut link.device.tunnel {
+            let index = link.device.index;
+            let named = link.remotes.iter().copied();
+            let learned = forwarding
+                .iter()
+                .filter(|(device, _)| *device == index)
+                .map(|(_, address)| *address);
+            let remotes: BTreeSet<_> = named.chain(learned).collect();
+            if let Some(socket) = link.socket {
+                away.push(Away {
+                    device: devices.len(),
+                    socket,
+                    remotes,
+                    outer: link.outer,
+                });
+            } else {
+                tunnel.remotes = remotes
+                    .into_iter()
+                    .map(|to| routes::tunnel_towards(&mut netlink, (to, tunnel.port), link.outer))
+                    .collect();
+            }
+        }
+        if let Some((index, number)) = link.other_end {
+            other_ends.push((devices.len(), index, number));
+        }
+        devices.push(link.device);
+    }
+    let inode = netns.inode().ok();
+    Ok(Reading {
+        netns,
+        own,
+        netlink,
+        namespace: Namespace {
+            label: label.to_owned(),
+            enter,
+            inode,
+            devices,
+            route_mtus: table.mtus,
+            exceptions: table.exceptions,
+            sysctls,
+            mss_clamps: None,
+            default_device: table.default_device,
+        },
+        other_ends,
+        away,
+    })
+}
+
+/// /proc/sys/net shows the namespace of whoever reads it.
+fn sysctls() -> BTreeMap<String, String> {
+    let path = |name: &str| format!("/proc/sys/net/{}", name.replace('.', "/"));
+    SYSCTLS
+        .iter()
+        .filter_map(|name| {
+            let value = fs::read_to_string(path(name)).ok()?;
+            Some(((*name).to_owned(), value.trim().to_owned()))
+        })
+        .collect()
+}
