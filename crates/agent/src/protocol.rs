@@ -1,13 +1,18 @@
 //! What a controller asks and what an agent answers: one answer to each request, in order.
 
+mod host;
+mod loads;
 mod path;
 mod refusal;
 mod transfer;
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+pub use host::{BuiltSwitch, HostWay, Joined, LeftSettings, OwnAddress, PathDevice, ProofResult};
+pub use loads::{
+    CountingStart, EndPart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, Part, PartOrder,
+};
 pub use path::{
     Limits, LocateOrder, NeighbourSearch, OneSidedOrder, PathDirection, PathReply, PathRequest,
     Responding, SurveyOrder, TcpOrder, TraceOrder,
@@ -15,15 +20,11 @@ pub use path::{
 pub use refusal::{Refusal, Stage};
 use serde::{Deserialize, Serialize};
 pub use transfer::{TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent};
-use wirecost_model::end_window::{Counts, End, EndWindow};
-use wirecost_model::latency::Latency;
 use wirecost_model::line::LineRelease;
-use wirecost_model::load::{Address, Load};
+use wirecost_model::load::Address;
 use wirecost_model::offload::Offload;
-use wirecost_model::record::{Environment, HostMachine};
+use wirecost_model::record::Environment;
 use wirecost_model::sample::{DeviceState, SeenFrame};
-use wirecost_model::switch::OpenVswitch;
-use wirecost_model::usage::HostUsage;
 use wirecost_model::vary::Setting;
 pub use wirecost_netbuild::{EndSecret, HostSpec, Side};
 pub use wirecost_probe::message::Secret;
@@ -195,55 +196,6 @@ impl Request {
     }
 }
 
-/// A network namespace of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum HostNetns {
-    /// In the network namespace of the agent's own process.
-    Host,
-    /// In the guest of that number, from 0.
-    Guest(u32),
-}
-
-/// One end of a load: both ends are given the same but for the address and the place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LoadEnd {
-    /// What figures and errors call the load; no two on a host at the same place and end have the same.
-    pub name: String,
-    /// Where it runs.
-    pub place: HostNetns,
-    /// Of a server the address to bind, port 0 for any; of a client the server's.
-    pub address: Address,
-    /// Of a client the address that its packets leave with; `None` leaves it to the kernel.
-    pub source: Option<IpAddr>,
-    /// Processors of its threads; empty: those of the agent.
-    pub cpus: Vec<u32>,
-    /// What is run.
-    pub load: Load,
-    /// Opens the flows of this load in this sample and no others.
-    pub secret: [u8; 16],
-}
-
-/// When counting begins.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct CountingStart {
-    /// Seconds from now.
-    pub warmup_s: f64,
-    /// Processes of this run, where this host is to look for foreign load; it costs some milliseconds before the
-    /// beginning and after the last part, so one host of a machine does it.
-    pub foreign_to: Option<Vec<u32>>,
-}
-
-/// A part of what is counted.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct PartOrder {
-    /// Seconds, 0 for none; with intervals they count from [`Request::Begin`].
-    pub within_s: f64,
-    /// Length of the intervals within it, in seconds; `None`: none are kept.
-    pub interval_s: Option<f64>,
-    /// Whether what is sent after it is not counted any more.
-    pub last: bool,
-}
-
 /// From the agent. The first two are the same in every version: two ends that differ must be able to say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
@@ -313,171 +265,4 @@ pub enum Reply {
     Path(Box<PathReply>),
     /// To [`Request::Transfer`].
     Transfer(Box<TransferReply>),
-}
-
-/// An existing host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Joined {
-    /// Where its responder listens.
-    pub responder: SocketAddr,
-    /// The device with the address.
-    pub device: DeviceState,
-    /// Features of the device that can be changed, as they are.
-    pub toggles: BTreeMap<String, bool>,
-    /// Speed of its link in bit/s, where its driver knows.
-    pub speed: Option<u64>,
-    /// The largest packet that the kernel sends to the other host, bytes of IP.
-    pub route_mtu: u32,
-    /// UDP ports that are in use, and those of all VXLAN and Geneve devices.
-    pub udp_ports: Vec<u16>,
-    /// Its processors.
-    pub cpus: Vec<u32>,
-    /// What it is.
-    pub machine: HostMachine,
-}
-
-/// What packets to the other host pass on a host, and what may be tried there.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct HostWay {
-    /// The device with the measured address first.
-    pub devices: Vec<PathDevice>,
-    /// Congestion controls that this user's connections may have, the present one left out.
-    pub congestion: Vec<String>,
-    /// The largest MTU that the device with the measured address may get by what it stands on: a tunnel's by its overhead,
-    /// another's by its driver. Bytes; `None`: not known.
-    pub largest_mtu: Option<u32>,
-}
-
-/// A device on the way to the other host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathDevice {
-    /// As [`Setting::device_name`] takes it.
-    pub name: String,
-    /// For people: `vxlan0`, `vxlan0 in blue`.
-    pub label: String,
-    /// What a command begins with that is to run in its network namespace: nothing, or `ip netns exec blue `.
-    pub prefix: String,
-    /// MTU in bytes.
-    pub mtu: u32,
-    /// Whether packets of a tunnel pass it.
-    pub beneath_tunnel: bool,
-    /// Whether it is the host's end of a guest's device.
-    pub faces_guest: bool,
-    /// Features that can be changed, as they are.
-    pub toggles: BTreeMap<String, bool>,
-    /// Receive queues in use.
-    pub rx_queues: u32,
-    /// Queues for both directions in use and at most; `None`: its driver has none.
-    pub queues: Option<(u32, u32)>,
-}
-
-/// What was left changed on a host, and what became of it, in words.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct LeftSettings {
-    /// Steps that were undone.
-    pub undone: Vec<String>,
-    /// Steps that had not to be: the host was restarted, or the device is not there any more.
-    pub gone: Vec<String>,
-    /// What could not be.
-    pub failed: Vec<String>,
-}
-
-/// A host's Open vSwitch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BuiltSwitch {
-    /// Version and datapath.
-    pub about: OpenVswitch,
-    /// Process ids of its daemons: their work is the run's, and no foreign load.
-    pub processes: Vec<u32>,
-}
-
-/// An address that other hosts may reach a host by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnAddress {
-    /// The device that has it.
-    pub device: String,
-    /// Neither loopback nor link-local.
-    pub address: IpAddr,
-    /// Length of its network's prefix, bits.
-    pub prefix: u8,
-}
-
-/// The result of a proof.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProofResult {
-    /// A datagram of exactly `size` was acknowledged.
-    pub proven: bool,
-    /// The size asked for, or the one that was found instead, bytes.
-    pub size: u32,
-    /// Why not.
-    pub reason: Option<String>,
-    /// Datagrams sent.
-    pub probes: u32,
-    /// Seconds it took.
-    pub seconds: f64,
-}
-
-/// One host's counts over one window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    /// Processors, links, protocols.
-    pub usage: HostUsage,
-    /// Each end of a load on this host.
-    pub loads: Vec<MeasuredEnd>,
-}
-
-/// One end of a load over one window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MeasuredEnd {
-    /// [`LoadEnd::name`].
-    pub name: String,
-    /// [`LoadEnd::place`].
-    pub place: HostNetns,
-    /// Which end it is.
-    pub end: End,
-    /// What it counted.
-    pub window: EndWindow,
-}
-
-/// One end of a load that has ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EndedLoad {
-    /// [`LoadEnd::name`].
-    pub name: String,
-    /// [`LoadEnd::place`].
-    pub place: HostNetns,
-    /// Which end it was.
-    pub end: End,
-    /// See [`EndWindow::datagrams`].
-    pub datagrams: u64,
-}
-
-/// A part of a window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Part {
-    /// Whether every client on this host is over by its own limit; `false` where there is none.
-    pub over: bool,
-    /// Each end of a load on this host.
-    pub ends: Vec<EndPart>,
-}
-
-/// One end of a load in a part of a window, all its flows together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EndPart {
-    /// [`LoadEnd::name`].
-    pub name: String,
-    /// [`LoadEnd::place`].
-    pub place: HostNetns,
-    /// Which end it is.
-    pub end: End,
-    /// Length in seconds.
-    pub seconds: f64,
-    /// Sums over the flows; of [`Counts::jitter_ns`] the largest.
-    pub counts: Counts,
-    /// Datagrams lost, as of [`wirecost_model::end_window::FlowWindow::lost`].
-    pub lost: i64,
-    /// TCP segments sent again.
-    pub retransmits: u64,
-    /// Of the transactions that ended in it, at the client.
-    pub latency: Latency,
 }
