@@ -1,8 +1,11 @@
 //! An agent behind a shell: the program is found there, or copied, and started, over one stream.
 //!
 //! What is started at the far end is `sh`, one word that needs no quoting whatever is in between (a login shell that is
-//! fish, `docker exec`, `ip netns exec`). It reads the script below from its standard input, which then is the
+//! fish, `docker exec`, `ip netns exec`). It reads a script from its standard input, which then is the
 //! agent's. Controller and script speak in turns, so that nothing is ever read ahead of whom it is for.
+
+mod choice;
+mod script;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +16,8 @@ use tracing::debug;
 use super::binaries::{Binaries, Program};
 use super::line::{ChildLine, WaitError};
 use super::stderr_tail::readable;
+use choice::{Choice, Installed, RemoteHost, choose};
+use script::script;
 
 /// How long a shell may take to come up and to look around; ssh's own time-out is within it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -22,98 +27,6 @@ const COPY: Duration = Duration::from_secs(90);
 const MARK: &str = "wirecost-line ";
 /// More than this before the script's first word is not a shell.
 const NOISE_BYTES: usize = 64 << 10;
-
-/// All of it is read before any of it runs, since it stands in braces.
-///
-/// A copy lies in a directory of its own that only its owner may enter, on the first file system that lets programs
-/// run; the agent removes both when it starts. An empty file is a program to every shell (POSIX XCU 2.9.1.1, ENOEXEC).
-const SCRIPT: &str = r#"{
-umask 077
-say() { printf 'wirecost-line %s\n' "$*"; }
-sum() { set -- $(sha256sum <"$1" 2>/dev/null); printf %s "${1:--}"; }
-have() {
-    p=$(command -v "$2" 2>/dev/null) && [ -x "$p" ] || return 0
-    say have "$1" "$(sum "$p")" "$("$p" --version 2>/dev/null </dev/null)"
-}
-sudo=
-[ @ROOT@ != 1 ] || [ "$(id -u)" = 0 ] || sudo='sudo -n'
-start() {
-    if [ -n "$sudo" ] && ! e=$($sudo "$1" --version 2>&1 >/dev/null </dev/null); then
-        command -v sudo >/dev/null 2>&1 || e='there is no sudo'
-        say failed "what is asked of it needs root, its login is $(id -un 2>/dev/null || id -u), and sudo -n does not help:" \
-            "$(printf '%s\n' "$e" | head -n 1): log in as root, or let that user run commands by sudo without a password" \
-            "(NOPASSWD in sudoers)"
-        exit 1
-    fi
-    say run
-    exec $sudo "$@"
-}
-say system "$(uname -s)" "$(uname -m)" "$(command -v gzip 2>/dev/null)"
-have 1 wirecost
-have 2 @PROGRAM@
-say choose
-read -r what size hash
-d=
-case $what in
-1) start "$(command -v wirecost)" @ARGUMENTS@ ;;
-2) start @PROGRAM@ @ARGUMENTS@ ;;
-copy | gzip)
-    trap '[ -z "$d" ] || rm -rf "$d"' EXIT
-    trap 'exit 1' HUP INT TERM PIPE
-    for t in "${TMPDIR:-/tmp}" /var/tmp "$HOME" /dev/shm; do
-        d=$(mktemp -d "$t/wirecost-agent.XXXXXX" 2>/dev/null) || { d=; continue; }
-        if : >"$d/try" && chmod 700 "$d/try" && "$d/try" </dev/null >/dev/null 2>&1; then break; fi
-        rm -rf "$d"
-        d=
-    done
-    if [ -z "$d" ]; then
-        say failed "no directory of it lets files be written and run (\$TMPDIR, /tmp, /var/tmp, \$HOME, /dev/shm)"
-        exit 1
-    fi
-    rm "$d/try"
-    say send
-    if [ "$what" = gzip ]; then
-        head -c "$size" 2>/dev/null | gzip -dc >"$d/wirecost" 2>/dev/null
-    else
-        head -c "$size" >"$d/wirecost" 2>/dev/null
-    fi
-    if [ "$(sum "$d/wirecost")" != "$hash" ]; then
-        say failed "what arrived in $d is not what was sent: is the disk full, and is there a sha256sum?"
-        exit 1
-    fi
-    chmod 700 "$d/wirecost"
-    start "$d/wirecost" @ARGUMENTS@ --temporary "$d" ;;
-esac
-}
-"#;
-
-/// What the far end told of itself.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct RemoteHost {
-    system: String,
-    machine: String,
-    /// Whether it can unpack gzip(1).
-    gunzips: bool,
-    programs: Vec<Installed>,
-}
-
-/// A program that is there.
-#[derive(Debug, PartialEq, Eq)]
-struct Installed {
-    /// The script's number for it.
-    number: u8,
-    /// `-` where the host cannot compute it.
-    sha256: String,
-    /// What it prints as its version.
-    version: String,
-}
-
-/// Which program is to be the agent.
-#[derive(Debug, PartialEq, Eq)]
-enum Choice {
-    Installed(u8),
-    Copy,
-}
 
 /// Why there is no agent.
 #[derive(Debug)]
@@ -181,60 +94,6 @@ pub(super) fn bring_up(
         }
     }
     talk.expect("run", PATIENCE)
-}
-
-fn script(program: &Path, arguments: &[String], needs_root: bool) -> String {
-    let quoted: Vec<String> = arguments.iter().map(|word| quote(word)).collect();
-    SCRIPT
-        .replace("@ROOT@", if needs_root { "1" } else { "0" })
-        .replace("@PROGRAM@", &quote(&program.to_string_lossy()))
-        .replace("@ARGUMENTS@", &quoted.join(" "))
-}
-
-/// A word that a POSIX shell reads as it is.
-fn quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// The same program where there is one, else a copy of what can run there, else one of the same version. `ours`: the hash of
-/// what can be copied.
-fn choose(found: &RemoteHost, ours: Option<&str>) -> Result<Choice, String> {
-    let same = |installed: &&Installed| Some(installed.sha256.as_str()) == ours;
-    if let Some(installed) = found.programs.iter().find(same) {
-        return Ok(Choice::Installed(installed.number));
-    }
-    let version = concat!("wirecost ", env!("CARGO_PKG_VERSION"));
-    let of_version = found
-        .programs
-        .iter()
-        .find(|program| program.version == version);
-    let runs_there = found.system == "Linux" && ours.is_some();
-    match of_version {
-        // Without sha256sum neither can a copy be checked.
-        Some(program) if !runs_there || program.sha256 == "-" => {
-            Ok(Choice::Installed(program.number))
-        }
-        _ if runs_there => Ok(Choice::Copy),
-        _ => {
-            let (system, machine) = (&found.system, &found.machine);
-            let there: Vec<&str> = found
-                .programs
-                .iter()
-                .map(|program| program.version.as_str())
-                .collect();
-            let there = if there.is_empty() {
-                "there is no wirecost".to_owned()
-            } else {
-                format!("there is {}", there.join(" and "))
-            };
-            let arch = std::env::consts::ARCH;
-            Err(format!(
-                "it is {system} {machine}, where this program (Linux {arch}) cannot run, and {there}: install \
-                 {version} for {machine} on it, in the PATH of the user, or name one here: --agent-binary \
-                 {machine}=PATH"
-            ))
-        }
-    }
 }
 
 struct Talk<'a> {
@@ -346,61 +205,6 @@ fn take_line(arrived: &mut Vec<u8>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn found(machine: &str, programs: &[(&str, &str)]) -> RemoteHost {
-        let program = |(number, (sha256, version)): (u8, &(&str, &str))| Installed {
-            number,
-            sha256: (*sha256).to_owned(),
-            version: (*version).to_owned(),
-        };
-        RemoteHost {
-            system: "Linux".to_owned(),
-            machine: machine.to_owned(),
-            gunzips: true,
-            programs: (1..).zip(programs).map(program).collect(),
-        }
-    }
-
-    const OURS: &str = concat!("wirecost ", env!("CARGO_PKG_VERSION"));
-
-    #[test]
-    fn the_same_program_is_used_and_anything_else_is_replaced_by_a_copy() {
-        let choose = |found: &RemoteHost| choose(found, Some("aa"));
-        let there = found("x86_64", &[("bb", OURS), ("aa", OURS)]);
-        assert_eq!(choose(&there), Ok(Choice::Installed(2)));
-        assert_eq!(choose(&found("x86_64", &[])), Ok(Choice::Copy));
-        assert_eq!(choose(&found("x86_64", &[("bb", OURS)])), Ok(Choice::Copy));
-        assert_eq!(
-            choose(&found("x86_64", &[("-", OURS)])),
-            Ok(Choice::Installed(1))
-        );
-    }
-
-    #[test]
-    fn another_architecture_needs_the_same_version_there() {
-        let choose = |found: &RemoteHost| choose(found, None);
-        let there = found("aarch64", &[("bb", "wirecost 0.0.1"), ("cc", OURS)]);
-        assert_eq!(choose(&there), Ok(Choice::Installed(2)));
-        let none = choose(&found("aarch64", &[])).expect_err("no program");
-        assert!(none.contains("Linux aarch64") && none.contains("there is no wirecost"));
-        assert!(
-            none.contains(&format!("install {OURS} for aarch64")),
-            "{none}"
-        );
-        let old = choose(&found("aarch64", &[("bb", "wirecost 0.0.1")])).expect_err("older");
-        assert!(old.contains("there is wirecost 0.0.1"), "{old}");
-    }
-
-    #[test]
-    fn a_word_survives_a_shell() {
-        for word in ["plain", "", "it's", "a b\"$(c)`d`\\e*"] {
-            let output = std::process::Command::new("sh")
-                .args(["-c", &format!("printf %s {}", quote(word))])
-                .output()
-                .expect("sh");
-            assert_eq!(String::from_utf8_lossy(&output.stdout), word);
-        }
-    }
 
     #[test]
     fn lines_are_taken_one_by_one_and_the_rest_stays() {

@@ -1,0 +1,96 @@
+//! What the shell at the far end runs, and words as it reads them.
+
+use std::path::Path;
+
+/// All of it is read before any of it runs, since it stands in braces.
+///
+/// A copy lies in a directory of its own that only its owner may enter, on the first file system that lets programs
+/// run; the agent removes both when it starts. An empty file is a program to every shell (POSIX XCU 2.9.1.1, ENOEXEC).
+const SCRIPT: &str = r#"{
+umask 077
+say() { printf 'wirecost-line %s\n' "$*"; }
+sum() { set -- $(sha256sum <"$1" 2>/dev/null); printf %s "${1:--}"; }
+have() {
+    p=$(command -v "$2" 2>/dev/null) && [ -x "$p" ] || return 0
+    say have "$1" "$(sum "$p")" "$("$p" --version 2>/dev/null </dev/null)"
+}
+sudo=
+[ @ROOT@ != 1 ] || [ "$(id -u)" = 0 ] || sudo='sudo -n'
+start() {
+    if [ -n "$sudo" ] && ! e=$($sudo "$1" --version 2>&1 >/dev/null </dev/null); then
+        command -v sudo >/dev/null 2>&1 || e='there is no sudo'
+        say failed "what is asked of it needs root, its login is $(id -un 2>/dev/null || id -u), and sudo -n does not help:" \
+            "$(printf '%s\n' "$e" | head -n 1): log in as root, or let that user run commands by sudo without a password" \
+            "(NOPASSWD in sudoers)"
+        exit 1
+    fi
+    say run
+    exec $sudo "$@"
+}
+say system "$(uname -s)" "$(uname -m)" "$(command -v gzip 2>/dev/null)"
+have 1 wirecost
+have 2 @PROGRAM@
+say choose
+read -r what size hash
+d=
+case $what in
+1) start "$(command -v wirecost)" @ARGUMENTS@ ;;
+2) start @PROGRAM@ @ARGUMENTS@ ;;
+copy | gzip)
+    trap '[ -z "$d" ] || rm -rf "$d"' EXIT
+    trap 'exit 1' HUP INT TERM PIPE
+    for t in "${TMPDIR:-/tmp}" /var/tmp "$HOME" /dev/shm; do
+        d=$(mktemp -d "$t/wirecost-agent.XXXXXX" 2>/dev/null) || { d=; continue; }
+        if : >"$d/try" && chmod 700 "$d/try" && "$d/try" </dev/null >/dev/null 2>&1; then break; fi
+        rm -rf "$d"
+        d=
+    done
+    if [ -z "$d" ]; then
+        say failed "no directory of it lets files be written and run (\$TMPDIR, /tmp, /var/tmp, \$HOME, /dev/shm)"
+        exit 1
+    fi
+    rm "$d/try"
+    say send
+    if [ "$what" = gzip ]; then
+        head -c "$size" 2>/dev/null | gzip -dc >"$d/wirecost" 2>/dev/null
+    else
+        head -c "$size" >"$d/wirecost" 2>/dev/null
+    fi
+    if [ "$(sum "$d/wirecost")" != "$hash" ]; then
+        say failed "what arrived in $d is not what was sent: is the disk full, and is there a sha256sum?"
+        exit 1
+    fi
+    chmod 700 "$d/wirecost"
+    start "$d/wirecost" @ARGUMENTS@ --temporary "$d" ;;
+esac
+}
+"#;
+
+pub(super) fn script(program: &Path, arguments: &[String], needs_root: bool) -> String {
+    let quoted: Vec<String> = arguments.iter().map(|word| quote(word)).collect();
+    SCRIPT
+        .replace("@ROOT@", if needs_root { "1" } else { "0" })
+        .replace("@PROGRAM@", &quote(&program.to_string_lossy()))
+        .replace("@ARGUMENTS@", &quoted.join(" "))
+}
+
+/// A word that a POSIX shell reads as it is.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_survives_a_shell() {
+        for word in ["plain", "", "it's", "a b\"$(c)`d`\\e*"] {
+            let output = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", quote(word))])
+                .output()
+                .expect("sh");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), word);
+        }
+    }
+}
