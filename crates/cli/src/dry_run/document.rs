@@ -1,0 +1,175 @@
+//! What a run would do, as the JSON document has it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use wirecost_control::experiment::{Forecast, Preview, SeedSource};
+use wirecost_model::cell::{Cell, Experiment, Factor};
+use wirecost_model::line::LineRelease;
+use wirecost_model::plan::{Cores, Hosts, Levels};
+
+use super::{settings, until};
+use crate::plan::Loaded;
+
+/// What a run would do.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a> {
+    pub(super) name: &'a str,
+    /// The file, `<standard input>`, or the built-in plan's name.
+    plan: &'a str,
+    run_dir: Option<&'a Path>,
+    factors: &'a [Factor],
+    pub(super) cells: Vec<CellLine<'a>>,
+    #[serde(flatten)]
+    pub(super) expansion: Expansion,
+    /// What levels of the plan's own factors change, where, and which commands they run.
+    pub(super) settings: Vec<settings::Line<'a>>,
+    /// The first cell once more, where the plan asks for a self-test.
+    pub(super) twin: Option<CellLine<'a>>,
+    /// Rounds; of an adaptive run the most.
+    pub(super) rounds: u32,
+    /// The stopping rule of an adaptive run.
+    pub(super) until: Option<until::Line>,
+    pub(super) seed: u64,
+    pub(super) seed_source: SeedSource,
+    /// Per round the cells' numbers, in the order of measurement.
+    pub(super) order: Vec<Vec<usize>>,
+    pub(super) cores: Cores,
+    /// Cores of each host.
+    pub(super) cpus: BTreeMap<&'static str, &'a [u32]>,
+    /// How lines would most likely let packets out; `null` where no cell has one, and where that is unknown.
+    pub(super) line: Option<&'a LineRelease>,
+    pub(super) expected: Forecast,
+    /// What the result would warn of, as far as it is known before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) warnings: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CellLine<'a> {
+    pub(super) index: u32,
+    levels: &'a Levels,
+    network: String,
+    /// In bytes, resolved where the plan says `max`; `null` where only the hosts' network decides that.
+    guest_mtu: Option<u32>,
+    /// Why it will be skipped, where its datapath cannot build it on whatever machine.
+    pub(super) skipped: Option<&'static str>,
+}
+
+/// How many combinations of levels are not cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Expansion {
+    pub(super) combinations: usize,
+    /// Dropped by `exclude`.
+    pub(super) excluded: usize,
+    /// The same cell as another one.
+    pub(super) collapsed: usize,
+}
+
+pub(super) fn document<'a>(
+    loaded: &'a Loaded,
+    preview: &'a Preview,
+    out: Option<&'a Path>,
+) -> Document<'a> {
+    let experiment = &loaded.experiment;
+    let line = |cell| cell_line(experiment, cell);
+    Document {
+        name: &experiment.plan.name,
+        plan: &loaded.source,
+        run_dir: out,
+        factors: &experiment.factors,
+        cells: experiment.cells.iter().map(line).collect(),
+        expansion: expansion(experiment),
+        settings: settings::lines(experiment),
+        twin: experiment.twin.as_ref().map(line),
+        rounds: experiment.plan.repeat.rounds,
+        until: until::line(experiment),
+        seed: preview.seed,
+        seed_source: preview.seed_source,
+        order: preview.orders().collect(),
+        cores: preview.placement.cores,
+        cpus: [("a", &preview.placement.a[..]), ("b", &preview.placement.b)].into(),
+        line: preview.line.as_ref(),
+        expected: preview.forecast,
+        warnings: warnings(preview),
+    }
+}
+
+fn warnings(preview: &Preview) -> Vec<String> {
+    let left_out = preview.left_out.iter().map(|one| {
+        let (encapsulation, reason) = (&one.encapsulation, &one.reason);
+        format!("cells of {encapsulation} will be left out: {reason}")
+    });
+    let chosen = preview.chosen.iter().map(ToString::to_string);
+    chosen.chain(left_out).collect()
+}
+
+fn cell_line<'a>(experiment: &Experiment, cell: &'a Cell) -> CellLine<'a> {
+    CellLine {
+        index: cell.index,
+        levels: &cell.levels,
+        network: match experiment.plan.hosts {
+            Hosts::Lab => cell.network.to_string(),
+            Hosts::Existing(_) => "the existing network".to_owned(),
+            Hosts::Tunnel(_) => format!("{} over the hosts' network", cell.network.encapsulation),
+        },
+        guest_mtu: (!is_unknown_mtu(experiment, cell)).then_some(cell.guest_mtu),
+        skipped: experiment.skips(cell),
+    }
+}
+
+/// Whether the guests' MTU follows from devices that are not known yet.
+pub(super) fn is_unknown_mtu(experiment: &Experiment, cell: &Cell) -> bool {
+    let is_max = cell
+        .levels
+        .get("guest_mtu")
+        .is_some_and(|label| label == "max");
+    experiment.plan.hosts.is_tunnel() && is_max
+}
+
+fn expansion(experiment: &Experiment) -> Expansion {
+    let mut all = vec![Levels::new()];
+    for factor in &experiment.factors {
+        let longer = |known: &Levels| {
+            let known = known.clone();
+            factor.levels.iter().map(move |level| {
+                let mut longer = known.clone();
+                longer.insert(factor.key.clone(), level.clone());
+                longer
+            })
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    let drops = |cell: &Levels, entry: &Levels| {
+        entry
+            .iter()
+            .all(|(factor, level)| cell.get(factor) == Some(level))
+    };
+    let exclude = &experiment.plan.exclude;
+    let is_excluded = |cell: &&Levels| exclude.iter().any(|entry| drops(cell, entry));
+    let excluded = all.iter().filter(is_excluded).count();
+    Expansion {
+        combinations: all.len(),
+        excluded,
+        collapsed: all.len() - excluded - experiment.cells.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn combinations_are_cells_or_excluded() {
+        let text = "name: x\nunderlay: { mtu: 9000 }\nguest_mtu: [1500, 9000]\nencapsulation: [none, vxlan]\n\
+                    exclude: [{ encapsulation: vxlan, guest_mtu: 9000 }]\n";
+        let experiment = wirecost_plan::load("plan.yaml", text).expect("a plan");
+        let expected = Expansion {
+            combinations: 4,
+            excluded: 1,
+            collapsed: 0,
+        };
+        assert_eq!(expansion(&experiment), expected);
+    }
+}
