@@ -1,0 +1,127 @@
+//! What there is to try between two hosts, in which order, and how much of it fits into the time.
+
+use wirecost_control::experiment::{HostWay, Looked};
+
+use super::feature::{Feature, JOINING, OF_TUNNELS, RECEIVING, SENDING};
+use super::{At, Switch};
+
+/// What there is to try between these hosts, the most likely first; settings of them only where they may be changed.
+pub(in crate::diagnose) fn all(looked: &Looked, changes: bool) -> Vec<Switch> {
+    let mut all = vec![Switch::FourStreams, Switch::LargeBuffers];
+    let others = looked.way(0).congestion.iter().cloned();
+    all.extend(others.map(Switch::Congestion));
+    if !changes {
+        return all;
+    }
+    all.extend(mtu(looked).map(Switch::Mtu));
+    let devices = devices(looked);
+    let sends = |at: &At| (at.host == 'a') != at.device.faces_guest;
+    // One round for what matters most, one for the rest.
+    for rare in [false, true] {
+        for at in &devices {
+            let features: &[Feature] = match (sends(at), rare) {
+                (true, false) => &SENDING,
+                (true, true) if at.device.beneath_tunnel => &OF_TUNNELS,
+                (true, true) => &[],
+                (false, false) => &RECEIVING,
+                (false, true) => &JOINING,
+            };
+            all.extend(features.iter().filter_map(|feature| {
+                let now = *at.device.toggles.get(feature.kernel)?;
+                Some(Switch::Offload {
+                    at: at.clone(),
+                    feature: *feature,
+                    on: !now,
+                })
+            }));
+        }
+        if !rare {
+            all.extend(spread(looked, &devices));
+        }
+    }
+    all
+}
+
+/// The devices of both paths; what is on both, as a bridge between containers of one machine, is b's.
+fn devices(looked: &Looked) -> Vec<At> {
+    let of = |host: usize, letter: char| {
+        let devices = looked.way(host).devices.iter().enumerate();
+        devices.map(move |(number, device)| At {
+            host: letter,
+            measured: number == 0,
+            device: device.clone(),
+        })
+    };
+    let b: Vec<At> = of(1, 'b').collect();
+    let is_on_both = |at: &At| {
+        let named =
+            |other: &&At| other.device.name == at.device.name && at.name() != at.device.name;
+        looked.is_one_machine() && b.iter().any(|other| named(&other))
+    };
+    let a: Vec<At> = of(0, 'a').filter(|at| !is_on_both(at)).collect();
+    a.into_iter().chain(b).collect()
+}
+
+/// The MTU that both hosts' devices may get, where one of them has another.
+fn mtu(looked: &Looked) -> Option<u32> {
+    let [a, b] = [0, 1].map(|host| looked.way(host));
+    let largest = a.largest_mtu?.min(b.largest_mtu?);
+    let differs = |way: &HostWay| {
+        way.devices
+            .first()
+            .is_some_and(|device| device.mtu != largest)
+    };
+    (differs(a) || differs(b)).then_some(largest)
+}
+
+/// What spreads the work of receiving over cores of b.
+fn spread(looked: &Looked, devices: &[At]) -> Vec<Switch> {
+    let cores = looked.cores(1);
+    let mut all = Vec::new();
+    // With a single core there is nothing to spread over.
+    if cores < 2 {
+        return all;
+    }
+    let here = |at: &&At| at.host == 'b' && !at.device.faces_guest && at.name() == at.device.name;
+    for at in devices.iter().filter(here) {
+        if cores <= 32 {
+            let at = at.clone();
+            all.push(Switch::Steered { at, cores });
+        }
+        let number = at.device.queues.map(|(now, most)| (now, most.min(cores)));
+        if let Some((now, number)) = number
+            && number > now
+        {
+            let at = at.clone();
+            all.push(Switch::Queues { at, number });
+        }
+    }
+    all
+}
+
+/// What fits into the time of so many samples for each round, and what is left over.
+pub(in crate::diagnose) fn fitting(all: Vec<Switch>, samples: usize) -> (Vec<Switch>, Vec<Switch>) {
+    let mut all = all;
+    // One sample is of the path as it is, and what only the load does is always tried.
+    let at_least = all
+        .iter()
+        .take_while(|switch| switch.level().is_none())
+        .count();
+    let rest = all.split_off(samples.saturating_sub(1).max(at_least).min(all.len()));
+    (all, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_the_load_does_is_tried_however_short_the_time() {
+        let all = || vec![Switch::FourStreams, Switch::LargeBuffers, Switch::Mtu(9000)];
+        assert_eq!(
+            fitting(all(), 0),
+            (all()[..2].to_vec(), all()[2..].to_vec())
+        );
+        assert_eq!(fitting(all(), 4), (all(), vec![]));
+    }
+}
