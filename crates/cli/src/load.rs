@@ -1,9 +1,12 @@
 //! `wirecost load`: loads between any two hosts by hand.
 
+mod beside;
+mod kind;
 mod migration;
 mod options;
 mod print;
 mod values;
+mod watching;
 
 use std::time::Duration;
 
@@ -13,9 +16,10 @@ use wirecost_control::load::{ManualLoad, Outcome, run_manual};
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
 
-use self::options::{Kind, LoadOptions};
-use self::print::Watching;
+use self::kind::Kind;
+use self::options::LoadOptions;
 use self::values::{duration, size};
+use self::watching::Watching;
 use crate::binaries::AgentBinaries;
 use crate::check::{host, unreached};
 use crate::failure::{Cause, Done, Failure};
@@ -50,7 +54,7 @@ pub(crate) struct Load {
     #[command(flatten)]
     options: LoadOptions,
     /// Another load at the same time, with its options: "tcp-rr --rate 100/s"; may be repeated
-    #[arg(long, value_name = "LOAD", value_parser = options::beside)]
+    #[arg(long, value_name = "LOAD", value_parser = beside::beside)]
     beside: Vec<NamedLoad>,
     /// How long to measure [default: 10s]
     #[arg(long, value_parser = duration, group = "end")]
@@ -153,7 +157,7 @@ fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
         );
     }
     let endless = !loads.iter().any(|named| named.load.ends_by_itself());
-    options::name_apart(&mut loads);
+    beside::name_apart(&mut loads);
     let seconds = arguments.time.map_or(10.0, |time| time.as_secs_f64());
     let (warmup_s, interval_s) = (
         arguments.warmup.map_or(1.0, |time| time.as_secs_f64()),

@@ -1,61 +1,17 @@
 //! A load's options as they are typed.
 
-use std::collections::BTreeMap;
+mod storage;
+
 use std::time::Duration;
 
-use clap::builder::PossibleValue;
-use clap::{Args, Parser, ValueEnum};
-use wirecost_model::host::split_words;
+use clap::{Args, ValueEnum};
 use wirecost_model::load::{
-    Backing, Direction, Fault, Load, NamedLoad, Pattern, Rate, Receiving, Segmentation, Sending,
-    Waiting, Workload,
+    Direction, Fault, Load, Pattern, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
 };
 use wirecost_model::units::parse_rate;
 
 use super::migration::MigrationOptions;
 use super::values::{duration, size, small_size};
-
-/// What may be run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// One workload.
-    One(Workload),
-    /// `tcp-stream` and `tcp-rr` at the same time.
-    Mix,
-}
-
-impl Kind {
-    const ALL: [Self; Workload::ALL.len() + 1] = {
-        let mut kinds = [Self::Mix; Workload::ALL.len() + 1];
-        let mut index = 0;
-        while index < Workload::ALL.len() {
-            kinds[index] = Self::One(Workload::ALL[index]);
-            index += 1;
-        }
-        kinds
-    };
-
-    /// The workload that the options are about.
-    pub(super) const fn first(self) -> Workload {
-        match self {
-            Self::One(workload) => workload,
-            Self::Mix => Workload::TcpStream,
-        }
-    }
-}
-
-impl ValueEnum for Kind {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self {
-            Self::One(workload) => PossibleValue::new(workload.name()).help(workload.about()),
-            Self::Mix => PossibleValue::new("mix").help("tcp-stream and tcp-rr at the same time"),
-        })
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Way {
@@ -171,30 +127,6 @@ pub(crate) struct LoadOptions {
     migration: MigrationOptions,
 }
 
-/// A load of `--beside`: what stands behind the two hosts.
-#[derive(Debug, Parser)]
-#[command(no_binary_name = true, disable_help_flag = true, name = "--beside")]
-struct Beside {
-    workload: Kind,
-    #[command(flatten)]
-    options: LoadOptions,
-}
-
-/// Reads the value of `--beside`.
-pub(super) fn beside(text: &str) -> Result<NamedLoad, String> {
-    let words = split_words(text).map_err(|_| "a quote is not closed".to_owned())?;
-    let beside = Beside::try_parse_from(words).map_err(|error| {
-        let text = error.render().to_string();
-        let line = text.lines().next().unwrap_or_default();
-        line.trim_start_matches("error: ").to_owned()
-    })?;
-    if beside.workload == Kind::Mix || beside.options.both_ways() {
-        return Err("one load in one direction: repeat --beside for more".to_owned());
-    }
-    let load = beside.options.resolve(beside.workload.first());
-    load.map(NamedLoad::alone).map_err(|wrong| wrong.join("; "))
-}
-
 impl LoadOptions {
     pub(super) fn both_ways(&self) -> bool {
         self.direction == Some(Way::Both)
@@ -286,63 +218,6 @@ impl LoadOptions {
             Err(wrong)
         }
     }
-
-    /// Options that only storage has, or has not.
-    fn storage(&self, load: &mut Load, wrong: &mut Vec<String>) {
-        let workload = load.workload;
-        let Some(storage) = &mut load.storage else {
-            let odd = [
-                ("--io-size", self.io_size.is_some()),
-                ("--pattern", self.pattern.is_some()),
-                ("--reads", self.reads.is_some()),
-                ("--target", self.target.is_some()),
-                ("--size", self.size.is_some()),
-                ("--destructive", self.destructive),
-                ("--overwrite", self.overwrite.is_some()),
-            ];
-            for (option, _) in odd.into_iter().filter(|(_, given)| *given) {
-                wrong.push(format!("{option}: {workload} is no storage"));
-            }
-            return;
-        };
-        for (option, given) in [
-            ("--message", self.message.is_some()),
-            ("--think-time", self.think_time.is_some()),
-            ("--nodelay", self.nodelay.is_some()),
-        ] {
-            if given {
-                wrong.push(format!("{option}: storage has no such option"));
-            }
-        }
-        let pattern = self.pattern.as_deref().and_then(Pattern::by_name);
-        storage.pattern = pattern.unwrap_or(storage.pattern);
-        match self
-            .target
-            .as_deref()
-            .map(|text| (text, Backing::by_name(text)))
-        {
-            None => {}
-            Some((_, Some(target))) => storage.target = target,
-            Some((path, None)) if path.starts_with('/') => {
-                load.path = Some(path.to_owned());
-                storage.size = 0;
-            }
-            Some((text, None)) => match text.parse() {
-                Ok(_) if self.size.is_some() => {
-                    wrong.push("--size: a server's export has its own".to_owned());
-                }
-                Ok(server) => load.server = Some(server),
-                Err(words) => wrong.push(format!(
-                    "--target: {words}, or one of {}",
-                    Backing::NAMES.join(", ")
-                )),
-            },
-        }
-        load.destructive = self.destructive;
-        load.overwrite.clone_from(&self.overwrite);
-        storage.reads = self.reads.unwrap_or(storage.reads);
-        storage.size = self.size.unwrap_or(storage.size);
-    }
 }
 
 fn rate(text: &str, workload: Workload) -> Result<Rate, String> {
@@ -368,79 +243,4 @@ pub(super) fn fault(name: &str, fault: &Fault) -> String {
         option => option.replace('_', "-"),
     };
     format!("{name}, --{option}: {}", fault.message)
-}
-
-/// Numbers what would have the same name: figures and errors call loads by their names.
-pub(super) fn name_apart(loads: &mut [NamedLoad]) {
-    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    for named in loads {
-        let times = seen.entry(named.name.clone()).or_default();
-        *times += 1;
-        if *times > 1 {
-            named.name = format!("{}-{times}", named.name);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_read_from_microseconds_to_hours() {
-        assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
-        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("2min"), Ok(Duration::from_mins(2)));
-        assert_eq!(duration("1h"), Ok(Duration::from_hours(1)));
-        for wrong in ["", "us", "h", "-1s", "-1h", "soon"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_load_beside_is_read_like_the_command_itself() {
-        let load = beside("tcp-rr --streams 4 --rate 100/s --request 64")
-            .expect("a load")
-            .load;
-        assert_eq!((load.workload, load.streams), (Workload::TcpRr, 4));
-        assert_eq!(load.rate, Some(Rate::RequestsPerSecond(100.0)));
-        assert_eq!((load.request, load.response), (64, 1));
-        for (text, words) in [
-            ("tcp-rx", "'tcp-rx'"),
-            ("mix", "one load"),
-            ("tcp-rr --steams 4", "'--steams'"),
-            ("tcp-rr --rate 1gbit", "requests per second"),
-            ("udp-stream --request 5", "but --message"),
-            ("udp-rr --nodelay", "no TCP connection"),
-            ("tcp-rr --reply-timeout 1s", "udp-rr has"),
-            ("tcp-rr 'x", "quote"),
-            ("udp-stream --total-rate 5/s", "--total-rate"),
-            (
-                "udp-stream --rate 1mbit --total-rate 5mbit",
-                "cannot be used with",
-            ),
-        ] {
-            let error = beside(text).expect_err(text);
-            assert!(error.contains(words), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn the_rate_of_all_flows_is_divided_among_them() {
-        let load = beside("udp-stream --streams 4 --total-rate 100mbit").expect("a load");
-        assert_eq!(load.load.rate, Some(Rate::BitsPerSecond(25_000_000)));
-        let load = beside("tcp-rr --total-rate 10/s --streams 4").expect("a load");
-        assert_eq!(load.load.rate, Some(Rate::RequestsPerSecond(2.5)));
-    }
-
-    #[test]
-    fn loads_of_one_name_are_told_apart() {
-        let load = || NamedLoad::alone(Load::new(Workload::TcpRr));
-        let mut loads = [load(), load(), load()];
-        name_apart(&mut loads);
-        assert_eq!(
-            loads.map(|named| named.name),
-            ["tcp-rr", "tcp-rr-2", "tcp-rr-3"]
-        );
-    }
 }

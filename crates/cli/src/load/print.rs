@@ -1,108 +1,19 @@
-//! A load by hand on the terminal: a line for each interval while it runs, then what came of it.
+//! What came of a load by hand, for people.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use wirecost_control::load::Summary;
-use wirecost_control::load::{
-    Cpu, Document, FlowFigures, Interval, LoadReport, ManualLoad, Outcome, Requests, Step,
-};
+use wirecost_control::load::{Cpu, Document, FlowFigures, LoadReport, Outcome, Requests, Summary};
 use wirecost_model::end_window::ThreadWindow;
-use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Direction, Rate};
 use wirecost_model::units::{format_bytes, format_per_second, format_rate};
 
 use super::migration;
 use super::values::{throughput, time};
-use crate::screen::{say, wrap};
-use crate::talk::Talk;
+use crate::screen::wrap;
 
 /// More flows than this are told by their extremes.
 const FLOWS: usize = 16;
-
-/// What is told on standard error while it runs.
-pub(super) struct Watching<'a> {
-    asked: &'a ManualLoad,
-    quiet: bool,
-    /// As wide as the longest name.
-    width: usize,
-}
-
-impl<'a> Watching<'a> {
-    pub(super) fn new(asked: &'a ManualLoad, talk: Talk) -> Self {
-        let names = asked.loads.iter().map(|named| named.name.len());
-        Self {
-            asked,
-            quiet: talk.quiet,
-            width: names.max().unwrap_or_default(),
-        }
-    }
-
-    pub(super) fn show(&self, step: &Step<'_>) {
-        if self.quiet {
-            return;
-        }
-        match step {
-            Step::Reached { addresses, .. } => {
-                let [a, b] = &self.asked.hosts;
-                let place = |host: &HostAddress| host.place.to_string();
-                let [at_a, at_b] = addresses;
-                say(&format!(
-                    "a {} at {at_a}, b {} at {at_b}",
-                    place(a),
-                    place(b)
-                ));
-            }
-            Step::Fragments(words) => say(&format!("note: {words}")),
-            Step::Round(number) if self.asked.rounds > 1 => {
-                say(&format!("round {number} of {}", self.asked.rounds));
-            }
-            Step::Began if self.asked.seconds.is_some() && self.asked.warmup_s > 0.0 => {
-                say(&format!("warming up for {} s", self.asked.warmup_s));
-            }
-            Step::Round(_) | Step::Began => {}
-            Step::Interval(interval) => say(&self.lines(interval)),
-        }
-    }
-
-    fn lines(&self, interval: &Interval) -> String {
-        let mut lines = String::new();
-        for load in &interval.loads {
-            if !lines.is_empty() {
-                lines.push('\n');
-            }
-            let (end, name, width) = (interval.end_s, &load.name, self.width);
-            let _ = write!(lines, "{end:7.1} s  {name:width$}");
-            if let Some(gbps) = load.gbps {
-                let _ = write!(lines, "  {}", throughput(gbps));
-            }
-            if let Some(back) = load.back_gbps {
-                let _ = write!(lines, ", back {}", throughput(back));
-            }
-            if let Some(retransmits) = load.retransmits {
-                let _ = write!(lines, "  {retransmits} retransmits");
-            }
-            if let Some(per_s) = load.datagrams_per_s {
-                let _ = write!(lines, "  {:>9} datagrams/s", format_per_second(per_s));
-            }
-            if let Some(lost) = load.lost {
-                let _ = write!(lines, "  {lost} lost");
-            }
-            if let Some(per_s) = load.transactions_per_s {
-                let _ = write!(lines, "  {:>9} /s", format_per_second(per_s));
-            }
-            for (percentile, latency) in [("p50", load.p50_s), ("p99", load.p99_s)] {
-                if let Some(latency) = latency {
-                    let _ = write!(lines, "  {percentile} {}", time(latency));
-                }
-            }
-            if let Some(timeouts @ 1..) = load.timeouts {
-                let _ = write!(lines, "  {timeouts} without answer");
-            }
-        }
-        lines
-    }
-}
 
 /// What came of it, for people.
 pub(super) fn text(document: &Document, width: usize) -> String {
@@ -408,38 +319,4 @@ fn processors(cpu: &Cpu, storage: bool) -> String {
         let _ = write!(text, ": {} of core time per {each}", time(us / 1e6));
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{throughput, time};
-
-    #[test]
-    fn throughputs_have_a_unit_in_which_they_are_not_zero() {
-        let cases = [
-            (0.0, "   0.000 Gbit/s"),
-            (12.345_6, "  12.346 Gbit/s"),
-            (0.099_9, "  99.900 Mbit/s"),
-            (0.001, "   1.000 Mbit/s"),
-            (9.765e-6, "   9.765 kbit/s"),
-        ];
-        for (gbps, text) in cases {
-            assert_eq!(throughput(gbps), text);
-        }
-    }
-
-    #[test]
-    fn times_have_three_digits_and_their_unit() {
-        let cases = [
-            (0.0, "0.00 us"),
-            (7.125e-6, "7.12 us"),
-            (71.25e-6, "71.2 us"),
-            (0.012_5, "12.5 ms"),
-            (0.25, "250 ms"),
-            (2.5, "2.50 s"),
-        ];
-        for (seconds, text) in cases {
-            assert_eq!(time(seconds), text);
-        }
-    }
 }

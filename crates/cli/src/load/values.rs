@@ -55,3 +55,48 @@ pub(super) fn throughput(gbps: f64) -> String {
     };
     format!("{number:8.3} {unit}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_from_microseconds_to_hours() {
+        assert_eq!(duration("500us"), Ok(Duration::from_micros(500)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2min"), Ok(Duration::from_mins(2)));
+        assert_eq!(duration("1h"), Ok(Duration::from_hours(1)));
+        for wrong in ["", "us", "h", "-1s", "-1h", "soon"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn throughputs_have_a_unit_in_which_they_are_not_zero() {
+        let cases = [
+            (0.0, "   0.000 Gbit/s"),
+            (12.345_6, "  12.346 Gbit/s"),
+            (0.099_9, "  99.900 Mbit/s"),
+            (0.001, "   1.000 Mbit/s"),
+            (9.765e-6, "   9.765 kbit/s"),
+        ];
+        for (gbps, text) in cases {
+            assert_eq!(throughput(gbps), text);
+        }
+    }
+
+    #[test]
+    fn times_have_three_digits_and_their_unit() {
+        let cases = [
+            (0.0, "0.00 us"),
+            (7.125e-6, "7.12 us"),
+            (71.25e-6, "71.2 us"),
+            (0.012_5, "12.5 ms"),
+            (0.25, "250 ms"),
+            (2.5, "2.50 s"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(time(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A load by hand while it runs: a line for each interval, on standard error.
+
+use std::fmt::Write as _;
+
+use wirecost_control::load::{Interval, ManualLoad, Step};
+use wirecost_model::host::HostAddress;
+use wirecost_model::units::format_per_second;
+
+use super::values::{throughput, time};
+use crate::screen::say;
+use crate::talk::Talk;
+
+/// What is told on standard error while it runs.
+pub(super) struct Watching<'a> {
+    asked: &'a ManualLoad,
+    quiet: bool,
+    /// As wide as the longest name.
+    width: usize,
+}
+
+impl<'a> Watching<'a> {
+    pub(super) fn new(asked: &'a ManualLoad, talk: Talk) -> Self {
+        let names = asked.loads.iter().map(|named| named.name.len());
+        Self {
+            asked,
+            quiet: talk.quiet,
+            width: names.max().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn show(&self, step: &Step<'_>) {
+        if self.quiet {
+            return;
+        }
+        match step {
+            Step::Reached { addresses, .. } => {
+                let [a, b] = &self.asked.hosts;
+                let place = |host: &HostAddress| host.place.to_string();
+                let [at_a, at_b] = addresses;
+                say(&format!(
+                    "a {} at {at_a}, b {} at {at_b}",
+                    place(a),
+                    place(b)
+                ));
+            }
+            Step::Fragments(words) => say(&format!("note: {words}")),
+            Step::Round(number) if self.asked.rounds > 1 => {
+                say(&format!("round {number} of {}", self.asked.rounds));
+            }
+            Step::Began if self.asked.seconds.is_some() && self.asked.warmup_s > 0.0 => {
+                say(&format!("warming up for {} s", self.asked.warmup_s));
+            }
+            Step::Round(_) | Step::Began => {}
+            Step::Interval(interval) => say(&self.lines(interval)),
+        }
+    }
+
+    fn lines(&self, interval: &Interval) -> String {
+        let mut lines = String::new();
+        for load in &interval.loads {
+            if !lines.is_empty() {
+                lines.push('\n');
+            }
+            let (end, name, width) = (interval.end_s, &load.name, self.width);
+            let _ = write!(lines, "{end:7.1} s  {name:width$}");
+            if let Some(gbps) = load.gbps {
+                let _ = write!(lines, "  {}", throughput(gbps));
+            }
+            if let Some(back) = load.back_gbps {
+                let _ = write!(lines, ", back {}", throughput(back));
+            }
+            if let Some(retransmits) = load.retransmits {
+                let _ = write!(lines, "  {retransmits} retransmits");
+            }
+            if let Some(per_s) = load.datagrams_per_s {
+                let _ = write!(lines, "  {:>9} datagrams/s", format_per_second(per_s));
+            }
+            if let Some(lost) = load.lost {
+                let _ = write!(lines, "  {lost} lost");
+            }
+            if let Some(per_s) = load.transactions_per_s {
+                let _ = write!(lines, "  {:>9} /s", format_per_second(per_s));
+            }
+            for (percentile, latency) in [("p50", load.p50_s), ("p99", load.p99_s)] {
+                if let Some(latency) = latency {
+                    let _ = write!(lines, "  {percentile} {}", time(latency));
+                }
+            }
+            if let Some(timeouts @ 1..) = load.timeouts {
+                let _ = write!(lines, "  {timeouts} without answer");
+            }
+        }
+        lines
+    }
+}
