@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use wirecost_answer::names::count;
 use wirecost_control::experiment::{Forecast, SeedSource};
 use wirecost_model::cell::{Experiment, Factor};
 
@@ -55,7 +56,7 @@ pub(super) fn page(document: &Document<'_>, experiment: &Experiment, width: usiz
     }
     if document.order.len() > SHOWN_ROUNDS {
         let more = document.order.len() - SHOWN_ROUNDS;
-        let more = count(more as u32, "more round");
+        let more = count(more, "more round");
         parts.push(format!("  and {more}, which --json lists"));
     }
     parts.extend([String::new(), expected(&document.expected, experiment)]);
@@ -86,19 +87,14 @@ fn title(document: &Document<'_>) -> String {
     match &document.until {
         None => format!(
             "{name}: {cells} x {} = {}, about {about}",
-            count(rounds, "round"),
-            count(document.expected.samples, "sample")
+            count(rounds as usize, "round"),
+            count(document.expected.samples as usize, "sample")
         ),
         Some(until) => format!(
             "{name}: {cells} x {} to {rounds} rounds, adaptive; about {} rounds, {about}",
             until.min_rounds, document.expected.rounds
         ),
     }
-}
-
-/// `1 round`, `8 rounds`.
-fn count(n: u32, thing: &str) -> String {
-    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// The cells by what varies between them.
@@ -213,18 +209,26 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
     let around_ms = 1e3 * forecast.around_s / f64::from(samples);
     let parts = [
         (
-            format!("{} of {} s", count(samples, "window"), repeat.seconds),
+            format!(
+                "{} of {} s",
+                count(samples as usize, "window"),
+                repeat.seconds
+            ),
             forecast.windows_s,
         ),
         (
-            format!("{} of {} s", count(samples, "warm-up"), repeat.warmup),
+            format!(
+                "{} of {} s",
+                count(samples as usize, "warm-up"),
+                repeat.warmup
+            ),
             forecast.warmups_s,
         ),
         (
             format!("around them, about {around_ms:.0} ms each"),
             forecast.around_s,
         ),
-        (count(labs, what), forecast.labs_s),
+        (count(labs as usize, what), forecast.labs_s),
     ];
     let built = !experiment.plan.hosts.is_existing();
     let parts = &parts[..if built { parts.len() } else { parts.len() - 1 }];

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use wirecost_answer::names;
 use wirecost_model::cell::Experiment;
 use wirecost_model::vary::{Scope, Setting, role_key};
 
@@ -48,10 +49,13 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
     let head = "Applied before each sample of a cell that has the level, undone after it:";
     let mut text = wrap(head, "", width);
     for Line { setting, cells, .. } in lines {
-        let noun = if *cells == 1 { "cell" } else { "cells" };
         let (factor, label) = (visible(&setting.factor), visible(&setting.label));
         // To memory, which takes everything.
-        let _ = write!(text, "\n  {factor}: {label} ({cells} {noun})");
+        let _ = write!(
+            text,
+            "\n  {factor}: {label} ({})",
+            names::count(*cells as usize, "cell")
+        );
         for (name, value) in &setting.sysctl {
             let _ = write!(
                 text,
@@ -138,13 +142,7 @@ pub(crate) fn notice(experiment: &Experiment) -> Option<String> {
         .iter()
         .filter(|line| line.setting.on == Scope::Machine);
     let (commands, machine) = (commands.count(), machine.count());
-    let levels = |n: usize| {
-        if n == 1 {
-            "1 level".to_owned()
-        } else {
-            format!("{n} levels")
-        }
-    };
+    let levels = |n| names::count(n, "level");
     let mut parts = Vec::new();
     if commands > 0 {
         parts.push(format!("runs commands ({})", levels(commands)));
