@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -76,7 +76,7 @@ impl DirtyPages {
         let length = memory.len().next_multiple_of(PAGE) as u64;
         // struct uffdio_register: range, mode, ioctls.
         let mut order = [start, length, REGISTER_MODE_WP, 0];
-        let fd = handler.as_raw_fd();
+        let fd = handler.as_fd().as_raw_fd();
         // SAFETY: the kernel reads and writes one uffdio_register, which is as large; the range is the memory's mapping.
         let result = unsafe { libc::ioctl(fd, UFFDIO_REGISTER as _, order.as_mut_ptr()) };
         if result < 0 {

@@ -16,6 +16,7 @@ pub mod file_io;
 pub mod io_uring;
 pub mod kvm;
 pub mod memory_file;
+pub mod missing_pages;
 pub mod namespace;
 pub mod priority;
 pub mod process;

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "userfaultfd(2) has no wrapper in nix")]
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const UFFD_USER_MODE_ONLY: i32 = 1;
 const UFFD_API: u64 = 0xaa;
@@ -65,14 +65,15 @@ impl IdleHandler {
         })
     }
 
-    /// Its descriptor.
-    pub(crate) fn as_raw_fd(&self) -> i32 {
-        self.fd.as_raw_fd()
-    }
-
     /// Whether written pages can be tracked.
     pub fn write_protects(&self) -> bool {
         self.features & FEATURE_WRITE_PROTECT != 0
+    }
+}
+
+impl AsFd for IdleHandler {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
