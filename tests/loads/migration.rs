@@ -1,9 +1,10 @@
 //! Live migration through the whole program: machines that arrive, machines that do not, and what is beside them.
 
 use wirecost_model::metric::Metric;
-use wirecost_model::moved::MoveOutcome;
+use wirecost_model::moved::{MachineMove, MoveOutcome};
 use wirecost_model::sample::Sample;
 use wirecost_sys::dirty_pages::DirtyPages;
+use wirecost_sys::missing_pages::MissingPages;
 
 use super::record_of;
 use crate::common::{Place, Record, beside_others, lab_can_be_built, run, skip, wirecost};
@@ -148,6 +149,70 @@ fn machines_go_back_and_forth_and_an_observer_sees_how_long_they_are_gone() {
             "watch is for 16 machines at most",
         ),
         ("watch: on, find_limit: on", "watch sees one move"),
+    ] {
+        let plan = place.plan(&format!(
+            "name: wrong\nguest_mtu: 1500\nload: {{ migration: {{ {load} }} }}\nrepeat: {{ rounds: 1, seconds: 0.1 }}\n"
+        ));
+        let ended = run(&mut place.run_command(&plan, "wrong"));
+        ended.expect_code(2);
+        assert!(ended.stderr.contains(words), "{ended:#?}");
+    }
+}
+
+#[test]
+fn machines_go_on_before_all_of_them_is_there_and_nothing_of_it_is_lost() {
+    if !can_migrate() {
+        return;
+    }
+    if let Err(error) = MissingPages::check() {
+        skip(format!("pages cannot be waited for here: {error}"));
+        return;
+    }
+    let _turn = beside_others();
+    // 32 MiB through 400 Mbit/s take 0.7 s: by then it has written to nearly all of its pages.
+    let plan = "name: late\nunderlay: { rate: 400mbit }\nguest_mtu: 1500\nguests: 2\n\
+                load: { migration: { machines_per_guest: 1, memory: 16MiB, channels: 2, dirty_rate: 2gbit, \
+                working_set: 100, watch: on, back_and_forth: on, max_rounds: 3, post_copy: [off, on] } }\n\
+                repeat: { rounds: 2, seconds: 1, warmup: 0 }\n";
+    let place = Place::new();
+    let record = record_of(&place, plan);
+    assert_eq!(record.samples.len(), 4);
+    let of_level = |level: &str| -> Vec<MachineMove> {
+        let samples = samples(&record, "post_copy", level).into_iter();
+        samples
+            .flat_map(|sample| sample.loads[0].moves.clone())
+            .collect()
+    };
+    let stayed = of_level("off");
+    assert_eq!(stayed.len(), 4);
+    assert!(
+        stayed
+            .iter()
+            .all(|one| one.outcome == MoveOutcome::NotConverged),
+        "{stayed:?}"
+    );
+    let moved = of_level("on");
+    assert_eq!(moved.len(), 4);
+    for one in moved {
+        assert_eq!(one.outcome, MoveOutcome::Moved, "{one:?}");
+        assert_eq!(one.rounds.len(), 2, "{one:?}");
+        assert!(one.fetched_pages > 0, "{one:?}");
+        assert!(
+            one.downtime_s > 0.0 && one.downtime_s < one.total_s,
+            "{one:?}"
+        );
+        assert!(one.seen.is_some(), "{one:?}");
+    }
+    let report = run(wirecost(["report", "out", "--full"]).current_dir(place.path()));
+    report.expect_code(0);
+    assert!(report.stdout.contains("fetched"), "{}", report.stdout);
+    for (load, words) in [
+        ("post_copy: on, find_limit: on", "post_copy always ends"),
+        ("post_copy: on, fallback: stop", "post_copy always ends"),
+        (
+            "post_copy: on, engine: qemu, channels: 2",
+            "post_copy needs one channel",
+        ),
     ] {
         let plan = place.plan(&format!(
             "name: wrong\nguest_mtu: 1500\nload: {{ migration: {{ {load} }} }}\nrepeat: {{ rounds: 1, seconds: 0.1 }}\n"

@@ -109,7 +109,8 @@ pub struct MachineMove {
     pub setup_s: f64,
     /// From the order until the destination had everything, or it was given up; with the set-up, seconds.
     pub total_s: f64,
-    /// From the machine's last write until the destination had said that it has everything, seconds; 0 where it stayed.
+    /// From the machine's last write until the destination had said that it has everything, with `post_copy` that the machine
+    /// runs there, seconds; 0 where it stayed.
     pub downtime_s: f64,
     /// Rounds, the one with the machine stopped included.
     pub rounds: Vec<MoveRound>,
@@ -135,6 +136,21 @@ pub struct MachineMove {
     /// With `engine: qemu`, what QEMU says of it; all else is the load's own.
     #[serde(default)]
     pub hypervisor: Option<HypervisorMove>,
+    /// With `post_copy`, pages that the machine had to wait for at its destination. Older records have it among what QEMU
+    /// says.
+    #[serde(default)]
+    pub fetched_pages: u64,
+}
+
+impl MachineMove {
+    /// With `post_copy`, pages that the machine had to wait for at its destination, also in older records; else 0.
+    pub fn fetched(&self) -> u64 {
+        let said = self
+            .hypervisor
+            .as_ref()
+            .map_or(0, |said| said.fetched_pages);
+        self.fetched_pages.max(said)
+    }
 }
 
 /// The gap that a program sees which asks a machine each millisecond, where it was and where it goes.
@@ -269,6 +285,30 @@ mod tests {
         let throttled = of(|m| m.fallback = Fallback::Throttle);
         assert_eq!(predict(&throttled, BANDWIDTH), None);
         assert_eq!(predict(&of(|_| ()), 0.0), None);
+    }
+
+    #[test]
+    fn an_older_record_has_the_pages_that_were_waited_for_among_what_qemu_says() {
+        let hypervisor = HypervisorMove {
+            version: "QEMU 7.2.22".to_owned(),
+            accelerator: Accelerator::Kvm,
+            total_s: 1.0,
+            setup_s: 0.0,
+            downtime_s: 0.0,
+            transferred_bytes: 0,
+            dirty_pages_per_s: 0,
+            fetched_pages: 12,
+        };
+        let older = MachineMove {
+            hypervisor: Some(hypervisor),
+            ..MachineMove::default()
+        };
+        assert_eq!(older.fetched(), 12);
+        let newer = MachineMove {
+            fetched_pages: 7,
+            ..MachineMove::default()
+        };
+        assert_eq!((newer.fetched(), MachineMove::default().fetched()), (7, 0));
     }
 
     proptest! {

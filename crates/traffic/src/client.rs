@@ -143,6 +143,12 @@ impl Client {
         Ok(at)
     }
 
+    /// What this end keeps.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &crate::shared::Shared {
+        &self.engine.shared
+    }
+
     /// Waits of each thread in its ring.
     #[cfg(test)]
     pub(crate) fn rings(&self) -> Vec<u64> {

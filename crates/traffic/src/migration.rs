@@ -6,13 +6,22 @@
 //! of a page the later one arrives last. The destination ([`landing`], [`arrival`]) has each page where it belongs, and says when it
 //! has everything. After the window both ends compare the memory.
 //!
+//! With post-copy the thread stops after the first round, and one of its own goes on at the destination ([`post_copy`]):
+//! what is missing there is fetched when it is touched, and pushed meanwhile ([`push`], [`late`]). After the window the
+//! source makes the same writes to its memory ([`handover`]), and then both ends compare theirs.
+//!
 //! Virtual machines ([`qemu`]) are moved by QEMU itself; here is what starts, watches and verifies them.
 
 pub(crate) mod arrival;
 pub(crate) mod guest;
+pub(crate) mod handover;
 pub(crate) mod landing;
+pub(crate) mod late;
 pub(crate) mod observer;
+mod page_set;
 pub(crate) mod pages;
+pub(crate) mod post_copy;
+pub(crate) mod push;
 pub(crate) mod qemu;
 pub(crate) mod record;
 mod search;

@@ -12,6 +12,7 @@ use wirecost_model::end_window::End;
 use wirecost_model::load::{Backing, MAX_IO, MoveEngine};
 use wirecost_qemu::{QemuError, found};
 use wirecost_sys::dirty_pages::DirtyPages;
+use wirecost_sys::missing_pages::MissingPages;
 use wirecost_sys::process::allowed_cpus;
 use wirecost_sys::thread::raise_descriptor_limit;
 
@@ -67,6 +68,8 @@ pub enum Finding {
     Qemu(QemuError),
     /// The kernel does not tell which pages a machine has written to.
     Tracking(io::Error),
+    /// Nobody can be made to wait for pages that are not there.
+    Waiting(io::Error),
     /// A capped socket buffer, or a congestion control that is missing or not permitted.
     Socket(TrafficError),
     /// Options that no load can have.
@@ -107,6 +110,12 @@ impl fmt::Display for Finding {
                  CONFIG_USERFAULTFD with CONFIG_PTE_MARKER_UFFD_WP): {error}; run the migration's source on a host with \
                  such a kernel"
             ),
+            Self::Waiting(error) => write!(
+                formatter,
+                "this host cannot have a machine wait for pages that are not there yet, as `post_copy` needs it (userfaultfd(2) \
+                 for a program's own faults: Linux 5.11 and CONFIG_USERFAULTFD, and a container's seccomp profile may forbid \
+                 it): {error}; do without `post_copy`, or move machines to a host that can"
+            ),
             Self::Qemu(error) => error.fmt(formatter),
             Self::Socket(error) | Self::Options(error) => error.fmt(formatter),
         }
@@ -131,9 +140,13 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
     {
         findings.push(Finding::Ports { needed, there });
     }
+    let post_copy = options.load.migration.is_some_and(|one| one.post_copy);
     match options.load.migration.map(|migration| migration.engine) {
         Some(MoveEngine::Memory) if end == End::Client => {
             findings.extend(DirtyPages::check().err().map(Finding::Tracking));
+        }
+        Some(MoveEngine::Memory) if post_copy => {
+            findings.extend(MissingPages::check().err().map(Finding::Waiting));
         }
         Some(MoveEngine::Qemu) => findings.extend(found().err().map(Finding::Qemu)),
         Some(MoveEngine::Memory) | None => {}
@@ -209,7 +222,12 @@ fn descriptors(options: &Options) -> u64 {
     let each = u64::from(workload::ops(&options.load).tasks_per_flow);
     // A thread has an eventfd, an epoll set or a ring, and up to two sockets.
     let threads = 4 * u64::from(threads(options));
-    each * u64::from(options.load.connections()) + threads
+    // A machine that is waited for has a userfaultfd and an eventfd.
+    let machines = match options.load.migration {
+        Some(migration) if migration.post_copy => 2 * u64::from(options.load.streams),
+        _ => 0,
+    };
+    each * u64::from(options.load.connections()) + threads + machines
 }
 
 /// Memory of one end, kernel buffers included, bytes.

@@ -190,6 +190,7 @@ pub(crate) mod crr_client;
 pub(crate) mod crr_server;
 pub(crate) mod migration_source;
 pub(crate) mod migration_target;
+mod move_record;
 pub(crate) mod nbd_client;
 pub(crate) mod nbd_server;
 pub(crate) mod pacer;

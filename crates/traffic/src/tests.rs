@@ -4,6 +4,7 @@ mod migration;
 mod path;
 mod peers;
 mod ports;
+mod post_copy;
 mod rings;
 mod storage;
 mod streams;

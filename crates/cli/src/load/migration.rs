@@ -50,7 +50,7 @@ pub(super) struct MigrationOptions {
     /// What is done then [default: give-up]
     #[arg(long, value_parser = Fallback::NAMES, value_name = "WHAT")]
     fallback: Option<String>,
-    /// Let it go on at its destination after one round, and fetch what is not there (QEMU)
+    /// Let it go on at its destination after one round, and fetch what is not there
     #[arg(long)]
     post_copy: bool,
     /// Move it again until the highest dirty rate that converges is known
@@ -161,6 +161,9 @@ fn line(one: &MachineMove) -> String {
         };
         let _ = write!(line, "; model {}{says}", time(model.total_s));
     }
+    if one.fetched() > 0 {
+        let _ = write!(line, ", {} pages fetched", one.fetched());
+    }
     if let Some(seen) = one.seen {
         let _ = write!(
             line,
@@ -181,9 +184,6 @@ fn line(one: &MachineMove) -> String {
             time(said.total_s),
             time(said.downtime_s)
         );
-        if said.fetched_pages > 0 {
-            let _ = write!(line, ", {} pages fetched", said.fetched_pages);
-        }
     }
     if let Some(limit) = one.limit {
         let gbps = |rate: f64| throughput(rate * 1e-9).trim().to_owned();

@@ -314,13 +314,12 @@ impl Migration {
         ];
         let post_copy = [
             (
-                !qemu,
-                "post_copy needs `engine: qemu`: nothing of `memory` runs at the destination"
-                    .to_owned(),
+                qemu && self.channels > 1,
+                "post_copy needs one channel with `engine: qemu`, which does not fetch pages over multifd's".to_owned(),
             ),
             (
-                self.channels > 1,
-                "post_copy needs one channel: QEMU does not fetch pages over multifd's".to_owned(),
+                self.find_limit,
+                "post_copy always ends: there is no dirty rate for `find_limit` at which it does not".to_owned(),
             ),
             (
                 self.fallback != Fallback::GiveUp,

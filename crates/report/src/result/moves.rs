@@ -28,7 +28,7 @@ pub struct MovesResult {
     /// Seconds that a single machine's move took, as the hypervisor says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hypervisor_move_s: Option<Summary>,
-    /// Pages that a single machine's guest had to wait for at its destination (`post_copy`).
+    /// Pages that a single machine had to wait for at its destination (`post_copy`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetched_pages: Option<Summary>,
     /// Machines that were emulated (TCG): their times are not those of hardware.
@@ -99,7 +99,7 @@ impl MoveColumns {
                 Some(said.total_s)
             }),
             fetched_pages: of(|one| {
-                let fetched = one.hypervisor.as_ref()?.fetched_pages;
+                let fetched = one.fetched();
                 (fetched > 0).then_some(fetched as f64)
             }),
             emulated: {

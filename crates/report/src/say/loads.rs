@@ -246,7 +246,7 @@ const MIGRATION: [Column; 17] = [
     ),
     column(
         "fetched",
-        "fetched: pages that a guest had to wait for at its destination (post-copy); median of single machines",
+        "fetched: pages that a machine had to wait for at its destination (post-copy); median of single machines",
         |load| Some(format!("{:.0}", load.moves?.fetched_pages?.median)),
     ),
     column(

@@ -2,12 +2,16 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
 
 use socket2::Socket;
 use wirecost_sys::socket::{receive, send};
 
 use super::landing::Landing;
+use super::late::Late;
 use super::pages::{Digest, PageRange, bytes_of, clear, of_channel};
+use super::post_copy::{PostCopy, invalid};
 use super::record::{HEAD_BYTES, Head, Kind, REPLY_BYTES, Reply, decode, encode_reply};
 use crate::storage::session::Step;
 use crate::task::IoFailure;
@@ -18,7 +22,7 @@ const BUDGET: u32 = 8;
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Arrival {
-    channel: u32,
+    pub(crate) channel: u32,
     head: [u8; HEAD_BYTES],
     /// Bytes of the head that have come.
     filled: usize,
@@ -29,6 +33,8 @@ pub(crate) struct Arrival {
     reply: Option<([u8; REPLY_BYTES], usize)>,
     /// Pages of which the digest was asked for, and what it is so far.
     digest: Option<(Vec<PageRange>, Digest)>,
+    /// Pages that come after the machine has been let run here.
+    late: Option<Late>,
     /// The source has said that nothing more comes.
     ended: bool,
     /// Bytes and pages that have come.
@@ -47,17 +53,24 @@ impl Arrival {
             next: 0,
             reply: None,
             digest: None,
+            late: None,
             ended: false,
             bytes: 0,
             pages: 0,
         }
     }
 
+    /// Since when nothing has come, while pages are missing that the machine here may wait for.
+    pub(crate) fn awaits(&self) -> Option<Instant> {
+        let late = self.late.as_ref().filter(|_| !self.ended)?;
+        Some(late.heard)
+    }
+
     /// Does what can be done now. The source ends the connection.
     ///
     /// # Errors
     /// Of the socket; `InvalidData`; `UnexpectedEof`: it ended within something.
-    pub(crate) fn poll(&mut self, socket: &Socket, machine: &Landing) -> io::Result<Step> {
+    pub(crate) fn poll(&mut self, socket: &Arc<Socket>, machine: &Landing) -> io::Result<Step> {
         for _ in 0..BUDGET {
             let step = match self.step(socket, machine) {
                 Ok(step) => step,
@@ -75,9 +88,9 @@ impl Arrival {
         Ok(Step::Again)
     }
 
-    fn step(&mut self, socket: &Socket, machine: &Landing) -> io::Result<Step> {
+    fn step(&mut self, socket: &Arc<Socket>, machine: &Landing) -> io::Result<Step> {
         if let Some((bytes, sent)) = &mut self.reply {
-            *sent += send(socket, &bytes[*sent..])?;
+            *sent += send(&**socket, &bytes[*sent..])?;
             if *sent == bytes.len() {
                 self.reply = None;
             }
@@ -92,21 +105,32 @@ impl Arrival {
             }
         } else if self.next < self.missing.len() {
             self.receive_pages(socket, machine)?;
+        } else if let Some(late) = self.late.as_mut().filter(|late| late.is_due()) {
+            let read = late.receive(socket, post_copy(machine)?, self.channel)?;
+            if read == 0 {
+                return Err(within("a page"));
+            }
+            self.bytes += read as u64;
         } else {
-            let read = receive(socket, &mut self.head[self.filled..])?;
+            let read = receive(&**socket, &mut self.head[self.filled..])?;
             self.filled += read;
+            if let Some(late) = &mut self.late {
+                late.heard = Instant::now();
+            }
             match (read, self.filled) {
                 (0, 0) if self.ended => return Ok(Step::Over),
                 (0, 0) => return Err(within("a move")),
                 (0, _) => return Err(within("a head")),
-                (_, HEAD_BYTES) => self.begin(decode(&self.head, machine.pages)?, machine),
+                (_, HEAD_BYTES) => {
+                    self.begin(decode(&self.head, machine.pages)?, socket, machine)?;
+                }
                 _ => {}
             }
         }
         Ok(Step::Again)
     }
 
-    fn begin(&mut self, head: Head, machine: &Landing) {
+    fn begin(&mut self, head: Head, socket: &Arc<Socket>, machine: &Landing) -> io::Result<()> {
         self.filled = 0;
         match head.kind {
             Kind::Pages => {
@@ -115,26 +139,75 @@ impl Arrival {
                 self.next = 0;
                 for (range, zero) in head.ranges {
                     self.pages += u64::from(range.count);
-                    if zero {
+                    if let Some(late) = &mut self.late {
+                        late.expect(range, zero, post_copy(machine)?, self.channel)?;
+                    } else if zero {
                         clear(&machine.memory, range);
                     } else {
                         self.missing.push(bytes_of(range));
                     }
                 }
             }
-            Kind::End | Kind::GiveUp => {
-                if head.kind == Kind::End {
-                    machine.complete();
+            Kind::Missing => {
+                let late = self.late.get_or_insert_with(Late::new);
+                if late.switched {
+                    return Err(invalid(
+                        "pages are said to be missing once the machine runs",
+                    ));
+                }
+                for (range, _) in head.ranges {
+                    post_copy(machine)?.remove(self.channel, range)?;
+                }
+            }
+            Kind::Switch => {
+                let late = self.late.get_or_insert_with(Late::new);
+                if std::mem::replace(&mut late.switched, true) {
+                    return Err(invalid("the machine is to go on twice"));
+                }
+                post_copy(machine)?.switch(self.channel, socket, head.writes)?;
+            }
+            Kind::End => {
+                let fetched = match &machine.post_copy {
+                    None => 0,
+                    Some(post_copy) => self.end_late(post_copy)?,
+                };
+                machine.complete();
+                self.ended = true;
+                self.reply = Some((encode_reply(Reply::Done(fetched)), 0));
+            }
+            Kind::GiveUp => {
+                if let Some(post_copy) = &machine.post_copy {
+                    post_copy.abandon();
                 }
                 self.ended = true;
-                self.reply = Some((encode_reply(Reply::Done), 0));
+                self.reply = Some((encode_reply(Reply::Done(0)), 0));
             }
             Kind::Verify => {
+                if let Some(post_copy) = &machine.post_copy {
+                    let writes = post_copy.halt()?;
+                    self.reply = Some((encode_reply(Reply::Wrote(writes)), 0));
+                }
                 let ranges = of_channel(machine.pages, machine.channels, self.channel);
                 let mut ranges: Vec<PageRange> = ranges.collect();
                 ranges.reverse();
                 self.digest = Some((ranges, Digest::default()));
             }
+        }
+        Ok(())
+    }
+
+    /// Everything has come. Returns for how many pages the machine waited.
+    fn end_late(&self, post_copy: &PostCopy) -> io::Result<u64> {
+        if !self.late.as_ref().is_some_and(|late| late.switched) {
+            return Err(invalid(
+                "the source ended the move before the machine went on",
+            ));
+        }
+        match post_copy.left(self.channel) {
+            0 => Ok(post_copy.fetched(self.channel)),
+            left => Err(invalid(format!(
+                "the source ended the move, and {left} pages are missing"
+            ))),
         }
     }
 
@@ -156,6 +229,12 @@ impl Arrival {
         }
         Ok(())
     }
+}
+
+/// Of a machine that may go on before all of it is here.
+fn post_copy(machine: &Landing) -> io::Result<&PostCopy> {
+    let post_copy = machine.post_copy.as_ref();
+    post_copy.ok_or_else(|| invalid("the machine is not to go on before all of it is there"))
 }
 
 fn within(what: &str) -> io::Error {

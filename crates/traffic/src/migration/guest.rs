@@ -59,7 +59,7 @@ impl Guest {
         }
     }
 
-    /// Starts it, also once it has stopped.
+    /// Starts it, also once it has stopped. It goes on after so many writes.
     ///
     /// # Errors
     /// There can be no more threads.
@@ -68,19 +68,20 @@ impl Guest {
         memory: &Arc<SharedMemory>,
         migration: Migration,
         seed: u64,
+        after: u64,
     ) -> io::Result<()> {
         if let Some(before) = self.handle().take() {
             // It was told to stop.
             let _ = before.join();
         }
-        self.state.writes.store(0, Ordering::Relaxed);
+        self.state.writes.store(after, Ordering::Relaxed);
         self.state.stopped_at.store(0, Ordering::Release);
         self.state.order.store(RUN, Ordering::Release);
         let (state, memory) = (Arc::clone(&self.state), Arc::clone(memory));
         let thread = thread::Builder::new()
             .name("guest".to_owned())
             .stack_size(128 << 10)
-            .spawn(move || run(&state, &memory, &migration, seed))?;
+            .spawn(move || run(&state, &memory, &migration, seed, after))?;
         *self.handle() = Some(thread);
         Ok(())
     }
@@ -107,12 +108,21 @@ impl Guest {
         (ns > 0).then(|| self.state.epoch + Duration::from_nanos(ns))
     }
 
+    /// Stops it and returns once it has, with how many pages it has written. It must not wait for a page that never comes.
+    pub(crate) fn halt(&self) -> u64 {
+        self.stop();
+        if let Some(thread) = self.handle().take() {
+            let _ = thread.join();
+        }
+        self.writes()
+    }
+
     /// Slows it down by so many percent.
     pub(crate) fn throttle(&self, percent: u8) {
         self.state.throttle.store(percent, Ordering::Relaxed);
     }
 
-    /// Pages that it has written so far.
+    /// Pages that it has written so far, each write a page.
     pub(crate) fn writes(&self) -> u64 {
         self.state.writes.load(Ordering::Relaxed)
     }
@@ -127,26 +137,24 @@ impl Drop for Guest {
     }
 }
 
-fn run(state: &State, memory: &SharedMemory, migration: &Migration, seed: u64) {
+fn run(state: &State, memory: &SharedMemory, migration: &Migration, seed: u64, after: u64) {
     let per_second = migration.writes_per_second();
     let (mut due, mut last) = (0.0, Instant::now());
-    let mut writer = Writer {
-        state,
-        memory,
-        order: migration.dirty_order,
-        pages: migration.written(),
-        seed,
-        done: 0,
-    };
-    loop {
-        if state.order.load(Ordering::Acquire) != RUN {
-            break;
-        }
+    let pattern = Pattern::of(migration, seed);
+    let mut done = after;
+    while state.order.load(Ordering::Acquire) == RUN {
         let now = Instant::now();
         let share = 1.0 - f64::from(state.throttle.load(Ordering::Relaxed)) / 100.0;
         due += per_second * share * (now - last).min(LATEST).as_secs_f64();
         last = now;
-        writer.write(due as u64);
+        for number in 0..due as u64 {
+            if number % LOOK_EVERY == 0 && state.order.load(Ordering::Relaxed) != RUN {
+                break;
+            }
+            pattern.write(memory, done);
+            done += 1;
+        }
+        state.writes.store(done, Ordering::Relaxed);
         due = due.fract();
         thread::park_timeout((last + SLICE).saturating_duration_since(Instant::now()));
     }
@@ -154,32 +162,33 @@ fn run(state: &State, memory: &SharedMemory, migration: &Migration, seed: u64) {
     state.stopped_at.store(ns.max(1), Ordering::Release);
 }
 
-struct Writer<'a> {
-    state: &'a State,
-    memory: &'a SharedMemory,
+/// Where and what a machine writes: the number of a write says both.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pattern {
     order: DirtyOrder,
     pages: u64,
     seed: u64,
-    done: u64,
 }
 
-impl Writer<'_> {
-    /// Writes to so many pages, or until it is told something else.
-    fn write(&mut self, count: u64) {
-        for number in 0..count {
-            if number % LOOK_EVERY == 0 && self.state.order.load(Ordering::Relaxed) != RUN {
-                break;
-            }
-            let page = match self.order {
-                DirtyOrder::Sequential => self.done % self.pages,
-                DirtyOrder::Random => mix(self.seed.wrapping_add(self.done)) % self.pages,
-            };
-            let word = page as usize * (PAGE / 8) + (self.done % (PAGE as u64 / 8)) as usize;
-            self.done += 1;
-            // Never zero: no page of the working set becomes one that is not sent.
-            self.memory.words()[word].store(self.done << 1 | 1, Ordering::Relaxed);
+impl Pattern {
+    pub(crate) fn of(migration: &Migration, seed: u64) -> Self {
+        Self {
+            order: migration.dirty_order,
+            pages: migration.written(),
+            seed,
         }
-        self.state.writes.store(self.done, Ordering::Relaxed);
+    }
+
+    /// Makes the write of that number, from 0. Returns which word it was.
+    pub(crate) fn write(&self, memory: &SharedMemory, number: u64) -> usize {
+        let page = match self.order {
+            DirtyOrder::Sequential => number % self.pages,
+            DirtyOrder::Random => mix(self.seed.wrapping_add(number)) % self.pages,
+        };
+        let word = page as usize * (PAGE / 8) + (number % (PAGE as u64 / 8)) as usize;
+        // Never zero: no page of the working set becomes one that is not sent.
+        memory.words()[word].store((number + 1) << 1 | 1, Ordering::Relaxed);
+        word
     }
 }
 
@@ -199,7 +208,7 @@ mod tests {
             };
             let memory = Arc::new(SharedMemory::new(1 << 20).expect("memory"));
             let guest = Guest::new();
-            guest.start(&memory, migration, 3).expect("a thread");
+            guest.start(&memory, migration, 3, 0).expect("a thread");
             while guest.writes() < 50 {
                 thread::yield_now();
             }

@@ -1,21 +1,26 @@
 //! Machines at their destination.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wirecost_model::load::{Migration, MoveEngine};
 use wirecost_sys::shared_memory::SharedMemory;
 
+use super::post_copy::PostCopy;
 use crate::options::Options;
+use crate::storage::content;
 
 /// One machine's memory.
 #[derive(Debug)]
 pub(crate) struct Landing {
-    pub(crate) memory: SharedMemory,
+    pub(crate) memory: Arc<SharedMemory>,
     pub(crate) pages: u32,
     pub(crate) channels: u32,
     /// Connections that have brought everything.
     complete: AtomicU32,
+    /// Where the machine is to go on before all of it is here.
+    pub(crate) post_copy: Option<PostCopy>,
 }
 
 impl Landing {
@@ -24,27 +29,41 @@ impl Landing {
         self.complete.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether the machine runs here: all of it is here.
+    /// Whether the machine runs here: all of it is here, or it was let run before that.
     pub(crate) fn runs(&self) -> bool {
+        if let Some(post_copy) = &self.post_copy {
+            return post_copy.runs();
+        }
         self.complete.load(Ordering::Acquire) >= self.channels
     }
 
     /// The machines of a load, with nothing in their memory.
     ///
     /// # Errors
-    /// No memory.
+    /// No memory; with post-copy also a kernel that lets nobody wait for pages.
     pub(crate) fn of_load(options: &Options) -> io::Result<Box<[Self]>> {
-        let machine = |migration: Migration| {
-            Ok(Self {
-                memory: SharedMemory::in_small_pages(migration.memory as usize)?,
-                pages: migration.pages() as u32,
-                channels: migration.channels,
-                complete: AtomicU32::new(0),
-            })
+        let migration = options.load.migration;
+        let Some(migration) = migration.filter(|one| one.engine == MoveEngine::Memory) else {
+            return Ok(Box::default());
         };
-        let migration = options.load.migration.into_iter();
-        let migration = migration.filter(|one| one.engine == MoveEngine::Memory);
-        let machines = migration.flat_map(|one| (0..options.load.streams).map(move |_| one));
-        machines.map(machine).collect()
+        let machines = 0..options.load.streams;
+        let seed = content::seed(options);
+        machines
+            .map(|number| Self::new(number, &migration, seed))
+            .collect()
+    }
+
+    fn new(number: u32, migration: &Migration, seed: u64) -> io::Result<Self> {
+        let memory = Arc::new(SharedMemory::in_small_pages(migration.memory as usize)?);
+        let post_copy = migration
+            .post_copy
+            .then(|| PostCopy::of(&memory, migration, content::of_machine(seed, number)));
+        Ok(Self {
+            post_copy: post_copy.transpose()?,
+            memory,
+            pages: migration.pages() as u32,
+            channels: migration.channels,
+            complete: AtomicU32::new(0),
+        })
     }
 }

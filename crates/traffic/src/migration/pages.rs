@@ -30,14 +30,19 @@ pub(crate) fn bytes_of(range: PageRange) -> Range<usize> {
     first..first + range.count as usize * PAGE
 }
 
+/// The connection of a page.
+pub(crate) fn channel_of(page: u32, channels: u32) -> u32 {
+    page / CHUNK % channels
+}
+
 /// Cuts a range where the connection changes, and gives each part to `each` with its connection.
 pub(crate) fn by_channel(range: PageRange, channels: u32, mut each: impl FnMut(usize, PageRange)) {
     let end = range.first + range.count;
     let mut first = range.first;
     while first < end {
-        let chunk = first / CHUNK;
-        let count = end.min((chunk + 1) * CHUNK) - first;
-        each((chunk % channels) as usize, PageRange { first, count });
+        let count = end.min((first / CHUNK + 1) * CHUNK) - first;
+        let channel = channel_of(first, channels);
+        each(channel as usize, PageRange { first, count });
         first += count;
     }
 }

@@ -13,6 +13,7 @@ use wirecost_sys::shared_memory::SharedMemory;
 use wirecost_sys::socket::tcp_info;
 
 use super::guest::Guest;
+use super::handover::Handover;
 use super::pages::{PAGE, PageRange, by_channel, fill};
 use super::search::Search;
 use crate::flow::Flows;
@@ -39,6 +40,8 @@ pub(crate) enum Stage {
     Copying(u32),
     /// The same, and then say that it was all.
     Last(u32),
+    /// Say which pages of their lists are missing, let the machine go on at the destination, and send them.
+    Handing,
     /// Say that the move is given up.
     GivenUp,
     /// Nothing more.
@@ -51,6 +54,7 @@ impl Stage {
             Self::Waiting => 0,
             Self::GivenUp => 1,
             Self::Over => 4,
+            Self::Handing => 8,
             Self::Copying(round) => round << 2 | 2,
             Self::Last(round) => round << 2 | 3,
         }
@@ -59,6 +63,7 @@ impl Stage {
     fn decode(number: u32) -> Self {
         match number & 3 {
             0 if number == 4 => Self::Over,
+            0 if number == 8 => Self::Handing,
             0 => Self::Waiting,
             1 => Self::GivenUp,
             2 => Self::Copying(number >> 2),
@@ -97,6 +102,8 @@ pub(crate) struct Source {
     progress: Mutex<Progress>,
     /// The machine's last move brought it to its destination.
     there: AtomicBool,
+    /// With post-copy.
+    pub(crate) handover: Handover,
     result: OnceLock<MachineMove>,
     seen: OnceLock<SeenGap>,
 }
@@ -174,7 +181,7 @@ impl Sources {
 
 impl Source {
     fn new(number: u32, migration: Migration, seed: u64) -> io::Result<Self> {
-        let seed = content::mix(seed ^ u64::from(number));
+        let seed = content::of_machine(seed, number);
         let memory = Arc::new(SharedMemory::in_small_pages(migration.memory as usize)?);
         fill(&memory, &migration, seed);
         Ok(Self {
@@ -190,6 +197,7 @@ impl Source {
             wire: AtomicU64::new(0),
             progress: Mutex::default(),
             there: AtomicBool::new(false),
+            handover: Handover::default(),
             result: OnceLock::new(),
             seen: OnceLock::new(),
             migration,
@@ -199,6 +207,21 @@ impl Source {
     /// Whether it runs here: until it is stopped.
     pub(crate) fn runs(&self) -> bool {
         self.guest.stopped_at().is_none()
+    }
+
+    /// How often it has written here.
+    pub(crate) fn writes(&self) -> u64 {
+        self.guest.writes()
+    }
+
+    /// With post-copy: makes its memory what it must be at the destination, where it has written so often by now.
+    ///
+    /// # Errors
+    /// `InvalidData`: it cannot have.
+    pub(crate) fn replay(&self, writes: u64) -> io::Result<()> {
+        let (guest, memory) = (&self.guest, &self.memory);
+        self.handover
+            .replay(writes, guest, memory, &self.migration, self.seed)
     }
 
     /// What an observer saw of its move.
@@ -274,7 +297,7 @@ impl Source {
             if let Some(rate) = progress.rate {
                 migration.dirty_rate = rate as u64;
             }
-            self.guest.start(&self.memory, migration, self.seed)?;
+            self.guest.start(&self.memory, migration, self.seed, 0)?;
         }
         if !all.may_move(self) {
             return Ok(false);
@@ -330,7 +353,11 @@ impl Source {
             }
             self.list_dirty()?;
             progress.began = Some(now);
-            self.publish(Stage::Last(round + 1));
+            self.publish(if self.migration.post_copy {
+                Stage::Handing
+            } else {
+                Stage::Last(round + 1)
+            });
             return Ok(None);
         }
         let (Some(first), Some(began)) = (progress.first, progress.began) else {
@@ -365,8 +392,9 @@ impl Source {
         let gives_up = round + 1 >= self.migration.max_rounds
             || (sent >= MAX_SENT_FACTOR * self.migration.pages() && !slows);
         let forces = gives_up && self.migration.fallback == Fallback::Stop;
-        if fits || forces {
-            progress.stopping = Some(fits);
+        let post_copy = self.migration.post_copy;
+        if fits || forces || post_copy {
+            progress.stopping = Some(fits || post_copy);
             self.guest.stop();
             return Ok(Some(now));
         }
@@ -403,7 +431,9 @@ impl Source {
             None => MoveOutcome::NotConverged,
         };
         let stopped = self.guest.stopped_at().unwrap_or(now);
-        let downtime = (now - stopped).as_secs_f64();
+        // With post-copy it runs before everything is there.
+        let runs = self.handover.runs().unwrap_or(now);
+        let downtime = (runs - stopped).as_secs_f64();
         if outcome.is_there() {
             let [pages, zero_pages] = self
                 .sent
@@ -437,6 +467,7 @@ impl Source {
             limit: None,
             seen: None,
             hypervisor: None,
+            fetched_pages: self.handover.fetched(),
         };
         let mut search = progress.search;
         let rate = progress.rate.unwrap_or(moved.dirty_rate);

@@ -36,6 +36,11 @@ pub(crate) fn seed(options: &Options) -> u64 {
         .fold(0, |seed, half| mix(seed ^ u64::from_be_bytes(*half)))
 }
 
+/// A number of one machine of a load, from the load's.
+pub(crate) fn of_machine(seed: u64, number: u32) -> u64 {
+    mix(seed ^ u64::from(number))
+}
+
 /// The body, for I/O of the load's size. Both ends have the same.
 pub(crate) fn body(options: &Options) -> Box<[u8]> {
     let length = options.load.request as usize + PLACES as usize * 8;

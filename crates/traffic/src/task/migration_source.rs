@@ -1,22 +1,20 @@
 //! A migration's source: one connection of a machine.
 
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
 use socket2::Socket;
 use wirecost_sys::epoll::Interest;
-use wirecost_sys::shared_memory::Part;
 use wirecost_sys::socket::{receive, tcp_info};
 
+use super::move_record::MoveRecord;
 use super::{Context, IoFailure, Progress, Task};
 use crate::flow::Outcome;
-use crate::migration::pages::{MAX_PAGES, PageRange, bytes_of, is_zero};
-use crate::migration::record::{
-    HEAD_BYTES, Kind, MAX_RANGES, REPLY_BYTES, Reply, decode_reply, encode,
-};
+use crate::migration::pages::PageRange;
+use crate::migration::push::Push;
+use crate::migration::record::{Kind, REPLY_BYTES, Reply, decode_reply};
 use crate::migration::source::{Source, Stage};
 use crate::shared::Shared;
 use crate::timeouts::PEER_TIMEOUT;
@@ -35,7 +33,11 @@ pub(crate) struct MigrationSource {
     list: Vec<PageRange>,
     /// Where in the list it is.
     at: usize,
-    record: Record,
+    record: MoveRecord,
+    /// With post-copy, what is left once the machine goes on at its destination.
+    push: Option<Push>,
+    /// What has come of a reply.
+    reply: ([u8; REPLY_BYTES], usize),
     /// Pages sent in this round, and those that were zero.
     sent: [u64; 2],
     /// The load was stopped before the machine had moved.
@@ -50,53 +52,18 @@ enum Doing {
     /// It waits for the machine.
     Waiting,
     Sending,
+    /// The machine goes on at its destination: it sends what is missing there.
+    Pushing,
     /// It is the last of a round, and finds out what comes next.
     Advancing,
     /// It sends that this was all.
     Ending,
-    /// It waits until that is confirmed; so many bytes of the reply have come.
-    Confirming([u8; REPLY_BYTES], usize),
+    /// It waits until that is confirmed.
+    Confirming,
 }
 
-/// What is being sent.
-struct Record {
-    head: [u8; HEAD_BYTES],
-    /// Of the memory, after the head.
-    data: Vec<Range<usize>>,
-    /// Its ranges, while it is made.
-    ranges: Vec<(PageRange, bool)>,
-    sent: usize,
-    /// Of head and data.
-    bytes: usize,
-}
-
-impl Record {
-    fn of(&mut self, kind: Kind) {
-        encode(kind, &self.ranges, &mut self.head);
-        self.data.clear();
-        let full = self.ranges.iter().filter(|(_, zero)| !zero);
-        self.data.extend(full.map(|(range, _)| bytes_of(*range)));
-        self.sent = 0;
-        self.bytes = HEAD_BYTES + self.data.iter().map(Range::len).sum::<usize>();
-    }
-
-    fn is_sent(&self) -> bool {
-        self.sent == self.bytes
-    }
-
-    /// What is left of it.
-    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
-        let head = (self.sent < HEAD_BYTES).then(|| Part::Bytes(&self.head[self.sent..]));
-        let mut skip = self.sent.saturating_sub(HEAD_BYTES);
-        let data = self.data.iter().filter_map(move |range| {
-            let skipped = skip.min(range.len());
-            skip -= skipped;
-            let left = range.start + skipped..range.end;
-            (!left.is_empty()).then_some(Part::Memory(left))
-        });
-        head.into_iter().chain(data)
-    }
-}
+/// Unsent bytes of a connection once the machine goes on: what it waits for is behind no more than these.
+const UNSENT: u32 = 64 << 10;
 
 impl MigrationSource {
     pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32) -> Self {
@@ -110,13 +77,9 @@ impl MigrationSource {
             stage: Stage::Waiting,
             list: Vec::new(),
             at: 0,
-            record: Record {
-                head: [0; HEAD_BYTES],
-                data: Vec::with_capacity(MAX_RANGES),
-                ranges: Vec::with_capacity(MAX_RANGES),
-                sent: HEAD_BYTES,
-                bytes: HEAD_BYTES,
-            },
+            record: MoveRecord::sent(),
+            push: None,
+            reply: ([0; REPLY_BYTES], 0),
             sent: [0; 2],
             stopped: false,
             heard: 0,
@@ -126,41 +89,67 @@ impl MigrationSource {
 
     /// Makes a record of the next pages of the list; `false` where there are none.
     fn next_record(&mut self, machine: &Source) -> bool {
-        self.record.ranges.clear();
-        let mut pages = 0;
-        while let Some(range) = self.list.get_mut(self.at) {
-            let first = range.first;
-            let zero = is_zero(&machine.memory, first);
-            if pages == MAX_PAGES {
-                break;
+        let counts = self.record.fill(machine, &mut self.list, &mut self.at);
+        for (sent, more) in self.sent.iter_mut().zip(counts) {
+            *sent += more;
+        }
+        counts != [0; 2]
+    }
+
+    /// Makes the next record once the machine goes on; `false` where there is nothing more.
+    fn next_pushed(&mut self, machine: &Source) -> bool {
+        let Some(push) = &mut self.push else {
+            return false;
+        };
+        match push.next(&mut self.list) {
+            Kind::Missing => self.record.tell(Kind::Missing, &self.list),
+            Kind::Switch => self.record.switch(machine.writes()),
+            Kind::Pages => {
+                self.at = 0;
+                return self.next_record(machine);
             }
-            let more = match self.record.ranges.last_mut() {
-                Some((last, kind)) if *kind == zero && last.first + last.count == first => {
-                    last.count += 1;
-                    true
+            _ => return false,
+        }
+        true
+    }
+
+    /// What the destination says; `None`: nothing complete.
+    fn hear(&mut self) -> io::Result<Option<Reply>> {
+        let (reply, filled) = &mut self.reply;
+        while *filled < REPLY_BYTES {
+            match receive(&*self.socket, &mut reply[*filled..]) {
+                Ok(0) => {
+                    let words = "the destination ended the connection within a move";
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, words));
                 }
-                _ => false,
-            };
-            if !more {
-                if self.record.ranges.len() == MAX_RANGES {
-                    break;
-                }
-                self.record
-                    .ranges
-                    .push((PageRange { first, count: 1 }, zero));
-            }
-            pages += 1;
-            self.sent[usize::from(zero)] += 1;
-            range.first += 1;
-            range.count -= 1;
-            if range.count == 0 {
-                self.at += 1;
+                Ok(read) => *filled += read,
+                Err(error) => match IoFailure::from(error) {
+                    IoFailure::Interrupted => {}
+                    IoFailure::Blocked => return Ok(None),
+                    IoFailure::Broken(error) => return Err(error),
+                },
             }
         }
-        if pages > 0 {
-            self.record.of(Kind::Pages);
+        *filled = 0;
+        decode_reply(reply).map(Some)
+    }
+
+    /// Takes what the destination says; how many pages the machine waited for, once everything is confirmed.
+    fn confirmation(&mut self, machine: &Source) -> io::Result<Option<u64>> {
+        while let Some(reply) = self.hear()? {
+            match (reply, &mut self.push) {
+                (Reply::Done(fetched), _) if self.doing == Doing::Confirming => {
+                    return Ok(Some(fetched));
+                }
+                (Reply::Runs, Some(_)) => machine.handover.set_runs(Instant::now()),
+                (Reply::Fetch(page), Some(push)) => push.ask(page),
+                _ => {
+                    let words = "the destination confirmed what it was not asked for";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+                }
+            }
         }
-        pages > 0
+        Ok(None)
     }
 
     /// Sends what is left of the record; `false` where the socket takes no more.
@@ -168,9 +157,7 @@ impl MigrationSource {
         while !self.record.is_sent() {
             match machine.memory.send(&*self.socket, self.record.parts()) {
                 Ok(sent) => {
-                    let data = |at: usize| at.saturating_sub(HEAD_BYTES) as u64;
-                    let moved = data(self.record.sent + sent) - data(self.record.sent);
-                    self.record.sent += sent;
+                    let moved = self.record.advance(sent);
                     machine.count_wire(sent);
                     let tx = &context.flow(self.flow).tx;
                     tx.bytes.add(moved);
@@ -202,9 +189,7 @@ impl MigrationSource {
                 if self.next_record(machine) {
                     return Ok(None);
                 }
-                let [pages, zero_pages] = std::mem::take(&mut self.sent);
-                let tx = &context.flow(self.flow).tx;
-                tx.messages.add(pages + zero_pages);
+                let [pages, zero_pages] = self.count(context);
                 if let Stage::Last(_) = self.stage {
                     machine.count_pages(pages, zero_pages);
                     self.finish(Kind::End);
@@ -213,6 +198,26 @@ impl MigrationSource {
                 } else {
                     self.doing = Doing::Waiting;
                 }
+            }
+            Doing::Pushing => {
+                self.confirmation(machine)?;
+                if !self.send(context, machine)? {
+                    let both = Interest {
+                        read: true,
+                        write: true,
+                    };
+                    return self.blocked(shared, both);
+                }
+                if shared.flows.stopping() {
+                    self.stop();
+                    return Ok(None);
+                }
+                if self.next_pushed(machine) {
+                    return Ok(None);
+                }
+                let [pages, zero_pages] = self.count(context);
+                machine.count_pages(pages, zero_pages);
+                self.finish(Kind::End);
             }
             Doing::Advancing => {
                 if shared.flows.stopping() {
@@ -232,41 +237,36 @@ impl MigrationSource {
                 if !self.send(context, machine)? {
                     return self.blocked(shared, Interest::WRITE);
                 }
-                self.doing = Doing::Confirming([0; REPLY_BYTES], 0);
+                self.doing = Doing::Confirming;
             }
-            Doing::Confirming(mut reply, mut filled) => {
-                match receive(&*self.socket, &mut reply[filled..]) {
-                    Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                    Ok(read) => filled += read,
-                    Err(error) => match IoFailure::from(error) {
-                        IoFailure::Interrupted => {}
-                        IoFailure::Blocked => return self.blocked(shared, Interest::READ),
-                        IoFailure::Broken(error) => return Err(error),
-                    },
+            Doing::Confirming => {
+                let Some(fetched) = self.confirmation(machine)? else {
+                    return self.blocked(shared, Interest::READ);
+                };
+                machine.handover.add_fetched(fetched);
+                if !self.stopped && machine.confirmed(&shared.sources, Instant::now()) {
+                    // Others may wait for their turn.
+                    shared.flows.notify();
                 }
-                self.doing = Doing::Confirming(reply, filled);
-                if filled == REPLY_BYTES {
-                    if decode_reply(&reply)? != Reply::Done {
-                        let words = "the destination confirmed what it was not asked for";
-                        return Err(io::Error::new(io::ErrorKind::InvalidData, words));
-                    }
-                    if !self.stopped && machine.confirmed(&shared.sources, Instant::now()) {
-                        // Others may wait for their turn.
-                        shared.flows.notify();
-                    }
-                    if self.stopped || !machine.migration.find_limit {
-                        return Ok(Some(Progress::Over(Outcome::Orderly)));
-                    }
-                    self.doing = Doing::Waiting;
+                if self.stopped || !machine.migration.find_limit {
+                    return Ok(Some(Progress::Over(Outcome::Orderly)));
                 }
+                self.doing = Doing::Waiting;
             }
         }
         Ok(None)
     }
 
+    /// Counts what was sent of the round that is over.
+    fn count(&mut self, context: &Context<'_>) -> [u64; 2] {
+        let [pages, zero_pages] = std::mem::take(&mut self.sent);
+        let tx = &context.flow(self.flow).tx;
+        tx.messages.add(pages + zero_pages);
+        [pages, zero_pages]
+    }
+
     fn finish(&mut self, kind: Kind) {
-        self.record.ranges.clear();
-        self.record.of(kind);
+        self.record.say(kind);
         self.doing = Doing::Ending;
     }
 
@@ -289,6 +289,13 @@ impl MigrationSource {
                 Stage::Copying(_) | Stage::Last(_) => {
                     machine.take(self.channel, &mut self.list);
                     self.doing = Doing::Sending;
+                }
+                Stage::Handing => {
+                    machine.take(self.channel, &mut self.list);
+                    let pages = machine.migration.pages() as u32;
+                    self.push = Some(Push::new(&self.list, pages));
+                    self.socket.set_tcp_notsent_lowat(UNSENT)?;
+                    self.doing = Doing::Pushing;
                 }
                 Stage::GivenUp => self.finish(Kind::GiveUp),
             }

@@ -4,14 +4,19 @@ use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 use socket2::Socket;
+
+use wirecost_sys::epoll::Interest;
 
 use super::{Context, Progress, Task};
 use crate::flow::Outcome;
 use crate::migration::arrival::Arrival;
+use crate::migration::landing::Landing;
 use crate::shared::Shared;
 use crate::storage::session::Step;
+use crate::timeouts::PEER_TIMEOUT;
 
 pub(crate) struct MigrationTarget {
     socket: Arc<Socket>,
@@ -31,6 +36,27 @@ impl MigrationTarget {
         }
     }
 
+    /// What it waits for now, of a machine.
+    fn waits(&self, shared: &Shared, machine: &Landing) -> io::Result<Progress> {
+        let Some(since) = self.arrival.awaits() else {
+            return Ok(Progress::READ);
+        };
+        let until = since + PEER_TIMEOUT;
+        if Instant::now() < until {
+            let until = shared.ns(until) + 1;
+            return Ok(Progress::Wait(Interest::READ, Some(until)));
+        }
+        let missing = machine
+            .post_copy
+            .as_ref()
+            .map_or(0, |one| one.left(self.arrival.channel));
+        let words = format!(
+            "nothing came from the source for {} s, and {missing} pages are missing of the machine that runs here",
+            PEER_TIMEOUT.as_secs()
+        );
+        Err(io::Error::new(io::ErrorKind::TimedOut, words))
+    }
+
     /// Ends the connection after the source has.
     fn end(&self) -> io::Result<Outcome> {
         self.socket.set_linger(None)?;
@@ -48,13 +74,20 @@ impl Task for MigrationTarget {
         let rx = &context.flow(self.flow).rx;
         rx.bytes.publish(self.arrival.bytes);
         rx.messages.publish(self.arrival.pages);
-        match step {
-            Ok(Step::Again) => Progress::Again,
-            Ok(Step::Read) => Progress::READ,
-            Ok(Step::Write) => Progress::WRITE,
-            Ok(Step::Over) => self.end().map_or_else(Progress::failed, Progress::Over),
-            Err(error) => Progress::failed(error),
-        }
+        let next = match step {
+            Ok(Step::Again) => Ok(Progress::Again),
+            Ok(Step::Read) => self.waits(context.shared, machine),
+            Ok(Step::Write) => Ok(Progress::WRITE),
+            Ok(Step::Over) => self.end().map(Progress::Over),
+            Err(error) => Err(error),
+        };
+        next.unwrap_or_else(|error| {
+            if let Some(post_copy) = &machine.post_copy {
+                // The machine may wait for a page that never comes.
+                post_copy.abandon();
+            }
+            Progress::failed(error)
+        })
     }
 
     fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {

@@ -367,6 +367,7 @@ impl QemuSource {
             predicted: predict(&self.migration, self.bandwidth),
             limit: None,
             seen: None,
+            fetched_pages: self.stats.fetched,
             hypervisor: Some(HypervisorMove {
                 version: format!("QEMU {}", self.machine.version()),
                 accelerator: spec.accelerator,

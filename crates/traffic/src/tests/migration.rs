@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -16,11 +17,11 @@ use crate::migration::record::{HEAD_BYTES, Kind, Reply, decode_reply, encode};
 use crate::storage::session::Step;
 use crate::{Client, Finished, Load, Observer, Options, Server, TrafficError, Waiting, Workload};
 
-const LONG: Duration = Duration::from_mins(1);
-const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-const MIB: u64 = 1 << 20;
+pub(super) const LONG: Duration = Duration::from_mins(1);
+pub(super) const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+pub(super) const MIB: u64 = 1 << 20;
 
-fn options(change: impl FnOnce(&mut Load, &mut Migration)) -> Options {
+pub(super) fn options(change: impl FnOnce(&mut Load, &mut Migration)) -> Options {
     Options::new(Workload::Migration, *b"fedcba9876543210").with(|load| {
         let mut migration = Migration {
             memory: 4 * MIB,
@@ -33,7 +34,7 @@ fn options(change: impl FnOnce(&mut Load, &mut Migration)) -> Options {
 }
 
 /// Whether this kernel can track writes.
-fn can_track() -> bool {
+pub(super) fn can_track() -> bool {
     match wirecost_sys::dirty_pages::DirtyPages::check() {
         Ok(()) => true,
         Err(error) => {
@@ -43,7 +44,7 @@ fn can_track() -> bool {
     }
 }
 
-fn pair(options: &Options) -> (Server, Client) {
+pub(super) fn pair(options: &Options) -> (Server, Client) {
     let server = Server::listen(LOOPBACK, options).unwrap();
     let client = Client::connect(server.address(), options, LONG).unwrap();
     server.wait_connected(LONG).unwrap();
@@ -52,7 +53,7 @@ fn pair(options: &Options) -> (Server, Client) {
 }
 
 /// Moves all machines, and ends the load: their memory is compared then.
-fn run(options: &Options) -> Vec<MachineMove> {
+pub(super) fn run(options: &Options) -> Vec<MachineMove> {
     let (server, client) = pair(options);
     moved(server, client, options)
 }
@@ -313,18 +314,28 @@ fn a_destination_that_is_gone_is_an_error_and_a_load_that_is_stopped_is_none() {
 
 /// What a destination of a machine of 1 MiB says to these bytes, after which the source is gone.
 fn told(bytes: &[u8]) -> (io::Result<Step>, Vec<u8>, Box<[Landing]>) {
+    told_to(bytes, &options(|_, migration| migration.memory = MIB))
+}
+
+/// The same of the first machine of a load, and its first connection.
+pub(super) fn told_to(
+    bytes: &[u8],
+    options: &Options,
+) -> (io::Result<Step>, Vec<u8>, Box<[Landing]>) {
     let (here, mut there) = Socket::pair(Domain::UNIX, Type::STREAM, None).expect("a pair");
-    let machines = Landing::of_load(&options(|_, migration| migration.memory = MIB)).expect("one");
+    let machines = Landing::of_load(options).expect("one");
     there.set_send_buffer_size(4 << 20).expect("room");
     there.write_all(bytes).expect("written");
     there.shutdown(std::net::Shutdown::Write).expect("an end");
-    let mut arrival = Arrival::new(0);
+    let (here, mut arrival) = (Arc::new(here), Arrival::new(0));
     let ended = loop {
         match arrival.poll(&here, &machines[0]) {
             Ok(Step::Again) => {}
             other => break other,
         }
     };
+    // Whoever may still wait for a page has the socket as well.
+    let _ = here.shutdown(std::net::Shutdown::Both);
     drop(here);
     let mut said = Vec::new();
     // What it left unread resets the connection: nothing was said then.
@@ -332,13 +343,13 @@ fn told(bytes: &[u8]) -> (io::Result<Step>, Vec<u8>, Box<[Landing]>) {
     (ended, said, machines)
 }
 
-fn head(kind: Kind, ranges: &[(PageRange, bool)]) -> Vec<u8> {
+pub(super) fn head(kind: Kind, ranges: &[(PageRange, bool)]) -> Vec<u8> {
     let mut head = [0; HEAD_BYTES];
     encode(kind, ranges, &mut head);
     head.to_vec()
 }
 
-fn pages(first: u32, count: u32) -> PageRange {
+pub(super) fn pages(first: u32, count: u32) -> PageRange {
     PageRange { first, count }
 }
 
@@ -367,7 +378,7 @@ fn pages_are_put_where_they_belong_and_their_digest_is_told() {
         .iter()
         .map(|reply| decode_reply(reply).expect("a reply"))
         .collect();
-    assert_eq!(replies, [Reply::Done, Reply::Digest(digest.0)]);
+    assert_eq!(replies, [Reply::Done(0), Reply::Digest(digest.0)]);
 }
 
 #[test]

@@ -78,11 +78,19 @@ fn verify(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<(
     let mut head = [0; HEAD_BYTES];
     encode(Kind::Verify, &[], &mut head);
     socket.write_all(&head)?;
+    let mut reply = [0; REPLY_BYTES];
+    if machine.migration.post_copy {
+        read_all(&mut socket, &mut reply, deadline)?;
+        let Reply::Wrote(writes) = decode_reply(&reply)? else {
+            let words = "the destination does not say how often the machine wrote";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+        };
+        machine.replay(writes)?;
+    }
     let mut digest = Digest::default();
     for range in of_channel(machine.migration.pages() as u32, channels, channel) {
         digest.add(&machine.memory, range);
     }
-    let mut reply = [0; REPLY_BYTES];
     read_all(&mut socket, &mut reply, deadline)?;
     if decode_reply(&reply)? == Reply::Digest(digest.0) {
         return Ok(());

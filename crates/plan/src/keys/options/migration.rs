@@ -80,8 +80,8 @@ const POST_COPY: Key = Key {
     words: ON_OFF,
     presence: Default("off"),
     example: "on",
-    doc: "With `engine: qemu`, whether a machine goes on at its destination after one round, and pages that are not there are \
-          fetched when it needs them, the rest sent meanwhile; one channel.",
+    doc: "Whether a machine goes on at its destination after one round, and pages that are not there are fetched when it \
+          needs them, the rest sent meanwhile; with `engine: qemu` one channel.",
     ..BASE
 };
 

@@ -1,0 +1,132 @@
+//! A record of a migration as it is sent: a head, and pages from the machine's memory.
+
+use std::ops::Range;
+
+use wirecost_sys::shared_memory::Part;
+
+use crate::migration::pages::{MAX_PAGES, PageRange, bytes_of, is_zero};
+use crate::migration::record::{HEAD_BYTES, Kind, MAX_RANGES, encode, encode_switch};
+use crate::migration::source::Source;
+
+pub(super) struct MoveRecord {
+    head: [u8; HEAD_BYTES],
+    /// Of the memory, after the head.
+    data: Vec<Range<usize>>,
+    /// Its ranges, while it is made.
+    ranges: Vec<(PageRange, bool)>,
+    sent: usize,
+    /// Of head and data.
+    bytes: usize,
+}
+
+impl MoveRecord {
+    /// One of which nothing is left.
+    pub(super) fn sent() -> Self {
+        Self {
+            head: [0; HEAD_BYTES],
+            data: Vec::with_capacity(MAX_RANGES),
+            ranges: Vec::with_capacity(MAX_RANGES),
+            sent: HEAD_BYTES,
+            bytes: HEAD_BYTES,
+        }
+    }
+
+    /// Becomes one without pages.
+    pub(super) fn say(&mut self, kind: Kind) {
+        self.ranges.clear();
+        self.begin(kind);
+    }
+
+    /// Becomes one that tells pages, without their content.
+    pub(super) fn tell(&mut self, kind: Kind, pages: &[PageRange]) {
+        self.ranges.clear();
+        self.ranges
+            .extend(pages.iter().map(|range| (*range, false)));
+        encode(kind, &self.ranges, &mut self.head);
+        self.data.clear();
+        (self.sent, self.bytes) = (0, HEAD_BYTES);
+    }
+
+    /// Becomes the one with which the machine goes on at its destination.
+    pub(super) fn switch(&mut self, writes: u64) {
+        encode_switch(writes, &mut self.head);
+        self.data.clear();
+        (self.sent, self.bytes) = (0, HEAD_BYTES);
+    }
+
+    /// Becomes one with the next pages of a list, from `at` on, which are taken from it. Returns how many have content and
+    /// how many are zero.
+    pub(super) fn fill(
+        &mut self,
+        machine: &Source,
+        list: &mut [PageRange],
+        at: &mut usize,
+    ) -> [u64; 2] {
+        self.ranges.clear();
+        let mut counts = [0; 2];
+        while let Some(range) = list.get_mut(*at) {
+            let first = range.first;
+            let zero = is_zero(&machine.memory, first);
+            if counts[0] + counts[1] == MAX_PAGES as u64 {
+                break;
+            }
+            let more = match self.ranges.last_mut() {
+                Some((before, kind)) if *kind == zero && before.first + before.count == first => {
+                    before.count += 1;
+                    true
+                }
+                _ => false,
+            };
+            if !more {
+                if self.ranges.len() == MAX_RANGES {
+                    break;
+                }
+                self.ranges.push((PageRange { first, count: 1 }, zero));
+            }
+            counts[usize::from(zero)] += 1;
+            range.first += 1;
+            range.count -= 1;
+            if range.count == 0 {
+                *at += 1;
+            }
+        }
+        if counts != [0; 2] {
+            self.begin(Kind::Pages);
+        }
+        counts
+    }
+
+    fn begin(&mut self, kind: Kind) {
+        encode(kind, &self.ranges, &mut self.head);
+        self.data.clear();
+        let full = self.ranges.iter().filter(|(_, zero)| !zero);
+        self.data.extend(full.map(|(range, _)| bytes_of(*range)));
+        self.sent = 0;
+        self.bytes = HEAD_BYTES + self.data.iter().map(Range::len).sum::<usize>();
+    }
+
+    pub(super) fn is_sent(&self) -> bool {
+        self.sent == self.bytes
+    }
+
+    /// So many bytes more were sent. Returns how many of them were pages.
+    pub(super) fn advance(&mut self, sent: usize) -> u64 {
+        let data = |at: usize| at.saturating_sub(HEAD_BYTES) as u64;
+        let before = data(self.sent);
+        self.sent += sent;
+        data(self.sent) - before
+    }
+
+    /// What is left of it.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let head = (self.sent < HEAD_BYTES).then(|| Part::Bytes(&self.head[self.sent..]));
+        let mut skip = self.sent.saturating_sub(HEAD_BYTES);
+        let data = self.data.iter().filter_map(move |range| {
+            let skipped = skip.min(range.len());
+            skip -= skipped;
+            let left = range.start + skipped..range.end;
+            (!left.is_empty()).then_some(Part::Memory(left))
+        });
+        head.into_iter().chain(data)
+    }
+}
