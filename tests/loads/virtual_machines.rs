@@ -26,6 +26,7 @@ load:
     dirty_rate: 100mbit
     zero_pages: 25
     max_downtime: 50ms
+    watch: on
 repeat: { rounds: 1, seconds: 0.3, warmup: 0 }
 ";
 
@@ -119,6 +120,16 @@ fn virtual_machines_move_and_qemu_and_the_load_both_say_how() {
                 "{one:?}"
             );
             assert!(one.dirty_reached > 0.0, "{one:?}");
+            // A guest that answered at both ends at once would leave no gap.
+            let seen = one.seen.expect("what an observer saw");
+            for gap in [seen.to_machine_s, seen.from_machine_s] {
+                assert!(gap >= said.downtime_s / 2.0 && gap > 0.0, "{one:?}");
+                assert!(gap < one.total_s + 1.0, "{one:?}");
+            }
+            assert!(
+                seen.answered > 0 && seen.answered <= 2 * seen.asked,
+                "{one:?}"
+            );
         }
     }
     let report =
@@ -243,7 +254,10 @@ fn where_qemu_is_absent_or_too_old_the_load_is_refused_with_the_reason() {
     ended.expect_code(3);
     assert!(ended.stderr.contains("no qemu-system-x86_64"), "{ended:#?}");
     for (option, words) in [
-        ("watch: on", "watch needs `engine: memory`"),
+        (
+            "watch: on, post_copy: on",
+            "watch needs `engine: memory` with post_copy",
+        ),
         ("find_limit: on", "find_limit needs `engine: memory`"),
         ("threads: 1", "threads means nothing to QEMU"),
         ("memory: 4MiB", "a virtual machine of 4194304 bytes"),

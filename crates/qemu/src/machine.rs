@@ -49,7 +49,7 @@ pub struct Spec {
 #[derive(Debug)]
 pub struct Machine {
     monitor: Monitor,
-    memory: MemoryFile,
+    memory: Arc<MemoryFile>,
     spec: Spec,
     version: Version,
     /// The thread that started the process and waits for its end. It kills it when the sender is gone.
@@ -174,7 +174,7 @@ impl Machine {
         let monitor = Monitor::new(input, output).map_err(failed("starting a machine's thread"))?;
         let mut machine = Self {
             monitor,
-            memory,
+            memory: Arc::new(memory),
             spec: *spec,
             version: Version::default(),
             end: Some(end),
@@ -213,6 +213,11 @@ impl Machine {
     /// Its memory, as the guest sees it.
     pub fn memory(&self) -> &SharedMemory {
         self.memory.memory()
+    }
+
+    /// The same, for whoever looks at it while another thread moves the machine.
+    pub fn memory_file(&self) -> Arc<MemoryFile> {
+        Arc::clone(&self.memory)
     }
 
     /// Where others may put what is waited for here as well ([`Line::Other`]).

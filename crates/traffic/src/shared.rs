@@ -15,7 +15,9 @@ use crate::error::TrafficError;
 use crate::flow::Flows;
 use crate::latency::LatencyRecorder;
 use crate::migration::landing::Landing;
+use crate::migration::pulse::Pulse;
 use crate::migration::qemu::Virtuals;
+use crate::migration::sightings::Sightings;
 use crate::migration::source::{Source, Sources};
 use crate::options::{Limit, Options};
 use crate::rate_schedule::RateSchedule;
@@ -48,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) landings: Box<[Landing]>,
     /// Of a migration of virtual machines.
     pub(crate) virtuals: Virtuals,
+    /// Of a migration that is watched, at its client.
+    pub(crate) sightings: Sightings,
     /// The tag of every datagram.
     pub(crate) tag: u32,
     /// At a client with a rate.
@@ -151,6 +155,7 @@ impl Shared {
                 Box::default()
             },
             virtuals: Virtuals::of_load(options, end)?,
+            sightings: Sightings::of_load(options),
             tag: tag(&options.secret),
             rate_schedule,
             budget: match options.load.limit {
@@ -198,13 +203,17 @@ impl Shared {
         content::mix(content::seed(&self.options))
     }
 
-    /// Whether a machine runs at this end.
-    pub(crate) fn runs_here(&self, end: End, machine: u32) -> bool {
+    /// How a machine is seen to run at this end; `None`: it does not.
+    pub(crate) fn pulse(&self, end: End, machine: u32) -> Option<Pulse> {
+        if let Some(pulse) = self.virtuals.pulse(machine) {
+            return Some(pulse);
+        }
         let machine = machine as usize;
-        match end {
+        let runs = match end {
             End::Client => self.sources.machines.get(machine).is_some_and(Source::runs),
             End::Server => self.landings.get(machine).is_some_and(Landing::runs),
-        }
+        };
+        runs.then_some(Pulse::Runs)
     }
 
     /// Takes up to `wanted` bytes, transactions or datagrams of the load's limit. Less than wanted: the limit is

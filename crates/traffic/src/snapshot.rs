@@ -175,8 +175,8 @@ impl Snapshot {
             moves: shared
                 .sources
                 .moves()
-                .into_iter()
                 .chain(shared.virtuals.moves())
+                .map(|moved| shared.sightings.complete(moved))
                 .collect(),
             path: shared.path.get().map(|open| open.access()),
         })

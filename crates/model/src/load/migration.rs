@@ -302,9 +302,11 @@ impl Migration {
                 "find_limit needs `engine: memory`: a QEMU whose move failed is gone at the destination".to_owned(),
             ),
             (
-                qemu && self.watch,
+                qemu && self.watch && self.post_copy,
                 "watch",
-                "watch needs `engine: memory`: the guest of `qemu` has no network device".to_owned(),
+                "watch needs `engine: memory` with post_copy: whether a guest of `qemu` runs is read from its memory, \
+                 and that is not there yet"
+                    .to_owned(),
             ),
             (
                 !qemu && self.switchover_bandwidth.is_some(),

@@ -56,7 +56,7 @@ impl Observer {
         let ending = Arc::new(AtomicBool::new(false));
         let (shared, told) = (Arc::clone(shared), Arc::clone(&ending));
         let (tell, first) = channel();
-        shared.sources.set_observed();
+        shared.sightings.begin();
         let thread = thread::Builder::new()
             .name("move-observer".to_owned())
             .stack_size(128 << 10)
@@ -128,7 +128,7 @@ fn ask(
 ) {
     let mut hears = Some(hears);
     let tag = shared.watch_tag();
-    let mut all = vec![Seen::default(); shared.sources.machines.len()];
+    let mut all = vec![Seen::default(); shared.sightings.machines()];
     let mut next = Instant::now();
     while !ending.load(Ordering::Relaxed) && all.iter().any(|one| !one.over) {
         let now = Instant::now();
@@ -174,7 +174,7 @@ fn hear(shared: &Shared, socket: &UdpSocket, tag: u64, all: &mut [Seen]) {
                     continue;
                 };
                 if let Some(gap) = seen.hear(answer, shared.now()) {
-                    shared.sources.machines[answer.machine as usize].set_seen(gap);
+                    shared.sightings.set(answer.machine, gap);
                 }
             }
             // What ICMP says of a place where nobody listens yet.

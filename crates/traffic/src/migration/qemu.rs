@@ -4,17 +4,19 @@ pub(crate) mod message;
 pub(crate) mod stats;
 
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Fallback, Migration, MoveEngine, Rate};
 use wirecost_model::moved::MachineMove;
-use wirecost_qemu::guest::Program;
+use wirecost_qemu::guest::{Program, ticks};
 use wirecost_qemu::{Machine, QemuError, Spec, Version, found};
+use wirecost_sys::memory_file::MemoryFile;
 
+use super::pulse::Pulse;
 use crate::options::Options;
 
 /// How long a guest may take to start.
@@ -36,9 +38,19 @@ pub(crate) fn broken(words: &str) -> io::Error {
 /// The machines of one end.
 #[derive(Debug, Default)]
 pub(crate) struct Virtuals {
-    machines: Box<[Mutex<Option<Machine>>]>,
-    results: Box<[OnceLock<MachineMove>]>,
+    machines: Box<[Virtual]>,
     finished: AtomicU32,
+}
+
+/// One machine.
+#[derive(Debug)]
+struct Virtual {
+    /// Until the task has it that moves it.
+    machine: Mutex<Option<Machine>>,
+    memory: Arc<MemoryFile>,
+    /// Whether its guest runs at this end, by QEMU's events.
+    runs: AtomicBool,
+    result: OnceLock<MachineMove>,
 }
 
 impl Virtuals {
@@ -67,20 +79,37 @@ impl Virtuals {
                 machine.await_guest(BOOT)?;
             }
         }
+        let machine = |machine: Machine| Virtual {
+            memory: machine.memory_file(),
+            machine: Mutex::new(Some(machine)),
+            runs: AtomicBool::new(end == End::Client),
+            result: OnceLock::new(),
+        };
         Ok(Self {
-            results: machines.iter().map(|_| OnceLock::new()).collect(),
-            machines: machines
-                .into_iter()
-                .map(|one| Mutex::new(Some(one)))
-                .collect(),
+            machines: machines.into_iter().map(machine).collect(),
             finished: AtomicU32::new(0),
         })
     }
 
     /// A machine, for the task that moves it.
     pub(crate) fn take(&self, number: u32) -> Option<Machine> {
-        let slot = self.machines.get(number as usize)?;
-        slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let one = self.machines.get(number as usize)?;
+        let mut machine = one.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        machine.take()
+    }
+
+    /// QEMU says that a guest runs at this end, or does not.
+    pub(crate) fn set_runs(&self, number: u32, runs: bool) {
+        if let Some(one) = self.machines.get(number as usize) {
+            one.runs.store(runs, Ordering::Release);
+        }
+    }
+
+    /// The ticks of a guest that runs at this end. What is in its memory before it runs is what has arrived.
+    pub(crate) fn pulse(&self, number: u32) -> Option<Pulse> {
+        let one = self.machines.get(number as usize)?;
+        let runs = one.runs.load(Ordering::Acquire);
+        runs.then(|| Pulse::Ticks(ticks(one.memory.memory())))
     }
 
     /// Whether a machine may move: no more than so many do at once.
@@ -91,21 +120,23 @@ impl Virtuals {
 
     /// A machine is through.
     pub(crate) fn finish(&self, number: u32, moved: MachineMove) {
-        if let Some(result) = self.results.get(number as usize) {
-            let _ = result.set(moved);
+        if let Some(one) = self.machines.get(number as usize) {
+            let _ = one.result.set(moved);
         }
         self.finished.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Whether it is at its destination.
     pub(crate) fn is_there(&self, number: u32) -> bool {
-        let result = self.results.get(number as usize).and_then(OnceLock::get);
+        let one = self.machines.get(number as usize);
+        let result = one.and_then(|one| one.result.get());
         result.is_some_and(|moved| moved.outcome.is_there())
     }
 
     /// Those that are through, by number.
     pub(crate) fn moves(&self) -> impl Iterator<Item = MachineMove> {
-        self.results.iter().filter_map(|one| one.get().cloned())
+        let machines = self.machines.iter();
+        machines.filter_map(|one| one.result.get().cloned())
     }
 }
 

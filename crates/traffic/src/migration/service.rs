@@ -1,7 +1,9 @@
 //! What machines answer while they run, at either end of their move: a datagram for each request.
 
+use std::collections::VecDeque;
 use std::io;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -9,11 +11,18 @@ use std::time::Duration;
 
 use socket2::Socket;
 use wirecost_model::end_window::End;
+use wirecost_sys::socket::poll_readable;
 
+use super::pulse::Pulse;
 use crate::shared::Shared;
 
 /// How often a thread without requests looks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The same where requests wait for a tick of a guest's timer, which has one each millisecond.
+const TICK_LOOK: Duration = Duration::from_micros(100);
+/// Requests that wait, at most: 16 ticks of as many machines as may be watched.
+const WAITING: usize = 256;
 
 /// Bytes of a request, and of its answer: tag 8, machine 4, where it was answered 4, when it was sent 8.
 pub(crate) const REQUEST_BYTES: usize = 24;
@@ -83,10 +92,10 @@ impl Service {
     /// Answers what comes to a bound socket.
     ///
     /// # Errors
-    /// A socket that takes no time-out; no more threads.
+    /// A socket that cannot be made non-blocking; no more threads.
     pub(crate) fn start(shared: &Arc<Shared>, end: End, socket: Socket) -> io::Result<Self> {
         let socket = UdpSocket::from(socket);
-        socket.set_read_timeout(Some(LOOK_EVERY))?;
+        socket.set_nonblocking(true)?;
         let ending = Arc::new(AtomicBool::new(false));
         let (shared, told) = (Arc::clone(shared), Arc::clone(&ending));
         let thread = thread::Builder::new()
@@ -109,24 +118,70 @@ impl Drop for Service {
     }
 }
 
+/// A request that waits for the guest's next tick.
+struct Waiting {
+    request: Request,
+    from: SocketAddr,
+    ticks: u32,
+}
+
 fn answer(shared: &Shared, end: End, socket: &UdpSocket, ending: &AtomicBool) {
     let tag = shared.watch_tag();
-    let mut bytes = [0; REQUEST_BYTES + 1];
-    while !ending.load(Ordering::Relaxed) {
-        // Errors are time-outs, and what ICMP says of an asker that is gone.
-        let Ok((length, from)) = socket.recv_from(&mut bytes) else {
-            continue;
+    let mut waiting: VecDeque<Waiting> = VecDeque::new();
+    // Errors are what ICMP says of an asker that is gone.
+    let reply = |request: Request, from: SocketAddr| {
+        let answer = Request {
+            by: Some(end),
+            ..request
         };
-        let request = Request::decode(&bytes[..length], tag);
-        let here = request.filter(|request| shared.runs_here(end, request.machine));
-        if let Some(request) = here {
-            let answer = Request {
-                by: Some(end),
-                ..request
-            };
-            let _ = socket.send_to(&answer.encode(tag), from);
+        let _ = socket.send_to(&answer.encode(tag), from);
+    };
+    while !ending.load(Ordering::Relaxed) {
+        if waiting.is_empty() {
+            let _ = poll_readable(&[socket.as_fd()], LOOK_EVERY);
+        } else {
+            thread::sleep(TICK_LOOK);
+        }
+        for (request, from) in received(socket, tag) {
+            match shared.pulse(end, request.machine) {
+                Some(Pulse::Runs) => reply(request, from),
+                Some(Pulse::Ticks(ticks)) => waiting.push_back(Waiting {
+                    request,
+                    from,
+                    ticks,
+                }),
+                None => {}
+            }
+        }
+        waiting.retain(|one| match shared.pulse(end, one.request.machine) {
+            Some(Pulse::Ticks(now)) if now == one.ticks => true,
+            Some(_) => {
+                reply(one.request, one.from);
+                false
+            }
+            // It was stopped before it could answer.
+            None => false,
+        });
+        let surplus = waiting.len().saturating_sub(WAITING);
+        waiting.drain(..surplus);
+    }
+}
+
+/// What has arrived, no more than may wait.
+fn received(socket: &UdpSocket, tag: u64) -> Vec<(Request, SocketAddr)> {
+    let mut bytes = [0; REQUEST_BYTES + 1];
+    let mut requests = Vec::new();
+    for _ in 0..WAITING {
+        match socket.recv_from(&mut bytes) {
+            Ok((length, from)) => {
+                let request = Request::decode(&bytes[..length], tag);
+                requests.extend(request.map(|request| (request, from)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(_) => break,
         }
     }
+    requests
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use wirecost_model::load::{Fallback, MAX_SENT_FACTOR, Migration, MoveEngine};
-use wirecost_model::moved::{MachineMove, MoveOutcome, MoveRound, SeenGap, predict};
+use wirecost_model::moved::{MachineMove, MoveOutcome, MoveRound, predict};
 use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::shared_memory::SharedMemory;
 use wirecost_sys::socket::tcp_info;
@@ -20,8 +19,6 @@ use crate::flow::Flows;
 use crate::options::Options;
 use crate::storage::content;
 
-/// How long an observer's answer is waited for after the move.
-const LAST_ANSWER: Duration = Duration::from_millis(300);
 /// Shortest round: before it is over nothing is decided, since the connections may not have acknowledged anything yet.
 const SHORTEST_ROUND: Duration = Duration::from_millis(1);
 /// Percent of its time that a machine is kept from at first, then more each time, at most: QEMU's
@@ -77,8 +74,6 @@ impl Stage {
 pub(crate) struct Sources {
     pub(crate) machines: Box<[Source]>,
     finished: AtomicU32,
-    /// Whether an observer asks them.
-    observed: AtomicBool,
 }
 
 /// One machine.
@@ -105,7 +100,6 @@ pub(crate) struct Source {
     /// With post-copy.
     pub(crate) handover: Handover,
     result: OnceLock<MachineMove>,
-    seen: OnceLock<SeenGap>,
 }
 
 #[derive(Debug, Default)]
@@ -144,28 +138,13 @@ impl Sources {
                 .map(|number| Source::new(number, migration, content::seed(options)))
                 .collect::<io::Result<_>>()?,
             finished: AtomicU32::new(0),
-            observed: AtomicBool::new(false),
         })
     }
 
     /// Those that are through, by number.
-    pub(crate) fn moves(&self) -> Vec<MachineMove> {
-        let moves = self.machines.iter().filter_map(|machine| {
-            let moved = machine.result.get()?;
-            if self.observed.load(Ordering::Relaxed) && moved.outcome.is_there() {
-                machine.await_seen();
-            }
-            Some(MachineMove {
-                seen: machine.seen.get().copied(),
-                ..moved.clone()
-            })
-        });
-        moves.collect()
-    }
-
-    /// An observer asks them from now on.
-    pub(crate) fn set_observed(&self) {
-        self.observed.store(true, Ordering::Relaxed);
+    pub(crate) fn moves(&self) -> impl Iterator<Item = MachineMove> {
+        let machines = self.machines.iter();
+        machines.filter_map(|machine| machine.result.get().cloned())
     }
 
     /// Whether a machine may move: no more than so many do at once.
@@ -199,7 +178,6 @@ impl Source {
             there: AtomicBool::new(false),
             handover: Handover::default(),
             result: OnceLock::new(),
-            seen: OnceLock::new(),
             migration,
         })
     }
@@ -222,19 +200,6 @@ impl Source {
         let (guest, memory) = (&self.guest, &self.memory);
         self.handover
             .replay(writes, guest, memory, &self.migration, self.seed)
-    }
-
-    /// What an observer saw of its move.
-    pub(crate) fn set_seen(&self, gap: SeenGap) {
-        let _ = self.seen.set(gap);
-    }
-
-    /// The destination's first answer may still be under way when the move is over.
-    fn await_seen(&self) {
-        let deadline = Instant::now() + LAST_ANSWER;
-        while self.seen.get().is_none() && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(1));
-        }
     }
 
     pub(crate) fn stage(&self) -> Stage {

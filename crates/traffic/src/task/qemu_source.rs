@@ -292,9 +292,13 @@ impl QemuSource {
     fn hear(&mut self, context: &Context<'_>, said: Said) -> io::Result<Option<Progress>> {
         match said.line {
             Line::Event(name, data) => match name.as_str() {
-                "STOP" if self.doing == Doing::Moving => {
-                    self.stopped = Some((said.at, guest::writes(self.machine.memory())));
+                "STOP" => {
+                    context.shared.virtuals.set_runs(self.flow, false);
+                    if self.doing == Doing::Moving {
+                        self.stopped = Some((said.at, guest::writes(self.machine.memory())));
+                    }
                 }
+                "RESUME" => context.shared.virtuals.set_runs(self.flow, true),
                 "MIGRATION" => {
                     let state = data["status"].as_str().unwrap_or_default();
                     self.state(context, state, said.at)?;

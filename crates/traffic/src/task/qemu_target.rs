@@ -141,6 +141,7 @@ impl QemuEnd for QemuTarget {
         match said.line {
             Line::Other(line) => return self.hear(context, &line),
             Line::Event(name, Value::Null) if name == "RESUME" => {
+                context.shared.virtuals.set_runs(self.flow, true);
                 Message::Runs.send(&self.socket)?;
             }
             _ => {}

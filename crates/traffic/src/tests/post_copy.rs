@@ -201,8 +201,8 @@ fn while_it_waits() -> (Server, Client, [Weak<SharedMemory>; 2]) {
         std::thread::sleep(Duration::from_micros(100));
     }
     // An observer is answered where it runs.
-    assert!(server.shared().runs_here(End::Server, 0) && running.left(0) > 0);
-    assert!(!client.shared().runs_here(End::Client, 0));
+    assert!(server.shared().pulse(End::Server, 0).is_some() && running.left(0) > 0);
+    assert!(client.shared().pulse(End::Client, 0).is_none());
     let memories = [
         Arc::downgrade(&landing.memory),
         Arc::downgrade(&client.shared().sources.machines[0].memory),

@@ -61,7 +61,7 @@ const ENGINE: Key = Key {
     example: "qemu",
     doc: "What moves them: memory and threads of the agent's own (`memory`, nothing to install), or virtual machines in QEMU \
           with a guest that is built in (`qemu`, by KVM where it runs one, else emulated; memory of 8MiB at least and 32 machines at most, not \
-          with `watch`, `find_limit`, `threads`, `spin`, `socket_buffer`, `dscp`).",
+          with `find_limit`, `threads`, `spin`, `socket_buffer`, `dscp`, nor with `watch` and `post_copy` at once).",
     ..BASE
 };
 
