@@ -9,6 +9,7 @@ mod reached;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{LabAgent, Link, LinkError};
@@ -30,6 +31,11 @@ use crate::random;
 pub(crate) use self::built::unlike;
 pub(crate) use self::existing::Existing;
 pub(crate) use self::reached::Reached;
+
+/// How long the line of an agent that was killed may stay open after its data connections: the kernel closes what a
+/// process has open one after the other (kernel/exit.c). And how often it is looked at.
+const LINE_CLOSES: Duration = Duration::from_millis(300);
+const LINE_LOOK: Duration = Duration::from_millis(5);
 
 /// What every lab of a run shares.
 #[derive(Debug, Clone)]
@@ -272,14 +278,23 @@ impl Lab {
     }
 }
 
+/// Why something failed: where a host refused because another one's agent has ended, that agent's end.
 pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     if !matches!(error, LinkError::Refused { .. }) {
         return error;
     }
-    let ended = links
-        .iter_mut()
-        .find_map(|link| link.still_there("the other host worked").err());
-    ended.unwrap_or(error)
+    let deadline = Instant::now() + LINE_CLOSES;
+    loop {
+        let mut links = links.iter_mut();
+        let ended = links.find_map(|link| link.still_there("the other host worked").err());
+        if let Some(ended) = ended {
+            return ended;
+        }
+        if Instant::now() >= deadline {
+            return error;
+        }
+        sleep(LINE_LOOK);
+    }
 }
 
 pub(crate) fn host_spec(
