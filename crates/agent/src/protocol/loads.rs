@@ -1,4 +1,4 @@
-//! The ends of loads on a host: what each is told, when they are counted, and what was counted.
+//! Client and server ends of loads on a host: their orders, counting windows and results.
 
 use std::net::IpAddr;
 

@@ -20,7 +20,7 @@ const OUTPUT_BYTES: u64 = 1000;
 pub(super) fn run(command: &str, place: &str) -> Result<(), String> {
     let told = |how: &str| format!("the command `{}` {how}", command.trim());
     let failed = |error: io::Error| told(&format!("could not be run: {error}"));
-    // A file and no pipe: nobody has to empty it, and who keeps it open holds nobody up.
+    // A file, not a pipe: it needs no reader, and a child that keeps it open does not block the command.
     let output = memfd_create(c"output", MFdFlags::MFD_CLOEXEC).map_err(|e| failed(e.into()))?;
     let mut output = File::from(output);
     let to = || output.try_clone().map(Stdio::from).map_err(failed);

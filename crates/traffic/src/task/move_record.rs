@@ -43,15 +43,13 @@ impl MoveRecord {
         self.ranges
             .extend(pages.iter().map(|range| (*range, false)));
         encode(kind, &self.ranges, &mut self.head);
-        self.data.clear();
-        (self.sent, self.bytes) = (0, HEAD_BYTES);
+        self.restart();
     }
 
     /// Becomes the one with which the machine goes on at its destination.
     pub(super) fn switch(&mut self, writes: u64) {
         encode_switch(writes, &mut self.head);
-        self.data.clear();
-        (self.sent, self.bytes) = (0, HEAD_BYTES);
+        self.restart();
     }
 
     /// Becomes one with the next pages of a list, from `at` on, which are taken from it. Returns how many have content and
@@ -98,11 +96,16 @@ impl MoveRecord {
 
     fn begin(&mut self, kind: Kind) {
         encode(kind, &self.ranges, &mut self.head);
-        self.data.clear();
+        self.restart();
         let full = self.ranges.iter().filter(|(_, zero)| !zero);
         self.data.extend(full.map(|(range, _)| bytes_of(*range)));
-        self.sent = 0;
-        self.bytes = HEAD_BYTES + self.data.iter().map(Range::len).sum::<usize>();
+        self.bytes += self.data.iter().map(Range::len).sum::<usize>();
+    }
+
+    /// Nothing is sent of its head, and no content follows.
+    fn restart(&mut self) {
+        self.data.clear();
+        (self.sent, self.bytes) = (0, HEAD_BYTES);
     }
 
     pub(super) fn is_sent(&self) -> bool {
