@@ -1,16 +1,16 @@
 //! Live migration by pre-copy: what both ends keep besides their connections.
 //!
-//! A machine is memory and a thread that writes to it ([`guest`]). Its source ([`source`]) sends all pages, then those
-//! that were written to meanwhile, as the kernel tracks it, until what is left fits the bound of the downtime; then the
-//! thread stops and the rest is sent. Pages go over the machine's connections by their number, so that of two contents
-//! of a page the later one arrives last. The destination ([`landing`], [`arrival`]) has each page where it belongs, and says when it
-//! has everything. After the window both ends compare the memory.
+//! A machine is memory and a thread that writes to it ([`guest`]). Its source ([`source`]) sends all pages, then
+//! those that were written to meanwhile, as the kernel tracks it, until what is left fits the bound of the downtime;
+//! then the thread stops and the rest is sent. A page always goes over the same connection, so that of two contents
+//! the later one arrives last. The destination ([`landing`], [`arrival`]) writes each page to its place, and confirms
+//! when it has everything. After the window both ends compare the memory.
 //!
-//! With post-copy the thread stops after the first round, and one of its own goes on at the destination ([`post_copy`]):
-//! what is missing there is fetched when it is touched, and pushed meanwhile ([`push`], [`late`]). After the window the
+//! With post-copy the thread stops after the first round, and another one resumes at the destination ([`post_copy`]):
+//! missing pages are fetched when they are touched, and pushed meanwhile ([`push`], [`late`]). After the window the
 //! source makes the same writes to its memory ([`handover`]), and then both ends compare theirs.
 //!
-//! Virtual machines ([`qemu`]) are moved by QEMU itself; here is what starts, watches and verifies them.
+//! Virtual machines ([`qemu`]) are moved by QEMU itself; the modules here start, watch and verify them.
 
 pub(crate) mod arrival;
 pub(crate) mod guest;

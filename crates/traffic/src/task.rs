@@ -1,4 +1,4 @@
-//! Tasks: one direction of a flow as a state machine that does what can be done now and says what it waits for.
+//! Tasks: one direction of a flow as a state machine that does what can be done now and returns what it waits for.
 //!
 //! The same task runs on a blocking socket with a thread of its own, on a non-blocking socket among others, or
 //! spinning; the worker thread decides.
@@ -25,7 +25,7 @@ pub(crate) trait Task: Send {
     /// The flow that ends with this task; `None` where it serves many.
     fn flow(&self) -> Option<u32>;
 
-    /// The task without its system calls, where it supports rings.
+    /// The same task without its system calls, where it supports rings; else `None`.
     fn ring_io(&mut self) -> Option<&mut dyn RingIo> {
         None
     }
@@ -33,45 +33,45 @@ pub(crate) trait Task: Send {
 
 /// A task whose system calls the worker makes, many at once.
 pub(crate) trait RingIo {
-    /// What it wants of its socket at `now`, or how it ended.
+    /// The I/O that the task wants at `now` ([`Shared::now`]), or how the task ended.
     fn next_io(&mut self, context: &Context<'_>, now: u64) -> Result<IoRequest, Outcome>;
 
-    /// So many bytes were sent.
+    /// Notes that `bytes` bytes were sent.
     fn sent(&mut self, context: &Context<'_>, bytes: usize);
 
-    /// So many bytes were received by `now`; 0 at the end of the stream.
+    /// Notes that `bytes` bytes were received by `now`; 0 at the end of the stream.
     fn received(&mut self, context: &Context<'_>, bytes: usize, now: u64) -> Result<(), Outcome>;
 }
 
-/// What a task wants of its socket.
+/// The I/O that a task wants of its socket.
 #[derive(Debug, Default)]
 pub(crate) struct IoRequest {
     /// Bytes to send.
     pub(crate) send: usize,
-    /// Bytes to receive at most; 0: none.
+    /// Upper bound on the bytes to receive; 0: none.
     pub(crate) receive: usize,
-    /// When to ask again at the latest.
+    /// When to ask again at the latest, nanoseconds by [`Shared::now`].
     pub(crate) until: Option<u64>,
 }
 
 /// What a task waits for.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// Nothing: it has more to do.
+    /// Nothing: the task has more to do.
     Again,
-    /// The socket, at most until this time ([`Shared::now`]).
+    /// The socket, at the latest until this time ([`Shared::now`]).
     Wait(Interest, Option<u64>),
-    /// It has ended.
+    /// The task has ended.
     Over(Outcome),
 }
 
 impl Progress {
     pub(crate) const READ: Self = Self::Wait(Interest::READ, None);
     pub(crate) const WRITE: Self = Self::Wait(Interest::WRITE, None);
-    /// Only the thread's wake.
+    /// Waits for the thread's wake only.
     pub(crate) const PARK: Self = Self::Wait(Interest::NONE, None);
 
-    /// It failed.
+    /// The task has failed.
     pub(crate) fn failed(error: io::Error) -> Self {
         Self::Over(Outcome::Failed(error))
     }
@@ -91,7 +91,8 @@ impl Context<'_> {
         &self.shared.flows.all()[index as usize]
     }
 
-    /// Records the latency of a transaction whose request was sent at `sent`.
+    /// Records the latency of a transaction whose request was sent at `sent`. Times are nanoseconds by
+    /// [`Shared::now`].
     pub(crate) fn record(&self, sent: u64, ended: u64) {
         if let Some(latency) = &self.thread.latency {
             latency.record(ended.saturating_sub(sent));
@@ -113,11 +114,11 @@ impl Context<'_> {
     }
 }
 
-/// What a failed system call means.
+/// What the error of a system call means.
 pub(crate) enum IoFailure {
-    /// Try again.
+    /// The call was interrupted: try again.
     Interrupted,
-    /// It would block.
+    /// The call would block.
     Blocked,
     /// The flow has failed.
     Broken(io::Error),
@@ -140,7 +141,7 @@ pub(crate) fn write_messages(
     Ok(true)
 }
 
-/// The same with one system call, which may write a part.
+/// As [`write_messages`], with one system call, which may write a part.
 pub(crate) fn write_message(
     socket: &Socket,
     context: &Context<'_>,
@@ -160,7 +161,7 @@ pub(crate) fn write_message(
     Ok(true)
 }
 
-/// Counts bytes written of messages of `size` bytes.
+/// Counts `sent` bytes written of messages of `size` bytes.
 pub(crate) fn count_sent(
     context: &Context<'_>,
     flow: u32,

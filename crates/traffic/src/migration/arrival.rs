@@ -1,4 +1,4 @@
-//! What comes over one of a machine's connections at its destination.
+//! The receiving side of one of a machine's connections, at the destination.
 
 use std::io;
 use std::ops::Range;
@@ -19,31 +19,34 @@ use crate::task::IoFailure;
 /// Steps before other connections of the thread are served.
 const BUDGET: u32 = 8;
 
-/// One connection.
+/// One connection of a machine at its destination.
 #[derive(Debug)]
 pub(crate) struct Arrival {
+    /// Index of the connection among those of its machine.
     pub(crate) channel: u32,
     head: [u8; HEAD_BYTES],
-    /// Bytes of the head that have come.
+    /// Bytes of the head that have arrived.
     filled: usize,
-    /// What is to be received, in order, and where in the first of them the next byte belongs.
+    /// Byte ranges of the memory that are to be received, in order; bytes that have arrived are cut off.
     missing: Vec<Range<usize>>,
+    /// Index of the first range in `missing` that is not complete.
     next: usize,
-    /// A reply that is not completely sent.
+    /// A reply that is not completely sent, and how many of its bytes are.
     reply: Option<([u8; REPLY_BYTES], usize)>,
-    /// Pages of which the digest was asked for, and what it is so far.
+    /// The digest in progress: the ranges of pages that are left, in reverse order, and the digest so far.
     digest: Option<(Vec<PageRange>, Digest)>,
-    /// Pages that come after the machine has been let run here.
+    /// With post-copy, once pages are announced as missing: those that arrive after the machine has resumed here.
     late: Option<Late>,
-    /// The source has said that nothing more comes.
+    /// The source has ended the move, or given it up.
     ended: bool,
-    /// Bytes and pages that have come.
+    /// Bytes of page content that have arrived.
     pub(crate) bytes: u64,
+    /// Pages that have arrived or are announced, zero pages included.
     pub(crate) pages: u64,
 }
 
 impl Arrival {
-    /// The connection of that number of its machine.
+    /// Connection number `channel` of its machine, on which nothing has arrived.
     pub(crate) fn new(channel: u32) -> Self {
         Self {
             channel,
@@ -60,16 +63,17 @@ impl Arrival {
         }
     }
 
-    /// Since when nothing has come, while pages are missing that the machine here may wait for.
+    /// When data last arrived, while pages are missing that the machine here may wait for.
     pub(crate) fn awaits(&self) -> Option<Instant> {
         let late = self.late.as_ref().filter(|_| !self.ended)?;
         Some(late.heard)
     }
 
-    /// Does what can be done now. The source ends the connection.
+    /// Does what can be done now. It is the source that ends the connection.
     ///
     /// # Errors
-    /// Of the socket; `InvalidData`; `UnexpectedEof`: it ended within something.
+    /// Errors of the socket and of [`PostCopy`]; `InvalidData`: the source broke the protocol; `UnexpectedEof`: the
+    /// connection ended within a record or a move.
     pub(crate) fn poll(&mut self, socket: &Arc<Socket>, machine: &Landing) -> io::Result<Step> {
         for _ in 0..BUDGET {
             let step = match self.step(socket, machine) {
@@ -95,7 +99,7 @@ impl Arrival {
                 self.reply = None;
             }
         } else if let Some((left, digest)) = &mut self.digest {
-            // Some 256 KiB at a time.
+            // One range at a time, at most 256 KiB.
             if let Some(range) = left.pop() {
                 digest.add(&machine.memory, range);
             } else {
@@ -196,7 +200,7 @@ impl Arrival {
         Ok(())
     }
 
-    /// Everything has come. Returns for how many pages the machine waited.
+    /// Checks that no page of this connection is missing. Returns for how many pages the machine waited.
     fn end_late(&self, post_copy: &PostCopy) -> io::Result<u64> {
         if !self.late.as_ref().is_some_and(|late| late.switched) {
             return Err(invalid(
@@ -231,7 +235,7 @@ impl Arrival {
     }
 }
 
-/// Of a machine that may go on before all of it is here.
+/// The post-copy state of a machine; `InvalidData` where it moves without post-copy.
 fn post_copy(machine: &Landing) -> io::Result<&PostCopy> {
     let post_copy = machine.post_copy.as_ref();
     post_copy.ok_or_else(|| invalid("the machine is not to go on before all of it is there"))

@@ -13,11 +13,11 @@ use wirecost_sys::shared_memory::SharedMemory;
 use super::pages::PAGE;
 use crate::storage::content::mix;
 
-/// How often it writes what is due.
+/// Interval at which the thread makes the writes that are due.
 const SLICE: Duration = Duration::from_millis(1);
-/// Delay that is made up for at most.
+/// Longest delay of the thread that is made up for.
 const LATEST: Duration = Duration::from_millis(10);
-/// Writes between two looks at what it is told.
+/// Writes between two checks whether the thread is to stop.
 const LOOK_EVERY: u64 = 32;
 
 const RUN: u8 = 0;
@@ -27,12 +27,13 @@ const END: u8 = 2;
 /// What the thread and its owner share.
 #[derive(Debug)]
 struct State {
+    /// [`RUN`], [`STOP`] or [`END`].
     order: AtomicU8,
-    /// Percent of its writes that it is kept from.
+    /// Percent by which the thread writes less often than the dirty rate says.
     throttle: AtomicU8,
-    /// Pages written, each write a page.
+    /// Number of writes, each to one page.
     writes: AtomicU64,
-    /// Nanoseconds since `epoch` when it stopped; 0: it has not.
+    /// When the thread stopped, nanoseconds since `epoch`; 0: it has not.
     stopped_at: AtomicU64,
     epoch: Instant,
 }
@@ -45,7 +46,7 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// One that does not run yet.
+    /// A guest whose thread has not been started.
     pub(crate) fn new() -> Self {
         Self {
             state: Arc::new(State {
@@ -59,10 +60,10 @@ impl Guest {
         }
     }
 
-    /// Starts it, also once it has stopped. It goes on after so many writes.
+    /// Starts the thread, also once it has stopped. It continues with write number `after`.
     ///
     /// # Errors
-    /// There can be no more threads.
+    /// The thread cannot be created.
     pub(crate) fn start(
         &self,
         memory: &Arc<SharedMemory>,
@@ -71,7 +72,7 @@ impl Guest {
         after: u64,
     ) -> io::Result<()> {
         if let Some(before) = self.handle().take() {
-            // It was told to stop.
+            // The thread was told to stop before.
             let _ = before.join();
         }
         self.state.writes.store(after, Ordering::Relaxed);
@@ -97,18 +98,19 @@ impl Guest {
         }
     }
 
-    /// Tells it to stop writing; [`Self::stopped_at`] says when it has.
+    /// Tells the thread to stop writing; [`Self::stopped_at`] says when it has.
     pub(crate) fn stop(&self) {
         self.tell(STOP);
     }
 
-    /// When it stopped: after its last write.
+    /// When the thread stopped, after its last write; `None`: it has not.
     pub(crate) fn stopped_at(&self) -> Option<Instant> {
         let ns = self.state.stopped_at.load(Ordering::Acquire);
         (ns > 0).then(|| self.state.epoch + Duration::from_nanos(ns))
     }
 
-    /// Stops it and returns once it has, with how many pages it has written. It must not wait for a page that never comes.
+    /// Stops the thread, waits for its end, and returns its number of writes. The thread must not be waiting for a
+    /// page that never comes.
     pub(crate) fn halt(&self) -> u64 {
         self.stop();
         if let Some(thread) = self.handle().take() {
@@ -117,12 +119,12 @@ impl Guest {
         self.writes()
     }
 
-    /// Slows it down by so many percent.
+    /// Reduces the rate of writes by `percent`, 0..=100.
     pub(crate) fn throttle(&self, percent: u8) {
         self.state.throttle.store(percent, Ordering::Relaxed);
     }
 
-    /// Pages that it has written so far, each write a page.
+    /// Number of writes so far, each to one page.
     pub(crate) fn writes(&self) -> u64 {
         self.state.writes.load(Ordering::Relaxed)
     }
@@ -162,10 +164,11 @@ fn run(state: &State, memory: &SharedMemory, migration: &Migration, seed: u64, a
     state.stopped_at.store(ns.max(1), Ordering::Release);
 }
 
-/// Where and what a machine writes: the number of a write says both.
+/// Where and what a machine writes: both follow from the number of the write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pattern {
     order: DirtyOrder,
+    /// Pages that are written to, from the first page on.
     pages: u64,
     seed: u64,
 }
@@ -179,14 +182,14 @@ impl Pattern {
         }
     }
 
-    /// Makes the write of that number, from 0. Returns which word it was.
+    /// Makes write `number`, counted from 0. Returns the index of the word.
     pub(crate) fn write(&self, memory: &SharedMemory, number: u64) -> usize {
         let page = match self.order {
             DirtyOrder::Sequential => number % self.pages,
             DirtyOrder::Random => mix(self.seed.wrapping_add(number)) % self.pages,
         };
         let word = page as usize * (PAGE / 8) + (number % (PAGE as u64 / 8)) as usize;
-        // Never zero: no page of the working set becomes one that is not sent.
+        // Never zero: a page of the working set must not become a zero page, which is sent without content.
         memory.words()[word].store((number + 1) << 1 | 1, Ordering::Relaxed);
         word
     }

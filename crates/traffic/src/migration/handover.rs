@@ -1,4 +1,5 @@
-//! A machine at its source after it went on at its destination: when that was, and what its memory must be there.
+//! Post-copy at the source, once the machine has resumed at its destination: when that was, and what its memory must
+//! be there.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,44 +11,47 @@ use wirecost_sys::shared_memory::SharedMemory;
 
 use super::guest::{Guest, Pattern};
 
-/// Time that a machine may have written for beyond what has passed here: its clock is another one.
+/// Time that a machine may have written for beyond what has passed at the source: the destination has another clock.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// What is known of it.
+/// What the source knows of a machine that has resumed at its destination.
 #[derive(Debug, Default)]
 pub(crate) struct Handover {
+    /// When the source heard that the machine runs at the destination.
     runs: OnceLock<Instant>,
+    /// Pages that the machine waited for, all connections.
     fetched: AtomicU64,
-    /// How often it had written when its destination stopped it: its memory here is as that makes it.
+    /// Number of writes when the destination stopped the machine: the memory at the source was brought to this state.
+    /// `None`: it was not yet.
     replayed: Mutex<Option<u64>>,
 }
 
 impl Handover {
-    /// It runs at the destination.
+    /// Notes that the machine runs at the destination. Only the first call counts.
     pub(crate) fn set_runs(&self, now: Instant) {
         let _ = self.runs.set(now);
     }
 
-    /// When that was heard.
+    /// When the source heard that the machine runs at the destination.
     pub(crate) fn runs(&self) -> Option<Instant> {
         self.runs.get().copied()
     }
 
-    /// It waited for so many pages of one connection.
+    /// Adds the pages of one connection that the machine waited for.
     pub(crate) fn add_fetched(&self, pages: u64) {
         self.fetched.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Pages that it waited for.
+    /// Pages that the machine waited for, all connections.
     pub(crate) fn fetched(&self) -> u64 {
         self.fetched.load(Ordering::Relaxed)
     }
 
-    /// Makes the writes here that the machine made there, up to that number, once. All that it did not write to since is
-    /// as it was.
+    /// Repeats in the memory here the writes that the machine made at the destination, up to number `writes`, once.
+    /// Pages that it did not write to since are the same at both ends.
     ///
     /// # Errors
-    /// `InvalidData`: it cannot have written so often, or its connections do not agree.
+    /// `InvalidData`: the machine cannot have made so many writes, or its connections do not agree.
     pub(crate) fn replay(
         &self,
         writes: u64,

@@ -11,25 +11,25 @@ use super::post_copy::PostCopy;
 use crate::options::Options;
 use crate::storage::content;
 
-/// One machine's memory.
+/// One machine at its destination.
 #[derive(Debug)]
 pub(crate) struct Landing {
     pub(crate) memory: Arc<SharedMemory>,
     pub(crate) pages: u32,
     pub(crate) channels: u32,
-    /// Connections that have brought everything.
+    /// Connections on which everything has arrived.
     complete: AtomicU32,
-    /// Where the machine is to go on before all of it is here.
+    /// With post-copy: the state of a machine that resumes before all of its pages have arrived.
     pub(crate) post_copy: Option<PostCopy>,
 }
 
 impl Landing {
-    /// A connection has brought everything.
+    /// Notes that everything has arrived on one more connection.
     pub(crate) fn complete(&self) {
         self.complete.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether the machine runs here: all of it is here, or it was let run before that.
+    /// Whether the machine runs here: all of its pages have arrived, or it has resumed before that.
     pub(crate) fn runs(&self) -> bool {
         if let Some(post_copy) = &self.post_copy {
             return post_copy.runs();
@@ -37,10 +37,10 @@ impl Landing {
         self.complete.load(Ordering::Acquire) >= self.channels
     }
 
-    /// The machines of a load, with nothing in their memory.
+    /// The machines of a load, with zeroes in their memory; none where a hypervisor moves them.
     ///
     /// # Errors
-    /// No memory; with post-copy also a kernel that lets nobody wait for pages.
+    /// `ENOMEM`; with post-copy also those of [`PostCopy::of`].
     pub(crate) fn of_load(options: &Options) -> io::Result<Box<[Self]>> {
         let migration = options.load.migration;
         let Some(migration) = migration.filter(|one| one.engine == MoveEngine::Memory) else {

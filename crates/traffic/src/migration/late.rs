@@ -1,5 +1,5 @@
-//! What comes over one connection once its machine goes on at the destination: pages that are placed where they are
-//! missing.
+//! Post-copy at the destination: what arrives on one connection once the machine has resumed. Pages are placed where
+//! they are missing.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,17 +12,18 @@ use super::pages::{PAGE, PageRange};
 use super::post_copy::PostCopy;
 use super::push::PUSHED;
 
-/// One connection.
+/// One connection of a machine that has resumed, or is about to.
 #[derive(Debug)]
 pub(crate) struct Late {
-    /// The source has said that the machine goes on.
+    /// The source has announced all missing pages of this connection ([`super::record::Kind::Switch`]).
     pub(crate) switched: bool,
-    /// When something came last.
+    /// When data last arrived.
     pub(crate) heard: Instant,
-    /// Pages whose content is due, in order.
+    /// Pages whose content arrives next, in order.
     due: VecDeque<u32>,
-    /// Content that was not placed yet: the kernel copies a page from here to where it is missing.
+    /// Content that is not placed yet: the kernel copies complete pages from here to where they are missing.
     content: Box<[u8]>,
+    /// Bytes of `content` that have arrived.
     filled: usize,
 }
 
@@ -37,15 +38,15 @@ impl Late {
         }
     }
 
-    /// Whether content is due.
+    /// Whether the content of pages arrives next.
     pub(crate) fn is_due(&self) -> bool {
         !self.due.is_empty()
     }
 
-    /// These pages come next, or are zero.
+    /// Expects the content of pages next; zero pages are placed at once.
     ///
     /// # Errors
-    /// Of [`PostCopy::place`].
+    /// Those of [`PostCopy::place`].
     pub(crate) fn expect(
         &mut self,
         range: PageRange,
@@ -63,10 +64,10 @@ impl Late {
         Ok(())
     }
 
-    /// Takes content, and places what is complete. Returns how many bytes came; 0 at the end of the connection.
+    /// Receives content, and places complete pages. Returns how many bytes arrived; 0 at the end of the connection.
     ///
     /// # Errors
-    /// Of the socket and of [`PostCopy::place`].
+    /// Errors of the socket, and those of [`PostCopy::place`].
     pub(crate) fn receive(
         &mut self,
         socket: &Socket,

@@ -1,5 +1,5 @@
-//! A third program's view of a move: it asks each machine each millisecond, where it was and where it goes, and finds out
-//! for how long nobody answers.
+//! A third program's view of a move: it sends a request to each machine every millisecond, to the source and to the
+//! destination, and measures for how long neither answers.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -17,24 +17,24 @@ use wirecost_sys::socket::poll_readable;
 use super::service::{REQUEST_BYTES, Request};
 use crate::shared::Shared;
 
-/// Between two requests to a machine.
+/// Interval of the requests to a machine.
 const EVERY: Duration = Duration::from_millis(1);
-/// How long a load waits with its begin until each machine has answered at its source.
+/// How long the start of a load waits until each machine has answered at its source.
 const FIRST_ANSWER: Duration = Duration::from_secs(2);
-/// Requests that were missed are not made up for beyond this.
+/// Longest delay of the thread after which missed requests are still sent.
 const LATEST: Duration = Duration::from_millis(10);
 
-/// Where an observer's requests come from: the network namespace of the thread that makes it.
+/// The socket of an observer, in the network namespace of the thread that made it.
 #[derive(Debug)]
 pub struct Observer {
     socket: UdpSocket,
 }
 
 impl Observer {
-    /// In the calling thread's network namespace, for machines that are reached at such an address.
+    /// An observer in the calling thread's network namespace, for machines with addresses of the family of `towards`.
     ///
     /// # Errors
-    /// Of the socket.
+    /// Those of making and binding the socket.
     pub fn here(towards: IpAddr) -> io::Result<Self> {
         let any: IpAddr = match towards {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -45,8 +45,9 @@ impl Observer {
         Ok(Self { socket })
     }
 
-    /// Asks until every machine was seen at its destination, or the watch is dropped. Returns once each was heard at its
-    /// source: a machine may be through before a thread has begun.
+    /// Starts a thread that asks until every machine was seen at its destination, or until the watch is dropped.
+    /// Returns once each machine has answered at its source, at the latest after [`FIRST_ANSWER`]: a machine may have
+    /// moved before a thread has begun.
     pub(crate) fn watch(
         self,
         shared: &Arc<Shared>,
@@ -61,7 +62,7 @@ impl Observer {
             .name("move-observer".to_owned())
             .stack_size(128 << 10)
             .spawn(move || ask(&shared, &self.socket, [source, destination], (&told, tell)))?;
-        // Without them all the load begins all the same, and says nothing of those that were not heard.
+        // The load also starts without these answers, and reports no gap for machines that did not answer.
         let _ = first.recv_timeout(FIRST_ANSWER);
         Ok(Watch {
             ending,
@@ -70,7 +71,7 @@ impl Observer {
     }
 }
 
-/// An observer at work. It ends when dropped.
+/// The thread of an observer. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     ending: Arc<AtomicBool>,
@@ -86,18 +87,22 @@ impl Drop for Watch {
     }
 }
 
-/// What is known of one machine.
+/// What the observer knows of one machine.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
-    /// The last request that was answered at the source: when it was sent, and answered.
+    /// The latest request that was answered at the source: when it was sent, and when its answer arrived;
+    /// nanoseconds.
     at_source: Option<[u64; 2]>,
+    /// Requests, each sent to both places.
     asked: u64,
+    /// Answers from both places.
     answered: u64,
+    /// The destination has answered.
     over: bool,
 }
 
 impl Seen {
-    /// An answer arrived at `now`. Returns the gap with the first one from the destination.
+    /// Notes an answer that arrived at `now`. Returns the gap with the first answer of the destination.
     fn hear(&mut self, answer: Request, now: u64) -> Option<SeenGap> {
         self.answered += 1;
         if answer.by == Some(End::Client) {
@@ -140,7 +145,7 @@ fn ask(
                     sent: shared.now(),
                 };
                 for place in places {
-                    // One that is lost here is as good as one that is lost on the way.
+                    // A request that fails to be sent counts as one lost on the way.
                     let _ = socket.send_to(&request.encode(tag), place);
                 }
                 seen.asked += 1;
@@ -152,7 +157,7 @@ fn ask(
         }
         hear(shared, socket, tag, &mut all);
         if all.iter().all(|one| one.at_source.is_some()) {
-            // Nobody may wait for it any more.
+            // The receiver is gone where [`FIRST_ANSWER`] has passed.
             let _ = hears.take().map(|hears| hears.send(()));
         }
         if Instant::now() < next {
@@ -161,7 +166,7 @@ fn ask(
     }
 }
 
-/// Takes what has arrived.
+/// Handles the answers that have arrived.
 fn hear(shared: &Shared, socket: &UdpSocket, tag: u64, all: &mut [Seen]) {
     let mut bytes = [0; REQUEST_BYTES + 1];
     loop {
@@ -177,7 +182,7 @@ fn hear(shared: &Shared, socket: &UdpSocket, tag: u64, all: &mut [Seen]) {
                     shared.sightings.set(answer.machine, gap);
                 }
             }
-            // What ICMP says of a place where nobody listens yet.
+            // ICMP port unreachable: nothing listens at the destination yet.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(_) => return,
         }

@@ -1,6 +1,6 @@
 //! A set of pages of a machine.
 
-/// Pages, each in it once.
+/// A set of page numbers, one bit for each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PageSet {
     bits: Box<[u64]>,
@@ -8,7 +8,7 @@ pub(crate) struct PageSet {
 }
 
 impl PageSet {
-    /// None of so many.
+    /// An empty set for a machine of `pages` pages.
     pub(crate) fn none_of(pages: u32) -> Self {
         Self {
             bits: vec![0; pages.div_ceil(64) as usize].into_boxed_slice(),
@@ -16,18 +16,18 @@ impl PageSet {
         }
     }
 
-    /// How many are in it.
+    /// Number of pages in the set.
     pub(crate) fn len(&self) -> u32 {
         self.count
     }
 
-    /// Whether a page is.
+    /// Whether the set contains a page.
     pub(crate) fn contains(&self, page: u32) -> bool {
         let word = self.bits.get((page / 64) as usize);
         word.is_some_and(|word| word & 1 << (page % 64) != 0)
     }
 
-    /// Adds a page; `false`: it is in it already, or there is no such page.
+    /// Adds a page; `false` where the set contains it already, or has no bit for it.
     pub(crate) fn insert(&mut self, page: u32) -> bool {
         let new = !self.contains(page) && (page / 64) < self.bits.len() as u32;
         if new {
@@ -37,7 +37,7 @@ impl PageSet {
         new
     }
 
-    /// Takes a page out; `false`: it is not in it.
+    /// Removes a page; `false` where the set does not contain it.
     pub(crate) fn remove(&mut self, page: u32) -> bool {
         let there = self.contains(page);
         if there {
@@ -47,14 +47,14 @@ impl PageSet {
         there
     }
 
-    /// The next one from a page on, and after the last one from the first on; `None`: there are none.
+    /// The first page of the set at or after `page`, else the first page of the set; `None`: the set is empty.
     pub(crate) fn next_from(&self, page: u32) -> Option<u32> {
         if self.count == 0 {
             return None;
         }
         let words = self.bits.len();
         let begin = (page / 64) as usize % words;
-        // The word that it begins in is looked at twice: from the page on, and in the end what is before it.
+        // The word of `page` is searched twice: first from `page` on, and at the end for pages before it.
         (0..=words).find_map(|step| {
             let at = (begin + step) % words;
             let from = if step == 0 {

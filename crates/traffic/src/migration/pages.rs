@@ -10,32 +10,32 @@ use crate::storage::content::mix;
 
 /// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
-/// Pages that go over one connection in a row, and that one record has at most.
+/// Upper bound on the pages of one record; also the number of consecutive pages with the same connection.
 pub(crate) const MAX_PAGES: usize = 64;
-/// Words of a page.
+/// 64-bit words of a page.
 const WORDS: usize = PAGE / 8;
-/// Pages with the same connection: so many in a row.
+/// Number of consecutive pages with the same connection.
 const CHUNK: u32 = MAX_PAGES as u32;
 
-/// Pages in a row.
+/// A range of consecutive pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageRange {
     pub(crate) first: u32,
     pub(crate) count: u32,
 }
 
-/// The bytes of a range of pages in a memory.
+/// The byte range of pages in a memory.
 pub(crate) fn bytes_of(range: PageRange) -> Range<usize> {
     let first = range.first as usize * PAGE;
     first..first + range.count as usize * PAGE
 }
 
-/// The connection of a page.
+/// Index of the connection that carries a page.
 pub(crate) fn channel_of(page: u32, channels: u32) -> u32 {
     page / CHUNK % channels
 }
 
-/// Cuts a range where the connection changes, and gives each part to `each` with its connection.
+/// Splits a range where the connection changes, and calls `each` with the index of the connection and each part.
 pub(crate) fn by_channel(range: PageRange, channels: u32, mut each: impl FnMut(usize, PageRange)) {
     let end = range.first + range.count;
     let mut first = range.first;
@@ -47,7 +47,7 @@ pub(crate) fn by_channel(range: PageRange, channels: u32, mut each: impl FnMut(u
     }
 }
 
-/// The pages of one connection.
+/// The ranges of pages that one connection carries.
 pub(crate) fn of_channel(
     pages: u32,
     channels: u32,
@@ -63,13 +63,13 @@ pub(crate) fn of_channel(
     })
 }
 
-/// Whether a page is zero.
+/// Whether all bytes of a page are zero.
 pub(crate) fn is_zero(memory: &SharedMemory, page: u32) -> bool {
     let words = &memory.words()[page as usize * WORDS..][..WORDS];
     words.iter().all(|word| word.load(Relaxed) == 0)
 }
 
-/// Makes pages zero, and touches none that is.
+/// Zeroes pages; does not write to those that are zero already.
 pub(crate) fn clear(memory: &SharedMemory, range: PageRange) {
     for page in range.first..range.first + range.count {
         if !is_zero(memory, page) {
@@ -80,7 +80,7 @@ pub(crate) fn clear(memory: &SharedMemory, range: PageRange) {
     }
 }
 
-/// Gives every page that is not to be zero a content of its own.
+/// Fills every page that is not to be zero with a content of its own.
 pub(crate) fn fill(memory: &SharedMemory, migration: &Migration, seed: u64) {
     let filled = (migration.pages() - migration.zero()) as usize;
     for (page, words) in memory.words().chunks(WORDS).take(filled).enumerate() {
@@ -91,12 +91,12 @@ pub(crate) fn fill(memory: &SharedMemory, migration: &Migration, seed: u64) {
     }
 }
 
-/// A number that differs where pages do: each word at its place enters.
+/// A hash of the content of pages, in which each word counts with its position.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Digest(pub(crate) u64);
 
 impl Digest {
-    /// With further pages.
+    /// Adds the pages of a range to the hash.
     pub(crate) fn add(&mut self, memory: &SharedMemory, range: PageRange) {
         let start = range.first as usize * WORDS;
         for word in &memory.words()[start..start + range.count as usize * WORDS] {

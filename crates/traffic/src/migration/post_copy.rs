@@ -1,8 +1,8 @@
-//! A machine at its destination that goes on before all of its pages are there.
+//! Post-copy at the destination: a machine that resumes before all of its pages have arrived.
 //!
-//! Pages that are missing are taken out of its memory, and whoever touches one waits (userfaultfd(2)). A thread of the
-//! machine is told of each such page by the kernel and asks the source for it, on the connection that the page comes
-//! over; the machine's connections place what arrives. A page has one connection, so no two of them bring the same one.
+//! Missing pages are removed from the machine's memory, and a thread that touches one waits (userfaultfd(2)). The
+//! kernel reports each such fault to a thread that requests the page from the source, on the connection that carries
+//! it; the machine's connections place what arrives. A page has one connection, so no two of them bring the same one.
 
 use std::fmt::Display;
 use std::io;
@@ -25,17 +25,17 @@ use super::pages::{PageRange, channel_of};
 use super::record::{Reply, encode_reply};
 use crate::timeouts::PEER_TIMEOUT;
 
-/// How long the thread waits for faults at most before it looks again: nothing depends on it.
+/// Longest wait of the thread for a fault before it checks again; nothing depends on it.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
-/// Between two tries to send a request that the connection had no room for.
+/// Interval between two attempts to send a reply for which the socket has no room.
 const ROOM: Duration = Duration::from_millis(1);
 
-/// What comes is not what it must be.
+/// An `InvalidData` error: the source broke the protocol.
 pub(crate) fn invalid(words: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, words.to_string())
 }
 
-/// One machine. When it is dropped its threads have ended.
+/// Post-copy of one machine. When this is dropped the machine's threads have ended.
 #[derive(Debug)]
 pub(crate) struct PostCopy {
     missing: Arc<Missing>,
@@ -43,30 +43,36 @@ pub(crate) struct PostCopy {
     guest: Guest,
     migration: Migration,
     seed: u64,
-    /// How many connections said that the machine goes on, and after how many writes.
+    /// How many connections have announced all of their missing pages, and the writes after which the machine
+    /// resumes.
     switched: Mutex<(u32, u64)>,
+    /// The machine runs here.
     runs: AtomicBool,
+    /// The thread that requests missing pages.
     handler: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What its connections share with the thread that asks for pages.
+/// What the machine's connections share with the thread that requests pages.
 #[derive(Debug)]
 struct Missing {
     pages: MissingPages,
     channels: Box<[Mutex<Channel>]>,
-    /// The thread is to end, and nobody is to wait any more.
+    /// The thread is to end, and missing pages no longer block anyone.
     ending: AtomicBool,
-    /// Why pages could not be asked for.
+    /// Why the thread could not request pages.
     failed: OnceLock<io::Error>,
+    /// Ends the thread's wait for a fault.
     wake: Waker,
 }
 
-/// One connection.
+/// One connection's share of the missing pages.
 #[derive(Debug)]
 struct Channel {
-    /// Where pages are asked for. Nobody else writes to it while pages are missing.
+    /// The socket on which pages are requested. Nothing else is written to it while pages are missing.
     socket: Option<Arc<Socket>>,
+    /// Pages that have not arrived yet.
     missing: PageSet,
+    /// Number of pages that the machine has waited for.
     fetched: u64,
 }
 
@@ -75,10 +81,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl PostCopy {
-    /// Of a machine whose memory is all there, with nothing in it.
+    /// Post-copy of a machine whose memory is zero, with every page of it resident.
     ///
     /// # Errors
-    /// The kernel lets nobody wait for pages; no descriptors.
+    /// Those of [`MissingPages::of`]; no descriptor for the waker.
     pub(crate) fn of(
         memory: &Arc<SharedMemory>,
         migration: &Migration,
@@ -124,15 +130,16 @@ impl PostCopy {
         self.channel(channel).missing.len()
     }
 
-    /// How many of its pages the machine has waited for.
+    /// How many pages of a connection the machine has waited for.
     pub(crate) fn fetched(&self, channel: u32) -> u64 {
         self.channel(channel).fetched
     }
 
-    /// Pages of a connection are missing, or out of date.
+    /// Marks pages of a connection as missing: they were not sent, or are out of date. Their content is removed.
     ///
     /// # Errors
-    /// `InvalidData`: it has no such pages, or they are missing already; of the kernel.
+    /// `InvalidData`: the connection does not carry these pages, or they are missing already; those of
+    /// [`MissingPages::remove`].
     pub(crate) fn remove(&self, channel: u32, range: PageRange) -> io::Result<()> {
         let mut own = self.channel(channel);
         for page in range.first..range.first + range.count {
@@ -147,13 +154,14 @@ impl PostCopy {
             .remove(range.first as usize, range.count as usize)
     }
 
-    /// A connection has told all of its pages that are missing. With the last one the machine goes on here, and its source
-    /// is told so.
+    /// Notes that a connection has announced all of its missing pages. With the last connection the machine resumes
+    /// here after `after` writes, and its source is told.
     ///
     /// # Errors
-    /// `InvalidData`: connections do not agree on how often it has written; no more threads; of the connection.
+    /// `InvalidData`: the connections do not agree on the number of writes; a thread cannot be created; errors of the
+    /// socket.
     pub(crate) fn switch(&self, channel: u32, socket: &Arc<Socket>, after: u64) -> io::Result<()> {
-        // Held until the source is told: the first request comes later.
+        // Locked until the source is told that the machine runs: requests of pages on this connection come later.
         let mut own = self.channel(channel);
         own.socket = Some(Arc::clone(socket));
         let mut switched = lock(&self.switched);
@@ -176,10 +184,11 @@ impl PostCopy {
         self.missing.say(socket, Reply::Runs)
     }
 
-    /// A page that was missing has come.
+    /// Places a missing page that has arrived.
     ///
     /// # Errors
-    /// `InvalidData`: it was not missing; of the kernel.
+    /// `InvalidData`: the page was not missing; those of [`MissingPages::place`]; why the thread could not request
+    /// pages, where it could not.
     pub(crate) fn place(&self, channel: u32, page: u32, content: &[u8]) -> io::Result<()> {
         let mut own = self.channel(channel);
         if !own.missing.contains(page) {
@@ -199,16 +208,16 @@ impl PostCopy {
         Ok(())
     }
 
-    /// How often it has written.
+    /// Number of writes of the machine.
     #[cfg(test)]
     pub(crate) fn writes(&self) -> u64 {
         self.guest.writes()
     }
 
-    /// Stops the machine. Returns how often it has written, before its move and since.
+    /// Stops the machine. Returns its number of writes, at the source and here.
     ///
     /// # Errors
-    /// `InvalidData`: it does not run here, or pages are missing that it may wait for.
+    /// `InvalidData`: the machine does not run here, or pages are missing that it may wait for.
     pub(crate) fn halt(&self) -> io::Result<u64> {
         let missing: u32 = (0..self.migration.channels)
             .map(|channel| self.left(channel))
@@ -221,7 +230,7 @@ impl PostCopy {
         Ok(self.guest.halt())
     }
 
-    /// What is missing never comes: the machine ends, and nobody waits for pages any more.
+    /// Gives the move up: stops the machine, and releases threads that wait for missing pages.
     pub(crate) fn abandon(&self) {
         self.guest.stop();
         self.missing.give_up();
@@ -230,7 +239,7 @@ impl PostCopy {
 
 impl Drop for PostCopy {
     fn drop(&mut self) {
-        // Before its guest is waited for, which may be waiting for a page.
+        // Before the guest's thread is joined, which may be waiting for a page.
         self.abandon();
         let handler = lock(&self.handler).take();
         if let Some(handler) = handler {
@@ -240,7 +249,7 @@ impl Drop for PostCopy {
 }
 
 impl Missing {
-    /// Asks for every page that somebody waits for, until it is told to end.
+    /// Requests every page that a thread waits for, until `ending` is set.
     fn ask(&self) {
         while !self.ending.load(Ordering::Acquire) {
             let places = [self.pages.as_fd(), self.wake.as_fd()];
@@ -260,12 +269,13 @@ impl Missing {
         channel.fetched += 1;
         match &channel.socket {
             Some(socket) if channel.missing.contains(page) => self.say(socket, Reply::Fetch(page)),
-            // It has just come, which let go who waited.
+            // The page has just arrived, which released the thread that waited.
             _ => Ok(()),
         }
     }
 
-    /// Says something to the source, which reads at once: a connection without room for it is as good as broken.
+    /// Sends a reply to the source. The source reads at once, so a connection without room for [`PEER_TIMEOUT`] is
+    /// broken.
     fn say(&self, socket: &Socket, reply: Reply) -> io::Result<()> {
         let bytes = encode_reply(reply);
         let (mut sent, until) = (0, Instant::now() + PEER_TIMEOUT);
@@ -287,7 +297,7 @@ impl Missing {
 
     fn give_up(&self) {
         self.ending.store(true, Ordering::Release);
-        // Fails only where it was done already.
+        // Fails only where the pages were released before.
         let _ = self.pages.release();
         self.wake.raise();
     }

@@ -1,10 +1,11 @@
-//! How it is known that a machine runs at an end.
+//! Evidence that a machine runs at one end of its move.
 
-/// How a machine is seen to run.
+/// Evidence that a machine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pulse {
-    /// It is known to.
+    /// The machine is known to run.
     Runs,
-    /// Its timer has ticked so often: a request was met by a guest that ran once there is another tick.
+    /// The number of ticks of the guest's timer. A guest that has ticked again since a request arrived has run
+    /// meanwhile.
     Ticks(u32),
 }

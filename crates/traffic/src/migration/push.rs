@@ -1,5 +1,5 @@
-//! What one connection sends once its machine goes on at the destination: which pages are not there, then these pages,
-//! those first that the machine waits for. No I/O.
+//! Post-copy at the source: what one connection sends once the machine resumes at its destination. First which pages
+//! are missing there, then these pages, requested ones first. No I/O.
 
 use std::collections::VecDeque;
 
@@ -7,26 +7,28 @@ use super::page_set::PageSet;
 use super::pages::PageRange;
 use super::record::{Kind, MAX_RANGES};
 
-/// Pages of a record that nobody asked for: what is asked for meanwhile waits for no more than these.
+/// Upper bound on the pages of a record that were not requested: a page that is requested meanwhile waits for no more
+/// than these.
 pub(crate) const PUSHED: usize = 16;
 
-/// What is left to say and to send.
+/// What is left to announce and to send.
 #[derive(Debug)]
 pub(crate) struct Push {
-    /// Pages that are not there, of which the destination does not know yet.
+    /// Pages missing at the destination that have not been announced.
     untold: VecDeque<PageRange>,
-    /// It has been told that the machine goes on.
+    /// The destination has been told that all missing pages are announced ([`Kind::Switch`]).
     switched: bool,
-    /// Pages that were not sent.
+    /// Pages that have not been sent.
     left: PageSet,
-    /// Pages that were asked for.
+    /// Pages that the destination has requested, in order.
     asked: VecDeque<u32>,
-    /// Where it goes on: after the page that was asked for last, for a machine that writes in order needs the next ones.
+    /// Where to continue without requests: behind the page sent last, since a machine that writes in order needs the
+    /// next ones.
     cursor: u32,
 }
 
 impl Push {
-    /// Of a machine with so many pages, of which these are to be sent.
+    /// The pages of `list` are to be sent, of a machine with `pages` pages.
     pub(crate) fn new(list: &[PageRange], pages: u32) -> Self {
         let mut left = PageSet::none_of(pages);
         let all = list
@@ -44,14 +46,14 @@ impl Push {
         }
     }
 
-    /// The machine waits for a page. One that was sent already is under way.
+    /// Notes that the machine waits for a page. A page that was sent already is under way.
     pub(crate) fn ask(&mut self, page: u32) {
         if self.left.contains(page) {
             self.asked.push_back(page);
         }
     }
 
-    /// The next record, with pages to be sent or told; `End`: there is nothing more.
+    /// The kind of the next record; `ranges` are the pages that it announces or sends. `End`: nothing is left.
     pub(crate) fn next(&mut self, ranges: &mut Vec<PageRange>) -> Kind {
         ranges.clear();
         if !self.untold.is_empty() {

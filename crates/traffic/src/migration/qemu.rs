@@ -1,4 +1,4 @@
-//! Virtual machines in QEMU at one end of a load: started before its window, each with what the move needs.
+//! Virtual machines in QEMU at one end of a load: started before its window, each configured for its move.
 
 pub(crate) mod message;
 pub(crate) mod stats;
@@ -21,41 +21,47 @@ use crate::options::Options;
 
 /// How long a guest may take to start.
 const BOOT: Duration = Duration::from_secs(10);
-/// What `max-bandwidth` is where no rate is asked for, bytes per second: QEMU's own default is 128 MiB/s.
+/// `max-bandwidth` of a load without a rate, bytes per second: QEMU's own default is 128 MiB/s.
 const NO_LIMIT: u64 = 1_250_000_000_000;
-/// The first version with `avail-switchover-bandwidth`.
+/// The first version of QEMU with `avail-switchover-bandwidth`.
 const SWITCHOVER: Version = Version {
     major: 8,
     minor: 2,
     micro: 0,
 };
 
-/// A move that failed, for a reason that is not the flow's.
+/// An error of the move that is not an error of the flow's connection.
 pub(crate) fn broken(words: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, words)
 }
 
-/// The machines of one end.
+/// The virtual machines of one end.
 #[derive(Debug, Default)]
 pub(crate) struct Virtuals {
     machines: Box<[Virtual]>,
+    /// Machines whose move is over.
     finished: AtomicU32,
 }
 
-/// One machine.
+/// One virtual machine.
 #[derive(Debug)]
 struct Virtual {
-    /// Until the task has it that moves it.
+    /// `None` once the task that moves the machine has taken it.
     machine: Mutex<Option<Machine>>,
+    /// The guest's memory, also while the task has the machine.
     memory: Arc<MemoryFile>,
-    /// Whether its guest runs at this end, by QEMU's events.
+    /// Whether the guest runs at this end, by QEMU's events.
     runs: AtomicBool,
     result: OnceLock<MachineMove>,
 }
 
 impl Virtuals {
-    /// Those of a load, with their guests running at its client, and waiting for what comes at its server. None where
-    /// machines are not QEMU's.
+    /// The virtual machines of a load: at its client their guests run, at its server they wait for an incoming move.
+    /// None where the load moves no virtual machines.
+    ///
+    /// # Errors
+    /// No usable QEMU; a machine that does not start, refuses its configuration, or whose guest does not run within
+    /// [`BOOT`].
     pub(crate) fn of_load(options: &Options, end: End) -> Result<Self, QemuError> {
         let migration = options.load.migration;
         let Some(migration) = migration.filter(|one| one.engine == MoveEngine::Qemu) else {
@@ -91,34 +97,35 @@ impl Virtuals {
         })
     }
 
-    /// A machine, for the task that moves it.
+    /// Takes a machine, for the task that moves it.
     pub(crate) fn take(&self, number: u32) -> Option<Machine> {
         let one = self.machines.get(number as usize)?;
         let mut machine = one.machine.lock().unwrap_or_else(PoisonError::into_inner);
         machine.take()
     }
 
-    /// QEMU says that a guest runs at this end, or does not.
+    /// Notes whether a guest runs at this end, as QEMU says.
     pub(crate) fn set_runs(&self, number: u32, runs: bool) {
         if let Some(one) = self.machines.get(number as usize) {
             one.runs.store(runs, Ordering::Release);
         }
     }
 
-    /// The ticks of a guest that runs at this end. What is in its memory before it runs is what has arrived.
+    /// The ticks of a guest that runs at this end; `None` where it does not: then ticks in its memory are what has
+    /// arrived.
     pub(crate) fn pulse(&self, number: u32) -> Option<Pulse> {
         let one = self.machines.get(number as usize)?;
         let runs = one.runs.load(Ordering::Acquire);
         runs.then(|| Pulse::Ticks(ticks(one.memory.memory())))
     }
 
-    /// Whether a machine may move: no more than so many do at once.
+    /// Whether a machine may move: no more than `at_once` move at the same time.
     pub(crate) fn may_move(&self, number: u32, at_once: Option<u32>) -> bool {
         let finished = self.finished.load(Ordering::Acquire);
         number < finished.saturating_add(at_once.unwrap_or(u32::MAX))
     }
 
-    /// A machine is through.
+    /// Records the result of a machine's move.
     pub(crate) fn finish(&self, number: u32, moved: MachineMove) {
         if let Some(one) = self.machines.get(number as usize) {
             let _ = one.result.set(moved);
@@ -126,21 +133,21 @@ impl Virtuals {
         self.finished.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether it is at its destination.
+    /// Whether a machine has moved to its destination.
     pub(crate) fn is_there(&self, number: u32) -> bool {
         let one = self.machines.get(number as usize);
         let result = one.and_then(|one| one.result.get());
         result.is_some_and(|moved| moved.outcome.is_there())
     }
 
-    /// Those that are through, by number.
+    /// The moves that are over, by number of the machine.
     pub(crate) fn moves(&self) -> impl Iterator<Item = MachineMove> {
         let machines = self.machines.iter();
         machines.filter_map(|one| one.result.get().cloned())
     }
 }
 
-/// Tells a machine how it is to move.
+/// Sets a machine's migration capabilities and parameters.
 fn prepare(
     machine: &mut Machine,
     migration: &Migration,
@@ -169,7 +176,7 @@ fn prepare(
             Some(Rate::BitsPerSecond(bits)) => bits / 8,
             _ => NO_LIMIT,
         };
-        // Whole milliseconds; with none it would never stop a machine that writes.
+        // At least 1 ms: with 0 QEMU would never stop a guest that writes.
         let downtime = (migration.max_downtime.as_millis() as u64).max(1);
         parameters.insert("max-bandwidth".into(), bandwidth.into());
         parameters.insert("downtime-limit".into(), downtime.into());

@@ -1,4 +1,5 @@
-//! What source and destination say to each other: a head of fixed size with ranges of pages, then their content.
+//! The messages between source and destination: records with a head of fixed size that names ranges of pages,
+//! followed by their content; and replies of fixed size. Integers are big-endian.
 
 use std::io;
 
@@ -8,59 +9,60 @@ use super::pages::{MAX_PAGES, PageRange};
 pub(crate) const HEAD_BYTES: usize = 512;
 /// Bytes of a reply.
 pub(crate) const REPLY_BYTES: usize = 16;
-/// Ranges of a head at most.
+/// Upper bound on the ranges of a head.
 pub(crate) const MAX_RANGES: usize = (HEAD_BYTES - FIXED) / RANGE_BYTES;
 
 const MAGIC: u32 = 0x7763_6d67;
 const FIXED: usize = 16;
 const RANGE_BYTES: usize = 8;
-/// In a range's count: the pages are zero, and nothing follows for them.
+/// Flag in a range's count: the pages are zero, and no content follows for them.
 const ZERO: u32 = 1 << 31;
-/// No machine writes more often.
+/// Upper bound on a machine's number of writes: no machine writes more often.
 const MAX_WRITES: u64 = 1 << 56;
 
-/// What the source says.
+/// The kinds of records, from the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Kind {
-    /// Pages follow.
+    /// The content of these pages follows, except of zero pages.
     Pages = 1,
-    /// Nothing more comes on this connection: the machine is there once all of its connections said so.
+    /// Nothing more comes on this connection: the machine has moved once all of its connections have sent this.
     End = 2,
     /// The move is given up.
     GiveUp = 3,
-    /// What does the memory contain?
+    /// Asks for the digest of the memory; with post-copy also stops the machine.
     Verify = 4,
-    /// These pages are missing or out of date at the destination, where the machine is to go on all the same.
+    /// With post-copy: these pages are missing or out of date at the destination, where the machine will resume
+    /// without them.
     Missing = 5,
-    /// All that are missing have been told: the machine goes on there once all of its connections said so. Pages that
-    /// follow are those that were missing.
+    /// With post-copy: all missing pages have been announced. The machine resumes at the destination once all of its
+    /// connections have sent this. Pages that follow are missing ones.
     Switch = 6,
 }
 
-/// What the destination says.
+/// The replies, from the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Everything of this connection is in the memory, or the end of the move is noted. With post-copy, so many of its
-    /// pages the machine has waited for.
+    /// Everything of this connection is in the memory, or the end of the move is noted. With post-copy, the number of
+    /// its pages that the machine has waited for; else 0.
     Done(u64),
     /// The digest of the pages of this connection.
     Digest(u64),
     /// The machine runs at the destination.
     Runs,
-    /// It waits for this page.
+    /// The machine waits for this page.
     Fetch(u32),
-    /// It has been stopped there, and has written so often, before its move and since.
+    /// The machine has been stopped at the destination, after this number of writes, those at the source included.
     Wrote(u64),
 }
 
-/// A head.
+/// A decoded head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) kind: Kind,
-    /// With whether the pages are zero.
+    /// Ranges of pages, each with whether the pages are zero.
     pub(crate) ranges: Vec<(PageRange, bool)>,
-    /// Of a switch: how often the machine has written so far.
+    /// Of a [`Kind::Switch`]: how many writes the machine has made so far; else 0.
     pub(crate) writes: u64,
 }
 
@@ -80,7 +82,7 @@ fn long(bytes: &[u8], at: usize) -> u64 {
         .map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Writes a head: at most [`MAX_RANGES`] ranges.
+/// Encodes a head of at most [`MAX_RANGES`] ranges.
 pub(crate) fn encode(kind: Kind, ranges: &[(PageRange, bool)], head: &mut [u8; HEAD_BYTES]) {
     head.fill(0);
     let count = ranges.len().min(MAX_RANGES) as u32;
@@ -95,16 +97,17 @@ pub(crate) fn encode(kind: Kind, ranges: &[(PageRange, bool)], head: &mut [u8; H
     }
 }
 
-/// Writes the head of a switch.
+/// Encodes the head of a [`Kind::Switch`].
 pub(crate) fn encode_switch(writes: u64, head: &mut [u8; HEAD_BYTES]) {
     encode(Kind::Switch, &[], head);
     head[FIXED..FIXED + 8].copy_from_slice(&writes.to_be_bytes());
 }
 
-/// Reads a head about a machine of so many pages.
+/// Decodes a head about a machine of `pages` pages.
 ///
 /// # Errors
-/// `InvalidData`: not ours, unknown, too many pages with content, or pages that the machine does not have.
+/// `InvalidData`: another magic number or kind, more than [`MAX_PAGES`] pages in a [`Kind::Pages`], pages that the
+/// machine does not have, or an impossible number of ranges or writes.
 pub(crate) fn decode(head: &[u8; HEAD_BYTES], pages: u32) -> io::Result<Head> {
     if word(head, 0) != MAGIC {
         return Err(invalid("what came is no head of a migration".to_owned()));
@@ -156,7 +159,7 @@ pub(crate) fn decode(head: &[u8; HEAD_BYTES], pages: u32) -> io::Result<Head> {
     })
 }
 
-/// Writes a reply.
+/// Encodes a reply.
 pub(crate) fn encode_reply(reply: Reply) -> [u8; REPLY_BYTES] {
     let (kind, number) = match reply {
         Reply::Done(fetched) => (1u32, fetched),
@@ -172,10 +175,10 @@ pub(crate) fn encode_reply(reply: Reply) -> [u8; REPLY_BYTES] {
     bytes
 }
 
-/// Reads a reply.
+/// Decodes a reply.
 ///
 /// # Errors
-/// `InvalidData`.
+/// `InvalidData`: another magic number or kind, or a number out of range.
 pub(crate) fn decode_reply(bytes: &[u8; REPLY_BYTES]) -> io::Result<Reply> {
     let number = long(bytes, 8);
     match (word(bytes, 0), word(bytes, 4)) {

@@ -1,34 +1,39 @@
-//! The highest dirty rate at which pre-copy still converges, between two that were tried.
+//! The search for the highest dirty rate at which pre-copy converges, between two rates that were tried.
 
 use wirecost_model::moved::{DirtyLimit, MachineMove, MoveOutcome};
 
-/// The rates are this close together in the end.
+/// Ratio of the two rates at which the search ends.
 const APART: f64 = 1.1;
-/// Moves at most, the first one included.
+/// Upper bound on the moves, the first one included.
 const MOST: u32 = 30;
 /// Lowest rate that is tried, bits per second.
 const LOWEST: f64 = 1e5;
-/// A machine that converges and writes less than this share of what it was asked for cannot write faster.
+/// A machine that converges but writes less than this share of the dirty rate that was asked for cannot write faster.
 const REACHED: f64 = 0.8;
-/// In a shorter move a thread that was not scheduled at once may have written little.
+/// Shortest move that tells how fast a machine writes, seconds: in a shorter one its thread may not have been
+/// scheduled at once.
 const LONG_ENOUGH_S: f64 = 0.05;
-/// So many moves in a row tell that a machine cannot write faster: in one its thread may have been preempted.
+/// Number of slow moves in a row which tell that a machine cannot write faster: in a single one its thread may have
+/// been preempted.
 const SLOW_MOVES: u32 = 2;
-/// No machine writes faster, bits per second.
+/// From this rate on the search ends, bits per second: no machine writes faster.
 const HIGHEST: f64 = 1e12;
 
-/// What is known after some moves.
+/// What the search knows after some moves. Rates are in bits per second.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Search {
+    /// Highest rate at which pre-copy converged.
     converges: Option<f64>,
+    /// Lowest rate at which pre-copy did not converge.
     fails: Option<f64>,
     moves: u32,
-    /// Moves in a row in which the machine wrote less than it was asked for.
+    /// Moves in a row in which the machine wrote less than [`REACHED`] of the dirty rate that was asked for.
     slow: u32,
 }
 
 impl Search {
-    /// Takes one move into account, at a rate. Returns the rate of the next one, where there is one.
+    /// Takes the result of a move at `rate` into account. Returns the rate of the next move; `None`: the search is
+    /// over.
     pub(crate) fn next(&mut self, rate: f64, moved: &MachineMove) -> Option<f64> {
         self.moves += 1;
         if moved.outcome == MoveOutcome::Moved {
@@ -50,7 +55,7 @@ impl Search {
         next.filter(|_| !over && self.moves < MOST)
     }
 
-    /// What was found.
+    /// The two rates, as far as moves have shown them.
     pub(crate) fn limit(&self) -> DirtyLimit {
         DirtyLimit {
             converges: self.converges,

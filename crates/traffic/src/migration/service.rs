@@ -1,4 +1,4 @@
-//! What machines answer while they run, at either end of their move: a datagram for each request.
+//! Answers requests for the machines that run at this end of their move: one datagram for each request.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,24 +16,24 @@ use wirecost_sys::socket::poll_readable;
 use super::pulse::Pulse;
 use crate::shared::Shared;
 
-/// How often a thread without requests looks whether it is to end.
+/// How often a thread without requests checks whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The same where requests wait for a tick of a guest's timer, which has one each millisecond.
+/// Polling interval while requests wait for a tick of a guest's timer, which ticks each millisecond.
 const TICK_LOOK: Duration = Duration::from_micros(100);
-/// Requests that wait, at most: 16 ticks of as many machines as may be watched.
+/// Upper bound on requests that wait: 16 ticks of as many machines as may be watched.
 const WAITING: usize = 256;
 
-/// Bytes of a request, and of its answer: tag 8, machine 4, where it was answered 4, when it was sent 8.
+/// Bytes of a request, and of its answer: tag 8, machine 4, end that answered 4, time of sending 8; big-endian.
 pub(crate) const REQUEST_BYTES: usize = 24;
 
 /// A request, or its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) machine: u32,
-    /// Where it was answered; `None`: not yet.
+    /// The end that answered; `None` in a request.
     pub(crate) by: Option<End>,
-    /// By the asking end's clock, nanoseconds.
+    /// When the request was sent, nanoseconds by the clock of the end that asks.
     pub(crate) sent: u64,
 }
 
@@ -52,7 +52,7 @@ impl Request {
         bytes
     }
 
-    /// `None`: of no load with that tag.
+    /// Decodes a request or an answer; `None` where it is malformed or has another tag.
     pub(crate) fn decode(bytes: &[u8], tag: u64) -> Option<Self> {
         let bytes: &[u8; REQUEST_BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| {
@@ -89,10 +89,10 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Answers what comes to a bound socket.
+    /// Starts a thread that answers the requests to a bound socket.
     ///
     /// # Errors
-    /// A socket that cannot be made non-blocking; no more threads.
+    /// The socket cannot be made non-blocking; the thread cannot be created.
     pub(crate) fn start(shared: &Arc<Shared>, end: End, socket: Socket) -> io::Result<Self> {
         let socket = UdpSocket::from(socket);
         socket.set_nonblocking(true)?;
@@ -122,13 +122,14 @@ impl Drop for Service {
 struct Waiting {
     request: Request,
     from: SocketAddr,
+    /// Ticks of the guest when the request arrived.
     ticks: u32,
 }
 
 fn answer(shared: &Shared, end: End, socket: &UdpSocket, ending: &AtomicBool) {
     let tag = shared.watch_tag();
     let mut waiting: VecDeque<Waiting> = VecDeque::new();
-    // Errors are what ICMP says of an asker that is gone.
+    // Errors are ICMP errors from an observer that is gone.
     let reply = |request: Request, from: SocketAddr| {
         let answer = Request {
             by: Some(end),
@@ -159,7 +160,7 @@ fn answer(shared: &Shared, end: End, socket: &UdpSocket, ending: &AtomicBool) {
                 reply(one.request, one.from);
                 false
             }
-            // It was stopped before it could answer.
+            // The guest was stopped before it could answer.
             None => false,
         });
         let surplus = waiting.len().saturating_sub(WAITING);
@@ -167,7 +168,7 @@ fn answer(shared: &Shared, end: End, socket: &UdpSocket, ending: &AtomicBool) {
     }
 }
 
-/// What has arrived, no more than may wait.
+/// The requests that have arrived, at most [`WAITING`].
 fn received(socket: &UdpSocket, tag: u64) -> Vec<(Request, SocketAddr)> {
     let mut bytes = [0; REQUEST_BYTES + 1];
     let mut requests = Vec::new();

@@ -9,19 +9,19 @@ use wirecost_model::moved::{MachineMove, SeenGap};
 
 use crate::options::Options;
 
-/// How long an answer is waited for after the move.
+/// How long the destination's first answer is waited for after the move.
 const LAST_ANSWER: Duration = Duration::from_millis(300);
 
-/// Each machine, by number.
+/// The gap of each machine, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Sightings {
     machines: Box<[OnceLock<SeenGap>]>,
-    /// Whether an observer asks them.
+    /// Whether an observer asks the machines.
     observed: AtomicBool,
 }
 
 impl Sightings {
-    /// Of a load; none where its machines are not watched.
+    /// Nothing seen yet of the machines of a load; no machines where the load does not watch them.
     pub(crate) fn of_load(options: &Options) -> Self {
         let watched = options.load.migration.is_some_and(|one| one.watch);
         let machines = if watched { options.load.streams } else { 0 };
@@ -36,19 +36,20 @@ impl Sightings {
         self.machines.len()
     }
 
-    /// An observer asks them from now on.
+    /// Notes that an observer asks the machines from now on.
     pub(crate) fn begin(&self) {
         self.observed.store(true, Ordering::Relaxed);
     }
 
-    /// A machine was seen at its destination.
+    /// Records the gap of a machine that was seen at its destination.
     pub(crate) fn set(&self, machine: u32, gap: SeenGap) {
         if let Some(seen) = self.machines.get(machine as usize) {
             let _ = seen.set(gap);
         }
     }
 
-    /// A move, with what was seen of it. The first answer of the destination may still be under way when the move is over.
+    /// Adds to a move what was seen of it. Waits up to [`LAST_ANSWER`]: the first answer of the destination may still
+    /// be under way when the move is over.
     pub(crate) fn complete(&self, moved: MachineMove) -> MachineMove {
         let Some(seen) = self.machines.get(moved.machine as usize) else {
             return moved;

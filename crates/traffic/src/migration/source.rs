@@ -19,29 +19,30 @@ use crate::flow::Flows;
 use crate::options::Options;
 use crate::storage::content;
 
-/// Shortest round: before it is over nothing is decided, since the connections may not have acknowledged anything yet.
+/// Shortest round after which another begins: in a shorter one the connections may not have acknowledged anything.
 const SHORTEST_ROUND: Duration = Duration::from_millis(1);
-/// Percent of its time that a machine is kept from at first, then more each time, at most: QEMU's
-/// `cpu-throttle-initial`, `cpu-throttle-increment` and `max-cpu-throttle`.
+/// Throttle of a machine that writes too fast, percent of its time: initial value, increment and maximum. The
+/// defaults of QEMU's `cpu-throttle-initial`, `cpu-throttle-increment` and `max-cpu-throttle`.
 const THROTTLE: [u8; 3] = [20, 10, 99];
-/// A machine is slowed down where it wrote more than this share of what was sent meanwhile: QEMU's
-/// `throttle-trigger-threshold`.
+/// A machine is throttled where it wrote to more pages than this share of the pages sent meanwhile: the default of
+/// QEMU's `throttle-trigger-threshold`.
 const THROTTLE_FROM: f64 = 0.5;
 
 /// What a machine's connections are to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Wait.
+    /// Wait for the order to move.
     Waiting,
-    /// Send the pages of their lists: the round of that number, from 1.
+    /// Send the pages of their lists, in the round of this number, from 1.
     Copying(u32),
-    /// The same, and then say that it was all.
+    /// The last round, with the machine stopped: send the pages of their lists, and then the end of the move.
     Last(u32),
-    /// Say which pages of their lists are missing, let the machine go on at the destination, and send them.
+    /// Post-copy: announce the pages of their lists as missing, let the machine resume at the destination, and send
+    /// them.
     Handing,
-    /// Say that the move is given up.
+    /// Send that the move is given up.
     GivenUp,
-    /// Nothing more.
+    /// Nothing more: the last move is over.
     Over,
 }
 
@@ -69,14 +70,15 @@ impl Stage {
     }
 }
 
-/// All machines of one end.
+/// The machines at their source, of one load.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     pub(crate) machines: Box<[Source]>,
+    /// Machines whose moves are over.
     finished: AtomicU32,
 }
 
-/// One machine.
+/// One machine at its source.
 #[derive(Debug)]
 pub(crate) struct Source {
     number: u32,
@@ -85,48 +87,58 @@ pub(crate) struct Source {
     tracking: DirtyPages,
     guest: Guest,
     seed: u64,
-    /// What each connection is to send.
+    /// Ranges of pages that each connection is to send.
     lists: Box<[Mutex<Vec<PageRange>>]>,
+    /// The [`Stage`], encoded.
     stage: AtomicU32,
-    /// Connections that have not finished the round, or not heard from the destination.
+    /// Connections that have not finished the round, or whose end of the move is not confirmed.
     busy: AtomicU32,
-    /// Pages sent with their content, and as zero, in this round.
+    /// Pages sent in this round: with their content, and as zero.
     sent: [AtomicU64; 2],
-    /// Bytes handed to the kernel.
+    /// Bytes that all connections have handed to the kernel in this move.
     wire: AtomicU64,
     progress: Mutex<Progress>,
     /// The machine's last move brought it to its destination.
     there: AtomicBool,
-    /// With post-copy.
+    /// With post-copy: what is known once the machine has resumed at its destination.
     pub(crate) handover: Handover,
     result: OnceLock<MachineMove>,
 }
 
+/// The state of the current move.
 #[derive(Debug, Default)]
 struct Progress {
+    /// When the move was ordered; before that, when the guest was started.
     ordered: Option<Instant>,
-    /// The first round's begin, and this one's.
+    /// When the first round began.
     first: Option<Instant>,
+    /// When the current round began.
     began: Option<Instant>,
     setup_s: f64,
+    /// Bytes that the destination's kernel had acknowledged before the move.
     acked_before: u64,
+    /// Writes of the guest before the move.
     writes_before: u64,
     rounds: Vec<MoveRound>,
+    /// Bytes per second that were acknowledged in the first round.
     bandwidth: f64,
+    /// Percent by which the guest is slowed down.
     throttle: u8,
-    /// The machine was told to stop; whether pre-copy had converged.
+    /// Set once the machine was told to stop: whether pre-copy had converged, or post-copy follows.
     stopping: Option<bool>,
-    /// Of several moves: the dirty rate of this one, what the first one came to, and what is known by now.
+    /// With `find_limit`, the dirty rate of this move, bits per second; `None` in the first one.
     rate: Option<f64>,
+    /// With `find_limit`, the result of the first move.
     first_move: Option<MachineMove>,
+    /// With `find_limit`, the search so far.
     search: Search,
 }
 
 impl Sources {
-    /// The machines of a load, their memory filled and tracked.
+    /// The machines of a load, their memory filled and tracked; none where a hypervisor moves them.
     ///
     /// # Errors
-    /// No memory; a kernel that does not track writes.
+    /// `ENOMEM`; those of [`DirtyPages::track`].
     pub(crate) fn of_load(options: &Options) -> io::Result<Self> {
         let migration = options.load.migration;
         let Some(migration) = migration.filter(|one| one.engine == MoveEngine::Memory) else {
@@ -141,13 +153,13 @@ impl Sources {
         })
     }
 
-    /// Those that are through, by number.
+    /// The moves that are over, by number of the machine.
     pub(crate) fn moves(&self) -> impl Iterator<Item = MachineMove> {
         let machines = self.machines.iter();
         machines.filter_map(|machine| machine.result.get().cloned())
     }
 
-    /// Whether a machine may move: no more than so many do at once.
+    /// Whether a machine may move: no more than `at_once` move at the same time.
     fn may_move(&self, machine: &Source) -> bool {
         let at_once = machine.migration.at_once.unwrap_or(u32::MAX);
         machine.number
@@ -182,20 +194,21 @@ impl Source {
         })
     }
 
-    /// Whether it runs here: until it is stopped.
+    /// Whether the machine runs here: until it is stopped.
     pub(crate) fn runs(&self) -> bool {
         self.guest.stopped_at().is_none()
     }
 
-    /// How often it has written here.
+    /// Number of writes that the machine has made here.
     pub(crate) fn writes(&self) -> u64 {
         self.guest.writes()
     }
 
-    /// With post-copy: makes its memory what it must be at the destination, where it has written so often by now.
+    /// With post-copy: makes the memory here what it must be at the destination, after `writes` writes of the
+    /// machine.
     ///
     /// # Errors
-    /// `InvalidData`: it cannot have.
+    /// Those of [`Handover::replay`].
     pub(crate) fn replay(&self, writes: u64) -> io::Result<()> {
         let (guest, memory) = (&self.guest, &self.memory);
         self.handover
@@ -206,34 +219,36 @@ impl Source {
         Stage::decode(self.stage.load(Ordering::Acquire))
     }
 
-    /// Whether it is at its destination, and its memory must be the same there.
+    /// Whether the machine is at its destination, where its memory must be the same.
     pub(crate) fn is_there(&self) -> bool {
         self.there.load(Ordering::Acquire)
     }
 
-    /// What a connection is to send in this round.
+    /// Takes the list of a connection, the ranges of pages that it is to send, and leaves `list` in its place.
     pub(crate) fn take(&self, channel: u32, list: &mut Vec<PageRange>) {
         std::mem::swap(list, &mut lock(&self.lists[channel as usize]));
     }
 
-    /// A connection has handed so many bytes to the kernel.
+    /// Adds bytes that a connection has handed to the kernel.
     pub(crate) fn count_wire(&self, bytes: usize) {
         self.wire.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// A connection has sent so many pages of the last round.
+    /// Adds pages that a connection has sent in this round.
     pub(crate) fn count_pages(&self, pages: u64, zero_pages: u64) {
         self.sent[0].fetch_add(pages, Ordering::Relaxed);
         self.sent[1].fetch_add(zero_pages, Ordering::Relaxed);
     }
 
-    /// A connection has sent its list. Whether it was the last one: it is to call [`Self::advance`].
+    /// Notes that a connection has sent its list. Returns whether it was the last one, which is to call
+    /// [`Self::advance`].
     pub(crate) fn finished(&self, pages: u64, zero_pages: u64) -> bool {
         self.count_pages(pages, zero_pages);
         self.busy.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// A connection's end has been confirmed, or given up. With the last one the machine has moved, or stays.
+    /// Notes that the destination has confirmed the end of the move on a connection. Returns whether it was the last
+    /// one: with it the move is over.
     pub(crate) fn confirmed(&self, all: &Sources, now: Instant) -> bool {
         let last = self.busy.fetch_sub(1, Ordering::AcqRel) == 1;
         if last {
@@ -252,8 +267,8 @@ impl Source {
         self.stage.store(stage.encode(), Ordering::Release);
     }
 
-    /// Lets the machine run, and orders its move as soon as it may: with the first list. For its first connection;
-    /// `false`: not yet.
+    /// Starts the machine's thread, and orders the move as soon as the machine may move: all pages are listed. Only
+    /// the machine's first connection calls this. `false`: the machine may not move yet.
     pub(crate) fn order(&self, all: &Sources, flows: &Flows, now: Instant) -> io::Result<bool> {
         let mut progress = lock(&self.progress);
         if progress.ordered.is_none() {
@@ -298,7 +313,7 @@ impl Source {
         })
     }
 
-    /// Bytes that the destination's kernel has acknowledged, all connections.
+    /// Bytes that the destination's kernel has acknowledged on all connections of the machine.
     fn acked(&self, flows: &Flows) -> io::Result<u64> {
         let channels = self.migration.channels as usize;
         let first = self.number as usize * channels;
@@ -308,7 +323,7 @@ impl Source {
         acked.sum()
     }
 
-    /// What comes after a round. `Some`: it is not known before that time.
+    /// Decides what follows a round. `Some`: call again at this time, since it cannot be decided before.
     pub(crate) fn advance(&self, flows: &Flows, now: Instant) -> io::Result<Option<Instant>> {
         let mut progress = lock(&self.progress);
         let round = progress.rounds.len() as u32;
@@ -384,7 +399,7 @@ impl Source {
         Ok(None)
     }
 
-    /// Everything was confirmed. Whether the machine moves once more.
+    /// Records a move that is over. Returns whether the machine moves once more.
     fn end(&self, now: Instant) -> bool {
         let mut progress = lock(&self.progress);
         let (Some(ordered), Some(began)) = (progress.ordered, progress.began) else {
@@ -396,7 +411,7 @@ impl Source {
             None => MoveOutcome::NotConverged,
         };
         let stopped = self.guest.stopped_at().unwrap_or(now);
-        // With post-copy it runs before everything is there.
+        // With post-copy the machine runs before everything has arrived.
         let runs = self.handover.runs().unwrap_or(now);
         let downtime = (runs - stopped).as_secs_f64();
         if outcome.is_there() {

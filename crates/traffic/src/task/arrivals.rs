@@ -1,34 +1,37 @@
-//! When requests of a rate are due: a Poisson process, as of many users who know nothing of each other.
+//! When requests of a rate are due: a Poisson process, as independent users make it.
 
 use std::sync::Arc;
 
 use crate::counter::Counter;
 use crate::storage::content::mix;
 
-/// The requests of one flow, one after another.
+/// The arrival schedule of one flow.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
-    /// Mean of the gaps, nanoseconds.
+    /// Mean gap between two requests, nanoseconds.
     mean: f64,
+    /// State of the random numbers for the gaps.
     state: u64,
-    /// When the next request is due; `None`: the schedule has not begun.
+    /// When the next request is due, nanoseconds by [`crate::shared::Shared::now`]; `None` before the schedule has
+    /// begun.
     next: Option<f64>,
+    /// The part of the schedule that snapshots read.
     told: Arc<Due>,
 }
 
-/// What a snapshot knows of a flow's [`Arrivals`]. Nanoseconds by [`crate::shared::Shared::now`].
+/// The part of a flow's [`Arrivals`] that snapshots read. Times are nanoseconds by [`crate::shared::Shared::now`].
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Due {
-    /// Requests that the flow has taken.
+    /// Requests that the flow has taken from the schedule.
     taken: Counter,
-    /// When the next one is due; 0: the schedule has not begun.
+    /// When the next request is due; 0 before the schedule has begun.
     next: Counter,
 }
 
 impl Due {
-    /// Requests due by `now`, with gaps of that mean. Exact where those due were taken; of the others only the first is
-    /// known, and the mean stands for the rest.
+    /// Requests due by `now`, at a mean gap of `mean` nanoseconds. Exact while the flow takes requests as they become
+    /// due; of a backlog only the first due time is known, and the mean gap stands for the others.
     pub(crate) fn by(&self, now: u64, mean: f64) -> f64 {
         let (taken, next) = (self.taken.get() as f64, self.next.get());
         match now.checked_sub(next) {
@@ -39,7 +42,8 @@ impl Due {
 }
 
 impl Arrivals {
-    /// So many requests per second on average. Every `seed` has gaps of its own.
+    /// A schedule of `per_second` requests per second on average, published in `told`. Each `seed` has gaps of its
+    /// own.
     pub(crate) fn new(per_second: f64, seed: u64, told: Arc<Due>) -> Self {
         Self {
             mean: 1e9 / per_second,
@@ -49,7 +53,7 @@ impl Arrivals {
         }
     }
 
-    /// An exponentially distributed gap, nanoseconds, by inversion of a number above 0 and up to 1.
+    /// The next exponentially distributed gap, nanoseconds: inverse transform of a uniform number in (0, 1].
     fn gap(&mut self) -> f64 {
         self.state = self.state.wrapping_add(1);
         let uniform = ((mix(self.state) >> 11) + 1) as f64 / (1u64 << 53) as f64;
@@ -74,7 +78,7 @@ impl Arrivals {
         self.next.unwrap_or(0.0).ceil() as u64
     }
 
-    /// Takes the next request if it is due at `now`, and says when it was.
+    /// Takes the next request if it is due at `now`, and returns when it became due.
     pub(crate) fn take(&mut self, now: u64) -> Option<u64> {
         self.begin(now);
         let due = self.next();

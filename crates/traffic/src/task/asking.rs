@@ -1,4 +1,4 @@
-//! How a client of requests and responses goes on, on a connection that stays: it reads, asks for more and writes.
+//! The loop of a request/response client on a connection that stays: it receives, queues requests and sends them.
 
 use std::io;
 
@@ -7,18 +7,18 @@ use wirecost_sys::epoll::Interest;
 use super::{Context, Progress};
 use crate::flow::Outcome;
 
-/// Rounds of one flow before the others of its thread are polled.
+/// Passes of one flow's loop before the others of its thread are polled.
 const BUDGET: u32 = 8;
 
-/// Such a client.
+/// A request/response client on a connection that stays.
 pub(super) trait Asking {
     /// Requests without a complete response.
     fn outstanding(&self) -> usize;
 
-    /// Adds the requests that may be sent now.
+    /// Queues the requests that may be sent at `now`.
     fn queue(&mut self, context: &Context<'_>, now: u64);
 
-    /// Writes requests; `false` where the socket takes no more.
+    /// Writes queued requests; `false` where the socket takes no more.
     fn send(&mut self, context: &Context<'_>, now: u64) -> io::Result<bool>;
 
     /// Reads what has arrived; `false` where there is no more.
@@ -27,22 +27,22 @@ pub(super) trait Asking {
     /// Whether the server has been silent for too long.
     fn timed_out(&self, now: u64) -> bool;
 
-    /// With nothing outstanding: when the next request is due, or that there is none any more.
+    /// What a client without outstanding requests waits for.
     fn idle(&mut self, context: &Context<'_>) -> Idle;
 
-    /// With something outstanding: when to poll again at the latest.
+    /// Latest time of the next poll while requests are outstanding, nanoseconds by [`crate::shared::Shared::now`].
     fn until(&self) -> Option<u64>;
 }
 
-/// What a client with nothing outstanding waits for.
+/// What a client without outstanding requests waits for.
 pub(super) enum Idle {
-    /// This time.
+    /// The time at which the next request is due, where it is known.
     Until(Option<u64>),
-    /// Nothing: it has ended.
+    /// Nothing: the client has ended.
     Over(Outcome),
 }
 
-/// Does what can be done now.
+/// Polls a client: does what can be done now, in at most [`BUDGET`] passes.
 pub(super) fn poll(client: &mut impl Asking, context: &mut Context<'_>) -> Progress {
     for _ in 0..BUDGET {
         if client.outstanding() > 0 {

@@ -37,6 +37,7 @@ pub(crate) struct CrrClient {
 
 struct Transaction {
     socket: Socket,
+    /// When the transaction began, before connect(2); nanoseconds by [`Shared::now`].
     began: u64,
     connected: bool,
     /// Bytes of `opening` written.
@@ -45,7 +46,7 @@ struct Transaction {
     read: usize,
 }
 
-/// The state of a transaction.
+/// What a transaction needs next.
 enum Step {
     Done,
     Needs(Interest),
@@ -75,7 +76,7 @@ impl CrrClient {
                 },
             )?;
         if context.blocking {
-            // To check regularly whether to stop.
+            // A blocked call returns after this time, to check whether to stop.
             socket.set_read_timeout(Some(POLL_INTERVAL))?;
             socket.set_write_timeout(Some(POLL_INTERVAL))?;
         } else {

@@ -30,7 +30,7 @@ const HANDOFF: u64 = u64::MAX - 1;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections that may be open beyond the load's flows.
 const SPARE_SLOTS: usize = 64;
-/// Interval between searches for connections that take too long.
+/// Interval between searches for connections that have exceeded [`REQUEST_TIMEOUT`].
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct CrrServer {
@@ -38,10 +38,11 @@ pub(crate) struct CrrServer {
     dispatcher: Option<(Arc<Dispatcher>, usize)>,
     fixup: Option<OptionFixup>,
     epoll: Epoll,
-    /// `None` while they are processed.
+    /// `None` while the events are processed.
     events: Option<Events>,
     slots: Box<[Option<Connection>]>,
     free: Vec<usize>,
+    /// When expired connections were last searched for, nanoseconds by [`Shared::now`].
     expired_at: u64,
 }
 
@@ -78,7 +79,7 @@ impl CrrServer {
                     self.admit(connection, context);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // No connection, or no descriptor: the listener becomes readable again.
+                // No connection is waiting, or no descriptor is free: the listener becomes readable again.
                 Err(_) => return,
             }
         }
@@ -95,7 +96,7 @@ impl CrrServer {
             let Some((_, oldest)) = silent.min() else {
                 return false;
             };
-            // Its header may have arrived since.
+            // The header of that connection may have arrived meanwhile.
             self.serve_slot(oldest, context, false);
             let held = self.slots[oldest].as_ref();
             if held.is_some_and(|held| held.flow.is_none()) {
@@ -192,7 +193,7 @@ impl CrrServer {
         }
     }
 
-    /// Drops a connection that is not this load's.
+    /// Drops a connection as a stray: not this load's, broken, or too slow.
     fn drop_stray(&mut self, slot: usize, context: &Context<'_>) {
         context.shared.flows.count_stray();
         self.release(slot);
@@ -203,7 +204,7 @@ impl CrrServer {
         self.free.push(slot);
     }
 
-    /// Drops connections that take too long.
+    /// Drops connections that have exceeded [`REQUEST_TIMEOUT`].
     fn expire_old(&mut self, context: &Context<'_>) {
         let now = context.shared.now();
         if now.saturating_sub(self.expired_at) < EXPIRY_INTERVAL.as_nanos() as u64 {

@@ -19,7 +19,7 @@ use crate::migration::source::{Source, Stage};
 use crate::shared::Shared;
 use crate::timeouts::PEER_TIMEOUT;
 
-/// Records before other connections of the thread are polled.
+/// Steps of one connection before the others of its thread are polled.
 const BUDGET: u32 = 4;
 
 pub(crate) struct MigrationSource {
@@ -28,41 +28,45 @@ pub(crate) struct MigrationSource {
     machine: usize,
     channel: u32,
     doing: Doing,
-    /// What it has seen of the machine.
+    /// The stage of the machine that this connection has acted on.
     stage: Stage,
+    /// Ranges of pages to send.
     list: Vec<PageRange>,
-    /// Where in the list it is.
+    /// Index of the next range in `list`.
     at: usize,
     record: MoveRecord,
-    /// With post-copy, what is left once the machine goes on at its destination.
+    /// With post-copy, once the machine resumes at its destination: what is left to announce and to send.
     push: Option<Push>,
-    /// What has come of a reply.
+    /// An incomplete reply, and how many of its bytes have arrived.
     reply: ([u8; REPLY_BYTES], usize),
-    /// Pages sent in this round, and those that were zero.
+    /// Pages sent in this round: with their content, and as zero.
     sent: [u64; 2],
     /// The load was stopped before the machine had moved.
     stopped: bool,
-    /// When the peer last took or acknowledged something, and how much it had acknowledged.
+    /// When the peer last took or acknowledged data, nanoseconds by [`Shared::now`].
     heard: u64,
+    /// Bytes that the peer had acknowledged when it was last checked (`tcpi_bytes_acked`).
     acked: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
-    /// It waits for the machine.
+    /// Waits for the machine's next stage.
     Waiting,
+    /// Sends the pages of its list.
     Sending,
-    /// The machine goes on at its destination: it sends what is missing there.
+    /// With post-copy: sends the pages that are missing at the destination, where the machine runs.
     Pushing,
-    /// It is the last of a round, and finds out what comes next.
+    /// Was the last connection to finish the round, and decides what comes next.
     Advancing,
-    /// It sends that this was all.
+    /// Sends the record that ends the move or gives it up.
     Ending,
-    /// It waits until that is confirmed.
+    /// Waits until the destination confirms that record.
     Confirming,
 }
 
-/// Unsent bytes of a connection once the machine goes on: what it waits for is behind no more than these.
+/// `TCP_NOTSENT_LOWAT` of a connection during post-copy, bytes: a page that the machine waits for is queued behind no
+/// more unsent data than this.
 const UNSENT: u32 = 64 << 10;
 
 impl MigrationSource {
@@ -87,7 +91,7 @@ impl MigrationSource {
         }
     }
 
-    /// Makes a record of the next pages of the list; `false` where there are none.
+    /// Fills the record with the next pages of the list; `false` where none are left.
     fn next_record(&mut self, machine: &Source) -> bool {
         let counts = self.record.fill(machine, &mut self.list, &mut self.at);
         for (sent, more) in self.sent.iter_mut().zip(counts) {
@@ -96,7 +100,7 @@ impl MigrationSource {
         counts != [0; 2]
     }
 
-    /// Makes the next record once the machine goes on; `false` where there is nothing more.
+    /// Fills the next record of post-copy; `false` where nothing is left to send.
     fn next_pushed(&mut self, machine: &Source) -> bool {
         let Some(push) = &mut self.push else {
             return false;
@@ -113,7 +117,7 @@ impl MigrationSource {
         true
     }
 
-    /// What the destination says; `None`: nothing complete.
+    /// The next reply of the destination; `None`: no complete one has arrived.
     fn hear(&mut self) -> io::Result<Option<Reply>> {
         let (reply, filled) = &mut self.reply;
         while *filled < REPLY_BYTES {
@@ -134,7 +138,8 @@ impl MigrationSource {
         decode_reply(reply).map(Some)
     }
 
-    /// Takes what the destination says; how many pages the machine waited for, once everything is confirmed.
+    /// Handles replies of the destination. Returns for how many pages the machine waited, once the end of the move is
+    /// confirmed.
     fn confirmation(&mut self, machine: &Source) -> io::Result<Option<u64>> {
         while let Some(reply) = self.hear()? {
             match (reply, &mut self.push) {
@@ -173,7 +178,7 @@ impl MigrationSource {
         Ok(true)
     }
 
-    /// Does the next thing. `None`: there is more to do.
+    /// Takes the next step. `None`: there is more to do.
     fn step(&mut self, context: &Context<'_>, machine: &Source) -> io::Result<Option<Progress>> {
         let shared = context.shared;
         match self.doing {
@@ -245,7 +250,7 @@ impl MigrationSource {
                 };
                 machine.handover.add_fetched(fetched);
                 if !self.stopped && machine.confirmed(&shared.sources, Instant::now()) {
-                    // Others may wait for their turn.
+                    // Other machines may wait until this one has moved.
                     shared.flows.notify();
                 }
                 if self.stopped || !machine.migration.find_limit {
@@ -257,7 +262,7 @@ impl MigrationSource {
         Ok(None)
     }
 
-    /// Counts what was sent of the round that is over.
+    /// Adds the pages of a finished round to the flow's messages. Returns them: with their content, and as zero.
     fn count(&mut self, context: &Context<'_>) -> [u64; 2] {
         let [pages, zero_pages] = std::mem::take(&mut self.sent);
         let tx = &context.flow(self.flow).tx;
@@ -270,7 +275,7 @@ impl MigrationSource {
         self.doing = Doing::Ending;
     }
 
-    /// Leaves the machine where it is.
+    /// Gives the move up: the machine stays at its source.
     fn stop(&mut self) {
         self.stopped = true;
         self.finish(Kind::GiveUp);
@@ -315,7 +320,7 @@ impl MigrationSource {
         Ok(Some(Progress::PARK))
     }
 
-    /// The peer has to do something. It has so long as it acknowledges.
+    /// Waits for the peer. `TimedOut` where it neither took nor acknowledged data for [`PEER_TIMEOUT`].
     fn blocked(&mut self, shared: &Shared, interest: Interest) -> io::Result<Option<Progress>> {
         let now = shared.now();
         let patience = PEER_TIMEOUT.as_nanos() as u64;

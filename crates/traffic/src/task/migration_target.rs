@@ -36,7 +36,8 @@ impl MigrationTarget {
         }
     }
 
-    /// What it waits for now, of a machine.
+    /// What the connection waits for now. `TimedOut` where the machine may wait for missing pages, and nothing has
+    /// arrived for [`PEER_TIMEOUT`].
     fn waits(&self, shared: &Shared, machine: &Landing) -> io::Result<Progress> {
         let Some(since) = self.arrival.awaits() else {
             return Ok(Progress::READ);
@@ -57,7 +58,7 @@ impl MigrationTarget {
         Err(io::Error::new(io::ErrorKind::TimedOut, words))
     }
 
-    /// Ends the connection after the source has.
+    /// Shuts the connection down in order, after the source has.
     fn end(&self) -> io::Result<Outcome> {
         self.socket.set_linger(None)?;
         self.socket.shutdown(Shutdown::Write)?;
@@ -83,7 +84,7 @@ impl Task for MigrationTarget {
         };
         next.unwrap_or_else(|error| {
             if let Some(post_copy) = &machine.post_copy {
-                // The machine may wait for a page that never comes.
+                // The machine's thread may wait for a page that never comes.
                 post_copy.abandon();
             }
             Progress::failed(error)

@@ -10,17 +10,18 @@ use crate::migration::source::Source;
 
 pub(super) struct MoveRecord {
     head: [u8; HEAD_BYTES],
-    /// Of the memory, after the head.
+    /// Byte ranges of the machine's memory that follow the head.
     data: Vec<Range<usize>>,
-    /// Its ranges, while it is made.
+    /// Page ranges of the head, each with whether its pages are zero.
     ranges: Vec<(PageRange, bool)>,
+    /// Bytes of the record that were sent.
     sent: usize,
-    /// Of head and data.
+    /// Bytes of the record, head and data.
     bytes: usize,
 }
 
 impl MoveRecord {
-    /// One of which nothing is left.
+    /// A record that is completely sent.
     pub(super) fn sent() -> Self {
         Self {
             head: [0; HEAD_BYTES],
@@ -31,13 +32,13 @@ impl MoveRecord {
         }
     }
 
-    /// Becomes one without pages.
+    /// Makes this a record without pages.
     pub(super) fn say(&mut self, kind: Kind) {
         self.ranges.clear();
         self.begin(kind);
     }
 
-    /// Becomes one that tells pages, without their content.
+    /// Makes this a record that names pages, without their content.
     pub(super) fn tell(&mut self, kind: Kind, pages: &[PageRange]) {
         self.ranges.clear();
         self.ranges
@@ -46,14 +47,14 @@ impl MoveRecord {
         self.restart();
     }
 
-    /// Becomes the one with which the machine goes on at its destination.
+    /// Makes this the record that resumes the machine at its destination, after `writes` writes.
     pub(super) fn switch(&mut self, writes: u64) {
         encode_switch(writes, &mut self.head);
         self.restart();
     }
 
-    /// Becomes one with the next pages of a list, from `at` on, which are taken from it. Returns how many have content and
-    /// how many are zero.
+    /// Makes this a record of the next pages of `list`, from index `at` on, and takes these from the list. Returns
+    /// how many have content and how many are zero.
     pub(super) fn fill(
         &mut self,
         machine: &Source,
@@ -102,7 +103,7 @@ impl MoveRecord {
         self.bytes += self.data.iter().map(Range::len).sum::<usize>();
     }
 
-    /// Nothing is sent of its head, and no content follows.
+    /// Starts over: nothing of the head is sent, and no content follows.
     fn restart(&mut self) {
         self.data.clear();
         (self.sent, self.bytes) = (0, HEAD_BYTES);
@@ -112,7 +113,7 @@ impl MoveRecord {
         self.sent == self.bytes
     }
 
-    /// So many bytes more were sent. Returns how many of them were pages.
+    /// Notes `sent` more bytes as sent. Returns how many of them were content of pages.
     pub(super) fn advance(&mut self, sent: usize) -> u64 {
         let data = |at: usize| at.saturating_sub(HEAD_BYTES) as u64;
         let before = data(self.sent);
@@ -120,7 +121,7 @@ impl MoveRecord {
         data(self.sent) - before
     }
 
-    /// What is left of it.
+    /// The parts that are left to send.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let head = (self.sent < HEAD_BYTES).then(|| Part::Bytes(&self.head[self.sent..]));
         let mut skip = self.sent.saturating_sub(HEAD_BYTES);

@@ -23,7 +23,7 @@ use crate::storage::protocol;
 use crate::storage::sample::Sample;
 use crate::timeouts::PEER_TIMEOUT;
 
-/// Requests that one call sends at most, each with a header and data.
+/// Upper bound on the requests that one call sends, each with a header and data.
 const SENT_AT_ONCE: usize = 32;
 
 pub(crate) struct NbdClient {
@@ -36,17 +36,19 @@ pub(crate) struct NbdClient {
     seed: u64,
     reader: ReplyReader,
     slots: Slots,
-    /// Of requests that were not completely written, in order.
+    /// Slots of requests that are not completely written, in order.
     unsent: VecDeque<u32>,
-    /// Bytes of the first of them that were written.
+    /// Bytes of the first request in `unsent` that were written.
     begun: usize,
-    /// When the server was last heard of, or had nothing to say.
+    /// When the server last sent something, or a request was queued with no other outstanding; nanoseconds by
+    /// [`Shared::now`].
     heard: u64,
+    /// No more requests are queued.
     finishing: bool,
     sample: Sample,
-    /// A flush follows after so many writes; 0: never.
+    /// Number of writes after which a flush follows; 0: never.
     flush_every: u32,
-    /// Writes asked for since the last flush was.
+    /// Writes queued since the last flush was queued.
     unflushed: u32,
 }
 
@@ -62,10 +64,11 @@ struct Slot {
     /// Bytes of a read that have arrived.
     given: u32,
     outstanding: bool,
+    /// When the request was due, nanoseconds by [`Shared::now`].
     due: u64,
-    /// When its first byte was written.
+    /// When the first byte of the request was written; before that, when it was queued.
     sent: u64,
-    /// The request, and the stamp of a write.
+    /// The encoded request, and behind it the stamp of a write.
     head: [u8; REQUEST_BYTES + STAMP_BYTES],
 }
 
@@ -77,7 +80,7 @@ impl Slots {
 
 impl Outstanding for Slots {
     fn find(&mut self, cookie: u64) -> Option<(Request, &mut u32)> {
-        // The lower half is the slot; the rest differs whenever the slot is used again.
+        // The lower 32 bits are the slot; the upper ones differ whenever the slot is used again.
         let slot = self.all.get_mut(cookie as u32 as usize)?;
         (slot.outstanding && slot.request.cookie == cookie)
             .then_some((slot.request, &mut slot.given))
@@ -85,7 +88,7 @@ impl Outstanding for Slots {
 }
 
 impl Slot {
-    /// Bytes of the head that are sent, and of data that follow.
+    /// Bytes of the head that are sent, and bytes of data that follow.
     fn sizes(&self) -> (usize, usize) {
         if self.request.command == command::WRITE {
             (self.head.len(), self.request.length as usize - STAMP_BYTES)
@@ -96,7 +99,7 @@ impl Slot {
 }
 
 impl NbdClient {
-    /// On a connection whose handshake is over.
+    /// A client on a connection whose NBD handshake is complete.
     pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32, agreed: Agreed) -> Self {
         let load = &shared.options.load;
         let storage = load.storage.unwrap_or(wirecost_model::load::Storage::USUAL);
@@ -137,7 +140,7 @@ impl NbdClient {
         }
     }
 
-    /// So many bytes of requests were written by a call that began at `now`.
+    /// Notes that a call that began at `now` wrote `sent` bytes of requests.
     fn sent(&mut self, context: &Context<'_>, mut sent: usize, now: u64) {
         let flow = context.flow(self.flow);
         while sent > 0
@@ -167,7 +170,7 @@ impl NbdClient {
         }
     }
 
-    /// Adds a request; `false` where as many are outstanding as may be. `times` are when it was due and now.
+    /// Queues a request; `false` where as many are outstanding as may be. The times are when it was due, and now.
     fn ask(&mut self, command: u16, offset: u64, length: u32, [due, now]: [u64; 2]) -> bool {
         if self.slots.outstanding() == 0 {
             self.heard = now;
@@ -194,7 +197,7 @@ impl NbdClient {
         true
     }
 
-    /// Leaves the connection to the closing, which verifies what was written.
+    /// Ends the flow, but not the connection: the closing reads back a sample of the I/Os.
     fn finish(&mut self, context: &Context<'_>) -> Outcome {
         let flow = context.flow(self.flow);
         let _ = flow.sample.set(std::mem::take(&mut self.sample));

@@ -1,4 +1,4 @@
-//! Our storage target's end of a connection.
+//! The built-in storage target's end of an NBD connection.
 
 use std::io;
 use std::net::Shutdown;
@@ -20,7 +20,7 @@ pub(crate) struct NbdServer {
 
 impl NbdServer {
     /// # Errors
-    /// Where the load has no target.
+    /// `NotFound` where the load has no target.
     pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32) -> io::Result<Self> {
         let target = shared.target.as_ref().ok_or(io::ErrorKind::NotFound)?;
         Ok(Self {
@@ -30,7 +30,7 @@ impl NbdServer {
         })
     }
 
-    /// Ends the connection after the client has.
+    /// Shuts the connection down in order, after the client has ended the session.
     fn end(&self) -> io::Result<Outcome> {
         self.socket.set_linger(None)?;
         self.socket.shutdown(Shutdown::Write)?;

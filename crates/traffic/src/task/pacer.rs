@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How much of a stall a stream makes up for.
+/// The longest stall that a forgiving schedule makes up for.
 const LARGEST_DEBT: Duration = Duration::from_millis(10);
 
 /// A schedule of messages at a constant rate.
@@ -12,7 +12,7 @@ pub(crate) struct Pacer {
     interval: f64,
     /// Nanoseconds from the start to the first message.
     phase: f64,
-    /// When the first message was due.
+    /// When the first message was due, nanoseconds; `None` before the schedule has begun.
     origin: Option<u64>,
     /// Messages sent or skipped.
     done: u64,
@@ -23,16 +23,16 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// So many messages per second. `forgives`: what a stall held up is skipped, since a burst that makes up for it
-    /// would be another load.
+    /// A schedule of `per_second` messages per second. `forgives`: messages held up for more than [`LARGEST_DEBT`]
+    /// are skipped, since a burst that makes up for them would be another load.
     ///
-    /// Flow `index` of `all` starts at its part of an interval: all at once would be bursts, which overflow a
-    /// receiver's buffer.
+    /// Flow `index` of `all` starts at its share of an interval: flows that start together send bursts, which
+    /// overflow a receiver's buffer.
     pub(crate) fn new(per_second: f64, forgives: bool, index: u32, all: u32) -> Self {
         Self::in_bursts(per_second, 1, forgives, index, all)
     }
 
-    /// The same in bursts: a burst is due with its last message.
+    /// As [`Self::new`], in bursts of `burst` messages: a burst is due with its last message.
     pub(crate) fn in_bursts(
         per_second: f64,
         burst: u64,

@@ -31,15 +31,16 @@ pub(crate) struct PathClient {
     io: FileIo,
     slots: Box<[Slot]>,
     free: Vec<usize>,
-    /// Those that the kernel is told of with the next call.
+    /// Slots of I/Os that the next call submits to the kernel.
     queued: Vec<usize>,
-    /// When an I/O was last over, or there was none.
+    /// When an I/O last completed, or one was queued with no other outstanding; nanoseconds by [`Shared::now`].
     heard: u64,
+    /// No more I/Os are queued.
     finishing: bool,
     sample: Sample,
-    /// A flush follows after so many writes; 0: never.
+    /// Number of writes after which a flush follows; 0: never.
     flush_every: u32,
-    /// Writes asked for since the last flush was.
+    /// Writes queued since the last flush was queued.
     unflushed: u32,
 }
 
@@ -47,10 +48,11 @@ pub(crate) struct PathClient {
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     request: Request,
-    /// Bytes that were read or written.
+    /// Bytes that were read or written so far.
     moved: usize,
+    /// When the I/O was due, nanoseconds by [`Shared::now`].
     due: u64,
-    /// When the kernel was told.
+    /// When the I/O was submitted to the kernel.
     sent: u64,
 }
 
@@ -109,7 +111,7 @@ impl PathClient {
         self.slots.len() - self.free.len()
     }
 
-    /// Starts an I/O; `false` where as many are outstanding as may be. `times` are when it was due and now.
+    /// Queues an I/O; `false` where as many are outstanding as may be. The times are when it was due, and now.
     fn ask(
         &mut self,
         context: &Context<'_>,
@@ -142,7 +144,7 @@ impl PathClient {
         Ok(true)
     }
 
-    /// What is left of a slot's I/O.
+    /// Queues what is left of a slot's I/O.
     fn start(&mut self, index: usize) -> io::Result<()> {
         let Slot { request, moved, .. } = self.slots[index];
         let operation = match request.command {
@@ -187,7 +189,7 @@ impl PathClient {
         Ok(())
     }
 
-    /// What was queued is handed to the kernel now.
+    /// Notes the queued I/Os as submitted at `now`.
     fn note_sent(&mut self, context: &Context<'_>, now: u64) {
         let tx = &context.flow(self.flow).tx;
         for index in self.queued.drain(..) {
@@ -204,7 +206,7 @@ impl PathClient {
         }
     }
 
-    /// Takes what is over; how many were.
+    /// Takes completed I/Os, and queues the rest of partial ones. Returns how many are complete, flushes included.
     fn reap(&mut self, context: &Context<'_>) -> io::Result<usize> {
         let mut count = 0;
         let mut now = None;
@@ -247,7 +249,7 @@ impl PathClient {
         Ok(count)
     }
 
-    /// How long to wait for an I/O at most.
+    /// Longest time to wait for a completion.
     fn patience(&self, context: &Context<'_>) -> Duration {
         if context.shared.options.load.waiting == crate::options::Waiting::Spin {
             return Duration::ZERO;
@@ -295,7 +297,7 @@ impl PathClient {
     }
 }
 
-/// The kernel's error with the I/O that it is of.
+/// The kernel's error, with the I/O that failed.
 fn failed(request: &Request, size: u32, error: &io::Error) -> io::Error {
     let doing = match request.command {
         command::READ => format!("reading {size} bytes at offset {}", request.offset),
@@ -319,7 +321,7 @@ impl Task for PathClient {
     }
 }
 
-/// The tasks of every job.
+/// The tasks, one for each job.
 pub(crate) fn all(shared: &Arc<Shared>, open: &OpenPath) -> io::Result<Vec<Box<dyn Task>>> {
     let jobs = 0..shared.options.load.streams;
     jobs.map(|flow| {

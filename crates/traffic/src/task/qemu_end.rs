@@ -1,4 +1,5 @@
-//! What both ends of a virtual machine's move are as tasks: a thread that waits for QEMU and for the other end.
+//! What both ends of a virtual machine's move have in common as tasks: a thread that waits for QEMU and for the other
+//! end.
 
 use std::io;
 use std::net::Shutdown;
@@ -8,15 +9,15 @@ use socket2::Socket;
 
 use super::{Context, Progress, Task};
 
-/// One end.
+/// One end of a virtual machine's move.
 pub(super) trait QemuEnd: Send {
-    /// Does the next thing. `None`: there is more to do.
+    /// Takes the next step. `None`: there is more to do.
     fn step(&mut self, context: &Context<'_>) -> io::Result<Option<Progress>>;
 
-    /// On which both ends tell each other how far they are.
+    /// The connection on which both ends exchange messages about the move.
     fn socket(&self) -> &Socket;
 
-    /// The machine's number, which is its flow's.
+    /// The machine's number, which is the index of its flow.
     fn machine(&self) -> u32;
 }
 
@@ -26,7 +27,7 @@ impl<T: QemuEnd> Task for T {
             Ok(None) => Progress::Again,
             Ok(Some(progress)) => progress,
             Err(error) => {
-                // The thread that listens ends with the connection.
+                // The thread that reads the peer's messages ends with the connection.
                 let _ = self.socket().shutdown(Shutdown::Both);
                 Progress::failed(error)
             }

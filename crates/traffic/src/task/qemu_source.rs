@@ -1,4 +1,5 @@
-//! A virtual machine's source: its QEMU, which moves it, and the flow on which the destination says that it runs there.
+//! The source of a virtual machine's move: the QEMU that sends it, and the flow on which the destination says that
+//! the machine runs there.
 
 use std::io;
 use std::net::IpAddr;
@@ -22,19 +23,19 @@ use crate::ops::ClientFlow;
 use crate::shared::Shared;
 use crate::timeouts::PEER_TIMEOUT;
 
-/// How long QEMU may take for its own figures of a move that is over.
+/// How long QEMU may take to compute its own times of a completed move.
 const RECKONED: Duration = Duration::from_secs(1);
-/// How long the destination may take to say where it waits.
+/// How long the destination may take to name the port on which its QEMU listens.
 const WELCOME: Duration = Duration::from_secs(15);
-/// How often QEMU is asked how far it is, between its events.
+/// Interval of `query-migrate`, between QEMU's events.
 const ASK_EVERY: Duration = Duration::from_millis(50);
-/// How long a machine that has to wait for others looks away.
+/// Polling interval of a machine that waits for others to move, or for QEMU's times of its move; nanoseconds.
 const LOOK_EVERY: u64 = 1_000_000;
-/// What the destination says of a move that failed may come later than QEMU's own failure.
+/// How long the destination's reason for a failed move is waited for: it may arrive after QEMU's failure here.
 const REASON: Duration = Duration::from_millis(500);
-/// `downtime-limit` of a machine that is stopped whatever it takes: QEMU's maximum, milliseconds.
+/// `downtime-limit` of a machine that is stopped however long its downtime is: QEMU's maximum, milliseconds.
 const WHATEVER: u64 = 2_000_000;
-/// `max-cpu-throttle`.
+/// Percent of its time that QEMU slows a guest down at most: the default of `max-cpu-throttle`.
 const MOST_THROTTLE: u64 = 99;
 
 pub(crate) struct QemuSource {
@@ -42,41 +43,47 @@ pub(crate) struct QemuSource {
     flow: u32,
     machine: Machine,
     migration: Migration,
-    /// Where the destination's QEMU waits.
+    /// Where the destination's QEMU listens: `tcp:ADDRESS:PORT`.
     uri: String,
     doing: Doing,
     ordered: Instant,
+    /// Writes of the guest when the move was ordered.
     writes_before: u32,
-    /// QEMU's own set-up was over.
+    /// When QEMU's set-up was over: its state became `active`.
     active: Option<Instant>,
-    /// The guest was stopped, with so many writes.
+    /// When the guest was stopped, and how many writes it had made.
     stopped: Option<(Instant, u32)>,
-    /// It runs at the destination.
+    /// When the destination said that the guest runs there.
     runs: Option<Instant>,
-    /// The last answer, and when it was.
+    /// The last answer to `query-migrate`.
     stats: MoveStats,
+    /// When `query-migrate` was last executed.
     asked: Instant,
-    /// When more had been sent than before.
+    /// When the move last made progress: more bytes sent, or another phase.
     grew: Instant,
-    /// When the round began, and what had been sent then.
+    /// When the round began, and the pages sent until then: with their content, and as zero.
     round: (Instant, [u64; 2]),
     rounds: Vec<MoveRound>,
+    /// Bytes of pages per second in the first round.
     bandwidth: f64,
+    /// Highest dirty rate that QEMU has reported, pages per second.
     dirty_pages_per_s: u64,
+    /// Highest throttle that QEMU has reported, percent of the guest's time.
     throttle: u64,
+    /// Pre-copy did not converge, and the machine is stopped all the same.
     forced: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
-    /// Others move first.
+    /// Waits for other machines to move first.
     Waiting,
     Moving,
-    /// Everything is sent, at that time: the destination is to say that its guest runs.
+    /// QEMU sent everything at this time; the destination has yet to say that its guest runs.
     Arriving(Instant),
-    /// QEMU is giving up.
+    /// QEMU is cancelling the move.
     Cancelling,
-    /// The destination is to say that its machine is gone.
+    /// Waits for the destination to confirm that the move was given up.
     Leaving,
 }
 
@@ -85,7 +92,8 @@ fn failed(error: &QemuError) -> io::Error {
 }
 
 impl QemuSource {
-    /// Agrees with the destination. Blocks until it has said where its machine waits.
+    /// Agrees with the destination on the move. Blocks until the destination has named the port on which its QEMU
+    /// listens.
     pub(crate) fn new(shared: &Shared, flow: &ClientFlow) -> io::Result<Self> {
         let machine = shared.virtuals.take(flow.index);
         let machine = machine.ok_or_else(|| io::Error::other("there is no such machine"))?;
@@ -148,7 +156,7 @@ impl QemuSource {
         done.map_err(|error| failed(&error))
     }
 
-    /// Asks QEMU how far it is, and tells the destination.
+    /// Asks QEMU for its figures, and sends the bytes and pages sent so far to the destination.
     fn ask(&mut self, context: &Context<'_>) -> io::Result<()> {
         let now = Instant::now();
         let stats = MoveStats::of(&self.command("query-migrate", &json!({}))?);
@@ -156,7 +164,7 @@ impl QemuSource {
         if stats.transferred > self.stats.transferred {
             self.grew = now;
         }
-        // After the end it says nothing of these any more.
+        // When the move is over QEMU no longer reports these.
         self.dirty_pages_per_s = self.dirty_pages_per_s.max(stats.dirty_pages_per_s);
         self.throttle = self.throttle.max(stats.throttle);
         let (bytes, pages) = (stats.pages * PAGE, stats.pages + stats.zero_pages);
@@ -181,7 +189,7 @@ impl QemuSource {
         Ok(())
     }
 
-    /// A pass over the dirty pages has ended at `at`, and QEMU has looked for new ones.
+    /// Ends a round at `at`: QEMU has passed over the dirty pages, and looked for new ones.
     fn end_round(&mut self, at: Instant) {
         let (began, before) = self.round;
         let sent = [self.stats.pages, self.stats.zero_pages];
@@ -199,7 +207,7 @@ impl QemuSource {
         self.round = (at, sent);
     }
 
-    /// What is done with a machine that does not converge.
+    /// After a round: starts post-copy, or applies the fallback where pre-copy does not converge.
     fn judge(&mut self) -> io::Result<()> {
         if self.migration.post_copy {
             if self.rounds.len() == 1 {
@@ -232,7 +240,7 @@ impl QemuSource {
         Ok(())
     }
 
-    /// QEMU says what state its move is in.
+    /// Handles an event of QEMU: its move has entered `state` at `at`.
     fn state(&mut self, context: &Context<'_>, state: &str, at: Instant) -> io::Result<()> {
         match state {
             "active" if self.active.is_none() => {
@@ -261,7 +269,8 @@ impl QemuSource {
         Ok(())
     }
 
-    /// Why the move failed: by the destination where it says so, else by QEMU here.
+    /// Why the move failed: the destination's reason, where one arrives within [`REASON`], else that of the QEMU
+    /// here.
     fn reason(&mut self, context: &Context<'_>) -> io::Error {
         let until = Instant::now() + REASON;
         while Instant::now() < until {
@@ -303,7 +312,7 @@ impl QemuSource {
                     let state = data["status"].as_str().unwrap_or_default();
                     self.state(context, state, said.at)?;
                 }
-                // The first one is QEMU's look before it begins.
+                // QEMU reports pass 1 before it sends anything.
                 "MIGRATION_PASS" if self.doing == Doing::Moving && data["pass"] != 1 => {
                     self.ask(context)?;
                     self.end_round(said.at);
@@ -314,7 +323,7 @@ impl QemuSource {
             Line::Other(line) if line.is_empty() => return Err(gone()),
             Line::Other(line) => match Message::parse(&line)? {
                 Message::Runs => self.runs = Some(said.at),
-                // QEMU ends at the destination where the move is given up.
+                // The destination's QEMU exits when the move is given up.
                 Message::Failed { .. }
                     if matches!(self.doing, Doing::Cancelling | Doing::Leaving) => {}
                 Message::Failed { words } => {
@@ -328,9 +337,10 @@ impl QemuSource {
         Ok(None)
     }
 
-    /// The machine is there, or stays.
+    /// Records the result of the move, and ends the task.
     ///
-    /// `there`: when everything was sent, and when the guest ran there, in either order.
+    /// `there`: when everything was sent, and when the guest ran at the destination, in either order; `None`: the
+    /// machine stays here.
     fn end(&mut self, context: &Context<'_>, there: Option<(Instant, Instant)>) -> Progress {
         let now = Instant::now();
         let outcome = match (there, self.forced) {
@@ -339,7 +349,7 @@ impl QemuSource {
             (None, _) => MoveOutcome::NotConverged,
         };
         let runs = there.map_or(now, |(_, runs)| runs);
-        // With post-copy the guest runs before everything is there.
+        // With post-copy the guest runs before everything has arrived.
         let over = there.map_or(now, |(sent, runs)| sent.max(runs));
         let stopped = self.stopped;
         let (stopped_at, writes) =
@@ -384,7 +394,7 @@ impl QemuSource {
             }),
         };
         context.shared.virtuals.finish(self.flow, moved);
-        // Others may wait for their turn.
+        // Other machines may wait until this one has moved.
         context.shared.flows.notify();
         Progress::Over(Outcome::Orderly)
     }
@@ -407,7 +417,7 @@ impl QemuEnd for QemuSource {
             self.cancel()?;
         }
         if let (Doing::Arriving(sent), Some(runs)) = (self.doing, self.runs) {
-            // QEMU reckons its times after it has said that the move is over (`migration_calculate_complete`).
+            // QEMU computes its times after it has reported that the move is over (`migration_calculate_complete`).
             if self.stats.total_ms == 0 && sent.elapsed() < RECKONED {
                 self.ask(context)?;
                 if self.stats.total_ms == 0 {

@@ -1,4 +1,5 @@
-//! A virtual machine's destination: its QEMU, and the flow on which the source tells how far it is.
+//! The destination of a virtual machine's move: the QEMU that receives it, and the flow on which the source says how
+//! far it is.
 
 use std::io;
 use std::net::{IpAddr, Shutdown};
@@ -21,9 +22,9 @@ pub(crate) struct QemuTarget {
     socket: Arc<Socket>,
     flow: u32,
     machine: Machine,
-    /// QEMU has ended by itself, and why.
+    /// Why QEMU has ended by itself; `None`: it has not.
     died: Option<String>,
-    /// The machine is here, or will not come: that QEMU ends is nothing to be told.
+    /// The source has given the move up: an end of QEMU is expected and not reported.
     given_up: bool,
 }
 
@@ -41,7 +42,7 @@ impl QemuTarget {
         })
     }
 
-    /// Has QEMU wait for the machine, at the address that the flow has here.
+    /// Makes QEMU listen for the machine, on the flow's local address. Returns the port.
     fn await_machine(&mut self) -> Result<u16, QemuError> {
         let own = self
             .socket
@@ -78,7 +79,7 @@ impl QemuTarget {
         }
     }
 
-    /// Stops the guest and holds its memory against what its writes make of it.
+    /// Stops the guest and compares its memory with what its writes must have made of it.
     fn verify(&mut self) -> Message {
         if let Err(error) = self.machine.execute("stop", &json!({})) {
             return Message::failed(&error.to_string());
@@ -129,7 +130,8 @@ impl QemuEnd for QemuTarget {
             Ok(None) => return Ok(Some(Progress::READ)),
             Ok(Some(said)) => said,
             Err(error) => {
-                // The source may just have given up, which ends QEMU here: it says so, or goes.
+                // The source may just have given the move up, which ends QEMU here: then a message of the source or
+                // its FIN follows.
                 let words = error.to_string();
                 if !self.given_up {
                     Message::failed(&words).send(&self.socket)?;

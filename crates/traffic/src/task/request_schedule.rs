@@ -8,14 +8,15 @@ use crate::options::Rate;
 use crate::shared::Shared;
 use crate::storage::content;
 
-/// When a client may send its next request.
+/// The schedule of one client's requests.
 pub(crate) struct RequestSchedule {
+    /// Requests that may be outstanding at once.
     depth: usize,
-    /// With a rate.
+    /// Arrivals of a load with a rate; `None` without one.
     arrivals: Option<Arrivals>,
     /// Think time: nanoseconds from a response to the next request.
     think: u64,
-    /// When each request is due that waits for its think time, ascending.
+    /// When requests that wait for their think time are due, ascending, nanoseconds.
     due: VecDeque<u64>,
 }
 
@@ -40,14 +41,15 @@ impl RequestSchedule {
         }
     }
 
-    /// A rate counts from `start`.
+    /// Starts the schedule of a rate at `start`, if it has not started.
     pub(crate) fn begin(&mut self, start: Option<u64>) {
         if let (Some(arrivals), Some(start)) = (&mut self.arrivals, start) {
             arrivals.begin(start);
         }
     }
 
-    /// When the next request was due, if it may be sent at `now` with so many outstanding; without a rate, `now`.
+    /// Takes the next request, if it may be sent at `now` with `outstanding` requests open. Returns when it was due;
+    /// without a rate, `now`.
     pub(crate) fn next(&mut self, now: u64, outstanding: usize) -> Option<u64> {
         if outstanding >= self.depth {
             return None;
@@ -63,14 +65,14 @@ impl RequestSchedule {
         Some(now)
     }
 
-    /// A request was answered, or timed out.
+    /// Notes that a request was answered or timed out: its think time begins at `now`.
     pub(crate) fn done(&mut self, now: u64) {
         if self.think > 0 {
             self.due.push_back(now + self.think);
         }
     }
 
-    /// When the next request is due, where only time delays it.
+    /// When the next request is due; `None` where the depth is reached, or where nothing delays it.
     pub(crate) fn due(&self, outstanding: usize) -> Option<u64> {
         if outstanding >= self.depth {
             return None;

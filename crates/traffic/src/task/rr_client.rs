@@ -19,8 +19,9 @@ use crate::timeouts::PEER_TIMEOUT;
 /// A request, sent or due.
 #[derive(Debug, Clone, Copy)]
 struct Request {
+    /// When the request was due, nanoseconds by [`Shared::now`].
     due: u64,
-    /// When its first byte was written; before that, when it became due to be written.
+    /// When the first byte of the request was written; before that, when it was queued.
     sent: u64,
 }
 
@@ -30,7 +31,7 @@ pub(crate) struct RrClient {
     schedule: RequestSchedule,
     /// Unanswered requests, in order.
     outstanding: VecDeque<Request>,
-    /// How many of these were written, at least in part.
+    /// How many of `outstanding` were written, at least in part.
     begun: usize,
     /// Bytes of requests to be written.
     unsent: usize,
@@ -202,7 +203,7 @@ impl RingIo for RrClient {
             return Err(Outcome::Failed(io::ErrorKind::TimedOut.into()));
         }
         self.queue(context, now);
-        // The ring submits them right after this.
+        // The ring submits the new requests right after this.
         let begun = self.outstanding.len();
         for request in self.outstanding.range(self.begun..begun) {
             context.record_lateness(request.due, request.sent);

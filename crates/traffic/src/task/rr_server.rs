@@ -21,7 +21,7 @@ pub(crate) struct RrServer {
     part: usize,
     /// Bytes of responses to be written.
     unsent: usize,
-    /// Whether requests were read before these responses were written.
+    /// Whether requests were read while earlier responses were still to be written.
     ahead: bool,
 }
 
@@ -77,7 +77,8 @@ impl Task for RrServer {
         for _ in 0..BUDGET {
             match self.send(context) {
                 Ok(true) => {}
-                // No more is read before: a client's outstanding requests are bounded by what it reads.
+                // Nothing is read before all responses are written: a client that does not read could otherwise make
+                // `unsent` grow without bound.
                 Ok(false) => return Progress::WRITE,
                 Err(error) => return Progress::failed(error),
             }
@@ -119,7 +120,7 @@ impl RingIo for RrServer {
     fn next_io(&mut self, _: &Context<'_>, _: u64) -> Result<IoRequest, Outcome> {
         Ok(IoRequest {
             send: self.unsent,
-            // At most one read ahead of the writes, as above.
+            // At most one read while responses are still to be written.
             receive: if self.ahead { 0 } else { usize::MAX },
             until: None,
         })

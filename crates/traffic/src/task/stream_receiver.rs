@@ -64,7 +64,7 @@ impl StreamReceiver {
             OnEof::SendCount => send_count(&self.socket, self.total),
             OnEof::ShutdownWrite => {
                 flow.peer_done.store(true, Relaxed);
-                // Wakes a blocked send; what it had queued is still sent.
+                // Wakes a blocked send; bytes that are queued already are still sent.
                 let shut = match self.socket.shutdown(Shutdown::Write) {
                     // The sending direction had ended before.
                     Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),

@@ -27,7 +27,7 @@ const COMPLETIONS_EVERY: u64 = 16;
 pub(crate) enum Initiator {
     /// This end.
     Local,
-    /// The peer: start and stop when it does.
+    /// The peer: start and stop when the peer does.
     Remote,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct StreamSender {
     pub(crate) rest: usize,
     /// The length of its writes.
     size: WriteSize,
-    /// Where the stream has a rate.
+    /// Paces the writes of a stream with a rate; `None` without one.
     gate: Option<WritePacer>,
 }
 
@@ -105,7 +105,7 @@ impl StreamSender {
     }
 }
 
-/// Counts the completions in the socket's error queue.
+/// Adds the zero-copy completions in the socket's error queue to the flow's counters.
 pub(crate) fn count_completions(socket: &Socket, flow: &Flow) -> io::Result<()> {
     let some = read_completions(socket)?;
     flow.tx.completed.add(some.completed);

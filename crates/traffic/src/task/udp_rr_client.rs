@@ -25,9 +25,11 @@ const LOST_IN_A_ROW: u64 = 10;
 /// Outstanding requests by number. No clock, no socket.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
-    /// From the oldest on.
+    /// Requests in ascending order of their numbers.
     waiting: VecDeque<Entry>,
+    /// Entries of `waiting` that were answered.
     answered: usize,
+    /// Nanoseconds after which a request times out.
     timeout: u64,
 }
 
@@ -69,7 +71,8 @@ impl Outstanding {
         });
     }
 
-    /// Notes a response. Returns when its request was sent; `None` where it was answered or has timed out.
+    /// Notes a response. Returns when its request was sent; `None` where the request was answered before or has
+    /// timed out.
     pub(crate) fn answered(&mut self, number: u64, now: u64) -> Option<u64> {
         let place = self
             .waiting
@@ -122,12 +125,13 @@ pub(crate) struct UdpRrClient {
     flow: u32,
     schedule: RequestSchedule,
     outstanding: Outstanding,
-    /// Numbers of responses: a duplicate is not late.
+    /// Numbers of the responses that have arrived: a duplicate does not count as late.
     tracker: SequenceTracker,
+    /// The number of the next request.
     number: u64,
     /// When the last response arrived, or the first request was sent.
     last_reply: u64,
-    /// Without a response for so long (ns) the peer counts as gone.
+    /// Nanoseconds without a response after which the peer counts as gone.
     patience: u64,
     finishing: bool,
 }
@@ -255,7 +259,7 @@ impl UdpRrClient {
                 Ok(some) => sent += some,
                 Err(error) => match IoFailure::from(error) {
                     IoFailure::Interrupted => {}
-                    // What is not sent now is not sent later: it is lost.
+                    // Requests that the socket does not take now are not sent later: they count as lost.
                     IoFailure::Blocked => break,
                     IoFailure::Broken(error) => return Err(error),
                 },

@@ -18,15 +18,16 @@ use crate::shared::Shared;
 
 /// Batches of one flow before the others of its thread are polled.
 const BUDGET: u32 = 4;
-/// See [`UdpSender::singly`].
+/// Messages that are sent one by one after a short sendmmsg(2): see [`UdpSender::singly`].
 const SINGLY: u32 = 4;
-/// A paced flow sends at once what is due in this time, seconds; of n flows each does so n times less often, at its
-/// own offset. A timer for each datagram would take a core for each Gbit/s.
+/// A paced flow sends what is due in this time as one burst, seconds. With n flows each sends a burst n times less
+/// often, at its own offset. A timer for each datagram would take a core for each Gbit/s.
 const TICK: f64 = 200e-6;
-/// Longest such time: a burst must fit into the buffers of a path.
+/// The longest time between two bursts, seconds: a burst must fit into the buffers of a path.
 const LONGEST_TICK: f64 = 1e-3;
 
-/// Datagrams in a burst of one flow at this rate; with segmentation, complete messages.
+/// Datagrams in a burst of one flow at `per_second` datagrams/s. With segmentation offload a burst is full messages,
+/// where one takes no longer than [`LONGEST_TICK`].
 fn burst(options: &Options, per_second: f64) -> u64 {
     let segments = segments(options) as u64;
     let most = (per_second * LONGEST_TICK) as u64;
@@ -41,6 +42,7 @@ fn burst(options: &Options, per_second: f64) -> u64 {
 pub(crate) struct UdpSender {
     socket: Arc<Socket>,
     flow: u32,
+    /// The schedule of a flow with a rate; `None` without one.
     pace: Option<Pacer>,
     /// The next datagram's number.
     number: u64,
@@ -73,7 +75,8 @@ impl UdpSender {
         }
     }
 
-    /// Numbers and sends `count` datagrams. Returns how many were sent.
+    /// Numbers and sends `count` datagrams. `counted`: they carry the mark of [`crate::Client::set_counted`]. Returns
+    /// how many were sent.
     fn send(&mut self, context: &mut Context<'_>, count: u64, counted: bool) -> io::Result<u64> {
         let shared = context.shared;
         let each = shared.options.load.request as usize;

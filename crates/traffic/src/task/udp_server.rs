@@ -26,12 +26,13 @@ use crate::timeouts::PEER_TIMEOUT;
 const BUDGET: u32 = 16;
 /// Interval between checks of the listening socket where the only flow has a connected socket, nanoseconds.
 const LISTENER_INTERVAL_NS: u64 = 20_000_000;
-/// Batches received in one such check at most.
+/// Upper bound on the batches received in one such check.
 const LISTENER_BATCHES: u32 = 64;
 
 /// A flow opened on this thread's socket. The kernel delivers all datagrams of one pair of ports to the same socket.
 struct Peer {
     tracker: SequenceTracker,
+    /// When a datagram of the flow last arrived, nanoseconds by [`Shared::now`].
     last_seen: u64,
     address: RawAddress,
 }
@@ -42,13 +43,14 @@ pub(crate) struct UdpServer {
     /// A connected socket for the only flow of this thread.
     connected: Option<Socket>,
     serves_one_flow: bool,
-    /// When the last batch arrived.
+    /// When the last batch arrived, nanoseconds by [`Shared::now`].
     now: u64,
-    /// When the listening socket is checked next.
+    /// When the listening socket is checked next, nanoseconds by [`Shared::now`].
     next_listener_check: u64,
     responds: bool,
+    /// Flows opened on this thread's socket, by index of the flow.
     peers: Box<[Option<Peer>]>,
-    /// For answers to handshakes.
+    /// Buffer for answers to handshakes.
     reply: SendBatch,
 }
 
@@ -80,7 +82,7 @@ impl UdpServer {
             }
             let segment = message.segment.unwrap_or(message.length).max(1);
             let mut left = message.length;
-            // Where only the head of a datagram was received, all of its bytes count.
+            // Where only the head of a datagram was received, all bytes of the datagram count.
             for bytes in message.bytes.chunks(segment) {
                 let length = left.min(segment);
                 left -= length;
@@ -172,7 +174,7 @@ impl UdpServer {
                             address: *from,
                         });
                         if self.serves_one_flow && self.connected.is_none() {
-                            // Without it the listening socket serves the flow.
+                            // Without a connected socket the listening socket serves the flow.
                             self.connected =
                                 connected_socket(&self.listener, from, &shared.options);
                         }
@@ -209,8 +211,8 @@ impl UdpServer {
         let _ = self.reply.send(&*self.listener, 0, 1, true);
     }
 
-    /// Fails the flows that have started, if nothing of any of them has arrived for long: a single flow may be
-    /// starved by others.
+    /// Fails the flows that have started, if no datagram of any of them has arrived for [`PEER_TIMEOUT`]. That a
+    /// single flow is silent is no failure: others may starve it.
     fn check_silence(&self, shared: &Shared) {
         let began = |peer: &&Peer| peer.tracker.expected() > 0;
         let last_seen = self.peers.iter().flatten().filter(began);

@@ -1,4 +1,4 @@
-//! Limits how far a TCP stream with a rate may be ahead of it.
+//! Limits how far a TCP stream with a rate may be ahead of the rate.
 //!
 //! The kernel paces what is in the socket (`SO_MAX_PACING_RATE`), but not the first ten segments, and a write takes
 //! whatever fits into the socket: at 100 kbit/s 64 KiB are five seconds of data, which would count as sent at once.
@@ -9,7 +9,7 @@ use crate::options::{Options, Rate};
 
 /// A write holds what is due within this time, seconds.
 const FINE: f64 = 0.01;
-/// Where that is less than a segment: up to a segment, but not more than is due within this time.
+/// Where that is less than a segment a write holds up to a segment, but no more than is due within this time, seconds.
 const COARSE: f64 = 0.1;
 /// Payload of a segment at any usual MTU, bytes.
 const SEGMENT: f64 = 1_200.0;
@@ -25,7 +25,7 @@ pub(crate) struct WritePacer {
 }
 
 impl WritePacer {
-    /// For one flow of a load; `None` without a rate in bits.
+    /// The pacer of one flow; `None` where the load has no rate in bit/s.
     pub(crate) fn of(options: &Options, flow: u32) -> Option<Self> {
         let Some(Rate::BitsPerSecond(bits)) = options.load.rate else {
             return None;
@@ -33,7 +33,7 @@ impl WritePacer {
         let per_second = bits as f64 / 8.0;
         let paces_messages = options.paces_messages();
         let least = if options.load.nodelay {
-            // Such messages are not split.
+            // With `TCP_NODELAY` messages smaller than a segment are not split.
             SEGMENT.min(f64::from(options.load.request))
         } else {
             SEGMENT.min(per_second * COARSE)
@@ -44,7 +44,7 @@ impl WritePacer {
             (per_second * FINE).max(least).max(1.0)
         };
         Some(Self {
-            // After a stall everything due may be written where the kernel paces it, and only there.
+            // Where the kernel paces the stream, and only there, everything due may be written after a stall.
             pace: Pacer::new(
                 per_second / quantum,
                 paces_messages,
@@ -56,14 +56,17 @@ impl WritePacer {
         })
     }
 
-    /// Starts the schedule.
+    /// Starts the schedule at `start`, if sending has started.
     pub(crate) fn begin(&mut self, start: Option<u64>) {
         if let Some(start) = start {
             self.pace.begin(start);
         }
     }
 
-    /// Bytes that may be written at `now` after `written` bytes, or when some will be due.
+    /// Bytes that may be written at `now` after `written` bytes of the stream.
+    ///
+    /// # Errors
+    /// When the next write is due, nanoseconds, where nothing may be written yet.
     pub(crate) fn open(&mut self, now: u64, written: u64) -> Result<usize, u64> {
         let due = self.pace.due(now);
         self.pace.sent(due);

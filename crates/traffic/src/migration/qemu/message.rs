@@ -1,4 +1,4 @@
-//! What the two ends of a virtual machine's move tell each other on its flow: a line of JSON each.
+//! The messages between the two ends of a virtual machine's move, on its flow: one line of JSON each.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -11,42 +11,42 @@ use socket2::Socket;
 use wirecost_model::moved::Accelerator;
 use wirecost_qemu::{Line, Said};
 
-/// Longest line, bytes: a peer's reason is cut.
+/// Longest line that is accepted, bytes.
 const LONGEST: usize = 4096;
-/// Longest reason, characters.
+/// Longest reason that is sent, characters: the rest is cut off.
 const REASON: usize = 1000;
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "says", rename_all = "kebab-case")]
 pub(crate) enum Message {
-    /// From the source, before the load starts: what its machine is.
+    /// From the source, before the load starts: its version of QEMU, and its accelerator.
     Hello {
         version: String,
         accelerator: Accelerator,
     },
-    /// The answer: where QEMU waits for it.
+    /// From the destination, the answer to `Hello`: the port on which its QEMU listens.
     Ready { port: u16 },
-    /// From the source, as it goes on: bytes and number of pages sent so far.
+    /// From the source, while the move goes on: bytes of page content and number of pages sent so far.
     Sent { bytes: u64, pages: u64 },
-    /// QEMU has sent everything, or the move was given up.
+    /// From the source: QEMU has sent everything, or the move was given up.
     Over { moved: bool },
     /// From the destination: its guest runs.
     Runs,
-    /// The machine that was to come is gone.
+    /// From the destination: it has noted that the move was given up.
     Gone,
-    /// From the source, after the window: is its memory as it must be?
+    /// From the source, after the window: asks whether the guest's memory is as it must be.
     Verify,
-    /// It is, after so many writes of the guest.
+    /// From the destination: the memory is as it must be, after this number of writes of the guest.
     Same { writes: u32 },
-    /// It is not, in words.
+    /// From the destination: how the memory differs.
     Differs { words: String },
-    /// From the destination: it cannot go on.
+    /// From the destination: why it cannot go on.
     Failed { words: String },
 }
 
 impl Message {
-    /// That it cannot go on.
+    /// The message that an end cannot go on, its reason cut to [`REASON`] characters.
     pub(crate) fn failed(reason: &str) -> Self {
         Self::Failed {
             words: reason.chars().take(REASON).collect(),
@@ -65,21 +65,22 @@ impl Message {
         })
     }
 
-    /// Whether a source hears nothing more before it asks again. That QEMU has failed is not the last word of a
-    /// destination whose source is just giving up.
+    /// Whether this is the last line that a source hears before it asks again. `Failed` is not: after it a
+    /// destination still answers a source that is giving up.
     fn is_last(line: &str) -> bool {
         matches!(Self::parse(line), Ok(Self::Runs | Self::Gone) | Err(_))
     }
 }
 
-/// The next line; `None`: the connection has ended.
+/// Reads the next line; `None`: the connection has ended.
 ///
 /// # Errors
-/// Of the socket, a time-out included; `InvalidData`: a line that is too long.
+/// Errors of the socket, a timeout included; `UnexpectedEof`: it ended within a line; `InvalidData`: a line is too
+/// long.
 pub(crate) fn read_line(mut socket: &Socket) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     let mut byte = [0];
-    // Lines are few and short, and what follows one must stay in the socket.
+    // Byte by byte: lines are few and short, and what follows a line must stay in the socket.
     loop {
         match socket.read(&mut byte) {
             Ok(0) if line.is_empty() => return Ok(None),
@@ -100,8 +101,12 @@ pub(crate) fn read_line(mut socket: &Socket) -> io::Result<Option<String>> {
     }
 }
 
-/// Puts what comes over a flow into a machine's queue, an empty line when it has ended; `until_last`: at a source no
-/// further than to the end of the move. The thread ends with the connection at the latest.
+/// Starts a thread that puts the lines of a flow into a machine's queue, and an empty line when the connection has
+/// ended. `until_last`: at a source, the thread ends with the last line of the move. It ends with the connection at
+/// the latest.
+///
+/// # Errors
+/// The thread cannot be created.
 pub(crate) fn listen(
     socket: &Arc<Socket>,
     queue: Sender<Said>,

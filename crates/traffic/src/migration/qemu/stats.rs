@@ -1,30 +1,33 @@
-//! What QEMU tells of a move (`query-migrate`, qapi/migration.json of QEMU).
+//! QEMU's figures of a move (`query-migrate`, qapi/migration.json of QEMU).
 
 use serde_json::Value;
 
-/// One answer.
+/// One answer to `query-migrate`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct MoveStats {
     /// `setup`, `active`, `completed` and others; empty: there was no move.
     pub(crate) status: String,
-    /// Why it failed.
+    /// Why the move failed.
     pub(crate) error: Option<String>,
-    /// Milliseconds.
+    /// Total time, milliseconds.
     pub(crate) total_ms: u64,
+    /// Time of the set-up, milliseconds.
     pub(crate) setup_ms: u64,
+    /// Downtime, milliseconds.
     pub(crate) downtime_ms: u64,
     /// Bytes sent, headers included.
     pub(crate) transferred: u64,
-    /// Pages sent with their content, and as zero.
+    /// Pages sent with their content.
     pub(crate) pages: u64,
+    /// Pages sent as zero.
     pub(crate) zero_pages: u64,
     /// Bytes that are left to send.
     pub(crate) remaining: u64,
-    /// Pages per second.
+    /// Dirty rate of the guest, pages per second.
     pub(crate) dirty_pages_per_s: u64,
-    /// Pages that the destination asked for.
+    /// With post-copy, pages that the destination requested.
     pub(crate) fetched: u64,
-    /// Percent of its time that the guest is kept from.
+    /// Throttle, percent of the guest's time.
     pub(crate) throttle: u64,
 }
 

@@ -13,17 +13,21 @@ use crate::flow::Outcome;
 use crate::handshake::{Answer, HEADER_BYTES, HeaderCheck, Phase, check_header};
 use crate::task::{Context, IoFailure};
 
-/// One connection.
+/// A connection, and how far its transaction is.
 pub(super) struct Connection {
     pub(super) socket: Socket,
+    /// When the connection was accepted here or handed over, nanoseconds.
     pub(super) since: u64,
     pub(super) header: [u8; HEADER_BYTES],
+    /// Bytes of the header that were read.
     filled: usize,
     /// The flow of the transaction, once the header is complete.
     pub(super) flow: Option<u32>,
-    /// Bytes of the request read, and of the response written.
+    /// Bytes of the request that were read.
     read: usize,
+    /// Bytes of the response that were written.
     written: usize,
+    /// Whether epoll also waits for room in the socket.
     pub(super) writes: bool,
 }
 
@@ -87,7 +91,7 @@ impl Connection {
         self.serve(context)
     }
 
-    /// Reads the header: `Done`, or `Wait`; `None` where the peer has closed.
+    /// Reads the header. `Done`: it is complete; `Wait`: bytes are missing; `None`: the peer has closed.
     fn read_header(&mut self) -> io::Result<Option<Disposition>> {
         while self.filled < HEADER_BYTES {
             match (&self.socket).read(&mut self.header[self.filled..]) {
@@ -103,7 +107,7 @@ impl Connection {
         Ok(Some(Disposition::Done))
     }
 
-    /// Checks the header and answers it; `None` for a transaction.
+    /// Checks the header and answers it; `None` where it opens a transaction, which has no answer of its own.
     fn check(&mut self, context: &Context<'_>) -> Option<Disposition> {
         let shared = context.shared;
         let answer = match check_header(&self.header, &shared.options) {
