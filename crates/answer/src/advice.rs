@@ -9,10 +9,10 @@ use wirecost_model::plan::Levels;
 use crate::size::percent;
 use crate::{Measured, Question, Reading, Told, demand, figures, names};
 
-/// Loads that advice is given for.
+/// Most loads that advice is given for.
 const LOADS: usize = 2;
 
-/// A figure that one wants to be good, over the cells that have it.
+/// A metric of a load that advice optimises, over the cells that have a value for it.
 struct Goal<'a> {
     question: &'a Question,
     load: &'a str,
@@ -21,9 +21,10 @@ struct Goal<'a> {
 
 /// What is advised for one goal.
 enum Advice {
-    /// The plan's first levels are the best: where, what is given, and the figure.
+    /// The plan's first levels are the best: the cell's levels in words, the demand in words (may be empty), the
+    /// figure.
     Stay([String; 3]),
-    /// Anything else, in sentences.
+    /// Anything else: the sentences behind `Best for LOAD`.
     Change(String),
 }
 
@@ -34,7 +35,7 @@ pub(crate) fn sentences(question: &Question) -> Vec<String> {
             loads.push(&told.effect.load);
         }
     }
-    // A load that the others are measured with and without is there to disturb them.
+    // A load whose key is a factor (with it and without it) only disturbs the other loads: no advice for it.
     loads.retain(|load| question.factors.iter().all(|factor| factor.key != *load));
     loads.truncate(LOADS);
     let goals = loads
@@ -43,7 +44,7 @@ pub(crate) fn sentences(question: &Question) -> Vec<String> {
     let advice: Vec<(&str, Advice)> = goals
         .filter_map(|goal| Some((goal.load, goal.sentences()?)))
         .collect();
-    // What is the same for all loads is said once.
+    // Advice that is the same for both loads is one sentence.
     if let [
         (_, Advice::Stay([place, given, one])),
         (_, Advice::Stay([same, also, other])),
@@ -70,14 +71,15 @@ pub(crate) fn sentences(question: &Question) -> Vec<String> {
     said.collect()
 }
 
-/// A situation that is given: the levels of what is demanded.
+/// The levels of the factors that are demanded of the network, not chosen ([`demand::is_demand`]).
 type Demand = Levels;
 
 /// A cell and its figure.
 type Candidate<'a> = (&'a Measured, Reading);
 
 impl<'a> Goal<'a> {
-    /// Throughput or transactions; where nothing is known of transactions (a paced load), the p99 latency.
+    /// The load's metric to optimise: throughput or transactions; where no verdict on transactions is settled (a paced
+    /// load), the p99 latency. `None` without any settled verdict.
     fn of(question: &'a Question, load: &'a str) -> Option<Self> {
         let has = |metric: &Metric| {
             question.effects.iter().any(|told| {
@@ -105,7 +107,7 @@ impl<'a> Goal<'a> {
         demand::is_demand(key) || self.question.is_load(key)
     }
 
-    /// What is demanded of a cell.
+    /// The cell's levels of the factors that are demanded, without [`LOAD`].
     fn demand(&self, cell: &Measured) -> Demand {
         let own = cell
             .levels
@@ -115,7 +117,7 @@ impl<'a> Goal<'a> {
             .collect()
     }
 
-    /// The choices that differ from the plan's first levels.
+    /// The chosen factors whose level differs from the plan's first: key, first level, the cell's level.
     fn changes<'b>(&self, cell: &'b Measured) -> Vec<(&'b str, &'b str, &'b str)>
     where
         'a: 'b,
@@ -133,7 +135,7 @@ impl<'a> Goal<'a> {
             .collect()
     }
 
-    /// The figure's worse and better end: of its interval, or the median twice.
+    /// The worse and the better end of the figure's interval; the median twice where there is no interval.
     fn ends(&self, figure: Reading) -> [f64; 2] {
         let [low, high] = figure.interval.unwrap_or([figure.median; 2]);
         match self.metric.better() {
@@ -142,7 +144,7 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// How much better one figure is than another, as a ratio.
+    /// How much better `a` is than `b`, as a ratio: above 1 where `a` is better.
     fn lead(&self, a: f64, b: f64) -> f64 {
         match self.metric.better() {
             Direction::Higher => a / b,
@@ -150,7 +152,7 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// Whether a figure is surely within the margin of the best median.
+    /// Whether the worse end of the figure's interval is still within the margin of the best median.
     fn near(&self, figure: Reading, best: Reading) -> bool {
         self.lead(best.median, self.ends(figure)[0]) <= 1.0 + self.question.worth
     }
@@ -184,7 +186,7 @@ impl<'a> Goal<'a> {
         self.advice(&mine, &given)
     }
 
-    /// The best of these cells, the cheapest near it, and the best single change.
+    /// Names the best of these cells, the cheapest cell near it, and the best single change.
     fn advice(&self, cells: &[Candidate], given: &str) -> Option<Advice> {
         let best = cells.iter().copied().reduce(|best, other| {
             let ahead = self.lead(other.1.median, best.1.median) > 1.0;
@@ -225,7 +227,7 @@ impl<'a> Goal<'a> {
         }))
     }
 
-    /// Where a cell is, and its figure.
+    /// The cell's choices and its figure, both in words.
     fn best(&self, (cell, figure): Candidate) -> (String, String) {
         let what = if self.metric.is_latency() {
             format!("{} of ", self.metric.words())
@@ -243,13 +245,14 @@ impl<'a> Goal<'a> {
         self.question.workload(self.load)
     }
 
-    /// Whether the interval of a figure reaches that of the best.
+    /// Whether the better end of the figure's interval reaches the worse end of the best one's; false where one has no
+    /// interval.
     fn may_be_as_good(&self, figure: Reading, best: Reading) -> bool {
         let both = figure.interval.is_some() && best.interval.is_some();
         both && self.lead(self.ends(figure)[1], self.ends(best)[0]) >= 1.0
     }
 
-    /// How many other cells may be as good as the best.
+    /// How many other cells may be as good as the best, in words; empty for none.
     fn alike(&self, best: Candidate, cells: &[Candidate]) -> String {
         let alike = cells.iter().filter(|(cell, figure)| {
             !std::ptr::eq(*cell, best.0) && self.may_be_as_good(*figure, best.1)
@@ -261,7 +264,7 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// The levels of a cell without what is demanded.
+    /// The cell's levels without those that are demanded.
     fn choices(&self, cell: &Measured) -> Levels {
         let own = cell.levels.iter().filter(|(key, _)| !self.is_demand(key));
         own.map(|(key, level)| (key.clone(), level.clone()))
@@ -312,7 +315,7 @@ impl<'a> Goal<'a> {
         }
     }
 
-    /// Which single change from the plan's first levels brings most, by its verdict.
+    /// The single change from the plan's first levels that brings most, by its verdict.
     fn single(&self, demand: &Demand) -> Single<'a> {
         let first = |key: &String, level: &String| {
             let mut factors = self.question.factors.iter();
@@ -355,15 +358,15 @@ impl<'a> Goal<'a> {
 /// What a single change from the plan's first levels brings.
 #[derive(Clone, Copy)]
 enum Single<'a> {
-    /// This one pays, and most; and whether all others are known.
+    /// The change that pays and brings most, and whether the verdicts of all other single changes are known.
     Brings(&'a Told, bool),
-    /// None pays.
+    /// No single change pays.
     Nothing,
-    /// Of none is known that it pays, and of some nothing is known.
+    /// No single change is known to pay, and the verdicts of some are not known.
     Unknown,
 }
 
-/// Where something is not known of other changes.
+/// The restriction of a superlative where the verdicts of some other changes are not known.
 const fn of_known(all: bool) -> &'static str {
     if all { "" } else { " of those known" }
 }

@@ -1,4 +1,4 @@
-//! A factor's effects on one figure of one load, and how they fall into groups that are spoken of together.
+//! A factor's effects on one figure of one load, and the groups of effects that one statement covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use crate::names::HOST;
 use crate::place::{self, Dimension, Place};
 use crate::{Question, Told};
 
-/// Effects farther apart than this factor are distinguished, if few words do it.
+/// Effects whose ratios differ by more than this factor are told separately, where few words can tell which is which.
 const APART: f64 = 1.25;
 
-/// Sizes that are distinguished in one statement.
+/// Most sizes that one statement distinguishes.
 const SIZES: usize = 3;
 
-/// What a statement is about: figures that are spoken of together.
+/// What a statement is about: metrics that are told as one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Speed,
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Of a metric; `None` of those that another one tells as well (datagrams by throughput, p99.9 by p99).
+    /// The kind of a metric; `None` for metrics that another one implies (datagrams by throughput, p99.9 by p99).
     pub(crate) const fn of(metric: Metric) -> Option<Self> {
         Some(match metric {
             Metric::Throughput | Metric::Transactions | Metric::DirtyLimit => Self::Speed,
@@ -48,7 +48,7 @@ pub(crate) struct Aspect<'a> {
     pub(crate) effects: Vec<&'a Told>,
 }
 
-/// What one or more effects come to. The order is that of a statement.
+/// What one or more effects come to. The variants are in the order in which a statement names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     Better,
@@ -58,7 +58,7 @@ pub(crate) enum Class {
     Same,
     Untold(Option<&'static str>),
     Barred(Option<RemarkKind>),
-    /// Several of the two before: the sentence on what is not known has the reasons.
+    /// Several of [`Class::Untold`] and [`Class::Barred`]: the sentence on the limits gives the reasons.
     Open,
 }
 
@@ -77,22 +77,23 @@ impl Class {
         }
     }
 
-    /// Whether nothing is known of its effects.
+    /// Whether nothing is known of the effects of this class.
     pub(crate) const fn is_open(self) -> bool {
         matches!(self, Self::Untold(_) | Self::Barred(_) | Self::Open)
     }
 }
 
-/// Effects that are told together.
+/// Effects that one part of a statement covers.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
     pub(crate) class: Class,
-    /// By their numbers in the aspect.
+    /// Indices into [`Aspect::effects`].
     pub(crate) members: BTreeSet<usize>,
 }
 
 impl<'a> Aspect<'a> {
-    /// The aspects of a factor's effects, by load in the order of the effects, and within one speed first.
+    /// The aspects of a factor's effects: the loads in the order of the effects, the kinds of one load in the order of
+    /// [`Kind`].
     pub(crate) fn of(question: &'a Question, factor: &Factor) -> Vec<Self> {
         let mut loads: Vec<&str> = Vec::new();
         let mut aspects: BTreeMap<(usize, Kind), Self> = BTreeMap::new();
@@ -118,7 +119,8 @@ impl<'a> Aspect<'a> {
             aspect.effects.push(told);
         }
         let mut aspects: Vec<Self> = aspects.into_values().collect();
-        // A closed loop's transactions tell its median latency; of one that is not known there is nothing to tell.
+        // In a closed loop transactions/s imply the median latency; and a median of which nothing is known adds
+        // nothing.
         let speeds: Vec<(&str, bool)> = aspects
             .iter()
             .filter(|aspect| aspect.kind == Kind::Speed)
@@ -139,12 +141,12 @@ impl<'a> Aspect<'a> {
             .any(|told| matches!(told.verdict, Verdict::Pays | Verdict::Costs))
     }
 
-    /// Whether nothing is known of any of its effects.
+    /// Whether nothing is known of any effect of this aspect.
     fn is_open(&self) -> bool {
         self.effects.iter().all(|told| Class::of(told).is_open())
     }
 
-    /// The largest settled effect on the log scale, 0 without one.
+    /// The largest settled effect as an absolute logarithm of its ratio; 0 without one.
     pub(crate) fn size(&self) -> f64 {
         let settled = self
             .effects
@@ -154,7 +156,7 @@ impl<'a> Aspect<'a> {
         sizes.fold(0.0, f64::max)
     }
 
-    /// What the figure is called.
+    /// The figure's name in a sentence.
     pub(crate) fn noun(&self, question: &Question) -> &'static str {
         let workload = question.workload(self.load);
         match (self.kind, self.metric()) {
@@ -175,7 +177,7 @@ impl<'a> Aspect<'a> {
         self.metric() == Metric::Throughput
     }
 
-    /// Where every effect is.
+    /// The place of every effect: its level of each factor that varies among the effects, and the host of its figure.
     pub(crate) fn places(&self, question: &Question) -> (Vec<Dimension>, Vec<Place>) {
         let effects = || self.effects.iter().map(|told| &told.effect);
         let mut dimensions: Vec<Dimension> = Vec::new();
@@ -220,7 +222,7 @@ impl<'a> Aspect<'a> {
         (dimensions, places)
     }
 
-    /// By class, and in detail those with sizes by size, where few words tell which is where.
+    /// The effects by class; `in_detail` also by size, where one condition each tells which effects have which size.
     pub(crate) fn groups(
         &self,
         dimensions: &[Dimension],
@@ -245,7 +247,7 @@ impl<'a> Aspect<'a> {
         groups
     }
 
-    /// Ways to separate sizes, at the widest gaps between them; the finest first.
+    /// Ways to separate the members by size at the widest gaps between sizes, the finest separation first.
     fn splits(&self, class: Class, members: &BTreeSet<usize>) -> Vec<Vec<BTreeSet<usize>>> {
         if !matches!(class, Class::Better | Class::Worse) {
             return Vec::new();
@@ -281,24 +283,24 @@ impl<'a> Aspect<'a> {
         group.members.iter().map(|&at| self.effects[at])
     }
 
-    /// Their ratios.
+    /// The ratios of the group's effects; effects without a ratio are left out.
     pub(crate) fn ratios(&self, group: &Group) -> impl Iterator<Item = f64> + Clone {
         self.members(group).filter_map(|told| told.effect.ratio)
     }
 
-    /// How large they are, on the log scale.
+    /// The absolute logarithms of the ratios of the group's effects.
     pub(crate) fn sizes(&self, group: &Group) -> impl Iterator<Item = f64> {
         self.ratios(group).map(|ratio| ratio.ln().abs())
     }
 
-    /// The ends of their intervals.
+    /// The lower and upper ends of the intervals of the group's effects.
     pub(crate) fn ends(&self, group: &Group) -> impl Iterator<Item = f64> {
         let members = self.members(group);
         members.flat_map(|told| [told.effect.low, told.effect.high].into_iter().flatten())
     }
 }
 
-/// Whose figure it is, where hosts have one each.
+/// The host that a CPU metric is about; empty for a metric of both hosts or of none.
 const fn host(metric: Metric) -> &'static str {
     match metric {
         Metric::SenderCpu => "sender",

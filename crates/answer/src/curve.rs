@@ -1,4 +1,4 @@
-//! Where most of a gain is reached, and where a step is, behind the sentence of a factor with many levels.
+//! What the curve of a factor with many numeric levels shows: the level that has most of the gain, and the steps.
 
 use wirecost_model::curve::{Curved, Step};
 use wirecost_model::effect::Verdict;
@@ -6,7 +6,7 @@ use wirecost_model::effect::Verdict;
 use crate::size::Sizes;
 use crate::{Question, names};
 
-/// What the curves of a factor show, in sentences without the last full stop; nothing of a factor that is no curve.
+/// What the curves of a factor show, in sentences without the last full stop; `None` for a factor without curves.
 pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
     let curves: Vec<&Curved> = question
         .curves
@@ -50,7 +50,7 @@ pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
                 let size = sizes.range([step.ratio].into_iter());
                 format!("{size} from {} to {}{}", step.from, step.to, place(one))
             };
-            // Neither level may differ from the first in something else.
+            // A step is told only where both its levels are comparable with the first level.
             let told = |at: f64| match verdict(question, one, at) {
                 Some(told) => !matches!(told, Verdict::NotComparable | Verdict::CannotTellYet),
                 None => levels(question, factor).next() == Some(at),
@@ -64,7 +64,7 @@ pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
         [] => "No level certainly has most of the gain early".to_owned(),
         knees => format!("Most of the gain is there {}", names::list(knees)),
     };
-    // Where nothing is known of the whole gain, nothing is known of its parts.
+    // Where the verdict on the last level is not known in any curve, neither knee nor steps are told.
     let last = levels(question, factor).next_back()?;
     let open = |one: &&&Curved| {
         let told = verdict(question, one, last);
@@ -83,7 +83,7 @@ pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
     })
 }
 
-/// The factor's levels as numbers, as far as they are.
+/// The factor's levels that are numbers, in the plan's order.
 fn levels(question: &Question, factor: &str) -> impl DoubleEndedIterator<Item = f64> {
     let mut factors = question.factors.iter();
     let found = factors.find(|one| one.key == factor);
@@ -91,7 +91,7 @@ fn levels(question: &Question, factor: &str) -> impl DoubleEndedIterator<Item = 
     levels.filter_map(|level| level.parse().ok())
 }
 
-/// The verdict on a level against the first, in the curve's place.
+/// The verdict on level `at` against the first level, with the curve's load, metric and other levels.
 fn verdict(question: &Question, one: &Curved, at: f64) -> Option<Verdict> {
     let mut effects = question.effects.iter();
     let found = effects.find(|told| {

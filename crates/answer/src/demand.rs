@@ -1,6 +1,6 @@
-//! What is asked of a network, and not a choice in it.
+//! Factors that are demanded of a network, as opposed to those that its operator chooses.
 
-/// Options of loads.
+/// Keys of factors that are options of loads.
 const OF_LOAD: [&str; 21] = [
     "load",
     "streams",
@@ -25,16 +25,16 @@ const OF_LOAD: [&str; 21] = [
     "max_downtime",
 ];
 
-/// Of the plan.
+/// Keys of the plan's other factors that are demanded.
 const OF_PLAN: [&str; 2] = ["guests", "underlay.rate"];
 
-/// Whether a factor is an option of a load, or of one of several loads (`ping.request`).
+/// Whether a factor is an option of the load, or of one of several loads (`ping.request`).
 pub(crate) fn is_of_load(key: &str) -> bool {
     let option = key.rsplit_once('.').map_or(key, |(_, option)| option);
     OF_LOAD.contains(&key) || OF_LOAD.contains(&option) && !key.starts_with("underlay")
 }
 
-/// Whether a factor is demanded. A load that runs beside others, or not, is demanded likewise.
+/// Whether a factor is demanded: an option of a load, or one of [`OF_PLAN`].
 pub(crate) fn is_demand(key: &str) -> bool {
     OF_PLAN.contains(&key) || is_of_load(key)
 }

@@ -1,19 +1,20 @@
-//! What limits a stream, from what both ends and both hosts counted while it ran.
+//! What limits a TCP stream, from what both ends and both hosts counted while it ran.
 
 use wirecost_model::sample::{LoadResult, Sample};
 use wirecost_model::usage::{CoreUsage, HostUsage};
 
-/// A core that the kernel keeps busy for this share of a window has no room left for more packets: the rest is the program's
-/// own time, and what the sampling of classes by ticks misses.
+/// A core that the kernel's own work keeps busy for at least this share of a window is full: the load's own time, and
+/// what the tick-based sampling of CPU classes misses, take the rest.
 const FULL: f64 = 0.8;
-/// Retransmitted segments above this share slow a stream down on any path that is longer than a switch.
+/// Share of retransmitted segments above which loss slows a stream down on any path that is longer than a switch.
 const LOSS: f64 = 5e-4;
-/// A queue stands in the path where round trips under load are this many times the shortest, and this much longer.
+/// A queue stands in the path where the round trip under load is this many times the shortest one, and this many
+/// seconds longer.
 const QUEUE: (f64, f64) = (2.0, 1e-3);
-/// Share of a socket buffer that data in flight fills where the buffer is the limit: the kernel keeps part of it for its own
-/// overhead (`tcp_adv_win_scale`, tcp_input.c), so that no more than this is ever used.
+/// Range of the share of a socket buffer that data in flight fills where the buffer is the limit. The kernel keeps part
+/// of the buffer for its own overhead (`tcp_adv_win_scale`, tcp_input.c), so a limiting buffer is rarely full.
 const BUFFER: (f64, f64) = (0.2, 1.1);
-/// Of a device's speed, from here on the line is the limit; framing and headers take the rest.
+/// Share of a device's speed from which on the line is the limit; framing and headers take the rest.
 const LINE: f64 = 0.88;
 
 /// What limits a stream.
@@ -24,33 +25,33 @@ pub enum Limit {
     SenderCore,
     /// A core of the receiving host.
     ReceiverCore,
-    /// The device's speed.
+    /// The speed of the hosts' device.
     Line,
-    /// Something slower than the hosts between them, in front of which packets queue.
+    /// A link or shaper between the hosts that is slower than they are: packets queue in front of it.
     Path,
     /// Lost packets.
     Loss,
-    /// A socket buffer, or a window, at this round trip.
+    /// A socket buffer, which bounds the data in flight at this round trip.
     Window,
-    /// The path MTU: packets of full size do not pass.
+    /// The path MTU: full-size packets are dropped.
     Mtu,
-    /// The load's own threads.
+    /// The load's own threads have no time left.
     Generator,
-    /// None of these.
+    /// None of the other limits.
     Unknown,
 }
 
 /// A limit with the figures that show it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Diagnosis {
-    /// What it is.
+    /// What limits the stream.
     pub limit: Limit,
-    /// The evidence, in words.
+    /// The evidence, one clause with its figures.
     pub evidence: String,
 }
 
 impl Diagnosis {
-    /// What a check of the path found of its MTU.
+    /// A limit by the path MTU, with the evidence that a check of the path found.
     pub fn of_mtu(evidence: &str) -> Self {
         Self {
             limit: Limit::Mtu,
@@ -59,29 +60,30 @@ impl Diagnosis {
     }
 }
 
-/// What a stream's samples have in common: medians.
+/// What the samples of one stream load show: the median of each figure.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Evidence {
-    /// Bit/s.
+    /// Throughput, bit/s.
     pub rate: f64,
-    /// Speed of the slower device in bit/s, where it is known.
+    /// Speed of the slower host's device, bit/s, where it is known.
     pub speed: Option<f64>,
-    /// Of sender and receiver the core that the kernel's work fills most, share of the window.
+    /// Busiest core of the sender and of the receiver: share of the window that the kernel's own work takes, 0 to 1.
     pub busiest: [f64; 2],
-    /// Retransmitted of all data segments, share.
+    /// Retransmitted segments as a share of all data segments sent.
     pub loss: f64,
-    /// Round trip under load and the shortest one, seconds.
+    /// Smoothed round trip under load, mean of the flows, and the shortest round trip of any flow, seconds.
     pub round_trip: [f64; 2],
-    /// `SO_SNDBUF` of the sender and `SO_RCVBUF` of the receiver, bytes.
+    /// `SO_SNDBUF` of the sender and `SO_RCVBUF` of the receiver, bytes, mean of the flows.
     pub buffers: [f64; 2],
-    /// Flows.
+    /// Number of flows.
     pub flows: f64,
-    /// Whether the load's own threads had no time left.
+    /// Whether the load's own threads had no time left, in most samples.
     pub is_generator_bound: bool,
 }
 
 impl Evidence {
-    /// Of the valid samples of one stream load; `None` where there is none. The sender is host a.
+    /// The medians of the valid samples of one stream load, `speed` in bit/s; `None` without such a sample. The sender
+    /// is host a.
     pub fn of<'a>(samples: impl Iterator<Item = &'a Sample>, speed: Option<u64>) -> Option<Self> {
         let all: Vec<Self> = samples
             .filter(|sample| sample.invalid.is_none())
@@ -118,7 +120,7 @@ impl Evidence {
         };
         let flows = load.flows.len().max(1) as f64;
         let mean = |values: f64| values / flows;
-        // Full of the kernel's own work for packets, that is: other programs may fill a core as well.
+        // Only the kernel's own work for packets counts: other programs may fill a core as well.
         let busiest = |usage: &Option<HostUsage>| {
             let packets = |core: &CoreUsage| {
                 core.busy_s * (core.shares.system + core.shares.softirq + core.shares.irq)
@@ -152,13 +154,13 @@ impl Evidence {
         })
     }
 
-    /// Bytes that are under way at a time, of each flow.
+    /// Data in flight of each flow, bytes.
     fn in_flight(&self) -> f64 {
         self.rate / 8.0 * self.round_trip[0] / self.flows
     }
 
-    /// What limits it, with the evidence. A full core comes first: it also makes queues and losses. Then what shows itself in
-    /// counters, then what is inferred.
+    /// What limits the stream, with the evidence. A full line comes first, then a full core, which also makes queues
+    /// and losses; then what counters show; then what is inferred.
     pub fn diagnose(&self) -> Diagnosis {
         let [loaded, shortest] = self.round_trip;
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
@@ -246,7 +248,7 @@ fn gbit(rate: f64) -> String {
 }
 
 impl Limit {
-    /// As the subject of a sentence.
+    /// The limit's name as a noun phrase.
     pub const fn words(self) -> &'static str {
         match self {
             Self::SenderCore => "a core of the sending host",

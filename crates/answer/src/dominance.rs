@@ -1,5 +1,5 @@
-//! Where one level of a factor leaves the others little to change: `With offloads, frame size and VXLAN change
-//! throughput by at most 8 %.`
+//! Where one level of a factor leaves the other factors little to change:
+//! `With offloads, frame size and VXLAN change throughput by at most 8 %.`
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,14 @@ use crate::limits::FULL;
 use crate::size::Sizes;
 use crate::{Measured, Question, Told, names};
 
-/// What others may change at most, as a multiple of what is worth it.
+/// Upper bound on what the other factors change there, as a multiple of [`Question::worth`].
 const LITTLE: f64 = 2.0;
 
-/// They change so much more elsewhere, on the log scale.
+/// How many times larger an effect of the other factors has to be elsewhere, on the log scale.
 const MORE: f64 = 3.0;
 
-/// The level of this factor at which the others change the throughput of the only stream least, if that is little and much elsewhere.
+/// The sentence on the level of this factor at which the other factors change throughput least. `None` unless that is
+/// little ([`LITTLE`]), an effect elsewhere is much larger ([`MORE`]), and the run has a single load.
 pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
     if question.several_loads() {
         return None;
@@ -30,7 +31,7 @@ pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
     Some(least.1)
 }
 
-/// Of one level: what the others change there at most, and the sentence.
+/// For one level: the largest change by other factors there (absolute logarithm of the ratio), and the sentence.
 fn at(question: &Question, key: &str, level: &String) -> Option<(f64, String)> {
     let throughput =
         |told: &&Told| told.effect.metric == Metric::Throughput && told.effect.factor != key;
@@ -51,7 +52,7 @@ fn at(question: &Question, key: &str, level: &String) -> Option<(f64, String)> {
     if !settled || changed.len() < 2 {
         return None;
     }
-    // Where the line is full it is the line that decides.
+    // Where every cell of this level fills its line, the line decides and not the factor.
     let mut cells = question.cells.iter();
     let here_full = |cell: &Measured| {
         cell.levels.get(key) != Some(level) || cell.line_share.is_some_and(|share| share >= FULL)

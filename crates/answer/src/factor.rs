@@ -9,11 +9,11 @@ use crate::size::Sizes;
 use crate::statement::{self, Part, Says, unknown};
 use crate::{FactorAnswer, Question, demand, names};
 
-/// Figures that are listed where there is no difference in any.
+/// Up to so many figures without a difference are named; more are `any figure`.
 const LISTED: usize = 2;
 
-/// What every factor with effects does. Important is what has the largest settled effect, in whatever figure. What the load
-/// demands comes after what one can choose: it is trivially the largest.
+/// One answer for each factor that has effects, sorted by the largest settled effect on any figure. Options of loads
+/// come after all other factors: their effects are trivially the largest.
 pub(crate) fn sentences(question: &Question) -> Vec<FactorAnswer> {
     let mut said: Vec<(bool, f64, FactorAnswer)> = question
         .factors
@@ -26,12 +26,13 @@ pub(crate) fn sentences(question: &Question) -> Vec<FactorAnswer> {
             (!aspects.is_empty()).then(|| (demanded, size, says()))
         })
         .collect();
-    // Stable: equal ones stay in the plan's order.
+    // The sort is stable: factors with equal effects stay in the plan's order.
     said.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     said.into_iter().map(|(_, _, sentence)| sentence).collect()
 }
 
-/// Where a size is what is said of a load's first figure; of the others, and of what is demanded, the range is enough.
+/// The sentence on one factor. Only the first figure of each load tells its sizes by place; the other figures, and
+/// factors that are `demanded`, get a range.
 fn sentence(
     question: &Question,
     factor: &Factor,
@@ -80,7 +81,7 @@ fn sentence(
     }
 }
 
-/// A statement for each size; whose figure it is is said where that changes.
+/// One statement for each distinct size; the load is named where it changes.
 fn with_sizes(question: &Question, sized: &[(Vec<Part>, Vec<&Aspect>)]) -> Vec<String> {
     let mut whose = "";
     let mut before: &[Part] = &[];
@@ -108,7 +109,7 @@ fn with_sizes(question: &Question, sized: &[(Vec<Part>, Vec<&Aspect>)]) -> Vec<S
     said
 }
 
-/// `no difference in throughput and CPU per Gbit/s (at most 3 %)`.
+/// `no difference in throughput and CPU per Gbit/s (at most 3 %)`; `all` if no figure of the factor differs.
 fn without_difference(
     question: &Question,
     same: &[&Aspect],
@@ -127,7 +128,7 @@ fn without_difference(
     Some(format!("no difference{what}{at_most}"))
 }
 
-/// `CPU per Gbit/s not known yet`; where that is all, only why.
+/// `CPU per Gbit/s not known yet`; only the reason where nothing is known of `all` figures.
 fn not_known(
     question: &Question,
     open: &[&Aspect],
@@ -142,7 +143,7 @@ fn not_known(
     Some(format!("{figures} {}", unknown(reasons)))
 }
 
-/// The figures' names: `throughput and CPU per Gbit/s`; of several loads `ping transactions/s and p99 latency`.
+/// The figures' names: `throughput and CPU per Gbit/s`; with several loads `ping transactions/s and p99 latency`.
 fn nouns(question: &Question, aspects: &[&Aspect], named: bool) -> String {
     let mut whose = if named { "" } else { aspects[0].load };
     let words = aspects.iter().map(|aspect| {

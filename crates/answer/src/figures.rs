@@ -3,10 +3,10 @@
 use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
 
-/// From so many microseconds on, latencies are given in milliseconds.
+/// From this many microseconds on, latencies are given in milliseconds.
 const MILLISECONDS: f64 = 1000.0;
 
-/// Three digits that count.
+/// The number with two decimals below 1, one below 100, and none from there on.
 fn digits(value: f64) -> String {
     match value {
         v if v < 0.995 => format!("{v:.2}"),
@@ -15,17 +15,17 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// A unit in which figures of one metric are given.
+/// The unit in which figures of one metric are given.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unit {
-    /// What a figure is multiplied with.
+    /// Factor from the unit of [`Metric::unit_of`] to this one.
     scale: f64,
-    /// Its name: `Gbit/s`.
+    /// The unit's name: `Gbit/s`.
     pub(crate) name: &'static str,
 }
 
 impl Unit {
-    /// The one in which figures up to `largest` are read best.
+    /// The unit that suits figures up to `largest`, which is in the unit of [`Metric::unit_of`].
     pub(crate) fn of(metric: Metric, workload: Workload, largest: f64) -> Self {
         let (scale, name) = match metric {
             Metric::MoveTime | Metric::Downtime => (1.0, metric.unit().0),
@@ -40,7 +40,7 @@ impl Unit {
         Self { scale, name }
     }
 
-    /// The range of some figures without the unit: `0.06`, `4.5-5.1`.
+    /// The range of `values`, which are in the unit of [`Metric::unit_of`], without the unit: `0.06`, `4.5-5.1`.
     pub(crate) fn range(self, values: &[f64]) -> String {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(0.0, f64::max);

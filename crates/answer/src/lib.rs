@@ -1,10 +1,11 @@
-//! What a run answers, in sentences that can be read aloud: one for each factor, the most important first; what limits
+//! The answer of a run, in sentences that can be read aloud: one for each factor, the most important first; what limits
 //! the answer; what to do.
 //!
-//! Every sentence follows from verdicts (corrected for all comparisons of the run) and, where it names absolute figures,
-//! from the cells' medians. What no verdict carries is not said; *not known* and *not comparable* are said as such.
+//! Every sentence follows from verdicts (corrected for all comparisons of the run) and, where it names absolute
+//! figures, from the cells' medians. Nothing is said without a verdict; *not known* and *not comparable* are said as
+//! such.
 //!
-//! Not here: I/O, statistics, and how a sentence is drawn.
+//! Not here: I/O, statistics, and the layout of a sentence on a page.
 
 mod advice;
 mod aspect;
@@ -28,7 +29,7 @@ pub use limits::FULL;
 pub use question::{Measured, Question, Reading, Told};
 pub use study::Tally;
 
-/// The answer.
+/// The answer of a run, in sentences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Answer {
     /// What each factor does, the most important one first.
@@ -46,19 +47,19 @@ pub struct FactorAnswer {
     pub factor: String,
     /// What the sentence is about: `Jumbo frames (8900)`.
     pub subject: String,
-    /// The rest of it, without the full stop: `1.9 times as fast without encapsulation, ...`.
+    /// The predicate, without the full stop: `1.9 times as fast without encapsulation, ...`.
     pub says: String,
 }
 
 impl FactorAnswer {
-    /// The sentence.
+    /// Subject and predicate as one sentence, with the full stop.
     pub fn sentence(&self) -> String {
         format!("{}: {}.", self.subject, self.says)
     }
 }
 
 impl Answer {
-    /// Every sentence, in the order in which they are said.
+    /// Every sentence: the factors, the limits, what to do.
     pub fn sentences(&self) -> impl Iterator<Item = String> {
         let factors = self.factors.iter().map(FactorAnswer::sentence);
         let limits = self.limits.iter().cloned();
@@ -66,10 +67,10 @@ impl Answer {
     }
 }
 
-/// Answers a question.
+/// Computes the answer from what a run measured.
 pub fn answer(question: &Question) -> Answer {
     let mut factors = factor::sentences(question);
-    // Where the most important factor leaves the others little to change, that is said of it.
+    // The most important factor also says where it leaves the other factors little to change.
     if let Some(first) = factors.first_mut()
         && let Some(says) = dominance::of(question, &first.factor)
     {

@@ -8,10 +8,10 @@ use crate::aspect::Kind;
 use crate::place::{self, Dimension, Place};
 use crate::{Question, Told, names};
 
-/// A cell with this share of what its line carries fills the line.
+/// Share of what its line carries from which on a cell fills the line.
 pub const FULL: f64 = 0.95;
 
-/// What helps where nothing stands in the way of a verdict but noise: it is what *not known yet* means.
+/// The advice where only noise stands in the way of a verdict; *not known yet* implies it.
 const MORE_ROUNDS: &str = "more rounds are needed";
 
 pub(crate) fn sentences(question: &Question) -> Vec<String> {
@@ -24,7 +24,7 @@ pub(crate) fn sentences(question: &Question) -> Vec<String> {
     line(question).into_iter().chain(open).collect()
 }
 
-/// Where the line is the limit.
+/// Which cells the line limits.
 fn line(question: &Question) -> Option<String> {
     let full = |share: Option<f64>| share.is_some_and(|share| share >= FULL);
     let cells = &question.cells;
@@ -73,7 +73,7 @@ fn line(question: &Question) -> Option<String> {
     ))
 }
 
-/// What cannot be determined.
+/// How many comparisons have no verdict yet, and what helps.
 fn untold(question: &Question) -> Option<String> {
     let told = |told: &&Told| told.verdict == Verdict::CannotTellYet;
     let untold: Vec<&Told> = question.effects.iter().filter(told).collect();
@@ -107,7 +107,7 @@ fn untold(question: &Question) -> Option<String> {
     Some(format!("{count} {} not known yet{said}", are(count)))
 }
 
-/// What is not comparable, and what differs.
+/// How many comparisons are not comparable, and what differs in them.
 fn barred(question: &Question) -> Option<String> {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for told in question

@@ -1,10 +1,10 @@
-//! Factors and levels as one says them: `VXLAN`, `jumbo frames (8900)`, `without offloads`.
+//! Factors and levels in plain words: `VXLAN`, `jumbo frames (8900)`, `without offloads`.
 
 use std::borrow::Cow;
 
 use wirecost_model::effect::RemarkKind;
 
-/// Up to here frames are no jumbo frames.
+/// Largest MTU, bytes, that is no jumbo frame.
 const STANDARD_MTU: u32 = 1500;
 
 /// A factor's name in a sentence.
@@ -37,7 +37,7 @@ pub fn factor(key: &str) -> Cow<'_, str> {
         "post_copy" => "post-copy",
         "discard_on_receive" => "discard on receive",
         "segmentation_offload" => "UDP segmentation",
-        // An option of one of several loads.
+        // An option of one of several loads: `ping.request`.
         other if !other.starts_with("repeat.") => match other.rsplit_once('.') {
             Some((load, option)) => return Cow::Owned(format!("{load} {}", factor(option))),
             None => other,
@@ -47,7 +47,7 @@ pub fn factor(key: &str) -> Cow<'_, str> {
     Cow::Borrowed(plain)
 }
 
-/// An encapsulation: `VXLAN`, `Geneve with OVN's option`, `no encapsulation`.
+/// An encapsulation's name: `VXLAN`, `Geneve with OVN's option`, `no encapsulation`.
 fn encapsulation(level: &str) -> String {
     let (word, options) = level.split_once(' ').unwrap_or((level, ""));
     let name = match word {
@@ -71,7 +71,7 @@ fn with_options(name: &str, options: &str) -> String {
     }
 }
 
-/// `offloads`, `offloads for plain frames`, `offloads (tso=off)`; `None` for none at all.
+/// The offloads of a level: `offloads`, `plain offloads`, `offloads (tso=off)`; `None` where all are off.
 fn offloads(level: &str) -> Option<String> {
     let (profile, options) = level.split_once(' ').unwrap_or((level, ""));
     let name = match (profile, options) {
@@ -84,7 +84,7 @@ fn offloads(level: &str) -> Option<String> {
     Some(with_options(name, options))
 }
 
-/// A level where it stands by itself: `VXLAN`, `guest MTU 1500`, `without offloads`.
+/// A level on its own: `VXLAN`, `guest MTU 1500`, `without offloads`.
 pub fn level(key: &str, level: &str) -> String {
     match (key, level) {
         ("pairs", pair) => format!("between {pair}"),
@@ -124,13 +124,13 @@ pub fn level(key: &str, level: &str) -> String {
                 }
             },
         ),
-        // A factor whose levels carry its name.
+        // A level whose label begins with the factor's key.
         (key, level) if level.starts_with(key) => level.to_owned(),
         (key, level) => format!("{} {level}", factor(key)),
     }
 }
 
-/// A level as the condition of a statement: `through VXLAN`, `at 1500`, `without offloads`.
+/// Levels of one factor as the condition of a statement: `through VXLAN`, `at 1500`, `without offloads`.
 pub fn condition(key: &str, levels: &[&str]) -> String {
     let named = |word: &str, name: &dyn Fn(&str) -> String| {
         let names: Vec<String> = levels.iter().map(|level| name(level)).collect();
@@ -163,10 +163,10 @@ pub fn condition(key: &str, levels: &[&str]) -> String {
     }
 }
 
-/// The key of what is no factor: which host a figure is of.
+/// Key of a dimension that is no factor: the host that a figure is about.
 pub(crate) const HOST: &str = "the host";
 
-/// The key of a factor that is a load beside others: `none` and its workload.
+/// A level of a factor that is a load next to others: `without ping`, `beside ping`.
 pub(crate) fn beside(key: &str, level: &str) -> String {
     if level == "none" {
         format!("without {key}")
@@ -175,7 +175,7 @@ pub(crate) fn beside(key: &str, level: &str) -> String {
     }
 }
 
-/// A change as the subject of a sentence: `jumbo frames (8900)`, `VXLAN`, `offloads`.
+/// A change of level as the subject of a sentence: `jumbo frames (8900)`, `VXLAN`, `offloads`.
 pub fn change(key: &str, from: &str, to: &str) -> String {
     let bytes = |level: &str| level.parse::<u32>().ok();
     match (key, from, to) {
@@ -200,7 +200,7 @@ pub fn change(key: &str, from: &str, to: &str) -> String {
     }
 }
 
-/// A change with both its levels: `guest MTU 8900 instead of 1500`, `VXLAN instead of no encapsulation`.
+/// A change with both levels: `guest MTU 8900 instead of 1500`, `VXLAN instead of no encapsulation`.
 pub fn contrast(key: &str, from: &str, to: &str) -> String {
     match key {
         "pairs" => format!("the path between {to} instead of that between {from}"),
@@ -237,13 +237,13 @@ pub fn contrast(key: &str, from: &str, to: &str) -> String {
         "streams" | "machines" | "guests" | "queues" | "steering.queues" => {
             format!("{} instead of {from}", level(key, to))
         }
-        // Levels that carry their factor's name.
+        // A level whose label begins with the factor's key.
         key if to.starts_with(key) => format!("{to} instead of {from}"),
         key => format!("{} {to} instead of {from}", factor(key)),
     }
 }
 
-/// What differs between two cells that are not comparable, in a word or two.
+/// What makes two cells not comparable, in a word or two.
 pub const fn kind(kind: RemarkKind) -> &'static str {
     match kind {
         RemarkKind::Aggregation => "aggregation",
@@ -278,7 +278,7 @@ pub fn count(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
-/// With a capital, but for names such as eBPF.
+/// The text with a capital first letter, except for names such as eBPF.
 pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     if letters.clone().nth(1).is_some_and(char::is_uppercase) {

@@ -1,30 +1,30 @@
-//! Sets of places (combinations of the other factors' levels) in few words: `through VXLAN without offloads`.
+//! Describes sets of places (combinations of factor levels) in few words: `through VXLAN without offloads`.
 
 use std::collections::BTreeSet;
 
-/// One thing that a place has a level of.
+/// A factor of which each place has a level.
 #[derive(Debug, Clone)]
 pub(crate) struct Dimension {
     /// The factor's key.
     pub(crate) key: String,
-    /// The levels that occur.
+    /// The labels of its levels that occur.
     pub(crate) levels: Vec<String>,
 }
 
-/// A level of each dimension by number; `None` where a dimension means nothing there.
+/// For each dimension the index of the place's level; `None` where the dimension does not apply to it.
 pub(crate) type Place = Vec<Option<usize>>;
 
-/// Places whose level of each dimension is one of these.
+/// For each dimension the levels that a place may have.
 type Cover = Vec<BTreeSet<usize>>;
 
-/// A list of dimensions with the levels they have.
+/// The dimensions that are restricted, by index, each with the levels that it may have.
 pub(crate) type Condition = Vec<(usize, Vec<usize>)>;
 
-/// More parts than this are not words any more.
+/// Most alternatives in a description; a set that takes more is not described.
 const PARTS: usize = 2;
 
-/// The conditions that hold in exactly the places of `set` among `all`: one to [`PARTS`] alternatives, each a list of
-/// dimensions with the levels they have. An empty list is everywhere. `None` where that takes more.
+/// The conditions that hold in exactly the places of `set` (indices into `all`): one to [`PARTS`] alternatives. An
+/// empty condition holds everywhere. `None` where more alternatives would be needed.
 pub(crate) fn conditions(
     dimensions: &[Dimension],
     all: &[Place],
@@ -50,7 +50,7 @@ pub(crate) fn conditions(
     Some(parts)
 }
 
-/// A cover without the levels that add nothing to what is left: what was told already is not told again.
+/// The cover without levels that add no place of `left`: places that an earlier alternative covers are not named again.
 fn trimmed(
     dimensions: &[Dimension],
     all: &[Place],
@@ -70,7 +70,7 @@ fn trimmed(
     cover
 }
 
-/// The dimensions that a cover restricts.
+/// The dimensions that a cover restricts, with their levels.
 fn bound(dimensions: &[Dimension], cover: &Cover) -> Vec<(usize, Vec<usize>)> {
     cover
         .iter()
@@ -80,7 +80,7 @@ fn bound(dimensions: &[Dimension], cover: &Cover) -> Vec<(usize, Vec<usize>)> {
         .collect()
 }
 
-/// How many dimensions it leaves free.
+/// How many dimensions the cover does not restrict.
 fn free(dimensions: &[Dimension], cover: &Cover) -> usize {
     dimensions.len() - bound(dimensions, cover).len()
 }
@@ -90,7 +90,7 @@ fn holds(cover: &Cover, place: &Place) -> bool {
     each.all(|(levels, level)| level.is_none_or(|level| levels.contains(&level)))
 }
 
-/// The largest cover around a place that holds nothing outside of the set, its dimensions widened in this order.
+/// A maximal cover around the place `seed` that holds no place outside of `set`; dimensions are widened in this order.
 fn grow(
     dimensions: &[Dimension],
     all: &[Place],
@@ -118,7 +118,7 @@ fn grow(
     cover
 }
 
-/// Orders in which dimensions are widened: each of them first once, forwards and backwards.
+/// The orders in which [`grow`] widens dimensions: every rotation, forwards and backwards.
 fn orders(n: usize) -> impl Iterator<Item = Vec<usize>> {
     (0..n.max(1)).flat_map(move |first| {
         let forwards: Vec<usize> = (0..n).map(|at| (first + at) % n).collect();

@@ -1,4 +1,4 @@
-//! What is answered: effects with their verdicts, and the cells' figures.
+//! Input of the answer: effects with their verdicts, and the cells' figures.
 
 use std::collections::BTreeMap;
 
@@ -17,71 +17,72 @@ use crate::place::Dimension;
 pub struct Question {
     /// The varied factors in the plan's order; the first level of each is the reference.
     pub factors: Vec<Factor>,
-    /// The smallest change worth having, a fraction from 0.
+    /// The smallest change worth having, as a fraction: 0.05 is 5 %.
     pub worth: f64,
     /// The cells that have a valid sample, in the plan's order.
     pub cells: Vec<Measured>,
     /// Every effect of the run.
     pub effects: Vec<Told>,
-    /// What each load runs, by its name.
+    /// The workload of each load, by the load's name.
     pub workloads: BTreeMap<String, Workload>,
-    /// Factors with many levels that are numbers, as curves.
+    /// The curves of factors that have many numeric levels.
     pub curves: Vec<Curved>,
 }
 
-/// One cell.
+/// A cell with its figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// Its levels of the varied factors that mean something to it.
+    /// The cell's levels of the varied factors that apply to it.
     pub levels: Levels,
-    /// Over its valid samples, in the units of [`Metric::unit`](wirecost_model::metric::Metric::unit).
+    /// Each figure over the valid samples, in the units of [`Metric::unit`](wirecost_model::metric::Metric::unit).
     pub figures: Vec<(Figure, Reading)>,
-    /// Throughput divided by what the line carries in such frames; `None` without a line.
+    /// Throughput divided by what the line carries in frames of this cell's size; `None` without a line rate.
     pub line_share: Option<f64>,
 }
 
-/// A figure of a cell over its samples.
+/// The value of a figure in a cell, over the samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
-    /// The median.
+    /// Median over the valid samples.
     pub median: f64,
-    /// The 95 % interval of the mean, where there is one.
+    /// The 95 % confidence interval of the mean, where there is one.
     pub interval: Option<[f64; 2]>,
 }
 
-/// An effect and the verdict that is told of it.
+/// An effect and the verdict that the answer tells of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
     /// The effect.
     pub effect: Effect,
-    /// Its verdict when all effects of the run are judged together; its own where they are not.
+    /// The verdict after correction for all comparisons of the run; the effect's own verdict where there is no
+    /// correction.
     pub verdict: Verdict,
-    /// Why more rounds would not help, where it has no ratio: `no valid pair`.
+    /// Why more rounds would not help an effect without a ratio: `no valid pair`.
     pub no_ratio: Option<&'static str>,
 }
 
 impl Question {
-    /// Whether figures have to say whose they are.
+    /// Whether effects are of more than one load, so that figures have to name theirs.
     pub(crate) fn several_loads(&self) -> bool {
         let mut loads = self.effects.iter().map(|told| &told.effect.load);
         let first = loads.next();
         loads.any(|load| Some(load) != first)
     }
 
-    /// Whether a factor is a load that runs beside others, or not at all.
+    /// Whether the factor of this key is a load that runs next to others or not at all.
     pub(crate) fn is_load(&self, key: &str) -> bool {
         let mut figures = self.cells.iter().flat_map(|cell| &cell.figures);
         figures.any(|(figure, _)| figure.load == key)
     }
 
-    /// What a load runs; a stream where that is not known.
+    /// The workload of a load; a TCP stream where it is not known.
     pub(crate) fn workload(&self, load: &str) -> Workload {
         let known = self.workloads.get(load);
         known.copied().unwrap_or(Workload::TcpStream)
     }
 
-    /// Conditions of a figure of `load`, or of the load that they name, as one phrase: `through VXLAN at 1500 without
-    /// offloads`.
+    /// Conditions of a figure of `load` (or of the load that the conditions name) as one phrase:
+    /// `through VXLAN at 1500 without offloads`.
     pub(crate) fn conditions(
         &self,
         load: &str,
@@ -104,7 +105,7 @@ impl Question {
         together(each)
     }
 
-    /// An option of `load` without that name: `with 8 streams` of `tcp-stream.streams`.
+    /// One condition, without the name of `load` in the key: `with 8 streams` for `tcp-stream.streams`.
     fn condition(&self, load: &str, key: &str, levels: &[&str]) -> String {
         let option = key
             .strip_prefix(load)
@@ -115,13 +116,13 @@ impl Question {
         }
     }
 
-    /// A cell by its levels, in the plan's order.
+    /// A cell's levels as one phrase, in the plan's order.
     pub(crate) fn place(&self, levels: &Levels) -> String {
         let load = levels.get(LOAD).map_or("", String::as_str);
         self.place_for(load, levels)
     }
 
-    /// The same, of what is said of `load` already.
+    /// A cell's levels as one phrase, where the sentence has named `load` already.
     pub(crate) fn place_for(&self, load: &str, levels: &Levels) -> String {
         let each = self.factors.iter().filter_map(|factor| {
             let level = levels.get(&factor.key)?;
@@ -130,20 +131,20 @@ impl Question {
         together(each)
     }
 
-    /// The figure of a cell.
+    /// The value of a metric of a load in a cell.
     pub(crate) fn figure(cell: &Measured, load: &str, metric: Metric) -> Option<Reading> {
         let mut figures = cell.figures.iter();
         let found = figures.find(|(figure, _)| figure.load == load && figure.metric == metric)?;
         Some(found.1)
     }
 
-    /// An effect's figure in its two cells.
+    /// The medians of an effect's figure in its two cells: at the level `from`, at the level `to`.
     pub(crate) fn figures_of(&self, told: &Told) -> Option<[f64; 2]> {
         let effect = &told.effect;
         let of = |level: &String| {
             let mut cells = self.cells.iter().filter(|cell| {
                 let others = effect.where_.iter().all(|(key, level)| {
-                    // What means nothing to a cell is no difference.
+                    // A factor that does not apply to a cell is no difference.
                     cell.levels.get(key).is_none_or(|own| own == level)
                 });
                 others && cell.levels.get(&effect.factor) == Some(level)
@@ -154,8 +155,8 @@ impl Question {
     }
 }
 
-/// Conditions in one phrase: `with 2 queues` and `with offloads` become `with 2 queues and offloads`, `without A` and
-/// `without B` become `without A or B`.
+/// Joins conditions to one phrase: `with 2 queues` and `with offloads` become `with 2 queues and offloads`, `without A`
+/// and `without B` become `without A or B`.
 fn together(conditions: impl Iterator<Item = String>) -> String {
     let (mut others, mut with, mut without) = (Vec::new(), Vec::new(), Vec::new());
     for one in conditions {

@@ -2,16 +2,16 @@
 
 use wirecost_model::metric::Metric;
 
-/// From this ratio on, and below its reciprocal, a change is told as a multiple and not in percent.
+/// Ratios from this one on are told as a multiple and not in percent. (Below 1: up to `1 / (TIMES + 0.5)`.)
 const TIMES: f64 = 1.5;
-/// Where one end of a range is told as a multiple, the other is as well from this ratio on.
+/// Where the far end of a range is told as a multiple, the near end is too, from this ratio on.
 const TIMES_BESIDE: f64 = 1.1;
 
 /// The words for sizes of one metric.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     metric: Metric,
-    /// Decimals of percents: where a change of 2 % is worth it, one.
+    /// Decimals of percentages: one where the margin is below 3 %, else none.
     decimals: usize,
 }
 
@@ -26,8 +26,8 @@ impl Sizes {
         }
     }
 
-    /// `35 % slower`, `5 to 8 % faster`, `1.9 to 2.9 times as fast`, `5 % to 2.9 times lower`: from the ratio nearest to
-    /// 1 to the farthest. All are on the same side of 1.
+    /// `35 % slower`, `5 to 8 % faster`, `1.9 to 2.9 times as fast`, `5 % to 2.9 times lower`: from the ratio nearest
+    /// to 1 to the farthest. All ratios are on the same side of 1.
     pub(crate) fn range(self, ratios: impl Iterator<Item = f64>) -> String {
         let mut ratios: Vec<f64> = ratios.collect();
         ratios.sort_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()));
@@ -82,7 +82,7 @@ impl Sizes {
         if self.is_speed() { "slower" } else { "lower" }
     }
 
-    /// `8 %`, rounded; `under 1 %`.
+    /// `8 %`, rounded; `under 1 %` where it would round to 0.
     fn percent(self, fraction: f64) -> String {
         let text = format!("{:.*} %", self.decimals, fraction * 100.0);
         if text.trim_start_matches(['0', '.']).starts_with(" %") {
@@ -91,34 +91,35 @@ impl Sizes {
         text
     }
 
-    /// The smallest step of a percent that is told.
+    /// The smallest percentage that is told.
     fn unit(self) -> &'static str {
         if self.decimals == 0 { "1" } else { "0.1" }
     }
 
-    /// The farthest that any of these intervals is from 1, rounded up: `at most 4 %`.
+    /// The farthest that any of these interval ends is from 1, in percent, rounded up: `at most 4 %`. `None` without
+    /// ends.
     pub(crate) fn at_most(self, ends: impl Iterator<Item = f64>) -> Option<String> {
         let far = ends.map(|end| if end >= 1.0 { end - 1.0 } else { 1.0 - end });
         let far = far.reduce(f64::max)?;
         let scale = 10_f64.powi(self.decimals as i32);
-        // Ends are told with three decimals elsewhere; what is beyond these does not round up.
+        // Only three decimals of the percentage count: digits beyond these do not round up.
         let percent = (far * 1e5).round() / 1e3;
         let percent = ((percent * scale - 1e-6).ceil() / scale).max(1.0 / scale);
         Some(format!("at most {percent:.*} %", self.decimals))
     }
 }
 
-/// How far a ratio is from 1, 1 or more.
+/// The ratio or its reciprocal, whichever is at least 1.
 fn factor(ratio: f64) -> f64 {
     ratio.max(ratio.recip())
 }
 
-/// A margin: `5 %`, `1.5 %`.
+/// A margin in percent: `5 %`, `1.5 %`.
 pub(crate) fn percent(fraction: f64) -> String {
     format!("{} %", (fraction * 1000.0).round() / 10.0)
 }
 
-/// Two digits that count: `1.9`, `16`.
+/// The ratio with one decimal below 10, else none: `1.9`, `16`.
 pub(crate) fn times(ratio: f64) -> String {
     if ratio < 9.95 {
         format!("{ratio:.1}")

@@ -1,4 +1,4 @@
-//! What an aspect comes to, in words: `35 % slower through VXLAN at 1500, no difference elsewhere`.
+//! The statement on an aspect: `35 % slower through VXLAN at 1500, no difference elsewhere`.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use crate::place::{self, Dimension, Place};
 use crate::size::Sizes;
 use crate::{Question, figures, names};
 
-/// From this ratio on a latency is given in figures too.
+/// From this ratio on, and below its reciprocal, a change of latency is also given in absolute figures.
 const IN_FIGURES: f64 = 2.0;
 
-/// Units that are not repeated from one size to the next.
+/// Units that a statement does not repeat from one size to the next.
 const UNITS: [&str; 6] = [
     " times as fast",
     " times as high",
@@ -20,7 +20,7 @@ const UNITS: [&str; 6] = [
     " % lower",
 ];
 
-/// `35 % slower`, `through VXLAN at 1500`, and figures behind it; the last two may be empty.
+/// One clause of a statement: `35 % slower`, `through VXLAN at 1500`, absolute figures; the last two may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     what: String,
@@ -28,20 +28,19 @@ pub(crate) struct Part {
     detail: String,
 }
 
-/// What an aspect comes to.
+/// What a statement has to say of an aspect.
 #[derive(Debug)]
 pub(crate) enum Says {
-    /// Sizes, and where.
+    /// Effects of some size, each with its place.
     Sized(Vec<Part>),
-    /// No difference anywhere: the ends of the intervals.
+    /// No difference anywhere: the ends of the effects' intervals.
     Same(Vec<f64>),
-    /// Nothing is known anywhere: the reasons.
+    /// Nothing is known anywhere: the classes with the reasons.
     Unknown(BTreeSet<Class>),
 }
 
 impl Aspect<'_> {
-    /// What it comes to. `in_detail` where sizes are told apart by place, as far as
-    /// few words do it.
+    /// What the aspect's effects come to. `in_detail` tells different sizes separately by place, where few words do it.
     pub(crate) fn says(&self, question: &Question, in_detail: bool) -> Says {
         let (dimensions, places) = self.places(question);
         let sizes = Sizes::new(self.metric(), question.worth);
@@ -62,7 +61,7 @@ impl Aspect<'_> {
             rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a)))
         });
         let mut groups = together(groups);
-        // In short what is not known is only counted, by the sentence on the limits.
+        // Without detail, effects of which nothing is known are left to the sentence on the limits, which counts them.
         let all = groups.len();
         groups.retain(|group| in_detail || !group.class.is_open());
         let rest = groups.len() == all;
@@ -80,7 +79,7 @@ impl Aspect<'_> {
         Says::Sized(parts.collect())
     }
 
-    /// What the group's effects are.
+    /// The size of the group's effects, or why none is known.
     fn what(&self, group: &Group, sizes: Sizes) -> String {
         match group.class {
             Class::Better | Class::Worse | Class::PerhapsBetter | Class::PerhapsWorse => {
@@ -91,7 +90,7 @@ impl Aspect<'_> {
         }
     }
 
-    /// Where they are.
+    /// The place of the group's effects; empty where they are everywhere.
     fn place(
         &self,
         group: &Group,
@@ -121,7 +120,8 @@ impl Aspect<'_> {
         }
     }
 
-    /// Figures behind it: how much at most where there is no difference, and a latency that changes much.
+    /// What stands behind the place: an upper bound where there is no difference, absolute latencies where they change
+    /// much.
     fn detail(&self, group: &Group, question: &Question, sizes: Sizes) -> String {
         match group.class {
             Class::PerhapsBetter | Class::PerhapsWorse => "(maybe less)".into(),
@@ -136,7 +136,7 @@ impl Aspect<'_> {
         }
     }
 
-    /// `(60 -> 4800 us)`, where all of the group's latencies change by so much.
+    /// `(60 -> 4800 us)`, where each latency of the group changes by at least [`IN_FIGURES`].
     fn in_figures(&self, group: &Group, question: &Question) -> Option<String> {
         let much = |ratio: f64| ratio >= IN_FIGURES || ratio <= 1.0 / IN_FIGURES;
         if !self.ratios(group).all(much) {
@@ -163,8 +163,8 @@ impl Aspect<'_> {
     }
 }
 
-/// Those of which nothing is known as one, where they have several reasons or no reason of their own: the sentence on
-/// what is not known has the reasons.
+/// Merges the groups of which nothing is known, unless there is one and it has a reason of its own: the sentence on the
+/// limits gives the reasons.
 fn together(groups: Vec<Group>) -> Vec<Group> {
     let (unknown, mut groups): (Vec<_>, Vec<_>) =
         groups.into_iter().partition(|group| group.class.is_open());
@@ -190,7 +190,8 @@ impl Part {
     }
 }
 
-/// The parts where the statement before it was about the same place first: `8 % higher there`.
+/// Replaces the place of the first part by `there` where it is that of the statement before (`8 % higher there`), and
+/// drops the other parts.
 pub(crate) fn after(before: &[Part], mut parts: Vec<Part>) -> Vec<Part> {
     let alike = before.first().zip(parts.first());
     if alike.is_some_and(|(a, b)| a.place == b.place && !a.place.is_empty()) {
@@ -200,7 +201,7 @@ pub(crate) fn after(before: &[Part], mut parts: Vec<Part>) -> Vec<Part> {
     parts
 }
 
-/// `2.9 times as fast through VXLAN, 1.9 times without`.
+/// The parts as one text: `2.9 times as fast through VXLAN, 1.9 times without`.
 pub(crate) fn text(parts: &[Part]) -> String {
     let said: Vec<String> = parts.iter().map(Part::text).collect();
     let mut text = said[0].clone();
@@ -227,7 +228,7 @@ pub(crate) fn unknown(reasons: &BTreeSet<Class>) -> String {
 }
 
 impl Class {
-    /// What is said of effects of which nothing is known.
+    /// Why nothing is known of effects of this class.
     fn words(self) -> String {
         match self {
             Self::Untold(None) => "not known yet".into(),

@@ -2,28 +2,28 @@
 
 use serde::Serialize;
 
-/// Published comparisons by what was found of them.
+/// How many published comparisons a reproduction agrees with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Those that agree.
+    /// Comparisons where the measurement agrees.
     pub agrees: u32,
-    /// Those that differ.
+    /// Comparisons where the measurement differs.
     pub differs: u32,
-    /// Those of which the intervals are too wide.
+    /// Comparisons whose intervals are too wide to tell.
     pub cannot_tell: u32,
-    /// Those that were not measured here, or whose cells differ in something else.
+    /// Comparisons that were not measured here, or whose cells differ in something else.
     pub not_comparable: u32,
 }
 
 impl Tally {
-    /// All of them.
+    /// The number of published comparisons.
     pub const fn all(self) -> u32 {
         self.agrees + self.differs + self.cannot_tell + self.not_comparable
     }
 
-    /// What it comes to, without the full stop: `Reproduced in part: 4 of 6 published comparisons agree, 1 differs, 1 cannot
-    /// be told`. It is reproduced where all that could be told agree, and they are more than half of what was compared; in
-    /// part where more agree than differ.
+    /// The outcome, without the full stop:
+    /// `Reproduced in part: 4 of 6 published comparisons agree, 1 differs, 1 cannot be told`. A study is reproduced
+    /// where none differs and more agree than cannot be told; in part where more agree than differ.
     pub fn sentence(self) -> String {
         let told = self.agrees + self.differs;
         let word = if told == 0 {

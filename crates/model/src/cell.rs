@@ -27,25 +27,25 @@ pub struct Experiment {
     pub factors: Vec<Factor>,
     /// The cells, numbered from 0 in the order of the cross product (the last factor varies fastest).
     pub cells: Vec<Cell>,
-    /// The first cell that can be built once more, by the next number, where the plan asks for a self-test (A/A): it
-    /// is measured in every round, and no effect compares anything with it.
+    /// The self-test (A/A), where the plan asks for one: the first cell that can be built once more, under the next
+    /// number. Every round measures it; no effect compares anything with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twin: Option<Cell>,
-    /// Why the run has its datapath, where the plan left the choice to it and it was not the first choice.
+    /// The datapath that the run chose and why, where the plan left the choice to the run and the first choice failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Chosen>,
 }
 
 impl Experiment {
-    /// What is measured in every round, by number: the cells, and the twin.
+    /// Everything that a round measures, by number: the cells and the twin.
     pub fn measured(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().chain(&self.twin)
     }
 
-    /// Why a cell cannot be built on whatever machine: by the datapath that the plan names for it or that the run chose,
-    /// or because its level of `offload` changes nothing there. The run skips it.
+    /// Why no machine can measure a cell as its levels say: the datapath that the plan names or the run chose cannot
+    /// build it, or its level of `offload` changes nothing there. The run skips such a cell.
     pub fn skips(&self, cell: &Cell) -> Option<&'static str> {
-        // Until the run has chosen, nothing is known of the datapath.
+        // Without datapaths in the plan the run has not chosen yet: only the offloads can rule a cell out.
         let known = !self.plan.datapath.is_empty();
         let network = &cell.network;
         let of_datapath = || network.cannot().or_else(|| cell.unlike_others());
@@ -53,13 +53,13 @@ impl Experiment {
             .or_else(|| of_datapath().filter(|_| known))
     }
 
-    /// The cell that the twin repeats: the first that can be built.
+    /// The cell that the twin repeats: the first that can be built; `None` without a twin.
     pub fn repeated(&self) -> Option<&Cell> {
         let twin = self.twin.as_ref()?;
         self.cells.iter().find(|cell| cell.levels == twin.levels)
     }
 
-    /// How many samples a round has.
+    /// Number of samples in a round.
     pub fn samples_a_round(&self) -> u32 {
         self.measured().count() as u32
     }
@@ -69,29 +69,30 @@ impl Experiment {
         self.factors.iter().filter(|factor| factor.levels.len() > 1)
     }
 
-    /// Of these, the ones whose levels are compared with each other.
+    /// The varied factors whose levels are compared with each other.
     pub fn compared(&self) -> impl Iterator<Item = &Factor> {
         self.varied().filter(|factor| factor.is_compared())
     }
 }
 
-/// One thing that is varied, or could have been.
+/// A factor: what a plan varies, or holds at a single level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// The plan's key: `guest_mtu`, `guest_ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`, `offload`, `underlay.mtu`,
-    /// `underlay.rate`, `underlay.ip`, `steering.queues`, `steering.rps`, [`LOAD`], the options of loads (`streams`,
-    /// `message` where there is one load, `NAME.streams` where there are several), or a name that the plan gives
-    /// ([`crate::vary::Vary`]).
+    /// The plan's key: `guest_mtu`, `guest_ip`, `encapsulation`, `udp_checksum`, `datapath`, `topology`, `acl`,
+    /// `offload`, `underlay.mtu`, `underlay.rate`, `underlay.ip`, `steering.queues`, `steering.rps`, [`LOAD`], the
+    /// options of loads (`streams`, `message` with one load, `NAME.streams` with several), or a name that the plan
+    /// gives ([`crate::vary::Vary`]).
     pub key: String,
     /// The labels of its levels in the plan's order; the first is the reference.
     pub levels: Vec<String>,
 }
 
-/// The factor whose levels are different loads.
+/// Key of the factor whose levels are different loads.
 pub const LOAD: &str = "load";
 
 impl Factor {
-    /// Whether its levels are compared with each other: figures of different loads are not.
+    /// Whether its levels are compared with each other: false for [`LOAD`], since figures of different loads are not
+    /// comparable.
     pub fn is_compared(&self) -> bool {
         self.key != LOAD
     }
@@ -100,25 +101,25 @@ impl Factor {
 /// One combination of levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Its number in the experiment.
+    /// The cell's number in the experiment, from 0.
     pub index: u32,
-    /// Its level of every factor that means something to it: without a tunnel there is no level of
-    /// `underlay.ip` and of `udp_checksum`.
+    /// The cell's level of every factor that applies to it: a cell without a tunnel has no level of `underlay.ip` and
+    /// `udp_checksum`.
     pub levels: Levels,
-    /// What is built.
+    /// The network to build.
     pub network: Network,
     /// The guest's MTU in bytes, resolved where the plan said `max`.
     pub guest_mtu: u32,
     /// The offloads on every device of the path.
     pub offload: Offload,
-    /// What is run, all of it at once: one load, or the parts of a mix. (A record of version 1 or 2 has one TCP
-    /// stream, under `load`.)
+    /// The loads, all of which run at once: one, or the parts of a mix. (A record of version 1 or 2 has one TCP stream,
+    /// under `load`.)
     #[serde(
         alias = "load",
         deserialize_with = "crate::load::older::of_any_version"
     )]
     pub loads: Vec<NamedLoad>,
-    /// What is changed on the hosts before a sample and undone after it, in this order.
+    /// Settings of the hosts, in the order in which they are put in force before a sample; undone after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
 }
@@ -130,34 +131,34 @@ impl Cell {
     }
 }
 
-/// What has to be built anew when it changes: cells with the same network share a lab.
+/// The network of a cell. Cells with the same network share a lab; any difference needs another one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Network {
     /// MTU of the underlay in bytes.
     pub underlay_mtu: u32,
-    /// Line rate in bits per second, of each link.
+    /// Line rate of each link, bit/s; `None` without a limit.
     pub rate: Option<u64>,
-    /// Links between the hosts, each a line of its own, among which flows are divided; 1 to [`MAX_LINKS`].
+    /// Links between the hosts, 1 to [`MAX_LINKS`], each with a line of its own; flows are divided among them.
     #[serde(default = "one")]
     pub links: u32,
-    /// Which IP the tunnel's outer packets are; IPv4, and without a meaning, where nothing tunnels.
+    /// IP version of the tunnel's outer packets; [`IpVersion::Ipv4`] without a meaning where there is no tunnel.
     #[serde(default)]
     pub underlay_ip: IpVersion,
-    /// How guest frames cross it.
+    /// How guest frames cross the underlay.
     pub encapsulation: Encapsulation,
-    /// Who puts them into it, and takes them out again.
+    /// Who encapsulates and decapsulates.
     #[serde(default)]
     pub datapath: Datapath,
-    /// What OVN makes of the guests; the default, and without a meaning, by any other datapath.
+    /// The logical network that OVN makes of the guests; the default without a meaning for any other datapath.
     #[serde(default)]
     pub logical: Logical,
     /// IP version of the guests.
     #[serde(default)]
     pub guest_ip: IpVersion,
-    /// Guests of each host, 1 to [`MAX_GUESTS`].
+    /// Guests per host, 1 to [`MAX_GUESTS`].
     #[serde(default = "one")]
     pub guests: u32,
-    /// What lies between the hosts.
+    /// Switches, routers and equal-cost paths between the hosts.
     #[serde(default)]
     pub transit: Transit,
     /// How the hosts share the cores.
@@ -167,18 +168,18 @@ pub struct Network {
     pub steering: Steering,
 }
 
-/// Most guests of a host.
+/// Most guests per host.
 pub const MAX_GUESTS: u32 = 64;
-/// Most links between the hosts: as many as a bond of Linux may use at once with LACP (IEEE 802.1AX).
+/// Most links between the hosts: as many as a Linux bond may use at once with LACP (IEEE 802.1AX).
 pub const MAX_LINKS: u32 = 8;
 
-/// What a record from before there was a choice means.
+/// The number of links or guests in records that did not have the field yet.
 const fn one() -> u32 {
     1
 }
 
 impl Network {
-    /// Why its datapath cannot build it on whatever host; `None` where it can, as far as that goes.
+    /// Why no host can build this network with its datapath; `None` where nothing is known against it.
     pub fn cannot(&self) -> Option<&'static str> {
         let by_datapath = self.datapath.cannot(&self.encapsulation);
         by_datapath.or_else(|| {
@@ -190,12 +191,12 @@ impl Network {
         })
     }
 
-    /// What all links carry together, bits per second; `None`: there is no limit.
+    /// Rate of all links together, bit/s; `None` without a limit.
     pub fn total_rate(&self) -> Option<u64> {
         Some(self.rate? * u64::from(self.links))
     }
 
-    /// The largest packet, in bytes of IP, that gets from host to host whatever its direction and path.
+    /// The largest IP packet, bytes, that gets from host to host in either direction on every path.
     pub fn path_mtu(&self) -> u32 {
         let narrowest = self.transit.narrowest().unwrap_or(u32::MAX);
         self.underlay_mtu.min(narrowest)
@@ -206,27 +207,27 @@ impl Network {
         self.encapsulation.overhead_bytes(self.underlay_ip)
     }
 
-    /// Bytes that the encapsulation adds to the frame of a guest's packet of `packet` bytes of IP on the line: those of
-    /// [`Network::overhead_bytes`] and [`Network::padding_bytes`], and a VLAN tag, which the IP MTU does not count.
+    /// Bytes that the encapsulation adds on the line to the frame of a guest's IP packet of `packet` bytes:
+    /// [`Network::overhead_bytes`], [`Network::padding_bytes`], and a VLAN tag, which the IP MTU does not count.
     pub fn line_overhead_bytes(&self, packet: u32) -> u32 {
         self.overhead_bytes() + self.padding_bytes(packet) + self.encapsulation.line_tag_bytes()
     }
 
-    /// Bytes that the encapsulation pads a guest's packet of `packet` bytes of IP with, which is no larger than the MTU of
-    /// the tunnel's device.
+    /// Bytes of padding that the encapsulation adds to a guest's IP packet of `packet` bytes. Padding does not grow a
+    /// packet beyond the MTU of the tunnel's device.
     pub fn padding_bytes(&self, packet: u32) -> u32 {
         let padded = packet.next_multiple_of(self.encapsulation.kind().pads_to);
         padded.min(self.tunnel_mtu()).saturating_sub(packet)
     }
 
-    /// The MTU of the tunnel's device in bytes of what guests send: whatever is between the hosts, that of the underlay's
-    /// device less the overhead.
+    /// MTU of the tunnel's device for the guests' packets, bytes: the MTU of the underlay's device less the overhead,
+    /// whatever lies between the hosts.
     pub const fn tunnel_mtu(&self) -> u32 {
         self.underlay_mtu.saturating_sub(self.overhead_bytes())
     }
 }
 
-/// In words: `vxlan over an IPv6 underlay of MTU 9000 at 10gbit, IPv6 guests`; IPv4 goes without saying.
+/// `vxlan over an IPv6 underlay of MTU 9000 at 10gbit, IPv6 guests`; IPv4 is not mentioned.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (encapsulation, mtu) = (&self.encapsulation, self.underlay_mtu);

@@ -1,4 +1,4 @@
-//! The cells that a published comparison is of.
+//! Finds the cells of a published comparison.
 
 use crate::cell::{Cell, Experiment};
 use crate::levels::Levels;
@@ -6,7 +6,7 @@ use crate::metric::Figure;
 use crate::published::{Outcome, PublishedComparison};
 
 impl Outcome {
-    /// The load of both cells that has it.
+    /// The name of a load of both cells that has this outcome; `None` without one.
     pub fn load<'a>(self, experiment: &Experiment, [from, to]: [&'a Cell; 2]) -> Option<&'a str> {
         let has = |load: &str| match self {
             Self::Of(metric) => experiment.shown_figures().contains(&Figure {
@@ -23,7 +23,7 @@ impl Outcome {
     }
 }
 
-/// The cells that have every one of these levels.
+/// The cells that have all of these levels.
 pub fn cells_with<'a>(
     experiment: &'a Experiment,
     levels: &'a Levels,
@@ -36,7 +36,7 @@ pub fn cells_with<'a>(
 }
 
 impl PublishedComparison {
-    /// Its two cells, as the plan was checked to have; `None` of a record that was changed.
+    /// The comparison's two cells. A valid plan has both; `None` in a record that was edited.
     pub fn cells<'a>(&'a self, experiment: &'a Experiment) -> Option<[&'a Cell; 2]> {
         let one = |levels: &'a Levels| cells_with(experiment, levels).next();
         Some([one(&self.cells[0])?, one(&self.cells[1])?])

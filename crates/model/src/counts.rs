@@ -1,14 +1,14 @@
 //! What one flow of a load counts.
 //!
-//! Each figure is declared once, here: how it is taken over a window and summed over flows follows from its kind. What
-//! counts it is in the traffic engine (`traffic/src/flow.rs`).
+//! Each counter is declared once, here: its kind says how it is taken over a window and summed over flows. The traffic
+//! engine counts (`traffic/src/flow.rs`).
 
 use std::iter::Sum;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Only grows: a window has the difference, several flows have the sum.
+/// A count that only grows: a window has the difference, several flows have the sum.
 mod counter {
     pub(super) const fn since(after: u64, before: u64) -> u64 {
         after.saturating_sub(before)
@@ -19,7 +19,7 @@ mod counter {
     }
 }
 
-/// A state: a window has the one at its end, several flows have the largest.
+/// A state: a window has the value at its end, several flows have the largest.
 mod gauge {
     pub(super) const fn since(after: u64, _: u64) -> u64 {
         after
@@ -32,14 +32,14 @@ mod gauge {
 
 macro_rules! counts {
     ($($(#[$about:meta])* $name:ident: $kind:ident,)*) => {
-        /// What one flow counted. All of it is of messages; headers of packets are not in it.
+        /// What one flow counted, in messages and their bytes; packet headers are not included.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
         pub struct Counts {
             $($(#[$about])* pub $name: u64,)*
         }
 
         impl Counts {
-            /// What was counted since `before`.
+            /// The counts since the earlier snapshot `before`.
             #[must_use]
             pub fn since(&self, before: &Self) -> Self {
                 Self { $($name: $kind::since(self.$name, before.$name),)* }
@@ -61,36 +61,36 @@ counts! {
     read_bytes: counter,
     /// Datagrams, requests or responses handed to the kernel. A TCP stream has none.
     sent: counter,
-    /// Datagrams, requests or responses read, each counted once; at a client those that came in time: its
-    /// transactions.
+    /// Datagrams, requests or responses read, each counted once. At a client only responses in time: its transactions.
     received: counter,
-    /// Datagrams that must have been sent, by the highest number read; at the end by what the sender says.
+    /// Datagrams that must have been sent, by the highest sequence number read; once the load has ended, by the
+    /// sender's count.
     expected: counter,
-    /// Datagrams read that had been read before; responses likewise.
+    /// Datagrams or responses read that had been read before.
     duplicated: counter,
-    /// Of those received, the ones that came after a higher number (RFC 4737).
+    /// Received datagrams that came after one with a higher number (RFC 4737).
     reordered: counter,
-    /// So late that it is not known any more whether they are duplicates: neither received nor duplicated.
+    /// Datagrams so late that duplicates can no longer be recognised: counted neither as received nor as duplicated.
     too_old: counter,
-    /// Interarrival jitter, nanoseconds (RFC 3550). Arrival is when the application read it: one reading of the clock
-    /// for each batch.
+    /// Interarrival jitter, nanoseconds (RFC 3550). Arrival is when the application read the datagram: one reading of
+    /// the clock for each batch.
     jitter_ns: gauge,
-    /// Requests given up.
+    /// Requests without a response in time.
     timeouts: counter,
-    /// Responses to requests that had been given up: never a latency.
+    /// Responses to requests that had timed out: they enter no latency.
     late: counter,
     /// Sends from the load's own pages (`MSG_ZEROCOPY`).
     zero_copy: counter,
-    /// Of these, the ones that the kernel is done with.
+    /// Zero-copy sends that the kernel has completed.
     zero_copy_completed: counter,
-    /// Of these, the ones that it copied after all.
+    /// Completed zero-copy sends whose data the kernel copied after all.
     zero_copy_copied: counter,
-    /// Sends with a copy since the kernel took no more of the load's pages.
+    /// Sends with a copy, because the kernel pinned no more of the load's pages.
     zero_copy_fallbacks: counter,
 }
 
 impl Counts {
-    /// Bytes both ways.
+    /// Bytes sent and read.
     pub const fn bytes(&self) -> u64 {
         self.sent_bytes + self.read_bytes
     }

@@ -1,11 +1,11 @@
-//! What a factor with many levels that are numbers does from level to level.
+//! Curves: the effect of a factor with many numeric levels, from level to level.
 
 use serde::Serialize;
 
 use crate::levels::Levels;
 use crate::metric::Metric;
 
-/// A factor's levels as a curve, other things equal.
+/// The curve of a factor for one metric of one load, with the other factors held at one level each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Curved {
     /// The factor's key.
@@ -13,9 +13,9 @@ pub struct Curved {
     /// The levels of the other varied factors.
     #[serde(rename = "where")]
     pub where_: Levels,
-    /// The load.
+    /// The load's name.
     pub load: String,
-    /// Its figure.
+    /// The metric of the load.
     pub metric: Metric,
     /// What the curve shows.
     #[serde(flatten)]
@@ -25,30 +25,30 @@ pub struct Curved {
 /// What a curve shows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Curve {
-    /// Where most of the gain is reached; `null` where no level certainly has it early.
+    /// Where most of the gain is reached; `null` where no early level certainly has it.
     pub knee: Option<Knee>,
     /// Changes from one level to the next that stand out, ascending.
     pub steps: Vec<Step>,
 }
 
-/// The first level from which on most of the gain is certainly there.
+/// The first level from which on every level certainly has most of the gain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Knee {
-    /// The level.
+    /// The level, as a number.
     pub at: f64,
-    /// The share of the gain that is there, on the logarithmic scale of ratios.
+    /// Share of the gain that this level has, on the logarithmic scale of ratios.
     pub share: f64,
-    /// The last level's ratio to the first.
+    /// The gain: the last level's ratio to the first.
     pub whole: f64,
 }
 
-/// A change from one level to the next that the level before does not lead one to expect.
+/// A change from one level to the next that stands out from the trend before it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Step {
-    /// The level before it.
+    /// The level before the step.
     pub from: f64,
-    /// The level behind it.
+    /// The level after the step.
     pub to: f64,
-    /// The ratio of the second to the first.
+    /// Ratio of the figure at `to` to the figure at `from`.
     pub ratio: f64,
 }

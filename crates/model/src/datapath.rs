@@ -1,4 +1,4 @@
-//! Who puts guests' frames into an encapsulation, and what each cannot.
+//! The datapaths: who encapsulates guests' frames, and which encapsulations each cannot build.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::encapsulation::{Encapsulation, GeneveOptions, OuterDf};
 use crate::switch::OvsDatapath;
 
-/// Who encapsulates. Cells of different datapaths differ in more than their headers: they are compared only where the
-/// datapath is the factor.
+/// Who encapsulates. Datapaths differ in more than the headers they add: cells of different datapaths are compared only
+/// where the datapath is the factor.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Datapath {
-    /// The kernel's own devices, and its bridge. What a record from before there was a choice means.
+    /// The kernel's own devices and its bridge. The meaning of records without the field.
     #[default]
     Kernel,
-    /// Our own eBPF programs on tc hooks, with no bridge (docs/encapsulations.md).
+    /// Wirecost's own eBPF programs on tc hooks, without a bridge (docs/encapsulations.md).
     Ebpf,
-    /// Open vSwitch's userspace datapath, private to each host. In a record from before there was
-    /// [`Datapath::OvsKernel`], the kernel datapath where the kernel had the module: a sample says which
-    /// ([`crate::switch`]).
+    /// Open vSwitch's userspace datapath, private to each host. Older records, which do not know
+    /// [`Datapath::OvsKernel`], also mean the kernel datapath by it, where the kernel had the module: each sample says
+    /// which ([`crate::switch`]).
     Ovs,
     /// Open vSwitch with its datapath in the kernel's openvswitch module.
     OvsKernel,
@@ -32,7 +32,7 @@ pub enum Datapath {
 }
 
 impl Datapath {
-    /// Every one.
+    /// All datapaths.
     pub const ALL: [Self; 6] = [
         Self::Kernel,
         Self::Ebpf,
@@ -41,11 +41,11 @@ impl Datapath {
         Self::Ovn,
         Self::OvnKernel,
     ];
-    /// Those that a run chooses from where the plan leaves it to it, the first choice first. Open vSwitch is measured
-    /// where it is asked for: in userspace it is several times slower, and says little of another's headers.
+    /// The datapaths that a run chooses from where the plan names none, the first choice first. Open vSwitch is not
+    /// among them: its userspace datapath is several times slower and says little of other datapaths' headers.
     pub const AUTO: [Self; 2] = [Self::Kernel, Self::Ebpf];
-    /// The same where the plan is a study of OVN's: OVN itself, as it was published in the kernel first, and last eBPF
-    /// with OVN's header, which is not OVN.
+    /// The datapaths that a study of OVN chooses from: OVN with the kernel datapath, as it was published, then OVN in
+    /// userspace, and last eBPF with OVN's header, which is not OVN.
     pub const OF_OVN: [Self; 3] = [Self::OvnKernel, Self::Ovn, Self::Ebpf];
 
     /// The plan's word.
@@ -60,7 +60,7 @@ impl Datapath {
         }
     }
 
-    /// Where an Open vSwitch switches packets; `None` where it is none.
+    /// Where Open vSwitch switches packets; `None` for datapaths without it.
     pub const fn open_vswitch(self) -> Option<OvsDatapath> {
         match self {
             Self::Kernel | Self::Ebpf => None,
@@ -74,13 +74,13 @@ impl Datapath {
         matches!(self, Self::Ovn | Self::OvnKernel)
     }
 
-    /// Why it cannot build an encapsulation on whatever host; `None` where it can, as far as that goes.
+    /// Why this datapath cannot build an encapsulation on any host; `None` where nothing is known against it.
     pub fn cannot(self, encapsulation: &Encapsulation) -> Option<&'static str> {
         match (self, encapsulation) {
             (_, encapsulation) if !encapsulation.kind().datapaths.contains(&self) => {
                 Some(encapsulation.kind().only)
             }
-            // drivers/net/geneve.c: options come with a packet's tunnel metadata only.
+            // drivers/net/geneve.c: the device takes options from a packet's tunnel metadata only.
             (Self::Kernel, Encapsulation::Geneve(geneve))
                 if geneve.options != GeneveOptions::NONE =>
             {
@@ -106,7 +106,8 @@ impl Datapath {
                     "Open vSwitch sets the outer don't-fragment bit or leaves it, and does not inherit it",
                 )
             }
-            // lib/tun-metadata.c: a table of class and type, each with one place and one length above 0.
+            // lib/tun-metadata.c: a table by class and type; each entry has one place in a packet and one length above
+            // 0.
             (Self::Ovs | Self::OvsKernel, Encapsulation::Geneve(geneve))
                 if matches!(geneve.options, GeneveOptions::Bytes(1..8 | 129..)) =>
             {
@@ -126,8 +127,9 @@ impl Datapath {
         }
     }
 
-    /// An encapsulation as it is on the wire where the plan leaves room: eBPF endpoints do not let others fragment
-    /// (RFC 7348, section 4.3), so over IPv4 `df` is always set. What a datapath cannot build stays as it was asked for.
+    /// The encapsulation as this datapath puts it on the wire: eBPF endpoints do not let others fragment (RFC 7348,
+    /// section 4.3), so over IPv4 they always set `df`. An encapsulation that the datapath cannot build is returned as
+    /// it is.
     pub fn settled(self, mut encapsulation: Encapsulation, over_ipv4: bool) -> Encapsulation {
         if self == Self::Ebpf && over_ipv4 && self.cannot(&encapsulation).is_none() {
             match &mut encapsulation {
@@ -140,7 +142,7 @@ impl Datapath {
     }
 }
 
-/// As people write it: `the kernel`, `eBPF`, `Open vSwitch`.
+/// In prose: `the kernel`, `eBPF`, `Open vSwitch`.
 impl fmt::Display for Datapath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -154,7 +156,8 @@ impl fmt::Display for Datapath {
     }
 }
 
-/// What ovn-controller gives a plan no say in (`controller/encaps.c`, `controller/physical.c`).
+/// Why OVN cannot build an encapsulation: ovn-controller decides these options itself (`controller/encaps.c`,
+/// `controller/physical.c`). `None` where nothing is known against it.
 fn ovn_cannot(encapsulation: &Encapsulation) -> Option<&'static str> {
     let udp = encapsulation.udp()?;
     let (port, most) = match encapsulation {
@@ -179,9 +182,10 @@ fn ovn_cannot(encapsulation: &Encapsulation) -> Option<&'static str> {
     }
 }
 
-/// The largest key of a logical switch, two less than there are: a routed network has three.
+/// The largest `vni` with Geneve, two less than there are keys: a routed network takes three.
 const GENEVE_KEYS: u32 = (1 << 24) - 3;
-/// VXLAN's other 12 bits are the key of the logical port (`controller/physical.c`, `put_encapsulation`).
+/// The same with VXLAN, whose other 12 bits carry the key of the logical port (`controller/physical.c`,
+/// `put_encapsulation`).
 const VXLAN_KEYS: u32 = (1 << 12) - 3;
 
 #[cfg(test)]

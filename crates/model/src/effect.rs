@@ -7,89 +7,89 @@ use serde::{Deserialize, Serialize};
 use crate::metric::Metric;
 use crate::plan::Levels;
 
-/// One effect, as it stands in the JSON result.
+/// One effect, in the form of the JSON result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// The factor's key.
     pub factor: String,
-    /// The level compared with: the factor's first.
+    /// The reference level: the factor's first.
     pub from: String,
-    /// The level compared.
+    /// The level that is compared with the reference.
     pub to: String,
-    /// The levels of the other varied factors, which were equal.
+    /// The levels of the other varied factors, equal in both cells.
     #[serde(rename = "where")]
     pub where_: Levels,
     /// The load's name.
     pub load: String,
-    /// What was compared.
+    /// The metric that was compared.
     pub metric: Metric,
-    /// Geometric mean of the ratios `to / from`, paired within rounds; absent without a single pair.
+    /// Geometric mean of the ratios `to / from`, paired within rounds; absent without any pair.
     pub ratio: Option<f64>,
-    /// Lower end of the 95 % interval; absent below two pairs.
+    /// Lower end of the 95 % confidence interval of `ratio`; absent below two pairs.
     pub low: Option<f64>,
-    /// Upper end of the 95 % interval.
+    /// Upper end of the 95 % confidence interval of `ratio`; absent below two pairs.
     pub high: Option<f64>,
-    /// What follows.
+    /// What the interval says, given the margin.
     pub verdict: Verdict,
-    /// Rounds in which both cells were valid.
+    /// Number of rounds in which both cells had valid samples.
     pub rounds: u32,
-    /// Why the two cells cannot be compared; present exactly where the verdict says so.
+    /// Why the two cells cannot be compared; present exactly with [`Verdict::NotComparable`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_comparable: Option<Remark>,
-    /// Differences between the two cells that do not forbid the verdict.
+    /// Differences between the two cells that do not rule out a verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
 }
 
-/// What differs between two cells beside the factor that is compared.
+/// A difference between two cells besides the factor that is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remark {
-    /// What it is about.
+    /// The kind of difference.
     pub kind: RemarkKind,
-    /// In words, with both figures.
+    /// The difference in words, with both cells' figures.
     pub text: String,
-    /// What to do; empty where nothing is to be done.
+    /// What to do about it; empty where nothing has to be done.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub advice: String,
 }
 
-/// What may differ between two cells beside the factor that is compared.
+/// The kinds of difference between two cells besides the factor that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RemarkKind {
-    /// Segments per packet at an end.
+    /// Segments per packet, at the sender or the receiver.
     Aggregation,
-    /// The share of the schedule that was kept.
+    /// Share of the load's schedule that was kept.
     Schedule,
-    /// The load's own threads were the limit.
+    /// The load's own threads were the limit and not the path.
     Generator,
-    /// Packets dropped from a core's backlog.
+    /// Packets dropped because a core's backlog was full.
     BacklogDrops,
-    /// How far apart the cores were.
+    /// Time that a cache line takes between the lab's cores.
     CoreDistance,
-    /// What the emulated line cost the sender.
+    /// CPU time that the emulated line costs the sender.
     LineCost,
-    /// Wake-ups per Gbit.
+    /// Wake-ups of cores per Gbit.
     Wakeups,
-    /// The factor is the figure itself: an offered rate, a line rate.
+    /// The factor sets the figure itself: an offered rate, a line rate.
     FactorIsFigure,
-    /// Core time below the resolution of its counter.
+    /// CPU time below the resolution of its counter.
     Resolution,
-    /// What was asked for did not happen: zero copy that was copied.
+    /// A requested feature did not take effect: zero-copy sends that were copied.
     NotInEffect,
-    /// Congestion control that paces at a round trip of microseconds.
+    /// Congestion control that paces, at a round trip of microseconds.
     Pacing,
-    /// Other programs, or the hypervisor, disturbed too many samples.
+    /// Other programs or the hypervisor disturbed too many samples.
     Disturbed,
-    /// Devices between the hosts are part of a host's figure.
+    /// Devices between the hosts are part of a host's CPU figure.
     TransitCpu,
-    /// The receiving host decapsulates each frame before frames are joined, where a NIC joins first.
+    /// The receiving host decapsulates each frame before frames are joined, where a NIC would join them first.
     JoinedInside,
     /// The kernel encapsulates on the cores of both hosts.
     AllCores,
 }
 
-/// What an interval says, given the margin that the user calls worth it.
+/// What an interval says, given the margin: the smallest change that the user calls worth having.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -99,13 +99,13 @@ pub enum Verdict {
     Costs,
     /// The whole interval is within the margin.
     MakesNoDifference,
-    /// Better than nothing, and perhaps less than the margin.
+    /// The whole interval is better than no change, part of it by less than the margin.
     Gains,
-    /// Worse than nothing, and perhaps less than the margin.
+    /// The whole interval is worse than no change, part of it by less than the margin.
     Loses,
-    /// Anything else: more rounds are needed.
+    /// None of the others: more rounds are needed.
     CannotTellYet,
-    /// The cells differ in something beside the factor that decides the figure.
+    /// The cells differ in something besides the factor that decides the figure.
     NotComparable,
 }
 

@@ -1,4 +1,4 @@
-//! How a guest's frames cross the underlay.
+//! Encapsulations: how guests' frames cross the underlay.
 
 pub mod description;
 mod label;
@@ -11,30 +11,32 @@ pub use description::{Carries, Description, Driver};
 
 use crate::ip::IpVersion;
 
-/// Bytes of an 802.1Q tag.
+/// Size of an 802.1Q tag, bytes.
 const TAG_BYTES: u32 = 4;
-/// Bytes of a frame's header.
+/// Size of an Ethernet header without tag or FCS, bytes.
 const ETHERNET_BYTES: u32 = 14;
 
 /// A level of the factor `encapsulation`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encapsulation {
-    /// Bridged onto the underlay as they are.
+    /// No encapsulation: frames are bridged onto the underlay.
     None,
-    /// With an IEEE 802.1Q tag on the line.
+    /// An IEEE 802.1Q tag on the underlay.
     Vlan(Vlan),
-    /// RFC 7348.
+    /// VXLAN (RFC 7348).
     Vxlan(Vxlan),
-    /// RFC 8926.
+    /// Geneve (RFC 8926).
     Geneve(Geneve),
-    /// The guests' IP packets in GRE (RFC 2784, RFC 2890). No frames: the hosts route for the guests.
+    /// GRE with the guests' IP packets inside (RFC 2784, RFC 2890). No frames are carried: the hosts route for the
+    /// guests.
     Gre(Gre),
-    /// The guests' frames in GRE (Linux's `gretap`; "transparent Ethernet bridging", RFC 1701, section 4).
+    /// GRE with the guests' frames inside (Linux's `gretap`; "transparent Ethernet bridging", RFC 1701, section 4).
     Gretap(Gre),
-    /// The guests' IP packets in IP packets (RFC 2003, RFC 2473, RFC 4213). Routed as of GRE.
+    /// IP in IP with the guests' IP packets inside (RFC 2003, RFC 2473, RFC 4213). The hosts route, as with GRE.
     Ipip(Ipip),
-    /// The guests' IP packets, encrypted, in UDP (Linux's `wireguard`). Routed as of GRE.
+    /// WireGuard with the guests' IP packets inside, encrypted, over UDP (Linux's `wireguard`). The hosts route, as
+    /// with GRE.
     Wireguard(Wireguard),
 }
 
@@ -60,10 +62,10 @@ pub struct Vxlan {
     pub port: u16,
     /// The outer IPv4 header's don't-fragment bit; IPv6 has none.
     pub df: OuterDf,
-    /// Whether the outer UDP checksum is computed. Without it the field is zero, over IPv6 too, where
-    /// RFC 6935 allows it to tunnels and the receiver is told to take it.
+    /// Whether the outer UDP checksum is computed. If not, the field is zero, also over IPv6, where RFC 6935 allows
+    /// that to tunnels and the receiver is set to accept it.
     pub udp_checksum: bool,
-    /// UDP source ports, chosen by the inner flow; `None` is what the datapath takes by itself.
+    /// Range of UDP source ports, from which the inner flow's hash chooses; `None` for the datapath's default.
     #[serde(default)]
     pub source_ports: Option<SourcePorts>,
     /// A VLAN tag that every frame carries inside the tunnel, 1 to 4094.
@@ -84,7 +86,7 @@ impl Default for Vxlan {
     }
 }
 
-/// Options of a Geneve tunnel; those that VXLAN has too mean the same.
+/// Options of a Geneve tunnel; fields that VXLAN has too mean the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Geneve {
     /// Virtual network identifier, 0 to 2^24 - 1.
@@ -95,11 +97,11 @@ pub struct Geneve {
     pub df: OuterDf,
     /// Whether the outer UDP checksum is computed.
     pub udp_checksum: bool,
-    /// UDP source ports.
+    /// Range of UDP source ports; `None` for the datapath's default.
     pub source_ports: Option<SourcePorts>,
-    /// A VLAN tag inside the tunnel.
+    /// A VLAN tag that every frame carries inside the tunnel, 1 to 4094.
     pub inner_vlan: Option<u16>,
-    /// What every packet carries behind the header.
+    /// Options behind the Geneve header of every packet.
     pub options: GeneveOptions,
 }
 
@@ -117,30 +119,30 @@ impl Default for Geneve {
     }
 }
 
-/// Options of a tunnel in GRE, whatever it carries.
+/// Options of a GRE tunnel, with packets or frames inside.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Gre {
-    /// The key in every packet (RFC 2890, section 2.1): 4 bytes, and what tells tunnels between two hosts apart.
+    /// The key in every packet (RFC 2890, section 2.1), 4 bytes: distinguishes tunnels between the same two hosts.
     pub key: Option<u32>,
-    /// The outer TTL or hop limit, 1 to 255; `None` is the inner packet's.
+    /// The outer TTL or hop limit, 1 to 255; `None` copies the inner packet's.
     pub ttl: Option<u8>,
-    /// The outer IPv4 header's don't-fragment bit; `None` is what the kernel does by itself, which sets it.
+    /// The outer IPv4 header's don't-fragment bit; `None` is the kernel's default, which sets it.
     pub df: Option<OuterDf>,
 }
 
-/// Options of IP in IP.
+/// Options of an IP-in-IP tunnel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Ipip {
-    /// As of GRE.
+    /// The outer TTL or hop limit, 1 to 255; `None` copies the inner packet's.
     pub ttl: Option<u8>,
-    /// As of GRE; the kernel cannot keep it unset.
+    /// The outer IPv4 header's don't-fragment bit, as for GRE; the kernel cannot keep it unset.
     pub df: Option<OuterDf>,
 }
 
-/// Options of a WireGuard tunnel. Its keys are no option: each lab has its own.
+/// Options of a WireGuard tunnel. The keys are not among them: each lab has its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Wireguard {
-    /// UDP port that both hosts listen on and send to; wg(8) has 51820.
+    /// UDP port that both hosts listen on and send to; wg(8) uses 51820.
     pub port: u16,
 }
 
@@ -154,19 +156,19 @@ impl Default for Wireguard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GeneveOptions {
-    /// So many bytes of an experimental class: a multiple of 4, at most 252.
+    /// This many bytes of an experimental class: a multiple of 4, at most 252.
     Bytes(u8),
-    /// The one that OVN puts in every packet: class 0x0102, type 0x80, four bytes of value, critical.
+    /// The option that OVN puts in every packet: class 0x0102, type 0x80, four bytes of value, critical.
     Ovn,
 }
 
 impl GeneveOptions {
-    /// None at all.
+    /// No options.
     pub const NONE: Self = Self::Bytes(0);
-    /// Most bytes of options.
+    /// Most bytes of options in a header.
     pub const MOST_BYTES: u8 = 252;
 
-    /// Bytes of the header that they take, their own headers included.
+    /// Bytes that the options take in the packet, option headers included.
     pub const fn bytes(self) -> u32 {
         match self {
             Self::Bytes(bytes) => bytes as u32,
@@ -175,7 +177,7 @@ impl GeneveOptions {
     }
 }
 
-/// As plans write it: `ovn`, `64`.
+/// As in plans: `ovn`, `64`.
 impl fmt::Display for GeneveOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -185,17 +187,17 @@ impl fmt::Display for GeneveOptions {
     }
 }
 
-/// A range of UDP ports, both ends included; none is 0, the last not below the first.
+/// A range of UDP ports, both ends included: 1 or higher, `last` not below `first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SourcePorts {
-    /// The lowest.
+    /// The lowest port.
     pub first: u16,
-    /// The highest.
+    /// The highest port.
     pub last: u16,
 }
 
 impl SourcePorts {
-    /// `49152-65535`; `None` where it is no such range.
+    /// Parses `49152-65535`; `None` where the text is no such range.
     pub fn parse(text: &str) -> Option<Self> {
         let (first, last) = text.split_once('-')?;
         let port = |text: &str| {
@@ -210,18 +212,18 @@ impl SourcePorts {
     }
 }
 
-/// As plans write it: `49152-65535`.
+/// As in plans: `49152-65535`.
 impl fmt::Display for SourcePorts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.first, self.last)
     }
 }
 
-/// The outer header's don't-fragment bit (`IFLA_VXLAN_DF`).
+/// What becomes of the outer IPv4 header's don't-fragment bit (`IFLA_VXLAN_DF`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OuterDf {
-    /// Never set: the kernel's default.
+    /// Never set: the kernel's default for VXLAN and Geneve.
     Unset,
     /// Always set.
     Set,
@@ -240,10 +242,10 @@ impl OuterDf {
     }
 }
 
-/// What VXLAN and Geneve have in common.
+/// Options that VXLAN and Geneve have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpTunnel {
-    /// Network identifier.
+    /// Virtual network identifier (VNI), 0 to 2^24 - 1.
     pub vni: u32,
     /// UDP destination port.
     pub port: u16,
@@ -251,41 +253,43 @@ pub struct UdpTunnel {
     pub df: OuterDf,
     /// Whether the outer UDP checksum is computed.
     pub udp_checksum: bool,
-    /// UDP source ports.
+    /// Range of UDP source ports; `None` for the datapath's default.
     pub source_ports: Option<SourcePorts>,
-    /// A VLAN tag inside.
+    /// A VLAN tag inside the tunnel, 1 to 4094.
     pub inner_vlan: Option<u16>,
 }
 
-/// What the tunnels without UDP have in common.
+/// Options that GRE and IP in IP have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpTunnel {
-    /// The key of GRE.
+    /// The GRE key; `None` without one and for IP in IP.
     pub key: Option<u32>,
-    /// The outer TTL or hop limit.
+    /// The outer TTL or hop limit; `None` copies the inner packet's.
     pub ttl: Option<u8>,
-    /// The outer IPv4 header's don't-fragment bit.
+    /// The outer IPv4 header's don't-fragment bit; `None` for the kernel's default.
     pub df: Option<OuterDf>,
 }
 
 impl Encapsulation {
-    /// Whether what guests send travels in IP packets of the hosts' own.
+    /// Whether the guests' frames or packets travel inside IP packets of the hosts.
     pub const fn is_tunnel(&self) -> bool {
         self.kind().is_tunnel()
     }
 
-    /// Whether it carries the guests' IP packets and not their frames: their hosts then route, where they else bridge.
+    /// Whether it carries the guests' IP packets and not their frames: the hosts then route for the guests instead of
+    /// bridging.
     pub const fn is_routed(&self) -> bool {
         matches!(self.kind().carries, Carries::Packets)
     }
 
-    /// Whether the plan says what becomes of the outer IPv4 header's don't-fragment bit, which IPv6 does not have.
+    /// Whether the plan says how the outer don't-fragment bit is set (for VXLAN and Geneve: other than unset). Only
+    /// IPv4 has the bit.
     pub fn asks_for_df(&self) -> bool {
         let udp = self.udp().is_some_and(|udp| udp.df != OuterDf::Unset);
         udp || self.ip_tunnel().is_some_and(|tunnel| tunnel.df.is_some())
     }
 
-    /// The options of a tunnel without UDP; `None` without one.
+    /// The options of GRE and IP in IP; `None` for any other encapsulation.
     pub const fn ip_tunnel(&self) -> Option<IpTunnel> {
         match self {
             Self::Gre(gre) | Self::Gretap(gre) => Some(IpTunnel {
@@ -302,7 +306,7 @@ impl Encapsulation {
         }
     }
 
-    /// The options of a tunnel over UDP; `None` without one.
+    /// The options of VXLAN and Geneve; `None` for any other encapsulation.
     pub const fn udp(&self) -> Option<UdpTunnel> {
         match self {
             Self::Vxlan(vxlan) => Some(UdpTunnel {
@@ -325,7 +329,7 @@ impl Encapsulation {
         }
     }
 
-    /// The same with the outer UDP checksum computed or not; of no meaning without a tunnel.
+    /// This encapsulation with the outer UDP checksum computed or not; unchanged unless VXLAN or Geneve.
     #[must_use]
     pub fn with_udp_checksum(mut self, computed: bool) -> Self {
         match &mut self {
@@ -336,10 +340,10 @@ impl Encapsulation {
         self
     }
 
-    /// Bytes that this encapsulation takes from the underlay's IP MTU: the underlay's IP header, those of the kind and of
-    /// its options (of GRE a key, RFC 2890, section 2), and inner Ethernet 14 and its tag where frames are carried. A VLAN
-    /// tag on the line is no part of the IP packet. Over IPv6 without the encapsulation limit (RFC 2473, section 4.1.1),
-    /// which a lab does not send.
+    /// Bytes that this encapsulation takes from the underlay's IP MTU: the outer IP header, the headers of the kind and
+    /// of its options (for GRE a key, RFC 2890, section 2), and where frames are carried the inner Ethernet header with
+    /// its tag. A VLAN tag on the line is no part of the IP packet. Over IPv6 without the encapsulation limit option
+    /// (RFC 2473, section 4.1.1), which a lab does not send.
     pub const fn overhead_bytes(&self, underlay: IpVersion) -> u32 {
         let ethernet = match self.kind().carries {
             Carries::OnTheLine => return 0,
@@ -354,7 +358,7 @@ impl Encapsulation {
         underlay.header_bytes() + self.kind().header_bytes + options + ethernet
     }
 
-    /// Bytes of the tag inside the tunnel.
+    /// Bytes of the VLAN tag inside the tunnel; 0 without one.
     pub const fn inner_tag_bytes(&self) -> u32 {
         match self.udp() {
             Some(UdpTunnel {
@@ -365,7 +369,7 @@ impl Encapsulation {
         }
     }
 
-    /// Bytes that a frame on the line is longer by, beside [`Encapsulation::overhead_bytes`].
+    /// Bytes of a VLAN tag on the line, which lengthens frames in addition to [`Encapsulation::overhead_bytes`].
     pub const fn line_tag_bytes(&self) -> u32 {
         match self {
             Self::Vlan(_) => TAG_BYTES,

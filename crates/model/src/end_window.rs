@@ -1,4 +1,4 @@
-//! What one end of a load did over one window: what agents answer with, and what [`LoadResult`]s are made of.
+//! What one end of a load did over one window: agents answer with it, and [`LoadResult`]s are made of it.
 //!
 //! [`LoadResult`]: crate::sample::LoadResult
 
@@ -13,14 +13,14 @@ use crate::path_access::PathAccess;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
-    /// The one that opens the flows, and asks or sends.
+    /// The end that opens the flows, and sends or requests.
     Client,
-    /// The one that listens, and answers or receives.
+    /// The end that listens, and receives or responds.
     Server,
 }
 
 impl End {
-    /// In words.
+    /// The end's name: `client` or `server`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -29,31 +29,32 @@ impl End {
     }
 }
 
-/// What one flow did.
+/// What one flow did over one window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowWindow {
-    /// What it counted; of [`Counts::jitter_ns`] the value at the end.
+    /// Counters of this window; [`Counts::jitter_ns`] has the value at its end.
     pub counts: Counts,
-    /// Datagrams lost: those that must have been sent less those that came. Negative where some came that an earlier
-    /// window had counted as lost.
+    /// Datagrams lost: those that must have been sent less those received. Negative where datagrams came that an
+    /// earlier window had counted as lost.
     pub lost: i64,
-    /// Of a flow that is one TCP connection: what its counters gained, with its state at the end.
+    /// For a flow that is one TCP connection: the gain of its counters, with its state at the window's end.
     pub tcp: Option<Socket>,
 }
 
 /// One of a load's threads over a window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThreadWindow {
-    /// Share of the window on a core, 0 to 1, in user and kernel mode.
+    /// Share of the window for which the thread ran on a core, 0 to 1, in user and kernel mode.
     pub busy: f64,
-    /// Share of the window in which it could have run and waited for a core.
+    /// Share of the window for which the thread could have run and waited for a core, 0 to 1.
     pub runnable: f64,
-    /// Share of its looks at its sockets that found nothing to do, where it spins.
+    /// Share of its polls that found nothing to do, 0 to 1; `None` for a thread that does not spin.
     pub idle_looks: Option<f64>,
 }
 
 impl ThreadWindow {
-    /// Share of the window in which it slept: it waited for its sockets, or for the time of its next message.
+    /// Share of the window for which the thread slept, 0 to 1: it waited for its sockets, or until its next message was
+    /// due.
     pub fn slept(&self) -> f64 {
         (1.0 - self.busy - self.runnable).max(0.0)
     }
@@ -62,57 +63,57 @@ impl ThreadWindow {
 /// What one end of a load did over one window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndWindow {
-    /// Its length in seconds: the time between the two readings of this end's counters.
+    /// Length of the window in seconds: the time between the two readings of this end's counters.
     pub seconds: f64,
-    /// By flow index.
+    /// Each flow, by index.
     pub flows: Vec<FlowWindow>,
-    /// Of the transactions that ended in it, at the client.
+    /// Latencies of the transactions that ended in the window, at the client.
     pub latency: Latency,
     /// The load's own threads.
     pub threads: Vec<ThreadWindow>,
-    /// Whether they had something to do all the time, so that they and not the path were the limit.
+    /// Whether the load's threads had something to do all the time, so that they and not the path were the limit.
     pub generator_bound: bool,
-    /// Connections and datagrams dropped in it since they were none of this load's.
+    /// Connections and datagrams dropped in the window because they were not this load's.
     pub strays: u32,
-    /// Bytes read and messages received at this end, in parts of the window.
+    /// Bytes read and messages received at this end, in consecutive parts of the window.
     pub intervals: Vec<Interval>,
-    /// Datagrams of a stream that were sent within the window; at the server those of them that came until the load's
-    /// end, each counted once. Known once the load has ended.
+    /// Datagrams of a stream that were sent within the window; at the server those of them that arrived before the
+    /// load's end, each counted once. `None` until the load has ended.
     pub datagrams: Option<u64>,
-    /// At a client of requests with a rate: from when a request was due until the kernel was handed its first byte, of those
-    /// sent within the window.
+    /// At a client of requests with a rate: time from when a request was due until its first byte was handed to the
+    /// kernel, for requests sent within the window.
     pub lateness: Latency,
-    /// Of the flushes that ended in it, at a client of storage.
+    /// Latencies of the flushes that ended in the window, at a storage client.
     pub flushes: Latency,
-    /// At a client with a rate.
+    /// The schedule's totals over the window, at a client with a rate.
     pub schedule: Option<Schedule>,
-    /// How this end reads and writes; the same for the whole load.
+    /// How this end reads and writes; constant for the whole load.
     pub io: Option<Io>,
-    /// At a client of a migration: its machines that have moved, or did not.
+    /// At a migration client: the move of each machine, completed or not.
     pub moves: Vec<MachineMove>,
-    /// At a client of storage at a path: how it is read and written.
+    /// At a client of storage at a path: how the path is read and written.
     pub path: Option<PathAccess>,
 }
 
 /// A part of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Seconds since the window began, at its end.
+    /// End of this part, seconds since the window began.
     pub end_s: f64,
-    /// Bytes received in it.
+    /// Bytes received in this part.
     pub bytes: u64,
-    /// Messages received in it: datagrams, requests, or at a client responses in time. A TCP stream has none.
-    /// Never left out: agents send intervals in a format that cannot tell.
+    /// Messages received in this part: datagrams, requests, or at a client responses in time. 0 for a TCP stream. Never
+    /// left out: agents send intervals in a format that cannot tell.
     #[serde(default)]
     pub messages: u64,
 }
 
-/// A TCP socket: what its TCP_INFO gained over the window, and its state at the end.
+/// A TCP socket: the gain of its `TCP_INFO` counters over the window, and its state at the end.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Socket {
     /// Segments sent, retransmits and pure ACKs included.
     pub segs_out: u64,
-    /// Segments received, as they were on the wire.
+    /// Segments received, counted as on the wire.
     pub segs_in: u64,
     /// Segments with data sent.
     pub data_segs_out: u64,
@@ -136,28 +137,30 @@ pub struct Socket {
     pub rcvbuf: u32,
 }
 
-/// Messages that a rate asked for within one window, all flows of one end. Of a TCP stream they are its bytes, in parts of a
-/// message.
+/// Messages that a rate asked for within one window, all flows of one end. A TCP stream counts its bytes as fractions
+/// of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Schedule {
     /// Messages that became due.
     pub due: f64,
     /// Messages that were handed to the kernel.
     pub sent: f64,
-    /// Messages that were due and not sent when the window began, those that a stream has let go included.
+    /// Messages that were due and not sent when the window began, including those that a stream dropped from its
+    /// schedule after a stall.
     pub backlog_before: f64,
-    /// The same when it ended.
+    /// Messages that were due and not sent when the window ended, counted likewise.
     pub backlog_after: f64,
 }
 
-/// How one end of a load reads and writes. It follows from the load's options alone and never changes while it runs.
+/// How one end of a load reads and writes. It follows from the load's options alone and does not change while the load
+/// runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Io {
-    /// Bytes that one write offers to the kernel at most; 0 where this end writes nothing.
+    /// Upper bound on the bytes that one write offers to the kernel; 0 where this end writes nothing.
     pub write_bytes: u32,
-    /// Bytes that one read asks for at most; 0 where this end reads nothing.
+    /// Upper bound on the bytes that one read asks for; 0 where this end reads nothing.
     pub read_bytes: u32,
-    /// How its threads wait.
+    /// How the load's threads wait.
     pub waits: Waits,
 }
 
@@ -165,18 +168,18 @@ pub struct Io {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Waits {
-    /// In the socket's own read or write: a thread for each flow and direction.
+    /// Blocking in the socket's own read or write: one thread for each flow and direction.
     Socket,
-    /// In epoll(7).
+    /// Blocking in epoll(7).
     Epoll,
-    /// In an io_uring(7).
+    /// Blocking in an io_uring(7).
     Ring,
-    /// Never: it polls.
+    /// Not at all: the thread polls.
     Spin,
 }
 
 impl EndWindow {
-    /// What all flows counted together.
+    /// The counts of all flows together.
     pub fn counts(&self) -> Counts {
         self.flows.iter().map(|flow| flow.counts).sum()
     }
@@ -186,7 +189,7 @@ impl EndWindow {
         self.flows.iter().map(|flow| flow.lost).sum()
     }
 
-    /// TCP segments sent again, all flows.
+    /// TCP segments retransmitted, all flows.
     pub fn retransmits(&self) -> u64 {
         let sockets = self.flows.iter().filter_map(|flow| flow.tcp.as_ref());
         sockets.map(|socket| socket.retransmits).sum()

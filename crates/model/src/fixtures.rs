@@ -1,5 +1,5 @@
-//! Plain values for tests, to be changed where a test is about something: a sample that is valid, a load that measured
-//! nothing, a host with one core. Compiled with the feature `fixtures` only.
+//! Plain values for tests, which a test changes where it matters: a valid sample, a load that measured nothing, a host
+//! with one core. Compiled with the feature `fixtures` only.
 
 use crate::cell::{Cell, Factor, Network};
 use crate::datapath::Datapath;
@@ -15,7 +15,7 @@ use crate::steering::Steering;
 use crate::transit::Transit;
 use crate::usage::{ClassShares, CoreUsage, HostUsage, ProtocolDelta};
 
-/// One guest on each host, over an IPv4 underlay of 9000 bytes, by the kernel, without encapsulation or line.
+/// One guest per host, over an IPv4 underlay of MTU 9000, the kernel's datapath, no encapsulation and no line rate.
 pub fn network() -> Network {
     Network {
         underlay_mtu: 9000,
@@ -33,7 +33,7 @@ pub fn network() -> Network {
     }
 }
 
-/// Three rounds of one second in a lab with that network, at a guest MTU of 1500; no offload is named, and no load.
+/// Three rounds of one second in a lab with [`network`], at a guest MTU of 1500, without offload levels and loads.
 pub fn plan(name: &str) -> Plan {
     let network = network();
     Plan {
@@ -80,7 +80,7 @@ pub fn plan(name: &str) -> Plan {
     }
 }
 
-/// A cell of one load in that network.
+/// A cell of one load.
 pub fn cell(
     index: u32,
     levels: &[(&str, &str)],
@@ -139,7 +139,7 @@ pub fn load(name: &str, workload: Workload) -> LoadResult {
     }
 }
 
-/// A TCP stream of so many bytes.
+/// A TCP stream of this many bytes in a window of one second.
 pub fn stream(bytes: u64) -> LoadResult {
     LoadResult {
         stream: Some(StreamResult {
@@ -152,7 +152,7 @@ pub fn stream(bytes: u64) -> LoadResult {
     }
 }
 
-/// Core 0 for a window in seconds, busy for a part of it, read from /proc/stat.
+/// A host with core 0 only, busy for `busy_s` of a window of `window_s` seconds, read from /proc/stat.
 pub fn usage(window_s: f64, busy_s: f64) -> HostUsage {
     HostUsage {
         window_s,

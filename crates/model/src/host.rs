@@ -1,6 +1,7 @@
-//! Where an agent is started, as people write it: `netns:a`, `ssh:root@b=10.0.0.2`, `exec:docker exec -i c1`.
+//! Addresses of hosts: where an agent is started, as in `netns:a`, `ssh:root@b=10.0.0.2`, `exec:docker exec -i c1`.
 //!
-//! `=ADDRESS` at the end is the address that measured packets go to and come from; without it, it is found out.
+//! `=ADDRESS` at the end is the data-plane address, which measured packets go to and come from; without it, the address
+//! is found out.
 
 mod error;
 mod parse;
@@ -14,19 +15,19 @@ use serde::{Deserialize, Serialize};
 pub use error::{HostAddressError, Problem};
 pub use words::{Unclosed, split_words};
 
-/// The forms, for help texts and errors.
+/// The forms of a host's address, for help texts and errors.
 pub const FORMS: &str = "local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, each with =ADDRESS behind it \
      to say which address the measured packets use";
 
-/// A host: where its agent is started, and the address of its data plane.
+/// A host: where its agent is started, and its data-plane address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct HostAddress {
     /// Where the agent is started.
     pub place: Location,
-    /// The address that measured packets go to and come from; `None` has it found out.
+    /// The data-plane address, which measured packets go to and come from; `None` where it is to be found out.
     pub data: Option<IpAddr>,
-    /// The device of a link-local address: only [`with_device`](Self::with_device) reads one.
+    /// The device of a link-local address; only [`with_device`](Self::with_device) accepts one.
     pub device: Option<String>,
 }
 
@@ -37,40 +38,40 @@ pub enum Location {
     Local,
     /// A named network namespace of this machine, as `ip netns` keeps them.
     Netns(String),
-    /// Another machine, by the user's own ssh client.
+    /// Another machine, reached with the user's own ssh client.
     Ssh(SshHost),
-    /// The host that a command leads to.
+    /// The host that a command's standard input and output lead to.
     Exec(CommandLine),
 }
 
 impl Location {
-    /// Whether the agent runs on this machine, as far as the address says.
+    /// Whether the agent certainly runs on this machine: a command may lead anywhere.
     pub const fn is_here(&self) -> bool {
         matches!(self, Self::Local | Self::Netns(_))
     }
 }
 
-/// What is given to an ssh client. Host may be an alias of the user's own configuration.
+/// The destination given to an ssh client. The host may be an alias of the user's own configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SshHost {
     /// The user to log in as, if given.
     pub user: Option<String>,
-    /// Name, alias or address; an IPv6 address without brackets.
+    /// Name, alias or address of the host; an IPv6 address without brackets.
     pub host: String,
-    /// The port, if given.
+    /// The TCP port, if given.
     pub port: Option<u16>,
 }
 
 /// A command and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CommandLine {
-    /// As it was written.
+    /// The command line as the user wrote it.
     pub text: String,
     /// The program and its arguments: at least one, the first not empty.
     pub words: Vec<String>,
 }
 
-/// As it is written.
+/// The form that [`HostAddress`] reads, without the data-plane address.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -82,7 +83,7 @@ impl fmt::Display for Location {
     }
 }
 
-/// As ssh's own URIs write it, without the scheme.
+/// The form of ssh's URIs, without the scheme: `root@[fd00::1]:22`.
 impl fmt::Display for SshHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(user) = &self.user {
@@ -97,7 +98,7 @@ impl fmt::Display for SshHost {
     }
 }
 
-/// As it is written: it reads back as the same host.
+/// The form that reads back as the same host.
 impl fmt::Display for HostAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.place.fmt(f)?;

@@ -1,16 +1,16 @@
-//! Versions of the Internet Protocol, and what each asks of a link.
+//! IP versions, and what each requires of a link.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Which Internet Protocol a guest, or an underlay, speaks.
+/// The IP version of the guests or of the underlay.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum IpVersion {
-    /// RFC 791. What a record of version 1, which knew no other, means.
+    /// RFC 791. The meaning of records of version 1, which knew no other.
     #[default]
     Ipv4,
     /// RFC 8200.
@@ -18,7 +18,7 @@ pub enum IpVersion {
 }
 
 impl IpVersion {
-    /// Both, the older first.
+    /// Both versions, IPv4 first.
     pub const ALL: [Self; 2] = [Self::Ipv4, Self::Ipv6];
 
     /// The plan's word.
@@ -29,8 +29,7 @@ impl IpVersion {
         }
     }
 
-    /// Its header in bytes, without options or extension headers (RFC 791, section 3.1; RFC 8200,
-    /// section 3).
+    /// Bytes of the IP header without options or extension headers (RFC 791, section 3.1; RFC 8200, section 3).
     pub const fn header_bytes(self) -> u32 {
         match self {
             Self::Ipv4 => 20,
@@ -38,9 +37,9 @@ impl IpVersion {
         }
     }
 
-    /// The smallest MTU in bytes that a link may have: for IPv4 what every host must take (RFC 791,
-    /// section 3.1), for IPv6 what every link must carry (RFC 8200, section 5). A Linux device below
-    /// it loses its IPv6 addresses (net/ipv6/addrconf.c, `addrconf_notify`).
+    /// The smallest MTU that a link may have, bytes: for IPv4 the packet that every host must accept (RFC 791, section
+    /// 3.1), for IPv6 the packet that every link must carry (RFC 8200, section 5). A Linux device with a smaller MTU
+    /// loses its IPv6 addresses (net/ipv6/addrconf.c, `addrconf_notify`).
     pub const fn min_mtu(self) -> u32 {
         match self {
             Self::Ipv4 => 576,

@@ -1,29 +1,29 @@
-//! Latencies as counts by bucket: what travels, what is recorded, what percentiles come from.
+//! Latency histograms: agents send them, records hold them, percentiles come from them.
 //!
 //! The buckets are those of an HDR histogram of nanoseconds with three significant digits, up to 2^37 ns. Counts of
-//! threads, guests and rounds add up; what a window held is the difference of two snapshots, bucket by bucket.
+//! threads, guests and rounds add up; a window's counts are the difference of two snapshots, bucket by bucket.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// 2 * 10^3 rounded up to a power of two: the sub-buckets that three significant digits need.
+/// Logarithm of the sub-buckets that three significant digits need: 2 * 10^3 rounded up to a power of two.
 const SUB_BUCKET_BITS: u32 = 11;
 const HALF: u64 = 1 << (SUB_BUCKET_BITS - 1);
-/// Latencies are below 2^37 ns, 137 s; every time-out is far shorter.
+/// Bits of the largest latency: 2^37 ns is 137 s, far longer than every time-out.
 const VALUE_BITS: u32 = 37;
 
-/// The largest latency that is distinguished from larger ones, nanoseconds.
+/// The largest latency that a bucket of its own distinguishes, nanoseconds; larger ones count as this one.
 pub const MAX_NS: u64 = (1 << VALUE_BITS) - 1;
-/// How many buckets there are.
+/// Number of buckets.
 pub const BUCKETS: usize = ((VALUE_BITS - SUB_BUCKET_BITS + 2) as usize) << (SUB_BUCKET_BITS - 1);
 
 /// The bucket of a latency in nanoseconds.
 pub const fn bucket_of(ns: u64) -> usize {
     let ns = if ns > MAX_NS { MAX_NS } else { ns };
     let exponent = u64::BITS - (ns | (2 * HALF - 1)).leading_zeros() - SUB_BUCKET_BITS;
-    // The upper half of each power of two's sub-buckets; the first power has both halves.
+    // Each power of two has the upper half of its sub-buckets only; the first has both halves.
     (((exponent as u64) << (SUB_BUCKET_BITS - 1)) + (ns >> exponent)) as usize
 }
 
@@ -38,7 +38,7 @@ pub const fn lowest_in(bucket: u32) -> u64 {
     }
 }
 
-/// The largest latency in a bucket, nanoseconds: what percentiles name, so that they never say too little.
+/// The largest latency in a bucket, nanoseconds. Percentiles report it, so that they never understate.
 pub const fn highest_in(bucket: u32) -> u64 {
     if bucket as usize + 1 >= BUCKETS {
         MAX_NS
@@ -47,16 +47,16 @@ pub const fn highest_in(bucket: u32) -> u64 {
     }
 }
 
-/// How many transactions had which latency, to three significant digits. In records a list of bucket and count.
+/// Number of transactions by latency, to three significant digits. In records a list of pairs of bucket and count.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Latency {
-    /// Bucket and count, ascending, no count of zero.
+    /// Pairs of bucket and count, ascending by bucket, without counts of zero.
     counts: Vec<(u32, u64)>,
 }
 
 impl Latency {
-    /// From buckets as [`Self::buckets`] gives them, in any order; those that no histogram has are left out.
+    /// Adds up buckets and counts in any order; buckets from [`BUCKETS`] on are left out.
     pub fn from_buckets(buckets: impl IntoIterator<Item = (u32, u64)>) -> Self {
         let mut counts = BTreeMap::new();
         for (bucket, count) in buckets {
@@ -69,27 +69,27 @@ impl Latency {
         }
     }
 
-    /// Bucket numbers and counts, ascending.
+    /// Pairs of bucket and count, ascending by bucket.
     pub fn buckets(&self) -> &[(u32, u64)] {
         &self.counts
     }
 
-    /// Whether there are none.
+    /// Whether it holds no transaction.
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
-    /// Transactions.
+    /// Number of transactions.
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// Adds another's counts: of another thread, guest or round.
+    /// Adds the counts of another thread, guest or round.
     pub fn merge(&mut self, other: &Self) {
         self.counts = combine(&self.counts, &other.counts, u64::saturating_add);
     }
 
-    /// What was counted since an earlier snapshot of the same threads.
+    /// The counts since the earlier snapshot `before` of the same threads.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -97,8 +97,8 @@ impl Latency {
         }
     }
 
-    /// The latency that so many percent of the transactions did not exceed, by nearest rank; `None` where there are
-    /// none.
+    /// The latency that `percent` of the transactions, 0 to 100, did not exceed, by nearest rank; `None` without
+    /// transactions.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         let rank = ((percent / 100.0 * self.count() as f64).ceil() as u64).max(1);
         let mut gone = 0;
@@ -106,17 +106,17 @@ impl Latency {
             gone += count;
             (gone >= rank).then_some(*bucket)
         });
-        // A share beyond every count is that of the last one.
+        // A rank beyond all counts is that of the last bucket.
         let bucket = bucket.or(self.counts.last().map(|(bucket, _)| *bucket))?;
         Some(Duration::from_nanos(highest_in(bucket)))
     }
 
-    /// The largest latency; `None` where there are none.
+    /// The largest latency; `None` without transactions.
     pub fn max(&self) -> Option<Duration> {
         self.percentile(100.0)
     }
 
-    /// The share, 0 to 1, that took at most `bound`; `None` where there are none.
+    /// The share of the transactions that took at most `bound`, 0 to 1; `None` without transactions.
     pub fn share_within(&self, bound: Duration) -> Option<f64> {
         let bound = bucket_of(u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX));
         let within: u64 = self
@@ -130,7 +130,7 @@ impl Latency {
     }
 }
 
-/// Two ascending lists as one; what comes out as zero is left out.
+/// Combines two ascending lists bucket by bucket; counts that come out as zero are left out.
 fn combine(one: &[(u32, u64)], other: &[(u32, u64)], with: fn(u64, u64) -> u64) -> Vec<(u32, u64)> {
     let mut combined = Vec::with_capacity(one.len().max(other.len()));
     let (mut left, mut right) = (one.iter().peekable(), other.iter().peekable());

@@ -2,5 +2,5 @@
 
 use std::collections::BTreeMap;
 
-/// Levels by factor key, as labels: `{guest_mtu: 1500, encapsulation: vxlan}`.
+/// The label of a level for each factor key: `{guest_mtu: 1500, encapsulation: vxlan}`.
 pub type Levels = BTreeMap<String, String>;

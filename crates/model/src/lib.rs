@@ -1,5 +1,5 @@
-//! The words of Wirecost as types: the effective plan, the cells it expands to, the
-//! sample record and what is derived from it, and units.
+//! Wirecost's terms as types: the effective plan, the cells it expands to, the sample record and what is derived from
+//! it, and units.
 //!
 //! Not here: reading a plan's text (crate `plan`), I/O of any kind, statistics.
 

@@ -1,40 +1,40 @@
-//! How an emulated line lets packets out.
+//! How an emulated line releases packets.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a plan has where it does not say: microseconds between two releases, as a card's interrupt moderation has them.
+/// Default time between two releases, microseconds: about that of a NIC's interrupt moderation.
 pub const RELEASE_US: u32 = 100;
 
-/// What holds packets back.
+/// The queueing discipline that holds packets back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LineBy {
-    /// A program gives each packet a departure time, in steps, and fq holds it back until then.
+    /// fq: an eBPF program gives each packet a departure time, in steps, and fq holds the packet until then.
     Fq,
-    /// A token bucket lets packets out one by one.
+    /// tbf: a token bucket releases packets one by one.
     Tbf,
-    /// Of several links, a class with a token bucket for each, which a program divides flows among.
+    /// htb, for several links: a class with a token bucket for each, among which a program divides flows.
     Htb,
 }
 
-/// How a lab's line lets packets out.
+/// How a lab's line releases packets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineRelease {
-    /// What holds packets back.
+    /// The queueing discipline that holds packets back.
     pub by: LineBy,
-    /// Microseconds between two releases of what waits; `None` where each packet is released by itself.
+    /// Microseconds between two releases of waiting packets; `None` where each packet is released by itself.
     pub step_us: Option<u32>,
-    /// Why it is not [`LineBy::Fq`].
+    /// Why the line does not use [`LineBy::Fq`], where it does not.
     pub why: Option<String>,
-    /// The core that it has for itself, which no host uses; `None`: what waits is released on the sender's cores.
+    /// A core for the line alone, which no host uses; `None` where waiting packets are released on the sender's cores.
     #[serde(default)]
     pub core: Option<u32>,
 }
 
 impl LineRelease {
-    /// In steps of so many microseconds.
+    /// A line that releases every `step_us` microseconds.
     pub const fn in_steps(step_us: u32) -> Self {
         Self {
             by: LineBy::Fq,
@@ -44,7 +44,7 @@ impl LineRelease {
         }
     }
 
-    /// One by one, for that reason.
+    /// A line that releases packets one by one, and the reason.
     pub const fn one_by_one(why: String) -> Self {
         Self {
             by: LineBy::Tbf,

@@ -1,4 +1,4 @@
-//! What a load is: one workload with every option resolved. Both of its ends are given the same.
+//! Loads: one workload with every option resolved. Both ends are given the same load.
 
 use std::time::Duration;
 
@@ -34,48 +34,48 @@ pub use storage::{
 };
 pub use workload::Workload;
 
-/// Most connections or flows of one load.
+/// Most connections or flows of a load.
 pub const MAX_STREAMS: u32 = 1024;
 /// Largest message, request or response in bytes.
 pub const MAX_MESSAGE: u32 = 1 << 20;
-/// Smallest socket buffer that may be asked for, bytes: about what the kernel gives whoever asks for none
-/// (`SOCK_MIN_SNDBUF` of include/net/sock.h).
+/// Smallest socket buffer that a load may ask for, bytes: about the least that the kernel gives (`SOCK_MIN_SNDBUF` of
+/// include/net/sock.h).
 pub const MIN_SOCKET_BUFFER: u32 = 4096;
-/// Largest socket buffer in bytes: the kernel doubles what it is asked for, and keeps it in an `int`
+/// Largest socket buffer that a load may ask for, bytes: the kernel doubles the number, and keeps it in an `int`
 /// (`sock_setsockopt` of net/core/sock.c).
 pub const MAX_SOCKET_BUFFER: u32 = 1 << 29;
 /// Most requests outstanding on one connection.
 pub const MAX_DEPTH: u32 = 1024;
-/// Bytes at the head of every datagram that tell its run, flow, number and time: the smallest datagram.
+/// Smallest datagram, bytes: every datagram begins with its run, flow, number and time.
 pub const DATAGRAM_HEADER: u32 = 16;
 /// The largest UDP payload over IPv4: 65535 less 20 of IP and 8 of UDP.
 pub const MAX_DATAGRAM: u32 = 65_507;
 
-/// A load. [`Load::new`] gives each workload's defaults; [`Load::faults`] says what no load can have.
+/// A load. [`Load::new`] gives each workload's defaults; [`Load::faults`] finds combinations that cannot be run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Load {
-    /// What is run.
+    /// The kind of traffic.
     pub workload: Workload,
-    /// Which host has the client.
+    /// Which host runs the client.
     pub direction: Direction,
-    /// Connections or flows at once, 1 to [`MAX_STREAMS`]. Of a migration its machines, each of which may have several
+    /// Connections or flows at once, 1 to [`MAX_STREAMS`]. For a migration the machines, each of which may have several
     /// connections ([`Self::connections`]).
     pub streams: u32,
-    /// Bytes of a stream's message, or of a request, 1 to [`MAX_MESSAGE`]. Over UDP 16 to 65507. Of storage the bytes
-    /// of each read or write, 512 to [`MAX_IO`].
+    /// Bytes of a stream's message or of a request, 1 to [`MAX_MESSAGE`]; over UDP [`DATAGRAM_HEADER`] to
+    /// [`MAX_DATAGRAM`]. For storage the bytes of each read or write, [`SECTOR`] to [`MAX_IO`].
     pub request: u32,
-    /// Bytes of a response, in the same range; 0 for streams and storage, which have none.
+    /// Bytes of a response, in the range of `request`; 0 for streams and storage, which have none.
     pub response: u32,
-    /// Threads at each end; `None` is what measured best.
+    /// Threads at each end; `None` for the number that measured best.
     pub threads: Option<u32>,
-    /// `SO_SNDBUF` and `SO_RCVBUF` in bytes, on both ends; `None` is the kernel's autotuning.
+    /// `SO_SNDBUF` and `SO_RCVBUF` in bytes, on both ends; `None` for the kernel's autotuning.
     pub socket_buffer: Option<u32>,
-    /// Whether a TCP write leaves at once (`TCP_NODELAY`). A stream without it sends full segments only
-    /// (`TCP_CORK`), whatever the size of its messages. Of no meaning over UDP.
+    /// Whether a TCP write is sent at once (`TCP_NODELAY`). A stream without it sends full segments only (`TCP_CORK`),
+    /// whatever the size of its messages. No meaning over UDP.
     pub nodelay: bool,
-    /// TCP congestion control by the kernel's name, on both ends; `None` is the kernel's default.
+    /// TCP congestion control by the kernel's name, on both ends; `None` for the kernel's default.
     pub congestion: Option<String>,
-    /// How fast each flow goes; `None` is as fast as possible.
+    /// The rate of each flow; `None` for as fast as possible.
     pub rate: Option<Rate>,
     /// Requests outstanding on each connection, 1 to [`MAX_DEPTH`].
     pub depth: u32,
@@ -83,44 +83,44 @@ pub struct Load {
     pub sending: Sending,
     /// What the receiving side of a stream does with data.
     pub receiving: Receiving,
-    /// UDP segmentation offload.
+    /// UDP segmentation offload (GSO) and receive offload (GRO).
     pub segmentation: Segmentation,
-    /// How threads wait.
+    /// How the load's threads wait for their sockets.
     pub waiting: Waiting,
-    /// DSCP of every packet, 0 to 63; `None` leaves it alone.
+    /// DSCP of every packet, 0 to 63; `None` leaves it unset.
     pub dscp: Option<u8>,
-    /// Request/response: time between a response and the request that follows it. Seconds in records.
+    /// Request/response: time between a response and the next request. Seconds in records.
     #[serde(with = "seconds")]
     pub think_time: Duration,
-    /// UDP request/response: how long a response may take. What comes later is counted, and is no latency. Seconds
+    /// UDP request/response: time that a response may take. Later responses are counted, but enter no latency. Seconds
     /// in records.
     #[serde(with = "seconds")]
     pub reply_timeout: Duration,
-    /// What ends the load by itself.
+    /// What ends the load by itself; `None` where it runs until it is stopped.
     pub limit: Option<Limit>,
-    /// What a storage load reads and writes; `None` of every other one.
+    /// Options of a storage load; `None` for other workloads.
     #[serde(default)]
     pub storage: Option<Storage>,
-    /// Of storage at an NBD server that is not ours: which. Nothing of ours listens then.
+    /// Storage at an NBD server that Wirecost does not run: its URI. The load then has no server of its own.
     #[serde(default)]
     pub server: Option<NbdUri>,
-    /// Of storage at a file, a block device or a directory: its path on the client's host. Nothing of ours listens then
-    /// either.
+    /// Storage at a file, a block device or a directory: its path on the client's host. The load then has no server of
+    /// its own.
     #[serde(default)]
     pub path: Option<String>,
-    /// Whether the load may write to what was there before it: of storage at such a server or path.
+    /// Whether a storage load may overwrite data that was at `server` or `path` before it.
     #[serde(default)]
     pub destructive: bool,
-    /// The same path once more: a load that writes may overwrite what is not empty there.
+    /// `path` once more, which permits a load that writes to overwrite a target that is not empty.
     #[serde(default)]
     pub overwrite: Option<String>,
-    /// What a migration load moves; `None` of every other one.
+    /// Options of a migration load; `None` for other workloads.
     #[serde(default)]
     pub migration: Option<Migration>,
 }
 
 impl Load {
-    /// A workload as it is usually run: one flow from a to b, as fast as possible.
+    /// A workload with its default options: one flow from host a to host b, as fast as possible.
     pub const fn new(workload: Workload) -> Self {
         let (request, response) = match workload {
             Workload::TcpStream | Workload::TcpBidirectional => (128 << 10, 0),
@@ -170,7 +170,7 @@ impl Load {
         }
     }
 
-    /// TCP connections or UDP flows in all.
+    /// TCP connections or UDP flows of the load, all streams together.
     pub fn connections(&self) -> u32 {
         let channels = self
             .migration
@@ -178,28 +178,29 @@ impl Load {
         self.streams.saturating_mul(channels)
     }
 
-    /// Whether its server is one of ours: not of storage at another's server or at a path.
+    /// Whether the load has a server of its own: false for storage at `server` or `path`.
     pub const fn has_server(&self) -> bool {
         self.server.is_none() && self.path.is_none()
     }
 
-    /// Whether it is over by itself, and counted from its start to its end.
+    /// Whether the load ends by itself, so that its window is the time from its start to its end.
     pub const fn ends_by_itself(&self) -> bool {
         self.limit.is_some() || self.workload.is_migration()
     }
 }
 
-/// One of the loads that a cell runs at once.
+/// One of the loads that a cell runs at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedLoad {
-    /// What effects and figures call it: the workload's name where it runs alone, in a mix the plan's name for it.
+    /// The load's name in effects and figures: the workload's name where it runs alone, in a mix the plan's name for
+    /// it.
     pub name: String,
-    /// What is run.
+    /// The load with its options.
     pub load: Load,
 }
 
 impl NamedLoad {
-    /// A load that runs alone: it is called what its workload is called.
+    /// A load that runs alone, named after its workload.
     pub fn alone(load: Load) -> Self {
         Self {
             name: load.workload.name().to_owned(),
@@ -208,7 +209,7 @@ impl NamedLoad {
     }
 }
 
-/// Durations as seconds.
+/// Durations in records, as seconds.
 mod seconds {
     use super::{Deserialize, Deserializer, Duration, Serializer};
 

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What OVN puts between the guests. Without OVN it has no meaning, and is the default.
+/// The logical network that OVN puts between the guests. For other datapaths the default, without a meaning.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct Logical {
-    /// One switch, or two and a router.
+    /// How the guests of both hosts are joined.
     pub topology: Topology,
-    /// What filters their packets.
+    /// The access-control lists that filter guests' packets.
     pub acl: Acl,
 }
 
@@ -21,16 +21,16 @@ pub struct Logical {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
-    /// All are ports of one logical switch.
+    /// All guests are ports of one logical switch.
     #[default]
     Switched,
-    /// Each host's guests are ports of a logical switch and in a subnet of their own; a distributed logical router is
-    /// between them.
+    /// Each host's guests are ports of a logical switch of their own, in a subnet of their own; a distributed logical
+    /// router connects the two switches.
     Routed,
 }
 
 impl Topology {
-    /// Every one.
+    /// Both topologies.
     pub const ALL: [Self; 2] = [Self::Switched, Self::Routed];
 
     /// The plan's word.
@@ -48,16 +48,17 @@ impl Topology {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Acl {
-    /// There are none.
+    /// No access-control lists.
     #[default]
     None,
-    /// As of a security group: what guests send, and what comes from guests, is allowed together with what answers it
-    /// (`allow-related`), everything else is dropped. Every packet passes connection tracking, at both hosts.
+    /// As with a security group: packets that guests send, and packets that come from guests, are allowed together with
+    /// their replies (`allow-related`); everything else is dropped. Every packet passes connection tracking, at both
+    /// hosts.
     AllowRelated,
 }
 
 impl Acl {
-    /// Every one.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::None, Self::AllowRelated];
 
     /// The plan's word.
@@ -69,7 +70,7 @@ impl Acl {
     }
 }
 
-/// As it is added to a network's description: `, routed, ACL allow-related`; nothing for the default.
+/// The part of a network's description: `, routed, ACL allow-related`; empty for the default.
 impl fmt::Display for Logical {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.topology == Topology::Routed {

@@ -1,4 +1,4 @@
-//! What is derived from a sample: the figures that tables and verdicts are about.
+//! Metrics: the figures that are derived from a sample, for tables and verdicts.
 
 mod cpu;
 mod derived;
@@ -25,16 +25,16 @@ pub use frames::{
 };
 pub use saturated::{StreamCpu, saturated_cpu, stream_cpu};
 
-/// A figure of one load that verdicts are given about.
+/// A figure of one load, on which verdicts are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Bits per second that the receiving application read; of both where both send.
+    /// Bit/s that the receiving application read; the sum of both directions where both ends send.
     Throughput,
-    /// Percent of one core of the sending host per Gbit/s, of the window without a line where the cell has a line and a load
-    /// that would fill it.
+    /// Percent of one core of the sending host per Gbit/s. Where the cell has a line and a load that would fill it, of
+    /// the window without the line.
     SenderCpu,
-    /// Percent of one core of the receiving host per Gbit/s, of the same window.
+    /// Percent of one core of the receiving host per Gbit/s, of the same window as [`Metric::SenderCpu`].
     ReceiverCpu,
     /// Percent of one core of the machine per Gbit/s, of the same window, where the hosts share their cores.
     Cpu,
@@ -46,26 +46,27 @@ pub enum Metric {
     LatencyP99,
     /// The latency that 99.9 % of the transactions did not exceed, seconds.
     LatencyP999,
-    /// Microseconds of core time of the asking host per transaction.
+    /// Core time of the requesting host per transaction, microseconds.
     ClientCpu,
-    /// Microseconds of core time of the answering host per transaction.
+    /// Core time of the responding host per transaction, microseconds.
     ServerCpu,
-    /// Microseconds of core time of the machine per transaction, where the hosts share their cores.
+    /// Core time of the machine per transaction, microseconds, where the hosts share their cores.
     TransactionCpu,
     /// Datagrams per second that the receiving application read.
     Datagrams,
-    /// Share of the datagrams sent that arrived, 0 to 1. It and not the share lost is compared: where nothing is lost
-    /// there is no ratio to nothing.
+    /// Share of the sent datagrams that arrived, 0 to 1. Compared instead of the share lost, which is often 0 and then
+    /// has no ratio.
     Delivered,
-    /// Of a migration: seconds until the last machine had moved. A sample in which one did not move has none.
+    /// Migration: time until the last machine has moved, seconds. No value where a machine did not move.
     MoveTime,
-    /// Of a migration: seconds for which a machine stood still at most, as the load counts it. As above.
+    /// Migration: the longest downtime of a machine as the load counts it, seconds. No value where a machine did not
+    /// move.
     Downtime,
-    /// Of a migration with `find_limit`: the highest dirty rate that converges, bits per second.
+    /// Migration with `find_limit`: the highest dirty rate that converges, bit/s.
     DirtyLimit,
 }
 
-/// Which way is better.
+/// Which direction of change is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -75,12 +76,12 @@ pub enum Direction {
     Lower,
 }
 
-/// Transactions that must lie beyond a percentile for it to be given.
+/// Transactions that have to lie beyond a percentile for it to be reported.
 const ENOUGH_BEYOND: f64 = 10.0;
 
 impl Metric {
-    /// The metrics of a workload, the main one first. CPU of sender and receiver are told apart only where their
-    /// cores are.
+    /// The metrics of a workload, the main one first. CPU is one figure per host only where the hosts have cores of
+    /// their own.
     pub const fn of(workload: Workload, cores: Cores) -> &'static [Self] {
         use Metric::{
             ClientCpu, Cpu, Datagrams, Delivered, DirtyLimit, Downtime, LatencyMedian, LatencyP99,
@@ -118,8 +119,9 @@ impl Metric {
         }
     }
 
-    /// Those that have a place in tables: of storage also throughput and CPU per Gbit/s. Verdicts are not about these:
-    /// at one I/O size they say what I/O per second and CPU per I/O say.
+    /// The metrics that tables show: those of [`Metric::of`], for storage also throughput and CPU per Gbit/s, for
+    /// migration also throughput. These get no verdicts: at one I/O size they say the same as I/O per second and CPU
+    /// per I/O.
     pub fn shown(workload: Workload, cores: Cores) -> Vec<Self> {
         let verdicts = Self::of(workload, cores);
         let more: &[Self] = match (workload, cores) {
@@ -133,7 +135,7 @@ impl Metric {
         [verdicts, more].concat()
     }
 
-    /// Which way is better.
+    /// Which direction of change is better.
     pub const fn better(self) -> Direction {
         match self {
             Self::Throughput
@@ -155,12 +157,12 @@ impl Metric {
         }
     }
 
-    /// Whether it is what gets through, and not what that takes.
+    /// Whether the metric is what gets through, as opposed to its cost or its time.
     pub const fn is_speed(self) -> bool {
         !self.is_cpu() && !self.is_latency()
     }
 
-    /// The unit in which people read it, and what the value is multiplied with for it.
+    /// The unit for people, and the factor from the metric's own unit to it.
     pub const fn unit(self) -> (&'static str, f64) {
         match self {
             Self::Throughput => ("Gbit/s", 1e-9),
@@ -178,7 +180,7 @@ impl Metric {
         }
     }
 
-    /// [`Self::unit`] of a workload: the requests of storage are I/O.
+    /// [`Self::unit`] for a workload: for storage, transactions are I/O.
     pub const fn unit_of(self, workload: Workload) -> (&'static str, f64) {
         match self {
             _ if !workload.is_storage() => self.unit(),
@@ -190,7 +192,7 @@ impl Metric {
         }
     }
 
-    /// In words, for a verdict's sentence.
+    /// The metric's name in a sentence.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -212,7 +214,7 @@ impl Metric {
         }
     }
 
-    /// [`Self::words`] of a workload: the requests of storage are I/O.
+    /// [`Self::words`] for a workload: for storage, transactions are I/O.
     pub const fn words_of(self, workload: Workload) -> &'static str {
         match self {
             _ if !workload.is_storage() => self.words(),
@@ -224,7 +226,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is about processors.
+    /// Whether the metric is CPU time.
     pub const fn is_cpu(self) -> bool {
         matches!(
             self,
@@ -237,7 +239,7 @@ impl Metric {
         )
     }
 
-    /// Whether it is about how long something takes.
+    /// Whether the metric is a time: a latency, the time of a move or a downtime.
     pub const fn is_latency(self) -> bool {
         matches!(
             self,
@@ -249,11 +251,12 @@ impl Metric {
         )
     }
 
-    /// The figure of the sample's load of that name, `None` where it has none: it never ran, nothing arrived, too few
-    /// transactions for a percentile, or, of processors, several loads shared them, the load was over within
-    /// [`HostUsage::least_for_cpu_s`], or no time of theirs was counted (a load takes some: the counters were wrong, as where
-    /// a hypervisor stole more than the window). CPU per Gbit/s is of the window without the line where the sample has one,
-    /// everything else of the window with it. Says nothing about validity.
+    /// The metric of the load of that name, in the unit of the variant's description. `None` where the load never ran,
+    /// nothing arrived, or too few transactions lie beyond the percentile; for CPU also where several loads shared the
+    /// cores, the load ended within [`HostUsage::least_for_cpu_s`], or no busy time was counted (every load takes some:
+    /// then the counters are wrong, for example because a hypervisor stole more than the window). CPU per Gbit/s is of
+    /// the window without the line where the sample has one, everything else of the window with it. Does not consider
+    /// whether the sample is valid.
     pub fn value(self, sample: &Sample, load: &str) -> Option<f64> {
         let result = sample.load(load)?;
         if self.is_cpu() {
@@ -275,11 +278,11 @@ impl Metric {
         }
     }
 
-    /// The host whose cores it is about.
+    /// The end of the load whose host's cores the metric is about.
     const fn end(self) -> End {
         match self {
             Self::SenderCpu | Self::ClientCpu => End::Client,
-            // With shared cores both hosts read the same counters: one of them is the machine.
+            // With shared cores both hosts read the same counters, of the whole machine: either of them will do.
             _ => End::Server,
         }
     }
@@ -307,20 +310,20 @@ fn transactions_per_second(load: &LoadResult) -> Option<f64> {
     positive(load.requests.as_ref()?.transactions as f64 / load.client_seconds)
 }
 
-/// Seconds; where further moves followed the first one, those of that.
+/// Duration of the migration, seconds; with `find_limit` of the first move only.
 fn move_time(load: &LoadResult) -> f64 {
     let searched = load.moves.iter().find(|one| one.limit.is_some());
     searched.map_or(load.client_seconds, |one| one.total_s)
 }
 
-/// The longest downtime, in seconds; `None` where a machine has not moved.
+/// The longest downtime of a machine, seconds; `None` where a machine did not move.
 fn moved(load: &LoadResult) -> Option<f64> {
     let all = load.moves.iter().all(|one| one.outcome.is_there());
     let times = load.moves.iter().map(|one| one.downtime_s);
     times.reduce(f64::max).filter(|_| all)
 }
 
-/// In seconds.
+/// The latency at a percentile, seconds; `None` where too few transactions lie beyond it.
 fn percentile(requests: &RequestResult, percent: f64) -> Option<f64> {
     let beyond = (1.0 - percent / 100.0) * requests.latency.count() as f64;
     let latency = requests.latency.percentile(percent);
@@ -330,24 +333,25 @@ fn percentile(requests: &RequestResult, percent: f64) -> Option<f64> {
         .map(Duration::as_secs_f64)
 }
 
-/// The median latency in seconds of a load's window with its initiator on the target's host; `None` where it has none.
+/// Median latency of a load, seconds, in the window with its initiator on the target's host; `None` without such a
+/// window.
 pub fn median_at_target(sample: &Sample, load: &str) -> Option<f64> {
     let mut loads = sample.at_target.as_ref()?.loads.iter();
     percentile(loads.find(|one| one.name == load)?.requests.as_ref()?, 50.0)
 }
 
 impl Sample {
-    /// The first of its loads that is a stream.
+    /// The first load that is a stream.
     pub fn stream(&self) -> Option<&LoadResult> {
         self.loads.iter().find(|load| load.stream.is_some())
     }
 
-    /// Bits per second of that one ([`Metric::Throughput`]).
+    /// Throughput of the first stream, bit/s ([`Metric::Throughput`]).
     pub fn throughput(&self) -> Option<f64> {
         bits_per_second(self.stream()?)
     }
 
-    /// A host's processors, links and counters, by its name `a` or `b`.
+    /// The usage of a host by its name, `a` or `b`.
     pub fn host(&self, name: &str) -> Option<&HostUsage> {
         match name {
             "a" => self.sender.as_ref(),

@@ -1,4 +1,4 @@
-//! What a migration of one machine came to, and what its figures would be by the model of pre-copy.
+//! The result of one machine's migration, and its prediction by the model of pre-copy.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use crate::load::{Fallback, MAX_SENT_FACTOR, Migration, PAGE};
 #[serde(rename_all = "kebab-case")]
 pub enum MoveOutcome {
     #[default]
-    /// It was stopped when what was left fitted the bound of its downtime.
+    /// The machine was stopped when the rest fitted into the bound of its downtime, and has moved.
     Moved,
-    /// Pre-copy did not converge: it was stopped all the same.
+    /// Pre-copy did not converge: the machine was stopped all the same, and has moved.
     Forced,
-    /// Pre-copy did not converge: the machine stayed.
+    /// Pre-copy did not converge: the machine stayed at its source.
     NotConverged,
 }
 
@@ -27,47 +27,47 @@ impl MoveOutcome {
 /// One round of pre-copy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MoveRound {
-    /// From its first to its last write to the kernel, seconds.
+    /// Time from the round's first to its last write to the kernel, seconds.
     pub seconds: f64,
-    /// Pages that were sent with their content.
+    /// Pages sent with their content.
     pub pages: u64,
-    /// Pages of which was only sent that they are zero.
+    /// Pages reported as zero, without content.
     pub zero_pages: u64,
-    /// Pages that the machine had written to when the round was over, as the kernel tracked it. Of the round with the
-    /// machine stopped 0.
+    /// Pages that the machine had written to by the end of the round, as the kernel tracked it; 0 in the round with the
+    /// machine stopped.
     pub dirtied: u64,
 }
 
-/// The highest dirty rate at which pre-copy converges, as far as moves told it: bits per second that were asked for.
+/// Bounds on the highest dirty rate at which pre-copy converges, found by repeated moves. Rates in bit/s, as asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DirtyLimit {
-    /// The highest rate at which it converged; `None`: at none.
+    /// The highest rate at which pre-copy converged; `None` for none.
     pub converges: Option<f64>,
-    /// The lowest rate at which it did not; `None`: at none that the machine could write at.
+    /// The lowest rate at which it did not; `None` for none that the machine could write at.
     pub fails: Option<f64>,
-    /// Moves that were made for it.
+    /// Number of moves made to find the bounds.
     pub moves: u32,
 }
 
 impl DirtyLimit {
-    /// Between the two, in the middle of their ratio.
+    /// The geometric mean of both bounds, bit/s; `None` where one is missing.
     pub fn rate(&self) -> Option<f64> {
         Some((self.converges? * self.fails?).sqrt())
     }
 }
 
-/// How a virtual machine runs.
+/// How a virtual machine's processor is provided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accelerator {
-    /// On the processor (KVM).
+    /// By the hardware (KVM).
     Kvm,
-    /// Emulated by QEMU (TCG): its times are those of an emulation.
+    /// By QEMU's emulation (TCG): times are those of an emulation.
     Tcg,
 }
 
 impl Accelerator {
-    /// As QEMU calls it.
+    /// QEMU's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Kvm => "kvm",
@@ -76,74 +76,76 @@ impl Accelerator {
     }
 }
 
-/// What a hypervisor says of a move that it made.
+/// A hypervisor's own report on a move.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HypervisorMove {
-    /// Which one, with its version: `QEMU 7.2.22`.
+    /// The hypervisor and its version: `QEMU 7.2.22`.
     pub version: String,
-    /// How machines run, the same at both ends.
+    /// The accelerator, the same at both ends.
     pub accelerator: Accelerator,
     /// QEMU's `total-time`, seconds.
     pub total_s: f64,
-    /// Its `setup-time`, seconds.
+    /// QEMU's `setup-time`, seconds.
     pub setup_s: f64,
-    /// Its `downtime`, seconds: until the source had sent everything.
+    /// QEMU's `downtime`, seconds: until the source had sent everything.
     pub downtime_s: f64,
-    /// Bytes that it says it sent, headers included.
+    /// Bytes that QEMU reports as sent, headers included.
     pub transferred_bytes: u64,
-    /// Pages per second that it last said the guest writes; 0: it never said.
+    /// The last page write rate of the guest that QEMU reported, pages/s; 0 where it reported none.
     pub dirty_pages_per_s: u64,
-    /// With `post_copy`, pages that the guest had to wait for at its destination; else 0.
+    /// With `post_copy`, pages that the guest had to wait for at its destination; otherwise 0.
     #[serde(default)]
     pub fetched_pages: u64,
 }
 
-/// One machine's move.
+/// The move of one machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MachineMove {
-    /// Which machine, from 0.
+    /// The machine's number, from 0.
     pub machine: u32,
-    /// How it ended.
+    /// How the move ended.
     pub outcome: MoveOutcome,
-    /// From the order until the first page could be sent, seconds: tracking of writes is switched on.
+    /// Time from the order to move until the first page could be sent, seconds: write tracking is switched on.
     pub setup_s: f64,
-    /// From the order until the destination had everything, or it was given up; with the set-up, seconds.
+    /// Time from the order to move until the destination had everything or the move was given up, seconds; includes the
+    /// set-up.
     pub total_s: f64,
-    /// From the machine's last write until the destination had said that it has everything, with `post_copy` that the machine
-    /// runs there, seconds; 0 where it stayed.
+    /// Time from the machine's last write until the destination had confirmed that it has everything, or with
+    /// `post_copy` that the machine runs there, seconds; 0 where the machine stayed.
     pub downtime_s: f64,
-    /// Rounds, the one with the machine stopped included.
+    /// The rounds, including the one with the machine stopped.
     pub rounds: Vec<MoveRound>,
     /// Bytes of the machine's memory.
     pub memory_bytes: u64,
     /// Bytes of pages sent, without headers.
     pub sent_bytes: u64,
-    /// Bytes of pages per second that were acknowledged within the first round.
+    /// Pages that were acknowledged within the first round, bytes/s.
     pub bandwidth: f64,
-    /// Bits per second of pages that the machine was to write.
+    /// The dirty rate that was asked for, bit/s.
     pub dirty_rate: f64,
-    /// Bits per second of pages that it wrote while its memory was copied and it ran.
+    /// The dirty rate that the machine reached while it ran and its memory was copied, bit/s.
     pub dirty_reached: f64,
-    /// By how much the machine was slowed down in the end, percent of its time.
+    /// Final slow-down of the machine, percent of its time.
     pub throttle: u8,
-    /// What the model of pre-copy says for the measured bandwidth; `None` where it does not apply.
+    /// The prediction of the pre-copy model for the measured bandwidth; `None` where the model does not apply.
     pub predicted: Option<Prediction>,
-    /// With `find_limit`, what further moves found; all else is of the first move.
+    /// With `find_limit`, the result of the further moves; all other fields are of the first move.
     pub limit: Option<DirtyLimit>,
-    /// With `watch`, for how long a third program had no answer; `None` also where it heard nothing from either place.
+    /// With `watch`, the gap that an observer saw; `None` also where the observer heard from neither place.
     #[serde(default)]
     pub seen: Option<SeenGap>,
-    /// With `engine: qemu`, what QEMU says of it; all else is the load's own.
+    /// With `engine: qemu`, QEMU's own report; all other fields are counted by the load.
     #[serde(default)]
     pub hypervisor: Option<HypervisorMove>,
-    /// With `post_copy`, pages that the machine had to wait for at its destination. Older records have it among what QEMU
-    /// says.
+    /// With `post_copy`, pages that the machine had to wait for at its destination. Older records have the number in
+    /// `hypervisor`.
     #[serde(default)]
     pub fetched_pages: u64,
 }
 
 impl MachineMove {
-    /// With `post_copy`, pages that the machine had to wait for at its destination, also in older records; else 0.
+    /// With `post_copy`, pages that the machine had to wait for at its destination, from records of any age; otherwise
+    /// 0.
     pub fn fetched(&self) -> u64 {
         let said = self
             .hypervisor
@@ -153,46 +155,46 @@ impl MachineMove {
     }
 }
 
-/// The gap that a program sees which asks a machine each millisecond, where it was and where it goes.
+/// The gap seen by an observer that sends a request to a machine's source and destination every millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SeenGap {
-    /// Towards the machine: between sending the last request that its source answered and the first one that its
-    /// destination did, seconds.
+    /// Towards the machine: time between sending the last request that the source answered and the first request that
+    /// the destination answered, seconds.
     pub to_machine_s: f64,
-    /// From the machine: between the arrivals of these two answers, seconds.
+    /// From the machine: time between the arrivals of the answers to these two requests, seconds.
     pub from_machine_s: f64,
-    /// Requests, each sent to both places.
+    /// Number of requests, each sent to both places.
     pub asked: u64,
-    /// Answers until then, the first one of the destination included.
+    /// Number of answers up to the first one of the destination.
     pub answered: u64,
 }
 
-/// What pre-copy should take.
+/// A prediction of a pre-copy migration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Whether it converges.
+    /// Whether pre-copy converges.
     pub converges: bool,
-    /// Total time, seconds, without the set-up.
+    /// Total time without the set-up, seconds.
     pub total_s: f64,
     /// Downtime, seconds; 0 where it does not converge.
     pub downtime_s: f64,
-    /// Rounds, the one with the machine stopped included.
+    /// Number of rounds, including the one with the machine stopped.
     pub rounds: u32,
 }
 
-/// Pages written at least once where `writes` go to `of` pages.
+/// Expected number of pages written at least once by `writes` writes to the working set.
 fn touched(migration: &Migration, writes: f64) -> f64 {
     let of = migration.written() as f64;
     match migration.dirty_order {
         crate::load::DirtyOrder::Sequential => writes.min(of),
-        // Balls into bins: a page is missed by each write with 1 - 1/of.
+        // Balls into bins: each write misses a given page with probability 1 - 1/of.
         crate::load::DirtyOrder::Random => of * (1.0 - (-writes / of).exp()),
     }
 }
 
-/// Pre-copy by its model (Clark et al., NSDI 2005): each round sends what was written during the one before at the same
-/// bandwidth, bytes of pages per second. `None` where machines are slowed down, go on before
-/// everything is there, or nothing could be sent.
+/// Predicts a migration by the model of pre-copy (Clark et al., NSDI 2005): each round sends what was written during
+/// the round before, at the same `bandwidth` (bytes of pages per second). `None` where the model does not apply
+/// (throttling, post-copy) or `bandwidth` is 0.
 pub fn predict(migration: &Migration, bandwidth: f64) -> Option<Prediction> {
     let pages_per_second = bandwidth / PAGE as f64;
     let possible = pages_per_second.is_finite() && pages_per_second > 0.0;

@@ -1,13 +1,13 @@
-//! Offload profiles: named tables of ethtool features, and what becomes of them on each device of a path.
+//! Offload profiles: named tables of ethtool features, and their effect on each device of a path.
 //!
 //! | profile | what it stands for |
 //! |---|---|
 //! | `none` | every frame handled alone, everywhere: no TSO, GSO, GRO on underlay, tunnel and guest |
-//! | `plain` | a NIC that segments what is in no tunnel: super-packets in a tunnel are segmented in software before the underlay |
-//! | `tunnel` | everything on: super-packets cross the tunnel whole |
+//! | `plain` | a NIC that knows no tunnels: super-packets in a tunnel are segmented in software before the underlay |
+//! | `tunnel` | everything on: super-packets cross the tunnel unsegmented |
 //!
-//! On an untunnelled path `plain` and `tunnel` are the same thing. Where super-packets are cut and where their frames
-//! are joined again follows from the level and the path ([`Treatment`]), the same for every encapsulation
+//! On a path without a tunnel `plain` and `tunnel` are the same. Where super-packets are cut and where their frames are
+//! joined again follows from the level and the path ([`Treatment`]), the same for every encapsulation
 //! (docs/offloads.md).
 
 mod treatment;
@@ -23,15 +23,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// Only the guest's TCP segments and aggregates.
+    /// No segmentation and no receive offload; checksum offload stays on.
     None,
-    /// As a NIC that knows no tunnels.
+    /// All but tunnel segmentation, as on a NIC that knows no tunnels.
     Plain,
-    /// Everything, tunnel segmentation included.
+    /// All offloads, tunnel segmentation included.
     Tunnel,
 }
 
-/// One switch a plan can set beside the profile. Each stands for a group of ethtool features.
+/// A switch that a plan can set in addition to the profile: a group of ethtool features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Feature {
@@ -41,15 +41,14 @@ pub enum Feature {
     Gso,
     /// Generic receive offload (`rx-gro`).
     Gro,
-    /// Segmentation of super-packets inside a tunnel (`tx-udp_tnl-*segmentation`, and GRE's and IP in IP's).
+    /// Segmentation of super-packets inside a tunnel (`tx-udp_tnl-*segmentation`, and those of GRE and IP in IP).
     TunnelSegmentation,
     /// Transmit and receive checksum offload; off is `checksum: software`, which rules out all segmentation.
     Checksum,
 }
 
 impl Feature {
-    /// All switches, in the order in which they are set: checksum last switched on, first off,
-    /// because the kernel refuses segmentation without it.
+    /// All switches.
     pub const ALL: [Self; 5] = [
         Self::Checksum,
         Self::Gso,
@@ -69,8 +68,8 @@ impl Feature {
         }
     }
 
-    /// The features of `ethtool -k` that belong to this switch (net/ethtool/common.c,
-    /// `netdev_features_strings`). A device that lacks one is not an error: the read-back says so.
+    /// The `ethtool -k` features of this switch (net/ethtool/common.c, `netdev_features_strings`). A device may lack
+    /// some of them: the read-back shows it.
     pub const fn ethtool(self) -> &'static [&'static str] {
         match self {
             Self::Tso => &[
@@ -95,13 +94,13 @@ impl Feature {
     }
 }
 
-/// What a device is on the path: the profile decides per role.
+/// The role of a device on the path, by which a profile decides its features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The host's device towards the other host.
+    /// The host's device on the underlay.
     Underlay,
-    /// The tunnel device (VXLAN ...).
+    /// The tunnel device, such as a VXLAN device.
     Tunnel,
     /// The guest's own device.
     Guest,
@@ -114,15 +113,15 @@ pub enum Role {
 /// A level of the factor `offload`: a profile with single switches changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Offload {
-    /// The table to start from.
+    /// The profile to start from.
     pub profile: Profile,
-    /// Switches that differ from the table, on every device of the path.
+    /// Switches that differ from the profile, on every device of the path.
     #[serde(default)]
     pub set: BTreeMap<Feature, bool>,
 }
 
 impl Offload {
-    /// A profile as it stands.
+    /// A profile without changed switches.
     pub const fn profile(profile: Profile) -> Self {
         Self {
             profile,
@@ -130,7 +129,7 @@ impl Offload {
         }
     }
 
-    /// The state of every switch on a path that is or is not tunnelled, before it is known what a device is there for
+    /// The state of every switch on a path with or without a tunnel, before a device's role is considered
     /// ([`Treatment::wanted`]).
     pub fn switches(&self, tunnelled: bool) -> BTreeMap<Feature, bool> {
         let mut switches: BTreeMap<Feature, bool> = Feature::ALL
@@ -148,7 +147,7 @@ impl Offload {
 }
 
 impl Profile {
-    /// Whether it has a switch on, on a path that is or is not tunnelled.
+    /// Whether the profile has a switch on, on a path with or without a tunnel.
     fn has(self, feature: Feature, tunnelled: bool) -> bool {
         match self {
             Self::None => feature == Feature::Checksum,

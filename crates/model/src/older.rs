@@ -1,4 +1,4 @@
-//! Loads as records of every version write them: a list since version 3, one TCP stream before.
+//! Loads in records of every version: a list since version 3, one TCP stream before.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Reads a list, or what stood in its place before version 3, or nothing.
+/// Reads a list, the single load of records before version 3, or nothing (an empty list).
 pub(crate) fn list<'de, D, New, Old>(from: D) -> Result<Vec<New>, D::Error>
 where
     D: Deserializer<'de>,

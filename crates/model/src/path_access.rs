@@ -2,35 +2,35 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a storage load reads and writes a path: what the kernel and the file system allow.
+/// How a storage load reads and writes a path, as far as the kernel and the file system allow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathAccess {
-    /// What is there.
+    /// What the path is.
     pub kind: PathKind,
-    /// Bytes of it that the load uses.
+    /// Bytes that the load uses, from the beginning.
     pub bytes: u64,
-    /// Why I/O goes through the page cache; `None`: it does not (`O_DIRECT`).
+    /// Why I/O goes through the page cache; `None` where it does not (`O_DIRECT`).
     #[serde(default)]
     pub buffered: Option<String>,
-    /// Why no io_uring(7) is used, but io_submit(2); `None`: one is.
+    /// Why io_submit(2) is used and not io_uring(7); `None` where io_uring is used.
     #[serde(default)]
     pub no_ring: Option<String>,
 }
 
-/// What is at a path.
+/// The kind of file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathKind {
-    /// A file that was there.
+    /// An existing regular file.
     File,
     /// A block device.
     Device,
-    /// A directory, in which the load has a file of its own.
+    /// A directory, in which the load creates a file of its own.
     OwnFile,
 }
 
 impl PathAccess {
-    /// In words, for a line of a report.
+    /// The access in one line of a report.
     pub fn words(&self) -> String {
         let kind = match self.kind {
             PathKind::File => "file",

@@ -1,4 +1,4 @@
-//! The effective plan: every key resolved, defaults filled in. It travels with every result.
+//! The effective plan, with every key resolved and defaults filled in. Every result carries it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,54 +21,54 @@ use crate::steering::Rps;
 use crate::transit::Transit;
 use crate::vary::Vary;
 
-/// What to vary, what to load, how often, how long.
+/// What a run varies, loads and repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The plan's name: letters, digits, `-`, `_`, `.`; it names the run directory.
+    /// The plan's name: letters, digits, `-`, `_`, `.`. The run directory is named after it.
     pub name: String,
-    /// One paragraph for the reader of a report.
+    /// One paragraph for readers of a report.
     #[serde(default)]
     pub description: Option<String>,
     /// Where the hosts come from.
     pub hosts: Hosts,
-    /// Existing hosts beside a and b, by the plan's names for them.
+    /// Existing hosts besides a and b, by the plan's names for them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub more_hosts: BTreeMap<String, HostAddress>,
-    /// Which two hosts are measured, levels of one factor; empty where that is a and b.
+    /// Pairs of hosts that are measured, levels of one factor; empty where only a and b are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairNames>,
     /// Whether `vary` may change settings of existing hosts.
     #[serde(default, skip_serializing_if = "is_off")]
     pub allow_host_changes: bool,
-    /// Most bits per second that all streams of a load send together in one direction between existing hosts.
+    /// Upper bound on the rate of all streams of a load together, in one direction between existing hosts.
     #[serde(default, skip_serializing_if = "MaxRate::is_auto")]
     pub max_rate: MaxRate,
-    /// How the hosts share this machine's cores.
+    /// How the lab's hosts share this machine's cores.
     pub cores: Cores,
     /// The network between the hosts; each of its lists is a factor.
     pub underlay: Underlay,
     /// The MTU of the guests' devices, levels of one factor.
     pub guest_mtu: Vec<GuestMtu>,
-    /// Which IP the guests speak, levels of one factor.
+    /// IP version of the guests, levels of one factor.
     #[serde(default = "ipv4_only")]
     pub guest_ip: Vec<IpVersion>,
-    /// Guests of each host, levels of one factor.
+    /// Guests per host, levels of one factor.
     #[serde(default = "one_guest")]
     pub guests: Vec<u32>,
     /// How guest frames cross the underlay, levels of one factor.
     pub encapsulation: Vec<Encapsulation>,
-    /// Whether tunnels compute the outer UDP checksum, levels of one factor; of no meaning to an encapsulation
-    /// that has no UDP header, or that says it itself.
+    /// Whether tunnels compute the outer UDP checksum, levels of one factor. It does not apply to encapsulations
+    /// without an outer UDP header, or with an option for it.
     #[serde(default = "no_checksum")]
     pub udp_checksum: Vec<bool>,
-    /// Who encapsulates, levels of one factor; empty where the run is to choose: the first of [`Datapath::AUTO`] that
-    /// can build every cell.
+    /// Who encapsulates, levels of one factor; empty where the run chooses: the first of [`Datapath::AUTO`] that can
+    /// build every cell.
     #[serde(default = "kernel_only")]
     pub datapath: Vec<Datapath>,
-    /// How OVN joins the guests, levels of one factor; of no meaning to other datapaths.
+    /// How OVN joins the guests, levels of one factor; without a meaning for other datapaths.
     #[serde(default = "switched_only")]
     pub topology: Vec<Topology>,
-    /// What of OVN filters their packets, levels of one factor; as `topology`.
+    /// The access-control lists of OVN, levels of one factor; without a meaning for other datapaths.
     #[serde(default = "no_acl")]
     pub acl: Vec<Acl>,
     /// Offload profiles, levels of one factor.
@@ -76,26 +76,26 @@ pub struct Plan {
     /// Queues and receive steering of the path's devices.
     #[serde(default)]
     pub steering: SteeringPlan,
-    /// What is run, levels of one factor whose levels are never compared. (A record of version 1 or 2 has one TCP
-    /// stream, under `load`.)
+    /// The loads, levels of one factor whose levels are never compared. (A record of version 1 or 2 has one TCP stream,
+    /// under `load`.)
     #[serde(
         alias = "load",
         deserialize_with = "crate::load::levels_of_any_version"
     )]
     pub loads: Vec<LoadLevel>,
-    /// How often and how long.
+    /// Number and length of samples.
     pub repeat: Repeat,
-    /// Whether the first cell is measured twice in every round, to see what the run shows where nothing
-    /// differs.
+    /// Whether the first cell is measured twice in every round, to show what the run finds where nothing differs (A/A
+    /// test).
     #[serde(default, skip_serializing_if = "is_off")]
     pub self_test: bool,
-    /// Factors of the plan's own: settings of the hosts.
+    /// Factors that the plan defines itself: settings of the hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<Vary>,
-    /// Combinations to leave out: a cell that matches every level of an entry is dropped.
+    /// Combinations to leave out: a cell that has all levels of an entry is dropped.
     #[serde(default)]
     pub exclude: Vec<Levels>,
-    /// Figures published by others for some of these cells.
+    /// Figures that others published for some of the cells.
     #[serde(default)]
     pub published: Option<Published>,
     /// Seed of the random order; chosen at the start of the run where the plan names none.
@@ -114,19 +114,21 @@ const fn is_off(switch: &bool) -> bool {
 pub enum Hosts {
     /// Two hosts made of network namespaces on this machine.
     Lab,
-    /// Existing hosts and the network between them, of which nothing is built; `None` until the command line names them.
+    /// Existing hosts and the network between them, on which nothing is built; `None` until the command line names the
+    /// hosts.
     Existing(Option<Box<HostPair>>),
-    /// Existing hosts, on which guests and tunnels over their own network are made for the run; `None` likewise.
+    /// Existing hosts, on which guests and tunnels over their own network are built for the run; `None` until the
+    /// command line names the hosts.
     Tunnel(Option<Box<HostPair>>),
 }
 
 impl Hosts {
-    /// Whether the network is used as it is.
+    /// Whether the network is that of existing hosts, unchanged.
     pub const fn is_existing(&self) -> bool {
         matches!(self, Self::Existing(_))
     }
 
-    /// Whether tunnels are made over the network of existing hosts.
+    /// Whether tunnels are built over the network of existing hosts.
     pub const fn is_tunnel(&self) -> bool {
         matches!(self, Self::Tunnel(_))
     }
@@ -140,11 +142,11 @@ impl Hosts {
     }
 }
 
-/// The names of two of a plan's hosts. In cells of the pair the first is host a and the second host b.
+/// The names of two of a plan's hosts. In cells of the pair the first is host a, the second host b.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PairNames(pub [String; 2]);
 
-/// As the level is labelled: `a and c`.
+/// The level's label: `a and c`.
 impl fmt::Display for PairNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self([first, second]) = self;
@@ -162,23 +164,23 @@ impl Default for PairNames {
 /// Two existing hosts and what the plan calls them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedPair {
-    /// Their names.
+    /// The plan's names.
     pub names: PairNames,
-    /// Where they are.
+    /// The hosts' addresses.
     pub hosts: HostPair,
 }
 
-/// The factor whose levels are pairs of hosts.
+/// Key of the factor whose levels are pairs of hosts.
 pub const PAIRS: &str = "pairs";
 
 impl Plan {
-    /// The names of all hosts that pairs may be of, where the plan is for existing ones: a and b first.
+    /// The names of all hosts that pairs can be made of, a and b first.
     pub fn host_names(&self) -> impl Iterator<Item = &str> {
         let more = self.more_hosts.keys().map(String::as_str);
         ["a", "b"].into_iter().chain(more)
     }
 
-    /// The address of one of its existing hosts.
+    /// The address of an existing host; `None` where it is not known.
     pub fn host(&self, name: &str) -> Option<&HostAddress> {
         match (name, self.hosts.pair()) {
             ("a", Some(pair)) => Some(&pair.a),
@@ -187,8 +189,8 @@ impl Plan {
         }
     }
 
-    /// The pairs of existing hosts that are measured, in the order of [`Plan::pairs`]; `None` where the address of one is
-    /// not known, and in a lab.
+    /// The pairs of existing hosts that are measured, in the order of [`Plan::pairs`]; `None` where an address is not
+    /// known, and in a lab.
     pub fn host_pairs(&self) -> Option<Vec<NamedPair>> {
         let only = [PairNames::default()];
         let pairs = if self.pairs.is_empty() {
@@ -206,7 +208,7 @@ impl Plan {
         pairs.iter().map(pair).collect()
     }
 
-    /// The number of a cell's pair in [`Plan::host_pairs`], by the cell's levels.
+    /// Index into [`Plan::host_pairs`] of the pair of the cell with these levels.
     pub fn pair_of(&self, levels: &Levels) -> usize {
         let label = levels.get(PAIRS);
         let is = |pair: &PairNames| label.is_some_and(|label| *label == pair.to_string());
@@ -217,22 +219,22 @@ impl Plan {
 /// Two existing hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPair {
-    /// Host a, which sends or asks where a load does not say otherwise.
+    /// Host a, which sends or requests unless a load says otherwise.
     pub a: HostAddress,
-    /// Host b.
+    /// Host b, which receives or responds unless a load says otherwise.
     pub b: HostAddress,
 }
 
-/// The most that streams may send over an existing network.
+/// Upper bound on what streams send over an existing network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MaxRate {
-    /// Half of the slower device's speed, or 1 Gbit/s where that is unknown; no limit between hosts of one machine.
+    /// Half the speed of the slower device, or 1 Gbit/s where that is unknown; no limit between hosts of one machine.
     #[default]
     Auto,
     /// No limit.
     None,
-    /// Bits per second.
+    /// An upper bound, bit/s.
     BitsPerSecond(u64),
 }
 
@@ -247,18 +249,18 @@ impl MaxRate {
 pub struct Underlay {
     /// MTU of the underlay devices in bytes, 576 to 65535.
     pub mtu: Vec<u32>,
-    /// Line rate in bits per second; `None` is an unlimited veth.
+    /// Line rate of each link, bit/s; `None` for a veth without a limit.
     pub rate: Vec<Option<u64>>,
-    /// Links, each of that rate.
+    /// Number of links between the hosts.
     #[serde(default = "one_guest", skip_serializing_if = "is_one")]
     pub links: Vec<u32>,
-    /// Which IP carries the tunnels; of no meaning where nothing tunnels.
+    /// IP version of the tunnels' outer packets; without a meaning where there is no tunnel.
     #[serde(default = "ipv4_only")]
     pub ip: Vec<IpVersion>,
-    /// What lies between the hosts; no factor.
+    /// Switches, routers and equal-cost paths between the hosts; no factor.
     #[serde(default)]
     pub transit: Transit,
-    /// Whether guests may have an MTU that something between the hosts does not carry.
+    /// Whether guests may have an MTU above the path MTU between the hosts.
     #[serde(default, skip_serializing_if = "is_off")]
     pub oversize: bool,
     /// Microseconds between two releases of the line, the same in all cells; `None` where no cell has a line.
@@ -266,26 +268,26 @@ pub struct Underlay {
     pub release_us: Option<u32>,
 }
 
-/// What a plan meant before there was a choice.
+/// The number of guests or links in plans of records without the field.
 fn one_guest() -> Vec<u32> {
     vec![1]
 }
 
-/// Whether there is but one link, as before there was a choice.
+/// Whether there is a single link only; records leave the field out then.
 fn is_one(links: &[u32]) -> bool {
     links == [1]
 }
 
-/// How received frames are spread; each list is a factor.
+/// How received frames are spread over queues and cores; each list is a factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SteeringPlan {
-    /// Transmit and receive queues of every veth of the path.
+    /// Number of transmit and of receive queues of every veth of the path.
     pub queues: Vec<u32>,
-    /// Receive packet steering of what comes from the underlay.
+    /// Receive packet steering of packets from the underlay.
     pub rps: Vec<Rps>,
 }
 
-/// What a plan of a record before version 3 had.
+/// The values in records before version 3.
 impl Default for SteeringPlan {
     fn default() -> Self {
         Self {
@@ -295,36 +297,36 @@ impl Default for SteeringPlan {
     }
 }
 
-/// What a plan meant before there was a choice.
+/// The value in records without the field: no outer UDP checksum.
 fn no_checksum() -> Vec<bool> {
     vec![false]
 }
 
-/// The same.
+/// The value in records without the field: the kernel's datapath.
 fn kernel_only() -> Vec<Datapath> {
     vec![Datapath::Kernel]
 }
 
-/// The same.
+/// The value in records without the field: one logical switch.
 fn switched_only() -> Vec<Topology> {
     vec![Topology::Switched]
 }
 
-/// The same.
+/// The value in records without the field: no access-control lists.
 fn no_acl() -> Vec<Acl> {
     vec![Acl::None]
 }
 
-/// What a plan of a record of version 1 had.
+/// The value in records of version 1: IPv4.
 fn ipv4_only() -> Vec<IpVersion> {
     vec![IpVersion::Ipv4]
 }
 
-/// A level of the guests' MTU.
+/// A level of the factor `guest_mtu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestMtu {
-    /// That many bytes, 576 to 65535.
+    /// This many bytes, 576 to 65535.
     Bytes(u32),
     /// The underlay's MTU less the encapsulation's overhead.
     Max,
@@ -339,15 +341,15 @@ impl fmt::Display for GuestMtu {
     }
 }
 
-/// How often and how long.
+/// Number and length of samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// Rounds: every cell is measured once in each. At least 1; intervals need 2. Where `until` is
-    /// there, the most that are measured.
+    /// Number of rounds, at least 1; every round measures each cell once. Confidence intervals need 2. With `until`,
+    /// the upper bound.
     pub rounds: u32,
-    /// Measured window of one sample in seconds.
+    /// Length of a sample's measured window, seconds.
     pub seconds: f64,
-    /// Load before the window in seconds, not measured.
+    /// Time under load before the window, seconds; not measured.
     pub warmup: f64,
     /// The smallest change worth having, as a fraction (0.05 is 5 %).
     pub worth: f64,
@@ -356,38 +358,38 @@ pub struct Repeat {
     pub until: Option<Until>,
 }
 
-/// When a run without a fixed number of rounds may stop.
+/// Stopping rule of an adaptive run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Until {
-    /// Half-width of an interval that is narrow enough, as a fraction (0.02 is 2 %).
+    /// Half-width of a confidence interval that is narrow enough, as a fraction (0.02 is 2 %).
     pub precision: f64,
-    /// Rounds below which it does not stop, at least 4 and at most [`Repeat::rounds`].
+    /// Smallest number of rounds before the run may stop, at least 4 and at most [`Repeat::rounds`].
     pub min_rounds: u32,
-    /// Wall-clock seconds of the run, building included, after which no further round is begun
-    /// once there are `min_rounds`.
+    /// Wall-clock budget of the run, seconds, building included: once it is spent no further round begins, except to
+    /// reach `min_rounds`.
     pub budget_s: f64,
-    /// Which effects are waited for.
+    /// The effects whose intervals have to be narrow enough.
     #[serde(default)]
     pub ask: Ask,
 }
 
-/// Which effects a run waits for.
+/// The effects that an adaptive run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
-    /// Those of every metric.
+    /// Effects on every metric.
     #[default]
     All,
-    /// Those on what gets through: throughput, transactions or datagrams per second, the share delivered.
+    /// Effects on what gets through: throughput, transactions or datagrams per second, the share delivered.
     Throughput,
-    /// Those on latencies.
+    /// Effects on latencies.
     Latency,
-    /// Those on CPU per Gbit/s or transaction, of each host or of the machine.
+    /// Effects on CPU per Gbit/s or per transaction, of each host or of the machine.
     Cpu,
 }
 
 impl Ask {
-    /// Whether effects on `metric` are waited for.
+    /// Whether the run waits for effects on `metric`.
     pub const fn asks(self, metric: Metric) -> bool {
         match self {
             Self::All => true,

@@ -1,4 +1,4 @@
-//! What others published: figures beside a run's cells, and the comparisons that a study made.
+//! Published results: figures next to a run's cells, and the comparisons of a study.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,36 +11,37 @@ use crate::metric::{Direction, Metric, wire_frames_per_second};
 use crate::sample::Sample;
 use crate::usage::HostUsage;
 
-/// What others published.
+/// The published results that a plan reproduces.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// Who, what, on which hardware.
+    /// Authors, publication and hardware.
     pub source: String,
     /// The study's title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Offloads, cores, kernel and datapath that the study had: what may explain a different result.
+    /// Offloads, cores, kernel and datapath of the study, which may explain a different result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
-    /// What the plan scales down, and by which key.
+    /// What the plan scales down, and with which key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaled: Option<String>,
-    /// Whether it is about OVN: a run that chooses the datapath takes [`OF_OVN`](crate::datapath::Datapath::OF_OVN).
+    /// Whether the study is about OVN: a run that chooses the datapath then takes
+    /// [`OF_OVN`](crate::datapath::Datapath::OF_OVN).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ovn: bool,
-    /// How the study made one figure of several runs.
+    /// How the study makes one figure of several runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
-    /// Figures, each for the cells that match its levels.
+    /// Published figures, each for the cells that have its levels.
     #[serde(default)]
     pub figures: Vec<PublishedFigure>,
     /// Comparisons of two cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<PublishedComparison>,
-    /// What was published and is not measured by this plan.
+    /// Published results that this plan does not measure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<Unmeasured>,
-    /// The study's own charts.
+    /// The study's charts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charts: Vec<PublishedChart>,
 }
@@ -48,48 +49,48 @@ pub struct Published {
 /// One published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedFigure {
-    /// The cells that it is compared with.
+    /// The levels of the cells that the figure is compared with.
     pub levels: Levels,
-    /// Throughput in Gbit/s.
+    /// Throughput, Gbit/s.
     pub gbps: f64,
     /// How the published configuration differs from the cell, where it does.
     #[serde(default)]
     pub note: Option<String>,
 }
 
-/// A comparison of two cells. One of which nothing was published separates factors that the study changed together.
+/// A comparison of two cells. One without published values separates factors that the study changed together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PublishedComparison {
     /// What is compared, in words.
     pub what: String,
-    /// Which figure.
+    /// The figure that is compared.
     pub metric: Outcome,
-    /// The levels of the cell compared with, and of the one compared: each of exactly one cell.
+    /// The levels of the reference cell and of the compared cell; each matches exactly one cell.
     pub cells: [Levels; 2],
-    /// What was published of it; `None` of a comparison that the study did not make.
+    /// The published result; `None` for a comparison that the study did not make.
     pub value: Option<PublishedValue>,
-    /// Whether it was inferred from what was published.
+    /// Whether the value was inferred from what was published.
     pub inferred: bool,
-    /// How it was published, where that has to be known.
+    /// A remark on how the value was published, where it matters.
     pub note: Option<String>,
 }
 
-/// What was published of a comparison.
+/// The published result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PublishedValue {
     /// The figures of both cells, in the unit of the outcome, above 0.
     Values([f64; 2]),
-    /// The second over the first, above 0.
+    /// The second cell's figure over the first's, above 0.
     Ratio(f64),
-    /// The second less the first, in the unit of the outcome.
+    /// The second cell's figure less the first's, in the unit of the outcome.
     Difference(f64),
-    /// The second less the first is at most this.
+    /// Upper bound on the second cell's figure less the first's, in the unit of the outcome.
     AtMost(f64),
 }
 
 impl PublishedValue {
-    /// The published ratio, where it is compared by one.
+    /// The published ratio; `None` for values that are compared as a difference.
     pub fn ratio(self) -> Option<f64> {
         match self {
             Self::Values([from, to]) => Some(to / from),
@@ -99,7 +100,7 @@ impl PublishedValue {
     }
 }
 
-/// Something published that a plan does not measure.
+/// A published result that a plan does not measure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmeasured {
     /// What was published.
@@ -111,20 +112,21 @@ pub struct Unmeasured {
 /// A chart of the study: bars of one outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishedChart {
-    /// What it shows.
+    /// The chart's title.
     pub title: String,
-    /// The outcome.
+    /// The outcome that the bars show.
     pub metric: Outcome,
-    /// The factor whose levels are groups of bars.
+    /// Key of the factor whose levels are groups of bars.
     pub by: String,
-    /// The factor whose levels are the bars of a group, or several with commas between; `None`: one bar each.
+    /// Key of the factor whose levels are the bars of a group, or several keys with commas between; `None` for one bar
+    /// per group.
     pub series: Option<String>,
-    /// The levels of the cells in it.
+    /// The levels that all cells of the chart have.
     pub levels: Levels,
 }
 
 impl PublishedChart {
-    /// What the bar of a cell with these levels is called; of a factor that is on or off with the factor's name.
+    /// The label of the bar of a cell with these levels; a level `on` or `off` comes with the factor's key.
     pub fn label(&self, levels: &Levels) -> String {
         let keys = self.series.iter().flat_map(|keys| keys.split(','));
         let words = keys.map(str::trim).filter_map(|key| {
@@ -142,18 +144,18 @@ impl PublishedChart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// The mean of all.
+    /// The mean of all runs.
     Mean,
-    /// Sets of three runs, the first whose standard deviation is within 5 % of its mean.
+    /// Runs in sets of three: the first set whose standard deviation is within 5 % of its mean.
     ThreeWithin5Percent,
-    /// The mean without the highest and the lowest.
+    /// The mean without the highest and the lowest run.
     Trimmed,
-    /// The worst of all.
+    /// The worst run.
     WorstOf,
 }
 
 impl Rule {
-    /// Every rule by the plan's word, in the order of the documentation.
+    /// Every rule with the plan's word, in the order of the documentation.
     pub const ALL: [(&'static str, Self); 4] = [
         ("mean", Self::Mean),
         ("three-within-5%", Self::ThreeWithin5Percent),
@@ -161,7 +163,7 @@ impl Rule {
         ("worst-of", Self::WorstOf),
     ];
 
-    /// In words.
+    /// The rule in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Mean => "the mean of the runs",
@@ -172,19 +174,19 @@ impl Rule {
     }
 }
 
-/// A figure that studies compare: a [`Metric`], or one that gets no verdict of its own in a run.
+/// A figure that studies compare: a [`Metric`], or one on which a run gives no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Outcome {
-    /// What verdicts are about.
+    /// A metric, on which a run gives verdicts.
     Of(Metric),
-    /// Busy time of the hosts' cores, the average of both hosts, percent of all their cores.
+    /// Busy time of the hosts' cores, percent of all their cores, mean of both hosts.
     HostsCpu,
-    /// Busy time of the client's cores, percent of all of them.
+    /// Busy time of the cores of the client's host, percent of all its cores.
     ClientHostCpu,
-    /// Busy time of the server's cores, percent of all of them.
+    /// Busy time of the cores of the server's host, percent of all its cores.
     ServerHostCpu,
-    /// Responses within 500 us, percent.
+    /// Share of the transactions that took at most 500 us, percent.
     Within500us,
     /// Frames on the wire per second, both directions.
     WireFrames,
@@ -194,7 +196,7 @@ pub enum Outcome {
 const BOUND: Duration = Duration::from_micros(500);
 
 impl Outcome {
-    /// Every outcome by the plan's word, in the order of the documentation.
+    /// Every outcome with the plan's word, in the order of the documentation.
     pub const ALL: [(&'static str, Self); 21] = [
         ("throughput", Self::Of(Metric::Throughput)),
         ("sender-cpu", Self::Of(Metric::SenderCpu)),
@@ -219,7 +221,7 @@ impl Outcome {
         ("wire-frames", Self::WireFrames),
     ];
 
-    /// The plan's words, in that order.
+    /// The plan's words, in the order of [`Self::ALL`].
     pub const WORDS: [&'static str; Self::ALL.len()] = {
         let mut words = [""; Self::ALL.len()];
         let mut at = 0;
@@ -237,14 +239,14 @@ impl Outcome {
             .map_or("", |(word, _)| word)
     }
 
-    /// The outcome of a plan's word.
+    /// The outcome of that word of a plan.
     pub fn of_word(word: &str) -> Option<Self> {
         let mut all = Self::ALL.iter();
         all.find(|(known, _)| *known == word)
             .map(|(_, outcome)| *outcome)
     }
 
-    /// In words.
+    /// The outcome's name in a sentence.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Of(metric) => metric.words(),
@@ -256,7 +258,7 @@ impl Outcome {
         }
     }
 
-    /// The unit in which people read it, and what the value is multiplied with for it.
+    /// The unit for people, and the factor from the outcome's own unit to it.
     pub const fn unit(self) -> (&'static str, f64) {
         match self {
             Self::Of(metric) => metric.unit(),
@@ -267,7 +269,7 @@ impl Outcome {
         }
     }
 
-    /// Which way is better.
+    /// Which direction of change is better.
     pub const fn better(self) -> Direction {
         match self {
             Self::Of(metric) => metric.better(),
@@ -278,7 +280,7 @@ impl Outcome {
         }
     }
 
-    /// Of one sample, in the metric's own unit or in percent; `None` where it has none.
+    /// The outcome in one sample, in the metric's own unit, percent or frames/s; `None` where the sample has none.
     pub fn value(self, sample: &Sample, load: &str) -> Option<f64> {
         match self {
             Self::Of(metric) => metric.value(sample, load),

@@ -1,4 +1,4 @@
-//! One sample: one measured run of one cell in one round. Never discarded.
+//! Samples: one measured run of one cell in one round. A sample is never discarded.
 
 use std::collections::BTreeMap;
 
@@ -25,80 +25,80 @@ pub use schedule::Behind;
 /// One line of `samples.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Round, from 0.
+    /// Round of the sample, from 0.
     pub round: u32,
     /// Position within the round's random order, from 0.
     pub position: u32,
-    /// [`crate::cell::Cell::index`].
+    /// Number of the cell ([`crate::cell::Cell::index`]).
     pub cell: u32,
-    /// Seconds since the run began, at the start of this sample's work.
+    /// Start of the work on this sample, seconds since the run began.
     pub started_s: f64,
-    /// Seconds this sample took in all, lab building included.
+    /// Duration of the sample, seconds, including the building of a lab.
     pub took_s: f64,
-    /// Why this sample enters no verdict; `None` is a valid sample.
+    /// Why the sample enters no verdict; `None` for a valid sample.
     pub invalid: Option<Invalid>,
-    /// What may have disturbed it; a marked sample still counts.
+    /// What may have disturbed the sample; a marked sample still enters verdicts.
     #[serde(default)]
     pub marks: Vec<Mark>,
-    /// The path before and after the window, both directions.
+    /// Proofs of the path in both directions, before and after the window.
     #[serde(default)]
     pub proofs: Vec<Proof>,
-    /// The devices of the path as they were read back.
+    /// The devices of the path as read back.
     #[serde(default)]
     pub devices: Vec<DeviceState>,
-    /// The Open vSwitch that both hosts have; `None` where another datapath carried it.
+    /// The Open vSwitch of both hosts; `None` with other datapaths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_vswitch: Option<OpenVswitch>,
-    /// Whether the hosts were to handle what they receive on their own cores ([`crate::steering::Rps::Own`]) and could not:
-    /// before Linux 6.3 a plain user cannot set it. Absent where false.
+    /// Whether receive steering to the hosts' own cores ([`crate::steering::Rps::Own`]) was wanted and could not be
+    /// set: before Linux 6.3 a plain user cannot set it. Absent where false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_steered: bool,
-    /// How far apart the lab's cores were; the same pairs in every sample. Empty of a record of version 4 or before, and
-    /// where the run had one core.
+    /// Distances of the lab's cores, for the same pairs of cores in every sample. Empty in records of versions before
+    /// 5, and with one core.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cores_apart: Vec<CoreDistance>,
-    /// What each of the cell's loads did, in the cell's order; empty where they never ran. (Of a record of version 1
-    /// or 2, which knew TCP streams only, its `stream`.)
+    /// Results of the cell's loads, in the cell's order; empty where they never ran. (In a record of version 1 or 2,
+    /// which knew TCP streams only, its `stream`.)
     #[serde(default, alias = "stream", deserialize_with = "older::of_any_version")]
     pub loads: Vec<LoadResult>,
-    /// Host a, which sends where nothing says otherwise ([`LoadResult::direction`]).
+    /// Usage of host a, which sends unless a load says otherwise ([`LoadResult::direction`]).
     pub sender: Option<HostUsage>,
-    /// Host b.
+    /// Usage of host b.
     pub receiver: Option<HostUsage>,
-    /// The same load without the line, where the cell has a line and a load that would fill it: CPU per Gbit/s is taken
-    /// from here. Absent in records of versions before 6.
+    /// The window without the line, where the cell has a line and a load that would fill it: CPU per Gbit/s comes from
+    /// it. Absent in records of versions before 6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saturated: Option<Saturated>,
-    /// The same loads once more, of which storage that asks for the network's share has its initiator on its target's host,
-    /// over a Unix socket. Absent of other cells, and in records of programs before.
+    /// The window in which storage loads with `network_share` have their initiator on the target's host, over a Unix
+    /// socket. Absent for other cells, and in records of earlier programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_target: Option<AtTarget>,
 }
 
-/// A window in which initiators of storage were on their targets' hosts.
+/// A window in which storage initiators run on their targets' hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AtTarget {
-    /// What each of the cell's loads did, in the cell's order.
+    /// Results of the cell's loads, in the cell's order.
     pub loads: Vec<LoadResult>,
 }
 
-/// A window of a cell without its line: the stack alone is the limit.
+/// A window of a cell without its line, where only the network stack is the limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Saturated {
-    /// What each of the cell's loads did, in the cell's order.
+    /// Results of the cell's loads, in the cell's order.
     pub loads: Vec<LoadResult>,
-    /// Host a.
+    /// Usage of host a.
     pub sender: HostUsage,
-    /// Host b.
+    /// Usage of host b.
     pub receiver: HostUsage,
-    /// What this window's own figures are to be read with: a backlog that dropped, a generator that was the limit.
+    /// Marks of this window: backlog drops, a generator that was the limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
 }
 
 impl Sample {
-    /// A sample of `cell` that has begun and measured nothing yet: no loads, hosts, marks or proofs. `started_s` is in seconds
-    /// since the run began.
+    /// A sample of `cell` that has measured nothing yet, without loads, hosts, marks or proofs; `started_s` is in
+    /// seconds since the run began.
     pub fn begun(round: u32, position: u32, cell: u32, started_s: f64) -> Self {
         Self {
             round,
@@ -121,7 +121,7 @@ impl Sample {
         }
     }
 
-    /// The load of that name, where it ran.
+    /// The result of the load of that name, where it ran.
     pub fn load(&self, name: &str) -> Option<&LoadResult> {
         self.loads.iter().find(|load| load.name == name)
     }
@@ -132,7 +132,7 @@ impl Sample {
     }
 }
 
-/// Why a sample does not count.
+/// Why a sample is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "reason")]
 pub enum Invalid {
@@ -140,7 +140,7 @@ pub enum Invalid {
     Proof(String),
     /// The network could not be built as planned.
     Build(String),
-    /// The load did not run to its end.
+    /// A load did not run to its end.
     Load(String),
     /// A setting of the cell could not be put in force, or not be undone.
     Setting(String),
@@ -165,55 +165,55 @@ impl Invalid {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Mark {
-    /// Tasks of others used more of the machine than the threshold.
+    /// Other programs used more of the machine's cores than the threshold.
     ForeignLoad {
-        /// Cores they used.
+        /// Cores that other programs used: 1.0 is one core busy all the time.
         cores: f64,
-        /// The threshold in cores.
+        /// The threshold, cores.
         threshold: f64,
     },
-    /// The hypervisor took more than the threshold.
+    /// The hypervisor took more of a host's core time than the threshold.
     Steal {
-        /// The host.
+        /// The host, `a` or `b`.
         host: String,
-        /// Share of its core time.
+        /// Share of the host's core time that the hypervisor took, 0 to 1.
         fraction: f64,
-        /// The threshold.
+        /// The threshold, 0 to 1.
         threshold: f64,
     },
-    /// Packets were dropped from a core's backlog.
+    /// Packets were dropped because a core's backlog was full.
     BacklogDrops {
-        /// The host.
+        /// The host, `a` or `b`.
         host: String,
-        /// How many.
+        /// Number of dropped packets.
         packets: u64,
     },
-    /// The threads of one end of a load had something to do all the time: they and not the path were the limit. What
-    /// to change is [`GENERATOR_BOUND_ADVICE`]. A flood of small datagrams is expected to be so.
+    /// The threads at one end of a load had something to do all the time, so that they and not the path were the limit;
+    /// see [`GENERATOR_BOUND_ADVICE`]. Expected with a flood of small datagrams.
     GeneratorBound {
         /// The load's name.
         load: String,
-        /// The host.
+        /// The host of that end, `a` or `b`.
         host: String,
-        /// The end.
+        /// The end of the load.
         end: End,
     },
-    /// The hypervisor moved a core of the lab while the sample was taken: before the load a cache line took so much longer
-    /// to another core and back than after it, or so much shorter.
+    /// The hypervisor moved a core of the lab during the sample: the round trip of a cache line between two cores took
+    /// much longer after the load than before, or much shorter.
     CoresMoved {
-        /// The two cores.
+        /// The two cores, by the kernel's numbers.
         cpus: [u32; 2],
-        /// Before, nanoseconds.
+        /// Round trip before the load, nanoseconds.
         before_ns: f64,
-        /// After.
+        /// Round trip after the load, nanoseconds.
         after_ns: f64,
-        /// How many times the other one of them was at least.
+        /// Ratio of the longer to the shorter round trip above which a core counts as moved.
         threshold: f64,
     },
 }
 
 impl Mark {
-    /// The kinds, in the order in which they are reported.
+    /// The names of all kinds, in the order of reports.
     pub const KINDS: [&str; 5] = [
         "foreign-load",
         "steal",
@@ -222,10 +222,10 @@ impl Mark {
         "cores-moved",
     ];
 
-    /// Kinds that come of the load itself; the others come of what else the machine does.
+    /// Kinds that the load itself causes; the others come from what else the machine does.
     pub const OF_THE_LOAD: [&str; 2] = [Self::KINDS[2], Self::KINDS[3]];
 
-    /// Its kind, as records, counts and columns write it.
+    /// The name of its kind in records, counts and columns.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ForeignLoad { .. } => Self::KINDS[0],
@@ -237,88 +237,88 @@ impl Mark {
     }
 }
 
-/// What to do where a load's own threads were the limit.
+/// Advice where a load's own threads were the limit.
 pub const GENERATOR_BOUND_ADVICE: &str = "the load's own threads never waited for the path, so they were the limit: \
      give them more processors or threads, use larger messages, more streams or segmentation offload";
 
-/// A path proven, or not, to carry datagrams of exactly one size.
+/// Result of a path proof: whether a path carries datagrams of exactly one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// Before or after the window.
+    /// Whether it was made before or after the window.
     pub when: ProofTime,
-    /// `a` or `b`: the host whose guest sent.
+    /// The host whose guest sent, `a` or `b`.
     pub from: String,
     /// IP datagram size in bytes: the guest's MTU.
     pub size: u32,
     /// Whether a datagram of that size was acknowledged.
     pub proven: bool,
-    /// What went wrong, where it is not proven.
+    /// Why the size is not proven; `None` where it is.
     pub reason: Option<String>,
-    /// Probes sent.
+    /// Number of probes sent.
     pub probes: u32,
-    /// Seconds it took.
+    /// Duration of the proof, seconds.
     pub seconds: f64,
-    /// Where looked for: the frame that the receiving host's underlay showed.
+    /// The frame that was captured on the receiving host's underlay; `None` where none was looked for.
     pub seen: Option<SeenFrame>,
 }
 
-/// Before or after the window.
+/// When a proof was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofTime {
     /// Before the load starts.
     Before,
-    /// After it ended.
+    /// After the load has ended.
     After,
 }
 
-/// A probe as it was seen on the underlay. What a tunnel encrypts cannot be told from another packet of the same size: there
-/// it is a data packet of the tunnel's, from and to its port, of exactly the size that a full-size datagram must have, seen while
-/// such a datagram was acknowledged. Neither that it held this datagram nor what it says inside is seen; of smaller datagrams,
-/// those that are padded to the same size look alike.
+/// A probe as seen on the underlay. Inside an encrypted tunnel a probe cannot be identified: there it is a data packet
+/// of the tunnel, from and to the tunnel's port, of exactly the size that a full-size datagram must have, seen while
+/// such a datagram was acknowledged. Neither that it held this datagram nor its inner headers are seen; smaller
+/// datagrams that are padded to the same size look alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenFrame {
-    /// Total length field of the outermost IP header: guest MTU plus overhead.
+    /// Total length of the outermost IP header, bytes: guest MTU plus overhead.
     pub outer_ip_bytes: u32,
-    /// The frame's bytes, Ethernet header included, FCS not.
+    /// Size of the frame, bytes, including the Ethernet header but not the FCS.
     pub frame_bytes: u32,
-    /// What it should have been.
+    /// The expected value of `outer_ip_bytes`.
     pub expected_outer_ip_bytes: u32,
-    /// What the frame's bytes should have been, a VLAN tag included; absent in records of before it was looked at.
+    /// The expected value of `frame_bytes`, including a VLAN tag; absent in older records.
     #[serde(default)]
     pub expected_frame_bytes: Option<u32>,
-    /// Whether the outermost header said it is a fragment.
+    /// Whether the outermost IP header marks a fragment.
     pub fragment: bool,
 }
 
-/// A device of the path as read back after it was set.
+/// A device of the path, as read back after its settings were applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceState {
-    /// `a` or `b`.
+    /// The host, `a` or `b`.
     pub host: String,
     /// The device's name.
     pub name: String,
-    /// What it is on the path.
+    /// The device's role on the path.
     pub role: Role,
-    /// Its MTU in bytes.
+    /// The device's MTU, bytes.
     pub mtu: u32,
-    /// ethtool features of the profile's table and of the cell's settings, by the kernel's name; absent: the
-    /// device has no such feature.
+    /// States of the `ethtool -k` features of the profile and of the cell's settings, by the kernel's name; a feature
+    /// that the device lacks is absent.
     pub features: BTreeMap<String, bool>,
-    /// The receive steering mask of its first queue, where it was readable; the other queues have the same.
+    /// The receive steering mask (`rps_cpus`) of the first queue, where it was readable; all queues have the same.
     pub rps_cpus: Option<String>,
-    /// Transmit queues that it has; absent in records before version 3.
+    /// Number of transmit queues; absent in records before version 3.
     #[serde(default)]
     pub tx_queues: Option<u32>,
-    /// Receive queues that it has.
+    /// Number of receive queues; absent in records before version 3.
     #[serde(default)]
     pub rx_queues: Option<u32>,
-    /// Devices that were read back like this one, itself included: a host's guests have one each.
+    /// Number of devices with this state, this one included: each guest of a host has its own.
     #[serde(default = "one")]
     pub count: u32,
 }
 
-/// What a record from before there were several means.
+/// The number of devices in records without the field.
 const fn one() -> u32 {
     1
 }

@@ -1,19 +1,19 @@
-//! How a host spreads over its cores what its devices receive: queues, and receive packet steering.
+//! How a host spreads received packets over its cores: queues, and receive packet steering.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Queues and steering of the devices of a path.
+/// Queues and receive steering of the devices of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Steering {
-    /// Transmit and receive queues of every veth of the path, at least 1.
+    /// Number of transmit and of receive queues of every veth of the path, at least 1.
     pub queues: u32,
-    /// Receive packet steering of what comes from the underlay.
+    /// Receive packet steering of packets from the underlay.
     pub rps: Rps,
 }
 
-/// What every lab of a record before version 3 had.
+/// The values in records before version 3.
 impl Default for Steering {
     fn default() -> Self {
         Self {
@@ -23,24 +23,24 @@ impl Default for Steering {
     }
 }
 
-/// Receive packet steering (RPS, Documentation/networking/scaling.rst): the cores that handle what a
+/// Receive packet steering (RPS, Documentation/networking/scaling.rst): the cores that process the packets that a
 /// device has received.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rps {
-    /// The host's own cores, where the hosts have cores of their own; else none, as `Off`.
+    /// The host's own cores, where the hosts have cores of their own; otherwise no steering.
     #[default]
     Own,
-    /// None: on a veth the core that sent goes on with it.
+    /// No steering: on a veth the sending core also processes the packet on receipt.
     Off,
     /// Every core of the run.
     All,
-    /// These cores, ascending, none twice.
+    /// These cores, ascending, without duplicates.
     Cores(Vec<u32>),
 }
 
 impl Rps {
-    /// The cores of a mask in hexadecimal digits after `0x`; `None` where it is none, or empty.
+    /// Parses a mask of cores in hexadecimal digits after `0x`; `None` where the text is no mask, or the mask is empty.
     pub fn parse_mask(text: &str) -> Option<Self> {
         let digits = text.strip_prefix("0x")?;
         if digits.is_empty() || digits.len() > MASK_DIGITS {
@@ -58,8 +58,8 @@ impl Rps {
         (!cores.is_empty()).then_some(Self::Cores(cores))
     }
 
-    /// Whether receive work may run on cores that are not the host's, `all` of the run's hosts
-    /// having cores of their own.
+    /// Whether packets may be received on cores other than the host's `own`, where all hosts of the run have cores of
+    /// their own.
     pub fn leaves_own_cores(&self, own: &[u32]) -> bool {
         match self {
             Self::Own => false,
@@ -69,7 +69,7 @@ impl Rps {
     }
 }
 
-/// Most digits of a mask: 1024 cores.
+/// Most hexadecimal digits of a mask: 1024 cores.
 pub const MASK_DIGITS: usize = 256;
 
 /// The level's label: `own`, `off`, `all`, `0x3`.

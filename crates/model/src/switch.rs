@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Which Open vSwitch it was: part of the record, for the two datapaths differ by far more than their headers.
+/// The Open vSwitch of a sample. The record names it because its two datapaths differ by far more than their headers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenVswitch {
-    /// As printed by `ovs-vswitchd --version`.
+    /// The version that `ovs-vswitchd --version` prints.
     pub version: String,
     /// Where packets are switched.
     pub datapath: OvsDatapath,
-    /// The version of OVN that programs it, as printed by `ovn-controller --version`; `None` where none does.
+    /// The version of OVN on top, which `ovn-controller --version` prints; `None` without OVN.
     #[serde(default)]
     pub ovn: Option<String>,
 }
@@ -20,14 +20,14 @@ pub struct OpenVswitch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OvsDatapath {
-    /// In the daemon itself (`datapath_type` netdev), over packet sockets: frame by frame.
+    /// In the daemon itself (`datapath_type` netdev), over packet sockets, frame by frame.
     Userspace,
     /// In the kernel's openvswitch module (`datapath_type` system).
     Kernel,
 }
 
 impl OvsDatapath {
-    /// The word in Open vSwitch's table Bridge, column `datapath_type`.
+    /// The value of column `datapath_type` in Open vSwitch's table Bridge.
     pub const fn kind(self) -> &'static str {
         match self {
             Self::Userspace => "netdev",

@@ -1,91 +1,91 @@
-//! What lies between the two hosts of a lab: switches and routers one behind the other, and equal paths.
+//! The network between the two hosts of a lab: switches and routers in a row, and equal-cost paths.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Hops in the order from host a to host b, then the equal-cost paths. Nothing of it is one wire.
+/// Hops in the order from host a to host b, then equal-cost paths. The default, without either, is one wire.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Transit {
-    /// From host a on.
+    /// The hops, the one next to host a first.
     pub hops: Vec<Hop>,
-    /// Members among which flows are divided by a hash of addresses and ports, between the last hop and
-    /// host b; none, or 2 to [`MAX_PATHS`].
+    /// Equal-cost paths between the last hop and host b, among which flows are divided by a hash of addresses and
+    /// ports; none, or 2 to [`MAX_PATHS`].
     pub paths: Vec<Member>,
 }
 
 /// Most hops of a lab.
 pub const MAX_HOPS: usize = 8;
-/// Most equal paths of a lab: what an equal-cost group of a usual switch chip holds at the least.
+/// Most equal-cost paths of a lab: the least that an equal-cost group of common switch chips holds.
 pub const MAX_PATHS: usize = 64;
 
-/// A device that frames pass through.
+/// A switch or router that packets pass through.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Hop {
-    /// What it is.
+    /// Whether the hop is a switch or a router.
     pub kind: HopKind,
-    /// Most bytes of IP that it passes on, by direction.
+    /// Largest IP packet that the hop forwards, for each direction.
     pub mtu: Mtus,
-    /// Whether ICMP is lost here. A router's own messages; through a switch, all that pass.
+    /// Whether ICMP is filtered here: at a router its own messages, at a switch all ICMP that passes.
     #[serde(default)]
     pub icmp: Icmp,
-    /// Destination port of UDP that is dropped silently, in both directions.
+    /// UDP destination port whose packets are dropped without ICMP, in both directions.
     #[serde(default)]
     pub drop_udp_port: Option<u16>,
-    /// Packets lost at random in either direction, parts per million.
+    /// Random packet loss in each direction, parts per million.
     #[serde(default)]
     pub loss_ppm: u32,
-    /// Delay in either direction, microseconds.
+    /// Added delay in each direction, microseconds.
     #[serde(default)]
     pub delay_us: u32,
 }
 
-/// What a hop is.
+/// The kind of a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HopKind {
-    /// Passes frames on by their hardware address; one that is too large is gone without a word.
+    /// Forwards frames by hardware address; drops frames that are too large without ICMP.
     Switch,
-    /// Passes packets on by their IP address; to the sender of one that is too large it says so
-    /// (RFC 1191, RFC 8201), or fragments it where IPv4 allows.
+    /// Forwards packets by IP address; a packet that is too large is answered with ICMP (RFC 1191, RFC 8201), or
+    /// fragmented where IPv4 allows.
     Router,
 }
 
-/// Bytes of IP by direction.
+/// MTUs of a hop by direction, bytes of IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Mtus {
-    /// Of what comes from host a.
+    /// MTU for packets from host a.
     pub from_a: u32,
-    /// Of what comes from host b.
+    /// MTU for packets from host b.
     pub from_b: u32,
 }
 
-/// What becomes of ICMP.
+/// Treatment of ICMP at a hop.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Icmp {
-    /// It is sent and passed on.
+    /// ICMP is sent and forwarded.
     #[default]
     Sent,
-    /// It is lost.
+    /// ICMP is dropped.
     Filtered,
 }
 
 /// One of several equal-cost paths: a router of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Member {
-    /// Most bytes of IP that it passes on; `None`: whatever the hosts send.
+    /// Largest IP packet that the path forwards, bytes; `None` for whatever the hosts send.
     #[serde(default)]
     pub mtu: Option<u32>,
-    /// Whether it says when something is too large.
+    /// Whether the path's router sends ICMP for packets that are too large.
     #[serde(default)]
     pub icmp: Icmp,
 }
 
 impl Mtus {
-    /// The same in both directions.
+    /// The same MTU in both directions.
     pub const fn both(mtu: u32) -> Self {
         Self {
             from_a: mtu,
@@ -93,14 +93,14 @@ impl Mtus {
         }
     }
 
-    /// The smaller of the two.
+    /// The smaller MTU of both directions, bytes.
     pub fn least(self) -> u32 {
         self.from_a.min(self.from_b)
     }
 }
 
 impl Hop {
-    /// One without faults.
+    /// A hop without faults.
     pub const fn new(kind: HopKind, mtu: u32) -> Self {
         Self {
             kind,
@@ -114,7 +114,7 @@ impl Hop {
 }
 
 impl Transit {
-    /// One wire from host to host.
+    /// A single wire from host to host.
     pub const fn wire() -> Self {
         Self {
             hops: Vec::new(),
@@ -122,17 +122,17 @@ impl Transit {
         }
     }
 
-    /// Whether there is nothing between the hosts.
+    /// Whether nothing is between the hosts.
     pub const fn is_wire(&self) -> bool {
         self.hops.is_empty() && self.paths.is_empty()
     }
 
-    /// Whether the hosts are on different links, so that only IP gets from one to the other.
+    /// Whether the hosts are on different links, so that a router has to forward between them.
     pub fn is_routed(&self) -> bool {
         !self.paths.is_empty() || self.hops.iter().any(|hop| hop.kind == HopKind::Router)
     }
 
-    /// The smallest MTU on the way, bytes, whatever the direction and the path; `None` for a wire.
+    /// The smallest MTU between the hosts, bytes, over all directions and paths; `None` without a limit.
     pub fn narrowest(&self) -> Option<u32> {
         let hops = self.hops.iter().map(|hop| hop.mtu.least());
         hops.chain(self.paths.iter().filter_map(|member| member.mtu))
@@ -140,7 +140,7 @@ impl Transit {
     }
 }
 
-/// In words: `through a switch of MTU 8950, a router of MTU 1500 and 4 equal paths`.
+/// `through a switch of MTU 8950, a router of MTU 1500 and 4 equal paths`.
 impl fmt::Display for Transit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = self.hops.iter().map(Hop::to_string).collect();
@@ -163,7 +163,7 @@ impl fmt::Display for Transit {
     }
 }
 
-/// In words: `a router of MTU 1500 (ICMP filtered)`.
+/// `a router of MTU 1500 (ICMP filtered)`.
 impl fmt::Display for Hop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Mtus { from_a, from_b } = self.mtu;
@@ -190,7 +190,7 @@ impl fmt::Display for Hop {
     }
 }
 
-/// In words: `of MTU 1500, ICMP filtered`; nothing for a path without limits.
+/// `of MTU 1500, ICMP filtered`; empty for a path without limits.
 impl fmt::Display for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mtu = self.mtu.map(|mtu| format!("of MTU {mtu}"));

@@ -1,8 +1,8 @@
-//! Units as people write them: `10gbit`, `128KiB`, `5%`.
+//! Units as users write them: `10gbit`, `128KiB`, `5%`.
 
 use std::fmt;
 
-/// Why a quantity could not be read. The text says what to write instead.
+/// Why a quantity could not be parsed; the text says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitError(String);
 
@@ -14,14 +14,14 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-/// What may stand behind a number.
+/// A unit that may follow a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unit {
-    /// As it is written.
+    /// The unit's name.
     pub name: &'static str,
-    /// What the number is multiplied by.
+    /// Factor from the unit to the base unit, before the division by `over`.
     times: f64,
-    /// What it is divided by: 200 / 1000 is the double nearest to 0.2, 200 x 0.001 need not be.
+    /// Divisor, which keeps results exact: 200 / 1000 is the double nearest to 0.2, 200 x 0.001 need not be.
     over: f64,
 }
 
@@ -40,7 +40,7 @@ impl Unit {
         number * self.times / self.over
     }
 
-    /// The unit of that name; a bare number is in the base unit.
+    /// The unit of that name; the base unit for an empty name.
     fn find(units: &[Self], name: &str) -> Option<Self> {
         if name.is_empty() {
             return Some(Self::times("", 1.0));
@@ -49,7 +49,7 @@ impl Unit {
     }
 }
 
-/// Units of a bit rate, for bits per second, in any case; `/s` may follow.
+/// Units of a bit rate (base unit: bit/s), in upper or lower case; `/s` may follow.
 pub const RATE_UNITS: &[Unit] = &[
     Unit::times("bit", 1.0),
     Unit::times("kbit", 1e3),
@@ -57,7 +57,7 @@ pub const RATE_UNITS: &[Unit] = &[
     Unit::times("gbit", 1e9),
 ];
 
-/// Units of a size, for bytes.
+/// Units of a size (base unit: byte).
 pub const SIZE_UNITS: &[Unit] = &[
     Unit::times("B", 1.0),
     Unit::times("KiB", 1024.0),
@@ -71,7 +71,7 @@ pub const SIZE_UNITS: &[Unit] = &[
     Unit::times("GB", 1e9),
 ];
 
-/// Units of a duration, for seconds.
+/// Units of a duration (base unit: second).
 pub const DURATION_UNITS: &[Unit] = &[
     Unit::times("s", 1.0),
     Unit::over("ms", 1e3),
@@ -79,7 +79,7 @@ pub const DURATION_UNITS: &[Unit] = &[
     Unit::times("min", 60.0),
 ];
 
-/// Units of a share, for a fraction.
+/// Units of a share (base unit: the fraction).
 pub const SHARE_UNITS: &[Unit] = &[Unit::over("%", 100.0)];
 
 fn split(text: &str) -> Option<(f64, &str)> {
@@ -91,9 +91,12 @@ fn split(text: &str) -> Option<(f64, &str)> {
     number.is_finite().then(|| (number, text[end..].trim()))
 }
 
-/// Reads a bit rate in decimal units, as `tc` writes them: `10gbit`, `2.5Gbit`, `800mbit`, `64kbit`.
+/// Parses a bit rate in decimal units, as `tc` writes them: `10gbit`, `2.5Gbit`, `800mbit`, `64kbit`.
 ///
-/// Returns bits per second, at least 1. A bare number is refused: it would be ambiguous.
+/// Returns bit/s, 1 to 10^13. A bare number is refused because it would be ambiguous.
+///
+/// # Errors
+/// A text that is no rate, or a rate out of this range.
 pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
     let hint = || {
         UnitError(format!(
@@ -113,7 +116,7 @@ pub fn parse_rate(text: &str) -> Result<u64, UnitError> {
     Ok(bits.round() as u64)
 }
 
-/// A bit rate as `tc` would write it: the largest unit that leaves no long fraction.
+/// Formats a bit rate as `tc` does, in the largest unit in which it has at most three decimals.
 pub fn format_rate(bits_per_second: u64) -> String {
     let value = bits_per_second as f64;
     for (scale, unit) in [(1e9, "gbit"), (1e6, "mbit"), (1e3, "kbit")] {
@@ -125,7 +128,7 @@ pub fn format_rate(bits_per_second: u64) -> String {
     format!("{bits_per_second}bit")
 }
 
-/// So many a second, for people: whole where there are many, and never none where there are some.
+/// Formats a number per second for people: with more decimals for small numbers.
 pub fn format_per_second(rate: f64) -> String {
     let decimals = match rate {
         r if r >= 99.5 || r <= 0.0 => 0,
@@ -136,7 +139,10 @@ pub fn format_per_second(rate: f64) -> String {
     format!("{rate:.decimals$}")
 }
 
-/// Reads a size in bytes: a bare number, or one with `B`, `KiB`, `MiB`, `GiB`, `kB`, `MB`, `GB`.
+/// Parses a size in bytes: a bare number, or one with a unit of [`SIZE_UNITS`].
+///
+/// # Errors
+/// A text that is no size, a fraction of a byte, or more than 10^15 bytes.
 pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     let hint = || {
         UnitError(format!(
@@ -151,7 +157,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     Ok(bytes as u64)
 }
 
-/// A size with a binary unit where it divides evenly: `128KiB`, `1500B`.
+/// Formats a size in bytes, in a binary unit where it divides evenly: `128KiB`, `1500B`.
 pub fn format_bytes(bytes: u64) -> String {
     for (scale, unit) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
         if bytes >= scale && bytes.is_multiple_of(scale) {
@@ -161,19 +167,25 @@ pub fn format_bytes(bytes: u64) -> String {
     format!("{bytes}B")
 }
 
-/// Reads a share: `5%` or `0.05`. Returns the fraction.
+/// Parses a share, `5%` or `0.05`, as a fraction.
+///
+/// # Errors
+/// A text that is no share.
 pub fn parse_fraction(text: &str) -> Result<f64, UnitError> {
     let hint = || UnitError(format!("`{text}` is not a share: write 5% or 0.05"));
     let (number, unit) = split(text).ok_or_else(hint)?;
     Ok(Unit::find(SHARE_UNITS, unit).ok_or_else(hint)?.of(number))
 }
 
-/// A fraction as a percentage: `5%`, `2.5%`.
+/// Formats a fraction as a percentage: `5%`, `2.5%`.
 pub fn format_fraction(fraction: f64) -> String {
     format!("{}%", (fraction * 1e6).round() / 1e4)
 }
 
-/// Reads a duration: `1.5`, `1.5s`, `200ms`, `100us`, `2min`. Returns seconds.
+/// Parses a duration in seconds: `1.5`, `1.5s`, `200ms`, `100us`, `2min`.
+///
+/// # Errors
+/// A text that is no duration.
 pub fn parse_seconds(text: &str) -> Result<f64, UnitError> {
     let hint = || {
         UnitError(format!(

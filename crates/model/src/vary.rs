@@ -1,5 +1,4 @@
-//! Anything as a factor: levels that are settings of a host, put in force before a sample and undone
-//! after it.
+//! Any setting as a factor: levels that are settings of a host, put in force before a sample and undone after it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,54 +7,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::offload::Role;
 
-/// A factor that the plan makes: its levels are settings.
+/// A factor that the plan defines; its levels are settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vary {
-    /// The factor's name, its key in records.
+    /// The factor's name, which is its key in records.
     pub name: String,
-    /// Its levels in the plan's order; the first is the reference.
+    /// The factor's levels in the plan's order; the first is the reference.
     pub levels: Vec<Setting>,
 }
 
-/// One level: what is changed on the hosts. Empty, it leaves everything as it is.
+/// One level: settings of the hosts. An empty one changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
-    /// The factor's name.
+    /// Name of the factor that this is a level of.
     pub factor: String,
     /// The level's label.
     pub label: String,
-    /// Sysctls by name, as sysctl(8) takes it, and their values.
+    /// Sysctls and their values, by the name that sysctl(8) takes.
     pub sysctl: BTreeMap<String, String>,
-    /// Device features by role and by the kernel's name (`ethtool -k`).
+    /// Device features by role and by the kernel's name (`ethtool -k`): true for on.
     pub ethtool: BTreeMap<Role, BTreeMap<String, bool>>,
-    /// Settings of the device with the measured address, on existing hosts: numbers, and a mask in hexadecimal digits.
+    /// On existing hosts, settings of the device with the data-plane address: numbers, a mask in hexadecimal digits, or
+    /// the name of a qdisc.
     #[serde(default)]
     pub device: BTreeMap<DeviceSetting, String>,
-    /// On an existing host the device that features and `device` are of: its name, or behind the file of another network
-    /// namespace (`/run/netns/blue/vxlan0`, `/proc/1/ns/net/eth0`). `None`: the one with the measured address.
+    /// On an existing host, the device that `ethtool` and `device` set: its name, or its name behind the file of
+    /// another network namespace (`/run/netns/blue/vxlan0`, `/proc/1/ns/net/eth0`). `None` for the device with the
+    /// data-plane address.
     #[serde(default)]
     pub device_name: Option<String>,
-    /// A command and what undoes it.
+    /// A command, and the command that undoes it.
     pub command: Option<Deed>,
-    /// Where sysctls and the command belong, and features where it is one host.
+    /// Where sysctls and the command apply; `ethtool` too where the scope is one host.
     pub on: Scope,
 }
 
-/// What is set of a device on an existing host, beside its features.
+/// A setting of a device on an existing host, besides its features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceSetting {
     /// MTU in bytes.
     Mtu,
-    /// Descriptors for received packets (`ethtool -G DEV rx`).
+    /// Size of the receive ring, descriptors (`ethtool -G DEV rx`).
     RxRing,
-    /// Descriptors for packets to send (`ethtool -G DEV tx`).
+    /// Size of the transmit ring, descriptors (`ethtool -G DEV tx`).
     TxRing,
-    /// Queues for both directions (`ethtool -L DEV combined`).
+    /// Number of combined queues, for both directions (`ethtool -L DEV combined`).
     Queues,
     /// Cores that received packets are steered to (`rps_cpus` of every receive queue).
     Rps,
-    /// The root queueing discipline, by its kind, with the kernel's default options.
+    /// The root qdisc by its kind, with the kernel's default options.
     Qdisc,
 }
 
@@ -73,33 +74,33 @@ impl DeviceSetting {
     }
 }
 
-/// A command, run by `sh -c` as the user who runs wirecost.
+/// A command and the command that undoes it, run by `sh -c` as the user who runs wirecost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deed {
     /// Run before a sample of the level.
     pub before: String,
-    /// Run after it, whatever became of it, and also where `before` failed.
+    /// Run after the sample, whatever its outcome, and also where `before` failed.
     pub after: String,
 }
 
-/// Where a setting belongs.
+/// The namespaces in which a setting applies.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// The guests' network namespaces.
+    /// The network namespaces of both hosts' guests.
     Guests,
-    /// The hosts' namespaces.
+    /// The network namespaces of both hosts.
     Hosts,
-    /// The guests' and the hosts'.
+    /// The network namespaces of both hosts and of their guests.
     #[default]
     Both,
-    /// Host a's and its guests'.
+    /// The network namespaces of host a and its guests.
     A,
-    /// Host b's and its guests'.
+    /// The network namespaces of host b and its guests.
     B,
-    /// This machine as it is outside of the lab, once.
+    /// This machine outside of the lab, once.
     Machine,
 }
 
@@ -116,7 +117,7 @@ impl Scope {
         }
     }
 
-    /// The one host that it is about, whose devices alone are set; `None` of both.
+    /// The host, `a` or `b`, that the scope is limited to; `None` for both.
     pub const fn host(self) -> Option<&'static str> {
         match self {
             Self::A => Some("a"),
@@ -125,27 +126,27 @@ impl Scope {
         }
     }
 
-    /// Whether a host has a part in it.
+    /// Whether the scope includes a host, `a` or `b`.
     pub fn has_host(self, host: &str) -> bool {
         self.host().is_none_or(|only| only == host)
     }
 
-    /// Whether both have a host's devices in them.
+    /// Whether this scope and `other` have a host in common.
     pub fn meets_on_a_host(self, other: Self) -> bool {
         self.host().is_none_or(|host| other.has_host(host))
     }
 
-    /// Whether it has the guests' namespaces in it.
+    /// Whether the scope includes the guests' namespaces.
     pub const fn has_guests(self) -> bool {
         matches!(self, Self::Guests | Self::Both | Self::A | Self::B)
     }
 
-    /// Whether it has the hosts' namespaces in it.
+    /// Whether the scope includes the hosts' namespaces.
     pub const fn has_hosts(self) -> bool {
         matches!(self, Self::Hosts | Self::Both | Self::A | Self::B)
     }
 
-    /// Whether two places have one in common.
+    /// Whether this scope and `other` have a namespace in common.
     pub fn meets(self, other: Self) -> bool {
         let in_lab =
             (self.has_guests() && other.has_guests()) || (self.has_hosts() && other.has_hosts());
@@ -153,7 +154,7 @@ impl Scope {
             || matches!((self, other), (Self::Machine, Self::Machine))
     }
 
-    /// How often a setting is put in force there for one sample: in how many namespaces.
+    /// Number of namespaces in which a setting is put in force for one sample, with one guest per host.
     pub const fn times(self) -> u32 {
         match self {
             Self::Guests | Self::Hosts | Self::A | Self::B => 2,
@@ -178,7 +179,7 @@ impl fmt::Display for Scope {
 }
 
 impl Setting {
-    /// Whether it changes nothing.
+    /// Whether the setting changes nothing.
     pub fn is_empty(&self) -> bool {
         self.sysctl.is_empty()
             && self.ethtool.is_empty()
@@ -186,7 +187,7 @@ impl Setting {
             && self.command.is_none()
     }
 
-    /// Whether it changes the same things in the same way, whatever it is called.
+    /// Whether both change the same things in the same way, whatever their labels.
     pub fn does_the_same(&self, other: &Self) -> bool {
         self.sysctl == other.sysctl
             && self.ethtool == other.ethtool
@@ -197,7 +198,7 @@ impl Setting {
             && (self.on == other.on || (self.sysctl.is_empty() && self.command.is_none()))
     }
 
-    /// What it is called where the plan gives no label: what it changes.
+    /// The default label: what the setting changes.
     pub fn described(&self) -> String {
         let short = |name: &str| name.rsplit(['.', '/']).next().unwrap_or(name).to_owned();
         let mut parts: Vec<String> = self
@@ -230,7 +231,7 @@ impl Setting {
     }
 }
 
-/// The plan's word for a device of the path; the bridge has none.
+/// The plan's word for a device's role on the path; plans do not name the bridge.
 pub const fn role_key(role: Role) -> &'static str {
     match role {
         Role::Underlay => "underlay",
@@ -241,7 +242,7 @@ pub const fn role_key(role: Role) -> &'static str {
     }
 }
 
-/// Enough of a command to know it by.
+/// The first line of a command, at most 40 characters.
 fn first_line(command: &str) -> String {
     const ENOUGH: usize = 40;
     let line = command.lines().next().unwrap_or_default().trim_end();

@@ -11,25 +11,26 @@ use crate::ip::IpVersion;
 /// A datapath that a run chose because the first choice could not build every cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chosen {
-    /// Who carries every cell, those without a tunnel too.
+    /// The datapath of every cell, cells without a tunnel included.
     pub datapath: Datapath,
-    /// What the first choice could not build, and why, each once; of a study of OVN's also the second.
+    /// What the first choice could not build, each encapsulation once; in a study of OVN also the second choice's.
     pub instead: Vec<Unbuilt>,
-    /// Whether the run chose for a study of OVN's ([`Datapath::OF_OVN`]).
+    /// Whether the run chose from [`Datapath::OF_OVN`], for a study of OVN.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_ovn: bool,
 }
 
-/// What a datapath could not build here.
+/// An encapsulation that a datapath could not build here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unbuilt {
-    /// Its label.
+    /// The encapsulation's label.
     pub encapsulation: String,
-    /// In words; what to do where there is something.
+    /// Why it could not be built, and what to do about it where something can be done.
     pub reason: String,
 }
 
-/// The warning that a result and a dry run give: named with encapsulation, reason and what to do.
+/// The warning of results and dry runs: the datapath, and each encapsulation that ruled out the choices before it, with
+/// the reason.
 impl fmt::Display for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = match self.datapath {
@@ -62,11 +63,11 @@ impl fmt::Display for Chosen {
     }
 }
 
-/// The key of the factor.
+/// Key of the factor `datapath`.
 const FACTOR: &str = "datapath";
 
 impl Experiment {
-    /// What a run chooses from, where the plan leaves the datapath to it.
+    /// The datapaths that a run chooses from where the plan names none, the first choice first.
     pub fn datapaths_to_choose(&self) -> &'static [Datapath] {
         let published = self.plan.published.as_ref();
         if published.is_some_and(|published| published.ovn) {
@@ -76,7 +77,7 @@ impl Experiment {
         }
     }
 
-    /// The experiment with all of its cells built by one datapath, which its plan and its levels then name.
+    /// The experiment with this datapath in the plan, in the factor's levels and in every cell.
     #[must_use]
     pub fn with_datapath(mut self, datapath: Datapath) -> Self {
         let key = datapath.key().to_owned();
@@ -95,7 +96,7 @@ impl Experiment {
         self
     }
 
-    /// The experiment with every encapsulation as its cell's datapath puts it on the wire ([`Datapath::settled`]).
+    /// The experiment with every encapsulation as the cell's datapath puts it on the wire ([`Datapath::settled`]).
     #[must_use]
     pub fn settled(mut self) -> Self {
         for cell in self.cells.iter_mut().chain(&mut self.twin) {

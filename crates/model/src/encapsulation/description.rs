@@ -1,72 +1,73 @@
-//! What is known of each kind of encapsulation, whatever its options: one row a kind. Plans, computed sizes, devices,
+//! What is known of each kind of encapsulation, whatever its options: one row per kind. Plans, computed sizes, devices,
 //! proofs, the doctor and the guard before verdicts read it here.
 
 use super::{Encapsulation, Geneve, Gre, Ipip, Vlan, Vxlan, Wireguard};
 use crate::datapath::Datapath;
 
-/// A kind of encapsulation.
+/// A kind of encapsulation: one row of the table.
 #[derive(Debug)]
 pub struct Description {
-    /// The word of plans, labels and records.
+    /// The kind's word in plans, labels and records.
     pub word: &'static str,
-    /// What its protocol is called.
+    /// The protocol's name, for people.
     pub title: &'static str,
-    /// Its name in the catalogue of `wirecost overhead`, without options.
+    /// The kind's name in the catalogue of `wirecost overhead`, without options.
     pub stack: &'static str,
-    /// What it carries, and in what.
+    /// What the kind carries across the underlay, and in what.
     pub carries: Carries,
     /// Bytes of headers and trailers between the outer IP header and what is carried, without what options add and
     /// without the padding of [`Description::pads_to`].
     pub header_bytes: u32,
-    /// What is carried is padded to a multiple of so many bytes, but not beyond the MTU of the tunnel's device.
+    /// A multiple of this many bytes, to which what is carried is padded, but not beyond the MTU of the tunnel's
+    /// device; 1 without padding.
     pub pads_to: u32,
-    /// The kernel's drivers, the first the one over an IPv4 underlay; none where no device encapsulates.
+    /// The kernel's drivers, the one for an IPv4 underlay first; empty where no device encapsulates.
     pub drivers: &'static [Driver],
-    /// The features of `ethtool -k` with which a device on the underlay segments it (net/ethtool/common.c,
+    /// The `ethtool -k` features with which a device on the underlay segments this encapsulation (net/ethtool/common.c,
     /// `netdev_features_strings`).
     pub segmentation: &'static [&'static str],
-    /// Who can build it, as far as its options let them.
+    /// The datapaths that can build the kind, as far as its options allow.
     pub datapaths: &'static [Datapath],
-    /// Why nobody else can; empty where everybody can.
+    /// Why other datapaths cannot; empty where all can.
     pub only: &'static str,
     /// Whether the tunnel's device cuts super-packets into frames before it sends them, whatever the offloads.
     pub cuts: bool,
-    /// Whether the kernel encapsulates and decapsulates on all processors of the machine, whichever sent or received.
+    /// Whether the kernel encapsulates and decapsulates on all cores of the machine, whichever core sent or received.
     pub on_all_cores: bool,
-    /// The kind with its usual options.
+    /// The kind with its default options.
     pub usual: fn() -> Encapsulation,
 }
 
 /// What crosses the underlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carries {
-    /// Guests' frames on the underlay itself, as they are or with a tag.
+    /// Guests' frames on the underlay itself, untagged or with a VLAN tag.
     OnTheLine,
-    /// Guests' frames in the hosts' own IP packets.
+    /// Guests' frames inside the hosts' IP packets.
     Frames,
-    /// Guests' IP packets in the hosts' own; the hosts then route for their guests, where they else bridge.
+    /// Guests' IP packets inside the hosts' IP packets; the hosts route for their guests instead of bridging.
     Packets,
 }
 
-/// A driver of the kernel's devices.
+/// A kernel driver for tunnel or VLAN devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Driver {
-    /// The kind of device that it makes (`ip link add ... type`), in capitals where the device is called so.
+    /// The device type (`ip link add ... type`); in capitals where the device is named after it.
     pub kind: &'static str,
-    /// Its module.
+    /// The driver's kernel module.
     pub module: &'static str,
-    /// A function of it in `/proc/kallsyms`, or what its name begins with.
+    /// A function of the driver in `/proc/kallsyms`, or the beginning of its name.
     pub symbol: &'static str,
-    /// The option of the kernel's configuration.
+    /// The kernel's configuration option for the driver.
     pub option: &'static str,
 }
 
-/// Every datapath, and the kernel's devices alone.
+/// The datapaths of kinds that every datapath can build.
 const ANYBODY: &[Datapath] = &Datapath::ALL;
 const KERNEL: &[Datapath] = &[Datapath::Kernel];
 const KERNELS_GRE: &str = "GRE and IP in IP are the kernel's devices alone";
 
-/// What most kinds are.
+/// Defaults of a row: what most kinds have in common.
 const USUAL: Description = Description {
     word: "",
     title: "",
@@ -270,15 +271,15 @@ impl Description {
     pub const ALL: &'static [&'static Self] = &[
         &NONE, &VLAN, &VXLAN, &GENEVE, &GRE, &GRETAP, &IPIP, &WIREGUARD,
     ];
-    /// Their words.
+    /// The words of [`Self::ALL`], in the same order.
     pub const WORDS: &'static [&'static str] = &words();
 
-    /// The kind of that word.
+    /// The kind whose word this is.
     pub fn by_word(word: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|kind| kind.word == word).copied()
     }
 
-    /// Whether what guests send travels in IP packets of the hosts' own.
+    /// Whether the guests' frames or packets travel inside IP packets of the hosts.
     pub const fn is_tunnel(&self) -> bool {
         !matches!(self.carries, Carries::OnTheLine)
     }
@@ -295,7 +296,7 @@ const fn words() -> [&'static str; Description::ALL.len()] {
 }
 
 impl Encapsulation {
-    /// What is known of its kind.
+    /// The description of this encapsulation's kind.
     pub const fn kind(&self) -> &'static Description {
         match self {
             Self::None => &NONE,

@@ -1,11 +1,11 @@
-//! What an encapsulation is called: as a level of a factor, and as a stack of headers.
+//! Names of an encapsulation: as a level of a factor, and as a stack of headers.
 
 use std::fmt;
 
 use super::{Encapsulation, GeneveOptions, Gre, IpTunnel, UdpTunnel, Vlan, Wireguard};
 
 impl Encapsulation {
-    /// As `wirecost overhead` takes it: `none`, `outer-vlan`, `vxlan+vlan`, `geneve:ovn`, `gre:key`.
+    /// The stack's name as `wirecost overhead` takes it: `none`, `outer-vlan`, `vxlan+vlan`, `geneve:ovn`, `gre:key`.
     pub fn stack(&self) -> String {
         let mut stack = self.kind().stack.to_owned();
         match self {
@@ -44,7 +44,7 @@ impl fmt::Display for Encapsulation {
     }
 }
 
-/// The options that were given.
+/// Writes the options of GRE and IP in IP that the plan gives.
 fn write_ip_options(f: &mut fmt::Formatter<'_>, tunnel: Option<IpTunnel>) -> fmt::Result {
     let Some(tunnel) = tunnel else { return Ok(()) };
     if let Some(key) = tunnel.key {
@@ -59,7 +59,7 @@ fn write_ip_options(f: &mut fmt::Formatter<'_>, tunnel: Option<IpTunnel>) -> fmt
     Ok(())
 }
 
-/// The options that are not as they usually are.
+/// Writes the options of VXLAN and Geneve that differ from the defaults.
 fn write_options(
     f: &mut fmt::Formatter<'_>,
     tunnel: Option<UdpTunnel>,

@@ -1,13 +1,13 @@
-//! What is wrong with a host's address, where, and what to write instead.
+//! Errors in a host's address: what is wrong, where, and what to write instead.
 
 use std::fmt;
 
 use super::FORMS;
 
-/// A text that is no host's address.
+/// Why a text is no host's address, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostAddressError {
-    /// The character at which it is wrong, from 1.
+    /// Position of the character at which it is wrong, from 1.
     pub at: usize,
     /// What is wrong there.
     pub problem: Problem,
@@ -16,36 +16,36 @@ pub struct HostAddressError {
 /// What is wrong with a host's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// Nothing is there.
+    /// An empty text.
     Empty,
-    /// An address where a place should be; hosts without an agent have one.
+    /// An IP address alone, which does not say how to reach an agent.
     NoPlace,
-    /// No place begins like this.
+    /// A text that begins with no kind of place.
     UnknownPlace {
-        /// What stands there.
+        /// The kind that was written.
         found: String,
-        /// What was perhaps meant.
+        /// The kind that was perhaps meant.
         meant: Option<&'static str>,
     },
-    /// Something stands behind `local`.
+    /// Text behind `local` other than `=ADDRESS`.
     LocalTakesNothing,
     /// `netns:` without a name.
     NoNetnsName,
-    /// A name that no namespace has.
+    /// A name that no network namespace can have.
     NetnsName,
     /// `ssh:` without a host.
     NoSshHost,
-    /// Nothing before the `@`.
+    /// `@` without a user before it.
     NoSshUser,
-    /// A character that no ssh host or user has, or a leading `-`, which ssh would take for an option.
+    /// A character that no ssh host or user may have, or a leading `-`, which ssh would take for an option.
     SshCharacter(char),
-    /// An IPv6 address, or more than one port.
+    /// An IPv6 address without brackets, or more than one port.
     SshColons,
-    /// A bracket without its other half.
+    /// A bracket without its counterpart, or brackets around anything but an IPv6 address.
     SshBracket,
-    /// Something behind the `]` that is no port.
+    /// Text behind the `]` that is no port.
     SshAfterBracket,
-    /// Not 1 to 65535.
+    /// A port that is not a number from 1 to 65535, as it was written.
     SshPort(String),
     /// `exec:` without a command.
     NoCommand,
@@ -53,13 +53,13 @@ pub enum Problem {
     UnclosedQuote(char),
     /// A backslash with nothing behind it.
     TrailingBackslash,
-    /// What stands behind the `=` is no address.
+    /// Text behind the `=` that is no IP address.
     NoAddress(String),
-    /// An address that no host has for its own.
+    /// An unspecified, multicast or broadcast address, which no host has as its own.
     NotAHosts(std::net::IpAddr),
-    /// A link-local address means another link on each host.
+    /// A link-local address, which is ambiguous without a device.
     LinkLocal(std::net::IpAddr),
-    /// A device behind an address that is not link-local, or that no device can be called.
+    /// A device behind an address that is not link-local, or a name that no device can have.
     Device(String),
 }
 

@@ -1,4 +1,4 @@
-//! Text -> host.
+//! Parses the text of a host's address.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use super::{
     CommandLine, HostAddress, HostAddressError, Location, Problem, SshHost, Unclosed, split_words,
 };
 
-/// What places begin with, and what people write instead.
+/// The words that places begin with, and what people write instead of each.
 const KINDS: &[(&str, &[&str])] = &[
     (
         "local",
@@ -19,11 +19,11 @@ const KINDS: &[(&str, &[&str])] = &[
 ];
 
 impl HostAddress {
-    /// The same as [`str::parse`]; an IPv6 address behind the `=` may be a link-local one, with its device:
+    /// Parses as [`str::parse`] does; an IPv6 address behind the `=` may also be link-local with its device:
     /// `local=fe80::1%eth0`.
     ///
     /// # Errors
-    /// As those of [`str::parse`], and a link-local address without a device, or another with one.
+    /// Those of [`str::parse`]; a link-local address without a device, or any other address with one.
     pub fn with_device(text: &str) -> Result<Self, HostAddressError> {
         let Some((host, address)) = text.rsplit_once('=') else {
             return text.parse();
@@ -35,7 +35,7 @@ impl HostAddress {
         let Some(address) = ip(address) else {
             return text.parse();
         };
-        // IFNAMSIZ, and what a device cannot be called (net/core/dev.c, `dev_valid_name`).
+        // IFNAMSIZ, and the characters that no device name has (net/core/dev.c, `dev_valid_name`).
         let wrong = |c: char| c == '/' || c == ':' || c.is_whitespace();
         let is_named = (1..16).contains(&device.len()) && !device.contains(wrong);
         let is_link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
@@ -53,7 +53,7 @@ impl HostAddress {
     }
 }
 
-/// A problem at a byte of the text.
+/// A parsed value, or a problem with the byte of the text at which it is.
 type Found<T> = Result<T, (usize, Problem)>;
 
 impl FromStr for HostAddress {
@@ -115,7 +115,7 @@ fn unknown(place: &str) -> (usize, Problem) {
     (0, Problem::UnknownPlace { found, meant })
 }
 
-/// The address behind the `=`; `at` is its byte.
+/// Parses the address behind the `=`, which begins at byte `at` of the whole text.
 fn own_address(text: &str, at: usize) -> Found<IpAddr> {
     let Some(address) = ip(text) else {
         return Err((at, Problem::NoAddress(text.to_owned())));
@@ -136,7 +136,7 @@ fn own_address(text: &str, at: usize) -> Found<IpAddr> {
     }
 }
 
-/// An address, an IPv6 one with or without brackets; one that maps an IPv4 address is that.
+/// Parses an IP address, IPv6 with or without brackets. An IPv4-mapped IPv6 address becomes the IPv4 address.
 fn ip(text: &str) -> Option<IpAddr> {
     let bare = text
         .strip_prefix('[')
@@ -152,7 +152,7 @@ fn netns(name: &str, at: usize) -> Found<Location> {
     if name.is_empty() {
         return Err((at, Problem::NoNetnsName));
     }
-    // ip-netns(8) keeps them as files of one directory.
+    // ip-netns(8) keeps namespaces as files of one directory.
     let wrong = |c: char| c == '/' || c.is_whitespace() || c.is_control();
     if name == "." || name == ".." {
         return Err((at, Problem::NetnsName));
@@ -209,7 +209,8 @@ fn ssh(text: &str, at: usize) -> Found<SshHost> {
     })
 }
 
-/// Names reach the command line of ssh, and perhaps a shell of the user's `ProxyCommand`: only what names are made of.
+/// Checks a host's or user's name: it reaches the command line of ssh, and perhaps a shell of the user's
+/// `ProxyCommand`, so that only characters of names are allowed.
 fn named(name: &str, at: usize) -> Found<()> {
     if name.starts_with('-') {
         return Err((at, Problem::SshCharacter('-')));
@@ -221,7 +222,8 @@ fn named(name: &str, at: usize) -> Found<()> {
     }
 }
 
-/// A command may hold any number of `=`: the address is what stands behind the last one, where that is an address.
+/// Parses what follows `exec:`. The command may hold any number of `=`: the address stands behind the last one, where
+/// that is an address.
 fn exec(text: &str, at: usize) -> Found<HostAddress> {
     let (command, data) = match text.rsplit_once('=') {
         Some((command, address)) if ip(address).is_some() => {

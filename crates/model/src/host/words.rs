@@ -1,16 +1,16 @@
-//! A line split into words as a POSIX shell does it (XCU 2.2, "Quoting"), and nothing else of a shell: no variables,
-//! no patterns, no operators.
+//! Splits a line into words by the quoting rules of a POSIX shell (XCU 2.2, "Quoting"); nothing else of a shell is
+//! there: no variables, no patterns, no operators.
 
-/// Where a line's quoting does not end.
+/// Quoting that a line leaves open, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unclosed {
     /// A quote, and the byte at which it opens.
     Quote(char, usize),
-    /// A backslash at the end, and its byte.
+    /// A backslash at the end of the line, and its byte.
     Backslash(usize),
 }
 
-/// The words of a line, quotes and backslashes taken off.
+/// The words of a line, with quotes and backslashes removed.
 ///
 /// # Errors
 /// A quote that is not closed, or a backslash with nothing behind it.
@@ -38,7 +38,7 @@ pub fn split_words(line: &str) -> Result<Vec<String>, Unclosed> {
                         Some((_, '"')) => break,
                         Some((_, '\\')) => match rest.next() {
                             Some((_, '\n')) => {}
-                            // Only before these is it a quote of its own.
+                            // Inside double quotes a backslash quotes only these characters.
                             Some((_, quoted @ ('$' | '`' | '"' | '\\'))) => word.push(quoted),
                             Some((_, other)) => word.extend(['\\', other]),
                             None => return Err(Unclosed::Quote('"', at)),

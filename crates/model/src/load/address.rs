@@ -1,4 +1,4 @@
-//! Where a load's server is.
+//! Addresses of a load's servers.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 /// An address that a server listens on and a client connects to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Address {
-    /// Over IP.
+    /// An IP address and port.
     Ip(SocketAddr),
-    /// A Unix socket in the file system, by its path.
+    /// The path of a Unix socket in the file system.
     Path(String),
-    /// A Unix socket in the abstract namespace of a network namespace (unix(7)): no file, nothing to remove.
+    /// The name of a Unix socket in the abstract namespace (unix(7)) of a network namespace: no file has to be removed.
     Abstract(String),
 }
 
 impl Address {
-    /// Of one over IP.
+    /// The IP address and port; `None` for a Unix socket.
     pub const fn ip(&self) -> Option<SocketAddr> {
         match self {
             Self::Ip(address) => Some(*address),

@@ -1,24 +1,24 @@
-//! Which host has which end of a load.
+//! Which host runs which end of a load.
 
 use serde::{Deserialize, Serialize};
 
 use crate::end_window::End;
 
-/// Which host has the load's client: who asks, or sends.
+/// Which host runs the load's client, which sends or requests.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// Host a asks or sends, host b answers or receives.
+    /// Host a sends or requests, host b receives or responds.
     #[default]
     AToB,
-    /// The other way round.
+    /// Host b sends or requests, host a receives or responds.
     BToA,
 }
 
 impl Direction {
-    /// The other one.
+    /// The opposite direction.
     #[must_use]
     pub const fn reversed(self) -> Self {
         match self {
@@ -27,10 +27,10 @@ impl Direction {
         }
     }
 
-    /// Both.
+    /// Both directions.
     pub const ALL: [Self; 2] = [Self::AToB, Self::BToA];
 
-    /// As plans and records write it.
+    /// The word in plans and records.
     pub const fn key(self) -> &'static str {
         match self {
             Self::AToB => "a-to-b",
@@ -38,7 +38,7 @@ impl Direction {
         }
     }
 
-    /// The host that has the end, `a` or `b`.
+    /// The host that runs this end, `a` or `b`.
     pub const fn host_of(self, end: End) -> &'static str {
         match (self, end) {
             (Self::AToB, End::Client) | (Self::BToA, End::Server) => "a",

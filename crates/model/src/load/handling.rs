@@ -1,42 +1,42 @@
-//! How the ends of a load hand data to the kernel and take it, and how their threads wait.
+//! How the ends of a load pass data to the kernel and from it, and how their threads wait.
 
 use serde::{Deserialize, Serialize};
 
-/// How the sending side hands data to the kernel.
+/// How the sending side passes data to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sending {
-    /// The kernel copies it.
+    /// The kernel copies the data.
     Copy,
-    /// The kernel sends from our pages (`MSG_ZEROCOPY`) where it can.
+    /// The kernel sends from the load's pages without a copy (`MSG_ZEROCOPY`), where it can.
     ZeroCopy,
 }
 
-/// What the receiving side does with data.
+/// What the receiving side does with received data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Receiving {
-    /// Has it copied, as an application would.
+    /// The kernel copies the data to the load, as to any application.
     Copy,
-    /// Has the kernel throw it away uncopied (`MSG_TRUNC`); of datagrams the first bytes are looked at.
+    /// The kernel discards the data without a copy (`MSG_TRUNC`); of a datagram the load reads the first bytes.
     Discard,
 }
 
-/// How threads wait.
+/// How a load's threads wait for their sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Waiting {
-    /// They sleep until the kernel wakes them.
+    /// They sleep until the kernel wakes them up.
     Sleep,
-    /// They ask again and again, and the device is polled where it can be (`SO_BUSY_POLL`): a core for each thread.
+    /// They poll, and the kernel polls the device where it can (`SO_BUSY_POLL`): each thread takes a core.
     Spin,
 }
 
-/// UDP segmentation offload, each end apart.
+/// UDP segmentation offload, separately for each end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Segmentation {
-    /// The sender hands over many datagrams as one (`UDP_SEGMENT`).
+    /// The sender passes many datagrams to the kernel as one (`UDP_SEGMENT`).
     pub send: bool,
-    /// The receiver takes many datagrams as one (`UDP_GRO`).
+    /// The receiver takes many datagrams from the kernel as one (`UDP_GRO`).
     pub receive: bool,
 }

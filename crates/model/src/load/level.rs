@@ -1,4 +1,4 @@
-//! A plan's loads: what a level of the factor `load` runs, its options as levels of their own.
+//! A plan's loads: what each level of the factor `load` runs, with the levels of its options.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use crate::units::format_bytes;
 /// One entry of a plan's `load`: a workload, or several at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadLevel {
-    /// As the factor `load` labels it: the workload's name, or of a mix the names of its parts: `bulk+ping`.
+    /// The level's label: the workload's name, or for a mix the names of its parts: `bulk+ping`.
     pub label: String,
-    /// What runs at once.
+    /// The loads that run at the same time.
     pub parts: Vec<LoadPart>,
 }
 
-/// A load of a plan.
+/// One load of a level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadPart {
-    /// [`super::NamedLoad::name`].
+    /// The load's name ([`super::NamedLoad::name`]).
     pub name: String,
-    /// What is run.
+    /// The load's workload.
     pub workload: Workload,
-    /// Of a load of a mix that the others are measured with and without: `none` and the workload's name, as levels of
-    /// the factor that is called as the load is.
+    /// For a load of a mix with which and without which the others are measured: `none` and the workload's name, levels
+    /// of the factor named after the load. Empty for other loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<String>,
-    /// The labels of every option that the plan says, and of those that stand for a workload, by the plan's key.
+    /// The level labels of every option that the plan gives or that stands for a workload, by the plan's key.
     pub options: BTreeMap<String, Vec<String>>,
 }
 
-/// The load of a plan of a record of version 1 or 2.
+/// The load in a plan of record version 1 or 2.
 #[derive(Deserialize)]
 struct TcpStreamPlan {
     streams: Vec<u32>,
@@ -40,7 +40,7 @@ struct TcpStreamPlan {
     socket_buffer: Vec<Option<u32>>,
 }
 
-/// Reads the loads of a plan.
+/// Reads the loads of a plan from a record of any version.
 pub(crate) fn of_any_version<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Vec<LoadLevel>, D::Error> {

@@ -1,10 +1,10 @@
-//! What a migration load moves: machines of memory that go on writing to it while it is copied.
+//! Options of a migration load: machines whose memory is moved while they go on writing to it.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a page: what is tracked, sent and counted.
+/// Bytes of a page, the unit that is tracked, sent and counted.
 pub const PAGE: u64 = 4096;
 /// Smallest memory of a machine, bytes.
 pub const MIN_MEMORY: u64 = 1 << 20;
@@ -14,40 +14,40 @@ pub const MIN_VIRTUAL_MEMORY: u64 = 8 << 20;
 pub const MAX_VIRTUAL: u32 = 32;
 /// Largest memory of a machine, bytes.
 pub const MAX_MEMORY: u64 = 2 << 30;
-/// Most connections of one machine.
+/// Most connections of a machine.
 pub const MAX_CHANNELS: u32 = 64;
-/// Most rounds of a machine.
+/// Most pre-copy rounds of a machine.
 pub const MAX_ROUNDS: u32 = 1000;
-/// Longest bound of a downtime.
+/// Largest value of [`Migration::max_downtime`].
 pub const MAX_DOWNTIME: Duration = Duration::from_mins(1);
-/// Longest pause before a move.
+/// Longest pause before the machines move.
 pub const MAX_PAUSE: Duration = Duration::from_mins(10);
-/// Most machines that are watched: each is sent two datagrams a millisecond.
+/// Most machines that are watched: each is sent two datagrams per millisecond.
 pub const MAX_WATCHED: u32 = 16;
-/// How many times its memory is sent of a machine at most before pre-copy counts as not converging, as Xen had it
+/// Pre-copy counts as not converging once a machine's memory has been sent this many times over, as in Xen
 /// (`DEF_MAX_FACTOR` of tools/libxc/xc_domain_save.c).
 pub const MAX_SENT_FACTOR: u64 = 3;
 
-/// In which order a machine writes to the pages of its working set.
+/// Order in which a machine writes to the pages of its working set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DirtyOrder {
-    /// One after the other, and again from the first.
+    /// One page after the other, then again from the first.
     Sequential,
-    /// Anywhere: some pages several times before others once.
+    /// Pages at random: some are written several times before others once.
     Random,
 }
 
 impl DirtyOrder {
-    /// Their names.
+    /// The names of all orders.
     pub const NAMES: [&'static str; 2] = ["sequential", "random"];
 
-    /// As plans, commands and records write it.
+    /// The name in plans, commands and records.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// By its name.
+    /// The order of that name.
     pub fn by_name(name: &str) -> Option<Self> {
         [Self::Sequential, Self::Random]
             .into_iter()
@@ -55,28 +55,29 @@ impl DirtyOrder {
     }
 }
 
-/// What is done with a machine whose pre-copy does not converge.
+/// What to do with a machine whose pre-copy does not converge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fallback {
-    /// The move is given up: the machine stays where it is.
+    /// Give the move up: the machine stays at its source.
     GiveUp,
-    /// It is stopped and the rest copied, whatever the downtime.
+    /// Stop the machine and copy the rest, however long the downtime.
     Stop,
-    /// It is slowed down step by step while it is copied (QEMU's auto-converge), and given up where that does not help.
+    /// Slow the machine down step by step while it is copied (QEMU's auto-converge), and give up where that does not
+    /// help.
     Throttle,
 }
 
 impl Fallback {
-    /// Their names.
+    /// The names of all fallbacks.
     pub const NAMES: [&'static str; 3] = ["give-up", "stop", "throttle"];
 
-    /// As plans, commands and records write it.
+    /// The name in plans, commands and records.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// By its name.
+    /// The fallback of that name.
     pub fn by_name(name: &str) -> Option<Self> {
         [Self::GiveUp, Self::Stop, Self::Throttle]
             .into_iter()
@@ -84,27 +85,27 @@ impl Fallback {
     }
 }
 
-/// What moves machines.
+/// The engine that moves machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MoveEngine {
-    /// Memory of the load's own process, and threads that write to it.
+    /// The load itself: machines are memory of its process, and threads that write to it.
     #[default]
     Memory,
-    /// Virtual machines in QEMU.
+    /// QEMU: machines are virtual machines.
     Qemu,
 }
 
 impl MoveEngine {
-    /// Their names.
+    /// The names of all engines.
     pub const NAMES: [&'static str; 2] = ["memory", "qemu"];
 
-    /// As plans, commands and records write it.
+    /// The name in plans, commands and records.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// By its name.
+    /// The engine of that name.
     pub fn by_name(name: &str) -> Option<Self> {
         [Self::Memory, Self::Qemu]
             .into_iter()
@@ -112,56 +113,58 @@ impl MoveEngine {
     }
 }
 
-/// Options of a migration load, besides those that every load has. Its machines are [`super::Load::streams`].
+/// Options of a migration load besides those that every load has. The number of machines is [`super::Load::streams`].
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the plan")]
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Migration {
-    /// What moves them.
+    /// The engine that moves the machines.
     #[serde(default)]
     pub engine: MoveEngine,
     /// Bytes of each machine's memory, a multiple of [`PAGE`].
     pub memory: u64,
-    /// Connections of each machine. A page always goes over the same one.
+    /// Connections of each machine. Each page always uses the same connection.
     pub channels: u32,
-    /// Machines that move at the same time; `None`: all.
+    /// Number of machines that move at the same time; `None` for all.
     pub at_once: Option<u32>,
-    /// Bits per second of pages written, each write a page: 0 writes none.
+    /// Rate at which each machine writes to its memory, bit/s, each write counted as a page; 0 for none.
     pub dirty_rate: u64,
-    /// Percent of the memory that is not zero which is written to, 1 to 100.
+    /// Percent of the memory that is not zero which the machine writes to, 1 to 100.
     pub working_set: u8,
-    /// In which order.
+    /// Order of the machine's writes.
     pub dirty_order: DirtyOrder,
-    /// Percent of the memory that is zero and stays so, 0 to 99.
+    /// Percent of the memory that is zero and stays zero, 0 to 99.
     pub zero_pages: u8,
-    /// A machine is stopped once what is left takes no longer than this.
+    /// Bound on the downtime: a machine is stopped once sending the rest takes no longer. Seconds in records.
     #[serde(with = "super::seconds")]
     pub max_downtime: Duration,
     /// Rounds after which pre-copy counts as not converging.
     pub max_rounds: u32,
-    /// What is done then.
+    /// What to do where pre-copy does not converge.
     pub fallback: Fallback,
-    /// Whether the machine is moved again, at other dirty rates, until the highest that converges is known to a tenth.
+    /// Whether a machine is moved again at other dirty rates, until the highest rate that converges is known to a
+    /// tenth.
     pub find_limit: bool,
-    /// Whether an observer asks each machine each millisecond, and finds out for how long nobody answers.
+    /// Whether an observer sends each machine a request every millisecond, and measures for how long no answer comes.
     #[serde(default)]
     pub watch: bool,
-    /// Before the machines move nothing is done for so long.
+    /// Time for which the machines stay idle at their source before they move. Seconds in records.
     #[serde(with = "super::seconds", default)]
     pub pause: Duration,
-    /// Whether every second round moves them the other way.
+    /// Whether every second round moves the machines in the opposite direction.
     #[serde(default)]
     pub back_and_forth: bool,
-    /// Bits per second that QEMU takes for what it can send once a machine is stopped, instead of its own estimate
-    /// (`avail-switchover-bandwidth`); `None`: its own.
+    /// Bandwidth, bit/s, that QEMU assumes for the rest once a machine is stopped (`avail-switchover-bandwidth`);
+    /// `None` for its own estimate.
     #[serde(default)]
     pub switchover_bandwidth: Option<u64>,
-    /// Whether the machine goes on at its destination after one round, and what is not there yet follows.
+    /// Whether the machine resumes at its destination after one round, and pages that are missing there follow
+    /// (post-copy).
     #[serde(default)]
     pub post_copy: bool,
 }
 
 impl Migration {
-    /// As it is usually run.
+    /// The default options.
     pub const USUAL: Self = Self {
         engine: MoveEngine::Memory,
         memory: 64 << 20,
@@ -171,7 +174,7 @@ impl Migration {
         working_set: 25,
         dirty_order: DirtyOrder::Random,
         zero_pages: 0,
-        // QEMU's and libvirt's default.
+        // The default of QEMU and libvirt.
         max_downtime: Duration::from_millis(300),
         max_rounds: 30,
         fallback: Fallback::GiveUp,
@@ -183,28 +186,28 @@ impl Migration {
         post_copy: false,
     };
 
-    /// Pages of a machine.
+    /// Number of pages of a machine.
     pub const fn pages(&self) -> u64 {
         self.memory / PAGE
     }
 
-    /// Pages that are zero: the last ones.
+    /// Number of pages that are zero, the last ones of the memory.
     pub const fn zero(&self) -> u64 {
         self.pages() * self.zero_pages as u64 / 100
     }
 
-    /// Pages that are written to: the first ones. At least one.
+    /// Number of pages that the machine writes to, the first ones of the memory: at least 1.
     pub const fn written(&self) -> u64 {
         let share = (self.pages() - self.zero()) * self.working_set as u64 / 100;
         if share == 0 { 1 } else { share }
     }
 
-    /// Pages written per second that are asked for.
+    /// Page writes per second that the dirty rate asks for.
     pub fn writes_per_second(&self) -> f64 {
         self.dirty_rate as f64 / 8.0 / PAGE as f64
     }
 
-    /// What is wrong with it: the option and why.
+    /// The first invalid option and what is wrong with it; `None` where the options are valid for this many machines.
     pub(super) fn fault(&self, machines: u32) -> Option<(&'static str, String)> {
         let fits = (MIN_MEMORY..=MAX_MEMORY).contains(&self.memory);
         if !fits || !self.memory.is_multiple_of(PAGE) {
@@ -279,7 +282,7 @@ impl Migration {
             })
     }
 
-    /// What the engine cannot do.
+    /// The first option that the engine does not support, and why.
     fn engine_fault(&self, machines: u32) -> Option<(&'static str, String)> {
         let qemu = self.engine == MoveEngine::Qemu;
         let faults = [
@@ -341,7 +344,7 @@ impl Migration {
         found.map(|(_, option, words)| (option, words))
     }
 
-    /// Connections of the load's own for each machine. QEMU makes its own.
+    /// Connections that the load makes for each machine. QEMU makes the connections of its migration itself.
     pub const fn connections(&self) -> u32 {
         match self.engine {
             MoveEngine::Memory => self.channels,

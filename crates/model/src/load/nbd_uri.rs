@@ -1,25 +1,26 @@
-//! NBD servers by their URI (doc/uri.md of the NBD project).
+//! URIs of NBD servers (doc/uri.md of the NBD project).
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest path of a Unix socket, bytes (`sun_path` of unix(7), without the zero).
+/// Longest path of a Unix socket, bytes (`sun_path` of unix(7), without the terminating zero).
 const MAX_SOCKET_PATH: usize = 107;
-/// The port that IANA has for NBD.
+/// The port that IANA assigned to NBD.
 const PORT: u16 = 10_809;
 
-/// `nbd://HOST[:PORT]/[EXPORT]` or `nbd+unix:///[EXPORT]?socket=PATH`: a server that is not ours.
+/// The URI of an NBD server that Wirecost does not run: `nbd://HOST[:PORT]/[EXPORT]` or
+/// `nbd+unix:///[EXPORT]?socket=PATH`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NbdUri {
-    /// A name or an address, as the machine of the command resolves it; empty over a Unix socket.
+    /// The server's name or address, resolved on the machine where the command runs; empty for a Unix socket.
     pub host: String,
-    /// Its TCP port; 0 over a Unix socket.
+    /// The server's TCP port; 0 for a Unix socket.
     pub port: u16,
-    /// The export's name; empty is the server's default.
+    /// The export's name; empty for the server's default export.
     pub export: String,
-    /// Over a Unix socket: its path on the initiator's host.
+    /// The path of a Unix socket on the initiator's host; `None` for TCP.
     #[serde(default)]
     pub socket: Option<String>,
 }
@@ -28,7 +29,7 @@ impl FromStr for NbdUri {
     type Err = String;
 
     /// # Errors
-    /// What is wrong with it, in words.
+    /// What is wrong with the URI, and what to write instead.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             format!(
@@ -88,7 +89,7 @@ impl FromStr for NbdUri {
     }
 }
 
-/// What follows `nbd+unix://`.
+/// Parses what follows `nbd+unix://`.
 fn unix(rest: &str) -> Result<NbdUri, &'static str> {
     let path = rest
         .strip_prefix('/')
@@ -104,7 +105,7 @@ fn unix(rest: &str) -> Result<NbdUri, &'static str> {
     if !socket.starts_with('/') {
         return Err("the path of the socket does not begin with a slash");
     }
-    // sun_path with the zero at its end (unix(7)).
+    // The terminating zero has to fit into `sun_path` too (unix(7)).
     if socket.len() > MAX_SOCKET_PATH || socket.contains('\0') {
         return Err("no path of a socket: at most 107 bytes");
     }
@@ -116,7 +117,7 @@ fn unix(rest: &str) -> Result<NbdUri, &'static str> {
     })
 }
 
-/// With `%2F` and the like resolved.
+/// Decodes percent-encoding (`%2F`); `None` where a `%` encodes nothing or the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! The load of a cell of a record of version 1 or 2: a TCP stream with four options.
+//! The load of a cell in records of version 1 or 2: a TCP stream with four options.
 
 use serde::{Deserialize, Deserializer};
 
@@ -12,7 +12,7 @@ struct TcpStream {
     socket_buffer: Option<u32>,
 }
 
-/// Reads the loads of a cell.
+/// Reads the loads of a cell from a record of any version.
 pub(crate) fn of_any_version<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Vec<NamedLoad>, D::Error> {

@@ -1,23 +1,24 @@
-//! How fast a load goes, and what ends it.
+//! The rate of a load, and what ends it.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How fast each flow of a load goes where it is not as fast as possible.
+/// The rate of each flow of a load that does not go as fast as possible.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rate {
-    /// Streams: bits of messages per second and flow; of a migration of each machine, at most. TCP is paced by the kernel (`SO_MAX_PACING_RATE`), datagrams by
-    /// their sending thread, in bursts of 0.2 to 1 ms; what a delay of more than 10 ms kept back is not made up for.
+    /// Streams: message bits per second and flow; for a migration an upper bound per machine. The kernel paces TCP
+    /// (`SO_MAX_PACING_RATE`); the sending thread paces datagrams, in bursts of 0.2 to 1 ms. What a delay of more than
+    /// 10 ms held back is not caught up.
     BitsPerSecond(u64),
-    /// Request/response: requests per second and flow, due at random (a Poisson process), whether answers came or not.
-    /// From due to sent is lateness, from sent to answered latency.
+    /// Request/response: requests per second and flow, due at random times (a Poisson process), whether responses came
+    /// or not. The time from due to sent is lateness, the time from sent to answered is latency.
     RequestsPerSecond(f64),
 }
 
 impl Rate {
-    /// Each flow's part of what is meant for all of them.
+    /// The rate of each flow where this is the rate of all `flows` together.
     #[must_use]
     pub fn shared_by(self, flows: u32) -> Self {
         let flows = flows.max(1);
@@ -30,15 +31,15 @@ impl Rate {
     }
 }
 
-/// What ends a load by itself; without one it runs until it is stopped.
+/// What ends a load by itself; a load without a limit runs until it is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// So long after the start.
+    /// This long after the start.
     Time(Duration),
-    /// Streams: so many bytes, all flows together.
+    /// Streams: this many bytes, all flows together.
     Bytes(u64),
-    /// So many transactions, or datagrams of a stream, all flows together.
+    /// This many transactions, or datagrams of a stream, all flows together.
     Transactions(u64),
 }
 

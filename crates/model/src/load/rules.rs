@@ -1,4 +1,4 @@
-//! What no load can have, in words: one rule each. Plans and the traffic engine hold loads against the same ones.
+//! Rules that every load must obey, each with its error message. Plans and the traffic engine apply the same rules.
 
 mod elsewhere;
 mod handling;
@@ -11,12 +11,12 @@ use super::{Load, MAX_DEPTH, MAX_SOCKET_BUFFER, MAX_STREAMS, MIN_SOCKET_BUFFER, 
 
 pub use pace::{MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
 
-/// One thing about a load that cannot be.
+/// A rule that a load breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The option that it is about, as plans write it: `depth`, `request`.
+    /// The option at fault, as plans write it: `depth`, `request`.
     pub option: &'static str,
-    /// What is wrong with it, in words.
+    /// What is wrong with the option, in words.
     pub message: String,
 }
 
@@ -49,7 +49,7 @@ const RULES: &[Rule] = &[
 ];
 
 impl Load {
-    /// Everything about it that no load can have; empty where it can be run.
+    /// Every rule that this load breaks; empty where the load can be run.
     pub fn faults(&self) -> Vec<Fault> {
         RULES.iter().filter_map(|rule| rule(self)).collect()
     }
@@ -69,7 +69,7 @@ fn streams(load: &Load) -> Option<Fault> {
 }
 
 fn threads(load: &Load) -> Option<Fault> {
-    // Only streams in both directions have two halves to give to threads.
+    // Only bidirectional streams have two halves, each of which can have a thread.
     let halves = match load.workload {
         Workload::TcpBidirectional => 2,
         _ => 1,
@@ -123,7 +123,7 @@ fn congestion(load: &Load) -> Option<Fault> {
         });
     }
     let name = load.congestion.as_deref();
-    // TCP_CA_NAME_MAX, include/net/tcp.h, with the zero at its end.
+    // TCP_CA_NAME_MAX of include/net/tcp.h, which counts the terminating zero.
     let possible = name.is_none_or(|name| (1..16).contains(&name.len()) && !name.contains('\0'));
     unless(possible, "congestion", || {
         "a congestion control has a name of 1 to 15 characters, such as cubic".to_owned()

@@ -1,40 +1,40 @@
-//! What a storage load reads and writes, and what its target keeps it in.
+//! Options of a storage load: its I/O, and what its target keeps data in.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Smallest I/O, bytes: a sector, to a multiple of which every other one is rounded.
+/// Smallest I/O, bytes: a sector. Every I/O size is a multiple of it.
 pub const SECTOR: u32 = 512;
 /// Largest I/O, bytes.
 pub const MAX_IO: u32 = 4 << 20;
 /// Largest export, bytes: the target keeps it in memory.
 pub const MAX_EXPORT: u64 = 2 << 30;
-/// How long a path may take to be opened, and filled where the file is ours, or to be verified and closed.
+/// Time allowed for opening a path and filling a file of the load's own, and for verifying and closing it.
 pub const PATH_PATIENCE: Duration = Duration::from_mins(1);
 /// Most writes of a connection between two flushes.
 pub const MAX_FLUSH_EVERY: u32 = 1_000_000;
 
-/// In which order which kind of I/O is made.
+/// Kind and order of the I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// Reads, one after the other.
+    /// Reads at ascending offsets.
     SequentialRead,
-    /// Writes, one after the other.
+    /// Writes at ascending offsets.
     SequentialWrite,
-    /// Reads and writes, one after the other.
+    /// Reads and writes at ascending offsets.
     SequentialMix,
-    /// Reads anywhere.
+    /// Reads at random offsets.
     RandomRead,
-    /// Writes anywhere.
+    /// Writes at random offsets.
     RandomWrite,
-    /// Reads and writes anywhere.
+    /// Reads and writes at random offsets.
     RandomMix,
 }
 
 impl Pattern {
-    /// Every pattern.
+    /// All patterns.
     pub const ALL: [Self; 6] = [
         Self::SequentialRead,
         Self::SequentialWrite,
@@ -44,7 +44,7 @@ impl Pattern {
         Self::RandomMix,
     ];
 
-    /// Their names, in the same order.
+    /// The names of [`Self::ALL`], in the same order.
     pub const NAMES: [&'static str; Self::ALL.len()] = [
         "sequential-read",
         "sequential-write",
@@ -54,12 +54,12 @@ impl Pattern {
         "random-mix",
     ];
 
-    /// As plans, commands and records write it.
+    /// The name in plans, commands and records.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// By its name.
+    /// The pattern of that name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|pattern| pattern.name() == name)
     }
@@ -69,37 +69,37 @@ impl Pattern {
         matches!(self, Self::RandomRead | Self::RandomWrite | Self::RandomMix)
     }
 
-    /// Whether it has both reads and writes.
+    /// Whether both reads and writes occur.
     pub const fn is_mix(self) -> bool {
         matches!(self, Self::SequentialMix | Self::RandomMix)
     }
 
-    /// Whether it writes at all.
+    /// Whether writes occur.
     pub const fn writes(self) -> bool {
         !matches!(self, Self::SequentialRead | Self::RandomRead)
     }
 }
 
-/// What our target keeps an export in.
+/// What Wirecost's own target keeps an export in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Backing {
     /// Memory of the export's size.
     Memory,
-    /// Nothing: what is written is lost, and reads return anything. No memory but for one I/O.
+    /// Nothing: written data is lost, and reads return arbitrary data. The target needs memory for one I/O only.
     Discard,
 }
 
 impl Backing {
-    /// Their names.
+    /// The names of all backings.
     pub const NAMES: [&'static str; 2] = ["memory", "discard"];
 
-    /// As plans, commands and records write it.
+    /// The name in plans, commands and records.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// By its name.
+    /// The backing of that name.
     pub fn by_name(name: &str) -> Option<Self> {
         [Self::Memory, Self::Discard]
             .into_iter()
@@ -107,29 +107,30 @@ impl Backing {
     }
 }
 
-/// Options of a storage load, besides those that every load has. The size of an I/O is [`super::Load::request`], its
-/// connections are [`super::Load::streams`].
+/// Options of a storage load besides those that every load has. The size of an I/O is [`super::Load::request`], the
+/// number of connections [`super::Load::streams`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
-    /// In which order which kind of I/O is made.
+    /// Kind and order of the I/O.
     pub pattern: Pattern,
-    /// Percent of a mix that are reads, 1 to 99.
+    /// Percent of reads in a mix, 1 to 99.
     pub reads: u8,
     /// What the target keeps the export in.
     pub target: Backing,
-    /// Bytes of the export: all connections share it. Of a file or device the bytes from its beginning that are used; 0:
+    /// Bytes of the export, which all connections share. For a file or device the bytes used, from its beginning; 0 for
     /// all of it.
     pub size: u64,
-    /// A connection asks for a flush (as fdatasync(2) does) after so many of its writes; 0: never.
+    /// Number of writes of a connection after which it asks for a flush (as fdatasync(2) does); 0 for never.
     #[serde(default)]
     pub flush_every: u32,
-    /// Whether a sample has a second window, with the same I/O over a Unix socket on the target's host.
+    /// Whether a sample has a second window, with the same I/O over a Unix socket on the target's host: the difference
+    /// is the network's share of the latency.
     #[serde(default)]
     pub network_share: bool,
 }
 
 impl Storage {
-    /// As it is usually run.
+    /// The default options.
     pub const USUAL: Self = Self {
         pattern: Pattern::RandomRead,
         reads: 70,
@@ -139,7 +140,7 @@ impl Storage {
         network_share: false,
     };
 
-    /// Percent of all I/O that are reads.
+    /// Percent of reads among all I/O, 0 to 100.
     pub const fn reads_percent(&self) -> u8 {
         if self.pattern.is_mix() {
             self.reads

@@ -1,34 +1,34 @@
-//! The workloads, and what each is made of.
+//! The workloads, and the properties of each.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is run between client and server.
+/// The traffic between a load's client and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Workload {
-    /// The client writes, the server reads, as fast as it goes.
+    /// The client writes and the server reads, as fast as the path allows.
     TcpStream = 1,
-    /// Both write and read at once, on each connection.
+    /// Client and server both write and read at the same time, on each connection.
     TcpBidirectional = 2,
-    /// Requests and responses on connections that stay.
+    /// Requests and responses on long-lived connections.
     TcpRr = 3,
-    /// A connection for each request and response.
+    /// A new connection for each request and response.
     TcpCrr = 4,
-    /// Datagrams from client to server, as fast as it goes or at a rate.
+    /// Datagrams from client to server, as fast as the path allows or at a rate.
     UdpStream = 5,
-    /// Requests and responses in datagrams, either of which may be lost.
+    /// Requests and responses in datagrams, which may be lost.
     UdpRr = 6,
-    /// Reads and writes of blocks over the NBD protocol.
+    /// Block reads and writes over the NBD protocol.
     Storage = 7,
-    /// Memory of machines that go on writing to it (live migration).
+    /// The memory of machines that go on writing to it (live migration).
     Migration = 8,
 }
 
 impl Workload {
-    /// Every workload.
+    /// All workloads.
     pub const ALL: [Self; 8] = [
         Self::TcpStream,
         Self::TcpBidirectional,
@@ -40,7 +40,7 @@ impl Workload {
         Self::Migration,
     ];
 
-    /// Their names, in the same order.
+    /// The names of [`Self::ALL`], in the same order.
     pub const NAMES: [&'static str; Self::ALL.len()] = {
         let mut names = [""; Self::ALL.len()];
         let mut index = 0;
@@ -51,7 +51,7 @@ impl Workload {
         names
     };
 
-    /// What it does, in a line.
+    /// What the workload does, in one line.
     pub const fn about(self) -> &'static str {
         match self {
             Self::TcpStream => "One writes, the other reads, as fast as it goes",
@@ -65,7 +65,7 @@ impl Workload {
         }
     }
 
-    /// As plans, commands and records write it.
+    /// The name in plans, commands and records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TcpStream => "tcp-stream",
@@ -79,19 +79,19 @@ impl Workload {
         }
     }
 
-    /// By its name.
+    /// The workload of that name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|workload| workload.name() == name)
     }
 
-    /// Whether it goes over UDP.
+    /// Whether the workload runs over UDP.
     pub const fn is_udp(self) -> bool {
         matches!(self, Self::UdpStream | Self::UdpRr)
     }
 
-    /// Whether it is made of requests and responses, and so has latencies.
+    /// Whether the workload consists of requests and responses, and so has latencies.
     pub const fn is_request_response(self) -> bool {
         matches!(
             self,
@@ -104,22 +104,22 @@ impl Workload {
         matches!(self, Self::TcpRr | Self::UdpRr | Self::Storage)
     }
 
-    /// Whether its requests are reads and writes of blocks.
+    /// Whether requests are block reads and writes.
     pub const fn is_storage(self) -> bool {
         matches!(self, Self::Storage)
     }
 
-    /// Whether it moves the memory of machines. Such a load is over when they have moved.
+    /// Whether the workload moves the memory of machines. Such a load ends when the machines have moved.
     pub const fn is_migration(self) -> bool {
         matches!(self, Self::Migration)
     }
 
-    /// Whether a client that is done has heard from its server that it has everything.
+    /// Whether a client that has finished knows from the server's answers that all its data arrived.
     pub const fn is_confirmed(self) -> bool {
         self.is_request_response() || self.is_migration()
     }
 
-    /// Whether it is a stream over TCP, one way or both.
+    /// Whether the workload is a TCP stream, in one direction or both.
     pub const fn is_tcp_stream(self) -> bool {
         matches!(self, Self::TcpStream | Self::TcpBidirectional)
     }

@@ -1,4 +1,4 @@
-//! What a figure of processors' time is made of, so that rounds can be added up.
+//! Numerator and denominator of CPU metrics, so that rounds can be added up.
 
 use std::ops::Add;
 
@@ -6,26 +6,26 @@ use super::{Metric, bits_per_second, transactions_per_second};
 use crate::sample::{LoadResult, Sample};
 use crate::usage::HostUsage;
 
-/// Core time of one window, and what it was spent on.
+/// Busy core time of one window, and the work that was done with it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuParts {
-    /// Seconds of core time that were busy: from 0.
+    /// Busy core time, seconds, 0 or more.
     pub busy_s: f64,
-    /// What came of them, above 0: Gbit, or transactions.
+    /// Work done in the window, above 0: Gbit or transactions.
     pub units: f64,
     /// Resolution of `busy_s` in seconds ([`HostUsage::idle_step_s`]).
     pub step_s: f64,
-    /// What `busy_s / units` is multiplied with for the metric's own unit.
+    /// Factor from `busy_s / units` to the metric's own unit.
     pub scale: f64,
 }
 
 impl CpuParts {
-    /// The figure in the metric's unit.
+    /// The value in the metric's own unit.
     pub fn figure(&self) -> f64 {
         self.busy_s * self.scale / self.units
     }
 
-    /// Steps of the counter's resolution that the busy time holds.
+    /// Busy time in steps of the counter's resolution.
     pub fn steps(&self) -> f64 {
         if self.busy_s > 0.0 {
             self.busy_s / self.step_s
@@ -35,7 +35,7 @@ impl CpuParts {
     }
 }
 
-/// Of two windows together.
+/// Adds two windows.
 impl Add for CpuParts {
     type Output = Self;
 
@@ -50,9 +50,9 @@ impl Add for CpuParts {
 }
 
 impl Metric {
-    /// The load and the host whose processors the figure is about, over the window that it is taken from: CPU per Gbit/s
-    /// is of the one without the line where the sample has it. `None` of a metric that is not of processors, and where
-    /// several loads shared them: what they used together belongs to none of them.
+    /// The load and the host that a CPU metric is about, in the window that it is taken from: for CPU per Gbit/s the
+    /// one without the line where the sample has it. `None` for other metrics, and where several loads shared the
+    /// cores: their common use belongs to none of them.
     fn cpu_window<'a>(
         self,
         sample: &'a Sample,
@@ -73,13 +73,13 @@ impl Metric {
         }
     }
 
-    /// The host whose processors the figure is about, over the window that it is taken from.
+    /// The usage of the host that a CPU metric is about, in the window that it is taken from.
     pub fn cpu_host<'a>(self, sample: &'a Sample, load: &str) -> Option<&'a HostUsage> {
         Some(self.cpu_window(sample, load)?.1)
     }
 
-    /// Core time and what came of it; also where no step of it was counted. `None` where the figure cannot be had at all
-    /// ([`Metric::value`]).
+    /// Busy core time and the work done, also where the busy time is 0. `None` where the metric has no value for other
+    /// reasons ([`Metric::value`]).
     pub fn cpu_parts(self, sample: &Sample, load: &str) -> Option<CpuParts> {
         let (load, host) = self.cpu_window(sample, load)?;
         if load.client_seconds < host.least_for_cpu_s() {

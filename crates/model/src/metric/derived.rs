@@ -1,4 +1,4 @@
-//! Figures of a sample's load for other programs: what [`Metric`]s derive, with the unit in each name.
+//! The figures of a sample's load for other programs: the values of [`Metric`]s, with the unit in each name.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use crate::cores::Cores;
 use crate::load::Workload;
 use crate::sample::{LoadResult, Sample};
 
-/// Figures by name, such as `gbit_per_s`: 0 or above, finite. A figure that the load does not have, or that the window
-/// cannot tell, is not there. The names are part of the contract (docs/record-format.md).
+/// Figures by name, such as `gbit_per_s`: 0 or above, finite. A figure without a value is left out. The names are a
+/// contract (docs/record-format.md).
 pub type Derived = BTreeMap<&'static str, f64>;
 
 impl Metric {
-    /// The name of its derived figure, and what its value is multiplied with for the unit in that name.
+    /// The name of the derived figure, and the factor from the metric's own unit to the unit in the name.
     pub const fn derived(self) -> (&'static str, f64) {
         match self {
             Self::Throughput => ("gbit_per_s", 1e-9),
@@ -38,12 +38,12 @@ impl Metric {
     }
 }
 
-/// Percent of a core for each Gbit/s, of both hosts together.
+/// Percent of a core per Gbit/s, both hosts together.
 const CPU_PER_GBIT: &str = "cpu_percent_per_gbit";
-/// Microseconds of core time for each transaction, of both hosts together.
+/// Core time per transaction, microseconds, both hosts together.
 const CPU_PER_TRANSACTION: &str = "cpu_us_per_transaction";
 
-/// The figures of one load; `cores` says whether sender and receiver are distinguished.
+/// The figures of one load; `cores` decides whether sender and receiver have CPU figures of their own.
 fn of_load(sample: &Sample, result: &LoadResult, cores: Cores) -> Derived {
     let mut figures: Derived = Metric::of(result.workload, cores)
         .iter()
@@ -81,15 +81,15 @@ fn of_load(sample: &Sample, result: &LoadResult, cores: Cores) -> Derived {
 /// A sample with the figures of its loads: a line of `samples.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampleWithFigures<S> {
-    /// What was counted.
+    /// The sample as it was counted.
     #[serde(flatten)]
     pub sample: S,
-    /// By the load's name. Derived: who reads a record back derives them again.
+    /// Derived figures by the load's name. Readers of a record derive them again and ignore these.
     pub figures: BTreeMap<String, Derived>,
 }
 
 impl<S: Borrow<Sample>> SampleWithFigures<S> {
-    /// Derives the figures of a sample; `cores` says whether the hosts have cores of their own.
+    /// A sample with its derived figures; `cores` says whether the hosts have cores of their own.
     pub fn of(sample: S, cores: Cores) -> Self {
         let counted: &Sample = sample.borrow();
         let loads = counted.loads.iter();

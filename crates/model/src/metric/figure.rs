@@ -1,4 +1,4 @@
-//! A metric of one of a run's loads, and which of them a run has.
+//! Figures: a metric of one of a run's loads, and which of them a run has.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use crate::cell::Experiment;
 use crate::load::Workload;
 use crate::sample::Sample;
 
-/// One metric of one load: what a column of a table, or a verdict, is about.
+/// One metric of one load: the subject of a table's column or of a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Figure {
     /// The load's name.
     pub load: String,
-    /// What of it.
+    /// The metric.
     pub metric: Metric,
 }
 
 impl Figure {
-    /// Of one sample, see [`Metric::value`].
+    /// The value in one sample; see [`Metric::value`].
     pub fn value(&self, sample: &Sample) -> Option<f64> {
         self.metric.value(sample, &self.load)
     }
@@ -25,12 +25,12 @@ impl Figure {
 
 impl Experiment {
     /// Every metric of every load, in the order of the cells' loads. CPU is a figure of a load only where some cell
-    /// runs it alone: what several at once used belongs to none of them.
+    /// runs it alone: the CPU time of several loads at once belongs to none of them.
     pub fn figures(&self) -> Vec<Figure> {
         self.figures_by(|workload| Metric::of(workload, self.plan.cores).to_vec())
     }
 
-    /// The same with those that only tables have ([`Metric::shown`]).
+    /// [`Self::figures`], with the metrics that only tables show ([`Metric::shown`]).
     pub fn shown_figures(&self) -> Vec<Figure> {
         self.figures_by(|workload| Metric::shown(workload, self.plan.cores))
     }

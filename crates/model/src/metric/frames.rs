@@ -1,13 +1,13 @@
-//! What went over the wire, and what the receiving stack made of it.
+//! Frames on the wire, and the packets that the receiving stack made of them.
 
 use crate::end_window::End;
 use crate::sample::{LoadResult, Sample, Socket};
 
-/// Prefix of the guests' devices among a host's links.
+/// Prefix of the guests' devices in [`HostUsage::links`](crate::usage::HostUsage::links).
 const GUEST_LINK: &str = "guest:";
 
 impl Sample {
-    /// The TCP sockets at the host of that name.
+    /// The TCP sockets at the host of that name, `a` or `b`.
     fn sockets(&self, host: &str) -> impl Iterator<Item = &Socket> {
         self.loads.iter().flat_map(move |load| {
             let client = load.direction.host_of(End::Client) == host;
@@ -21,7 +21,7 @@ impl Sample {
         })
     }
 
-    /// Whether every TCP flow is one connection whose socket was read: not those of `tcp-crr`.
+    /// Whether every TCP flow is one connection whose socket was read: false for `tcp-crr`.
     fn knows_its_sockets(&self) -> bool {
         let tcp = self.loads.iter().filter(|load| !load.workload.is_udp());
         tcp.flat_map(|load| &load.flows)
@@ -29,8 +29,8 @@ impl Sample {
     }
 }
 
-/// Frames on the wire per second, both directions: segments out of both guests, retransmits and
-/// pure ACKs included, and what was not TCP. A datagram counts once, whatever it was cut into.
+/// Frames on the wire per second, both directions: TCP segments out of both guests, retransmits and pure ACKs included,
+/// and other packets. An IP-fragmented datagram counts once.
 pub fn wire_frames_per_second(sample: &Sample) -> Option<f64> {
     if sample.loads.is_empty() {
         return None;
@@ -50,7 +50,7 @@ pub fn wire_frames_per_second(sample: &Sample) -> Option<f64> {
 }
 
 impl Sample {
-    /// Segments sent by the sockets at a host, per second of each load's window there.
+    /// Segments sent per second by the sockets at the host of that name, each load in its own window.
     fn sockets_per_second(&self, host: &str) -> f64 {
         let of_load = |load: &LoadResult| {
             let client = load.direction.host_of(End::Client) == host;
@@ -69,7 +69,7 @@ impl Sample {
     }
 }
 
-/// With `UDP_SEGMENT` the kernel counts what was handed over as one as one datagram: how many more there were.
+/// Datagrams per second that the kernel did not count: with `UDP_SEGMENT` it counts one datagram per send.
 fn beyond_super_packets(sample: &Sample) -> Option<f64> {
     let more = |load: &LoadResult| {
         let datagrams = load.datagrams.as_ref()?;
@@ -82,8 +82,8 @@ fn beyond_super_packets(sample: &Sample) -> Option<f64> {
     streams.map(more).sum()
 }
 
-/// Packets per second as the receiving guest's TCP handled them: fewer than frames where something aggregates.
-/// `None` where no load is TCP.
+/// Packets per second that the receiving guest's TCP handled: fewer than frames where something aggregates. `None`
+/// where no load is TCP.
 pub fn stack_packets_per_second(sample: &Sample) -> Option<f64> {
     let tcp = sample.loads.iter().find(|load| !load.workload.is_udp());
     let host = match tcp {
@@ -95,7 +95,7 @@ pub fn stack_packets_per_second(sample: &Sample) -> Option<f64> {
     Some(receiver.guest.tcp_in as f64 / receiver.window_s)
 }
 
-/// Segments on the wire per super-packet that the receiving guest's TCP handled; 1 where nothing aggregates.
+/// Segments on the wire per packet that the receiving guest's TCP handled; 1 where nothing aggregates.
 pub fn segments_per_packet(sample: &Sample) -> Option<f64> {
     let load = sample.loads.iter().find(|load| !load.workload.is_udp())?;
     let host = load.direction.host_of(End::Server);
@@ -105,8 +105,8 @@ pub fn segments_per_packet(sample: &Sample) -> Option<f64> {
     known.then(|| segments as f64 / receiver.guest.tcp_in as f64)
 }
 
-/// Segments that the sending guest's TCP sent per packet that left its device; 1 where every segment leaves alone. `None`
-/// where the guests' devices were not read, or carried anything but TCP.
+/// Segments that the sending guest's TCP sent per packet that left its device; 1 where each segment leaves by itself.
+/// `None` where the guests' devices were not read, or a load is not TCP.
 pub fn segments_per_packet_sent(sample: &Sample) -> Option<f64> {
     let first = sample.loads.first()?;
     let tcp = sample.loads.iter().all(|load| !load.workload.is_udp());

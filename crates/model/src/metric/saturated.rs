@@ -1,8 +1,8 @@
-//! CPU at an emulated line, and without one.
+//! CPU with an emulated line, and without.
 //!
-//! Below saturation a core is woken again and again, and what that costs depends on the machine and not on the frames. So
-//! cells with a line that their load would fill have a second window without it: verdicts on CPU per Gbit/s come from
-//! there, and what is here says what the line's window took.
+//! Below saturation a core is woken again and again, and the cost of a wake-up depends on the machine and not on the
+//! frames. So cells with a line that their load would fill have a second window without it. Verdicts on CPU per Gbit/s
+//! come from that window; the window with the line is described here.
 
 use crate::cell::Cell;
 use crate::end_window::End;
@@ -14,8 +14,8 @@ use crate::usage::HostUsage;
 use super::{bits_per_second, positive};
 
 impl Cell {
-    /// Whether its samples have a window without the line: it has one, and its only load would fill it, a stream without
-    /// a rate and without a limit.
+    /// Whether samples have a window without the line: the cell has a line rate, and its only load is a stream without
+    /// a rate and without a limit, which would fill the line.
     pub fn has_saturated_window(&self) -> bool {
         let [named] = &self.loads[..] else {
             return false;
@@ -28,20 +28,20 @@ impl Cell {
         self.network.rate.is_some() && stream && as_it_can
     }
 
-    /// Whether its samples have a window with an initiator on its target's host.
+    /// Whether samples have a window with the storage initiator on its target's host.
     pub fn has_window_at_target(&self) -> bool {
         let mut storage = self.loads.iter().filter_map(|named| named.load.storage);
         storage.any(|storage| storage.network_share)
     }
 
-    /// Windows of one sample, 1 or 2: the plan's seconds and its warm-up are shared between them.
+    /// Number of windows in one sample, 1 or 2, which share the plan's seconds and warm-up.
     pub fn windows(&self) -> u32 {
         1 + u32::from(self.has_saturated_window()) + u32::from(self.has_window_at_target())
     }
 }
 
 impl Saturated {
-    /// A host by its name `a` or `b`.
+    /// The usage of a host by its name, `a` or `b`.
     pub fn host(&self, name: &str) -> Option<&HostUsage> {
         match name {
             "a" => Some(&self.sender),
@@ -56,17 +56,17 @@ impl Saturated {
     }
 }
 
-/// What one window of a stream took of one host.
+/// CPU of one host in one window of a stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamCpu {
-    /// Bits per second that the receiving application read.
+    /// Throughput: bit/s that the receiving application read.
     pub bits_per_second: f64,
-    /// Busy cores of the host, 1.0 is one.
+    /// Busy cores of the host: 1.0 is one core busy all the time.
     pub cores: f64,
-    /// Interrupts of its cores per gigabit; `None` where they were not counted.
+    /// Interrupts of the host's cores per Gbit; `None` where they were not counted.
     pub wakeups_per_gbit: Option<f64>,
-    /// Share of the busy time that these interrupts take at most, 0 to 1, if each wakes its core and each costs what a wake-up
-    /// costs; `None` where either is not known.
+    /// Upper bound on the share of the busy time that these interrupts take, 0 to 1: each wakes its core, and each
+    /// costs what a wake-up costs. `None` where the number of interrupts or the cost is not known.
     pub wakeup_share: Option<f64>,
 }
 
@@ -77,8 +77,8 @@ impl StreamCpu {
     }
 }
 
-/// What a window of a load that ran alone took of the host at one of its ends, with the line where the cell has one;
-/// `cost` is of the run's environment. `None` where it is no stream, or nothing arrived.
+/// CPU of the host at `end` of a stream that ran alone, in the window with the line if the cell has one; `cost` is that
+/// of the run's environment. `None` where the load is no stream, did not run alone, or nothing arrived.
 pub fn stream_cpu(
     sample: &Sample,
     load: &str,
@@ -92,7 +92,7 @@ pub fn stream_cpu(
     (result.name == load).then(|| of_window(result, host, cost))?
 }
 
-/// The same of its window without the line; `None` where it has none.
+/// As [`stream_cpu`], in the window without the line; `None` without such a window.
 pub fn saturated_cpu(
     sample: &Sample,
     load: &str,

@@ -8,34 +8,34 @@ use crate::datapath::Datapath;
 use crate::load::NamedLoad;
 use crate::switch::OvsDatapath;
 
-/// Where super-packets become frames.
+/// Where super-packets are cut into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cut {
-    /// As they leave the sending guest's device.
+    /// On leaving the sending guest's device.
     Guest,
-    /// In the tunnel's device, which sends frames whatever it gets.
+    /// In the tunnel's device, which sends single frames whatever it is given.
     Tunnel,
-    /// As they leave the sending host's device on the underlay.
+    /// On leaving the sending host's device on the underlay.
     Underlay,
-    /// In the first hop between the hosts, as by the NIC in front of it.
+    /// In the first hop between the hosts, as in the NIC in front of it.
     Hop,
 }
 
-/// What a level of `offload` comes to on a path. It is the same for every encapsulation whose switches are the same.
+/// The effect of a level of `offload` on a path. It is the same for every encapsulation with the same switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Treatment {
-    /// Where TCP's super-packets are cut; `None`: they reach the receiving guest whole.
+    /// Where TCP's super-packets are cut; `None` where they reach the receiving guest uncut.
     pub tcp: Option<Cut>,
-    /// Where the super-packets of senders of datagrams are.
+    /// Where super-packets of datagrams are cut; `None` where they reach the receiving guest uncut.
     pub udp: Option<Cut>,
-    /// Whether frames are joined: by the receiving guest's device, behind the tunnel, whoever carries them. Where TCP
-    /// arrives whole, nothing is.
+    /// Whether frames are joined, in the receiving guest's device, behind the tunnel, whatever the datapath. False
+    /// where TCP's super-packets arrive uncut.
     pub joins: bool,
     /// Whether checksums are left to the devices.
     checksum: bool,
 }
 
-/// Why a switch on top of a profile changes nothing in a cell.
+/// Messages: why a switch on top of a profile changes nothing in a cell.
 const NOTHING_TO_JOIN: &str = "frames reach the receiver whole in this lab, there is nothing to aggregate: put a hop in between";
 const NOBODY_JOINS: &str = "nothing that this load receives is aggregated, whatever `gro` says: it is about TCP, and \
                             about datagrams with `segmentation_offload: receive` or `both`";
@@ -51,7 +51,7 @@ const MARK_STAYS: &str = "eBPF cannot take the mark of a tunnel's packet off a d
      without a tunnel it hands over many at once: use `segmentation_offload: send` or `datapath: kernel`";
 
 impl Treatment {
-    /// What a level comes to on a network.
+    /// The treatment by a level of `offload` on a network.
     pub fn of(offload: &Offload, network: &Network) -> Self {
         let tunnelled = network.encapsulation.is_tunnel();
         let on = offload.switches(tunnelled);
@@ -78,12 +78,12 @@ impl Treatment {
         }
     }
 
-    /// The wanted state of every switch on a device of `role`. The bridge is left alone: a forwarded frame never meets
-    /// its features.
+    /// The wanted state of every switch on a device of `role`. `None` for the bridge: its features do not apply to
+    /// forwarded frames.
     ///
-    /// One device of a path joins: the receiving guest's. A veth joins at its receiving end only what comes from an end
-    /// without any TCP segmentation (drivers/net/veth.c, `veth_skb_is_eligible_for_gro`), so that the host's end has
-    /// none then; where super-packets arrive whole, it has it, or it would cut them.
+    /// One device of a path joins frames: the receiving guest's. A veth joins on receipt only frames from a peer
+    /// without any TCP segmentation (drivers/net/veth.c, `veth_skb_is_eligible_for_gro`), so the host's end has none
+    /// then. Where super-packets arrive uncut, the host's end has TCP segmentation on, or it would cut them.
     pub fn wanted(
         self,
         offload: &Offload,
@@ -101,7 +101,7 @@ impl Treatment {
         Some(wanted)
     }
 
-    /// As far as it matters to loads: those without TCP do not mind what happens to it.
+    /// The treatment as far as it matters to these loads: what happens to TCP does not matter to loads without TCP.
     fn for_loads(self, loads: &[NamedLoad]) -> Self {
         let datagrams = |load: &&NamedLoad| load.load.workload.is_udp();
         let mut udp = loads.iter().filter(datagrams);
@@ -118,22 +118,23 @@ impl Treatment {
 }
 
 impl Cell {
-    /// Why a switch that its level of `offload` sets on top of the profile changes nothing for its loads on its network;
-    /// `None` where each does.
+    /// Why a switch that the cell's level of `offload` sets on top of its profile changes nothing for its loads on its
+    /// network; `None` where every switch has an effect.
     pub fn idle_switch(&self) -> Option<&'static str> {
         refused(&self.offload, &self.network, &self.loads)
     }
 
-    /// Why its datapath would treat what its loads receive unlike its cells without a tunnel; `None` where it does not.
+    /// Why the datapath treats what the cell's loads receive differently from cells without a tunnel; `None` where it
+    /// does not.
     pub fn unlike_others(&self) -> Option<&'static str> {
         unlike(&self.offload, &self.network, &self.loads)
     }
 }
 
-/// Why a switch that a level sets on top of its profile changes nothing for loads on a network, or why encapsulations
-/// would not be treated alike: such a cell would measure nothing that its name says.
+/// Why a switch that a level sets on top of its profile changes nothing for loads on a network: the cell would not
+/// measure what its label says. `None` where every switch has an effect.
 fn refused(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<&'static str> {
-    // Open vSwitch in userspace takes frames one by one, whatever is set.
+    // Open vSwitch in userspace takes frames one by one, whatever the switches.
     if network.datapath.open_vswitch() == Some(OvsDatapath::Userspace) {
         return None;
     }
@@ -159,7 +160,7 @@ fn refused(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<
     })
 }
 
-/// Why eBPF's tunnels would treat what a load receives unlike eBPF without a tunnel does.
+/// Why eBPF's tunnels treat what a load receives differently from eBPF without a tunnel.
 fn unlike(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<&'static str> {
     let receives =
         |load: &&NamedLoad| load.load.workload.is_udp() && load.load.segmentation.receive;

@@ -1,28 +1,31 @@
-//! How far apart the cores of a lab were around a sample.
+//! The distance of a lab's cores, before and after a sample.
 
 use serde::{Deserialize, Serialize};
 
 use super::Sample;
 
-/// How far apart two cores of a lab were: how long a cache line takes from one to the other and back. Everything that
-/// one host hands to the other goes that way. On a machine of its own it is what the machine is; in a virtual one it
-/// changes whenever the hypervisor moves a core (docs/facts.md).
+/// The distance of two cores of a lab: the round trip of a cache line between them. All data that one host passes to
+/// the other goes this way. On bare metal it is a property of the machine; in a virtual machine it changes whenever the
+/// hypervisor moves a core (docs/facts.md).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CoreDistance {
-    /// The two, by the kernel's numbers.
+    /// The two cores, by the kernel's numbers.
     pub cpus: [u32; 2],
-    /// Before the load, nanoseconds; `None` where others did not let a core go.
+    /// Round trip before the load, nanoseconds; `None` where it could not be measured, as while other programs keep a
+    /// core busy.
     pub before_ns: Option<f64>,
-    /// After it; `None` too where the sample ended before.
+    /// Round trip after the load, nanoseconds; `None` also where there is none before the load or the sample ended
+    /// early.
     pub after_ns: Option<f64>,
 }
 
 impl CoreDistance {
-    /// A core was moved where one of several looks took so many times another. Looks at cores that stay differ by 15 %, and in
-    /// a virtual machine of two cores a look took 27 to 132 ns or 262 to 472 (docs/facts.md).
+    /// Ratio of the longest to the shortest round trip above which a core counts as moved. Round trips between cores
+    /// that stay differ by up to 15 %; in a virtual machine with two cores one took 27 to 132 ns or 262 to 472 ns
+    /// (docs/facts.md).
     pub const MOVED: f64 = 1.5;
 
-    /// Whether these looks, nanoseconds, are not all at cores in one place.
+    /// Whether these round trips, nanoseconds, show that a core was moved between them.
     pub fn differ(looks: impl IntoIterator<Item = f64>) -> bool {
         let (nearest, farthest) = looks
             .into_iter()
@@ -32,20 +35,20 @@ impl CoreDistance {
         farthest > nearest * Self::MOVED
     }
 
-    /// Both looks, where a core was moved between them.
+    /// The round trips before and after the load, nanoseconds, where a core was moved between them.
     pub fn moved(&self) -> Option<[f64; 2]> {
         let looks = [self.before_ns?, self.after_ns?];
         Self::differ(looks).then_some(looks)
     }
 
-    /// The mean of the looks, nanoseconds.
+    /// The mean round trip, nanoseconds; `None` where none was measured.
     pub fn mean_ns(&self) -> Option<f64> {
         mean([self.before_ns, self.after_ns].into_iter().flatten())
     }
 }
 
 impl Sample {
-    /// How far apart the lab's cores were, nanoseconds: the mean over the pairs that were looked at.
+    /// The mean distance of the lab's cores, nanoseconds, over the measured pairs; `None` without any.
     pub fn core_distance_ns(&self) -> Option<f64> {
         mean(self.cores_apart.iter().filter_map(CoreDistance::mean_ns))
     }

@@ -1,4 +1,4 @@
-//! Both ends of a load as one result.
+//! Joins both ends of a load to one result.
 
 use super::{
     DatagramResult, Flow, Generator, LoadResult, RequestResult, StreamResult, ZeroCopyCounts,
@@ -9,10 +9,11 @@ use crate::load::{Direction, Limit, NamedLoad, Sending};
 use crate::moved::MachineMove;
 
 impl LoadResult {
-    /// From the windows of its ends, a client's and its server's for each pair of guests that ran it.
+    /// Joins the windows of a load's ends: a client's and its server's for each pair of guests.
     ///
-    /// Lengths of windows are the longest of their ends: all of them were asked for the same. A server learns only from
-    /// its clients that a limit ended a load without a stream that ends: then its window is theirs.
+    /// The length of a window is the longest of its ends, all of which were given the same length. Where a limit other
+    /// than a time ends a load other than a TCP stream, the server learns of the end only from its clients: then the
+    /// server's window is the clients'.
     pub fn join(load: &NamedLoad, pairs: &[(EndWindow, EndWindow)]) -> Self {
         let (name, load) = (load.name.clone(), &load.load);
         let clients = || pairs.iter().map(|(client, _)| client);
@@ -69,7 +70,7 @@ impl LoadResult {
             generator: [End::Client, End::Server]
                 .map(|end| generator(load.direction, end, pairs))
                 .into_iter()
-                // A server that is not ours has no threads of the load's.
+                // A server that is not the load's own has none of the load's threads.
                 .filter(|end| end.end == End::Client || load.has_server())
                 .collect(),
             schedule: clients()
@@ -90,14 +91,14 @@ impl LoadResult {
     }
 }
 
-/// The machines of all clients, numbered through.
+/// The moves of all clients, with the machines numbered consecutively.
 fn moves<'a>(clients: impl Iterator<Item = &'a EndWindow>) -> Vec<MachineMove> {
     let all = clients.flat_map(|client| client.moves.iter().cloned());
     let number = |(machine, one): (u32, MachineMove)| MachineMove { machine, ..one };
     (0..).zip(all).map(number).collect()
 }
 
-/// Jain's index; `None` where nothing moved.
+/// Jain's fairness index of the flows' bytes; `None` where nothing arrived.
 pub(super) fn fairness(bytes: impl Iterator<Item = u64>) -> Option<f64> {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for value in bytes.map(|bytes| bytes as f64) {
@@ -118,7 +119,7 @@ fn flows((client, server): &(EndWindow, EndWindow), both: bool) -> impl Iterator
     client.flows.iter().zip(&server.flows).map(flow)
 }
 
-/// Of several guests in sum, each part by its place: they were asked for the same parts.
+/// Adds up the intervals of several guests by their index: all guests were given the same intervals.
 fn intervals<'a>(ends: impl Iterator<Item = &'a EndWindow>) -> Vec<Interval> {
     let mut all: Vec<Interval> = Vec::new();
     for end in ends {
@@ -144,7 +145,7 @@ fn datagrams(pairs: &[(EndWindow, EndWindow)]) -> DatagramResult {
             sent += marked;
             lost += marked.cast_signed() - came.cast_signed();
         } else {
-            // No end could be asked at the end: by the numbers that came within the window.
+            // An end could not be asked after the load: count by the sequence numbers read within the window.
             sent += client.counts().sent;
             lost += server.lost();
         }
@@ -184,7 +185,7 @@ fn generator(direction: Direction, end: End, pairs: &[(EndWindow, EndWindow)]) -
         host: direction.host_of(end).to_owned(),
         end,
         threads: windows().flat_map(|end| end.threads.clone()).collect(),
-        // One guest's threads that waited leave the others' limit unproven.
+        // Where one guest's threads waited, the others' are not proven to be the limit.
         bound: !pairs.is_empty() && windows().all(|end| end.generator_bound),
     }
 }

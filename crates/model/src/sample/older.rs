@@ -1,4 +1,4 @@
-//! The load of a sample of version 1 or 2: a TCP stream.
+//! The load of a sample in records of version 1 or 2: a TCP stream.
 
 use serde::{Deserialize, Deserializer};
 

@@ -1,4 +1,4 @@
-//! What a load did over one window: figures of the whole, and of each flow.
+//! Results of a load over one window: totals, and each flow.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,110 +8,111 @@ use crate::load::{Direction, Workload};
 use crate::moved::MachineMove;
 use crate::path_access::PathAccess;
 
-/// What one load did over one window, both of its ends.
+/// The result of one load over one window, from both its ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
-    /// [`crate::load::NamedLoad::name`].
+    /// The load's name ([`crate::load::NamedLoad::name`]).
     pub name: String,
-    /// What was run.
+    /// The load's workload.
     pub workload: Workload,
-    /// Which host had the client.
+    /// Which host ran the client.
     pub direction: Direction,
-    /// The server's window in seconds: what it received belongs to it.
+    /// Length of the server's window, seconds; counters of what the server received are of this window.
     pub seconds: f64,
-    /// The client's window in seconds: what it counted, transactions included, belongs to it.
+    /// Length of the client's window, seconds; counters of the client, transactions included, are of this window.
     pub client_seconds: f64,
-    /// Of a stream.
+    /// Result of a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<StreamResult>,
-    /// Of requests and responses.
+    /// Result of requests and responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestResult>,
-    /// Of a stream of datagrams.
+    /// Result of a stream of datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramResult>,
-    /// Where zero copy was asked for.
+    /// Counts of zero-copy sends, where zero copy was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zero_copy: Option<ZeroCopyCounts>,
-    /// One entry per flow.
+    /// Each flow's result.
     pub flows: Vec<Flow>,
-    /// Connections and datagrams that were dropped, since they were none of this load's.
+    /// Connections and datagrams that were dropped because they were not this load's.
     #[serde(default)]
     pub strays: u32,
-    /// How busy the load's own threads were, at either end; absent in records of version 1 and 2.
+    /// How busy the load's threads were, at each end; absent in records of versions 1 and 2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generator: Vec<Generator>,
-    /// Of a load with a rate, what was due and what was sent; absent in records of versions before 6.
+    /// For a load with a rate, the messages that were due and sent; absent in records of versions before 6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// How its client and its server read and write, in that order; absent in records of versions before 6.
+    /// How client and server read and write, in this order; absent in records of versions before 6.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub io: Vec<Io>,
-    /// Of a migration, each machine's move; those of several guests one after the other.
+    /// For a migration the move of each machine, the machines of several guests one after the other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<MachineMove>,
-    /// Of storage at a path: how it was read and written.
+    /// For storage at a path, how the path was read and written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathAccess>,
 }
 
-/// A stream over one window.
+/// The result of a stream over one window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamResult {
-    /// Bytes that the server's application read within its window.
+    /// Bytes that the server's application read within the server's window.
     pub bytes: u64,
-    /// Bytes that the client's application read within its own window: 0 but where both send.
+    /// Bytes that the client's application read within the client's window; 0 unless both ends send.
     #[serde(default)]
     pub back_bytes: u64,
-    /// Jain's fairness index over the flows' bytes: 1 where all have the same, 1/n where one has all (Jain, Chiu,
-    /// Hawe, DEC-TR-301); absent where nothing arrived.
+    /// Jain's fairness index of the flows' bytes: 1 where all flows have the same, 1/n where one of n flows has all
+    /// (Jain, Chiu, Hawe, DEC-TR-301); absent where nothing arrived.
     #[serde(default)]
     pub fairness: Option<f64>,
-    /// What the server read within the window, in order; never used as replication.
+    /// What the server read in consecutive parts of the window; never used as replication.
     pub intervals: Vec<Interval>,
 }
 
-/// Requests and responses over one window, as the client saw them.
+/// The result of requests and responses over one window, counted at the client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestResult {
     /// Requests that were answered in time.
     pub transactions: u64,
-    /// Requests given up: never a latency.
+    /// Requests without a response in time; they enter no latency.
     pub timeouts: u64,
-    /// Responses to requests that had been given up; in records of versions before 5 also those that came again.
+    /// Responses to requests that had timed out; in records of versions before 5 also repeated responses.
     pub late: u64,
-    /// Responses that came again, over UDP.
+    /// Repeated responses, over UDP.
     #[serde(default)]
     pub duplicated: u64,
-    /// The latency of every transaction: from when its request was handed to the kernel until its response was read. In
-    /// records of versions before 6, with a rate, from when it was due.
+    /// Latencies of all transactions: from when a request was handed to the kernel until its response was read. With a
+    /// rate, in records of versions before 6, from when the request was due.
     pub latency: Latency,
-    /// With a rate: from when a request was due until it was handed to the kernel; empty in records of versions before 6.
+    /// With a rate, lateness: from when a request was due until it was handed to the kernel. Empty in records of
+    /// versions before 6.
     #[serde(default)]
     pub lateness: Latency,
-    /// Of storage with `flush_every`: the latency of every flush, which is no transaction. Absent where there was none.
+    /// Storage with `flush_every`: latencies of all flushes, which are no transactions. Absent without flushes.
     #[serde(default, skip_serializing_if = "Latency::is_empty")]
     pub flushes: Latency,
-    /// Transactions within the window, in order; never used as replication.
+    /// Transactions in consecutive parts of the window; never used as replication.
     pub intervals: Vec<Interval>,
 }
 
-/// A stream of datagrams over one window, as the server saw them.
+/// The result of a stream of datagrams over one window, counted at the server.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DatagramResult {
-    /// Handed to the kernel by the client within its window.
+    /// Datagrams that the client handed to the kernel within its window.
     pub sent: u64,
-    /// Read by the server, each counted once.
+    /// Datagrams that the server read, each counted once.
     pub received: u64,
-    /// Of those sent within the window, the ones that had not come when the load had ended. Of a load that was broken
-    /// off: that must have been sent, by the numbers read within the window, and did not come in it, negative where some
-    /// came that had counted as lost before; so also in records of versions before 5.
+    /// Datagrams sent within the window that had not arrived by the end of the load. For a load that was aborted, and
+    /// in records of versions before 5: datagrams that must have been sent, by the sequence numbers read within the
+    /// window, and were not read in it; negative where datagrams arrived that had counted as lost before.
     pub lost: i64,
-    /// Of those received, the ones that came after a higher number (RFC 4737).
+    /// Received datagrams that came after one with a higher number (RFC 4737).
     pub reordered: u64,
-    /// Read again.
+    /// Datagrams read that had been read before.
     pub duplicated: u64,
-    /// So late that it is not known whether they were duplicates.
+    /// Datagrams so late that duplicates could no longer be recognised.
     pub too_old: u64,
     /// Interarrival jitter at the window's end, seconds, the mean over the flows (RFC 3550).
     pub jitter_s: f64,
@@ -124,29 +125,29 @@ impl DatagramResult {
     }
 }
 
-/// Sends from the load's own pages.
+/// Counts of zero-copy sends, from the load's own pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ZeroCopyCounts {
-    /// Sends.
+    /// Number of zero-copy sends.
     pub sends: u64,
-    /// Of these, the ones that the kernel is done with.
+    /// Sends that the kernel has completed.
     pub completed: u64,
-    /// Of these, the ones that it copied after all.
+    /// Completed sends whose data the kernel copied after all.
     pub copied: u64,
-    /// Sends with a copy since the kernel took no more pages.
+    /// Sends with a copy, because the kernel pinned no more pages.
     pub fallbacks: u64,
 }
 
 /// How busy the threads of one end of a load were.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
-    /// `a` or `b`.
+    /// The host of this end, `a` or `b`.
     pub host: String,
-    /// The end.
+    /// The end of the load.
     pub end: End,
-    /// Each thread.
+    /// Each thread's window.
     pub threads: Vec<ThreadWindow>,
-    /// Whether all of them had something to do all the time: they and not the path were the limit.
+    /// Whether all threads had something to do all the time, so that they and not the path were the limit.
     pub bound: bool,
 }
 
@@ -158,15 +159,15 @@ const fn is_zero(count: &u64) -> bool {
 /// One flow: a connection, a succession of connections, or a pair of UDP ports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Bytes that the server received within its window.
+    /// Bytes that the server received within the server's window.
     pub bytes: u64,
-    /// Bytes that the client received within its own.
+    /// Bytes that the client received within the client's window.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub back_bytes: u64,
-    /// The client's socket, which sends the stream; absent where a flow is not one TCP connection.
+    /// The client's socket, which sends the stream; absent where the flow is not one TCP connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<Socket>,
-    /// The server's socket.
+    /// The server's socket; absent where the flow is not one TCP connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver: Option<Socket>,
 }

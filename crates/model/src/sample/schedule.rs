@@ -1,4 +1,4 @@
-//! Whether a load with a rate kept its schedule.
+//! Decides whether a load with a rate kept its schedule.
 
 use serde::Serialize;
 
@@ -6,42 +6,44 @@ use super::LoadResult;
 use crate::end_window::Schedule;
 use crate::load::{Load, Rate};
 
-/// A load is behind where more than this share of what was due in a window was not sent in it, or is waiting to be.
+/// Share of what was due in a window above which unsent or waiting messages make a load count as behind.
 const SHARE: f64 = 0.01;
-/// Messages by which the edges of a window may be off: both ends of it are read while messages leave.
+/// Messages by which counts may be off at the edges of a window: the counters are read while messages leave.
 const EDGE: f64 = 4.0;
-/// What is due within this time may be, too, seconds: requests and datagrams wait for a core at times.
+/// Seconds whose due messages counts may also be off by: requests and datagrams wait for a core at times.
 const EDGE_S: f64 = 0.002;
-/// Of streams, which are written in steps of 10 ms of their rate, or of a segment where that is more.
+/// The same for TCP streams, seconds: they are written in steps of 10 ms of their rate, or of a segment where that is
+/// more.
 const STREAM_EDGE_S: f64 = 0.01;
-/// What such a step has at least, bytes.
+/// Smallest step of a TCP stream, bytes.
 const STREAM_STEP: f64 = 1_200.0;
-/// Datagrams that leave as one message at most.
+/// Most datagrams that leave as one super-packet.
 const SEGMENTS: f64 = 64.0;
 
-/// In records of versions before 6, which know only what was answered: a schedule is kept where so much of what was due is.
+/// For records of versions before 6, which count only answers: share of the due requests that have to be answered for
+/// the schedule to count as kept.
 const KEPT: f64 = 0.95;
-/// Requests by which the edges of such a window may be off.
+/// Requests by which counts may be off at the edges of a window in such records.
 const OLDER_EDGE: f64 = 10.0;
 
-/// A schedule that was not kept: what was measured is the load's own backlog and not what its rate does to the path.
+/// A schedule that was not kept: the figures show the load's own backlog, and not the effect of its rate on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Behind {
-    /// What the rate asked for, of all flows: requests a second, or bits of messages a second of streams and datagrams.
+    /// The rate that was asked for, all flows together: requests/s, or message bits/s for streams and datagrams.
     pub due_per_s: f64,
-    /// What was sent instead, in the same unit; of records of versions before 6 what was answered or given up.
+    /// The rate that was sent, in the same unit; in records of versions before 6 requests answered or timed out.
     pub over_per_s: f64,
-    /// Messages that were due and not sent when the window ended; none in records of versions before 6.
+    /// Messages that were due and not sent when the window ended; 0 in records of versions before 6.
     pub backlog: f64,
-    /// Whether both rates are bits.
+    /// Whether both rates are in bit/s.
     pub bits: bool,
 }
 
 impl Behind {
-    /// What it does to the figures.
+    /// The consequence for the figures.
     pub const WHY: &str =
         "what was measured is how fast the load could go, and not what its rate does to the path";
-    /// What to do.
+    /// What to change so that the schedule is kept.
     pub const ADVICE: &str = "ask for less, or for more streams or depth";
 
     /// The part of the rate that was achieved, 0 to 1.
@@ -73,9 +75,9 @@ impl Behind {
 }
 
 impl LoadResult {
-    /// Where a load with a rate did not keep its schedule within the window: more than 1 % of what was due was not sent, or
-    /// requests were waiting to be sent when it began or ended. What the edges of a window may be off by is allowed for.
-    /// `load` is what was asked for; `None` too where it has no rate.
+    /// How far a load with a rate was behind its schedule within the window: more than 1 % of what was due was not
+    /// sent, or requests were waiting to be sent when the window began or ended. Allows for inexact counts at the
+    /// window's edges. `load` has the rate that was asked for; `None` where the schedule was kept or there is no rate.
     pub fn behind_schedule(&self, load: &Load) -> Option<Behind> {
         let rate = load.rate?;
         let Some(schedule) = self.schedule else {
@@ -86,7 +88,7 @@ impl LoadResult {
         let waiting = if load.workload.is_request_response() {
             schedule.backlog_before.max(schedule.backlog_after)
         } else {
-            // A stream lets go of what a stall held back, and that stays in its backlog for good.
+            // A stream drops what a stall held back from its schedule, and that stays in its backlog.
             schedule.backlog_after - schedule.backlog_before
         };
         (short.max(waiting) > allowed).then(|| self.behind(load, rate, schedule))
@@ -124,12 +126,12 @@ impl LoadResult {
     }
 }
 
-/// Messages by which the window of a load may be off at its edges, where so many are due each second.
+/// Messages by which counts may be off at the window's edges, with `per_second` messages due each second.
 fn edge(load: &Load, rate: Rate, per_second: f64) -> f64 {
     let flows = f64::from(load.streams);
     match rate {
         Rate::BitsPerSecond(_) if load.workload.is_tcp_stream() => {
-            // Of a message written whole the last part may be ahead or missing.
+            // The last part of a message that is written in one piece may be early or missing.
             let step = flows * (1.0 + STREAM_STEP / f64::from(load.request));
             step.max(per_second * STREAM_EDGE_S) + EDGE
         }

@@ -1,11 +1,11 @@
-//! Rules of storage that is not our own target: another's server, or a path.
+//! Rules of storage at a target other than Wirecost's own: another NBD server, or a path.
 
 use super::{Fault, Load, unless};
 
-/// Longest path, bytes (`PATH_MAX` of include/uapi/linux/limits.h, without the zero at its end).
+/// Longest path, bytes (`PATH_MAX` of include/uapi/linux/limits.h, without the terminating zero).
 const MAX_PATH: usize = 4095;
 
-/// Another's server, or a path.
+/// At most one of a server and a path; a load that writes there needs `destructive`.
 pub(super) fn elsewhere(load: &Load) -> Option<Fault> {
     let there = match (&load.server, &load.path) {
         (None, None) => None,
@@ -43,7 +43,7 @@ pub(super) fn path(load: &Load) -> Option<Fault> {
     })
 }
 
-/// The path named twice.
+/// `overwrite` repeats the path, and needs `destructive`.
 pub(super) fn overwrite(load: &Load) -> Option<Fault> {
     let (path, overwrite) = (load.path.as_ref()?, load.overwrite.as_ref()?);
     if path != overwrite {
@@ -58,7 +58,7 @@ pub(super) fn overwrite(load: &Load) -> Option<Fault> {
     })
 }
 
-/// A job of a path has a thread, which waits for its I/O.
+/// Each job at a path has one thread, which waits for its I/O.
 pub(super) fn job_threads(load: &Load) -> Option<Fault> {
     let fits = load.path.is_none() || load.threads.is_none_or(|threads| threads == load.streams);
     unless(fits, "threads", || {
@@ -67,7 +67,7 @@ pub(super) fn job_threads(load: &Load) -> Option<Fault> {
     })
 }
 
-/// Whether a text is an absolute path that the kernel takes.
+/// Whether a text is an absolute path that the kernel accepts.
 fn is_path(text: &str) -> bool {
     text.starts_with('/') && text.len() <= MAX_PATH && !text.contains('\0')
 }

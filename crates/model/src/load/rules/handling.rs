@@ -1,4 +1,4 @@
-//! Rules of how data is handed to the kernel and taken.
+//! Rules of how data is passed to the kernel and from it.
 
 use super::super::{Receiving, Sending, Workload};
 use super::{Fault, Load, unless};

@@ -1,15 +1,15 @@
-//! Rules of migrations.
+//! Rules of migration loads.
 
 use super::super::{MoveEngine, Waiting};
 use super::{Fault, Load};
 
-/// What only migrations have.
+/// The options of a migration, and the options of other loads that QEMU does not support.
 pub(super) fn migration(load: &Load) -> Option<Fault> {
     let migration = load.migration?;
     if let Some((option, message)) = migration.fault(load.streams) {
         return Some(Fault { option, message });
     }
-    // QEMU makes its connections, and has threads of its own for them.
+    // QEMU makes its own connections and has its own threads for them.
     let options = [
         ("threads", load.threads.is_some()),
         ("spin", load.waiting == Waiting::Spin),

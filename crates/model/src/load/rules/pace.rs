@@ -1,11 +1,11 @@
-//! Rules of how fast a load goes, of what it waits for, and of what ends it.
+//! Rules of a load's rate, of the times that it waits, and of what ends it.
 
 use std::time::Duration;
 
 use super::super::{Limit, Rate};
 use super::{Fault, Load, unless};
 
-/// The longest that may be waited for one response: histograms end at 137 s, and nobody waits so long.
+/// Largest reply time-out: histograms end at 137 s.
 pub const MAX_REPLY_TIMEOUT: Duration = Duration::from_mins(1);
 /// Longest time between a response and the next request.
 pub const MAX_THINK_TIME: Duration = Duration::from_mins(1);

@@ -14,7 +14,7 @@ pub(super) fn response(load: &Load) -> Option<Fault> {
         .flatten()
 }
 
-/// What a load's messages are called: those of a stream are not requests.
+/// The name of the option for the size of a load's messages.
 const fn message_option(workload: Workload) -> &'static str {
     if workload.is_storage() {
         "io_size"

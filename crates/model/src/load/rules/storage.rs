@@ -1,9 +1,9 @@
-//! Rules of storage.
+//! Rules of storage loads.
 
 use super::super::{MAX_EXPORT, MAX_FLUSH_EVERY, SECTOR};
 use super::{Fault, Load, unless};
 
-/// What only storage has.
+/// The share of reads and the size of the export.
 pub(super) fn storage(load: &Load) -> Option<Fault> {
     let storage = load.storage?;
     if !(1..=99).contains(&storage.reads) {
@@ -11,7 +11,7 @@ pub(super) fn storage(load: &Load) -> Option<Fault> {
             format!("reads is {} %: 1 to 99 of a mix", storage.reads)
         });
     }
-    // All of what is there: how much that is shows when it is opened.
+    // Size 0 is all of the file or device: its size is known once it is open.
     if load.path.is_some() && storage.size == 0 {
         return None;
     }
@@ -41,7 +41,7 @@ pub(super) fn flushes(load: &Load) -> Option<Fault> {
     })
 }
 
-/// Our own target can be asked at its host, and only while it counts a window.
+/// The network's share needs Wirecost's own target, which can also be reached from its own host, and a second window.
 pub(super) fn network_share(load: &Load) -> Option<Fault> {
     if !load.storage?.network_share {
         return None;
