@@ -1,4 +1,4 @@
-//! A host's own addresses, and which of them the kernel would use.
+//! A host's own addresses, and the source address that the kernel would use.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,14 +11,14 @@ use wirecost_sys::socket::{source_towards, use_link_device};
 
 use crate::protocol::OwnAddress;
 
-/// Any port will do: nothing is sent. This is the one that discards (RFC 863).
+/// UDP port of a connected socket that sends nothing; any would do. This is the discard port (RFC 863).
 pub(crate) const DISCARD: u16 = 9;
 
-/// The addresses that other hosts may reach this one by, of devices that are up: no loopback, no link-local ones.
+/// The host's addresses that other hosts may reach, of devices that are up: neither loopback nor link-local addresses.
 pub(crate) fn own() -> io::Result<Vec<OwnAddress>> {
     let mut own = Vec::new();
     for entry in getifaddrs()? {
-        // The loopback device may have addresses that the whole network knows, as routers have.
+        // The loopback device is included: on routers it may have addresses that the whole network routes to.
         let usable = entry.flags.contains(InterfaceFlags::IFF_UP);
         let address = entry.address.as_ref().and_then(ip).filter(is_global);
         if let (true, Some(address)) = (usable, address) {
@@ -32,14 +32,14 @@ pub(crate) fn own() -> io::Result<Vec<OwnAddress>> {
     Ok(own)
 }
 
-/// The device that has this address, where one has.
+/// Name of the device that has this address; `None` where no device has it.
 pub(crate) fn device_of(address: IpAddr) -> io::Result<Option<String>> {
     let found = getifaddrs()?.find(|entry| entry.address.as_ref().and_then(ip) == Some(address));
     Ok(found.map(|entry| entry.interface_name))
 }
 
-/// The link-local address of a device, or `wanted` where that is one of them; sockets at it are on that device from now
-/// on.
+/// The link-local address of a device, or `wanted` where the device has that; `None` where it has none such. From then
+/// on, sockets at this address use this device.
 pub(crate) fn on_link(device: &str, wanted: Option<IpAddr>) -> io::Result<Option<IpAddr>> {
     let link_local =
         |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
@@ -53,7 +53,7 @@ pub(crate) fn on_link(device: &str, wanted: Option<IpAddr>) -> io::Result<Option
     Ok(found)
 }
 
-/// The address that packets to `target` leave with, by the kernel's own lookup: nothing is sent.
+/// The source address of packets to `target`, from the kernel's route lookup: nothing is sent.
 pub(crate) fn towards(target: IpAddr) -> io::Result<IpAddr> {
     source_towards(SocketAddr::new(target, DISCARD))
 }
@@ -70,7 +70,7 @@ fn is_global(address: &IpAddr) -> bool {
     }
 }
 
-/// Length of a prefix from its mask.
+/// Length of a prefix in bits, from its mask.
 fn ones(mask: IpAddr) -> u8 {
     let ones = match mask {
         IpAddr::V4(v4) => v4.to_bits().leading_ones(),

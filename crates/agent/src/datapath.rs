@@ -1,5 +1,5 @@
-//! Datapaths other than the kernel's bridge: netbuild makes the devices, vtep's programs or
-//! Open vSwitch carry frames between them.
+//! Datapaths other than the kernel's bridge: netbuild makes the devices; vtep's eBPF programs or Open vSwitch carry
+//! frames between them.
 
 use std::path::PathBuf;
 
@@ -14,26 +14,26 @@ use wirecost_vtep::{Config, Error, StationLocation, Vtep};
 use crate::error::{AgentError, Result, Step};
 use crate::protocol::BuiltSwitch;
 
-/// An attached datapath. Dropping it detaches it from the devices.
+/// An attached datapath of a host. Dropping it detaches it from the devices.
 #[derive(Debug)]
 pub(crate) enum FrameCarrier {
     Ebpf(Box<Programs>),
     Ovs(Box<Switch>),
 }
 
-/// The programs of a host, once they are attached.
+/// The attached eBPF programs of a host.
 #[derive(Debug)]
 pub(crate) struct Programs {
     vtep: Vtep,
-    /// Whether the peer's guests and route are configured.
+    /// Whether the other host's guests and the route to it are configured.
     peer_is_set: bool,
 }
 
-/// Puts programs or a switch between a host's devices, where its network is to have them. `owner` is the run's
-/// controller, `ovn` the socket of OVN's databases where the network has some.
+/// Attaches eBPF programs or an Open vSwitch to a host's devices, where its network has such a datapath. `owner` is the
+/// run's controller, `ovn` the socket of OVN's databases where the network uses OVN.
 ///
 /// # Errors
-/// In words: what the kernel or the switch refused, or what is not installed.
+/// The kernel or the switch refused a step, or a program is not installed; the message says which.
 pub(crate) fn attach(
     host: &mut LabHost,
     owner: &str,
@@ -51,10 +51,10 @@ pub(crate) fn attach(
     }
 }
 
-/// Starts OVN's databases for both hosts of a lab, where its network is to have them.
+/// Starts OVN's databases for both hosts of a lab, where its network uses OVN.
 ///
 /// # Errors
-/// In words: what is not installed, or what a database refused.
+/// A program is not installed, or a database refused a transaction; the message says which.
 pub(crate) fn central(spec: &HostSpec, owner: &str) -> Result<Option<Central>> {
     let network = &spec.network;
     if !network.datapath.is_ovn() {
@@ -97,7 +97,7 @@ fn start_central(
     let wanted = LogicalNetwork {
         guests,
         router,
-        // Without a tunnel it is on no wire.
+        // Without a tunnel the key is not in any packet.
         key: encapsulation.udp().map_or(1, |udp| udp.vni),
         acl: spec.network.logical.acl,
         to_underlay: !encapsulation.is_tunnel(),
@@ -110,10 +110,10 @@ fn start_central(
 }
 
 impl FrameCarrier {
-    /// Waits for what the other host has to do first, which must have been built.
+    /// Waits, with OVN, until the guests' ports and the tunnel to the other host exist; that host must have been built.
     ///
     /// # Errors
-    /// In words, such as that there is no tunnel to it.
+    /// The message says what is missing, such as the tunnel to the other host.
     pub(crate) fn wait_for_peer(&mut self) -> Result<()> {
         match self {
             Self::Ebpf(_) => Ok(()),
@@ -121,10 +121,10 @@ impl FrameCarrier {
         }
     }
 
-    /// Tells it where the other host is, whose way there must be usable by now. To be done before each use.
+    /// Configures the route to the other host, which must be usable by now. To be called before each use.
     ///
     /// # Errors
-    /// In words, such as that no route leads to the other host.
+    /// The message says what is missing, such as a route to the other host.
     pub(crate) fn set_peer(&mut self, spec: &HostSpec) -> Result<()> {
         match self {
             Self::Ebpf(programs) => programs.set_peer(spec),
@@ -135,7 +135,7 @@ impl FrameCarrier {
         }
     }
 
-    /// The Open vSwitch that it is.
+    /// The Open vSwitch of this datapath; `None` for eBPF.
     pub(crate) fn switch(&self) -> Option<BuiltSwitch> {
         match self {
             Self::Ebpf(_) => None,
@@ -147,8 +147,8 @@ impl FrameCarrier {
     }
 }
 
-/// Starts the host's switch, the devices its ports, and gives it the host's address on the underlay where it is the
-/// switch that tunnels.
+/// Starts the host's Open vSwitch with the devices as its ports; where Open vSwitch encapsulates, it gets the host's
+/// address on the underlay.
 fn switch(
     host: &mut LabHost,
     datapath: OvsDatapath,
@@ -187,7 +187,7 @@ fn switch(
     Ok(switch)
 }
 
-/// Attaches the programs to a host's devices, and tells them of its own guests.
+/// Attaches the programs to a host's devices and configures the host's own guests.
 fn programs(spec: &HostSpec) -> Result<Programs> {
     let attached = || -> Result<Vtep, Error> {
         let encapsulation = &spec.network.encapsulation;
@@ -208,10 +208,10 @@ fn programs(spec: &HostSpec) -> Result<Programs> {
 }
 
 impl Programs {
-    /// Tells the programs, once, of the other host's guests and of the way there, which must be usable by now.
+    /// Configures the other host's guests and the route to it, once; the route must be usable by now.
     ///
     /// # Errors
-    /// In words, such as that no route leads to the other host.
+    /// The message says what is missing, such as a route to the other host.
     fn set_peer(&mut self, spec: &HostSpec) -> Result<()> {
         if self.peer_is_set {
             return Ok(());
@@ -238,7 +238,7 @@ impl Programs {
     }
 }
 
-/// The segment that all guests are in; formats without one have 0.
+/// The VNI of all guests; 0 for an encapsulation without one.
 fn vni(spec: &HostSpec) -> u32 {
     let tunnel = spec.network.encapsulation.udp();
     tunnel.map_or(0, |tunnel| tunnel.vni)

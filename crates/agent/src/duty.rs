@@ -1,59 +1,59 @@
-//! What an agent of an existing host is started for, and which capabilities (capabilities(7)) it keeps for that.
+//! The purpose of an agent on an existing host, and the capabilities (capabilities(7)) that it keeps for it.
 
 use std::io;
 
 use wirecost_sys::capability::{self, Capability};
 
-/// What an agent of an existing host is for.
+/// The purpose of an agent on an existing host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Duty {
-    /// Loads between addresses that the host has, and proofs of its path.
+    /// Loads between addresses of the host, and proofs of its path.
     Load,
     /// Proofs and searches of a path, and the audit of the host.
     Check,
-    /// Guests, bridges and tunnels in namespaces of its own.
+    /// Guests, bridges and tunnels in namespaces of the agent.
     Build,
-    /// Settings of the host.
+    /// Changes of the host's settings.
     Change,
-    /// Commands of plans, and whatever else the login may do.
+    /// Commands of plans, and whatever else the login allows.
     #[default]
     Commands,
 }
 
-/// Of loads:
+/// Capabilities for loads.
 const LOAD: &[Capability] = &[
-    // SO_BUSY_POLL, SO_RCVBUFFORCE and SO_SNDBUFFORCE, and a congestion control that is not allowed to all.
+    // SO_BUSY_POLL, SO_RCVBUFFORCE and SO_SNDBUFFORCE, and congestion controls that are restricted to privileged users.
     Capability::NET_ADMIN,
-    // `--port` below 1024.
+    // Listening on a `--port` below 1024.
     Capability::NET_BIND_SERVICE,
-    // A thread that accepts hundreds of connections comes before others; the meter's threads.
+    // Priority for a thread that accepts hundreds of connections, and for the meter's threads.
     Capability::SYS_NICE,
     // More descriptors than the hard limit of RLIMIT_NOFILE.
     Capability::SYS_RESOURCE,
-    // Buffers that are registered with io_uring.
+    // Memory that is registered with io_uring.
     Capability::IPC_LOCK,
     // Interrupts to idle cores, for the meter (perf_event_open(2)).
     Capability::PERFMON,
-    // Faults of a migrated machine's memory that the kernel meets (userfaultfd(2)).
+    // Page faults in the kernel, for the memory of a migrated machine (userfaultfd(2)).
     Capability::SYS_PTRACE,
-    // An NBD server's socket that belongs to another user.
+    // The socket of an NBD server that runs as another user.
     Capability::DAC_OVERRIDE,
 ];
 
-/// Beside them, of checks:
+/// Capabilities for checks, in addition to those for loads.
 const CHECK: &[Capability] = &[
-    // Packet sockets, ICMP and proofs over TCP.
+    // Packet sockets, raw ICMP sockets, and proofs over TCP.
     Capability::NET_RAW,
-    // Other network namespaces of the host, which the audit enters; SYS_PTRACE for those of processes.
+    // Entering other network namespaces of the host for the audit; SYS_PTRACE is needed for those of processes.
     Capability::SYS_ADMIN,
     Capability::DAC_READ_SEARCH,
 ];
 
-/// Beside those of loads, of tunnels between hosts:
+/// Capabilities for tunnels between hosts, in addition to those for loads.
 const BUILD: &[Capability] = &[
-    // Namespaces of guests, and a sysfs of their own.
+    // Making namespaces for guests, and mounting a sysfs in each.
     Capability::SYS_ADMIN,
-    // Captures of full-size frames.
+    // Packet sockets that capture full-size frames.
     Capability::NET_RAW,
 ];
 
@@ -66,12 +66,12 @@ impl Duty {
         Self::Commands,
     ];
 
-    /// Whether a user other than root cannot do it.
+    /// Whether the duty needs root.
     pub const fn needs_root(self) -> bool {
         matches!(self, Self::Build | Self::Change)
     }
 
-    /// As an agent's `--duty` argument.
+    /// The duty as the value of an agent's `--duty` argument.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Load => "load",
@@ -82,28 +82,28 @@ impl Duty {
         }
     }
 
-    /// The duty of that word.
+    /// The duty with this `--duty` value.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|duty| duty.word() == word)
     }
 
-    /// What is kept of the capabilities that there are; `None`: all of them.
+    /// The capabilities to keep; `None`: all that the process has.
     fn kept(self) -> Option<Vec<Capability>> {
         let more = match self {
             Self::Load => &[][..],
             Self::Check => CHECK,
             Self::Build => BUILD,
-            // Commands of plans are processes of its own.
+            // Commands of plans are child processes, which inherit the capabilities.
             Self::Change | Self::Commands => return None,
         };
         Some([LOAD, more].concat())
     }
 
-    /// Gives up for good, in every set, the capabilities that are not needed, and the way to others by executing a program
-    /// (`no_new_privs`). To be called while the process has one thread.
+    /// Drops all capabilities that the duty does not need, from every set and for good, and sets `no_new_privs`, so
+    /// that no program that it executes regains them. To be called while the process has one thread.
     ///
     /// # Errors
-    /// Those of prctl(2) and capset(2).
+    /// Errors of prctl(2) and capset(2).
     pub(crate) fn confine(self) -> io::Result<()> {
         match self.kept() {
             Some(kept) => capability::keep_only(&kept),

@@ -1,4 +1,4 @@
-//! Why an agent could not do what it was asked.
+//! Errors of an agent's requests.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -9,66 +9,66 @@ use wirecost_meter::MeterError;
 use wirecost_netbuild::BuildError;
 use wirecost_probe::ProbeError;
 
-/// An operation that failed, in words for the user. The request that it was part of gives the stage of its
+/// A failed operation. Its message is for the user; the request that it was part of gives the stage of its
 /// [`Refusal`](crate::protocol::Refusal).
 #[derive(Debug, ThisError)]
 pub enum AgentError {
-    /// A step of building or changing the host's network.
+    /// Building or changing the host's network failed.
     #[error(transparent)]
     Network(#[from] BuildError),
-    /// The host's Open vSwitch.
+    /// Open vSwitch on the host failed.
     #[error(transparent)]
     OpenVswitch(#[from] wirecost_ovs::Error),
-    /// The eBPF datapath.
+    /// The eBPF datapath failed.
     #[error(transparent)]
     Ebpf(#[from] wirecost_vtep::Error),
-    /// Reading counters.
+    /// Reading counters failed.
     #[error(transparent)]
     Meter(#[from] MeterError),
-    /// Probing a path.
+    /// Probing a path failed.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// A system call.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// A step that failed.
+    /// A named step failed.
     #[error("{step}: {source}")]
     Step {
-        /// What was being done.
+        /// The step, such as "entering the guest's namespace".
         step: String,
-        /// Why it failed.
+        /// The error of the step.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A load, by name.
+    /// One or several loads failed.
     #[error("load {name}: {problem}")]
     Load {
-        /// The load, or several of them.
+        /// Name of the load, or names of several.
         name: String,
-        /// What is wrong.
+        /// What went wrong.
         problem: String,
     },
-    /// A request that came before what it needs.
+    /// The request came before another one that it needs.
     #[error("{0}")]
     NotReady(&'static str),
-    /// What is wrong and what to do, in words.
+    /// What is wrong and what to do about it, as a message.
     #[error("{0}")]
     Refused(String),
     /// A worker thread panicked.
     #[error("a thread of the agent panicked")]
     Thread,
-    /// Several things that failed.
+    /// Several operations failed.
     #[error("{}", joined(.0))]
     Several(Vec<AgentError>),
 }
 
-/// With [`AgentError`], unless another error is named.
+/// A result with [`AgentError`] unless another error type is named.
 pub(crate) type Result<T, E = AgentError> = std::result::Result<T, E>;
 
 impl AgentError {
-    /// Nothing, or everything that failed.
+    /// `Ok` where nothing failed, else an error with everything that failed.
     ///
     /// # Errors
-    /// Where `failed` is not empty.
+    /// `failed` is not empty.
     pub(crate) fn all(mut failed: Vec<Self>) -> Result<()> {
         match failed.len() {
             0 => Ok(()),
@@ -77,7 +77,7 @@ impl AgentError {
         }
     }
 
-    /// This error, and one that followed from it.
+    /// This error together with one that followed from it.
     pub(crate) fn and(self, also: Self) -> Self {
         Self::Several(vec![self, also])
     }
@@ -95,9 +95,9 @@ impl From<String> for AgentError {
     }
 }
 
-/// Names the step that a failed call was part of.
+/// Adds the name of the step to the error of a failed call.
 pub(crate) trait Step<T> {
-    /// `step` is what was being done, such as "entering the guest's namespace".
+    /// `step` names the step, such as "entering the guest's namespace".
     fn step(self, step: impl Display) -> Result<T>;
 }
 

@@ -28,35 +28,35 @@ use crate::prove;
 use crate::settings;
 use crate::transfer::Transfers;
 
-/// How long a load goes on while its controller asks for nothing, as one that was stopped (Ctrl-Z) does not. Between two
-/// requests about loads are seconds at most.
+/// Loads are ended after this time without a request, as when the controller was stopped (Ctrl-Z). A running controller
+/// sends requests about loads every few seconds.
 pub(crate) const LOAD_IDLE_LIMIT: Duration = Duration::from_mins(1);
 
 const UNPREPARED: &str = "the host is not prepared yet";
 const NOT_COUNTING: AgentError = AgentError::NotReady("counting has not started");
 
-/// An agent's state: what it has built and what is running.
+/// State of an agent: what it has built, and what is running.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
-    // Before the host: off its devices before they go.
+    // Declared before `host`: dropping it first detaches it from the devices.
     carrier: Option<FrameCarrier>,
-    /// Of a lab by OVN, at host a.
+    /// OVN's databases of a lab; only host a has them.
     central: Option<Central>,
     line: Option<Line>,
     host: Option<LabHost>,
-    /// Instead of `host`, where the network is used as it is.
+    /// The existing host, instead of `host`, where the network is used as it is.
     existing: Option<ExistingHost>,
-    /// Beside `host`, where its tunnels go over a network that was there.
+    /// The underlay of an existing host, in addition to `host`, where the host's tunnels use the existing network.
     below: Option<OwnUnderlay>,
     meter: Option<Meter>,
-    /// Acknowledges the proofs of the other host's guests, which know the secret.
+    /// The responder for proofs by the other host's guests, and the secret of these proofs.
     responder: Option<(Responder, Secret)>,
     watch: Option<PacketCapture>,
     loads: Loads,
-    /// Whether loads were ended because their controller was idle for too long.
+    /// Whether loads were ended because the controller sent no request for too long.
     abandoned: bool,
     counting: Option<Counting>,
-    /// As they were after the last adaptation.
+    /// The devices of the path as read back after the last `Adapt`.
     devices: Vec<DeviceState>,
     applied: AppliedLevel,
     guards: SettingsGuards,
@@ -64,7 +64,7 @@ pub(crate) struct Agent {
     transfers: Transfers,
 }
 
-/// The error is in words, for the user.
+/// The error is a message for the user.
 type Answer = Result<Reply>;
 
 impl Agent {
@@ -80,7 +80,7 @@ impl Agent {
         self.existing.as_ref().is_some_and(ExistingHost::is_changed)
     }
 
-    /// Undoes them: the controller is idle.
+    /// Undoes the settings, because the controller is idle.
     pub(crate) fn abandon_changes(&mut self) {
         if let Some(host) = &mut self.existing {
             host.abandon(&self.guards);
@@ -91,7 +91,7 @@ impl Agent {
         !self.loads.is_empty()
     }
 
-    /// Ends all loads of an idle controller. Its next request about loads is refused.
+    /// Ends all loads, because the controller is idle. The next request about loads is refused.
     pub(crate) fn abandon_loads(&mut self) {
         self.loads = Loads::default();
         self.counting = None;
@@ -136,7 +136,7 @@ impl Agent {
                 peer,
                 secret,
             } => {
-                // They may be of another device, and of the other side of a pair.
+                // Settings guards of an earlier `Join`: they may be for another device or side.
                 self.guards.end();
                 let (host, responder, joined) = ExistingHost::join(side, (address, peer), secret)?;
                 self.existing = Some(host);
@@ -261,7 +261,7 @@ impl Agent {
         }
     }
 
-    /// The secret of this lab's proofs.
+    /// The secret of this host's proofs.
     fn secret(&self) -> Result<Secret> {
         let responder = self
             .responder
@@ -275,8 +275,8 @@ impl Agent {
     }
 }
 
-/// The meter, of a host that is used as it is made when it is first wanted: all of its processors, since packets are
-/// handled on any of them.
+/// The meter. On an existing host it is opened on first use and covers all processors, since any of them may handle
+/// packets.
 fn meter(slot: &mut Option<Meter>) -> Result<&mut Meter> {
     if slot.is_none() {
         let pid = std::process::id();
@@ -296,7 +296,7 @@ fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
     host.guests().zip(host.spec().guest_addresses())
 }
 
-/// The same as places of proofs.
+/// The guests' namespaces and addresses, as places for proofs.
 fn places(host: &LabHost) -> impl Iterator<Item = (prove::Place<'_>, IpAddr)> {
     guests(host).map(|(guest, address)| (Some(guest), address))
 }

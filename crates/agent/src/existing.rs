@@ -1,4 +1,4 @@
-//! A host whose network is measured as it is: the device with the measured address, proofs and settings there.
+//! A host whose network is measured as it is: the device with the measured address, proofs and settings on it.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +20,7 @@ use crate::protocol::{HostWay, Joined, Secret};
 use crate::prove;
 use crate::way;
 
-/// How long settings stay applied while nothing is asked: a run asks several times for each sample.
+/// Settings are undone after this time without a request: a run sends several requests for each sample.
 pub(crate) const DEAD_MAN: Duration = Duration::from_secs(10);
 
 fn machine() -> Result<HostMachine> {
@@ -37,17 +37,17 @@ fn machine() -> Result<HostMachine> {
     })
 }
 
-/// What the kernel says of the route, or its device.
+/// The MTU of the kernel's route to the peer, or the device's MTU where the kernel gives none; bytes.
 fn route_mtu(address: IpAddr, peer: IpAddr, device: u32) -> u32 {
     let target = SocketAddr::new(peer, address::DISCARD);
     wirecost_sys::socket::route_mtu(address, target).unwrap_or(device)
 }
 
-/// Ports of UDP sockets, those of the kernel's tunnels among them, and of tunnels that are switched off.
+/// UDP ports in use: those of sockets, the kernel's tunnels included, and those of tunnel devices that are down.
 fn udp_ports(device: &mut ExistingDevice) -> Result<Vec<u16>> {
     let mut ports = device.tunnel_ports()?;
     for path in ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"] {
-        // Without IPv6 there is no second one.
+        // A kernel without IPv6 has no second file.
         let text = std::fs::read_to_string(path).unwrap_or_default();
         ports.extend(text.lines().filter_map(local_port));
     }
@@ -56,13 +56,14 @@ fn udp_ports(device: &mut ExistingDevice) -> Result<Vec<u16>> {
     Ok(ports)
 }
 
-/// Of a line of /proc/net/udp: the second word, in hexadecimal behind the colon (net/ipv4/udp.c, `udp4_format_sock`).
+/// The local port in a line of /proc/net/udp: the second field, hexadecimal, after the colon (net/ipv4/udp.c,
+/// `udp4_format_sock`).
 fn local_port(line: &str) -> Option<u16> {
     let local = line.split_ascii_whitespace().nth(1)?;
     u16::from_str_radix(local.rsplit_once(':')?.1, 16).ok()
 }
 
-/// An existing host of a run.
+/// An existing host of a run, at one of its addresses.
 #[derive(Debug)]
 pub(crate) struct ExistingHost {
     side: Side,
@@ -72,12 +73,12 @@ pub(crate) struct ExistingHost {
     device: ExistingDevice,
     /// Whether settings are applied that have to be undone.
     changed: bool,
-    /// Whether they were undone because the controller asked for nothing.
+    /// Whether settings were undone because the controller sent no request.
     abandoned: bool,
 }
 
 impl ExistingHost {
-    /// The host at this address of its own, and a responder to the other host's proofs.
+    /// Opens the host at its address `address`, and starts a responder for proofs by the other host.
     pub(crate) fn join(
         side: Side,
         (address, peer): (IpAddr, IpAddr),
@@ -120,19 +121,19 @@ impl ExistingHost {
         &mut self.device
     }
 
-    /// The devices that packets to the other host pass on this one.
+    /// The devices of this host that packets to the other host pass.
     pub(crate) fn way(&self) -> Result<HostWay> {
         way::of(&self.name, self.peer)
     }
 
-    /// Its device as it is, with features that settings name.
+    /// The state of the host's device, with the features that `settings` name.
     pub(crate) fn state(&mut self, settings: &[Setting]) -> Result<DeviceState> {
         let features = settings.iter().flat_map(|setting| setting.ethtool.values());
         let also = features.flatten().map(|(name, on)| (name.clone(), *on));
         Ok(self.device.state(&self.side.to_string(), &also.collect())?)
     }
 
-    /// Applies settings in their order and returns its device as read back; if one fails, all are undone.
+    /// Applies settings in order and returns the state of the device as read back; if one fails, all are undone.
     pub(crate) fn apply(
         &mut self,
         guards: &SettingsGuards,
@@ -167,13 +168,13 @@ impl ExistingHost {
         self.changed
     }
 
-    /// Undoes what is applied.
+    /// Undoes all applied settings.
     pub(crate) fn undo(&mut self, guards: &SettingsGuards) -> Result<()> {
         self.changed = false;
         guards.undo()
     }
 
-    /// Undoes what is applied, since nothing was asked for [`DEAD_MAN`]: a setting may have cut the controller off.
+    /// Undoes all applied settings after [`DEAD_MAN`] without a request: a setting may have cut off the controller.
     pub(crate) fn abandon(&mut self, guards: &SettingsGuards) {
         self.abandoned = true;
         if let Err(error) = self.undo(guards) {
@@ -181,8 +182,10 @@ impl ExistingHost {
         }
     }
 
+    /// Checks that no settings were undone by [`Self::abandon`].
+    ///
     /// # Errors
-    /// Where settings were undone that the controller takes for applied.
+    /// Settings were undone that the controller takes for applied.
     pub(crate) fn still_applied(&self) -> Result<()> {
         if !self.abandoned {
             return Ok(());

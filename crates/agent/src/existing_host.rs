@@ -1,4 +1,4 @@
-//! Becoming the agent of an existing host: it makes and changes nothing.
+//! Turns a process into the agent of an existing host. This makes and changes nothing on the host.
 
 use std::fs;
 use std::io;
@@ -11,12 +11,12 @@ use wirecost_sys::process;
 use crate::duty::Duty;
 use crate::error::{Result, Step};
 
-/// Turns the calling process, which must have one thread, into the agent of a host that is used as it is: in the
-/// named network namespace, or where it is. It keeps the capabilities that its duty needs. `tied`: the kernel ends it with the
-/// process that started it.
+/// Turns the calling process, which must have one thread, into the agent of a host that is used as it is: in the named
+/// network namespace, or in the current one. The process keeps only the capabilities that its duty needs. With `tied`,
+/// the kernel kills it when its parent process dies.
 ///
 /// # Errors
-/// In words for the user, with what to do.
+/// The message is for the user and says what to do.
 pub fn become_agent(netns: Option<&str>, duty: Duty, tied: bool) -> Result<()> {
     let parent = parent_id();
     if let Some(name) = netns {
@@ -29,10 +29,10 @@ pub fn become_agent(netns: Option<&str>, duty: Duty, tied: bool) -> Result<()> {
     Ok(())
 }
 
-/// Most names that a message lists.
+/// Upper bound on the names that a message lists.
 const LISTED: usize = 5;
 
-/// The names that share most of their beginning with the one that was asked for, and how many others there are.
+/// The names with the longest common prefix with `wanted`, and the number of the others.
 fn some(wanted: &str, names: &[String]) -> String {
     let alike = |name: &str| {
         let pairs = name.chars().zip(wanted.chars());
@@ -80,18 +80,18 @@ fn words(name: &str, error: &io::Error) -> String {
     }
 }
 
-/// Removes the copy of the program that this process runs from, with its directory, where that is what `directory`
-/// holds and nothing else. The running program does not need it.
+/// Removes `wirecost` in `directory` if that is the file that this process runs, and then the directory if it is empty.
+/// The running program does not need the file.
 pub fn remove_copy(directory: &Path) {
     let copy = directory.join("wirecost");
     if fs::read_link("/proc/self/exe").is_ok_and(|running| is_same(&running, &copy)) {
         let _ = fs::remove_file(&copy);
-        // Refused by the kernel where anything else is in it.
+        // The kernel refuses to remove a directory that is not empty.
         let _ = fs::remove_dir(directory);
     }
 }
 
-/// Whether two paths lead to one file.
+/// Whether two paths lead to the same file; the second is not followed where it is a symbolic link.
 fn is_same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     match (fs::metadata(one), fs::symlink_metadata(other)) {

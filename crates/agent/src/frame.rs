@@ -5,13 +5,13 @@ use std::io::{self, Read, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// No message comes near this; a longer one is something else on the stream.
+/// Upper bound on the length of a message, bytes: a larger length means that the stream is not of this protocol.
 const MAX_BYTES: usize = 16 << 20;
 
-/// One message as it travels.
+/// Encodes one message as a frame: length and postcard bytes.
 ///
 /// # Errors
-/// What postcard cannot write.
+/// The message cannot be encoded as postcard.
 pub fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     let body = postcard::to_stdvec(message).map_err(invalid)?;
     let mut bytes = Vec::with_capacity(4 + body.len());
@@ -20,10 +20,10 @@ pub fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Takes one message off what has arrived; `None` where not all of it has.
+/// Removes one message from the front of `arrived`; `None` where the message is not complete.
 ///
 /// # Errors
-/// `InvalidData`: this is not our protocol.
+/// `InvalidData`: the bytes are not of this protocol.
 pub fn take<T: DeserializeOwned>(arrived: &mut Vec<u8>) -> io::Result<Option<T>> {
     let Some(length) = arrived.first_chunk() else {
         return Ok(None);
@@ -43,10 +43,11 @@ pub(crate) fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::R
     stream.flush()
 }
 
-/// Reads one message; `None` where the stream ended between two.
+/// Reads one message; `None` where the stream ends between two messages.
 ///
 /// # Errors
-/// Those of the stream; `UnexpectedEof` within a message; `InvalidData`: this is not our protocol.
+/// Errors of the stream; `UnexpectedEof` where it ends within a message; `InvalidData` where the bytes are not of this
+/// protocol.
 pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     let mut filled = 0;

@@ -30,7 +30,7 @@ enum Order {
     Undo,
 }
 
-/// The error is in words, for the user.
+/// The error is a message for the user.
 type Answer = Result<(), String>;
 
 /// A running guard. Dropping it undoes what is applied, and waits for that.
@@ -43,15 +43,15 @@ pub struct SettingsGuard {
 }
 
 impl SettingsGuard {
-    /// Starts a guard in the calling thread's namespaces. `owner` is the controller's
-    /// ([`crate::orphan::Owner::argument`]); messages name its namespaces `place`.
+    /// Starts a guard in the calling thread's namespaces. `owner` is the controller, as
+    /// [`crate::orphan::Owner::argument`] writes it; messages call the namespaces `place`.
     ///
     /// # Errors
-    /// In words.
+    /// The guard cannot be started; the message names the place.
     pub fn start(program: &Path, owner: &str, place: &str, ground: &Ground) -> Result<Self> {
         let step = || format!("{place}: starting the process that changes settings");
         let mut command = Command::new(program);
-        // The name is the program's whatever it is started by.
+        // `wirecost` as argv[0], whatever the name of this program's file: orphans are recognised by it.
         command
             .arg0("wirecost")
             .args(["settings-guard", "--owner", owner, "--place", place])
@@ -82,7 +82,7 @@ impl SettingsGuard {
     /// Checks that the sysctls of a level exist and can be changed; changes nothing.
     ///
     /// # Errors
-    /// In words, with place and level.
+    /// A sysctl is missing or may not be changed; the message names place and level.
     pub fn check(&mut self, setting: &Setting) -> Result<()> {
         self.call(&Order::Check(setting.clone()))
     }
@@ -90,7 +90,8 @@ impl SettingsGuard {
     /// Applies the sysctls and the command of a level.
     ///
     /// # Errors
-    /// In words, with place and level; call [`SettingsGuard::undo`] also after an error.
+    /// A setting cannot be applied; the message names place and level. Call [`SettingsGuard::undo`] also after an
+    /// error.
     pub fn apply(&mut self, setting: &Setting) -> Result<()> {
         self.call(&Order::Apply(setting.clone()))
     }
@@ -98,12 +99,12 @@ impl SettingsGuard {
     /// Undoes everything that is applied.
     ///
     /// # Errors
-    /// What could not be undone, in words.
+    /// Something could not be undone; the message says what.
     pub fn undo(&mut self) -> Result<()> {
         self.call(&Order::Undo)
     }
 
-    /// Waits without a limit of its own: the guard's commands have one.
+    /// Sends an order and waits for its answer, without a time limit: the guard's commands have one.
     fn call(&mut self, order: &Order) -> Result<()> {
         let gone = |place: &str| {
             format!(
@@ -132,7 +133,7 @@ impl Drop for SettingsGuard {
 /// The guard's main loop: serves requests until its input ends, then undoes what is still applied.
 ///
 /// # Errors
-/// What could not be undone at the end, in words.
+/// Something could not be undone at the end; the message says what.
 pub fn serve(
     mut input: impl Read,
     mut output: impl Write,

@@ -1,5 +1,5 @@
-//! A lab host's settings guards, one in the host's namespaces and one in each guest's: started when first needed,
-//! shared with the thread that notices that the controller is gone.
+//! The settings guards of a host, one in the host's namespaces and one in each guest's: started on first use, and
+//! shared with the thread that notices the end of the controller.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,17 +11,17 @@ use wirecost_sys::namespace::Netns;
 use crate::error::{AgentError, Result, Step};
 use crate::guard::{Ground, SettingsGuard};
 
-/// This program, even after its file was replaced or removed.
+/// The running program, even after its file was replaced or removed.
 const SELF: &str = "/proc/self/exe";
 
-/// The settings guards of one agent.
+/// The settings guards of one agent. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SettingsGuards {
     owner: String,
     running: Arc<Mutex<Running>>,
 }
 
-/// Where a host's settings are applied.
+/// The namespaces in which a host's settings are applied.
 #[derive(Debug)]
 pub(crate) struct GuardPlaces<'a> {
     pub(crate) side: Side,
@@ -42,9 +42,9 @@ impl<'a> GuardPlaces<'a> {
 #[derive(Debug, Default)]
 struct Running {
     host: Option<SettingsGuard>,
-    /// By guest.
+    /// Guards of the guests, by guest number.
     guests: Vec<SettingsGuard>,
-    /// The controller is gone: nothing more is applied.
+    /// The controller is gone: further settings are refused.
     closed: bool,
 }
 
@@ -61,8 +61,8 @@ impl SettingsGuards {
         &self.owner
     }
 
-    /// Applies the sysctls and the command of a level in the namespaces that it names; on an existing host also the features
-    /// of its device.
+    /// Applies the sysctls and the command of a level in the namespaces that the level names; on an existing host also
+    /// the device features and settings.
     pub(crate) fn apply(&self, places: &GuardPlaces<'_>, setting: &Setting) -> Result<()> {
         let GuardPlaces {
             side,
@@ -103,7 +103,7 @@ impl SettingsGuards {
         Ok(())
     }
 
-    /// Undoes everything; all of it is tried.
+    /// Undoes everything. A failure does not stop the rest.
     pub(crate) fn undo(&self) -> Result<()> {
         let mut running = self.lock();
         let Running { host, guests, .. } = &mut *running;
@@ -115,14 +115,14 @@ impl SettingsGuards {
         AgentError::all(failed)
     }
 
-    /// Undoes everything and ends the guards; what is applied next starts others.
+    /// Undoes everything and ends the guards; the next `apply` starts new ones.
     pub(crate) fn end(&self) {
         let mut running = self.lock();
         running.guests.clear();
         running.host = None;
     }
 
-    /// Undoes everything for good: waits for it, and refuses further settings.
+    /// Undoes everything and waits for it; every later `apply` is refused.
     pub(crate) fn close(&self) {
         let mut running = self.lock();
         running.closed = true;

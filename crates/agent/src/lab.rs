@@ -1,4 +1,4 @@
-//! Becoming a lab host: cores, namespaces, and the promise to die with the controller.
+//! Turns a process into a lab host: pinned to cores, in its own namespaces, killed with the controller.
 
 use std::io;
 use std::os::unix::process::parent_id;
@@ -12,16 +12,16 @@ use crate::error::{AgentError, Result, Step};
 
 /// Turns the calling process, which must have one thread, into a lab host.
 ///
-/// With [`UserNamespace::Keep`] and too little privilege it makes a user namespace instead.
+/// With [`UserNamespace::Keep`], a user namespace is made after all where the process has too little privilege.
 ///
 /// # Errors
-/// In words for the user: what the kernel refused and which setting to change.
+/// The message is for the user: what the kernel refused, and which setting to change.
 pub fn become_host(user: UserNamespace, cpus: &[u32]) -> Result<()> {
     let parent = parent_id();
     process::pin_to(cpus).step(format!("pinning a lab host to cores {cpus:?}"))?;
     isolate(user)?;
     wirecost_traffic::note_control_groups();
-    // A container may forbid it; then steering masks are not read back and the record says so.
+    // A container may forbid the mount; then steering masks are not read back, and the record says so.
     let _ = namespace::mount_own_sysfs();
     process::die_with_parent(parent).step("tying a lab host to its run")
 }
@@ -42,13 +42,13 @@ fn isolate(user: UserNamespace) -> Result<()> {
     })
 }
 
-/// The cores that the calling process may use, ascending.
+/// Numbers of the cores that the calling process may use, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     process::allowed_cpus()
 }
 
-/// Why no connection on this machine can have a congestion control, by the kernel's name; `None` where one can, and where
-/// only a lab can tell: its user may have a capability there that it lacks here.
+/// Why no connection on this machine can use a congestion control, given by the kernel's name. `None` where one can,
+/// and where only a lab can tell: its user may have a capability there that it lacks here.
 pub fn lacks_congestion(algorithm: &str) -> Option<String> {
     match try_congestion(algorithm) {
         Err(error @ CongestionError::Missing { .. }) => Some(error.to_string()),
@@ -56,8 +56,8 @@ pub fn lacks_congestion(algorithm: &str) -> Option<String> {
     }
 }
 
-/// Nanoseconds that a cache line takes from one of two cores to the other and back, where both are idle but for this;
-/// `None` where that is unknown: they are one, may not be used, or others do not let one go for a second.
+/// Nanoseconds that a cache line takes from one core to another and back, both otherwise idle. `None` where that is
+/// unknown: the two are the same core, may not be used, or were kept busy by other programs for a second.
 pub fn core_distance_ns(cpus: [u32; 2]) -> Option<f64> {
     let [a, b] = cpus;
     match wirecost_sys::cores::line_round_trip_ns(a, b) {

@@ -1,4 +1,4 @@
-//! The settings of a cell on one lab host: applied after [`wirecost_netbuild::LabHost::adapt`], read back, undone.
+//! Settings of a cell on one lab host: applied after [`wirecost_netbuild::LabHost::adapt`], read back, undone.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use wirecost_netbuild::{KeptFeatures, LabHost};
 use crate::error::{AgentError, Result, Step};
 use crate::guards::{GuardPlaces, SettingsGuards};
 
-/// The levels that are applied on a lab host.
+/// The settings that are applied on a lab host.
 #[derive(Debug, Default)]
 pub(crate) struct AppliedLevel {
     features: Vec<KeptFeatures>,
 }
 
 impl AppliedLevel {
-    /// Applies settings in their order, and returns the devices of the path as read back afterwards.
-    /// If one fails, all are undone.
+    /// Applies settings in order, and returns the devices of the path as read back afterwards. If one fails, all are
+    /// undone.
     ///
     /// # Errors
-    /// In words, with place and level.
+    /// A setting cannot be applied; the message names place and level.
     pub(crate) fn apply(
         &mut self,
         host: &mut LabHost,
@@ -53,10 +53,10 @@ impl AppliedLevel {
         guards.apply(&GuardPlaces::of_lab(host), setting)
     }
 
-    /// Undoes everything, the last first. All of it is tried.
+    /// Undoes everything, in reverse order. A failure does not stop the rest.
     ///
     /// # Errors
-    /// What could not be undone, in words.
+    /// Something could not be undone; the message says what.
     pub(crate) fn undo(&mut self, host: &mut LabHost, guards: &SettingsGuards) -> Result<()> {
         let mut failed: Vec<AgentError> = guards.undo().err().into_iter().collect();
         while let Some(kept) = self.features.pop() {

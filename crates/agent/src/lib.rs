@@ -1,8 +1,8 @@
 //! The protocol (versioned), the agent that executes it, and the links to hosts.
 //!
-//! An agent is a process on a host, spoken to over its standard input and output. It does what it
-//! is asked, one request at a time, and ends itself, with all it made, when its input closes.
-//! Not here: which cell is measured when (`run`), what follows from it (`stats`).
+//! An agent is a process on a host; the controller talks to it over its standard input and output. It executes one
+//! request at a time, and ends when its input closes, with everything that it made. Not in this crate: the order of
+//! cells (crate `control`), and what follows from the samples (crate `stats`).
 
 mod address;
 mod datapath;

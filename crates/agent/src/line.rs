@@ -1,5 +1,5 @@
-//! The emulated line of a lab host: netbuild makes the queue that packets wait in, and where that is fq, vtep's program gives
-//! each its departure time.
+//! The emulated line of a lab host: netbuild makes the queue that packets wait in; where that is fq, an eBPF program of
+//! vtep sets each packet's departure time.
 
 use wirecost_model::line::{LineBy, LineRelease};
 use wirecost_netbuild::{LabHost, fq};
@@ -7,21 +7,22 @@ use wirecost_vtep::{Departures, Error, Hook, LineRate};
 
 use crate::error::{Result, Step};
 
-/// A host's line. Dropping it takes its program off the device.
+/// The line of a host. Dropping it detaches its program from the device.
 #[derive(Debug)]
 pub(crate) struct Line {
     release: LineRelease,
-    /// Nanoseconds between two releases.
+    /// Time between two releases of packets, nanoseconds.
     step_ns: u64,
     departures: Option<Departures>,
 }
 
 impl Line {
-    /// Finds out what emulates the line here, where the host's network has one: fq in steps where the kernel has it and lets
-    /// programs be loaded, else a token bucket. The same on every host of one kernel and one user.
+    /// Chooses what emulates the line, where the host's network has one: fq in steps where the kernel has it and lets
+    /// programs be loaded; else HTB where flows are divided among several links, which takes eBPF too; else TBF. The
+    /// choice is the same on every host with the same kernel and user.
     ///
     /// # Errors
-    /// In words, where the kernel refuses what it has.
+    /// The kernel refuses something that it supports; the message says what.
     pub(crate) fn of(host: &mut LabHost) -> Result<Option<Self>> {
         if host.spec().network.rate.is_none() {
             return Ok(None);
@@ -53,15 +54,15 @@ impl Line {
         }))
     }
 
-    /// How it lets packets out.
+    /// How the line releases packets.
     pub(crate) const fn release(&self) -> &LineRelease {
         &self.release
     }
 
-    /// Completes what [`LabHost::adapt`] or [`LabHost::set_line`] has set.
+    /// Sets the departure times after [`LabHost::adapt`] or [`LabHost::set_line`] has set the queue.
     ///
     /// # Errors
-    /// In words.
+    /// The kernel refuses the program or its configuration.
     pub(crate) fn set(&mut self, host: &LabHost) -> Result<()> {
         let (Some(departures), Some(line)) = (&mut self.departures, host.line()) else {
             return Ok(());
@@ -78,10 +79,10 @@ impl Line {
             .step("setting the line's departure times")
     }
 
-    /// To be done before [`LabHost::lift_line`].
+    /// Removes the departure times. To be called before [`LabHost::lift_line`].
     ///
     /// # Errors
-    /// In words.
+    /// The kernel refuses to detach the program.
     pub(crate) fn lift(&mut self, host: &LabHost) -> Result<()> {
         let Some(departures) = &mut self.departures else {
             return Ok(());
@@ -91,7 +92,7 @@ impl Line {
     }
 }
 
-/// The program that fq needs, loaded; the inner error says why the line cannot be fq's.
+/// Loads the program that sets departure times for fq; the inner error says why fq cannot emulate the line.
 fn departures(host: &mut LabHost) -> Result<Result<Departures, String>> {
     if !host.has_fq()? {
         let (kind, option, module) = (fq::KIND, fq::CONFIG, fq::MODULE);
@@ -102,7 +103,7 @@ fn departures(host: &mut LabHost) -> Result<Result<Departures, String>> {
     Ok(match host.at_line(Departures::load)? {
         Ok(departures) => Ok(departures),
         Err(Error::NotAllowed) => Err("departure times are set by eBPF, which needs root".into()),
-        // Without the verifier's log.
+        // The first line only: the rest is the verifier's log.
         Err(error) => Err(error.to_string().lines().next().unwrap_or_default().into()),
     })
 }

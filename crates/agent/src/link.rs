@@ -1,4 +1,4 @@
-//! A controller's end of the line to one agent: a child process and its standard input and output.
+//! The controller's connection to one agent: a child process and its standard input and output.
 
 mod binaries;
 mod error;
@@ -27,11 +27,11 @@ pub use host::{HostAgent, Starting};
 
 /// How long an agent may take to exit by itself.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
-/// The same while settings are applied: undoing them may run several commands to their limits.
+/// Exit timeout while settings are applied: undoing them may run several commands up to their time limits.
 const UNDO_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long an agent on this machine may take to answer `Hello`.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long sending a request may take: it is small, and the agent is waiting for it.
+/// How long sending a request may take: requests are small, and an idle agent reads them at once.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How to start a lab host's agent.
@@ -39,13 +39,13 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct LabAgent {
     /// The `wirecost` program.
     pub program: PathBuf,
-    /// The host's name.
+    /// Name of the host.
     pub host: String,
-    /// Who starts it.
+    /// The controller that starts the agent.
     pub owner: Owner,
-    /// The process whose user namespace it joins; `None` makes its own where it has to.
+    /// Process whose user namespace the agent joins; `None`: it makes its own where it needs one.
     pub user_namespace_of: Option<u32>,
-    /// Cores it is pinned to.
+    /// Cores that the agent is pinned to.
     pub cpus: Vec<u32>,
     /// How much it logs to standard error: 0 nothing, 1 its steps, 2 everything.
     pub verbose: u8,
@@ -56,9 +56,10 @@ pub struct LabAgent {
 pub struct Link {
     host: String,
     line: ChildLine,
-    /// Requests without an answer yet, and when they were sent.
+    /// Requests without an answer so far, oldest first, and when they were sent.
     awaited: VecDeque<(&'static str, Instant)>,
-    /// What it did not answer in time, and how many seconds that was: an answer that comes now would be taken for another.
+    /// The request that was not answered in time, and after how many seconds: a later answer would be taken for another
+    /// request's.
     timed_out: Option<(&'static str, f64)>,
     agent_pid: u32,
 }
@@ -119,12 +120,12 @@ impl Link {
     /// Sends a request without waiting, so that several hosts can work at the same time.
     ///
     /// # Errors
-    /// All of [`LinkError`]; at once after it was `Timeout`.
+    /// Any of [`LinkError`]; after a `Timeout`, the same again at once.
     pub fn send(&mut self, request: &Request) -> Result<(), LinkError> {
         self.refuse_after_timeout()?;
         let doing = request.doing();
         let deadline = Instant::now() + SEND_TIMEOUT;
-        // An interrupt is seen while the answer is waited for.
+        // The interrupt flag is checked while waiting for the answer.
         let uninterrupted = AtomicBool::new(false);
         let sent = frame::encode(request)
             .map_err(|_| WaitError::Closed)
@@ -136,11 +137,11 @@ impl Link {
         Ok(())
     }
 
-    /// Waits for the answer to the oldest request that has none yet. An agent on this machine that is at work when the time is
-    /// over gets more, six times `within` in all at most; one that hangs a second.
+    /// Waits for the answer to the oldest request without one. An agent on this machine that is still working when
+    /// `within` is over gets more time, up to six times `within` in all; one that hangs gets a second.
     ///
     /// # Errors
-    /// All of [`LinkError`]; only after `Refused` is the line still good.
+    /// Any of [`LinkError`]; only after `Refused` can the connection still be used.
     pub fn receive(
         &mut self,
         within: Duration,
@@ -193,9 +194,9 @@ impl Link {
         self.receive(within, interrupt)
     }
 
-    /// Fails where the agent has ended: what another host complains about is then only the echo.
+    /// Fails where the agent has ended: an error of another host is then only a consequence.
     pub fn still_there(&mut self, during: &'static str) -> Result<(), LinkError> {
-        // With no answer due, only the end of the line makes it readable.
+        // No answer is due, so the stream is readable only at its end.
         if self.awaited.is_empty() && self.line.has_more() {
             return Err(self.ended(during));
         }
@@ -215,14 +216,14 @@ impl Link {
         }
     }
 
-    /// Whether settings are applied on the host. Its agent undoes them before it exits, which may take as long as the
-    /// plan's commands.
+    /// Sets the exit timeout by whether settings are applied on the host. The agent undoes them before it exits, which
+    /// may take as long as the plan's commands.
     pub fn set_settings_applied(&mut self, applied: bool) {
         let exit_timeout = if applied { UNDO_TIMEOUT } else { EXIT_TIMEOUT };
         self.line.set_exit_timeout(exit_timeout);
     }
 
-    /// The agent's process id.
+    /// Process id of the agent on its host.
     pub fn pid(&self) -> u32 {
         self.agent_pid
     }

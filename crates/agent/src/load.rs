@@ -1,4 +1,4 @@
-//! The ends of loads on this host: opened, started, counted ([`Counting`]) and ended.
+//! The client and server ends of loads on this host: opened, started, counted ([`Counting`]) and ended.
 
 mod counting;
 
@@ -18,7 +18,8 @@ use crate::protocol::{EndedLoad, HostNetns, LoadEnd};
 
 pub(crate) use counting::Counting;
 
-/// How long flows may take to open, or to end, and each of them beyond that: its thread may be one of a thousand.
+/// How long the flows of a load may take to open or to end: a base, and more for each connection, since its thread may
+/// be one of a thousand.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PER_FLOW: Duration = Duration::from_millis(20);
 
@@ -26,7 +27,7 @@ fn patience(load: &Options) -> Duration {
     PATIENCE + PER_FLOW * load.load.connections()
 }
 
-/// One end of a load, open.
+/// An open end of a load.
 #[derive(Debug)]
 struct Open<T> {
     name: String,
@@ -34,7 +35,7 @@ struct Open<T> {
     engine: T,
 }
 
-/// Every end of a load on this host.
+/// All open ends of loads on this host.
 #[derive(Debug, Default)]
 pub(crate) struct Loads {
     servers: Vec<Open<Server>>,
@@ -46,7 +47,8 @@ impl Loads {
         self.servers.is_empty() && self.clients.is_empty()
     }
 
-    /// Opens servers and tells where each listens: all of an address at one place on one TCP and one UDP port.
+    /// Opens servers and returns their addresses, in the order of `ends`. Servers with the same address and place share
+    /// one TCP and one UDP port.
     pub(crate) fn serve(
         &mut self,
         ends: &[LoadEnd],
@@ -110,7 +112,7 @@ impl Loads {
         Err(blame(&names.join(" and "), &words.join("; ")))
     }
 
-    /// Waits until every flow is there: its client was told so a moment before it is counted among them.
+    /// Waits until every flow is connected at its server, which counts a flow slightly later than its client.
     fn all_here(&self) -> Result<()> {
         for server in &self.servers {
             let here = server
@@ -121,7 +123,7 @@ impl Loads {
         Ok(())
     }
 
-    /// Has all clients begin together.
+    /// Starts all clients together.
     pub(crate) fn start(&self) -> Result<()> {
         self.all_here()?;
         for client in &self.clients {
@@ -133,14 +135,14 @@ impl Loads {
         Ok(())
     }
 
-    /// Ends all clients together; the first error, with every client ended all the same.
+    /// Ends all clients together. Returns the first error, after every client has ended.
     pub(crate) fn stop_clients(&mut self) -> Result<Vec<EndedLoad>> {
         end_all(&mut self.clients, End::Client, |client| {
             client.stop(PATIENCE).map(Some)
         })
     }
 
-    /// Whether any load here ends by itself.
+    /// Whether any load on this host ends by itself.
     fn have_limits(&self) -> bool {
         let servers = self.servers.iter().map(|server| server.engine.options());
         let clients = self.clients.iter().map(|client| client.engine.options());
@@ -148,16 +150,17 @@ impl Loads {
         all.any(|options| options.load.ends_by_itself())
     }
 
-    /// Whether what clients send from now on is counted.
+    /// Sets whether clients count what they send from now on.
     fn set_counted(&self, counted: bool) {
         for client in &self.clients {
             client.engine.set_counted(counted);
         }
     }
 
-    /// Ends all servers; the first error, with every server ended all the same.
+    /// Ends all servers together. Returns the first error, after every server has ended.
     ///
-    /// The clients have ended before: what they gave up then, unless it was to be counted to the last byte, is no error.
+    /// The clients must have ended before: flows that they reset at their end are no error, unless the load is counted
+    /// to its last byte.
     pub(crate) fn stop_servers(&mut self) -> Result<Vec<EndedLoad>> {
         end_all(&mut self.servers, End::Server, |server| {
             let is_counted_whole = server.options().load.ends_by_itself();
@@ -168,7 +171,7 @@ impl Loads {
         })
     }
 
-    /// The state of every end, servers first.
+    /// Snapshots of every end, servers first.
     fn snapshots(&self) -> Result<Vec<Snapshot>> {
         let servers = self.servers.iter().map(|server| {
             let taken = server.engine.snapshot();
@@ -181,7 +184,7 @@ impl Loads {
         servers.chain(clients).collect()
     }
 
-    /// The first client of which nothing is to be expected any more, as an error.
+    /// The error of the first client that makes no more progress; `Ok` where there is none.
     fn check_progress(&self) -> Result<()> {
         for client in &self.clients {
             let progress = client.engine.check_progress();
@@ -190,7 +193,7 @@ impl Loads {
         Ok(())
     }
 
-    /// Bytes read and messages received by every end, in the same order.
+    /// Bytes read and messages received by every end, servers first.
     fn received(&self) -> Vec<(u64, u64)> {
         let servers = self.servers.iter().map(|server| server.engine.received());
         let clients = self.clients.iter().map(|client| client.engine.received());
@@ -204,7 +207,7 @@ impl<T> Open<T> {
     }
 }
 
-/// An error with the load that it is about.
+/// An error of the load `name`.
 fn blame(name: &str, error: &impl std::fmt::Display) -> AgentError {
     AgentError::Load {
         name: name.to_owned(),
@@ -220,7 +223,7 @@ fn options(end: &LoadEnd) -> Options {
     }
 }
 
-/// Looks what stands in the way of ends of one address at their place, and opens them there.
+/// Checks what prevents ends of one address from running at their place, and opens them there.
 fn open<T: Send>(
     ends: &[&LoadEnd],
     which: End,
@@ -261,12 +264,12 @@ fn open<T: Send>(
     Ok(ends.iter().zip(engines).map(opened).collect())
 }
 
-/// The calling thread on processors of its own: threads that it starts inherit them. Dropping it puts back those that it
-/// had.
+/// The calling thread, pinned to some processors: threads that it starts inherit them. Dropping this restores the
+/// earlier processors.
 struct PinnedThread(Option<Vec<u32>>);
 
 impl PinnedThread {
-    /// Nothing is changed where there are none.
+    /// Pins the thread to `cpus`; nothing is changed where they are empty.
     fn to(cpus: &[u32]) -> Result<Self> {
         if cpus.is_empty() {
             return Ok(Self(None));
@@ -280,14 +283,14 @@ impl PinnedThread {
 impl Drop for PinnedThread {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // They were allowed before.
+            // The thread was allowed to run on these processors before.
             let _ = process::pin_to(before);
         }
     }
 }
 
-/// Has watched machines observed: from the next guest of this host, a third one to the two between which they move. Where
-/// there is no other guest, from their own.
+/// Starts an observer of a migrated machine: in the next guest of this host, a third one besides the two that the
+/// machine moves between; where there is no other guest, in the client's own namespace.
 fn watch(client: &Open<Client>, host: Option<&LabHost>) -> Result<()> {
     let Some(at) = client.engine.watched_at() else {
         return Ok(());
@@ -310,7 +313,7 @@ fn watch(client: &Open<Client>, host: Option<&LabHost>) -> Result<()> {
     Ok(())
 }
 
-/// Ends every one at the same time. What was given up has nothing to tell.
+/// Ends all ends of loads at the same time. A load that was reset gives no result.
 fn end_all<T: Send>(
     ends: &mut Vec<Open<T>>,
     which: End,
@@ -340,7 +343,7 @@ fn end_all<T: Send>(
             let panicked = |_| Err(AgentError::Thread);
             thread.join().unwrap_or_else(panicked)
         });
-        // Every thread is joined, whatever the first of them says.
+        // Every thread is joined, even after an error of the first.
         let ended: Vec<Result<Option<EndedLoad>>> = ended.collect();
         ended.into_iter().filter_map(Result::transpose).collect()
     })

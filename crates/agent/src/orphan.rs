@@ -1,13 +1,13 @@
-//! Agents that outlived their run: stopped ones, or ones whose end was not seen.
+//! Agents that outlived their controller: stopped ones, or ones that missed its end.
 //!
-//! A settings guard ([`crate::guard`]) exits by itself once it has undone what is applied; a stopped one gets SIGCONT,
-//! and is never killed.
+//! A settings guard ([`crate::guard`]) exits by itself once it has undone the settings; a stopped one is continued
+//! (SIGCONT), and never killed.
 //!
-//! The daemons of a lab host's Open vSwitch have the controller among their arguments too ([`wirecost_ovs::owner_in`]).
-//! The kernel ends them with their agent; one that is there all the same is ended here.
+//! The daemons of a lab host's Open vSwitch have the controller in their arguments too ([`wirecost_ovs::owner_in`]).
+//! The kernel kills them with their agent; those that are still running are ended here.
 //!
-//! Every agent is started with `--owner PID:START`, the controller's process id and its start time
-//! (field 22 of /proc/PID/stat), which together never come to mean another process.
+//! Every agent is started with `--owner PID:START`: the controller's process id and its start time (field 22 of
+//! /proc/PID/stat), which together never name another process.
 
 use std::fs;
 use std::io;
@@ -17,10 +17,10 @@ use std::time::Duration;
 use serde::Serialize;
 use wirecost_sys::process::PidFd;
 
-/// How long a killed agent may take to go.
+/// How long a killed agent may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A process that started an agent.
+/// The controller that started an agent: process id and start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pid: u32,
@@ -35,7 +35,7 @@ impl Owner {
         Ok(Self { pid, start_ticks })
     }
 
-    /// As the agent's argument.
+    /// The value of an agent's `--owner` argument: `PID:START`.
     pub fn argument(self) -> String {
         format!("{}:{}", self.pid, self.start_ticks)
     }
@@ -54,32 +54,32 @@ impl Owner {
     }
 }
 
-/// An agent whose controller is gone, or a daemon that an agent had started.
+/// An agent whose controller is gone, or a daemon of Open vSwitch that such an agent started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Orphan {
-    /// Its process id.
+    /// Process id of the orphan.
     pub pid: u32,
-    /// Process id of the controller that had started it.
+    /// Process id of the controller that started it.
     pub controller: u32,
-    /// Whether it was stopped (SIGSTOP, or a debugger).
+    /// Whether the process was stopped (by SIGSTOP or a debugger).
     pub stopped: bool,
-    /// Whether it is a daemon of a lab host's Open vSwitch.
+    /// Whether the process is a daemon of a lab host's Open vSwitch.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub daemon: bool,
 }
 
-/// What became of the strays.
+/// Result of [`end_all`].
 #[derive(Debug, Default)]
 pub struct CleanedAgents {
-    /// Those that are gone.
+    /// Orphans that were ended.
     pub ended: Vec<Orphan>,
-    /// Those that this user may not end, and why.
+    /// Orphans that could not be ended, and why.
     pub refused: Vec<(Orphan, io::Error)>,
 }
 
-/// Ends every agent on this machine whose controller is gone, and waits until they are gone too.
+/// Kills every agent on this machine whose controller is gone, and waits until it has ended.
 ///
-/// Agents of living runs are left alone, and so is every process that is not an agent.
+/// Agents of living controllers, and processes that are not agents, are left alone.
 ///
 /// # Errors
 /// /proc cannot be listed.
@@ -91,7 +91,7 @@ pub fn end_all() -> io::Result<CleanedAgents> {
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // The handle first: what is read afterwards is then about the process it holds, or nothing.
+        // The handle is opened first: what is read after that is about the process that it holds.
         let Ok(handle) = PidFd::open(pid) else {
             continue;
         };
@@ -129,7 +129,8 @@ pub fn end_all() -> io::Result<CleanedAgents> {
     Ok(cleaned)
 }
 
-/// The owner, if the process is one of our agents or settings guards: argv is `wirecost agent ... --owner PID:START`.
+/// The owner of an agent or a settings guard; `None` for other processes. argv is `wirecost agent ... --owner
+/// PID:START`.
 fn owner_of(pid: u32, kind: &str) -> Option<Owner> {
     if state(pid)? == 'Z' {
         return None;
@@ -156,7 +157,7 @@ fn command_line(pid: u32) -> Option<String> {
     String::from_utf8(raw).ok()
 }
 
-/// Fields of /proc/PID/stat after the command's name, which may hold anything.
+/// Fields of /proc/PID/stat after the command name, which may contain anything.
 fn stat(pid: u32) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(text.rsplit_once(')')?.1.to_owned())
@@ -167,7 +168,7 @@ fn state(pid: u32) -> Option<char> {
 }
 
 fn start_ticks(pid: u32) -> Option<u64> {
-    // Field 22; the first after the name is field 3.
+    // Field 22; the first field after the command name is field 3.
     stat(pid)?.split_whitespace().nth(22 - 3)?.parse().ok()
 }
 

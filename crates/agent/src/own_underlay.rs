@@ -1,7 +1,7 @@
-//! The network of an existing host that a run's tunnels go over: read, and never changed.
+//! The network of an existing host as the underlay of a run's tunnels: read, and never changed.
 //!
-//! The agent leaves it for a network namespace of its own, which has the guests, the bridge and the tunnel. With the agent
-//! the kernel drops all of that.
+//! The agent moves to a network namespace of its own, which holds the guests, the bridge and the tunnel. The kernel
+//! removes it when the agent ends.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use wirecost_sys::socket::{PacketCapture, vrf_of};
 use crate::error::{Result, Step};
 use crate::existing::ExistingHost;
 
-/// An existing host, seen from the namespace that its agent left for.
+/// An existing host whose agent has moved to another network namespace.
 #[derive(Debug)]
 pub(crate) struct OwnUnderlay {
     host: ExistingHost,
@@ -20,10 +20,10 @@ pub(crate) struct OwnUnderlay {
 }
 
 impl OwnUnderlay {
-    /// Moves the calling thread, and those that it will start, into new network and mount namespaces.
+    /// Moves the calling thread, and the threads that it starts later, into new network and mount namespaces.
     ///
     /// # Errors
-    /// In words, where the user may not.
+    /// The address is in a VRF, or the user may not make namespaces; the message says what to do.
     pub(crate) fn leave(host: ExistingHost) -> Result<Self> {
         let address = host.address();
         if let Ok(Some(vrf)) = vrf_of(address) {
@@ -36,7 +36,7 @@ impl OwnUnderlay {
         let netns = Netns::current().step("opening the host's network namespace")?;
         wirecost_traffic::note_control_groups();
         namespace::isolate(UserNamespace::Keep).map_err(|error| words(&error))?;
-        // A container may forbid it; then steering masks are not read back.
+        // A container may forbid the mount; then steering masks are not read back.
         let _ = namespace::mount_own_sysfs();
         Ok(Self { host, netns })
     }
@@ -45,7 +45,7 @@ impl OwnUnderlay {
         &self.netns
     }
 
-    /// The device with the host's address as it is. Its steering masks are not visible from here.
+    /// State of the device with the host's address. Its steering masks are not visible from the agent's namespace.
     pub(crate) fn state(&mut self) -> Result<DeviceState> {
         let state = self.host.state(&[])?;
         Ok(DeviceState {
@@ -54,7 +54,7 @@ impl OwnUnderlay {
         })
     }
 
-    /// Captures what that device sends and receives.
+    /// Captures what the device with the host's address sends and receives, up to `snap_bytes` bytes of each packet.
     pub(crate) fn watch(&mut self, snap_bytes: usize) -> Result<PacketCapture> {
         let index = self.host.device().index()?;
         let capture = self.netns.within(|| PacketCapture::open(index, snap_bytes));

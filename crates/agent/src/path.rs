@@ -1,4 +1,4 @@
-//! Checks of paths between hosts that are used as they are: the responder, the probes, the device stack.
+//! Checks of paths between hosts that are used as they are: responders, probes, and reading the device stack.
 
 mod beside;
 mod checksums;
@@ -27,26 +27,26 @@ use crate::prove::smallest;
 use self::checksums::WrongChecksums;
 use self::survey::{leaving, mapped, survey_path, wanted};
 
-/// How long an answer is waited for at least while the place of a loss is looked for: routers answer when they have time.
+/// Lower bound on the wait for an answer while a loss is located: routers answer with low priority.
 const HOP_WAIT: Duration = Duration::from_millis(50);
 
-/// What a check has on this host.
+/// State of a check on this host.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     responder: Option<Responder>,
     server: Option<StreamServer>,
-    /// What arrives for it, before this host's filter.
+    /// Captures what arrives for the responder, before the host's firewall.
     listener: Option<Listener>,
-    /// Wrong checksums until the first responder was started.
+    /// Checksum errors counted when the first responder was started.
     bad_before: Option<WrongChecksums>,
-    /// The sockets of the last survey,
+    /// The sockets of the last survey's flows.
     flows: Vec<UdpSocket>,
-    /// and what it found of the path's pace: how long an answer may take, and bytes per second.
+    /// Pace that the last survey found: how long to wait for an answer, and bytes per second.
     pace: (Duration, f64),
     gathering: Option<JoinHandle<Result<String>>>,
 }
 
-/// The largest packet that a host sends from one address to another, bytes.
+/// The largest packet that this host sends from one address to another, bytes.
 fn sends(from: IpAddr, to: IpAddr) -> Result<u32> {
     let leaving = leaving(from, to);
     let (wanted, _) = wanted(None, (from, SocketAddr::new(to, 9)), leaving.as_ref())?;
@@ -62,7 +62,7 @@ impl Paths {
             PathRequest::Survey(order) => {
                 let mut surveyed = survey_path(&order)?;
                 note_vrf(&mut surveyed.report);
-                // The place of a loss is looked for on the flows that were searched.
+                // Losses are located on the flows that the survey used.
                 if !order.count {
                     (self.flows, self.pace) = (surveyed.sockets, surveyed.pace);
                 }
@@ -155,7 +155,7 @@ impl Paths {
         Ok(Reply::Path(Box::new(reply)))
     }
 
-    /// Wrong checksums since the first responder was started.
+    /// Checksum errors since the first responder was started.
     fn bad_checksums(&self) -> PathReply {
         let (now, before) = (WrongChecksums::count(), self.bad_before.unwrap_or_default());
         PathReply::BadChecksums {
@@ -164,7 +164,7 @@ impl Paths {
         }
     }
 
-    /// As fast as the last survey went, or as is allowed.
+    /// A stream at the pace of the last survey, or at `bytes_per_second` where that is less.
     fn stream_path(&self, size: u32, bytes_per_second: f64) -> StreamPath {
         let (wait, carried) = self.pace;
         StreamPath {
@@ -191,7 +191,7 @@ impl Paths {
         };
         let answers = responder.addresses().first().copied().unwrap_or(address);
         self.responder = Some(responder);
-        // Without the privilege less is known.
+        // Without CAP_NET_RAW arrivals are not counted.
         self.listener = Listener::open(answers, secret).ok();
         Ok(if tapped {
             Responding::Tapped(answers)
@@ -246,8 +246,8 @@ fn rules() -> Vec<DropRule> {
         .collect()
 }
 
-/// Waits for the end of a search for the neighbour: the kernel asks three times, a second apart
-/// (`net.ipv4.neigh.default.retrans_time_ms`), and holds the probes meanwhile.
+/// Waits until the kernel's search for the neighbour has ended: the kernel asks three times, a second apart
+/// (`net.ipv4.neigh.default.retrans_time_ms`), and queues the probes meanwhile.
 fn wait_for_neighbour(from: IpAddr, to: IpAddr) -> NeighbourSearch {
     const MOST: Duration = Duration::from_secs(4);
     const OFTEN: Duration = Duration::from_millis(20);
@@ -267,7 +267,7 @@ fn wait_for_neighbour(from: IpAddr, to: IpAddr) -> NeighbourSearch {
     found
 }
 
-/// Where a path is dead, its route is to be looked at: in the table of which VRF?
+/// Records the VRF of a path that carries nothing: its routes are to be looked up in the VRF's table.
 fn note_vrf(report: &mut PathReport) {
     if report.is_dead() {
         report.vrf = vrf_of(report.from.address).ok().flatten();

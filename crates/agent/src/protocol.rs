@@ -1,4 +1,4 @@
-//! What a controller asks and what an agent answers: one answer to each request, in order.
+//! Requests of a controller and replies of an agent: one reply to each request, in order.
 
 mod host;
 mod loads;
@@ -30,121 +30,120 @@ pub use wirecost_netbuild::{EndSecret, HostSpec, Side};
 pub use wirecost_probe::message::Secret;
 pub use wirecost_probe::{LOCATING, TRACING};
 
-/// Version of this protocol. Both ends must have the same: what is not self-describing cannot be
-/// half understood.
+/// Version of this protocol. Both ends must have the same: the messages are not self-describing, so another version
+/// cannot be decoded in part.
 pub const VERSION: u32 = 12;
 
-/// From the controller.
+/// A request from the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// Always first, and the same in every version.
+    /// Always the first request, and encoded the same in every version.
     Hello {
         /// The controller's [`VERSION`].
         version: u32,
     },
-    /// Build, first step: namespaces and settings. With [`HostSpec::own_underlay`], after [`Request::Join`]: the host's
-    /// processes stay where they are, and its agent leaves for a network namespace of its own.
+    /// Build, step 1: namespaces and settings. With [`HostSpec::own_underlay`], after [`Request::Join`]: the agent
+    /// moves to a network namespace of its own; the host's other processes stay where they are.
     Prepare(Box<HostSpec>),
-    /// Build, second step, host a only: the wire to the other host, and OVN's databases where the network has some.
+    /// Build, step 2, host a only: the links between the two hosts, and OVN's databases where the network uses OVN.
     Wire {
         /// `joined_at` of the other host's [`Reply::Prepared`].
         peer: u32,
     },
-    /// Build, third step: everything else, and the responder that acknowledges proofs.
+    /// Build, step 3: everything else, and the responder for proofs.
     Build {
-        /// What the proofs' datagrams have to know; both hosts of a lab have the same.
+        /// Secret of the proofs' datagrams, the same on both hosts of a lab.
         secret: Secret,
-        /// As of [`Reply::Wired`].
+        /// `ovn` of [`Reply::Wired`].
         ovn: Option<PathBuf>,
     },
-    /// Instead of building: this host as it is, at an address of its own, with the responder that acknowledges proofs.
+    /// Instead of building: uses this host as it is, at one of its addresses, and starts the responder for proofs.
     Join {
-        /// Which host of the run it is.
+        /// Whether this is host a or b of the run.
         side: Side,
-        /// Measured packets go to it and leave with it.
+        /// This host's address: source and destination of measured packets.
         address: IpAddr,
-        /// The other host's.
+        /// The other host's address.
         peer: IpAddr,
-        /// As of [`Request::Build`].
+        /// Secret of the proofs, as in [`Request::Build`].
         secret: Secret,
     },
-    /// The device of [`Request::Join`] as it is now.
+    /// Reads the device of [`Request::Join`].
     Device,
-    /// After [`Request::Join`]: the devices that packets to the other host pass on this host.
+    /// After [`Request::Join`]: lists the devices of this host that packets to the other host pass.
     Way,
-    /// Undoes what journals say was left changed by processes that are gone.
+    /// Undoes settings that earlier processes left changed, by their journals.
     UndoLeft,
-    /// Removes the tunnel over a host's own network, so that another one may take its place at once.
+    /// Removes the tunnel over a host's own network, so that another one can replace it at once.
     RemoveTunnel,
-    /// Guest MTU and offloads for the next cell.
+    /// Sets guest MTU and offloads for the next cell.
     Adapt {
-        /// Bytes.
+        /// MTU of the guests, bytes.
         guest_mtu: u32,
-        /// On every device of the path.
+        /// Offloads of every device of the path.
         offload: Offload,
     },
-    /// Has the device with the line send as fast as it can, until [`Request::SetLine`] or the next [`Request::Adapt`]. Packets that
-    /// wait for the line are lost.
+    /// Lets the device with the line send without the rate limit, until [`Request::SetLine`] or the next
+    /// [`Request::Adapt`]. Packets that wait for the line are lost.
     LiftLine,
-    /// Puts the line back as [`Request::Adapt`] had set it.
+    /// Restores the line as [`Request::Adapt`] had set it.
     SetLine,
-    /// Applies settings after the last [`Request::Adapt`]; if one fails, all are undone. Settings of other hosts are
+    /// Applies settings after the last [`Request::Adapt`]; if one fails, all are undone. Settings for other hosts are
     /// ignored.
     ApplySettings(Vec<Setting>),
-    /// Undoes all applied settings. What is still applied when the input closes is undone then.
+    /// Undoes all applied settings. Settings that are still applied when the input closes are undone then.
     Undo,
-    /// Begins to watch the underlay for datagrams of proofs.
+    /// Starts a capture on the underlay for datagrams of proofs.
     Watch,
-    /// Ends watching and tells what was seen of the full-size datagrams.
+    /// Ends the capture, and returns the full-size datagram that it shows.
     Watched {
-        /// The guest's MTU: the size of datagram looked for, bytes.
+        /// The guest's MTU, bytes: the size of the datagram to look for.
         size: u32,
     },
-    /// Proves from each of this host's guests that the path carries datagrams of exactly `size`.
+    /// Proves, from each guest of this host, that the path carries datagrams of exactly `size` bytes.
     Prove {
-        /// The responders of the other host's guests, by number.
+        /// Addresses of the responders in the other host's guests, by guest number.
         targets: Vec<SocketAddr>,
-        /// IP datagram size in bytes.
+        /// Size of the IP datagram, bytes.
         size: u32,
-        /// Whether no smaller size will do, where a router or this host's own device says what passes.
+        /// Whether a smaller size is a failure even where a router or this host's device reports the size that passes.
         exact: bool,
     },
-    /// Opens the serving ends of loads on this host, and gives up every load that was there before; answered with
-    /// their addresses. Each is bound to its [`LoadEnd::address`].
+    /// Opens server ends of loads on this host, after dropping every open load. Each is bound to its
+    /// [`LoadEnd::address`]. Answered with [`Reply::Listening`].
     OpenServers(Vec<LoadEnd>),
-    /// Opens the asking or sending ends of loads on this host and connects each to its [`LoadEnd::address`], still
-    /// silent.
+    /// Opens client ends of loads on this host and connects each to its [`LoadEnd::address`]. They do not send yet.
     OpenClients(Vec<LoadEnd>),
-    /// All clients on this host begin together; none is fine.
+    /// Starts all clients on this host together; there may be none.
     Start,
-    /// Counts from now, or after a warm-up, the host and every end on it; what was counted before is forgotten. Answered
-    /// when it has begun.
+    /// Begins to count the host and every end on it, now or after a warm-up; earlier counts are dropped. Answered when
+    /// counting has begun.
     Begin(CountingStart),
-    /// Waits for the given time, or until every client on this host has reached its own limit. Answered with what
-    /// came since [`Request::Begin`], or since the part before.
+    /// Waits for the given time, or until every client on this host has reached its own limit. Answered with the counts
+    /// since [`Request::Begin`] or the last part.
     Part(PartOrder),
-    /// Answered with what came from [`Request::Begin`] to the end of the last part, which may be after the loads.
+    /// Answered with the counts from [`Request::Begin`] to the end of the last part; the loads may have ended.
     Total,
-    /// Ends all clients on this host together. What is under way is read to its end. Answered with [`Reply::Ended`].
+    /// Ends all clients on this host together, and reads outstanding data to its end. Answered with [`Reply::Ended`].
     StopClients,
-    /// Ends all servers on this host, after the clients of them ended. Answered with [`Reply::Ended`].
+    /// Ends all servers on this host, after their clients have ended. Answered with [`Reply::Ended`].
     StopServers,
-    /// Describes the host.
+    /// Describes the machine and its sysctls.
     Describe,
-    /// Tells the host's own addresses.
+    /// Lists the host's own addresses.
     Addresses,
-    /// Tells the address that packets to another would leave with.
+    /// Looks up the source address of packets to another address.
     SourceTowards(IpAddr),
-    /// Tells which machine this is.
+    /// Identifies the machine.
     Machine,
-    /// About the path between two hosts that are used as they are.
+    /// A request about the path between two hosts that are used as they are.
     Path(Box<PathRequest>),
-    /// About a TCP transfer between two hosts of a lab.
+    /// A request about a TCP transfer between two hosts of a lab.
     Transfer(Box<TransferRequest>),
 }
 
 impl Request {
-    /// Whether it takes loads that are open for granted.
+    /// Whether the request needs open loads.
     pub(crate) fn is_about_loads(&self) -> bool {
         matches!(
             self,
@@ -158,7 +157,7 @@ impl Request {
         )
     }
 
-    /// What a host is doing while it has not answered, for messages: "host a ended while ...".
+    /// What the agent is doing until it replies, for messages: "host a ended while ...".
     pub fn doing(&self) -> &'static str {
         match self {
             Self::Hello { .. } => "starting",
@@ -196,7 +195,8 @@ impl Request {
     }
 }
 
-/// From the agent. The first two are the same in every version: two ends that differ must be able to say so.
+/// A reply from the agent. The first two are encoded the same in every version, so that two versions can report that
+/// they differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// To [`Request::Hello`].
@@ -208,29 +208,29 @@ pub enum Reply {
     },
     /// The request failed; the agent goes on.
     Failed(Refusal),
-    /// Done; no result.
+    /// The request was executed; there is no result.
     Done,
     /// To [`Request::Prepare`].
     Prepared {
-        /// A process or thread in the namespace that the wire to the other host ends in.
+        /// Id of a process or thread in the namespace where the links to the other host end.
         joined_at: u32,
     },
     /// To [`Request::Wire`].
     Wired {
-        /// The socket of OVN's databases, where the network has some: for processes of this machine.
+        /// Socket of OVN's databases, for processes of this machine, where the network uses OVN.
         ovn: Option<PathBuf>,
     },
     /// To [`Request::Build`].
     Built {
-        /// Where the responder listens, by guest.
+        /// Addresses of the responder, by guest.
         responders: Vec<SocketAddr>,
-        /// Thread ids of threads inside the guests' namespaces, by guest, on the agent's host.
+        /// Ids of threads in the guests' namespaces, by guest, as the agent's host numbers them.
         guest_tids: Vec<u32>,
         /// The host's Open vSwitch, where it has one.
         switch: Option<BuiltSwitch>,
-        /// False where what the host receives should have been steered to its cores and could not be.
+        /// `false` where received packets should be steered to the host's cores and could not be.
         steered: bool,
-        /// How the host's line lets packets out, where its network has one.
+        /// How the host's line releases packets, where its network has a line.
         line: Option<LineRelease>,
     },
     /// To [`Request::Join`].
@@ -239,13 +239,13 @@ pub enum Reply {
     Way(Box<HostWay>),
     /// To [`Request::UndoLeft`].
     Undone(LeftSettings),
-    /// To [`Request::Adapt`], [`Request::ApplySettings`] and [`Request::Device`]: as read back.
+    /// To [`Request::Adapt`], [`Request::ApplySettings`] and [`Request::Device`]: the devices as read back.
     Devices(Vec<DeviceState>),
-    /// To [`Request::Watched`]; `None`: no such datagram was seen.
+    /// To [`Request::Watched`]; `None`: the capture has no such datagram.
     Seen(Option<SeenFrame>),
     /// To [`Request::Prove`].
     Proof(ProofResult),
-    /// To [`Request::OpenServers`]: in the order of the request.
+    /// To [`Request::OpenServers`]: the servers' addresses, in the order of the request.
     Listening(Vec<Address>),
     /// To [`Request::Total`].
     Measured(Box<Measured>),
@@ -253,9 +253,9 @@ pub enum Reply {
     Description(Box<Environment>),
     /// To [`Request::Part`].
     Part(Box<Part>),
-    /// To [`Request::StopClients`] and [`Request::StopServers`]: each of these ends on this host.
+    /// To [`Request::StopClients`] and [`Request::StopServers`]: the ends of loads that were ended.
     Ended(Vec<EndedLoad>),
-    /// To [`Request::Machine`]: the kernel's boot_id, the same in every namespace and container of one machine.
+    /// To [`Request::Machine`]: the kernel's `boot_id`, the same in every namespace and container of a machine.
     Machine(String),
     /// To [`Request::Addresses`].
     Addresses(Vec<OwnAddress>),

@@ -1,4 +1,4 @@
-//! Proofs between the guests of a lab: crate `probe`, from inside each of them.
+//! Proofs between guests, or between existing hosts: crate `probe`, from inside each guest's namespace.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use wirecost_sys::namespace::Netns;
 use crate::error::{AgentError, Result, Step};
 use crate::protocol::ProofResult;
 
-/// Limit for the proof of all guests, well within the controller's time-out.
+/// Time limit for the proofs of all guests together, well within the controller's timeout.
 const LIMIT: Duration = Duration::from_secs(8);
 
-/// A guest's namespace, or that of the agent.
+/// The namespace of a guest; `None`: that of the agent.
 pub(crate) type Place<'a> = Option<&'a Netns>;
 
 fn inside<T>(place: Place<'_>, work: impl FnOnce() -> T) -> std::io::Result<T> {
@@ -25,7 +25,7 @@ fn inside<T>(place: Place<'_>, work: impl FnOnce() -> T) -> std::io::Result<T> {
     }
 }
 
-/// Starts one responder for all guests, on an address of each.
+/// Starts one responder that answers at the address of every guest.
 pub(crate) fn respond<'a>(
     guests: impl Iterator<Item = (Place<'a>, IpAddr)>,
     secret: Secret,
@@ -40,9 +40,9 @@ pub(crate) fn respond<'a>(
     Responder::over(sockets?, secret).map_err(AgentError::from)
 }
 
-/// Proves from inside each guest that datagrams of exactly `size` bytes arrive whole at the target that
-/// has its number; where less is as good (`exact` is false), of the size that routers or the device report to pass. The first
-/// that does not get through is searched for what does, and ends the proof.
+/// Proves, from inside each guest, that a datagram of exactly `size` bytes arrives unfragmented at the target with the
+/// guest's number. Where a smaller size is acceptable (`exact` is false), the size that a router or the device reports
+/// is proven instead. The first guest that fails is searched for the size that passes, and ends the proof.
 pub(crate) fn prove_all<'a>(
     guests: impl Iterator<Item = (Place<'a>, IpAddr)>,
     targets: &[SocketAddr],
@@ -82,7 +82,7 @@ pub(crate) fn prove_all<'a>(
     Ok(all)
 }
 
-/// The same of one guest, within `limit`.
+/// Proves the path of one guest, within `limit`.
 fn prove(
     endpoints: Endpoints,
     (size, exact): (u32, bool),
@@ -99,7 +99,7 @@ fn prove(
             patience: FAR_AWAY,
             ..Config::default()
         },
-        // The lab is ours alone: nobody is disturbed by how fast it goes.
+        // The path is used by this run only, so no rate limit is needed.
         pace: RateLimit {
             first_bytes_per_second: 10e9,
             datagrams_per_second: 1e6,
@@ -111,7 +111,7 @@ fn prove(
     };
     let surveyed = survey(endpoints, question, secret)?;
     let outcome = surveyed.result.outcomes.first().map(|flow| &flow.outcome);
-    // A smaller one was acknowledged, and whoever sends more is told so.
+    // A smaller size was acknowledged, and senders of larger packets get an error that names it.
     let reported = outcome.and_then(|outcome| match outcome {
         Outcome::TooBig {
             carries: Some(carries),
@@ -130,7 +130,7 @@ fn prove(
     })
 }
 
-/// Why a size is not proven, and how to see what a black hole does to TCP.
+/// Why a size is not proven; for a PMTU black hole also how to see its effect on TCP.
 fn reason(outcome: &Outcome) -> String {
     match outcome {
         Outcome::TooBig {
@@ -144,7 +144,7 @@ fn reason(outcome: &Outcome) -> String {
     }
 }
 
-/// Where a search begins: the smallest MTU that IP can have there.
+/// The lowest size of a search: the smallest MTU that IP allows towards `target`, bytes.
 pub(crate) const fn smallest(target: IpAddr) -> u32 {
     match target {
         IpAddr::V4(_) => IpVersion::Ipv4.min_mtu(),

@@ -1,4 +1,5 @@
-//! What a proof's datagram looks like on the underlay: its size as `wire` computes it, and its tunnel's marks.
+//! The datagrams of a proof as they appear on the underlay: their size, as `wire` computes it, and the tunnel's header
+//! fields.
 
 use wirecost_model::cell::Network;
 use wirecost_model::logical::Topology;
@@ -12,26 +13,26 @@ use wirecost_wire::overhead::Stack;
 use crate::error::{Result, Step};
 use crate::protocol::Secret;
 
-/// Bytes of the frame check sequence, which no capture shows.
+/// Length of the frame check sequence, which a capture does not include, bytes.
 const FCS_BYTES: u32 = 4;
 
-/// Type 4 in 32 bits, the least first (drivers/net/wireguard/messages.h, `MESSAGE_DATA`).
+/// Message type 4 as 32 bits, little-endian (drivers/net/wireguard/messages.h, `MESSAGE_DATA`).
 const WIREGUARD_DATA: [u8; 4] = [4, 0, 0, 0];
 
-/// The full-size datagrams of one proof as they are to cross a network.
+/// The full-size datagrams of one proof, as expected on the underlay.
 #[derive(Debug)]
 pub(crate) struct ExpectedDatagram {
     secret: Secret,
-    /// Bytes of UDP, header and payload.
+    /// Length of UDP header and payload, bytes.
     udp_bytes: u32,
-    /// How the tunnel's packets may be marked; without a tunnel there is one, which is none.
+    /// The possible ids of the tunnel's packets; without a tunnel the only one is `None`.
     tunnels: Vec<Option<TunnelId>>,
-    /// The UDP port of a tunnel that encrypts what it carries.
+    /// UDP port of a tunnel that encrypts its payload.
     sealed: Option<u16>,
     vlan: Option<u16>,
     inner_vlan: Option<u16>,
     options: Options,
-    /// Whether the data of the options are numbers of OVN's, which differ by guest and direction.
+    /// Whether the option data are OVN's port numbers, which differ by guest and direction.
     by_ovn: bool,
     outer_ip_bytes: u32,
     frame_bytes: u32,
@@ -41,7 +42,7 @@ impl ExpectedDatagram {
     /// Datagrams of `size` bytes of IP with this secret.
     ///
     /// # Errors
-    /// In words, where the network's encapsulation is none that can be computed.
+    /// The size of the network's encapsulation cannot be computed.
     pub(crate) fn of(network: &Network, size: u32, secret: Secret) -> Result<Self> {
         let encapsulation = &network.encapsulation;
         let stack: Stack = encapsulation
@@ -77,7 +78,8 @@ impl ExpectedDatagram {
         })
     }
 
-    /// What a captured frame shows of such a datagram; `None` where it is another frame, or marked otherwise.
+    /// Sizes of a captured frame that carries such a datagram; `None` for any other frame, or one with other header
+    /// fields. `original` is the frame's length on the wire, bytes.
     pub(crate) fn look(&self, captured: &[u8], original: usize) -> Option<SeenFrame> {
         let mut tunnels = self.tunnels.iter();
         tunnels.find_map(|tunnel| self.look_in(captured, original, *tunnel))
@@ -106,14 +108,16 @@ impl ExpectedDatagram {
         })
     }
 
-    /// Whether it is a data packet of a WireGuard tunnel, as large as one with a full-size datagram: more cannot be seen of it.
+    /// Whether a packet is a data packet of a WireGuard tunnel with the size of a full-size datagram: the rest is
+    /// encrypted.
     fn is_sealed(&self, seen: &Seen<'_>, port: u16) -> bool {
         [seen.src_port, seen.dst_port] == [port; 2]
             && seen.payload.starts_with(&WIREGUARD_DATA)
             && seen.outer_ip_bytes == self.outer_ip_bytes
     }
 
-    /// Whether the options are those wanted, byte for byte, but for OVN's numbers of ports, the last four.
+    /// Whether the Geneve options are as expected, byte for byte; of OVN's, the last four bytes (port numbers) may
+    /// differ.
     fn has_options(&self, found: &[u8]) -> bool {
         let wanted = self.options.bytes();
         let fixed = if self.by_ovn {
@@ -131,7 +135,7 @@ impl ExpectedDatagram {
     }
 }
 
-/// Every mark that a network's tunnel may have.
+/// The ids that packets of a network's tunnel may have.
 fn tunnels(network: &Network) -> Vec<Option<TunnelId>> {
     let encapsulation = &network.encapsulation;
     let usual = tunnel(encapsulation);
@@ -149,7 +153,7 @@ fn tunnels(network: &Network) -> Vec<Option<TunnelId>> {
             });
             each.collect()
         }
-        // Of 24 bits the upper 12 are the number of the port that a packet is for (OVN, `put_encapsulation`).
+        // The upper 12 of the VNI's 24 bits are the number of the destination port (OVN, `put_encapsulation`).
         Some(TunnelId::Vxlan(id)) => {
             let ports = 1..=2 * network.guests;
             let each = ports.flat_map(|port| {
@@ -164,7 +168,7 @@ fn tunnels(network: &Network) -> Vec<Option<TunnelId>> {
     }
 }
 
-/// How the tunnel's packets are distinguished from others.
+/// The id of a tunnel's packets: UDP port and VNI, or GRE key.
 fn tunnel(encapsulation: &Encapsulation) -> Option<TunnelId> {
     let gre = |key, frames| GreId { key, frames }.into();
     Some(match encapsulation {

@@ -1,4 +1,4 @@
-//! The agent's loop.
+//! The agent's main loop.
 
 use std::io::{Read, Write};
 use std::process::exit;
@@ -15,13 +15,13 @@ use crate::frame;
 use crate::guards::SettingsGuards;
 use crate::protocol::{Refusal, Reply, Request, Stage, VERSION};
 
-/// Answers requests until the input ends, then ends the process, in the middle of a request too:
-/// a lab host's devices and namespaces go with it. Settings that are applied then are undone first.
+/// Answers requests until the input ends, then ends the process, even in the middle of a request: a lab host's devices
+/// and namespaces end with the process. Settings that are still applied are undone first.
 ///
-/// `owner` is the controller's ([`crate::orphan::Owner::argument`]).
+/// `owner` is the controller, as [`crate::orphan::Owner::argument`] writes it.
 ///
-/// `started` is what becoming a host came to; a failure is told in answer to the first request,
-/// where the controller will read it. With `idle` it ends too when nothing is asked for so long; loads end before.
+/// `started` is the result of becoming a host; an error is the reply to the first request, where the controller reads
+/// it. With `idle`, the process also ends after that time without a request; loads are ended before.
 pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
@@ -72,7 +72,8 @@ pub fn serve(
         };
         let (doing, stage, began) = (request.doing(), request.stage(), Instant::now());
         let reply = match (started, request) {
-            // Whatever else is the matter: the controller compares, and says so.
+            // Answered even where `started` is an error: the controller compares the versions and reports the
+            // difference.
             (_, Request::Hello { version }) if version != VERSION => Reply::Hello {
                 version: VERSION,
                 pid: std::process::id(),

@@ -1,5 +1,5 @@
-//! What a process changes in the namespaces that it is in, and how it undoes it: sysctls, commands, and on an existing host
-//! features of its device.
+//! Settings that a process changes in its namespaces, and undoes: sysctls, commands, and on an existing host device
+//! features and device settings.
 
 mod command;
 mod journal;
@@ -17,27 +17,27 @@ use wirecost_netbuild::{BuildError, ExistingDevice};
 use journal::Journal;
 use undo::{Undo, What};
 
-/// The settings that are applied, in the order in which they were applied.
+/// The applied settings, in the order in which they were applied.
 #[derive(Debug)]
 pub(crate) struct AppliedSettings {
-    /// What messages call the place: `host a`, `the guest of host b`, `this machine`.
+    /// Name of the namespaces in messages: `host a`, `the guest of host b`, `this machine`.
     place: String,
     ground: Ground,
     undo: Vec<Undo>,
-    /// On an existing host, from the first change on.
+    /// The journal of an existing host, once something has been changed.
     journal: Option<Journal>,
 }
 
-/// Whose settings are changed.
+/// The kind of place whose settings are changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ground {
-    /// Those of a lab's namespaces, which end with it.
+    /// A lab's namespaces; the settings end with them.
     Lab,
-    /// This machine's, outside of a lab: a sysctl that is missing is missing.
+    /// This machine, outside of a lab: a sysctl that does not exist here exists nowhere.
     Machine,
-    /// An existing host's: every change is in a journal before it is made.
+    /// An existing host: every change is written to a journal before it is made.
     Existing {
-        /// The device whose features a level may set.
+        /// Name of the device whose features a level may set.
         device: String,
     },
 }
@@ -58,7 +58,7 @@ impl AppliedSettings {
         }
     }
 
-    /// Notes a step, and on an existing host writes it down, before it is made.
+    /// Records how to undo a step, before the step is made; on an existing host also in the journal.
     fn note(&mut self, of: &str, what: What, device: Option<&str>) -> Result<(), String> {
         self.undo.push(Undo {
             of: of.to_owned(),
@@ -91,10 +91,12 @@ impl AppliedSettings {
         journal.keep(&self.undo)
     }
 
-    /// Applies the sysctls and the command of a level.
+    /// Applies the sysctls and the command of a level, on an existing host also its device features and device
+    /// settings.
     ///
     /// # Errors
-    /// In words, with place and level. [`AppliedSettings::undo`] undoes what was applied before the error.
+    /// A setting cannot be applied; the message names place and level. [`AppliedSettings::undo`] undoes what was
+    /// applied before the error.
     pub(crate) fn apply(&mut self, setting: &Setting) -> Result<(), String> {
         let of = format!("the level `{}` of `{}`", setting.label, setting.factor);
         for (name, value) in &setting.sysctl {
@@ -161,7 +163,7 @@ impl AppliedSettings {
         restored.map_err(|error| error.to_string())
     }
 
-    /// Whether the sysctls of a level are there and may be changed, without changing any.
+    /// Checks that the sysctls of a level exist and may be changed, without changing any.
     pub(crate) fn check(&self, setting: &Setting) -> Result<(), String> {
         let of = format!("the level `{}` of `{}`", setting.label, setting.factor);
         for name in setting.sysctl.keys() {
@@ -171,10 +173,10 @@ impl AppliedSettings {
         Ok(())
     }
 
-    /// Undoes everything, the last first. All of it is tried.
+    /// Undoes everything, in reverse order. A failure does not stop the rest.
     ///
     /// # Errors
-    /// What could not be undone, in words.
+    /// Something could not be undone; the message says what.
     pub(crate) fn undo(&mut self) -> Result<(), String> {
         let (mut failed, mut left) = (Vec::new(), Vec::new());
         while let Some(step) = self.undo.pop() {
@@ -218,7 +220,7 @@ impl AppliedSettings {
         let name_of = name.to_owned();
         self.note(of, What::Sysctl { name: name_of, was }, None)?;
         let written = sysctl::write(&self.ground, name, value);
-        // What was refused outright has not to be undone, and could not be.
+        // A refused value needs no undoing, and writing the old value back would be refused as well.
         if written.is_err() && self.still_is_as_it_was(name) {
             self.forget_last()?;
         }

@@ -1,4 +1,4 @@
-//! TCP transfers over a path between hosts of a lab: what becomes of an application's bytes.
+//! TCP transfers over a path between hosts of a lab: how an application's data fares.
 
 use std::fs;
 use std::path::Path;
@@ -12,21 +12,21 @@ use crate::protocol::{
     Reply, TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent,
 };
 
-/// This program, even after its file was replaced or removed.
+/// The running program, even after its file was replaced or removed.
 const SELF: &str = "/proc/self/exe";
-/// There is no socket option for it, and it is asked at every timeout (net/ipv4/tcp_timer.c, `tcp_mtu_probing`), so
-/// that it has to be in force in the namespace while the transfer goes on.
+/// TCP has no socket option for MTU probing, and reads the sysctl at every timeout (net/ipv4/tcp_timer.c,
+/// `tcp_mtu_probing`), so it must be set in the namespace during the whole transfer.
 const PROBING: &str = "net.ipv4.tcp_mtu_probing";
 const PROBING_FILE: &str = "/proc/sys/net/ipv4/tcp_mtu_probing";
 
-/// What simulations have on this host.
+/// State of the transfers on this host.
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
     receiver: Option<Receiver>,
 }
 
 impl Transfers {
-    /// `owner` is the controller's.
+    /// `owner` is the controller, as [`crate::orphan::Owner::argument`] writes it.
     pub(crate) fn execute(&mut self, request: TransferRequest, owner: &str) -> Result<Reply> {
         let reply = match request {
             TransferRequest::Receive { address, secret } => {

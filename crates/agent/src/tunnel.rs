@@ -1,7 +1,9 @@
-//! A tunnel by hand: for trying applications over an encapsulation, between two network namespaces or this host and
-//! a peer. It outlives the command that made it: devices are the kernel's, the programs on them are pinned.
+//! Tunnels made by hand, to try applications over an encapsulation: between two network namespaces, or between this
+//! host and a peer. A tunnel outlives the command that made it: devices belong to the kernel, and eBPF programs are
+//! pinned.
 //!
-//! What was made is noted before it is made, so that `down` and `clean` find all of it, a half of it included.
+//! Everything is recorded in a state file before it is made, so that `down` and `clean` find all of an incomplete
+//! tunnel, too.
 
 mod bridge;
 mod down;
@@ -24,45 +26,48 @@ pub use state::{TunnelEnd, TunnelState};
 pub use status::{TunnelStatus, all};
 pub use up::up;
 
-/// Longest name of a tunnel in bytes: its port's device has one letter and a sign more, and devices 15.
+/// Upper bound on the length of a tunnel's name, bytes: its port's device is named with 2 characters more, and names of
+/// devices have at most 15.
 pub const NAME_MAX: usize = 13;
 
-/// What a tunnel is to be.
+/// The tunnel to make.
 #[derive(Debug, Clone)]
 pub struct TunnelSpec {
-    /// Letters, digits and `-`, at most [`NAME_MAX`]: the guest's device is called so.
+    /// Name of the tunnel and of the guest's device: letters, digits and `-`, at most [`NAME_MAX`].
     pub name: String,
-    /// How frames cross the underlay.
+    /// Encapsulation of frames on the underlay.
     pub encapsulation: Encapsulation,
-    /// MTU of the guest's device in bytes; `None` is 1500, or what the underlay leaves where that is less.
+    /// MTU of the guest's device, bytes; `None`: 1500, or what the underlay leaves where that is less.
     pub mtu: Option<u32>,
-    /// Where its ends are.
+    /// The places of the ends.
     pub between: TunnelEnds,
 }
 
-/// Where a tunnel's ends are.
+/// The places of a tunnel's ends.
 #[derive(Debug, Clone)]
 pub enum TunnelEnds {
-    /// Two network namespaces that are made for it, NAME-a and NAME-b, joined by an underlay of their own.
+    /// Two new network namespaces, NAME-a and NAME-b, joined by an underlay of their own.
     Namespaces {
-        /// Which IP the underlay speaks.
+        /// IP version of the underlay.
         underlay: IpVersion,
     },
-    /// This host and one where the same is done the other way round.
+    /// This host and a peer, where the same is done with the addresses exchanged.
     Peer {
-        /// The peer's address on the underlay.
+        /// Address of the peer on the underlay.
         peer: IpAddr,
-        /// The underlay's device; `None` is the one that has the address which packets to the peer leave with.
+        /// Name of the underlay's device; `None`: the device with the source address of packets to the peer.
         underlay: Option<String>,
-        /// The guest's own address, and the length of its network's prefix.
+        /// Address of the guest, and the length of its prefix in bits.
         address: (IpAddr, u8),
-        /// A bridge of this host's own Open vSwitch that guest and tunnel become ports of, instead of eBPF.
+        /// A bridge of this host's Open vSwitch that guest and tunnel become ports of, instead of eBPF.
         bridge: Option<String>,
     },
 }
 
+/// Checks that a tunnel's name can be the name of devices.
+///
 /// # Errors
-/// In words: a name that devices cannot have.
+/// The name is empty, too long, or has other characters than letters, digits and `-`.
 pub fn check_name(name: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(fits) {
@@ -74,7 +79,7 @@ pub fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs `work` in an end's namespace. `None`: it is gone.
+/// Runs `work` in an end's namespace. `None`: the namespace is gone.
 fn within<T>(end: &TunnelEnd, work: impl FnOnce() -> T) -> Result<Option<T>> {
     let Some(name) = &end.namespace else {
         return Ok(Some(work()));
@@ -82,7 +87,7 @@ fn within<T>(end: &TunnelEnd, work: impl FnOnce() -> T) -> Result<Option<T>> {
     let entered = Netns::named(name).and_then(|netns| netns.within(work));
     match entered {
         Ok(done) => Ok(Some(done)),
-        // The name is gone, or nothing is behind it any more.
+        // The name does not exist, or refers to no namespace any more.
         Err(error) if is_gone(&error) => Ok(None),
         Err(error) => Err(format!("entering network namespace {name}: {error}").into()),
     }

@@ -1,4 +1,4 @@
-//! The devices of a path on an existing host, and what may be tried there: read, nothing is changed.
+//! The devices of the path on an existing host, and changes that may be tried there. Reads only.
 
 use std::net::IpAddr;
 
@@ -8,13 +8,13 @@ use wirecost_sys::ethtool::Ethtool;
 use crate::error::{Result, Step};
 use crate::protocol::{HostWay, PathDevice};
 
-/// Most networks that take larger frames take these.
+/// The MTU that most networks with jumbo frames use, bytes.
 const JUMBO: u32 = 9000;
 
-/// From the device of this name to the other host's address.
+/// The devices from the one of this name to the address of the other host.
 ///
 /// # Errors
-/// Where this host's devices cannot be listed.
+/// This host's devices cannot be listed.
 pub(crate) fn of(name: &str, peer: IpAddr) -> Result<HostWay> {
     let stack = gather("").step("listing the devices of the path")?;
     let way = wirecost_audit::way(&stack, name, peer);
@@ -29,7 +29,7 @@ fn device(one: &OnWay<'_>) -> PathDevice {
     let (device, namespace) = (one.device, one.namespace);
     let in_namespace = namespace.enter.command("");
     let changeable = device.features.iter().filter(|(_, state)| state.changeable);
-    // Of another namespace the driver is not asked: its own process could not set them from here either.
+    // A driver in another namespace is not queried: its queues could not be set from here either.
     let channels = || Ethtool::open().ok()?.channels(&device.name).ok();
     let channels = (!one.elsewhere).then(channels).flatten();
     PathDevice {
@@ -62,12 +62,13 @@ fn largest_mtu(first: &OnWay<'_>) -> Option<u32> {
     if device.tunnel.is_some() {
         return first.fits;
     }
-    // A bridge's is that of its ports, and a driver that tells nothing may take anything.
+    // A bridge's MTU follows its ports, and a driver that reports no maximum may accept any MTU.
     let takes = device.kind != "bridge" && device.max_mtu >= JUMBO;
     (takes && device.mtu <= JUMBO).then_some(JUMBO)
 }
 
-/// Those that setsockopt(TCP_CONGESTION) takes from this user (tcp(7)), but for reno: the oldest is better than none.
+/// Congestion controls that setsockopt(TCP_CONGESTION) accepts from this user (tcp(7)), except the current one and
+/// reno, the oldest.
 fn congestion() -> Vec<String> {
     let read = |name: &str| {
         std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default()

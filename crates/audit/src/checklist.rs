@@ -1,28 +1,28 @@
-//! The jumbo checklist: what must be set for guests of a certain MTU, and which of it is done, missing, or not
-//! visible from the hosts. After "Jumbo frames and VXLAN performance" (vswitchzero.com), whose list is for guests of
-//! 8900 bytes over VXLAN: every physical switch, router and device between the tunnel's ends at 9000 or more; the
-//! virtual switch at 9000; the tunnel's ends at 9000; edge and distributed routers at 9000, though the guests' size
-//! suffices; the guests that want large frames at 8900.
+//! The jumbo checklist: what must be set for guests of a given MTU, and for each item whether it is done, missing, or
+//! not visible from the hosts. After "Jumbo frames and VXLAN performance" (vswitchzero.com), whose list is for guests
+//! of 8900 bytes over VXLAN: every physical switch, router and device between the VTEPs at 9000 or more; the virtual
+//! switch at 9000; the VTEPs at 9000; edge and distributed routers at 9000, though the guests' MTU suffices; the guests
+//! that want large frames at 8900.
 
 use serde::Serialize;
 
 use crate::judge::other_end;
 use crate::snapshot::{Device, HostStack, Namespace};
 
-/// Whether something is done.
+/// State of one item of the checklist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It is.
+    /// The requirement is met.
     Done,
-    /// It is not.
+    /// The requirement is not met.
     Missing,
-    /// It cannot be seen from the hosts.
+    /// The hosts do not show whether it is met.
     CannotSee,
 }
 
 impl State {
-    /// In words.
+    /// The state in words, for output.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -32,32 +32,32 @@ impl State {
     }
 }
 
-/// One entry.
+/// One requirement of the checklist and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Item {
     /// Stable name in kebab case.
     pub id: &'static str,
-    /// What must be.
+    /// The requirement, as a sentence.
     pub what: String,
-    /// Whether it is.
+    /// Whether the requirement is met.
     pub state: State,
-    /// What was seen, or what would show it.
+    /// What was read, or where to look.
     pub evidence: String,
 }
 
-/// The required MTUs, and what probes have proven.
+/// The required MTUs, and the largest packet that probes have proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requirements {
-    /// What guests are to send, bytes.
+    /// MTU of the guests, bytes.
     pub guest_mtu: u32,
-    /// What that takes of the underlay, bytes.
+    /// Underlay MTU that this guest MTU needs, bytes.
     pub underlay_mtu: u32,
     /// The largest packet that was proven to pass the underlay in every direction and on every flow, bytes; `None`:
     /// not probed.
     pub proven: Option<u32>,
 }
 
-/// The list for one host.
+/// The checklist for one host.
 pub fn checklist(stack: &HostStack, wanted: Requirements) -> Vec<Item> {
     vec![
         path(wanted),
@@ -68,7 +68,8 @@ pub fn checklist(stack: &HostStack, wanted: Requirements) -> Vec<Item> {
     ]
 }
 
-/// Done where every one of the devices has the MTU; the list of those that have not is the evidence.
+/// One item about a set of devices: done where each has an MTU of at least `least` bytes, else missing, with the
+/// smaller devices as evidence. Without devices, `none` is the evidence.
 fn all_of<'a>(
     id: &'static str,
     what: String,
@@ -180,7 +181,7 @@ fn tunnel_ends(stack: &HostStack, wanted: Requirements) -> Item {
 }
 
 fn routers(stack: &HostStack, wanted: Requirements) -> Item {
-    // A namespace that forwards between guests; the underlay's routers are part of the path.
+    // Interfaces of namespaces that forward between guests. Routers of the underlay belong to `path`.
     let routing = every(stack).filter(|(namespace, device)| {
         namespace.number("ipv4.ip_forward") == Some(1)
             && device.tunnel.is_none()

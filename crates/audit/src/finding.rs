@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// No fault; it costs something, or is worth knowing beside a fault.
+    /// Not a fault: it costs performance, or is worth knowing next to a fault.
     Info,
-    /// It works, and will not under some conditions that the evidence names.
+    /// It works, but fails under conditions that the evidence names.
     Warning,
     /// Packets that hosts may send are lost or refused.
     Error,
 }
 
 impl Severity {
-    /// The word for it in the output.
+    /// The severity as a word, for output.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -30,28 +30,28 @@ impl Severity {
 pub struct Finding {
     /// Stable name in kebab case: one of [`FINDINGS`].
     pub id: &'static str,
-    /// How bad it is.
+    /// Severity, as in the catalogue.
     pub severity: Severity,
     /// The host's name, with the namespace where it is not the host's own.
     pub host: String,
-    /// The device; `None`: the host itself.
+    /// Name of the device; `None`: the finding is about the host.
     pub device: Option<String>,
     /// What was read, with its numbers.
     pub evidence: String,
     /// The commands that fix it, in order; comments (`# ...`) say what has no command.
     pub fix: Vec<String>,
-    /// Whether it is about devices that the asked pair's packets do not use. Such a finding decides no exit code.
+    /// Whether the device is not on the path between the checked hosts. Such a finding does not affect the exit code.
     pub elsewhere: bool,
 }
 
-/// A kind of finding.
+/// A kind of finding, as in the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FindingKind {
     /// Stable name in kebab case.
     pub id: &'static str,
-    /// How bad it is.
+    /// Severity of every finding of this kind.
     pub severity: Severity,
-    /// In a line.
+    /// One-line title.
     pub title: &'static str,
 }
 
@@ -280,7 +280,7 @@ pub const FINDINGS: &[FindingKind] = &[
     ),
 ];
 
-/// The kind with this id.
+/// The kind of finding with this id.
 pub fn kind_of(id: &str) -> Option<&'static FindingKind> {
     FINDINGS.iter().find(|kind| kind.id == id)
 }

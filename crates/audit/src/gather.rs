@@ -1,5 +1,5 @@
-//! Reading a host. Nothing is changed: netlink dumps and lookups, ethtool's getters, files, and two programs that
-//! list rules.
+//! Reads a host without changing it: netlink dumps and lookups, ethtool's getters, files, and programs that list
+//! firewall rules.
 
 mod between;
 mod firewall;
@@ -29,15 +29,14 @@ use reading::{inside, read};
 pub use routes::reads_route;
 pub use rules::{Dropping, dropping};
 
-/// The programs that list rules are started for so many of them.
+/// Upper bound on the namespaces whose firewall rules are listed: each takes a run of nft and of iptables-save.
 const MOST_RULE_SETS: usize = 4;
 
-/// Reads the namespace that the calling thread is in, and those that its veths lead to, as far as this process may
-/// enter them. `host` is what the host is to be called.
+/// Reads the calling thread's namespace, and those that its veths and tunnel sockets lead to, as far as this process
+/// may enter them. `host` is the host's name in the document.
 ///
 /// # Errors
-/// Where not even the devices can be listed. Everything else that cannot be read is named in
-/// [`HostStack::unread`].
+/// Where not even the devices can be listed. Everything else that cannot be read is listed in [`HostStack::unread`].
 pub fn gather(host: &str) -> io::Result<HostStack> {
     let mut unread = Vec::new();
     let own = read(Netns::current()?, ("host", Enter::Here), true, &mut unread)?;
@@ -79,7 +78,8 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
     })
 }
 
-/// Processors of the machine, however few of them this process may use: `0-7,9`.
+/// Number of online processors of the machine, from a list such as `0-7,9`; 0 where /sys cannot be read. It does not
+/// depend on the processors that this process may use.
 fn online() -> u32 {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let count = |range: &str| {

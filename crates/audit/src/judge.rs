@@ -1,4 +1,4 @@
-//! Judges what was read from a host. Pure: no I/O, no clock.
+//! Judges a [`HostStack`]. Pure: no I/O, no clock.
 
 mod bridges;
 mod host;
@@ -15,30 +15,30 @@ use crate::snapshot::{Device, HostStack, Namespace};
 pub use host::set_ipv6_mtu;
 pub(crate) use tunnels::{fits, outside};
 
-/// Every finding of a host, the worst first.
+/// Every finding of a host, the most severe first.
 pub fn judge(stack: &HostStack) -> Vec<Finding> {
     judged(stack, None)
 }
 
-/// What packets showed of the path that a host's packets take.
+/// What probes showed about the path of a host's packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// Large TCP segments that this host sends vanish: settings matter that decide what becomes of that.
+    /// Large TCP segments that this host sends are lost: settings that affect such a loss are judged too.
     pub lossy: bool,
-    /// What it carries, where that is less than is sent.
+    /// What the path carries, where that is less than the host sends.
     pub carries: Option<Carries>,
 }
 
-/// What a path carries.
+/// Largest packet that a path carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Carries {
-    /// IP packet, bytes.
+    /// Size of the IP packet, bytes.
     pub mtu: u32,
-    /// Over IPv6.
+    /// Whether the packets are IPv6.
     pub six: bool,
 }
 
-/// The same beside what packets showed.
+/// As [`judge()`], with what probes showed.
 pub fn judge_beside(stack: &HostStack, shown: &Shown) -> Vec<Finding> {
     judged(stack, Some(shown))
 }
@@ -54,21 +54,21 @@ fn judged(stack: &HostStack, shown: Option<&Shown>) -> Vec<Finding> {
     ovs::judge(stack, &mut found);
     ovn::judge(stack, &mut found);
     offloads::judge(stack, &mut found);
-    // Last: some of it matters beside other findings only.
+    // Last: some of these findings depend on earlier ones.
     host::judge(stack, shown, &mut found);
     let mut findings = found.findings;
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
 
-/// Findings so far.
+/// The findings so far.
 pub(crate) struct Findings<'a> {
     host: &'a str,
     findings: Vec<Finding>,
 }
 
 impl Findings<'_> {
-    /// Adds a finding. `id` is one of the catalogue's; the tests hold that.
+    /// Adds a finding. `id` must be in the catalogue; the tests check it.
     pub(crate) fn add(
         &mut self,
         id: &'static str,
@@ -95,7 +95,7 @@ impl Findings<'_> {
         });
     }
 
-    /// What a namespace is called: the one that was asked by the host's name.
+    /// Name of a namespace for output: the host's name for the namespace that was read first.
     pub(crate) fn place<'a>(&'a self, namespace: &'a Namespace) -> &'a str {
         match namespace.label.as_str() {
             "host" => self.host,
@@ -103,7 +103,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Whether something was found that loses packets.
+    /// Whether a finding of severity `Error` was added.
     pub(crate) fn has_errors(&self) -> bool {
         self.findings
             .iter()
@@ -124,7 +124,7 @@ pub(crate) fn set_mtu(namespace: &Namespace, device: &str, mtu: u32) -> String {
         .command(&format!("ip link set dev {device} mtu {mtu}"))
 }
 
-/// The commands that raise a device's MTU; of a veth the other end's as well, which otherwise would be the smaller one.
+/// The commands that raise a device's MTU, and that of a veth's peer where it is smaller.
 pub(crate) fn raise(
     stack: &HostStack,
     namespace: &Namespace,
@@ -137,7 +137,7 @@ pub(crate) fn raise(
         .collect()
 }
 
-/// A veth's other end, where its namespace was read.
+/// The peer of a veth, where its namespace was read.
 pub(crate) fn other_end<'a>(
     stack: &'a HostStack,
     device: &Device,

@@ -1,12 +1,12 @@
-//! A host's device stack and offloads: what is configured so that large frames are lost, or cost more than they need.
+//! A host's device stack and offloads: settings that make large frames get lost or cost more than needed.
 //!
-//! Two halves that know each other only through a document: [`gather()`] reads a host (netlink, ethtool, sysfs, sysctl,
-//! Open vSwitch's database) into a [`HostStack`] and changes nothing; [`judge()`] is a pure function from that to
-//! [`Finding`]s, each with its evidence and the commands that fix it. So a fault of devices that a test machine lacks
-//! is tested from a recorded `HostStack`: `fixtures/` grows by adding a file.
+//! Two halves that share only a document: [`gather()`] reads a host (netlink, ethtool, sysfs, sysctl, Open vSwitch's
+//! database) into a [`HostStack`] and changes nothing; [`judge()`] is a pure function from that to [`Finding`]s, each
+//! with its evidence and the commands that fix it. A fault of devices that a test machine lacks is therefore tested
+//! from a recorded `HostStack`: a test case is a file in `fixtures/`.
 //!
-//! What is configured is not what a path carries: that is proven with packets (crate `pmtu`). What is not visible here
-//! (switches, the other host's hypervisor) is said to be, see [`checklist()`].
+//! A configuration does not show what a path carries: probes prove that (crate `pmtu`). [`checklist()`] says which
+//! requirements are not visible here (switches, the other host's hypervisor).
 
 pub mod checklist;
 pub mod finding;

@@ -1,5 +1,5 @@
-//! A host as it was read: plain data, serialisable, with defaults for everything that a host may not have, so that a
-//! recorded fixture holds only what it is about.
+//! A host's configuration as it was read: plain data, serialisable, with defaults for everything that a host may lack,
+//! so that a recorded fixture holds only what its test needs.
 
 mod ovn;
 mod ovs;
@@ -14,32 +14,32 @@ pub use ovn::{Chassis, DhcpOptions, LogicalRouter, LogicalSwitch, Northbound, Ro
 pub use ovs::{Ovs, OvsBridge, OvsInterface};
 pub use route::{EgressRoute, Neighbour, RouteWords};
 
-/// Version of the document.
+/// Version of the document's format.
 pub const VERSION: u32 = 1;
 
-/// One host: its network namespaces and what lies in them.
+/// One host: its network namespaces and the devices in them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostStack {
-    /// [`VERSION`].
+    /// Format version: [`VERSION`].
     pub version: u32,
-    /// What the host is called.
+    /// Name of the host.
     pub host: String,
-    /// The namespace that was asked for first, then those that devices of it lead to.
+    /// The namespace that was read first, then those that its devices lead to.
     pub namespaces: Vec<Namespace>,
-    /// Open vSwitch, where it runs and may be asked.
+    /// Open vSwitch, where it runs and its database may be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ovs: Option<Ovs>,
-    /// Processors that are online.
+    /// Number of online processors.
     #[serde(default)]
     pub cpus: u32,
-    /// What could not be read, and why: nothing is concluded from it.
+    /// What could not be read, and why: nothing is concluded from the absence of findings there.
     #[serde(default)]
     pub unread: Vec<Unread>,
 }
 
 impl HostStack {
-    /// A host of which nothing could be read.
+    /// A host about which nothing could be read.
     pub fn unread(host: &str, what: &str, why: &str) -> Self {
         Self {
             version: VERSION,
@@ -57,27 +57,27 @@ impl HostStack {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unread {
-    /// What.
+    /// The part that could not be read.
     pub what: String,
-    /// Why, and what would help.
+    /// Why it could not be read, and what would help.
     pub why: String,
 }
 
-/// How a command gets into a namespace.
+/// How a command enters a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enter {
-    /// It is there already.
+    /// The command runs in the current namespace.
     #[default]
     Here,
-    /// A name in /run/netns.
+    /// The name of a namespace in /run/netns.
     Named(String),
-    /// The namespace of a process.
+    /// The id of a process whose namespace is entered.
     Process(u32),
 }
 
 impl Enter {
-    /// A command as it is typed to have it run in the namespace.
+    /// The command line that runs `command` in the namespace.
     pub fn command(&self, command: &str) -> String {
         match self {
             Self::Here => command.to_owned(),
@@ -94,40 +94,40 @@ impl Enter {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Namespace {
-    /// For people: `host`, a name, or a process.
+    /// Name for output: `host`, the namespace's name, or a process in it.
     pub label: String,
-    /// How to get in.
+    /// How a command enters the namespace.
     #[serde(default)]
     pub enter: Enter,
-    /// Inode of its file below /proc/PID/ns: on one machine the same namespace has the same, whoever looks.
+    /// Inode of the namespace's file (/proc/PID/ns/net), which identifies the namespace on one machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inode: Option<u64>,
-    /// Its devices.
+    /// The namespace's devices.
     pub devices: Vec<Device>,
     /// Routes with an MTU of their own.
     #[serde(default)]
     pub route_mtus: Vec<RouteMtu>,
-    /// What too-big messages left behind.
+    /// MTUs of destinations learned from ICMP too-big messages.
     #[serde(default)]
     pub exceptions: Vec<RouteException>,
-    /// `net.` sysctls, by name without `net.`.
+    /// Values of `net.` sysctls, by name without `net.`.
     #[serde(default)]
     pub sysctls: BTreeMap<String, String>,
-    /// Rules that change the MSS of TCP; `None`: could not be read.
+    /// Firewall rules that change the MSS of TCP; `None`: they could not be read.
     #[serde(default)]
     pub mss_clamps: Option<Vec<MssClamp>>,
-    /// The device of the default route.
+    /// Index of the device of the default route.
     #[serde(default)]
     pub default_device: Option<u32>,
 }
 
 impl Namespace {
-    /// A device by its index.
+    /// The device with this index.
     pub fn device(&self, index: u32) -> Option<&Device> {
         self.devices.iter().find(|device| device.index == index)
     }
 
-    /// A sysctl that is a number.
+    /// The value of a sysctl as a number; `None` where it was not read or is not one.
     pub fn number(&self, name: &str) -> Option<i64> {
         self.sysctls.get(name)?.trim().parse().ok()
     }
@@ -137,49 +137,49 @@ impl Namespace {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// Its name.
+    /// Name of the device.
     pub name: String,
-    /// Its index in its namespace.
+    /// Interface index in the device's namespace.
     pub index: u32,
     /// `IFLA_INFO_KIND`: `veth`, `bridge`, `vxlan`, ...; empty for network cards and loopback.
     #[serde(default)]
     pub kind: String,
     /// IP MTU, bytes.
     pub mtu: u32,
-    /// IPv6's own MTU on it (`net.ipv6.conf.DEV.mtu`), bytes, where it is smaller.
+    /// IPv6 MTU of the device (`net.ipv6.conf.DEV.mtu`), bytes, where it is smaller than `mtu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_mtu: Option<u32>,
-    /// The largest MTU that its driver takes, bytes; 0: not told.
+    /// Largest MTU that the driver accepts, bytes; 0: not reported.
     #[serde(default)]
     pub max_mtu: u32,
-    /// Switched on.
+    /// Whether the device is administratively up (`IFF_UP`).
     #[serde(default = "yes")]
     pub up: bool,
     /// Whether it is a loopback device.
     #[serde(default)]
     pub loopback: bool,
-    /// Whether hardware (or an emulation of it) is behind it.
+    /// Whether it is a device of hardware, or of an emulation of hardware.
     #[serde(default)]
     pub physical: bool,
-    /// The bridge, bond or team that it is part of.
+    /// Index of the bridge, bond or team that the device is a port of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<u32>,
-    /// The device that it stands on, in the same namespace.
+    /// Index of the lower device, in the same namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower: Option<u32>,
-    /// A veth's other end.
+    /// The peer of a veth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<VethPeer>,
     /// VLAN id of a VLAN device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
-    /// Where it is a tunnel.
+    /// Configuration of a tunnel device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tunnel: Option<Tunnel>,
-    /// Its addresses.
+    /// IP addresses of the device.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
-    /// Features that it has, by the kernel's names, and whether they are in force.
+    /// Features of the device, by the kernel's names.
     #[serde(default)]
     pub features: BTreeMap<String, Feature>,
     /// Queues, receive steering and rings.
@@ -188,7 +188,7 @@ pub struct Device {
     /// Root queueing discipline.
     #[serde(default)]
     pub qdisc: String,
-    /// Packets that the device dropped since it came up.
+    /// Packets that the device dropped since it was created.
     #[serde(default)]
     pub drops: Drops,
 }
@@ -197,13 +197,13 @@ const fn yes() -> bool {
     true
 }
 
-/// A veth's other end.
+/// The peer of a veth.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VethPeer {
-    /// Position of its namespace in [`HostStack::namespaces`]; `None`: one that could not be read.
+    /// Position of the peer's namespace in [`HostStack::namespaces`]; `None`: that namespace could not be read.
     pub namespace: Option<usize>,
-    /// Its index there.
+    /// Interface index of the peer in its namespace.
     pub index: u32,
 }
 
@@ -211,122 +211,123 @@ pub struct VethPeer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feature {
-    /// In force.
+    /// Whether the feature is active.
     pub on: bool,
-    /// Can be changed.
+    /// Whether the feature can be changed.
     #[serde(default = "yes")]
     pub changeable: bool,
 }
 
-/// How a device receives and sends with more than one core.
+/// Queues, receive and transmit steering, and rings of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Queues {
-    /// Receive queues.
+    /// Number of receive queues.
     pub rx: u32,
-    /// Send queues.
+    /// Number of transmit queues.
     pub tx: u32,
-    /// Receive queues with a mask of cores that share their work (RPS).
+    /// Number of receive queues with an RPS mask of cores.
     pub rps: u32,
-    /// Send queues that are tied to cores (XPS).
+    /// Number of transmit queues with an XPS mask of cores.
     pub xps: u32,
-    /// Receive descriptors: in use, and at most.
+    /// Receive descriptors: in use, and the largest possible number.
     pub rx_ring: Option<(u32, u32)>,
-    /// Send descriptors: in use, and at most.
+    /// Transmit descriptors: in use, and the largest possible number.
     pub tx_ring: Option<(u32, u32)>,
 }
 
-/// `IFLA_STATS64`, what was dropped.
+/// Drop counters of `IFLA_STATS64`, packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Drops {
-    /// By the receiving side.
+    /// Packets dropped on receive (`rx_dropped`).
     pub rx: u64,
-    /// By the sending side.
+    /// Packets dropped on transmit (`tx_dropped`).
     pub tx: u64,
-    /// For want of descriptors.
+    /// Packets dropped for lack of receive descriptors (`rx_missed_errors`).
     pub rx_missed: u64,
 }
 
-/// A tunnel device.
+/// Configuration of a tunnel device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tunnel {
-    /// As `wirecost overhead` writes it: `vxlan`, `geneve:8`, `gre:key`; empty where its overhead is not known.
+    /// The encapsulation in the notation of `wirecost overhead`: `vxlan`, `geneve:8`, `gre:key`; empty where its
+    /// overhead is not known.
     pub stack: String,
-    /// The other ends, and how packets to them leave.
+    /// The remote ends, and the routes of packets to them.
     pub remotes: Vec<Remote>,
-    /// Position of the namespace that its packets leave from, in [`HostStack::namespaces`]; `None`: the device's own. A
-    /// tunnel's socket stays where the device was made, wherever that is moved (container overlays).
+    /// Position in [`HostStack::namespaces`] of the namespace that the tunnel's packets leave from; `None`: the
+    /// device's own. A tunnel's socket stays in the namespace where the device was created, even when the device is
+    /// moved (container overlays).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket: Option<usize>,
-    /// Destination port of a UDP tunnel.
+    /// UDP destination port; 0 for a tunnel without UDP.
     pub port: u16,
-    /// The first and the last source port that a UDP tunnel picks from; `None`: those of
-    /// `net.ipv4.ip_local_port_range`.
+    /// First and last source port of a UDP tunnel; `None`: those of `net.ipv4.ip_local_port_range`.
     pub source_ports: Option<(u16, u16)>,
-    /// Whether its packets carry an outer UDP checksum.
+    /// Whether the tunnel's packets carry an outer UDP checksum.
     pub udp_checksum: bool,
-    /// Whether each packet tells its own other end (`external`): the device's MTU then says nothing.
+    /// Whether each packet carries its own remote (`external`): the device's MTU then limits nothing.
     pub external: bool,
-    /// Whether packets over IPv6 are sent, and taken, without a checksum.
+    /// Whether a UDP tunnel over IPv6 sends, and accepts, packets without an outer checksum; `None` for others.
     pub zero_checksum6: Option<(bool, bool)>,
 }
 
-/// How packets to a tunnel's other end leave.
+/// The route of packets to a tunnel's remote end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remote {
-    /// The other end.
+    /// Address of the remote end.
     pub address: IpAddr,
-    /// The device; `None`: there is no route.
+    /// Index of the output device; `None`: there is no route.
     pub device: Option<u32>,
-    /// The route's own MTU, bytes.
+    /// MTU of the route itself, bytes.
     #[serde(default)]
     pub route_mtu: Option<u32>,
 }
 
-/// A route with an MTU.
+/// A route with an MTU of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteMtu {
     /// The destination, as `ip route` prints it.
     pub destination: String,
-    /// Its device.
+    /// Index of the route's device.
     pub device: Option<u32>,
-    /// Bytes.
+    /// MTU of the route, bytes.
     pub mtu: u32,
-    /// Whether path-MTU discovery is off for it (`mtu lock`).
+    /// Whether path-MTU discovery is off for the route (`mtu lock`).
     #[serde(default)]
     pub locked: bool,
-    /// The route itself; `None`: it was not recorded.
+    /// The route as `ip route` takes it; `None`: it was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<RouteWords>,
 }
 
-/// A destination's smaller MTU, learned from a too-big message.
+/// The smaller MTU of a destination, learned from an ICMP too-big message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteException {
-    /// To whom.
+    /// Address of the destination.
     pub destination: IpAddr,
-    /// Through which device.
+    /// Index of the device.
     pub device: Option<u32>,
-    /// Bytes.
+    /// The learned MTU, bytes.
     pub mtu: u32,
-    /// What packets showed to pass meanwhile, bytes, where that is more.
+    /// Largest packet that probes showed to pass since then, bytes, where that is more than `mtu`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proven: Option<u32>,
 }
 
-/// A rule that changes the MSS of TCP.
+/// A firewall rule that changes the MSS of TCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MssClamp {
-    /// Where it was read: `nft` or `iptables`.
+    /// Source of the rule: `nft`, `iptables` or `ip6tables`.
     pub from: String,
-    /// The rule.
+    /// The rule, as its program prints it.
     pub rule: String,
-    /// The size it sets, bytes; `None`: what the route carries.
+    /// The MSS that the rule sets, bytes; `None`: the one that the route carries.
     pub mss: Option<u32>,
 }

@@ -1,5 +1,5 @@
-//! The devices of a host that packets to another host pass, from the one with the measured address outwards: what lies beneath
-//! a tunnel, a bridge's other ports, the host's end of a container's device. Pure: it reads a [`HostStack`].
+//! The devices of a host that packets to another host pass, from the one with the measured address outwards: the
+//! underlay of a tunnel, a bridge's other ports, the host's end of a container's veth. Pure: reads a [`HostStack`].
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -7,30 +7,31 @@ use std::net::IpAddr;
 use crate::judge;
 use crate::snapshot::{Device, Enter, HostStack, Namespace};
 
-/// A host of a hundred containers has as many ports.
+/// Upper bound on the devices of a path: a host of a hundred containers has as many ports.
 const MOST: usize = 6;
-/// Kinds whose parts carry what they send.
+/// Kinds of devices that send through their ports or members.
 const JOINING: [&str; 4] = ["bridge", "bond", "team", "openvswitch"];
 
-/// A device on the way.
+/// A device that packets to the other host pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnWay<'a> {
-    /// Its namespace.
+    /// The device's namespace.
     pub namespace: &'a Namespace,
-    /// Whether that is not the one that was read first.
+    /// Whether that namespace is not the one that was read first.
     pub elsewhere: bool,
     /// The device.
     pub device: &'a Device,
-    /// Whether packets of a tunnel pass it.
+    /// Whether the packets at this device are those of a tunnel.
     pub beneath_tunnel: bool,
-    /// Whether packets to the other host come in by it: it is the host's end of a guest's device.
+    /// Whether the device is the host's end of a guest's veth: packets to the other host come in by it.
     pub faces_guest: bool,
-    /// The MTU that its packets leave room for on what carries them, bytes, where it is a tunnel of known overhead.
+    /// The largest MTU of a tunnel whose packets fit the underlay, bytes; `None` where it is not a tunnel of known
+    /// overhead.
     pub fits: Option<u32>,
 }
 
 impl OnWay<'_> {
-    /// As [`wirecost_model::vary::Setting::device_name`] takes it.
+    /// The device's name as [`wirecost_model::vary::Setting::device_name`] takes it.
     pub fn name(&self) -> String {
         let name = &self.device.name;
         match &self.namespace.enter {
@@ -41,7 +42,7 @@ impl OnWay<'_> {
     }
 }
 
-/// Where a walk is.
+/// A position in the walk: a device, and how it was reached.
 #[derive(Clone, Copy)]
 struct Step {
     namespace: usize,
@@ -50,9 +51,9 @@ struct Step {
     faces_guest: bool,
 }
 
-/// The devices between the one of this name in the first namespace, which comes first, and the other host's address. Bridges
-/// and bonds themselves are left out where the address is not on them: their ports carry the packets. Nothing of a namespace
-/// that has the other host's address is on this host's way.
+/// The devices between the device `name` of the first namespace, which is the first in the result, and the address of
+/// the other host. Bridges and bonds are left out unless they are that device: their ports carry the packets.
+/// Namespaces that have the other host's address are not part of this host's path.
 pub fn way<'a>(stack: &'a HostStack, name: &str, peer: IpAddr) -> Vec<OnWay<'a>> {
     let first = stack.namespaces.first();
     let start = first.and_then(|first| first.devices.iter().find(|device| device.name == name));
@@ -140,7 +141,8 @@ fn onwards(
             ..step
         })
     });
-    // From a guest's end on into the host's bridge; where the host routes instead, out by its default route.
+    // From a guest's veth into the host's bridge, or, where the host routes instead, to the device of its default
+    // route.
     let routed = namespace.default_device.filter(|_| step.faces_guest);
     let joined = device.controller.or(routed).filter(|_| !is_start);
     let beneath = device.lower.or(joined).map(out);
@@ -150,8 +152,8 @@ fn onwards(
         .collect()
 }
 
-/// The ports of a bridge by which the other host is reached: its own where it is on the same bridge, cards and tunnels where
-/// there are any, else all.
+/// The ports of a bridge that lead to the other host: the other host's own port where it is on the same bridge, else
+/// NICs and tunnels, else all ports.
 fn ports<'a>(
     stack: &'a HostStack,
     namespace: &'a Namespace,
@@ -184,7 +186,7 @@ fn fits(stack: &HostStack, namespace: &Namespace, device: &Device) -> Option<u32
     let there = judge::outside(stack, namespace, tunnel)?;
     let remotes = tunnel.remotes.iter();
     let fits = remotes.map(|remote| judge::fits(there, tunnel, remote));
-    // Of all of them, or nothing is known.
+    // The smallest over all remotes; unknown where one of them is unknown.
     fits.collect::<Option<Vec<u32>>>()?.into_iter().min()
 }
 

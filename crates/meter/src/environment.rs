@@ -1,4 +1,4 @@
-//! What machine and kernel this is, and how the kernel is set.
+//! The machine and its kernel: version, CPU model, memory, clock source, sysctls.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use crate::error::{MeterError, ParseError};
 use crate::file::read_once;
 
-/// The machine, as the record keeps it.
+/// Description of the machine, as the record keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// `uname -r`.
+    /// Kernel release (`uname -r`).
     pub kernel: String,
-    /// CPU model: its marketing name on x86, implementer and part where there is none (arm64).
+    /// CPU model: the marketing name on x86; implementer and part numbers where cpuinfo has no name (arm64).
     pub cpu_model: String,
-    /// The `hypervisor` CPU flag; only x86 has it, elsewhere `false`.
+    /// Whether cpuinfo has the `hypervisor` flag. Only x86 has it; `false` elsewhere.
     pub virtual_machine: bool,
-    /// `MemTotal` in bytes: what the kernel manages, less than what is built in.
+    /// `MemTotal` of /proc/meminfo in bytes: memory that the kernel manages, less than is installed.
     pub memory_bytes: u64,
-    /// The kernel's clock source (`tsc`, `kvm-clock`); `unknown` without /sys.
+    /// The kernel's clock source (`tsc`, `kvm-clock`); `unknown` where /sys cannot be read.
     pub clock_source: String,
 }
 
@@ -58,7 +58,7 @@ pub const NETWORK_SYSCTLS: &[&str] = &[
     "net.ipv6.conf.all.disable_ipv6",
 ];
 
-/// Reads what this machine is.
+/// Reads the description of this machine.
 ///
 /// # Errors
 /// A file under /proc cannot be read or is not in its format.
@@ -79,18 +79,18 @@ pub fn environment() -> Result<Machine, MeterError> {
     })
 }
 
-/// The value of a kernel setting by its dotted name (`net.ipv4.tcp_rmem`); a dot within a device's
-/// name is written as `/` (`net.ipv4.conf.eth0/100.rp_filter`), as in sysctl(8). Runs of blanks become
-/// one blank. Settings of a network namespace are those of the calling thread's namespace.
+/// The value of a sysctl by its dotted name (`net.ipv4.tcp_rmem`); a dot within a device's name is written as `/`
+/// (`net.ipv4.conf.eth0/100.rp_filter`), as in sysctl(8). Runs of white space become one blank. A sysctl of a network
+/// namespace is read in the calling thread's namespace.
 ///
 /// # Errors
-/// The name is not one, the setting does not exist in this namespace, or may not be read.
+/// `name` is not a sysctl's name, or the sysctl does not exist in this namespace or may not be read.
 pub fn sysctl(name: &str) -> Result<String, MeterError> {
     let text = read_once(sysctl_path(name)?)?;
     Ok(text.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Those of the settings that exist and may be read, by dotted name. See [`sysctl`].
+/// Values of those of `names` that exist and may be read, by dotted name. See [`sysctl`].
 pub fn sysctls(names: &[&str]) -> BTreeMap<String, String> {
     let readable = |name: &&str| Some(((*name).to_owned(), sysctl(name).ok()?));
     names.iter().filter_map(readable).collect()

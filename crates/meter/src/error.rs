@@ -1,4 +1,4 @@
-//! What can go wrong: each error names the file, the line and what should have been there.
+//! Errors of this crate: each names the file, the line and what was expected there.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,17 +11,17 @@ pub enum MeterError {
     /// A file could not be opened or read.
     #[error("cannot read {}: {cause}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The kernel's error.
         cause: io::Error,
     },
     /// A file is not in the format that kernels write.
     #[error("{}, {cause}", path.display())]
     Format {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Line and expectation.
+        /// The line, what was expected and what was found.
         cause: ParseError,
     },
     /// A core that is to be measured has no counters.
@@ -29,9 +29,9 @@ pub enum MeterError {
         "cpu{cpu} has no line in /proc/stat: it is offline or does not exist; online are {online:?}"
     )]
     Offline {
-        /// The core asked for.
+        /// Number of the requested core.
         cpu: u32,
-        /// Those there are.
+        /// Numbers of the online cores.
         online: Vec<u32>,
     },
     /// The kernel keeps no run time per task.
@@ -40,7 +40,7 @@ pub enum MeterError {
          (CONFIG_SCHED_INFO)"
     )]
     NoRunTime,
-    /// Not the dotted name of a kernel setting.
+    /// The text is not the dotted name of a sysctl.
     #[error(
         "`{0}` is no sysctl: write its dotted name, such as net.ipv4.tcp_rmem (a dot within a \
          device's name as /)"
@@ -48,15 +48,15 @@ pub enum MeterError {
     SysctlName(String),
 }
 
-/// Text that is not what it should be.
+/// Text that is not in the expected format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}: expected {expected}, found {}", quoted(found))]
 pub struct ParseError {
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What should have been there.
+    /// What was expected in the line.
     pub expected: &'static str,
-    /// What was there, shortened to 60 characters; empty where the text ended.
+    /// What was found, shortened to 60 characters; empty where the text ended.
     pub found: String,
 }
 
@@ -78,7 +78,7 @@ fn quoted(found: &str) -> String {
     }
 }
 
-/// The decimal counter in `field`, of which an error says what it was `expected` to be.
+/// Parses `field` as a decimal counter; `expected` is what the error says was expected.
 pub(crate) fn counter(
     line: usize,
     field: Option<&str>,

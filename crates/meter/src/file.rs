@@ -1,4 +1,4 @@
-//! A file under /proc that is read again and again.
+//! A file under /proc that is read repeatedly.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{MeterError, ParseError};
 
-/// An open file and its buffer. Reading at offset 0 makes the kernel write the file anew
-/// (fs/seq_file.c), so neither path walk nor allocation is paid twice.
+/// An open file and its buffer. A read at offset 0 makes the kernel generate the text again (fs/seq_file.c), so the
+/// path is looked up once and the buffer allocated once.
 #[derive(Debug)]
 pub(crate) struct ProcFile {
     path: PathBuf,
@@ -40,7 +40,7 @@ impl ProcFile {
         }
     }
 
-    /// Reads the file now and parses it.
+    /// Reads the file from its beginning and parses the text.
     pub(crate) fn read<T>(
         &mut self,
         parse: impl FnOnce(&str) -> Result<T, ParseError>,
@@ -73,7 +73,7 @@ impl ProcFile {
     }
 }
 
-/// A whole file, read once.
+/// Reads a whole file once.
 pub(crate) fn read_once(path: impl AsRef<Path>) -> Result<String, MeterError> {
     let path = path.as_ref();
     let bytes = fs::read(path).map_err(|cause| MeterError::Read {

@@ -1,4 +1,4 @@
-//! Foreign load: what tasks that are not of this run took from the machine.
+//! Foreign load: CPU time of tasks that do not belong to this run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirEntry};
@@ -9,16 +9,16 @@ use crate::error::{MeterError, ParseError};
 use crate::file::read_once;
 use crate::process::{parse_schedstat, parse_stat, parse_uptime};
 
-/// Every process that could be seen, at one moment; ours and kernel threads excepted.
+/// Every visible process at one moment, except kernel threads. Processes of this run are marked as such.
 #[derive(Debug, Clone)]
 pub struct ForeignSnapshot {
     at: Instant,
-    /// The moment in ticks since boot, to compare with start times.
+    /// The moment in ticks since boot, comparable with the processes' start times.
     uptime: u64,
     processes: HashMap<Identity, Process>,
 }
 
-/// A number alone may be given to another process later.
+/// A process: its number and its start time, as the kernel reuses numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Identity {
     pid: u32,
@@ -28,16 +28,16 @@ struct Identity {
 #[derive(Debug, Clone, Default)]
 struct Process {
     ours: bool,
-    /// Run time of each task in nanoseconds.
+    /// Run time of each thread in nanoseconds, by thread number.
     tasks: BTreeMap<u32, u64>,
-    /// CPU time of all its threads, ended ones included: coarser than the tasks' sum, but whole.
+    /// CPU time of all threads, ended ones included, in nanoseconds. In steps of 10 ms, unlike the sum of `tasks`.
     own_ns: u64,
-    /// CPU time inherited from children that ended.
+    /// CPU time inherited from children that ended, in nanoseconds.
     reaped_ns: u64,
 }
 
 impl Process {
-    /// What its parent will inherit of it, so far.
+    /// CPU time that the parent will inherit from this process, so far, in nanoseconds.
     fn total_ns(&self) -> u64 {
         self.own_ns.max(self.tasks.values().sum()) + self.reaped_ns
     }
@@ -50,11 +50,11 @@ impl ForeignSnapshot {
     }
 }
 
-/// Reads the run time of every task on the machine. `ours` are the processes (not threads) of this
-/// run: the controller and every agent.
+/// Reads the run time of every task on the machine. `ours` are the processes (not threads) of this run: the controller
+/// and every agent.
 ///
-/// Costs about 20 µs a process: to be done outside the measured window. Processes that end during
-/// the scan, and those that this user may not see (`hidepid`, another PID namespace), are left out.
+/// A scan costs about 20 µs a process: scan outside the measured window. Processes that end during the scan, and those
+/// that this user may not see (`hidepid`, another PID namespace), are left out.
 ///
 /// # Errors
 /// /proc cannot be listed, or the kernel keeps no run time per task.
@@ -66,8 +66,8 @@ pub fn foreign_snapshot(ours: &[u32]) -> Result<ForeignSnapshot, MeterError> {
         path: "/proc".into(),
         cause,
     })?;
-    // In the order of the listing, ascending: parents mostly before their children, so that a
-    // child which is reaped meanwhile is missed rather than counted twice.
+    // Processes are listed in ascending order, mostly parents before their children: a child that is reaped during the
+    // scan is then missed rather than counted twice.
     let processes = listing
         .flatten()
         .filter_map(|entry| {
@@ -82,7 +82,7 @@ pub fn foreign_snapshot(ours: &[u32]) -> Result<ForeignSnapshot, MeterError> {
     })
 }
 
-/// `None` for a kernel thread, and for a process that ended or may not be seen.
+/// Reads one process. `None` for a kernel thread, and for a process that ended or may not be seen.
 fn scan_process(path: &Path, pid: u32, ours: bool) -> Option<(Identity, Process)> {
     let stat = parse_stat(&read_once(path.join("stat")).ok()?).ok()?;
     if stat.kernel_thread {
@@ -110,7 +110,7 @@ fn number(entry: &DirEntry) -> Option<u32> {
     entry.file_name().to_str()?.parse().ok()
 }
 
-/// The thread that asks is running, so a kernel that keeps run times has put it on a core before.
+/// The calling thread is running, so a kernel that keeps run times has counted at least one time slice for it.
 fn require_run_time() -> Result<(), MeterError> {
     let kept = match read_once("/proc/thread-self/schedstat") {
         Ok(text) => parse_schedstat(&text).is_ok_and(|(_, times)| times > 0),
@@ -131,16 +131,16 @@ fn format_of<T>(
 
 /// CPU time of foreign tasks between two scans, in cores: 1.0 is one core busy all the time.
 ///
-/// - A task in both scans counts what it gained, exact to the scheduler's tick (1 to 10 ms).
-/// - A process that is new counts from its start if that was after the first scan, else from first
-///   sight; a new thread of a known process counts from its start.
-/// - What a process did before it ended within the window is counted when a foreign parent
-///   waited for it, in steps of 10 ms, less what the first scan had seen of it. Nobody's child
-///   (`SIGCHLD` ignored) and a thread that ended in a process that lives on are missed.
-/// - Kernel threads (`ksoftirqd`, `kworker`) are not foreign: they do the run's own network work
-///   and that of others, and nothing tells which. Nor is time in interrupts told apart.
+/// - A task in both scans counts what its run time gained, exact to the scheduler's tick (1 to 10 ms).
+/// - A process that started after the first scan counts from its start, as does a new thread of a known process; an
+///   older process that the first scan missed counts 0.
+/// - A process that ended within the window counts if a foreign parent waited for it, in steps of 10 ms, less what the
+///   first scan had seen of it. Children of a parent that ignores `SIGCHLD`, and threads that ended in a process that
+///   lives on, are missed.
+/// - Kernel threads (`ksoftirqd`, `kworker`) are not foreign: they do network work of the run and of other programs,
+///   and the kernel does not tell which. Time in interrupts is not told apart either.
 ///
-/// So the figure is a lower bound, and by little. 0 when the scans are swapped.
+/// The result is therefore a lower bound, by a small margin. 0 when the scans are swapped.
 pub fn foreign_cores(before: &ForeignSnapshot, after: &ForeignSnapshot) -> f64 {
     let seconds = after.at.saturating_duration_since(before.at).as_secs_f64();
     if seconds <= 0.0 {
@@ -150,12 +150,12 @@ pub fn foreign_cores(before: &ForeignSnapshot, after: &ForeignSnapshot) -> f64 {
     (alive + ended(before, after)) as f64 / 1e9 / seconds
 }
 
-/// Whether a process that `before` does not know may be counted whole.
+/// Whether the process started after `before`, so that all of its run time belongs to the window.
 fn began_since(before: &ForeignSnapshot, identity: Identity) -> bool {
     identity.start >= before.uptime
 }
 
-/// Nanoseconds gained by each foreign process that is still there.
+/// Nanoseconds gained by each foreign process of `after`, by process number.
 fn run_time<'a>(
     before: &'a ForeignSnapshot,
     after: &'a ForeignSnapshot,
@@ -165,7 +165,7 @@ fn run_time<'a>(
         let known = before.processes.get(&identity);
         let gained = process.tasks.iter().map(|(task, &run)| {
             match known {
-                // A thread's number given anew has run for less: all of it is new.
+                // A run time below the earlier one is that of a new thread with a reused number: all of it counts.
                 Some(known) => {
                     let earlier = known.tasks.get(task).copied().unwrap_or(0);
                     run.checked_sub(earlier).unwrap_or(run)
@@ -178,7 +178,7 @@ fn run_time<'a>(
     })
 }
 
-/// Nanoseconds gained by processes that ended, as their parents inherited it.
+/// Nanoseconds gained by processes that ended, as inherited by their parents.
 fn ended(before: &ForeignSnapshot, after: &ForeignSnapshot) -> u64 {
     let foreign = after.processes.iter().filter(|(_, process)| !process.ours);
     let inherited: u64 = foreign

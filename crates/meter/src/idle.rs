@@ -1,10 +1,11 @@
-//! Idle time of each core in nanoseconds: /proc/timer_list, which root may read.
+//! Idle time of each core in nanoseconds, from /proc/timer_list, which only root may read.
 //!
-//! What /proc/stat shows in steps of 10 ms is kept in nanoseconds (kernel/time/tick-sched.c, `idle_sleeptime` and
-//! `iowait_sleeptime`), and this file prints it (kernel/time/timer_list.c, `print_cpu`). It is booked when a core stops being
-//! idle; of one that still is, the time since is missing. So each core is interrupted just before the file is read.
-//! Not cpuidle's times: they are measured around the halt, and on processors that halt with interrupts on (`hlt`) the work
-//! of an interrupt that ends it, softirq included, counts as idle.
+//! The kernel keeps in nanoseconds (kernel/time/tick-sched.c, `idle_sleeptime` and `iowait_sleeptime`) what /proc/stat
+//! shows in steps of 10 ms; /proc/timer_list prints the nanoseconds (kernel/time/timer_list.c, `print_cpu`). A core
+//! adds its idle time when it stops being idle, so the time of a core that is idle now is missing: each core is
+//! interrupted just before the file is read. cpuidle's times are not used: they are measured around the halt, and on
+//! processors that halt with interrupts enabled (`hlt`) the work of the interrupt that ends the halt, softirq included,
+//! counts as idle.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -16,18 +17,18 @@ use crate::file::ProcFile;
 
 const PATH: &str = "/proc/timer_list";
 
-/// What a core was idle for since boot, nanoseconds.
+/// Idle time of one core since boot, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct IdleTime {
     pub(crate) idle_ns: u64,
-    /// Idle with I/O outstanding.
+    /// Time idle with I/O outstanding.
     pub(crate) iowait_ns: u64,
 }
 
-/// By core.
+/// Idle times by core number.
 pub(crate) type Cores = BTreeMap<u32, IdleTime>;
 
-/// Reads some cores' idle time.
+/// Reads the idle times of some cores.
 #[derive(Debug)]
 pub(crate) struct IdleTimes {
     file: ProcFile,
@@ -35,7 +36,8 @@ pub(crate) struct IdleTimes {
 }
 
 impl IdleTimes {
-    /// `None` where the kernel, or this process's privilege, does not allow it.
+    /// `None` where the kernel does not print these times, or this process may not read the file or interrupt the
+    /// cores.
     pub(crate) fn open(cpus: &[u32]) -> Option<Self> {
         let core_interrupt = |&cpu: &u32| Some((cpu, CoreInterrupt::of_core(cpu).ok()?));
         let mut times = Self {
@@ -45,7 +47,7 @@ impl IdleTimes {
         times.read().ok().flatten().map(|_| times)
     }
 
-    /// The cores' times at the moment that is told; `None` where the file does not have them all.
+    /// The cores' idle times and the moment they are of; `None` where the file lacks one of the cores.
     pub(crate) fn read(&mut self) -> Result<Option<(Instant, Cores)>, MeterError> {
         let begin = Instant::now();
         for core_interrupt in self.nudges.values_mut() {
@@ -61,7 +63,7 @@ impl IdleTimes {
     }
 }
 
-/// The cores whose idle time the kernel keeps: not those of one that ticks always (`nohz=off`), whose times stand still.
+/// Idle times by core. A core that never stops its tick (`nohz=off`) is left out: its times stand still.
 fn parse(text: &str) -> Result<BTreeMap<u32, IdleTime>, ParseError> {
     let mut cores = BTreeMap::new();
     let mut cpu = None;
@@ -86,7 +88,7 @@ fn parse(text: &str) -> Result<BTreeMap<u32, IdleTime>, ParseError> {
                 .map_err(|_| ParseError::new(index + 1, "nanoseconds", value))
         };
         match name.trim_end() {
-            // `nohz` since Linux 6.9.
+            // Named `nohz` since Linux 6.9, `nohz_mode` before.
             "nohz" | "nohz_mode" => stopping = value.trim() != "0",
             "idle_sleeptime" => idle_ns = Some(nanoseconds()?),
             "iowait_sleeptime" => {

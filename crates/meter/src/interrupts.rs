@@ -1,4 +1,4 @@
-//! /proc/interrupts: what interrupted each core, and so woke it where it slept.
+//! /proc/interrupts: interrupts of each core, which wake the core where it is idle.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::error::ParseError;
 
 pub(crate) const PATH: &str = "/proc/interrupts";
 
-/// What a row of the file counts.
+/// Class of interrupts that a row of the file counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Timer,
@@ -17,11 +17,11 @@ enum Kind {
     Device,
 }
 
-/// Interrupts of the cores of `cpus` since boot, added up; context switches are none of them.
+/// Sum of the interrupts of the cores `cpus` since boot. Context switches are not in this file and are left at 0.
 ///
 /// The first line names the columns' cores; rows have a label, a count for each core and a description
-/// (kernel/irq/proc.c, `show_interrupts`; arch/x86/kernel/irq.c and arch/arm64/kernel/smp.c,
-/// `arch_show_interrupts`). Rows with fewer counts are of the machine.
+/// (kernel/irq/proc.c, `show_interrupts`; arch/x86/kernel/irq.c and arch/arm64/kernel/smp.c, `arch_show_interrupts`).
+/// Rows with fewer counts are of the machine, not of a core, and are skipped.
 pub(crate) fn parse(text: &str, cpus: &[u32]) -> Result<Wakeups, ParseError> {
     let mut lines = text.lines().enumerate();
     let (_, heading) = lines.next().unwrap_or_default();
@@ -64,19 +64,20 @@ pub(crate) fn parse(text: &str, cpus: &[u32]) -> Result<Wakeups, ParseError> {
     })
 }
 
-/// `None` for what does not wake a core for work: spurious ones, performance counters, TLB shootdowns.
+/// Class of a row. `None` for interrupts that do not wake a core for work: spurious, performance counters, TLB
+/// shootdowns.
 fn kind(label: &str, description: &str) -> Option<Kind> {
     match label {
-        // Local timer; Hyper-V's.
+        // Local APIC timer; Hyper-V's synthetic timer.
         "LOC" | "HVS" => return Some(Kind::Timer),
         "CAL" => return Some(Kind::FunctionCall),
         "RES" => return Some(Kind::Reschedule),
-        // A hypervisor's callback, by which Xen and Hyper-V deliver devices' interrupts.
+        // Hypervisor callback, by which Xen and Hyper-V deliver interrupts of devices.
         "HYP" => return Some(Kind::Device),
         _ => {}
     }
     if label.starts_with("IPI") {
-        // Other architectures than x86 number them.
+        // Architectures other than x86 number these rows; the description tells the class.
         return match description {
             "Rescheduling interrupts" => Some(Kind::Reschedule),
             "Function call interrupts" => Some(Kind::FunctionCall),
@@ -91,7 +92,8 @@ fn kind(label: &str, description: &str) -> Option<Kind> {
     Some(if timer { Kind::Timer } else { Kind::Device })
 }
 
-/// What `after` has more than `before`. A counter is 32 bits wide for each core and row, and may wrap: it gained nothing then.
+/// Gain of each counter from `before` to `after`. A counter of one core and row is 32 bits wide: where a wrap makes the
+/// sum smaller, the gain is 0.
 pub(crate) fn gained(before: &Wakeups, after: &Wakeups) -> Wakeups {
     let gain = |field: fn(&Wakeups) -> u64| field(after).saturating_sub(field(before));
     Wakeups {

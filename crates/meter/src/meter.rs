@@ -1,4 +1,4 @@
-//! The meter: open files, snapshots, and the difference of two.
+//! The meter: open files of /proc, snapshots of the counters, and the difference of two snapshots.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,50 +13,50 @@ use crate::softnet::Softnet;
 use crate::stat::CoreTicks;
 use crate::{interrupts, netdev, snmp, softnet, stat};
 
-/// Prefix of the guests' devices among a host's links.
+/// Prefix of the names of the guests' devices among a host's links.
 const GUEST: &str = "guest:";
 
-/// What one host is: its cores, and where its network namespaces are found.
+/// The parts of one host to measure: its cores, and threads in its network namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
-    /// The cores the host runs on.
+    /// Numbers of the cores that the host runs on.
     pub cpus: Vec<u32>,
-    /// The process that both tasks belong to.
+    /// The process that `host_task` and `guest_tasks` are threads of.
     pub pid: u32,
-    /// A thread in the host's network namespace.
+    /// Number of a thread in the host's network namespace.
     pub host_task: u32,
-    /// A thread in each guest's network namespace.
+    /// Number of a thread in each guest's network namespace.
     pub guest_tasks: Vec<u32>,
 }
 
-/// Reads one host's counters. Files stay open and buffers are reused, so that a snapshot costs
-/// about 250 µs on two cores, and some 30 µs for each guest beyond the first.
+/// Reads one host's counters. Files stay open and buffers are reused: a snapshot takes about 250 µs on two cores, and
+/// about 30 µs more for each guest beyond the first.
 ///
-/// The open files hold on to all network namespaces (`seq_open_net` takes a reference): drop the
-/// meter before they are to vanish.
+/// The open files hold references to the network namespaces (`seq_open_net`): drop the meter before the namespaces are
+/// to be removed.
 #[derive(Debug)]
 pub struct Meter {
     cpus: Vec<u32>,
     stat: ProcFile,
-    /// `None` where idle time is known in steps of 10 ms only.
+    /// Idle times in nanoseconds; `None` where only the 10 ms steps of /proc/stat are available.
     idle: Option<IdleTimes>,
-    /// `None` where there is no such file.
+    /// /proc/interrupts; `None` where the kernel has no such file.
     interrupts: Option<ProcFile>,
     softnet: ProcFile,
     host_links: ProcFile,
     guests: Vec<GuestFiles>,
 }
 
-/// The counters of one guest's namespace.
+/// Counter files of one guest's network namespace.
 #[derive(Debug)]
 struct GuestFiles {
     links: ProcFile,
     snmp: ProcFile,
-    /// `None` where the kernel has no IPv6.
+    /// IPv6 counters; `None` where the kernel has no IPv6.
     snmp6: Option<ProcFile>,
 }
 
-/// All counters of one host at one moment. Only the difference of two means anything.
+/// All counters of one host at one moment. Only differences between two snapshots are meaningful.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     at: Instant,
@@ -70,7 +70,7 @@ pub struct Snapshot {
 }
 
 impl Meter {
-    /// Opens the files, without reading them. The two threads may end afterwards.
+    /// Opens the files, without reading counters of links and protocols. The scope's threads may end afterwards.
     ///
     /// # Errors
     /// A file cannot be opened; most often because a thread of the scope is gone.
@@ -163,16 +163,16 @@ impl Meter {
 }
 
 impl Snapshot {
-    /// When the processors were read, by the monotonic clock.
+    /// The moment the processors were read, by the monotonic clock.
     pub fn at(&self) -> Instant {
         self.at
     }
 }
 
-/// What happened between two snapshots of one meter. `foreign_cores` is left `None`: see
-/// [`crate::foreign_cores`]. Links of the guests' namespaces are named `guest:NAME`; what several guests
-/// have under the same name is added up, and so are their protocols' counters. A counter that went
-/// backwards gained nothing; swapped snapshots give an empty window.
+/// Usage of the host between two snapshots of one meter. `foreign_cores` is left `None`: see [`crate::foreign_cores`].
+/// Links of the guests' namespaces are named `guest:NAME`; links of one name in several guests are summed, and so are
+/// the guests' protocol counters. A counter that decreased counts as a gain of 0; swapped snapshots give an empty
+/// window.
 pub fn delta(before: &Snapshot, after: &Snapshot) -> HostUsage {
     let window_s = after.at.saturating_duration_since(before.at).as_secs_f64();
     let idle = before.idle.as_ref().zip(after.idle.as_ref());
@@ -206,7 +206,7 @@ pub fn delta(before: &Snapshot, after: &Snapshot) -> HostUsage {
             .wakeups
             .zip(after.wakeups)
             .map(|(before, after)| interrupts::gained(&before, &after)),
-        // What devices between the hosts take is part of the hosts' cores: softirq of the core that sends or receives.
+        // Devices between the hosts run in softirq of the core that sends or receives, which is a core of a host.
         transit_cores: None,
     }
 }

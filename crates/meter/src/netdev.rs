@@ -1,4 +1,4 @@
-//! /proc/net/dev: what a namespace's links carried.
+//! /proc/net/dev: packets, bytes and drops of a network namespace's devices.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,14 @@ use wirecost_model::usage::LinkDelta;
 
 use crate::error::{ParseError, counter};
 
-/// Reads the counters of every device but loopback, since each came into being
-/// (net/core/net-procfs.c, `dev_seq_printf_stats`). Two header lines, then `name:` and 16 columns.
+/// Reads the counters of every device but loopback, each since its device was created (net/core/net-procfs.c,
+/// `dev_seq_printf_stats`). Two header lines, then `name:` and 16 columns.
 pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, LinkDelta>, ParseError> {
     let mut links = BTreeMap::new();
     for (index, line) in text.lines().enumerate().skip(2) {
         let number = index + 1;
-        // From the right: old kernels allowed a colon in an alias, and a wide counter touches it.
+        // Split at the last colon: old kernels allowed a colon in an alias, and a wide counter may follow the colon
+        // directly.
         let (name, counters) = line
             .rsplit_once(':')
             .ok_or_else(|| ParseError::new(number, "a device's name and a colon", line))?;
@@ -37,7 +38,7 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, LinkDelta>, ParseErro
     Ok(links)
 }
 
-/// Adds the devices of another namespace: those of one name become one.
+/// Adds the devices of another namespace to `all`; devices of the same name are summed.
 pub(crate) fn add(all: &mut BTreeMap<String, LinkDelta>, more: BTreeMap<String, LinkDelta>) {
     for (name, more) in more {
         let sum = all.entry(name).or_default();
@@ -52,7 +53,7 @@ pub(crate) fn add(all: &mut BTreeMap<String, LinkDelta>, more: BTreeMap<String, 
     }
 }
 
-/// What the devices that are there `after` gained; one that was not there `before` began at 0.
+/// Gains of the devices in `after`; a device that is not in `before` started at 0.
 pub(crate) fn gained<'a>(
     before: &'a BTreeMap<String, LinkDelta>,
     after: &'a BTreeMap<String, LinkDelta>,

@@ -1,4 +1,4 @@
-//! /proc/PID/stat and schedstat: the few fields that foreign load is made of.
+//! /proc/PID/stat and /proc/PID/schedstat: the fields that foreign load is computed from.
 
 use crate::error::{ParseError, counter};
 use crate::stat::TICKS_PER_SECOND;
@@ -6,28 +6,28 @@ use crate::stat::TICKS_PER_SECOND;
 /// `PF_KTHREAD` of include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// What is needed of /proc/PID/stat (fs/proc/array.c, `do_task_stat`).
+/// Fields of /proc/PID/stat (fs/proc/array.c, `do_task_stat`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
     pub(crate) kernel_thread: bool,
-    /// Start, in ticks since boot; with the number it tells a process from a later one.
+    /// Start time in ticks since boot; with the process number it identifies the process.
     pub(crate) start: u64,
-    /// CPU time of all its threads, ended ones included, in nanoseconds (10 ms steps).
+    /// CPU time of all threads, ended ones included, in nanoseconds (steps of 10 ms).
     pub(crate) own_ns: u64,
-    /// CPU time of children that ended and were waited for, theirs included, in nanoseconds
-    /// (10 ms steps).
+    /// CPU time of children that ended and were waited for, and of their waited-for children, in nanoseconds (steps of
+    /// 10 ms).
     pub(crate) reaped_ns: u64,
 }
 
-/// Reads /proc/PID/stat. The name in field 2 may hold anything, brackets and line ends included,
-/// so fields are counted from its last closing bracket.
+/// Reads /proc/PID/stat. The command name in field 2 may contain anything, brackets and line ends included, so fields
+/// are counted from the last closing bracket.
 pub(crate) fn parse_stat(text: &str) -> Result<ProcessStat, ParseError> {
     let (_, rest) = text
         .rsplit_once(')')
         .ok_or_else(|| ParseError::new(1, "a process name in brackets", text))?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let field = |number: usize, expected| counter(1, fields.get(number - 3).copied(), expected);
-    // Signed in the kernel's format; an overflow there is no reason to fail here.
+    // These fields are signed in the kernel's format; a negative value is read as 0.
     let ticks = |number: usize| field(number, "ticks").unwrap_or(0);
     Ok(ProcessStat {
         kernel_thread: field(9, "the flags in field 9")? & KERNEL_THREAD != 0,
@@ -43,8 +43,8 @@ fn nanoseconds(user_ticks: u64, system_ticks: u64) -> u64 {
         .saturating_mul(1_000_000_000 / u64::from(TICKS_PER_SECOND))
 }
 
-/// A task's run time (`sum_exec_runtime`, nanoseconds) and how often it was put on a core
-/// (fs/proc/base.c, `proc_pid_schedstat`).
+/// A task's run time (`sum_exec_runtime`, nanoseconds) and its number of time slices (fs/proc/base.c,
+/// `proc_pid_schedstat`).
 pub(crate) fn parse_schedstat(text: &str) -> Result<(u64, u64), ParseError> {
     let mut fields = text.split_ascii_whitespace();
     let run_ns = counter(1, fields.next(), "run time in nanoseconds")?;
@@ -52,7 +52,7 @@ pub(crate) fn parse_schedstat(text: &str) -> Result<(u64, u64), ParseError> {
     Ok((run_ns, times))
 }
 
-/// Seconds since boot from /proc/uptime, in ticks.
+/// Time since boot from /proc/uptime, converted from seconds to ticks.
 pub(crate) fn parse_uptime(text: &str) -> Result<u64, ParseError> {
     let field = text.split_ascii_whitespace().next().unwrap_or("");
     match field.parse::<f64>() {

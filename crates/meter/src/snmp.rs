@@ -1,11 +1,11 @@
-//! /proc/net/snmp and snmp6: what a namespace's TCP, UDP and ICMP did.
+//! /proc/net/snmp and snmp6: TCP, UDP and ICMP counters of a network namespace.
 
 use wirecost_model::usage::ProtocolDelta;
 
 use crate::error::{ParseError, counter};
 
-/// Reads the IPv4 file (net/ipv4/proc.c, `snmp_seq_show`): pairs of lines, names and values, each
-/// begun by the protocol. TCP's counters are about IPv6 too.
+/// Reads the IPv4 file (net/ipv4/proc.c, `snmp_seq_show`): pairs of lines, names then values, each line beginning with
+/// the protocol. TCP's counters cover IPv6 too.
 pub(crate) fn parse(text: &str) -> Result<ProtocolDelta, ParseError> {
     Ok(ProtocolDelta {
         tcp_in: column(text, "Tcp:", "InSegs", "the counter `Tcp: InSegs`")?,
@@ -53,7 +53,7 @@ fn column(
     counter(number, value, expected)
 }
 
-/// Adds the IPv6 file (net/ipv6/proc.c): one name and value a line. A counter that is not there is 0.
+/// Adds the counters of the IPv6 file (net/ipv6/proc.c): one name and value a line. A missing counter counts as 0.
 pub(crate) fn add_v6(text: &str, mut counters: ProtocolDelta) -> Result<ProtocolDelta, ParseError> {
     for (index, line) in text.lines().enumerate() {
         let mut fields = line.split_ascii_whitespace();
@@ -68,7 +68,7 @@ pub(crate) fn add_v6(text: &str, mut counters: ProtocolDelta) -> Result<Protocol
     Ok(counters)
 }
 
-/// What two namespaces counted.
+/// Sum of the counters of two namespaces.
 pub(crate) fn sum(one: &ProtocolDelta, other: &ProtocolDelta) -> ProtocolDelta {
     ProtocolDelta {
         tcp_in: one.tcp_in.saturating_add(other.tcp_in),
@@ -82,7 +82,7 @@ pub(crate) fn sum(one: &ProtocolDelta, other: &ProtocolDelta) -> ProtocolDelta {
     }
 }
 
-/// What the counters gained.
+/// Gain of each counter from `before` to `after`; 0 for one that decreased.
 pub(crate) fn gained(before: &ProtocolDelta, after: &ProtocolDelta) -> ProtocolDelta {
     ProtocolDelta {
         tcp_in: after.tcp_in.saturating_sub(before.tcp_in),

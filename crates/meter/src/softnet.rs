@@ -1,4 +1,4 @@
-//! /proc/net/softnet_stat: packets that a core's backlog dropped, and exhausted receive budgets.
+//! /proc/net/softnet_stat: packets dropped at a core's backlog, and exhausted receive budgets (`time_squeeze`).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::error::ParseError;
 
 pub(crate) const PATH: &str = "/proc/net/softnet_stat";
 
-/// One core since boot. The kernel's counters are 32 bits wide and wrap.
+/// Counters of one core since boot. The kernel's counters are 32 bits wide and wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Softnet {
     dropped: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Softnet {
 }
 
 impl Softnet {
-    /// Drops and exhausted budgets since `before`.
+    /// Dropped packets and exhausted budgets since `before`; one wrap of a counter is corrected.
     pub(crate) fn since(self, before: Self) -> (u64, u64) {
         (
             self.dropped.wrapping_sub(before.dropped).into(),
@@ -23,9 +23,9 @@ impl Softnet {
     }
 }
 
-/// Reads the rows by core (net/core/net-procfs.c, `softnet_seq_show`): hexadecimal columns, of
-/// which 1 is dropped, 2 `time_squeeze` and, since Linux 5.10, 12 the core's number. On older
-/// kernels the rows are the `online` cores in order.
+/// Reads the rows by core (net/core/net-procfs.c, `softnet_seq_show`): hexadecimal columns, counted from 0. Column 1 is
+/// `dropped`, column 2 `time_squeeze` and, since Linux 5.10, column 12 the core's number. On older kernels the rows are
+/// the `online` cores in order.
 pub(crate) fn parse(text: &str, online: &[u32]) -> Result<BTreeMap<u32, Softnet>, ParseError> {
     let mut cores = BTreeMap::new();
     for (row, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! /proc/stat: where the time of each core went.
+//! /proc/stat: time of each core by class.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::idle::IdleTime;
 /// its own rate (include/asm-generic/param.h; alpha alone differs).
 pub const TICKS_PER_SECOND: u32 = 100;
 
-/// The same in seconds.
+/// Length of one tick in seconds.
 pub(crate) const STEP_S: f64 = 1.0 / TICKS_PER_SECOND as f64;
 
 pub(crate) const PATH: &str = "/proc/stat";
 
-/// One core since boot, in ticks of 10 ms. Guest time is left out: user and nice contain it.
+/// Times of one core since boot, in ticks of 10 ms. Guest time is left out: user and nice contain it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CoreTicks {
     user: u64,
@@ -30,7 +30,7 @@ pub(crate) struct CoreTicks {
     steal: u64,
 }
 
-/// The online cores by number, ascending.
+/// Numbers of the online cores, ascending.
 ///
 /// # Errors
 /// /proc/stat cannot be read, or is not in its format.
@@ -38,8 +38,8 @@ pub fn online_cpus() -> Result<Vec<u32>, MeterError> {
     Ok(ProcFile::open(PATH)?.read(parse)?.into_keys().collect())
 }
 
-/// Reads the `cpuN` lines, which come first (fs/proc/stat.c, `show_stat`). Kernels before 2.6.11
-/// have no steal column.
+/// Reads the `cpuN` lines, which come first (fs/proc/stat.c, `show_stat`). Kernels before 2.6.11 have no steal column;
+/// steal is 0 there.
 pub(crate) fn parse(text: &str) -> Result<BTreeMap<u32, CoreTicks>, ParseError> {
     let mut cores = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
@@ -78,8 +78,8 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<u32, CoreTicks>, ParseError> 
     Ok(cores)
 }
 
-/// As [`parse`], and the context switches of the machine since boot: a kernel without CONFIG_SCHEDSTATS does not tell
-/// them by core.
+/// As [`parse`], with the context switches of the machine since boot: a kernel without CONFIG_SCHEDSTATS does not count
+/// them per core.
 pub(crate) fn parse_with_switches(
     text: &str,
 ) -> Result<(BTreeMap<u32, CoreTicks>, u64), ParseError> {
@@ -93,9 +93,9 @@ pub(crate) fn parse_with_switches(
     Ok((cores, counter(index + 1, switches, "context switches")?))
 }
 
-/// What `cpu` did between two readings `window_s` seconds apart.
+/// Usage of core `cpu` between two readings `window_s` seconds apart.
 pub(crate) fn usage(cpu: u32, before: CoreTicks, after: CoreTicks, window_s: f64) -> CoreUsage {
-    // Each may step back: iowait when a task wakes on another core, the rest when a core was offline.
+    // A counter may decrease: iowait when a task wakes on another core, the others when a core was offline.
     let gained = |field: fn(&CoreTicks) -> u64| {
         field(&after).saturating_sub(field(&before)) as f64 / f64::from(TICKS_PER_SECOND)
     };
@@ -131,7 +131,7 @@ pub(crate) fn usage(cpu: u32, before: CoreTicks, after: CoreTicks, window_s: f64
     }
 }
 
-/// The same core with its idle time from where it is kept finer. Steal stays as it is, in steps of 10 ms.
+/// The usage `coarse` with idle and iowait replaced by their nanosecond times. Steal keeps its steps of 10 ms.
 pub(crate) fn finer(
     coarse: &CoreUsage,
     before: IdleTime,

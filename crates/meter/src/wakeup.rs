@@ -1,8 +1,8 @@
-//! What it costs a core to be woken: below saturation CPU is that, times how often it happens.
+//! CPU time of one wake-up. Below saturation, the CPU time of a load is this cost times the number of wake-ups.
 //!
-//! A thread that does nothing is woken a few hundred times, and what its core was busy for is divided by that. What the
-//! core does anyway, and what reading its counters takes, is measured beside it, asleep for as long, and taken off. Of some
-//! batches the least counts: whatever else runs there only adds.
+//! A thread that does nothing else is woken a few hundred times; the busy time of its core divided by that is the cost.
+//! The core's other work, and the reading of its counters, is measured during an equally long sleep and subtracted. The
+//! batch with the lowest cost counts: whatever else runs on the core only adds.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -16,15 +16,16 @@ use wirecost_sys::thread::exact_timers;
 
 use crate::idle::IdleTimes;
 
-/// Times that a thread is woken in one batch, and how many batches.
+/// Wake-ups in one batch, and batches in one measurement.
 const WAKEUPS: u32 = 200;
 const BATCHES: u32 = 4;
-/// From one to the next by a timer: far longer than it takes, and short enough for four batches in a tenth of a second.
+/// Time between two wake-ups by a timer: far longer than a wake-up takes; four batches take less than a tenth of a
+/// second.
 const PERIOD: Duration = Duration::from_micros(100);
 
-/// Measures on `cores`, the first for its timer, the first two for each other; it takes a quarter of a second.
-/// `other_core_ns` is 0 where there is one core only. `None` where this thread may not use them, or where nothing could be
-/// told from noise.
+/// Measures the cost of a wake-up by a timer on the first of `cores`, and of one by another thread between the first
+/// two. Takes a quarter of a second. `other_core_ns` is 0 where there is only one core. `None` where this thread may
+/// not run on the cores, or where the cost could not be told from noise.
 pub fn wakeup_cost(cores: &[u32]) -> Option<WakeupCost> {
     let timer_ns = cost(&cores[..1.min(cores.len())], by_timer)?;
     let other_core_ns = match cores {
@@ -37,7 +38,7 @@ pub fn wakeup_cost(cores: &[u32]) -> Option<WakeupCost> {
     })
 }
 
-/// Nanoseconds that the cores together are busy for each of the wake-ups that `work` makes and tells.
+/// Busy time of all `cores` for each wake-up, nanoseconds. `work` causes wake-ups and returns their number.
 fn cost(cores: &[u32], work: fn(&[u32]) -> Option<u32>) -> Option<u64> {
     of(&Busy::of(cores)?, cores, work)
 }
@@ -57,15 +58,15 @@ fn of(busy: &Busy, cores: &[u32], work: fn(&[u32]) -> Option<u32>) -> Option<u64
     })
 }
 
-/// How a core's busy time is told.
+/// How the busy time of a core is measured.
 enum Busy {
-    /// By its idle time in nanoseconds.
+    /// From its idle time in nanoseconds.
     Idle,
-    /// By how much less a thread that runs when nothing else does gets done there.
+    /// From the loops of a thread of idle priority on the core: fewer loops mean that the core was busier.
     Loops(Vec<Looper>),
 }
 
-/// Loops of one core, in a cache line of its own.
+/// Loops counted on one core, in a cache line of its own.
 #[repr(align(128))]
 #[derive(Default)]
 struct Looper {
@@ -73,7 +74,7 @@ struct Looper {
     ended: AtomicBool,
 }
 
-/// Ends the loopers.
+/// The running loop threads; `stop` ends them.
 struct Loopers<'a>(&'a [Looper]);
 
 impl Loopers<'_> {
@@ -117,10 +118,10 @@ impl Busy {
         Loopers(loopers)
     }
 
-    /// The least of some batches, less the least of what the cores are busy for meanwhile.
+    /// Cost of a wake-up in the cheapest of some batches, less the lowest busy time while asleep, nanoseconds.
     fn least(&self, cores: &[u32], work: fn(&[u32]) -> Option<u32>) -> Option<u64> {
         exact_timers().ok()?;
-        // The first is to warm up.
+        // The first batch is a warm-up.
         work(cores)?;
         let mut batches = Vec::new();
         for _ in 0..BATCHES {
@@ -131,7 +132,7 @@ impl Busy {
             })?;
             batches.push((woken, asleep, wakeups));
         }
-        // Loops are known by their fastest only: nothing else ran then.
+        // The full rate is that of the fastest span asleep: nothing else ran on the cores then.
         let rate = |span: &Span| span.loops as f64 / span.seconds;
         let full = batches
             .iter()
@@ -201,21 +202,21 @@ impl Busy {
     }
 }
 
-/// One batch.
+/// Length, busy time and loops of one batch.
 struct Span {
     seconds: f64,
     busy_s: f64,
     loops: u64,
 }
 
-/// Cores that were busy while a thread was woken and while it slept, and the time from one wake-up to the next.
+/// Number of cores busy while a thread was woken and while it slept, and the time between two wake-ups.
 struct Batch {
     woken: f64,
     asleep: f64,
     period_s: f64,
 }
 
-/// What a wake-up takes by the quietest of the batches, nanoseconds. `None` where other programs were busy in all of them.
+/// Cost of a wake-up in the quietest of the batches, nanoseconds. `None` where other programs were busy in all of them.
 fn least_ns(batches: &[Batch]) -> Option<u64> {
     let asleep = batches
         .iter()
@@ -228,13 +229,13 @@ fn least_ns(batches: &[Batch]) -> Option<u64> {
     (least > 0.0 && least.is_finite()).then_some((least * 1e9).round() as u64)
 }
 
-/// Sleeps again and again.
+/// Sleeps until each period ends; returns how often the thread slept.
 fn by_timer(_: &[u32]) -> Option<u32> {
     let began = Instant::now();
     let mut slept = 0;
     for turn in 1..=WAKEUPS {
         let left = (began + PERIOD * turn).saturating_duration_since(Instant::now());
-        // Woken later than it is due for the next: that one does not happen.
+        // A thread that wakes after the next one is due skips that one.
         if !left.is_zero() {
             sleep(left);
             slept += 1;
@@ -243,7 +244,7 @@ fn by_timer(_: &[u32]) -> Option<u32> {
     (slept > 0).then_some(slept)
 }
 
-/// Two threads wake each other in turns, the calling one on the first core.
+/// Two threads wake each other in turn; the calling thread runs on the first core.
 fn by_each_other(cores: &[u32]) -> Option<u32> {
     let &[_, other, ..] = cores else { return None };
     let turn = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! A lab's host: built, adapted to a cell, and watched.
+//! A lab's host: building, adapting to a cell, and watching its underlay.
 
 use std::path::PathBuf;
 
@@ -18,15 +18,15 @@ use crate::protocol::{Reply, Secret};
 use crate::prove;
 use crate::seen::ExpectedDatagram;
 
-/// Enough of a frame for every header, 252 bytes of Geneve options among them, and a probe's own.
+/// Bytes captured of a frame: enough for all headers, with 252 bytes of Geneve options, and for the header of a probe.
 const SNAP_BYTES: usize = 512;
 
-/// Of a lab.
+/// Number of hosts in a lab.
 const HOSTS: usize = 2;
 const NOT_JOINED: &str = "the host has not joined the run yet";
 
 impl Agent {
-    /// The namespaces of a lab's host; where its tunnels go over a network that was there, apart from that.
+    /// Makes the namespaces of a lab's host; where tunnels use an existing network, in namespaces separate from it.
     pub(super) fn prepare(&mut self, spec: HostSpec) -> Result<LabHost> {
         if spec.own_underlay.is_none() {
             return Ok(LabHost::prepare(spec)?);
@@ -97,7 +97,7 @@ impl Agent {
         let responders = responder.addresses().to_vec();
         let guest_tids = host.guest_tids();
         let pid = std::process::id();
-        // A host that was there works on all of its cores.
+        // An existing host uses all of its cores.
         let cpus = match self.below {
             Some(_) => wirecost_meter::online_cpus()?,
             None => wirecost_sys::process::allowed_cpus()?,
@@ -127,7 +127,7 @@ impl Agent {
         })
     }
 
-    /// Looks through what was captured for a full-size probe of this lab.
+    /// Searches the captured frames for a full-size probe of this lab.
     pub(super) fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>> {
         let secret = self.secret()?;
         let capture = self

@@ -1,4 +1,4 @@
-//! What an agent tells of its machine.
+//! What an agent reports about its machine.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::address;
 use crate::error::{AgentError, Step};
 use crate::protocol::{Reply, Request};
 
-/// Random, made anew at each start of the machine (random(4)).
+/// A random id that is generated at each boot (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 impl Agent {
@@ -29,7 +29,7 @@ impl Agent {
         }
     }
 
-    /// The machine, and the settings of a guest's namespace.
+    /// Describes the machine, with the sysctls of a guest's namespace.
     fn describe(&mut self) -> Answer {
         let read = || wirecost_meter::sysctls(wirecost_meter::NETWORK_SYSCTLS);
         let sysctls = if self.existing.is_some() {
@@ -53,23 +53,23 @@ impl Agent {
             sysctls,
             hosts: BTreeMap::new(),
             wakeup_cost: wakeup_cost(),
-            // The controller's to say: it knows every lab's.
+            // Set by the controller, which knows the line of every lab.
             line: None,
         })))
     }
 }
 
-/// On this host's first core and another one, which may be the other host's.
+/// Cost of a wake-up on this host's first core, and between it and another core, which may be one of the other host.
 fn wakeup_cost() -> Option<WakeupCost> {
     let own = *wirecost_sys::process::allowed_cpus().ok()?.first()?;
     let others = wirecost_meter::online_cpus().ok()?;
     let other = others.into_iter().find(|&cpu| cpu != own);
     let cores: Vec<u32> = [own].into_iter().chain(other).collect();
-    // Another one may be out of reach (cpuset(7)).
+    // The other core may not be available to this process (cpuset(7)).
     wirecost_meter::wakeup_cost(&cores).or_else(|| wirecost_meter::wakeup_cost(&cores[..1]))
 }
 
-/// Whether this process is root on the machine, or in a user namespace only (user_namespaces(7)).
+/// Whether this process is root on the machine, or only in a user namespace (user_namespaces(7)).
 fn privilege() -> &'static str {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     match map.split_whitespace().collect::<Vec<_>>()[..] {

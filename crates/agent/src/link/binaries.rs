@@ -1,4 +1,4 @@
-//! The programs that are copied to other hosts.
+//! Programs for other hosts, to be copied to them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
-/// A program to be run, by its content: one in memory, however many hosts it is copied to.
+/// A program's file: read once, however many hosts it is copied to.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) bytes: Vec<u8>,
@@ -18,7 +18,7 @@ pub(super) struct Program {
     packed: OnceLock<Vec<u8>>,
 }
 
-/// What was read, by path.
+/// The programs read so far, by path.
 static PROGRAMS: Mutex<BTreeMap<PathBuf, Arc<Program>>> = Mutex::new(BTreeMap::new());
 
 impl Program {
@@ -45,30 +45,32 @@ impl Program {
         })
     }
 
-    /// Compressed as gzip(1) does it, the fast way: a network of 1 Gbit/s is no slower. Nothing where that fails.
+    /// The program compressed as gzip(1) does, at the fast level: it keeps up with a network of 1 Gbit/s. `None` where
+    /// that fails.
     pub(super) fn gzipped(&self) -> Option<&[u8]> {
         let pack = || {
             let mut to = GzEncoder::new(Vec::new(), Compression::fast());
             to.write_all(&self.bytes).and_then(|()| to.finish())
         };
-        // Memory takes everything: an empty copy is none.
+        // Writing to memory does not fail; an empty result means that it did.
         let packed = self.packed.get_or_init(|| pack().unwrap_or_default());
         (!packed.is_empty()).then_some(packed.as_slice())
     }
 }
 
-/// The programs that may be copied.
+/// Programs that may be copied to hosts of other architectures.
 #[derive(Debug, Clone, Default)]
 pub struct Binaries {
-    /// Of other architectures, by `uname -m`.
+    /// Given by the user, by `uname -m`.
     pub others: BTreeMap<String, PathBuf>,
 }
 
-/// Where a package puts programs of other architectures: `DIRECTORY/ARCH/wirecost`.
+/// Where a package installs programs for other architectures: `DIRECTORY/ARCH/wirecost`.
 const OTHERS: &str = "/usr/lib/wirecost";
 
 impl Binaries {
-    /// The program for a machine of this architecture, if there is one.
+    /// Path of the program for a machine of this architecture (`uname -m`); `None` where there is none. `ours` is the
+    /// running program.
     pub(super) fn of(&self, ours: &Path, machine: &str) -> Option<PathBuf> {
         if machine == std::env::consts::ARCH {
             return Some(ours.to_owned());

@@ -7,82 +7,82 @@ use crate::protocol::Stage;
 /// Errors of an agent or of the connection to it.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// It could not be started.
+    /// The agent could not be started.
     #[error("starting the agent of host {host}: {source}")]
     Start {
-        /// The host's name.
+        /// Name of the host.
         host: String,
-        /// Why.
+        /// Error of starting the process.
         source: io::Error,
     },
-    /// The way to the host is there, and no agent can be started at its end.
+    /// The host was reached, but no agent could be started there.
     #[error("no agent could be started on host {host}: {message}")]
     NoAgent {
-        /// The host's name.
+        /// Name of the host.
         host: String,
         /// The reason, and what to do.
         message: String,
     },
-    /// The two ends do not speak the same version of the protocol.
+    /// Agent and controller have different versions of the protocol.
     #[error(
         "host {host}: its wirecost speaks version {theirs} of the protocol of agents, this one version {ours}: use \
          the same wirecost on both"
     )]
     Version {
-        /// The host's name.
+        /// Name of the host.
         host: String,
-        /// The controller's.
+        /// The controller's version.
         ours: u32,
-        /// The agent's.
+        /// The agent's version.
         theirs: u32,
     },
-    /// It ended, or its line closed.
+    /// The agent ended, or its stream closed.
     #[error("the agent of host {host} ended while {during}: {how}")]
     Ended {
-        /// The host's name.
+        /// Name of the host.
         host: String,
-        /// The request it was executing.
+        /// The request that it was executing, as [`crate::protocol::Request::doing`] words it.
         during: &'static str,
-        /// Exit status or signal, and what it said last.
+        /// Exit status or signal, and the last lines of standard error.
         how: String,
     },
-    /// It did not answer within the time-out.
+    /// The agent did not answer in time.
     #[error(
         "the agent of host {host} did not answer within {seconds:.1} s while {during}: the machine is \
          overloaded, or the agent was stopped"
     )]
     Timeout {
-        /// The host's name.
+        /// Name of the host.
         host: String,
-        /// The request it was executing.
+        /// The request that it was executing, as [`crate::protocol::Request::doing`] words it.
         during: &'static str,
-        /// The limit.
+        /// How long the answer was waited for, seconds.
         seconds: f64,
     },
-    /// It answered that it could not do what was asked. The agent goes on.
+    /// The agent could not do what was asked, and goes on.
     #[error("host {host}: {message}")]
     Refused {
-        /// The host's name.
+        /// Name of the host.
         host: String,
-        /// Where it stopped.
+        /// The stage that failed.
         stage: Stage,
-        /// The agent's words.
+        /// The agent's message.
         message: String,
     },
-    /// It answered something else than this request has for an answer.
+    /// The agent's reply does not belong to the request.
     #[error(
         "the agent of host {host} sent an unexpected reply ({during}): use the same wirecost on both"
     )]
     UnexpectedReply {
-        /// The host's name.
+        /// Name of the host.
         host: String,
-        /// What it was asked.
+        /// The request.
         during: String,
     },
-    /// A setting could not be undone: whatever is measured after it is measured with it.
+    /// A setting could not be undone: every later sample would be measured with it.
     #[error("{message}: the run ends, because every later sample would be measured with it")]
     NotUndone {
-        /// What, and why not.
+        /// The setting, and why it could not be undone.
         message: String,
     },
     /// The user interrupted the wait.

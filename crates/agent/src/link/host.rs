@@ -1,4 +1,4 @@
-//! Agents on existing hosts: this machine, its namespaces, other machines, or whatever a command reaches.
+//! Agents on existing hosts: this machine, its network namespaces, other machines, or whatever a command leads to.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,14 +15,14 @@ use super::{Link, LinkError};
 use crate::duty::Duty;
 use crate::orphan::Owner;
 
-/// How long an agent of this machine may take to end by itself,
+/// How long an agent on this machine may take to exit by itself.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
-/// and one at the end of a network.
+/// How long an agent behind ssh or a command may take to exit by itself.
 const REMOTE_EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long an agent may take to answer `Hello`.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(15);
-/// Seconds after which an agent that nobody asks anything ends: its controller's machine may have vanished without
-/// closing the line.
+/// An agent behind a shell exits after this many seconds without a request: the controller's machine may have failed
+/// without closing the connection.
 const IDLE_S: u32 = 900;
 
 /// How to start the agent of an existing host.
@@ -30,34 +30,34 @@ const IDLE_S: u32 = 900;
 pub struct HostAgent {
     /// The `wirecost` program.
     pub program: PathBuf,
-    /// Those for other machines.
+    /// Programs for other architectures.
     pub binaries: Binaries,
-    /// Where.
+    /// The place of the host and its addresses.
     pub host: HostAddress,
-    /// Who starts it.
+    /// The controller that starts the agent.
     pub owner: Owner,
-    /// What for: it keeps the capabilities that this needs. Where that is root and the login of another machine is another user, it
-    /// is started by `sudo -n`.
+    /// The agent's purpose: it keeps the capabilities for that. Where it needs root and the login on another machine is
+    /// another user, the agent is started by `sudo -n`.
     pub duty: Duty,
     /// How much it logs to standard error: 0 nothing, 1 its steps, 2 everything.
     pub verbose: u8,
 }
 
-/// An agent that was started and has not answered `Hello` yet. Dropping it ends it.
+/// An agent that was started and has not answered `Hello` yet. Dropping this ends the agent.
 #[derive(Debug)]
 pub struct Starting {
     name: String,
     line: ChildLine,
     program: PathBuf,
     binaries: Binaries,
-    /// What the agent behind a shell is started with.
+    /// Arguments of an agent behind a shell; `None` for an agent on this machine.
     behind_a_shell: Option<Vec<String>>,
     needs_root: bool,
 }
 
 impl Starting {
-    /// Waits until it is up, and greets it. On another machine the program is copied to a private directory for the
-    /// time of its start, unless the same one is there.
+    /// Waits until the agent is up, and exchanges `Hello`. Another machine gets a copy of the program in a private
+    /// directory, which is removed once the agent has started, unless the same program is installed there.
     pub fn finish(mut self, interrupt: &AtomicBool) -> Result<Link, LinkError> {
         if let Some(arguments) = &self.behind_a_shell {
             let (program, binaries) = (&self.program, &self.binaries);
@@ -137,8 +137,8 @@ impl Link {
     }
 }
 
-/// The user's own client, asking nothing and forwarding nothing. An existing shared connection is used, none is
-/// made: it would outlive us.
+/// The user's ssh client, without prompts and forwarding. An existing shared connection is used, but none is made: a
+/// new one would outlive the controller.
 fn ssh_command(ssh: &SshHost) -> Command {
     let mut command = Command::new("ssh");
     command.args(["-T", "-x", "-a"]);

@@ -1,4 +1,5 @@
-//! A child process as a stream of bytes both ways. Every wait has an end, and nothing of the child's outlives this.
+//! A child process as a byte stream in both directions. Every wait has a time limit, and no process of the child's
+//! group outlives it.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -17,11 +18,11 @@ use wirecost_sys::extended_wait;
 
 use super::stderr_tail::StderrTail;
 
-/// How often a wait looks at the interrupt flag.
+/// How often a wait checks the interrupt flag.
 const INTERRUPT_POLL: Duration = Duration::from_millis(50);
-/// How long an end is waited for where only its status is wanted.
+/// Upper bound on the wait for a child's end where only its exit status is needed.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a wait for a process's end looks.
+/// How often a wait for a child's end checks for it.
 const EXIT_POLL: Duration = Duration::from_millis(1);
 
 /// Why a wait ended without a result.
@@ -35,18 +36,18 @@ pub(super) enum WaitError {
     Interrupted,
 }
 
-/// Where the child's standard error goes.
+/// Destination of the child's standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StderrMode {
     /// Inherited from this process.
     Shared,
-    /// Its last lines are kept for an error message.
+    /// The last lines are kept for an error message.
     Kept,
-    /// Its last lines are kept, and everything is passed on.
+    /// The last lines are kept, and everything is passed on to this process's standard error.
     Aloud,
 }
 
-/// A running child. Dropping it ends it, and every process of its group.
+/// A running child. Dropping it ends the child and every process of its group.
 #[derive(Debug)]
 pub(super) struct ChildLine {
     child: Child,
@@ -55,7 +56,7 @@ pub(super) struct ChildLine {
     arrived: Vec<u8>,
     stderr_tail: Option<StderrTail>,
     ended: Option<ExitStatus>,
-    /// How long it may take to exit by itself.
+    /// How long the child may take to exit by itself.
     exit_timeout: Duration,
 }
 
@@ -65,8 +66,8 @@ impl ChildLine {
         hearing: StderrMode,
         exit_timeout: Duration,
     ) -> io::Result<Self> {
-        // A group of its own: the terminal's Ctrl-C is for the controller to handle, and what the child starts
-        // in turn is known.
+        // A process group of its own: the controller handles the terminal's Ctrl-C, and processes that the child starts
+        // can be ended with it.
         command
             .process_group(0)
             .stdin(Stdio::piped())
@@ -99,12 +100,12 @@ impl ChildLine {
         Ok(line)
     }
 
-    /// Sets how long it may take to exit by itself.
+    /// Sets how long the child may take to exit by itself.
     pub(super) fn set_exit_timeout(&mut self, exit_timeout: Duration) {
         self.exit_timeout = exit_timeout;
     }
 
-    /// Sends all bytes.
+    /// Sends all of `bytes`.
     pub(super) fn send(
         &mut self,
         mut bytes: &[u8],
@@ -127,7 +128,7 @@ impl ChildLine {
         Ok(())
     }
 
-    /// Waits until `take` finds what it looks for in what has arrived; it removes what it takes.
+    /// Waits until `take` returns something from the bytes that have arrived; `take` removes what it uses.
     pub(super) fn receive<T>(
         &mut self,
         deadline: Instant,
@@ -163,7 +164,7 @@ impl ChildLine {
         !self.arrived.is_empty() || readable().is_ok()
     }
 
-    /// Ends it, and says how that was: what it said last is in it.
+    /// Ends the child, and describes how it ended, with the last lines of its standard error.
     pub(super) fn end(&mut self) -> String {
         drop(self.input.take());
         let how = match self.status(self.exit_timeout.min(STATUS_TIMEOUT)) {
@@ -176,7 +177,7 @@ impl ChildLine {
         }
     }
 
-    /// The last lines of its standard error, if they are kept.
+    /// The last lines of the child's standard error; empty where they are not kept.
     pub(super) fn stderr_tail(&self) -> String {
         self.stderr_tail
             .as_ref()
@@ -184,7 +185,7 @@ impl ChildLine {
             .unwrap_or_default()
     }
 
-    /// Its exit status, if it ends within the time. A stopped one does not.
+    /// The child's exit status, if it exits within the time; `None` at once for a stopped child.
     fn status(&mut self, within: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + within;
         while self.ended.is_none() {
@@ -199,7 +200,7 @@ impl ChildLine {
         self.ended
     }
 
-    /// Whether it has ended; it is not waited for, so that the number of its group still is its own.
+    /// Whether the child has exited. It is not reaped, so that its process group id stays reserved.
     fn has_ended(&self) -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         !matches!(
@@ -208,7 +209,7 @@ impl ChildLine {
         )
     }
 
-    /// Whether a signal has stopped it, as SIGSTOP does.
+    /// Whether a signal has stopped the child (SIGSTOP).
     fn is_stopped(&self) -> bool {
         let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         matches!(
@@ -217,13 +218,13 @@ impl ChildLine {
         )
     }
 
-    /// Ends what is left of its group, and waits for it.
+    /// Kills the rest of the child's process group, and reaps the child.
     fn reap(&mut self) {
         let _ = killpg(self.pid(), Signal::SIGKILL);
         self.ended = self.child.wait().ok().or(Some(ExitStatus::default()));
     }
 
-    /// What the child, and what it starts, worked so far.
+    /// Reads the work that the child's process group has done so far.
     pub(super) fn worked(&self) -> impl Fn() -> extended_wait::Work + use<> {
         let group = self.child.id();
         move || extended_wait::of_group(group)
@@ -236,7 +237,7 @@ impl ChildLine {
 
 impl Drop for ChildLine {
     fn drop(&mut self) {
-        // Closing its input ends it; a stopped one has to be killed.
+        // Closing its input makes the child exit; a stopped one has to be killed.
         drop(self.input.take());
         if self.status(self.exit_timeout).is_none() {
             self.reap();
@@ -244,7 +245,7 @@ impl Drop for ChildLine {
     }
 }
 
-/// Waits until the stream can be used.
+/// Waits until the stream is readable or writable, as `what` says.
 fn wait(
     stream: &impl AsFd,
     what: PollFlags,

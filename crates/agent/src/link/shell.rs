@@ -1,8 +1,8 @@
-//! An agent behind a shell: the program is found there, or copied, and started, over one stream.
+//! Starts an agent behind a shell, over one stream: an installed program, or a copy that is sent first.
 //!
-//! What is started at the far end is `sh`, one word that needs no quoting whatever is in between (a login shell that is
-//! fish, `docker exec`, `ip netns exec`). It reads a script from its standard input, which then is the
-//! agent's. Controller and script speak in turns, so that nothing is ever read ahead of whom it is for.
+//! The command at the far end is `sh`, one word that needs no quoting by whatever is in between (a login shell that is
+//! fish, `docker exec`, `ip netns exec`). The shell reads a script from its standard input, which the agent inherits.
+//! Controller and script take turns, so that neither the shell nor the agent reads bytes that are for the other.
 
 mod choice;
 mod script;
@@ -19,26 +19,26 @@ use super::stderr_tail::readable;
 use choice::{Choice, Installed, RemoteHost, choose};
 use script::script;
 
-/// How long a shell may take to come up and to look around; ssh's own time-out is within it.
+/// How long a shell may take to start and to report; this includes ssh's own timeout.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a copy may take: 8 MB at 1 Mbit/s.
+/// How long a copy may take: enough for 8 MB at 1 Mbit/s.
 const COPY: Duration = Duration::from_secs(90);
-/// What begins the script's lines among anything that login shells print.
+/// Prefix of the script's lines, which tells them from other output of login shells.
 const MARK: &str = "wirecost-line ";
-/// More than this before the script's first word is not a shell.
+/// Upper bound on output before the script's first line, bytes: beyond it the far end is not a shell.
 const NOISE_BYTES: usize = 64 << 10;
 
-/// Why there is no agent.
+/// Why no agent was started.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The stream ended, or its time did, or the user did.
+    /// The stream ended, the time limit passed, or the user interrupted; with the time limit.
     Stopped(WaitError, Duration),
-    /// In words.
+    /// Another reason, as a message.
     Words(String),
 }
 
-/// Brings an agent up behind the shell that the line leads to, where it `needs_root` and the login is another user by `sudo -n`.
-/// After this the line is the agent's.
+/// Starts an agent behind the shell that `line` leads to; with `sudo -n` where it `needs_root` and the login is another
+/// user. Afterwards `line` is the connection to the agent.
 pub(super) fn bring_up(
     line: &mut ChildLine,
     program: &Path,
@@ -53,12 +53,12 @@ pub(super) fn bring_up(
         noise: String::new(),
     };
     match talk.send(script(program, arguments, needs_root).as_bytes(), PATIENCE) {
-        // It has ended already: what it printed says why.
+        // The far end has already ended: its output says why.
         Ok(()) | Err(Failure::Stopped(WaitError::Closed, _)) => {}
         Err(failure) => return Err(failure),
     }
     let found = talk.look_around()?;
-    // Of the same architecture it is this program, to be compared with what is there.
+    // For the same architecture this is the running program, to be compared with the installed ones.
     let path = binaries.of(program, &found.machine);
     let cannot_read = |error| {
         let path = path.as_deref().unwrap_or(program).display();
@@ -87,7 +87,7 @@ pub(super) fn bring_up(
             talk.send(order.as_bytes(), PATIENCE)?;
             talk.expect("send", PATIENCE)?;
             match talk.send(bytes, COPY) {
-                // Nobody takes it any more: what follows says why.
+                // The far end has stopped reading: its next line says why.
                 Ok(()) | Err(Failure::Stopped(WaitError::Closed, _)) => {}
                 Err(failure) => return Err(failure),
             }
@@ -99,7 +99,7 @@ pub(super) fn bring_up(
 struct Talk<'a> {
     line: &'a mut ChildLine,
     interrupt: &'a AtomicBool,
-    /// What else was printed, for an error.
+    /// Other output of the far end, for an error message.
     noise: String,
 }
 
@@ -148,7 +148,7 @@ impl Talk<'_> {
         }
     }
 
-    /// The script's next line; what others print before it is kept apart.
+    /// The next line of the script, without its prefix; other output before it is kept in `noise`.
     fn hear(&mut self, within: Duration) -> Result<String, Failure> {
         let deadline = Instant::now() + within;
         loop {
@@ -190,11 +190,11 @@ fn foreign(said: &str) -> Failure {
     ))
 }
 
-/// A whole line without its end; one that is not text cannot be the script's.
+/// A complete line without its end. Bytes that are not UTF-8 are replaced: such a line is not the script's.
 fn take_line(arrived: &mut Vec<u8>) -> Option<String> {
     let end = match arrived.iter().position(|byte| *byte == b'\n') {
         Some(end) => end,
-        // No line of ours is that long.
+        // No line of the script is that long.
         None if arrived.len() > NOISE_BYTES => arrived.len() - 1,
         None => return None,
     };

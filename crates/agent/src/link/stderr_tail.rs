@@ -1,4 +1,4 @@
-//! What a program says on standard error: the last of it, for the error that it may end with.
+//! The last lines that a program writes to standard error, for an error message.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write, stderr};
@@ -7,10 +7,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// As much as belongs into an error.
+/// Upper bounds on the lines kept, and on the characters of each.
 const LINES: usize = 4;
 const LINE_BYTES: usize = 300;
-/// How long what a program said last may be on its way.
+/// How long to wait for the last output of a program that has ended.
 const DELAY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default)]
@@ -19,12 +19,13 @@ struct Tail {
     over: bool,
 }
 
-/// The last lines of a program, read so that it never waits for a reader.
+/// The last lines of a program's standard error. They are read continuously, so that the program never blocks on
+/// writing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StderrTail(Arc<(Mutex<Tail>, Condvar)>);
 
 impl StderrTail {
-    /// Reads to the end, on a thread that ends with the program. With `aloud`, passes everything on.
+    /// Reads standard error to its end, on a thread that ends with the program. With `aloud`, passes everything on.
     pub(super) fn listen(source: ChildStderr, aloud: bool) -> std::io::Result<Self> {
         let stderr_tail = Self::default();
         let hears = stderr_tail.clone();
@@ -59,7 +60,7 @@ impl StderrTail {
         self.0.1.notify_all();
     }
 
-    /// The last lines as one; empty where it said nothing. Waits a moment for what is on its way.
+    /// The last lines, joined by `; `; empty where there are none. Waits up to 200 ms for the end of the output.
     pub(super) fn last(&self) -> String {
         let heard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self
@@ -71,7 +72,7 @@ impl StderrTail {
     }
 }
 
-/// One line for people: no control characters, not too long.
+/// One line for a message: no control characters, shortened.
 pub(super) fn readable(text: &str) -> String {
     let text: String = text
         .trim()

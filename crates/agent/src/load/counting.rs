@@ -1,7 +1,6 @@
-//! Counting: the host and every end of a load on it, from a beginning on, in parts.
+//! Counting of the host, and of every end of a load on it, in consecutive parts.
 //!
-//! Between two parts nothing is missing: a part begins where the one before it ended. A window of fixed length is a
-//! single part.
+//! Parts have no gap: each begins where the one before it ended. A window of fixed length is a single part.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,38 +13,38 @@ use super::{Loads, Open, blame};
 use crate::error::{AgentError, Result, Step};
 use crate::protocol::{CountingStart, EndPart, HostNetns, Measured, MeasuredEnd, Part, PartOrder};
 
-/// How long before the window the processes are looked through.
+/// How long before the window the scan for foreign load begins.
 const SCAN_LEAD: Duration = Duration::from_millis(25);
 
-/// This host at a moment.
+/// Counters of this host at one moment.
 #[derive(Debug)]
 struct Moment {
     host: wirecost_meter::Snapshot,
-    /// Servers first, as they were when counting began.
+    /// Snapshots of the ends of loads: servers first, in the order at the beginning of counting.
     ends: Vec<Snapshot>,
 }
 
-/// What is counted since it began.
+/// Counters since the beginning of counting.
 #[derive(Debug)]
 pub(crate) struct Counting {
     names: Vec<(String, HostNetns, End)>,
     /// Whether flows may end by themselves.
     have_limits: bool,
-    /// Processes of this run, where foreign load is looked for.
+    /// Processes of this run; `None` where this host does not measure foreign load.
     ours: Option<Vec<u32>>,
     foreign: Option<ForeignSnapshot>,
     foreign_cores: Option<f64>,
     first: Moment,
     last: Option<Moment>,
     began: Instant,
-    /// Bytes and messages of each end when the last interval ended.
+    /// Bytes read and messages received by each end when the last interval ended.
     received: Vec<(u64, u64)>,
-    /// By end.
+    /// Intervals of each end.
     intervals: Vec<Vec<Interval>>,
 }
 
 impl Counting {
-    /// Counts from the end of the warm-up on. Without a load the host alone is counted.
+    /// Begins to count at the end of the warm-up. Without a load only the host is counted.
     pub(crate) fn begin(meter: &mut Meter, loads: &Loads, order: CountingStart) -> Result<Self> {
         let warmup = Duration::try_from_secs_f64(order.warmup_s).step("the warm-up")?;
         let began = Instant::now();
@@ -55,7 +54,7 @@ impl Counting {
         let clients = clients.map(|open| (open.name.clone(), open.place, End::Client));
         let names: Vec<_> = servers.chain(clients).collect();
         loads.all_here()?;
-        // Looking through all processes takes milliseconds: before and after the window, never within.
+        // A scan of all processes takes milliseconds: it runs before and after the window, never within.
         sleep_until(began + warmup.saturating_sub(SCAN_LEAD));
         let foreign = scan(order.foreign_to.as_deref());
         sleep_until(began + warmup);
@@ -79,7 +78,8 @@ impl Counting {
         })
     }
 
-    /// Waits so long, or until every client here is over by its own limit, and tells what came since the last part.
+    /// Waits for the part's duration, or until every client on this host has reached its own limit, and returns the
+    /// counts since the last part.
     pub(crate) fn part(
         &mut self,
         meter: &mut Meter,
@@ -93,7 +93,7 @@ impl Counting {
         }
         let before = self.last.as_ref().unwrap_or(&self.first);
         let mut ends = loads.snapshots()?;
-        // Clients that were stopped are as they last were.
+        // Clients that have been stopped keep their last snapshot.
         ends.extend(before.ends.iter().skip(ends.len()).cloned());
         let now = Moment {
             ends,
@@ -121,10 +121,10 @@ impl Counting {
         Ok(Part { over, ends })
     }
 
-    /// What came from the beginning to the end of the last part.
+    /// Counts from the beginning to the end of the last part.
     ///
     /// # Errors
-    /// There was no part; of loads without a limit a flow that had ended by then.
+    /// No part was counted, or a flow of loads without a limit had ended by then.
     pub(crate) fn total(&self) -> Result<Measured> {
         let last = self
             .last
@@ -150,7 +150,7 @@ impl Counting {
         })
     }
 
-    /// What each end did between two moments; `strict`: none of its flows may have ended.
+    /// Counts of each end between two moments. With `strict`, a flow that has ended is an error.
     fn windows(
         &self,
         before: &Moment,
@@ -171,13 +171,14 @@ impl Counting {
         Ok(windows.into_iter())
     }
 
-    /// Waits, and looks at what every end received in each interval. Whether all clients here are over, before the time is.
+    /// Waits for the part's duration, and records what every end received in each interval. Returns whether all clients
+    /// on this host ended before.
     fn wait(&mut self, loads: &Loads, order: &PartOrder) -> Result<bool> {
         let within = Duration::try_from_secs_f64(order.within_s).step("the window")?;
         let Some(interval_s) = order.interval_s else {
             return wait_until(loads, Instant::now() + within);
         };
-        // From the beginning on, however long this order was under way.
+        // Counted from the beginning, however long the order took to arrive.
         let began = self.began;
         let count = (order.within_s / interval_s.max(1e-3)).round().max(1.0) as u32;
         for index in 1..=count {
@@ -204,19 +205,20 @@ impl Counting {
     }
 }
 
-/// Other programs' processor time; `None` where it is not asked for, or where the kernel keeps no run times.
+/// Run times of all processes for foreign load; `None` where they are not requested, or the kernel does not keep them.
 fn scan(ours: Option<&[u32]>) -> Option<ForeignSnapshot> {
     wirecost_meter::foreign_snapshot(ours?).ok()
 }
 
-/// Whether all clients here are over, before the deadline.
+/// Waits until all clients on this host have ended, or until the deadline; returns whether they have. `false` without
+/// clients.
 fn wait_until(loads: &Loads, deadline: Instant) -> Result<bool> {
     if loads.clients.is_empty() {
         sleep_until(deadline);
         return Ok(false);
     }
     let mut over = true;
-    // Where one ends by itself, those that do not are over with it.
+    // Where some clients end by themselves, the part is over with those; the others are not waited for.
     let by_itself = |client: &&Open<Client>| client.engine.options().load.ends_by_itself();
     let any = loads.clients.iter().any(|client| by_itself(&client));
     for client in loads

@@ -1,4 +1,4 @@
-//! What is asked beside a survey: a path hop by hop, TCP to an open port, and what one side can know.
+//! Checks in addition to a survey: a trace of the hops, TCP to an open port, and probes from one side only.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use super::{HOP_WAIT, said, wait_for_neighbour};
 use crate::protocol::{NeighbourSearch, OneSidedOrder, TcpOrder, TraceOrder};
 use crate::prove::smallest;
 
-/// Routers of an unknown distance answer within this time, or their answer is not told.
+/// How long to wait for routers where the distance is unknown; later answers are not reported.
 const UNKNOWN: Duration = Duration::from_millis(500);
 
-/// A path hop by hop: on a flow of the last survey, which took `wait` for an answer, or to a closed port.
+/// Traces the hops of a path: on a flow of the last survey, whose answers took `wait`, or to a closed port.
 pub(super) fn trace_path(
     order: &TraceOrder,
     flows: &[UdpSocket],
@@ -52,7 +52,7 @@ pub(super) fn trace_path(
     Ok(hops.iter().map(HopReport::from).collect())
 }
 
-/// A path over TCP to an open port.
+/// Checks a path over TCP to an open port.
 pub(super) fn tcp(order: &TcpOrder) -> Result<TcpReport, ProbeError> {
     let to = SocketAddr::new(order.to.address, order.port);
     let ends = (order.from.clone(), order.to.clone());
@@ -96,11 +96,11 @@ pub(super) fn tcp(order: &TcpOrder) -> Result<TcpReport, ProbeError> {
     Ok(report)
 }
 
-/// From this side alone.
+/// Checks a path from this side alone.
 pub(super) fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, ProbeError> {
     let (from, to) = (order.from.address, order.to.address);
     let leaving = leaving(from, to);
-    // The port that discards (RFC 863): it is only named.
+    // The discard port (RFC 863): nothing is sent to it.
     let between = (from, SocketAddr::new(to, 9));
     let ends = (order.from.clone(), order.to.clone());
     let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {

@@ -1,8 +1,8 @@
-//! Wrong checksums that the kernel has counted in this network namespace.
+//! Checksum errors that the kernel has counted in this network namespace.
 
 use std::fs;
 
-/// What this namespace ever received with a wrong checksum (/proc/net/snmp and snmp6; TCP's is about both versions).
+/// Packets received with a wrong checksum (/proc/net/snmp and snmp6; TCP's counter covers IPv4 and IPv6).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WrongChecksums {
     pub(super) udp: u64,
@@ -10,7 +10,7 @@ pub(super) struct WrongChecksums {
 }
 
 impl WrongChecksums {
-    /// What cannot be read counts nothing.
+    /// Reads the counters; one that cannot be read is 0.
     pub(super) fn count() -> Self {
         let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
         let four = read("snmp").unwrap_or_default();
@@ -28,7 +28,7 @@ impl WrongChecksums {
     }
 }
 
-/// A counter of a file whose rows are names, and values below them (net/ipv4/proc.c, `snmp_seq_show`).
+/// A counter of a file with rows of names and, below each, a row of values (net/ipv4/proc.c, `snmp_seq_show`).
 pub(super) fn column(text: &str, protocol: &str, name: &str) -> u64 {
     let mut rows = text.lines().filter_map(|line| line.strip_prefix(protocol));
     let names = rows.next().unwrap_or_default().split(' ');

@@ -1,5 +1,5 @@
-//! Echo requests (ICMP) beside a survey that nobody answers: with their answer it is known how far the other end is, and so
-//! how long a datagram's answer is worth waiting for.
+//! ICMP echo requests during a survey that nobody answers: their answer shows the round trip to the other end, and so
+//! how long to wait for the answer to a datagram.
 
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -11,12 +11,12 @@ use wirecost_probe::one_sided;
 use crate::protocol::PathDirection;
 use crate::prove::smallest;
 
-/// Passes wherever anything does, bytes; large enough for a probe over either version.
+/// Size of an echo request, bytes: it passes any path, and is large enough for a probe over IPv4 or IPv6.
 const SMALL: u32 = 128;
-/// Beside two round trips of the echo, whose own time includes the search for a neighbour.
+/// Added to twice the time of the echo, which includes the neighbour resolution.
 const SPARE: Duration = Duration::from_millis(400);
 
-/// Echo requests under way, on a thread of their own in the calling thread's network namespace.
+/// Echo requests that run on a thread of their own, in the calling thread's network namespace.
 #[derive(Debug)]
 pub(super) struct Echo {
     answered: Arc<OnceLock<Duration>>,
@@ -33,7 +33,7 @@ impl Echo {
                 ..Config::default()
             };
             let sizes = (smallest(to).min(SMALL), SMALL);
-            // Not allowed to, perhaps: it would have said more.
+            // Without permission for ICMP sockets there is no answer.
             let answer = one_sided(from, to, sizes, config, RateLimit::default());
             if answer.is_ok_and(|(answer, _)| !answer.is_dead()) {
                 let _ = told.set(began.elapsed());
@@ -47,7 +47,7 @@ impl Echo {
         self.answered.get().is_some()
     }
 
-    /// Whether datagrams that are not answered by `now`, the time since both began, are not going to be.
+    /// Whether datagrams without an answer at `now`, the time since both were started, are not going to be answered.
     pub(super) fn is_overdue(&self, now: Duration) -> bool {
         let answered = self.answered.get();
         answered.is_some_and(|&took| now > took * 2 + SPARE)

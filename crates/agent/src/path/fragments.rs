@@ -1,5 +1,5 @@
-//! Whether this host fragments what carries its own packets: its counter of fragments beside a few datagrams. That catches
-//! every tunnel, whoever makes it and however its packets are routed.
+//! Whether this host fragments the packets that carry its own: the kernel's counter of fragments around a few
+//! datagrams. That covers every tunnel, whoever makes it and however its packets are routed.
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
@@ -10,17 +10,18 @@ use wirecost_check::Cut;
 use wirecost_probe::burst;
 use wirecost_probe::message::Secret;
 
-/// Fragments beside a survey that are worth a look.
+/// Fragments during a survey from which on the cause is examined.
 const SOME: u64 = 8;
-/// Datagrams of full size, and of each size that is tried.
+/// Datagrams of full size, and datagrams of each size that is tried.
 const MANY: u32 = 20;
 const FEW: u32 = 8;
-/// A program that encapsulates needs a moment: as long as answers were waited for, within these bounds.
+/// Bounds on the wait for the counter, which is as long as the survey waited for answers: a userspace tunnel needs a
+/// moment.
 const WAIT: (Duration, Duration) = (Duration::from_millis(8), Duration::from_millis(60));
-/// How often the counter is read until it stands still. Others on this host may fragment without end.
+/// Upper bound on readings of the counter until it stops changing: other programs may fragment all the time.
 const READINGS: u32 = 10;
 
-/// Fragments that this namespace has made, of both versions (/proc/net/snmp, snmp6).
+/// Fragments made in this namespace, IPv4 and IPv6 together (/proc/net/snmp, snmp6).
 pub(super) fn made() -> u64 {
     let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}"));
     let four = read("snmp").unwrap_or_default();
@@ -32,7 +33,7 @@ pub(super) fn made() -> u64 {
     super::checksums::column(&four, "Ip: ", "FragCreates") + six
 }
 
-/// What [`made`] says once it has not changed for so long.
+/// The value of [`made`] once it has not changed for `quiet`.
 fn settled(quiet: Duration) -> u64 {
     let mut last = made();
     for _ in 0..READINGS {
@@ -46,8 +47,8 @@ fn settled(quiet: Duration) -> u64 {
     last
 }
 
-/// What is fragmented of packets of `mtu` bytes, which pass; `before`: what [`made`] said before the survey, `wait`: how long
-/// that waited for answers.
+/// Which packets this host fragments, of up to `mtu` bytes, a size that passes; `None` where it fragments none.
+/// `before` is [`made`] before the survey, `wait` how long the survey waited for answers.
 pub(super) fn cut(
     socket: &UdpSocket,
     (low, mtu): (u32, u32),
@@ -66,7 +67,7 @@ pub(super) fn cut(
         Some(after - std::mem::replace(&mut before, after))
     };
     let full = fragments(mtu, MANY)?;
-    // Others on this host fragment whatever we send.
+    // The fragments are not from our datagrams: other programs on this host fragment.
     if full < u64::from(MANY) || fragments(low, MANY)? * 2 > full {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What is asked of a direction's flows, and what came of it.
+//! Surveys of one direction of a path, and their reports.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -15,7 +15,8 @@ use super::fragments;
 use crate::protocol::{Limits, PathDirection, SurveyOrder};
 use crate::prove::smallest;
 
-/// Most ends answer within this time; those that do not are asked again, with more patience.
+/// How long to wait for the first answer: most hosts answer within this time. Those that do not are asked again, with a
+/// longer wait.
 const NEAR: Duration = Duration::from_millis(200);
 
 pub(super) fn config(limits: &Limits) -> Config {
@@ -34,8 +35,8 @@ pub(super) fn pace(limits: &Limits) -> RateLimit {
     }
 }
 
-/// What is wanted of a path, and up to which size it is searched: one byte more than this host's device takes shows
-/// that it is the device that takes no more. Where the route takes less, this host sends no more than that.
+/// The MTU that is required of a path, and the largest size to search, bytes. One byte more than the device's MTU shows
+/// that the device is the limit. Where the route's MTU is smaller, this host sends nothing larger.
 pub(super) fn wanted(
     expect: Option<u32>,
     (from, to): (IpAddr, SocketAddr),
@@ -52,7 +53,7 @@ pub(super) fn wanted(
     })
 }
 
-/// What came of a survey.
+/// Result of a survey: the report, the sockets of the flows, and the pace (wait for an answer, bytes per second).
 pub(super) struct SurveyedPath {
     pub(super) report: PathReport,
     pub(super) sockets: Vec<UdpSocket>,
@@ -97,7 +98,7 @@ pub(super) fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeErro
     let ask = |endpoints| survey_unless(endpoints, question.clone(), &way.secret, &given_up);
     let survey = || -> Result<_, ProbeError> {
         let surveyed = match ask(endpoints) {
-            // Somebody else has one of them; the kernel knows which are free.
+            // One of the ports is in use; the kernel picks free ones.
             Err(ProbeError::Flow { source, .. })
                 if first_port != 0 && source.kind() == io::ErrorKind::AddrInUse =>
             {
@@ -131,13 +132,13 @@ pub(super) fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeErro
     Ok(surveyed)
 }
 
-/// What ICMP messages and a packet socket told.
+/// Adds what ICMP messages and a packet socket showed to a report.
 fn see(report: &mut PathReport, surveyed: &Surveyed) {
     saw(report, surveyed.refusal, surveyed.watched.as_ref());
 }
 
 pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Option<&Watched>) {
-    // This host's own word, that a neighbour does not answer, is found out otherwise.
+    // This host's own ICMP errors, for a neighbour that does not answer, are found by other means.
     let is_anothers = |it: &Refusal| it.by != report.from.address;
     let refused = refusal.filter(is_anothers);
     let refused = refused.or(watched.and_then(|it| it.refusal.filter(is_anothers)));
@@ -151,7 +152,7 @@ pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Op
         .and_then(|all| all.iter().min_by_key(|(_, mtu)| **mtu))
         .map(|(by, mtu)| (*by, *mtu));
     for flow in &mut report.flows {
-        // With `ip_no_pmtu_disc` the kernel does not tell the size (net/ipv4/icmp.c, `icmp_unreach`).
+        // With `ip_no_pmtu_disc` the kernel does not pass on the MTU (net/ipv4/icmp.c, `icmp_unreach`).
         if let FlowKind::Told(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
             && let Some(mtu) = too_big.and_then(|all| all.get(by))
         {
@@ -160,7 +161,7 @@ pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Op
     }
 }
 
-/// The way back to a host behind address translation.
+/// Surveys the path back to a host behind address translation; `to` are its flows' translated addresses.
 pub(super) fn mapped(
     way: &PathDirection,
     to: &[SocketAddr],
@@ -190,8 +191,9 @@ pub(super) fn mapped(
     Ok(report)
 }
 
-/// The first source port and the number of flows: those of the tunnel that has the destination port where it has a range
-/// of its own, each time others of them; 0: the kernel picks of what it picks from for tunnels.
+/// The first source port and the number of flows. Where the tunnel with the destination port has a port range of its
+/// own, they are from that range, at a random place each time; else the port is 0, and the kernel picks as it does for
+/// tunnels.
 fn source_ports(port: u16, flows: u32) -> (u16, u32) {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let Ok(Some((first, last))) = wirecost_audit::source_ports(port) else {
@@ -211,7 +213,7 @@ pub(super) fn is_without_route(error: &io::Error) -> bool {
     )
 }
 
-/// How packets leave this host; not known is no reason to fail.
+/// The route of packets to an address; `None` also where it cannot be read.
 pub(super) fn leaving(from: IpAddr, to: IpAddr) -> Option<EgressRoute> {
     wirecost_audit::egress_route(from, to).ok().flatten()
 }

@@ -1,4 +1,4 @@
-//! What a host tells of itself, of its end of the path, and of what was left changed on it.
+//! Replies about a host, its devices on the path, and settings that were left changed on it.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,104 +8,104 @@ use wirecost_model::record::HostMachine;
 use wirecost_model::sample::DeviceState;
 use wirecost_model::switch::OpenVswitch;
 
-/// An existing host.
+/// An existing host after [`Request::Join`](super::Request::Join).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
-    /// Where its responder listens.
+    /// Address of its responder.
     pub responder: SocketAddr,
-    /// The device with the address.
+    /// The device with the measured address.
     pub device: DeviceState,
-    /// Features of the device that can be changed, as they are.
+    /// Features of the device that can be changed, and whether they are on.
     pub toggles: BTreeMap<String, bool>,
-    /// Speed of its link in bit/s, where its driver knows.
+    /// Speed of the device's link in bit/s, where its driver reports it.
     pub speed: Option<u64>,
-    /// The largest packet that the kernel sends to the other host, bytes of IP.
+    /// The largest packet that the kernel sends to the other host: bytes of IP.
     pub route_mtu: u32,
     /// UDP ports that are in use, and those of all VXLAN and Geneve devices.
     pub udp_ports: Vec<u16>,
-    /// Its processors.
+    /// Numbers of the online cores.
     pub cpus: Vec<u32>,
-    /// What it is.
+    /// Kernel and CPU model of the machine.
     pub machine: HostMachine,
 }
 
-/// What packets to the other host pass on a host, and what may be tried there.
+/// The devices of a host that packets to the other host pass, and changes that may be tried there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostWay {
-    /// The device with the measured address first.
+    /// The devices, from the one with the measured address outwards.
     pub devices: Vec<PathDevice>,
-    /// Congestion controls that this user's connections may have, the present one left out.
+    /// Congestion controls that this user's connections may use, except the current one.
     pub congestion: Vec<String>,
-    /// The largest MTU that the device with the measured address may get by what it stands on: a tunnel's by its overhead,
-    /// another's by its driver. Bytes; `None`: not known.
+    /// The largest MTU that the device with the measured address can have: by its overhead for a tunnel, else by its
+    /// driver. Bytes; `None`: not known.
     pub largest_mtu: Option<u32>,
 }
 
-/// A device on the way to the other host.
+/// A device that packets to the other host pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathDevice {
-    /// As [`wirecost_model::vary::Setting::device_name`] takes it.
+    /// The device's name as [`wirecost_model::vary::Setting::device_name`] takes it.
     pub name: String,
-    /// For people: `vxlan0`, `vxlan0 in blue`.
+    /// Name for output: `vxlan0`, `vxlan0 in blue`.
     pub label: String,
-    /// What a command begins with that is to run in its network namespace: nothing, or `ip netns exec blue `.
+    /// Prefix of a command that is to run in the device's network namespace: empty, or `ip netns exec blue `.
     pub prefix: String,
-    /// MTU in bytes.
+    /// MTU of the device, bytes.
     pub mtu: u32,
-    /// Whether packets of a tunnel pass it.
+    /// Whether the packets at this device are those of a tunnel.
     pub beneath_tunnel: bool,
-    /// Whether it is the host's end of a guest's device.
+    /// Whether the device is the host's end of a guest's veth.
     pub faces_guest: bool,
-    /// Features that can be changed, as they are.
+    /// Features that can be changed, and whether they are on.
     pub toggles: BTreeMap<String, bool>,
-    /// Receive queues in use.
+    /// Number of receive queues in use.
     pub rx_queues: u32,
-    /// Queues for both directions in use and at most; `None`: its driver has none.
+    /// Combined queues: in use, and the largest possible number; `None`: the driver has none.
     pub queues: Option<(u32, u32)>,
 }
 
-/// An address that other hosts may reach a host by.
+/// An address of a host that other hosts may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnAddress {
-    /// The device that has it.
+    /// Name of the device with the address.
     pub device: String,
-    /// Neither loopback nor link-local.
+    /// The address, neither loopback nor link-local.
     pub address: IpAddr,
-    /// Length of its network's prefix, bits.
+    /// Length of the network's prefix, bits.
     pub prefix: u8,
 }
 
-/// A host's Open vSwitch.
+/// The Open vSwitch of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuiltSwitch {
     /// Version and datapath.
     pub about: OpenVswitch,
-    /// Process ids of its daemons: their work is the run's, and no foreign load.
+    /// Process ids of the daemons: their CPU time is the run's, not foreign load.
     pub processes: Vec<u32>,
 }
 
 /// The result of a proof.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProofResult {
-    /// A datagram of exactly `size` was acknowledged.
+    /// Whether a datagram of exactly `size` bytes was acknowledged.
     pub proven: bool,
-    /// The size asked for, or the one that was found instead, bytes.
+    /// The requested size, or the one that was found instead, bytes.
     pub size: u32,
-    /// Why not.
+    /// Why the size was not proven.
     pub reason: Option<String>,
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     pub probes: u32,
-    /// Seconds it took.
+    /// Duration of the proof, seconds.
     pub seconds: f64,
 }
 
-/// What was left changed on a host, and what became of it, in words.
+/// Settings that were left changed on a host, and what was done about them; each step as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LeftSettings {
     /// Steps that were undone.
     pub undone: Vec<String>,
-    /// Steps that had not to be: the host was restarted, or the device is not there any more.
+    /// Steps that need no undoing: the host was restarted, or the device is gone.
     pub gone: Vec<String>,
-    /// What could not be.
+    /// Steps that could not be undone, and why.
     pub failed: Vec<String>,
 }

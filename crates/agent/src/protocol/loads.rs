@@ -1,4 +1,4 @@
-//! Client and server ends of loads on a host: their orders, counting windows and results.
+//! Client and server ends of loads on a host: their orders, windows and results.
 
 use std::net::IpAddr;
 
@@ -11,58 +11,59 @@ use wirecost_model::usage::HostUsage;
 /// A network namespace of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum HostNetns {
-    /// In the network namespace of the agent's own process.
+    /// The network namespace of the agent's own process.
     Host,
-    /// In the guest of that number, from 0.
+    /// The namespace of the guest with this number, from 0.
     Guest(u32),
 }
 
-/// One end of a load: both ends are given the same but for the address and the place.
+/// One end of a load. Client and server end get the same, except address and place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadEnd {
-    /// What figures and errors call the load; no two on a host at the same place and end have the same.
+    /// Name of the load in results and errors, unique among the ends of one kind at one place of a host.
     pub name: String,
-    /// Where it runs.
+    /// The namespace that the end runs in.
     pub place: HostNetns,
-    /// Of a server the address to bind, port 0 for any; of a client the server's.
+    /// For a server the address to bind, with port 0 for any port; for a client the server's address.
     pub address: Address,
-    /// Of a client the address that its packets leave with; `None` leaves it to the kernel.
+    /// For a client the source address of its packets; `None` leaves it to the kernel.
     pub source: Option<IpAddr>,
-    /// Processors of its threads; empty: those of the agent.
+    /// Cores of its threads; empty: those of the agent.
     pub cpus: Vec<u32>,
-    /// What is run.
+    /// The load to run.
     pub load: Load,
-    /// Opens the flows of this load in this sample and no others.
+    /// Secret that opens the flows of this load in this sample, and no others.
     pub secret: [u8; 16],
 }
 
-/// When counting begins.
+/// When and how counting begins.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CountingStart {
-    /// Seconds from now.
+    /// Duration of the warm-up from now, seconds.
     pub warmup_s: f64,
-    /// Processes of this run, where this host is to look for foreign load; it costs some milliseconds before the
-    /// beginning and after the last part, so one host of a machine does it.
+    /// Processes of this run, if this host measures foreign load. The scans take some milliseconds before the beginning
+    /// and after the last part, so only one host of a machine does it.
     pub foreign_to: Option<Vec<u32>>,
 }
 
-/// A part of what is counted.
+/// An order to count one part.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PartOrder {
-    /// Seconds, 0 for none; with intervals they count from [`Request::Begin`](super::Request::Begin).
+    /// Duration of the part, seconds, 0 for none; with intervals it counts from
+    /// [`Request::Begin`](super::Request::Begin).
     pub within_s: f64,
-    /// Length of the intervals within it, in seconds; `None`: none are kept.
+    /// Length of the intervals within the part, seconds; `None`: no intervals are recorded.
     pub interval_s: Option<f64>,
-    /// Whether what is sent after it is not counted any more.
+    /// Whether this is the last part: data sent after it is not counted.
     pub last: bool,
 }
 
 /// One host's counts over one window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Processors, links, protocols.
+    /// Usage of processors, links and protocols.
     pub usage: HostUsage,
-    /// Each end of a load on this host.
+    /// The ends of loads on this host.
     pub loads: Vec<MeasuredEnd>,
 }
 
@@ -73,39 +74,39 @@ pub struct MeasuredEnd {
     pub name: String,
     /// [`LoadEnd::place`].
     pub place: HostNetns,
-    /// Which end it is.
+    /// Whether this is the client or the server end.
     pub end: End,
-    /// What it counted.
+    /// Counts of the window.
     pub window: EndWindow,
 }
 
-/// A part of a window.
+/// Counts of one part of a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// Whether every client on this host is over by its own limit; `false` where there is none.
+    /// Whether every client on this host has ended by its own limit; `false` without clients.
     pub over: bool,
-    /// Each end of a load on this host.
+    /// The ends of loads on this host.
     pub ends: Vec<EndPart>,
 }
 
-/// One end of a load in a part of a window, all its flows together.
+/// Counts of one end of a load in a part of a window, over all its flows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndPart {
     /// [`LoadEnd::name`].
     pub name: String,
     /// [`LoadEnd::place`].
     pub place: HostNetns,
-    /// Which end it is.
+    /// Whether this is the client or the server end.
     pub end: End,
-    /// Length in seconds.
+    /// Length of the part, seconds.
     pub seconds: f64,
-    /// Sums over the flows; of [`Counts::jitter_ns`] the largest.
+    /// Sums over the flows; [`Counts::jitter_ns`] is the largest.
     pub counts: Counts,
-    /// Datagrams lost, as of [`wirecost_model::end_window::FlowWindow::lost`].
+    /// Datagrams lost, as in [`wirecost_model::end_window::FlowWindow::lost`].
     pub lost: i64,
-    /// TCP segments sent again.
+    /// TCP segments retransmitted.
     pub retransmits: u64,
-    /// Of the transactions that ended in it, at the client.
+    /// Latency of the transactions that ended in the part; at the client only.
     pub latency: Latency,
 }
 
@@ -116,8 +117,8 @@ pub struct EndedLoad {
     pub name: String,
     /// [`LoadEnd::place`].
     pub place: HostNetns,
-    /// Which end it was.
+    /// Whether this was the client or the server end.
     pub end: End,
-    /// See [`EndWindow::datagrams`].
+    /// Number of datagrams, as in [`EndWindow::datagrams`].
     pub datagrams: u64,
 }

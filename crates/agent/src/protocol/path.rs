@@ -11,225 +11,228 @@ use wirecost_check::{
 use wirecost_pmtu::LONGEST_EXTENSION;
 use wirecost_probe::message::Secret;
 
-/// How fast probes of one direction may leave, and how much in all.
+/// Rate and time limits for the probes of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Datagrams per second, above 0.
     pub datagrams_per_second: f64,
     /// Bytes of IP packets per second, above 0.
     pub bytes_per_second: f64,
-    /// Whether the first answer may take seconds. It is waited for longer then where nobody is there.
+    /// Whether the first answer may take seconds; a probe of a host that does not answer then takes longer, too.
     pub far: bool,
-    /// Time, in addition to round trips, after which flows without an outcome are undecided.
+    /// Time limit of the survey, not counting round trips; flows without an outcome are then undecided.
     pub most: Duration,
 }
 
 impl Limits {
-    /// How long it takes at most, however long round trips are.
+    /// Upper bound on the duration of a survey, whatever the round trip.
     pub fn longest(&self) -> Duration {
         self.most.saturating_add(LONGEST_EXTENSION)
     }
 }
 
-/// One direction of a path: both ends, the responder's port and secret.
+/// One direction of a path: both ends, and the port and secret of the far responder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathDirection {
-    /// The host that is asked, and the address that its probes leave with.
+    /// The sending host, and the source address of its probes.
     pub from: PathEnd,
-    /// The host at the other end.
+    /// The host at the far end.
     pub to: PathEnd,
-    /// The port of its responder.
+    /// UDP port of the far responder.
     pub port: u16,
-    /// The secret of both responders of the check.
+    /// Secret of both responders of the check.
     pub secret: Secret,
 }
 
 impl PathDirection {
-    /// The far responder.
+    /// Address and port of the far responder.
     pub fn target(&self) -> SocketAddr {
         SocketAddr::new(self.to.address, self.port)
     }
 }
 
-/// What a direction is to be asked.
+/// An order to survey one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SurveyOrder {
-    /// The path and its direction.
+    /// The path, in this direction.
     pub way: PathDirection,
-    /// What it should carry, bytes; `None`: what the sender's device or route takes.
+    /// MTU that the path should carry, bytes; `None`: that of the sender's device or route.
     pub expect: Option<u32>,
-    /// Flows to ask, at least 1, each from a port that the kernel picks of `net.ipv4.ip_local_port_range`, from which
-    /// it also takes the source ports of its own tunnels (net/core, `udp_flow_src_port`); where the tunnel that has the
-    /// destination port has a range of its own, of that one, and no more than it has ports.
+    /// Number of flows, at least 1, each from a port that the kernel picks in `net.ipv4.ip_local_port_range`, which is
+    /// also the range for the source ports of its tunnels (include/net/udp.h, `udp_flow_src_port`). Where the tunnel
+    /// with the destination port has a range of its own, ports are from that range, and the flows are at most as many
+    /// as its ports.
     pub flows: u32,
-    /// How fast.
+    /// Rate and time limits.
     pub limits: Limits,
-    /// Whether it is only counted how much is lost, with small datagrams.
+    /// Whether to count only the loss of small datagrams.
     pub count: bool,
 }
 
-/// What came of the kernel's search for the neighbour that packets go to first.
+/// Result of the kernel's search for the neighbour (next hop) of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NeighbourSearch {
-    /// It was not being searched for.
+    /// The kernel was not searching for it.
     Known,
-    /// It answered at last.
+    /// It answered during the wait.
     Found,
     /// Nobody answers for this address.
     Missing(IpAddr),
 }
 
-/// Where a size is lost, on one flow of the last survey.
+/// An order to locate the loss of a size on one flow of the last survey.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocateOrder {
-    /// The path and its direction.
+    /// The path, in this direction.
     pub way: PathDirection,
-    /// The flow, from 0.
+    /// Number of the flow, from 0.
     pub flow: u32,
-    /// The size that is lost, bytes.
+    /// Packet size that is lost, bytes.
     pub failing: u32,
 }
 
-/// A path hop by hop.
+/// An order to trace a path hop by hop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraceOrder {
-    /// The host that is asked.
+    /// The sending host.
     pub from: PathEnd,
-    /// The other end.
+    /// The far end.
     pub to: PathEnd,
-    /// The responder there, its secret, and the flow of the last survey, from 0; `None`: a closed port answers.
+    /// Port and secret of the far responder, and the number of a flow of the last survey, from 0; `None`: a closed port
+    /// answers.
     pub responder: Option<(u16, Secret, u32)>,
-    /// What the path carries, and what this host sends, bytes: sizes that are tried beside likely ones.
+    /// Packet sizes to try in addition to likely ones, bytes: what the path carries, and what this host sends.
     pub sizes: Vec<u32>,
 }
 
-/// A proof over TCP to an open port.
+/// An order to check a path over TCP to an open port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TcpOrder {
-    /// The host that is asked.
+    /// The sending host.
     pub from: PathEnd,
-    /// The other end.
+    /// The far end.
     pub to: PathEnd,
-    /// The port there.
+    /// TCP port at the far end.
     pub port: u16,
-    /// What the path should carry, bytes; `None`: what the sender's device or route takes.
+    /// MTU that the path should carry, bytes; `None`: that of the sender's device or route.
     pub expect: Option<u32>,
-    /// How fast, bytes per second.
+    /// Rate limit, bytes per second.
     pub bytes_per_second: f64,
 }
 
-/// What one side is to find out by itself.
+/// An order to check a path from one side only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OneSidedOrder {
-    /// The host that is asked.
+    /// The sending host.
     pub from: PathEnd,
-    /// The other end, where there is no agent.
+    /// The far end, where no agent runs.
     pub to: PathEnd,
-    /// What the path should carry, bytes; `None`: what the sender's device or route takes.
+    /// MTU that the path should carry, bytes; `None`: that of the sender's device or route.
     pub expect: Option<u32>,
-    /// How fast.
+    /// Rate and time limits.
     pub limits: Limits,
 }
 
-/// Questions about paths.
+/// Requests about the path between two existing hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum PathRequest {
-    /// Starts the responder of this host, in place of the one before; answered with [`PathReply::Responding`].
+    /// Starts the responder of this host, in place of an earlier one; answered with [`PathReply::Responding`].
     Respond {
-        /// Where; port 0 is any.
+        /// Address to bind; port 0 for any port.
         address: SocketAddr,
-        /// What probes have to know.
+        /// Secret of the probes.
         secret: Secret,
     },
-    /// Asks every flow in one direction; answered with [`PathReply::Path`].
+    /// Surveys one direction; answered with [`PathReply::Path`].
     Survey(SurveyOrder),
-    /// Waits for the end of the kernel's search for the neighbour that packets go to first; answered with
+    /// Waits for the end of the kernel's search for the neighbour (next hop) of packets; answered with
     /// [`PathReply::Neighbour`].
     AwaitNeighbour {
-        /// The address that they leave with.
+        /// Source address of the packets.
         from: IpAddr,
-        /// The destination.
+        /// Destination address.
         to: IpAddr,
     },
-    /// Listens for short TCP streams, on any port of an address; answered with [`PathReply::Listening`].
+    /// Starts a server for short TCP streams, on any port of an address; answered with [`PathReply::Listening`].
     Listen {
-        /// Where.
+        /// Address to bind.
         address: IpAddr,
-        /// What streams have to know.
+        /// Secret of the streams.
         secret: Secret,
     },
     /// Sends a short TCP stream; answered with [`PathReply::Streamed`].
     Stream {
-        /// Between whom; the port is that of the far end's [`PathReply::Listening`].
+        /// Both ends; the port is that of the far end's [`PathReply::Listening`].
         way: PathDirection,
-        /// Full segments are IP packets of this size, bytes.
+        /// Packet size of full segments, bytes of IP.
         size: u32,
-        /// How fast, bytes per second.
+        /// Rate limit, bytes per second.
         bytes_per_second: f64,
     },
-    /// Tells how many datagrams with a wrong checksum came since the responder was started; answered with
+    /// Counts packets with a wrong checksum since the first responder was started; answered with
     /// [`PathReply::BadChecksums`].
     BadChecksums,
-    /// Asks which TCP segments pass; answered with [`PathReply::Segments`].
+    /// Finds out which TCP segments pass; answered with [`PathReply::Segments`].
     Segments {
-        /// As of [`PathRequest::Stream`].
+        /// Both ends, as in [`PathRequest::Stream`].
         way: PathDirection,
-        /// The largest of interest: IP packets of this size, bytes.
+        /// Packet size of the largest segments to try, bytes of IP.
         size: u32,
-        /// Whether a smaller one is looked for where that one does not pass.
+        /// Whether to search for a smaller size where `size` does not pass.
         smaller: bool,
-        /// How fast, bytes per second.
+        /// Rate limit, bytes per second.
         bytes_per_second: f64,
     },
-    /// Tells what has arrived for the responder since it was started or asked last; answered with
+    /// Returns what has arrived for the responder since its start or the last such request; answered with
     /// [`PathReply::Arrivals`].
     Arrivals,
-    /// Has the flows of the last survey answer probes, in place of the responder; answered with [`super::Reply::Done`].
+    /// Lets the sockets of the last survey answer probes, in place of the responder; answered with
+    /// [`super::Reply::Done`].
     AnswerOnFlows {
-        /// What probes have to know.
+        /// Secret of the probes.
         secret: Secret,
     },
-    /// Asks the way back to a host behind address translation, in place of the responder; answered with
+    /// Surveys the path back to a host behind address translation, in place of the responder; answered with
     /// [`PathReply::Path`].
     SurveyMapped {
-        /// Between whom; the port is that of the responder that was started here.
+        /// Both ends; the port is that of the responder that was started here.
         way: PathDirection,
-        /// Where the other host's flows were seen to come from.
+        /// Translated addresses of the other host's flows, as they were seen here.
         to: Vec<SocketAddr>,
-        /// How fast.
+        /// Rate and time limits.
         limits: Limits,
     },
-    /// Tells which rules of the host's own filter drop packets; answered with [`PathReply::Rules`].
+    /// Lists the rules of the host's firewall that drop packets; answered with [`PathReply::Rules`].
     Rules,
-    /// Looks where a size is lost; answered with [`PathReply::Located`].
+    /// Locates the loss of a size; answered with [`PathReply::Located`].
     Locate(LocateOrder),
-    /// Has every socket at a link-local address be on this device; answered with [`PathReply::OnLink`].
+    /// Binds all sockets with a link-local address to this device; answered with [`PathReply::OnLink`].
     OnLink {
-        /// The device.
+        /// Name of the device.
         device: String,
-        /// The address; `None`: the device's own link-local one.
+        /// The address; `None`: the link-local address of the device.
         address: Option<IpAddr>,
     },
-    /// Tells the largest IP packet that this host sends to an address in one piece; answered with
+    /// Looks up the largest IP packet that this host sends to an address unfragmented; answered with
     /// [`PathReply::Sends`].
     Sends {
-        /// The address that it leaves with.
+        /// Source address.
         from: IpAddr,
-        /// The destination.
+        /// Destination address.
         to: IpAddr,
     },
-    /// Traces a path; answered with [`PathReply::Traced`].
+    /// Traces a path hop by hop; answered with [`PathReply::Traced`].
     Trace(TraceOrder),
-    /// Proves a path over TCP; answered with [`PathReply::Tcp`].
+    /// Checks a path over TCP to an open port; answered with [`PathReply::Tcp`].
     Tcp(TcpOrder),
-    /// Asks a path from one side; answered with [`PathReply::OneSided`].
+    /// Checks a path from one side only; answered with [`PathReply::OneSided`].
     OneSided(OneSidedOrder),
-    /// Starts to read the device stack in the background; answered with [`super::Reply::Done`].
+    /// Starts to read the host's device stack in the background; answered with [`super::Reply::Done`].
     Gather {
-        /// What the host is to be called.
+        /// Name of the host in the document.
         host: String,
     },
-    /// Waits for what was read; answered with [`PathReply::Stack`].
+    /// Waits for the device stack; answered with [`PathReply::Stack`].
     Gathered,
 }
 
@@ -257,61 +260,61 @@ impl PathRequest {
     }
 }
 
-/// Where a responder answers.
+/// The address and way in which a responder receives probes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Responding {
-    /// On a port of its own.
+    /// Through a socket of its own.
     At(SocketAddr),
-    /// On a port that is in use on this host, by a live tunnel for example, through a packet socket.
+    /// Through a packet socket, on a port that is in use on this host, by a live tunnel for example.
     Tapped(SocketAddr),
-    /// Not at all: the port is in use, and this is why no packet socket can receive its datagrams.
+    /// Not at all: the port is in use, and no packet socket can receive its datagrams; the text says why.
     Taken(String),
 }
 
-/// Answers about paths.
+/// Replies to [`PathRequest`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum PathReply {
-    /// Where the responder answers.
+    /// How the responder receives probes.
     Responding(Responding),
-    /// What came of a survey.
+    /// Report of a survey.
     Path(PathReport),
-    /// What came of the search for a neighbour.
+    /// Result of the search for a neighbour.
     Neighbour(NeighbourSearch),
-    /// Over both versions of IP, in the host's namespace.
+    /// Packets with a wrong checksum, IPv4 and IPv6 together, in the host's namespace.
     BadChecksums {
-        /// Of UDP.
+        /// UDP datagrams.
         udp: u64,
-        /// Of TCP.
+        /// TCP segments.
         tcp: u64,
     },
-    /// Which segments pass.
+    /// TCP segments that pass and that fail.
     Segments(Segments),
-    /// What arrived at the host's device for the responder's port, before its own filter.
+    /// What arrived at the host's device for the responder's port, before its firewall.
     Arrivals {
-        /// Probes; `None`: a packet socket is not allowed.
+        /// Number of probes; `None`: packet sockets are not permitted.
         probes: Option<u32>,
-        /// Where each flow's came from, by flow.
+        /// Source address of each flow's probes, by flow.
         sources: Vec<SocketAddr>,
     },
-    /// Rules that drop packets.
+    /// Firewall rules that drop packets.
     Rules(Vec<DropRule>),
-    /// Where streams are listened for.
+    /// Address of the server for streams.
     Listening(SocketAddr),
-    /// What came of a stream.
+    /// Result of a stream.
     Streamed(Stream),
-    /// Between which routers, and where it was not found, why.
+    /// The routers between which the size is lost; the error says why the place was not found.
     Located(Result<LossLocation, String>),
-    /// The link-local address that is used; `None`: the device does not have it, or is not there.
+    /// The link-local address in use; `None`: the device does not have it, or does not exist.
     OnLink(Option<IpAddr>),
-    /// Bytes.
+    /// Size of the packet, bytes.
     Sends(u32),
-    /// The hops by distance.
+    /// The hops, by distance.
     Traced(Vec<HopReport>),
-    /// What TCP showed.
+    /// Report of a check over TCP.
     Tcp(TcpReport),
-    /// What one side knows.
+    /// Report of a check from one side.
     OneSided(OneSidedReport),
-    /// The host's device stack, a [`wirecost_audit::HostStack`] as JSON: that document leaves out what is not there,
-    /// which this protocol cannot.
+    /// The host's device stack, a [`wirecost_audit::HostStack`] as JSON: that document omits absent fields, which this
+    /// protocol's encoding cannot.
     Stack(String),
 }

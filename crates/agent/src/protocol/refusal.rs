@@ -1,15 +1,15 @@
-//! What an agent could not do, and at which stage: a controller tells a network that cannot be built from a load that
-//! did not run without reading the message.
+//! Errors of an agent, with the stage: by the stage a controller distinguishes a network that cannot be built from a
+//! load that failed, without parsing the message.
 
 use serde::{Deserialize, Serialize};
 
 use super::Request;
 use crate::error::AgentError;
 
-/// The part of an agent's work that a request belongs to.
+/// Part of an agent's work that a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Making the network of a lab, and the agent a host of it.
+    /// Making the network of a lab, or joining an existing host to a run.
     Build,
     /// Setting MTU, offloads and line for a cell.
     Adapt,
@@ -19,23 +19,23 @@ pub enum Stage {
     Proof,
     /// Opening, running, counting or ending loads.
     Load,
-    /// Telling about the host.
+    /// Describing the host.
     Describe,
-    /// Checking a path between hosts as they are.
+    /// Checking a path between hosts that are used as they are.
     Path,
 }
 
-/// Why a request was not done. The agent goes on.
+/// Why a request failed. The agent goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Where it stopped.
+    /// The stage of the request.
     pub stage: Stage,
-    /// In words, with the step and what to do.
+    /// Message for the user, with the step and what to do.
     pub message: String,
 }
 
 impl Refusal {
-    /// The refusal of a request of this stage.
+    /// The error of a request of this stage.
     pub(crate) fn new(stage: Stage, error: &AgentError) -> Self {
         Self {
             stage,
@@ -45,7 +45,7 @@ impl Refusal {
 }
 
 impl Request {
-    /// What it is part of.
+    /// The stage that the request belongs to.
     pub const fn stage(&self) -> Stage {
         match self {
             Self::Hello { .. }

@@ -7,36 +7,37 @@ use serde::{Deserialize, Serialize};
 
 use super::Secret;
 
-/// Questions about transfers.
+/// Requests about TCP transfers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransferRequest {
-    /// Opens the receiving end, in place of the one before; answered with [`TransferReply::Listening`].
+    /// Opens the receiving end, in place of an earlier one; answered with [`TransferReply::Listening`].
     Receive {
-        /// Where; port 0 is any.
+        /// Address to bind; port 0 for any port.
         address: SocketAddr,
-        /// What the sender has to know.
+        /// Secret that the sender must know.
         secret: Secret,
     },
-    /// Sends, and waits until that is over; answered with [`TransferReply::Sent`].
+    /// Sends a transfer to its end or its time limit; answered with [`TransferReply::Sent`].
     Send(TransferOrder),
     /// Ends the receiving end; answered with [`TransferReply::Received`].
     Received,
 }
 
-/// What is to be sent, and how.
+/// An order to send one transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferOrder {
-    /// The address that it leaves with.
+    /// Source address.
     pub from: IpAddr,
-    /// The receiving end.
+    /// Address and port of the receiving end.
     pub to: SocketAddr,
-    /// Bytes.
+    /// Number of bytes to send.
     pub bytes: u64,
-    /// After that time it is given up.
+    /// Time limit after which the transfer is abandoned.
     pub limit: Duration,
-    /// Of both ends.
+    /// Secret of both ends.
     pub secret: Secret,
-    /// `net.ipv4.tcp_mtu_probing` of the sender's namespace meanwhile: 0, 1 or 2. Afterwards it is what it was.
+    /// Value of `net.ipv4.tcp_mtu_probing` in the sender's namespace during the transfer: 0, 1 or 2. It is restored
+    /// afterwards.
     pub tcp_mtu_probing: u8,
 }
 
@@ -50,45 +51,45 @@ impl TransferRequest {
     }
 }
 
-/// Answers about transfers.
+/// Replies to [`TransferRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransferReply {
-    /// Where the receiving end listens.
+    /// Address of the receiving end.
     Listening(SocketAddr),
-    /// What the sender knows.
+    /// Result at the sender.
     Sent(TransferSent),
-    /// What arrived.
+    /// Result at the receiver.
     Received(TransferReceived),
 }
 
-/// As [`wirecost_probe::transfer::Sent`].
+/// Result of a transfer at the sender, as in [`wirecost_probe::transfer::Sent`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferSent {
-    /// Small messages that were answered.
+    /// Number of small messages that were answered.
     pub heartbeats: u32,
-    /// Of so many.
+    /// Number of small messages that were to be sent.
     pub of_heartbeats: u32,
-    /// Bytes of a segment's payload when the transfer began.
+    /// MSS when the transfer began, bytes of payload.
     pub mss_before: u32,
-    /// The same at its end.
+    /// MSS at the end of the transfer, bytes of payload.
     pub mss_after: u32,
-    /// Segments that were sent again.
+    /// Number of retransmitted segments.
     pub retransmits: u32,
-    /// The kernel's congestion control.
+    /// The kernel's name of the connection's congestion control.
     pub congestion_control: String,
 }
 
-/// As [`wirecost_probe::transfer::Received`].
+/// Result of a transfer at the receiver, as in [`wirecost_probe::transfer::Received`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferReceived {
-    /// Bytes after the small messages.
+    /// Bytes received after the small messages.
     pub bytes: u64,
-    /// Until the last byte, or until it was given up.
+    /// Time until the last byte arrived, or until the transfer was abandoned.
     pub took: Duration,
-    /// Pauses together.
+    /// Sum of the pauses.
     pub stalled: Duration,
-    /// When the last pause was over.
+    /// End of the last pause; `None`: there was none, or it did not end.
     pub flows_since: Option<Duration>,
-    /// Whether that was all.
+    /// Whether the sender said that these were all bytes.
     pub ended: bool,
 }

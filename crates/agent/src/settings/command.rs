@@ -1,4 +1,4 @@
-//! A plan's command, run to its end within a limit.
+//! Runs a plan's command to its end, within a time limit.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,16 +11,17 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use wirecost_sys::process::PidFd;
 
-/// How long a plan's command may take.
+/// Time limit of a plan's command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
-/// As much of a command's output as an error tells: its end.
+/// Upper bound on the output that an error message quotes, bytes: the end of the output.
 const OUTPUT_BYTES: u64 = 1000;
 
-/// Runs one command to its end; it has `place` in `WIRECOST_PLACE`. What it leaves running in the background is not waited for.
+/// Runs a command with `sh -c` to its end, with `place` in `WIRECOST_PLACE`. Processes that it leaves in the background
+/// are not waited for.
 pub(super) fn run(command: &str, place: &str) -> Result<(), String> {
     let told = |how: &str| format!("the command `{}` {how}", command.trim());
     let failed = |error: io::Error| told(&format!("could not be run: {error}"));
-    // A file, not a pipe: it needs no reader, and a child that keeps it open does not block the command.
+    // A memory file rather than a pipe: it needs no reader, and a child that keeps it open does not delay the end.
     let output = memfd_create(c"output", MFdFlags::MFD_CLOEXEC).map_err(|e| failed(e.into()))?;
     let mut output = File::from(output);
     let to = || output.try_clone().map(Stdio::from).map_err(failed);
@@ -57,7 +58,7 @@ pub(super) fn run(command: &str, place: &str) -> Result<(), String> {
     }
 }
 
-/// The end of what a command printed, in one line.
+/// The end of a command's output, in one line.
 fn said(output: &mut File) -> String {
     let mut bytes = Vec::new();
     let length = output.seek(SeekFrom::End(0)).unwrap_or(0);

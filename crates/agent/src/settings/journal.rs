@@ -1,8 +1,8 @@
-//! What is changed on an existing host, written down before it is changed, so that `wirecost clean --host` can undo it after
-//! the process that was to undo it was killed, or the host restarted.
+//! Journals of the changes on an existing host, written before each change, so that `wirecost clean --host` can undo
+//! the changes after the process that should have done so was killed, or the host was restarted.
 //!
-//! One file a process: the steps that are still to be undone, the last first when they are. It is replaced as a whole, and on
-//! the disk (fsync(2)) before the change is made.
+//! One file for each process, with the steps that are still to be undone; they are undone in reverse order. The file is
+//! replaced as a whole, and synced to the disk (fsync(2)) before the change is made.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,25 +14,25 @@ use serde::{Deserialize, Serialize};
 use super::undo::Undo;
 use crate::orphan::Owner;
 
-/// Of root.
+/// Directory of root's journals.
 const OF_ROOT: &str = "/var/lib/wirecost/journal";
-/// Below a user's home, or `XDG_STATE_HOME`.
+/// Directories of a user's journals, below the home directory and below `XDG_STATE_HOME`.
 const OF_USER: [&str; 2] = [".local/state/wirecost/journal", "wirecost/journal"];
 
-/// A journal's content.
+/// Content of a journal.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// The process that changes the settings ([`Owner::argument`]).
+    /// The process that changes the settings, as [`Owner::argument`] writes it.
     process: String,
-    /// /proc/sys/kernel/random/boot_id.
+    /// The boot id (/proc/sys/kernel/random/boot_id).
     boot: String,
-    /// Inode of its network namespace.
+    /// Inode of the process's network namespace.
     netns: u64,
-    /// As messages call the host.
+    /// Name of the host in messages.
     pub(crate) place: String,
-    /// The device of [`super::Ground::Existing`].
+    /// Name of the device of [`super::Ground::Existing`].
     pub(crate) device: String,
-    /// What is to be undone, the first change first.
+    /// Steps to be undone, in the order of the changes.
     pub(crate) undo: Vec<Undo>,
 }
 
@@ -52,7 +52,7 @@ fn netns() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/net")?.ino())
 }
 
-/// Where journals are, whether or not the directory exists yet.
+/// Directory of the journals; it need not exist.
 fn directory() -> PathBuf {
     if nix::unistd::geteuid().is_root() {
         return PathBuf::from(OF_ROOT);
@@ -64,7 +64,7 @@ fn directory() -> PathBuf {
 }
 
 impl Journal {
-    /// Of this process; nothing is written yet.
+    /// Creates the journal of this process; nothing is written yet.
     pub(crate) fn new(place: &str, device: &str) -> io::Result<Self> {
         let process = Owner::this()?.argument();
         Ok(Self {
@@ -80,7 +80,8 @@ impl Journal {
         })
     }
 
-    /// Has `undo` on the disk, or no file where there is nothing to undo.
+    /// Writes `undo` to the disk, or removes the file where `undo` is empty. Fails where another process has changed
+    /// settings in this network namespace.
     pub(crate) fn keep(&mut self, undo: &[Undo]) -> Result<(), String> {
         let begins = self.entry.undo.is_empty() && !undo.is_empty();
         self.entry.undo = undo.to_vec();
@@ -95,7 +96,8 @@ impl Journal {
                 "the journal {at} cannot be written, and without it nothing is changed: {error}"
             )
         })?;
-        // Two that undo in turns would leave what the other had set. Of two that begin at once both see the other.
+        // Two processes that undo alternately would each restore what the other had set. If both begin at once, each
+        // sees the other's journal.
         match begins.then(|| self.another()).flatten() {
             Some(process) => {
                 self.entry.undo.clear();
@@ -108,7 +110,7 @@ impl Journal {
         }
     }
 
-    /// A living process that has changed something in this network namespace, by its id.
+    /// Process id of a living process that has changed something in this network namespace.
     fn another(&self) -> Option<String> {
         let entries = fs::read_dir(self.path.parent()?).ok()?;
         let paths = entries.flatten().map(|entry| entry.path());
@@ -154,24 +156,24 @@ fn write(path: &Path, entry: &Entry) -> io::Result<()> {
 pub(crate) struct Left {
     path: PathBuf,
     pub(crate) entry: Entry,
-    /// The host was started again since: what the kernel kept is gone.
+    /// Whether the host was restarted since: settings in the kernel are then gone.
     pub(crate) restarted: bool,
 }
 
 impl Left {
-    /// Removes the file.
+    /// Removes the journal's file.
     pub(crate) fn forget(&self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 
-    /// As messages name it.
+    /// Path of the journal, for messages.
     pub(crate) fn name(&self) -> String {
         self.path.display().to_string()
     }
 }
 
-/// The journals that were left on this host, of this network namespace or of a start before this one; those that cannot be read
-/// are errors in words.
+/// The journals left on this host, of this network namespace or of an earlier boot; a journal that cannot be read is an
+/// error message.
 pub(crate) fn left() -> io::Result<Vec<Result<Left, String>>> {
     let (boot, netns) = (boot()?, netns()?);
     let entries = match fs::read_dir(directory()) {

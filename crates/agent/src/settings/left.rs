@@ -1,4 +1,4 @@
-//! What processes that are gone left changed on a host, by their journals.
+//! Undoes settings that ended processes left changed on a host, by their journals.
 
 use wirecost_netbuild::ExistingDevice;
 
@@ -8,7 +8,7 @@ use super::{AppliedSettings, Ground, sysctl};
 use crate::error::{AgentError, Step};
 use crate::protocol::LeftSettings;
 
-/// Undoes what journals on this host say was left changed, in this network namespace.
+/// Undoes the settings in this network namespace that the journals of ended processes list.
 pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
     let mut found = LeftSettings::default();
     for left in journal::left().step("looking for journals")? {
@@ -37,7 +37,7 @@ pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
 }
 
 impl AppliedSettings {
-    /// What a journal says is still applied, and the steps of it that are gone, in words.
+    /// The steps of a journal that are still to be undone, and those that are gone, as text.
     fn left(left: &Left) -> (Self, Vec<String>) {
         let steps = left.entry.undo.iter().cloned();
         let (gone, undo): (Vec<Undo>, Vec<Undo>) = steps.partition(|step| is_gone(step, left));
@@ -53,14 +53,14 @@ impl AppliedSettings {
         (applied, gone.iter().map(Undo::words).collect())
     }
 
-    /// The steps that are to be undone, in words.
+    /// The steps that are to be undone, as text.
     fn words(&self) -> Vec<String> {
         self.undo.iter().map(Undo::words).collect()
     }
 }
 
-/// Whether what a step restores is not there any more: after a restart the kernel has its own again, and a device or a network
-/// namespace may have been removed. Commands are always to be run.
+/// Whether there is nothing left for a step to restore: a restart resets the kernel's settings, and a device or a
+/// network namespace may have been removed. Commands are always run.
 fn is_gone(step: &Undo, left: &Left) -> bool {
     let device = step.device.as_ref().unwrap_or(&left.entry.device);
     match &step.what {

@@ -1,13 +1,13 @@
-//! Sysctls that are not set: those that would change what is not this run's, or could not be set back.
+//! Sysctls that are refused: those that would change settings outside of the run, or could not be restored.
 
 use std::fs;
 
 use super::Ground;
 
-/// Whether a sysctl may be set to a value.
+/// Checks whether a sysctl may be set to a value.
 ///
 /// # Errors
-/// Why not, in words.
+/// The sysctl may not be set; the message says why.
 pub(super) fn check(ground: &Ground, name: &str, value: &str) -> Result<(), String> {
     match ground {
         Ground::Lab if !namespaces_are_safe() => Err(format!(
@@ -21,8 +21,8 @@ pub(super) fn check(ground: &Ground, name: &str, value: &str) -> Result<(), Stri
     }
 }
 
-/// Since Linux 5.13 a sysctl that is not a namespace's own is read-only in one (net/sysctl_net.c,
-/// `ensure_safe_net_sysctl`), so that what can be written there concerns nobody else.
+/// Since Linux 5.13 a sysctl that is not per namespace is read-only in other namespaces (net/sysctl_net.c,
+/// `ensure_safe_net_sysctl`): whatever can be written there affects that namespace only.
 fn namespaces_are_safe() -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     is_at_least(&release, (5, 13))
@@ -35,7 +35,7 @@ fn is_at_least(release: &str, least: (u32, u32)) -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= least
 }
 
-/// Whether setting it loses what cannot be set back.
+/// Whether setting a sysctl removes IPv6 addresses, which setting it back does not restore.
 fn takes_addresses(name: &str, value: &str) -> bool {
     name.replace('.', "/").ends_with("/disable_ipv6") && value.trim() != "0"
 }

@@ -1,4 +1,4 @@
-//! Sysctls by name: the file, what is in it, and why it cannot be read or written.
+//! Sysctls by name: reading, writing, and error messages.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -16,7 +16,7 @@ pub(super) fn read(ground: &Ground, name: &str) -> Result<String, String> {
     }
 }
 
-/// Writes in one call, as /proc/sys wants it, and reads back.
+/// Writes the value in one call, as /proc/sys requires, and reads it back.
 pub(super) fn write(ground: &Ground, name: &str, value: &str) -> Result<(), String> {
     let written = OpenOptions::new()
         .write(true)
@@ -32,7 +32,7 @@ pub(super) fn write(ground: &Ground, name: &str, value: &str) -> Result<(), Stri
     ))
 }
 
-/// Whether it is there and may be changed, without changing it.
+/// Checks that a sysctl exists and may be written, without writing.
 pub(super) fn check(ground: &Ground, name: &str) -> Result<(), String> {
     read(ground, name)?;
     let opened = OpenOptions::new().write(true).open(path(name));
@@ -68,8 +68,8 @@ fn refused(ground: &Ground, name: &str, value: &str, error: &io::Error) -> Strin
     }
 }
 
-/// The file of a sysctl. As sysctl(8) has it: where the first separator is a slash, dots stay dots, so that
-/// devices with dots in their names can be told; else the two stand for each other.
+/// Path of a sysctl's file. As in sysctl(8): where the first separator is a slash, dots are kept, so that names of
+/// devices may contain dots; else dots and slashes are swapped.
 pub(super) fn path(name: &str) -> PathBuf {
     let slashes_first = name
         .find(['.', '/'])
@@ -87,8 +87,8 @@ pub(super) fn path(name: &str) -> PathBuf {
     PathBuf::from("/proc/sys").join(below)
 }
 
-/// The sysctls of single devices that the kernel sets with one of all of them (net/ipv4/devinet.c, `inet_forward_change`;
-/// net/ipv6/addrconf.c, `addrconf_forward_change`).
+/// The per-device sysctls that the kernel sets along with one for all devices (net/ipv4/devinet.c,
+/// `inet_forward_change`; net/ipv6/addrconf.c, `addrconf_forward_change`).
 pub(super) fn followers(name: &str) -> Vec<String> {
     let plain = name.replace('.', "/");
     let version = match plain.as_str() {
@@ -107,7 +107,7 @@ pub(super) fn followers(name: &str) -> Vec<String> {
     redirects.into_iter().chain(devices).collect()
 }
 
-/// Whether two spellings are one value: tabs and spaces are as good, and so are `0x10` and `16`.
+/// Whether two texts are the same value: tabs equal spaces, and `0x10` equals `16`.
 fn is_same(wanted: &str, found: &str) -> bool {
     let number = |word: &str| match word.strip_prefix("0x") {
         Some(digits) => i128::from_str_radix(digits, 16).ok(),

@@ -1,23 +1,23 @@
-//! One step back: what a journal keeps, and what is done to undo a change.
+//! Undo steps, which a journal stores.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wirecost_model::vary::DeviceSetting;
 
-/// One step back. It is noted before the step it undoes is made.
+/// How to undo one change. It is recorded before the change is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Undo {
-    /// "the level `x` of `y`".
+    /// The level that made the change: "the level `x` of `y`".
     pub(super) of: String,
     pub(super) what: What,
-    /// The device that it is of, where that is not the one with the measured address
+    /// Name of the changed device, where that is not the one with the measured address
     /// ([`wirecost_model::vary::Setting::device_name`]).
     #[serde(default)]
     pub(super) device: Option<String>,
 }
 
-/// What is put back.
+/// The setting to restore, with its earlier value, or the command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum What {
     Sysctl { name: String, was: String },
@@ -27,7 +27,7 @@ pub(super) enum What {
 }
 
 impl Undo {
-    /// In words.
+    /// The step as text.
     pub(super) fn words(&self) -> String {
         let Self { of, what, device } = self;
         let device = device.as_ref().map(|device| format!(" of {device}"));

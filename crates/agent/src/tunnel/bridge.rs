@@ -1,4 +1,4 @@
-//! An end in a bridge of this host's own Open vSwitch: a guest's device and a tunnel, two ports of it.
+//! An end in a bridge of this host's Open vSwitch: the guest's device and the tunnel are two ports of the bridge.
 
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
@@ -9,10 +9,10 @@ use wirecost_ovs::{OwnBridge, OwnPorts, SwitchSpec};
 use super::state::TunnelEnd;
 use crate::error::{AgentError, Result, Step};
 
-/// Makes the guest's device and adds both ports. `of` is the tunnel's name.
+/// Makes the guest's device and adds both ports to the bridge. `of` is the tunnel's name.
 ///
 /// # Errors
-/// In words; what was made until then is there.
+/// The MTU does not fit, or a step failed; what was made before remains.
 pub(super) fn join(
     end: &mut TunnelEnd,
     encapsulation: &Encapsulation,
@@ -70,7 +70,7 @@ pub(super) fn join(
     bridge.add(&ports).map_err(AgentError::from)
 }
 
-/// Removes ports and devices; what is gone already is no error, the switch included.
+/// Removes ports and devices. Those that are gone already are no error, nor is a missing switch.
 pub(super) fn leave(end: &TunnelEnd) -> Result<()> {
     let Some(name) = &end.bridge else {
         return Ok(());
@@ -79,14 +79,14 @@ pub(super) fn leave(end: &TunnelEnd) -> Result<()> {
         Ok(mut bridge) => bridge
             .remove(&[end.port(), end.tunnel_port()])
             .step(format!("removing the ports of bridge {name}")),
-        // No such bridge, or no switch: then it has no port either.
+        // There is no such bridge, or no switch: the ports are gone, too.
         Err(_) => Ok(()),
     };
     let device = by_hand::remove(&end.port()).map_err(AgentError::from);
     removed.and(device)
 }
 
-/// Which ports are missing, in words.
+/// The missing ports, as text.
 pub(super) fn missing(end: &TunnelEnd) -> Vec<String> {
     let Some(name) = &end.bridge else {
         return Vec::new();

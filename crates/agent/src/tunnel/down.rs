@@ -1,4 +1,4 @@
-//! Removes tunnels, and what their making or others left of them.
+//! Removes tunnels, and remains of incomplete or damaged ones.
 
 use wirecost_netbuild::by_hand;
 use wirecost_sys::namespace;
@@ -8,10 +8,10 @@ use super::{all, end};
 use crate::error::{AgentError, Result, Step};
 use crate::orphan::Owner;
 
-/// Removes a tunnel.
+/// Removes the tunnel of this name.
 ///
 /// # Errors
-/// In words: that there is none of that name, or what could not be removed; the rest is.
+/// There is no tunnel of this name, or a part could not be removed; the other parts are removed all the same.
 pub fn down(name: &str) -> Result<TunnelState> {
     let Some(made) = state::read(name) else {
         let names: Vec<String> = state::all().into_iter().map(|state| state.name).collect();
@@ -31,7 +31,7 @@ pub fn down(name: &str) -> Result<TunnelState> {
     Ok(made)
 }
 
-/// Removes what is left of a tunnel whose devices went with their network namespace.
+/// Removes the state of a tunnel whose devices are gone with their network namespace.
 fn forget(made: &TunnelState) -> Result<()> {
     for number in 0..made.ends.len() {
         end::unpin(made, number)?;
@@ -39,11 +39,11 @@ fn forget(made: &TunnelState) -> Result<()> {
     state::remove(&made.name)
 }
 
-/// Removes all that a note names, and then the note. All is tried.
+/// Removes all that a state file lists, and then the file. A failure does not stop the rest, but keeps the file.
 pub(super) fn take_down(made: &TunnelState) -> Result<()> {
     let mut left: Vec<AgentError> = Vec::new();
     let mut tried = |done: Result<()>| left.extend(done.err());
-    // Nothing of ours is in a namespace of somebody else's that has the name.
+    // A namespace that we did not make holds nothing of ours, even if it has the name.
     let ours = |end: &&TunnelEnd| end.namespace.is_none() || end.namespace_made;
     for number in 0..made.ends.len() {
         if ours(&&made.ends[number]) {
@@ -61,21 +61,21 @@ pub(super) fn take_down(made: &TunnelState) -> Result<()> {
     state::remove(&made.name)
 }
 
-/// What `clean` did with tunnels.
+/// Result of [`clean`].
 #[derive(Debug, Default)]
 pub struct CleanedTunnels {
-    /// Those that were half made, or of which something is missing: removed.
+    /// Incomplete or damaged tunnels that were removed.
     pub removed: Vec<String>,
-    /// Pairs of devices of nobody's: removed.
+    /// Device pairs without a tunnel that were removed.
     pub devices: Vec<String>,
-    /// Those that are whole, and stay.
+    /// Complete tunnels, which remain.
     pub up: Vec<String>,
-    /// What could not be removed, and why.
+    /// Tunnels and devices that could not be removed, and why.
     pub refused: Vec<(String, String)>,
 }
 
-/// Removes what tunnels left behind where their making was cut short or something else took a part of them away. Those
-/// that are whole stay.
+/// Removes tunnels that are incomplete because their making was interrupted, or that lack a part. Complete tunnels
+/// remain.
 pub fn clean() -> CleanedTunnels {
     let mut cleaned = CleanedTunnels::default();
     let mut in_use = Vec::new();

@@ -1,4 +1,4 @@
-//! One end: the guest's device, and the programs between it and the underlay.
+//! One end of a tunnel: the guest's device, and the eBPF programs between it and the underlay.
 
 use wirecost_model::ip::IpVersion;
 use wirecost_model::transit::Transit;
@@ -12,10 +12,10 @@ use super::state::{self, TunnelState};
 use super::{bridge, within};
 use crate::error::{AgentError, Result, Step};
 
-/// What a guest's device has where nothing else is asked for, in bytes.
+/// MTU of a guest's device where no other is requested, bytes.
 pub(super) const USUAL_MTU: u32 = 1500;
 
-/// Makes both namespaces and an underlay between them that carries the guests' MTU.
+/// Makes both namespaces, and an underlay between them that carries the guests' MTU.
 pub(super) fn join(made: &mut TunnelState, ip: IpVersion) -> Result<()> {
     let overhead = made.encapsulation.overhead_bytes(ip);
     let mut held = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn join(made: &mut TunnelState, ip: IpVersion) -> Result<()> {
     Ok(())
 }
 
-/// Makes an end's namespace, and notes before that it is ours to remove.
+/// Makes an end's namespace, after recording that it is ours to remove.
 fn create(made: &mut TunnelState, number: usize, name: &str) -> Result<()> {
     let taken = || {
         AgentError::Refused(format!(
@@ -66,14 +66,14 @@ fn create(made: &mut TunnelState, number: usize, name: &str) -> Result<()> {
     namespace::create_named(name).map_err(|error| {
         made.ends[number].namespace_made = false;
         match error.kind() {
-            // Since the look at the names.
+            // The name was taken after the check above.
             std::io::ErrorKind::AlreadyExists => taken(),
             _ => AgentError::Refused(format!("making network namespace {name}: {error}")),
         }
     })
 }
 
-/// Attaches the programs of an end and makes its guest's device.
+/// Attaches the programs of an end, and makes its guest's device.
 pub(super) fn attach(made: &mut TunnelState, number: usize, mtu_asked: Option<u32>) -> Result<()> {
     let pins = made.pins(number);
     let encapsulation = made.encapsulation.clone();
@@ -98,13 +98,13 @@ pub(super) fn attach(made: &mut TunnelState, number: usize, mtu_asked: Option<u3
             port_mtu: by_hand::PORT_MTU,
             mac,
             address: (end.address, end.prefix),
-            // Between namespaces super-packets arrive whole.
+            // Between namespaces GSO packets arrive unsegmented.
             joins: end.namespace.is_none(),
         };
         guest.create()?;
         let vni = encapsulation.udp().map_or(0, |udp| udp.vni);
         vtep.add_guest(&port, vni)?;
-        // Who is behind the peer is not known: all that is not here goes there.
+        // The peer's guests are not known: frames to all other addresses go to the peer.
         vtep.place(vni, mac, StationLocation::Guest(port))?;
         if encapsulation.is_tunnel() {
             vtep.flood_to(vni, end.peer)?;
@@ -117,13 +117,13 @@ pub(super) fn attach(made: &mut TunnelState, number: usize, mtu_asked: Option<u3
     Ok(())
 }
 
-/// Takes an end's programs away.
+/// Removes the pinned programs of an end.
 pub(super) fn unpin(made: &TunnelState, number: usize) -> Result<()> {
     let pins = made.pins(number);
     pinned::unpin(&pins).step(format!("removing {}", pins.display()))
 }
 
-/// Whether this user may not see what is pinned.
+/// Whether this user may not look at the pinned programs.
 pub(super) fn pins_are_hidden(made: &TunnelState) -> bool {
     (0..made.ends.len()).any(|number| {
         let looked = std::fs::metadata(made.pins(number).join("underlay"));
@@ -131,7 +131,7 @@ pub(super) fn pins_are_hidden(made: &TunnelState) -> bool {
     })
 }
 
-/// Takes an end away; what is gone already is no error.
+/// Removes an end. Parts that are gone already are no error.
 pub(super) fn detach(made: &TunnelState, number: usize) -> Result<()> {
     if made.ends[number].bridge.is_some() {
         return bridge::leave(&made.ends[number]);
@@ -152,7 +152,7 @@ pub(super) fn detach(made: &TunnelState, number: usize) -> Result<()> {
     removed.unwrap_or(Ok(()))
 }
 
-/// What is missing of an end, in words.
+/// The missing parts of an end, as text.
 pub(super) fn missing(made: &TunnelState, number: usize) -> Vec<String> {
     let end = &made.ends[number];
     let mut missing = bridge::missing(end);

@@ -1,4 +1,4 @@
-//! What was made, in a file of its own for each tunnel, gone with the machine's next start as the tunnel is.
+//! State files of tunnels, one each. They are gone after a reboot, as are the tunnels.
 
 use std::fs;
 use std::io;
@@ -12,83 +12,83 @@ use wirecost_sys::namespace::{self, Netns};
 
 use crate::error::{AgentError, Result, Step};
 
-/// Where notes are, NAME.json each.
+/// Directory of the state files: NAME.json for each tunnel.
 const NOTES: &str = "/run/wirecost/tunnels";
-/// A BPF file system of our own, with a directory for each end.
+/// Mount point of our BPF file system, with a directory for each end.
 const PINS: &str = "/run/wirecost/bpf";
 
-/// A tunnel that was made, or is being made.
+/// A complete or incomplete tunnel, as its state file describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TunnelState {
-    /// Its name.
+    /// Name of the tunnel.
     pub name: String,
-    /// How frames cross the underlay.
+    /// Encapsulation of frames on the underlay.
     pub encapsulation: Encapsulation,
-    /// Whether the ends' namespaces were made for it and go with it.
+    /// Whether the ends' namespaces were made for the tunnel, and are removed with it.
     pub own_namespaces: bool,
-    /// Who makes it: process id and start time.
+    /// The process that makes the tunnel, as [`crate::orphan::Owner::argument`] writes it.
     pub(super) maker: String,
-    /// Inode of the network namespace that it was made in, where an end is in that.
+    /// Inode of the network namespace that the tunnel was made in; `None`: its ends are in namespaces of their own.
     pub(super) home: Option<u64>,
-    /// Whether it was made to the end.
+    /// Whether making the tunnel was completed.
     pub complete: bool,
-    /// Its ends on this machine.
+    /// Ends of the tunnel on this machine.
     pub ends: Vec<TunnelEnd>,
 }
 
-/// One end.
+/// One end of a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TunnelEnd {
-    /// The named network namespace that it is in; `None` is the one that the command ran in.
+    /// Name of the network namespace of the end; `None`: the one that the command ran in.
     pub namespace: Option<String>,
-    /// Whether that namespace was made for it: one that somebody else made is never removed.
+    /// Whether the namespace was made for the tunnel: others are never removed.
     #[serde(default = "made")]
     pub(super) namespace_made: bool,
-    /// The underlay's device.
+    /// Name of the underlay's device.
     pub underlay: String,
-    /// Its interface index, once that is known.
+    /// Interface index of the underlay's device, once it is known.
     pub underlay_index: Option<u32>,
-    /// This end's address on the underlay.
+    /// Underlay address of this end.
     pub local: IpAddr,
-    /// The other end's.
+    /// Underlay address of the other end.
     pub peer: IpAddr,
-    /// What applications use.
+    /// Name of the guest's device, which applications use.
     pub device: String,
-    /// Its address,
+    /// Address of the guest's device.
     pub address: IpAddr,
-    /// and the length of its network's prefix.
+    /// Length of the guest's prefix, bits.
     pub prefix: u8,
-    /// Its MTU in bytes.
+    /// MTU of the guest's device, bytes.
     pub mtu: u32,
-    /// The bridge of this host's own Open vSwitch that guest and tunnel are ports of; without it eBPF programs carry.
+    /// Bridge of this host's Open vSwitch that guest and tunnel are ports of; `None`: eBPF programs carry frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge: Option<String>,
 }
 
 impl TunnelEnd {
-    /// The guest's port: the other end of its device, where the programs are.
+    /// Name of the guest's port: the peer of its veth, where the programs are attached.
     pub fn port(&self) -> String {
         format!("{}-p", self.device)
     }
 }
 
-/// Of notes that do not say so: all that they named was made.
+/// Default for state files without the field: they list only namespaces that were made.
 fn made() -> bool {
     true
 }
 
-/// Where the network namespace is that a tunnel's end is in.
+/// Location of the network namespace of a tunnel's end.
 #[derive(Debug)]
 pub(super) enum NetnsLocation {
-    /// Here, or each end has a named one.
+    /// The current namespace, or the ends have named ones.
     Here,
-    /// Elsewhere, by this name or process.
+    /// Another namespace; the text names it, or a process in it.
     At(Netns, String),
-    /// Nowhere any more: its devices went with it.
+    /// The namespace is gone, and its devices with it.
     Gone,
 }
 
-/// Looks for a network namespace by its inode: named ones, and those of processes.
+/// Searches for a network namespace by its inode, among the named ones and those of processes.
 fn find(home: u64) -> NetnsLocation {
     for name in namespace::names() {
         if let Ok(netns) = Netns::named(&name)
@@ -114,12 +114,12 @@ pub(super) fn here() -> Option<u64> {
 }
 
 impl TunnelEnd {
-    /// The tunnel's port in [`TunnelEnd::bridge`].
+    /// Name of the tunnel's port in [`TunnelEnd::bridge`].
     pub(super) fn tunnel_port(&self) -> String {
         format!("{}-t", self.device)
     }
 
-    /// The guest's hardware address, which the other end does not have: locally administered, from the underlay's
+    /// MAC address of the guest, locally administered, and different from the other end's: made from the underlay
     /// address.
     pub(super) fn mac(&self) -> [u8; 6] {
         let [a, b, c, d] = match self.local {
@@ -131,7 +131,7 @@ impl TunnelEnd {
 }
 
 impl TunnelState {
-    /// Where its ends can be reached from.
+    /// Location of the namespace from which the ends can be reached.
     pub(super) fn home(&self) -> NetnsLocation {
         match self.home {
             None => NetnsLocation::Here,
@@ -140,9 +140,9 @@ impl TunnelState {
         }
     }
 
-    /// Where the programs of the end of that number are pinned.
+    /// Directory of the pinned programs of end `number`.
     pub(super) fn pins(&self, number: usize) -> PathBuf {
-        // No dots: the BPF file system keeps such names for itself (kernel/bpf/inode.c, `bpf_lookup`).
+        // The name has no dots: the BPF file system reserves names with dots (kernel/bpf/inode.c, `bpf_lookup`).
         Path::new(PINS).join(format!("{}-{number}", self.name))
     }
 }
@@ -166,7 +166,7 @@ fn path(name: &str) -> PathBuf {
     Path::new(NOTES).join(format!("{name}.json"))
 }
 
-/// Writes a note, whole or not at all.
+/// Writes a state file atomically.
 pub(super) fn write(state: &TunnelState) -> Result<()> {
     let path = path(&state.name);
     let new = path.with_extension("new");
@@ -183,13 +183,13 @@ pub(super) fn write(state: &TunnelState) -> Result<()> {
     })
 }
 
-/// `None` where there is none that can be read.
+/// Reads a state file; `None` where there is none, or it cannot be read.
 pub(super) fn read(name: &str) -> Option<TunnelState> {
     let text = fs::read_to_string(path(name)).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// All that can be read, sorted by name.
+/// All tunnels whose state files can be read, sorted by name.
 pub(super) fn all() -> Vec<TunnelState> {
     let entries = fs::read_dir(NOTES).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -202,7 +202,7 @@ pub(super) fn all() -> Vec<TunnelState> {
     names.iter().filter_map(|name| read(name)).collect()
 }
 
-/// Removes a note, and with the last one all that is for notes and pins.
+/// Removes a state file, and with the last one the directory and the BPF file system.
 pub(super) fn remove(name: &str) -> Result<()> {
     let path = path(name);
     match fs::remove_file(&path) {
@@ -211,7 +211,7 @@ pub(super) fn remove(name: &str) -> Result<()> {
         }
         _ => {}
     }
-    // Not empty: there are others.
+    // The directory is not empty while there are other tunnels.
     if fs::remove_dir(NOTES).is_ok() {
         namespace::unmount_bpffs(Path::new(PINS)).step(format!("unmounting {PINS}"))?;
         if let Some(root) = Path::new(NOTES).parent() {

@@ -1,4 +1,4 @@
-//! What is there of each tunnel, and what it has counted.
+//! State of each tunnel: which parts exist, and the counters of its programs.
 
 use serde::Serialize;
 use wirecost_vtep::Counters;
@@ -6,25 +6,25 @@ use wirecost_vtep::Counters;
 use super::end;
 use super::state::{self, NetnsLocation, TunnelState};
 
-/// A tunnel and what became of it.
+/// A tunnel, and which parts of it exist.
 #[derive(Debug, Clone, Serialize)]
 pub struct TunnelStatus {
-    /// What was made.
+    /// The tunnel's state file.
     #[serde(flatten)]
     pub state: TunnelState,
-    /// Whether all of it is there.
+    /// Whether the tunnel is complete and no part is missing.
     pub whole: bool,
-    /// What is missing, in words.
+    /// The missing parts, as text.
     pub missing: Vec<String>,
-    /// The network namespace that it was made in, in words, where that is another than the command's.
+    /// The network namespace that the tunnel was made in, as text; `None`: the current one.
     pub place: Option<String>,
-    /// Whether its programs could be looked at: root can.
+    /// Whether this user may look at the pinned programs, as root may.
     pub programs_seen: bool,
-    /// What each end has counted, by its place in the note; those that have counted something.
+    /// Counters of each end that are not 0, in the order of the ends.
     pub counters: Vec<Vec<(&'static str, u64)>>,
 }
 
-/// The tunnels of this machine, sorted by name.
+/// All tunnels of this machine, sorted by name.
 pub fn all() -> Vec<TunnelStatus> {
     state::all().into_iter().map(show).collect()
 }

@@ -1,4 +1,4 @@
-//! Makes a tunnel, and nothing where it would take what is another's.
+//! Makes a tunnel, or refuses where it would take over another's namespace, address or packets.
 
 use std::net::IpAddr;
 
@@ -13,10 +13,10 @@ use crate::address;
 use crate::error::{AgentError, Result, Step};
 use crate::orphan::Owner;
 
-/// Makes a tunnel.
+/// Makes a tunnel and its state file.
 ///
 /// # Errors
-/// In words. Nothing of it is left then, or the error says what is.
+/// The tunnel cannot be made. What was made before is removed, or the message says what remains.
 pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
     let name = &wanted.name;
     check_name(name)?;
@@ -80,11 +80,11 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
     Ok(made)
 }
 
-/// Whether two ends of this host would take the same frames: an endpoint takes all of its UDP port, whatever the VNI,
+/// Whether two ends of this host would receive the same frames. An end receives all of its UDP port, whatever the VNI,
 /// or all of its VLAN.
 fn collide(other: &TunnelState, encapsulation: &Encapsulation, end: &TunnelEnd) -> bool {
     let takes = what_it_takes(encapsulation);
-    // In a bridge Open vSwitch distinguishes them.
+    // Ends in a bridge are distinguished by Open vSwitch.
     let theirs = other.ends.iter().filter(|end| end.bridge.is_none());
     end.bridge.is_none()
         && takes == what_it_takes(&other.encapsulation)
@@ -179,7 +179,7 @@ fn device_of(local: IpAddr) -> Result<String> {
     })
 }
 
-/// Makes what the note says, and notes what only making it tells.
+/// Makes the ends of the state file, and records what is known only afterwards.
 fn build(made: &mut TunnelState, wanted: &TunnelSpec) -> Result<()> {
     if let [only] = &mut made.ends[..]
         && only.bridge.is_some()

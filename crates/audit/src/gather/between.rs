@@ -1,4 +1,4 @@
-//! What leads from one namespace to another: the other ends of veths, and the sockets of tunnels.
+//! Links between namespaces: the peers of veths, and the namespaces of tunnel sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,10 +11,11 @@ use super::reading::{Reading, read};
 use super::{namespaces, routes};
 use crate::snapshot::{Unread, VethPeer};
 
-/// Namespaces that are followed; a host of a thousand containers is not read whole.
+/// Upper bound on the namespaces read: a host of a thousand containers is not read completely.
 const MOST_NAMESPACES: usize = 128;
 
-/// Reads the namespaces that veths of the one at `at` lead to, and those of its tunnels' sockets, that were not read yet.
+/// Reads the namespaces, not read yet, that veths of the namespace at position `at` and the sockets of its tunnels lead
+/// to.
 pub(super) fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Unread>) {
     let mut wanted: BTreeSet<i32> = readings[at]
         .other_ends
@@ -78,7 +79,7 @@ pub(super) fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Un
     }
 }
 
-/// Gives every veth its other end.
+/// Sets the peer of every veth.
 pub(super) fn link_peers(readings: &mut [Reading]) {
     for at in 0..readings.len() {
         let positions = positions(at, readings);
@@ -92,7 +93,8 @@ pub(super) fn link_peers(readings: &mut [Reading]) {
     }
 }
 
-/// Tunnels send from where their sockets are. Where that namespace was not read, nothing is known of their routes.
+/// Looks up the routes of tunnels whose socket is in another namespace: packets leave from there. Where that namespace
+/// was not read, the remotes stay empty.
 pub(super) fn route_from_sockets(readings: &mut [Reading]) {
     for at in 0..readings.len() {
         let away = std::mem::take(&mut readings[at].away);
@@ -119,7 +121,7 @@ pub(super) fn route_from_sockets(readings: &mut [Reading]) {
     }
 }
 
-/// Positions of the namespaces that were read, by the number that the one at `at` has for them.
+/// Positions in `readings`, by the namespace id (nsid) that the namespace at position `at` has for each.
 fn positions(at: usize, readings: &mut [Reading]) -> BTreeMap<i32, usize> {
     let mut positions = BTreeMap::new();
     for position in 0..readings.len() {

@@ -1,4 +1,4 @@
-//! Rules that change TCP's MSS, as nft and iptables print them. Both are asked to list, never to change.
+//! Firewall rules that change TCP's MSS, as nft and iptables-save print them.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::snapshot::MssClamp;
 
-/// Longer than any listing takes; a rule set of that size is not worth a hanging check.
+/// Time limit of one listing: longer than any takes; a check must not hang on a huge rule set.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The rules of the calling thread's namespace; the error says which program is missing or refused.
+/// MSS clamps of the calling thread's namespace. The error says which program is missing or refused.
 pub(super) fn read() -> Result<Vec<MssClamp>, String> {
     let nft = output("nft", &["-j", "list", "ruleset"]).map(|text| nft_clamps(&text));
     let iptables = [
@@ -25,7 +25,7 @@ pub(super) fn read() -> Result<Vec<MssClamp>, String> {
         (nft, four) => {
             let mut clamps: Vec<_> = nft.unwrap_or_default();
             for more in [four, six].into_iter().flatten().flatten() {
-                // iptables-nft shows the same rule to both programs.
+                // iptables-nft rules show up in both listings.
                 if !clamps
                     .iter()
                     .any(|known| known.mss == more.mss && known.from == "nft")
@@ -38,7 +38,7 @@ pub(super) fn read() -> Result<Vec<MssClamp>, String> {
     }
 }
 
-/// What a program prints, if it ends well and in time.
+/// What a program prints, if it succeeds within the time limit. The error says why not.
 pub(super) fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
     let directories = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
     let path = directories
@@ -79,7 +79,7 @@ pub(super) fn output(program: &str, arguments: &[&str]) -> Result<String, String
         .ok_or_else(|| "its output is no text".into())
 }
 
-/// From `nft -j list ruleset`: a `mangle` of the TCP option `maxseg` (libnftables-json(5)).
+/// MSS clamps in `nft -j list ruleset`: a `mangle` of the TCP option `maxseg` (libnftables-json(5)).
 pub(super) fn nft_clamps(text: &str) -> Vec<MssClamp> {
     let Ok(document) = serde_json::from_str::<Value>(text) else {
         return Vec::new();
@@ -111,7 +111,8 @@ fn nft_clamp(rule: &Value) -> Option<MssClamp> {
     })
 }
 
-/// From iptables-save: `-j TCPMSS` (iptables-extensions(8)).
+/// MSS clamps in the output of iptables-save: `-j TCPMSS` (iptables-extensions(8)). `from` is `iptables` or
+/// `ip6tables`.
 pub(super) fn iptables_clamps(from: &str, text: &str) -> Vec<MssClamp> {
     let rules = text.lines().filter(|line| line.contains("-j TCPMSS"));
     rules

@@ -1,4 +1,4 @@
-//! Single questions about the calling thread's namespace.
+//! Single lookups in the calling thread's namespace.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,10 +7,10 @@ use super::netlink::Netlink;
 use super::{ipv6, links, routes};
 use crate::snapshot::{EgressRoute, Neighbour};
 
-/// How packets between two addresses leave the calling thread's namespace. `None` where there is no route.
+/// The route of packets between two addresses out of the calling thread's namespace. `None` where there is no route.
 ///
 /// # Errors
-/// Where the kernel cannot be asked.
+/// A netlink socket cannot be opened.
 pub fn egress_route(from: IpAddr, to: IpAddr) -> io::Result<Option<EgressRoute>> {
     let mut asked = Netlink::open()?;
     let mut name = |index| links::named(&mut asked, index).map(|(name, _)| name);
@@ -27,11 +27,11 @@ pub fn egress_route(from: IpAddr, to: IpAddr) -> io::Result<Option<EgressRoute>>
     }))
 }
 
-/// What the calling thread's namespace knows of the neighbour that packets between two addresses go to first, and its
-/// address. `None` where there is no route.
+/// State and address of the neighbour (next hop) of packets between two addresses, in the calling thread's namespace.
+/// `None` where there is no route.
 ///
 /// # Errors
-/// Where the kernel cannot be asked.
+/// A netlink socket cannot be opened.
 pub fn neighbour(from: IpAddr, to: IpAddr) -> io::Result<Option<(IpAddr, Neighbour)>> {
     let mut netlink = Netlink::open()?;
     let way = routes::egress_route(&mut netlink, (from, to), &mut |_| None);
@@ -41,11 +41,11 @@ pub fn neighbour(from: IpAddr, to: IpAddr) -> io::Result<Option<(IpAddr, Neighbo
     }))
 }
 
-/// The first and the last source port that a tunnel of the calling thread's namespace to this destination port picks
-/// from. `None`: there is no such tunnel, or it has no range of its own.
+/// The first and the last source port that a tunnel of the calling thread's namespace with this destination port uses.
+/// `None`: there is no such tunnel, or it has no port range of its own.
 ///
 /// # Errors
-/// Where the devices cannot be listed.
+/// The devices cannot be listed.
 pub fn source_ports(port: u16) -> io::Result<Option<(u16, u16)>> {
     let links = links::read(&mut Netlink::open()?)?;
     let mut tunnels = links.iter().filter_map(|link| link.device.tunnel.as_ref());

@@ -8,7 +8,7 @@ use crate::snapshot::{Device, Drops};
 
 const GETLINK: u16 = 18;
 const GETADDR: u16 = 22;
-/// struct ifinfomsg and struct ifaddrmsg.
+/// Sizes of struct ifinfomsg and struct ifaddrmsg, bytes.
 const IFINFOMSG: usize = 16;
 const IFADDRMSG: usize = 8;
 const IFF_UP: u32 = 1;
@@ -29,17 +29,17 @@ const IFLA_VLAN_ID: u16 = 1;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 
-/// A device, and what leads out of its namespace.
+/// A device, and what it refers to in other namespaces.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) device: Device,
-    /// A veth's other end: its index, and the namespace's number here where it is another.
+    /// Peer of a veth: its index, and the nsid of its namespace where that is another one.
     pub(super) other_end: Option<(u32, Option<i32>)>,
-    /// A tunnel whose socket is in another namespace: that one's number here.
+    /// Nsid of the namespace of a tunnel's socket, where that is another one.
     pub(super) socket: Option<i32>,
-    /// What decides over the route of a tunnel's packets beside their destination.
+    /// Source, device and mark that the route of a tunnel's packets depends on.
     pub(super) outer: Outer,
-    /// The other ends that the device itself names.
+    /// Remote addresses that a tunnel device is configured with.
     pub(super) remotes: Vec<std::net::IpAddr>,
 }
 
@@ -121,7 +121,7 @@ fn link(message: &[u8]) -> Option<Link> {
     })
 }
 
-/// struct rtnl_link_stats64: 64-bit counters.
+/// Drop counters of struct rtnl_link_stats64, which consists of 64-bit counters.
 fn drops(bytes: &[u8]) -> Drops {
     let counter = |at: usize| {
         let bytes = bytes.get(8 * at..8 * at + 8)?;

@@ -1,4 +1,4 @@
-//! The namespaces that a veth's other end may be in: those with a name, those of processes, and those of threads.
+//! The namespaces that a veth's peer may be in: named ones, and those of processes and threads.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,12 +11,12 @@ use crate::snapshot::Enter;
 const GETNSID: u16 = 90;
 const NETNSA_NSID: u16 = 1;
 const NETNSA_FD: u16 = 3;
-/// struct rtgenmsg, padded.
+/// Size of struct rtgenmsg, padded, bytes.
 const RTGENMSG: usize = 4;
-/// More threads than this are not looked through.
+/// Upper bound on the threads whose namespaces are examined.
 const MOST: usize = 20_000;
 
-/// A namespace that could be entered.
+/// A namespace that might be entered.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) path: PathBuf,
@@ -24,7 +24,7 @@ pub(super) struct Candidate {
     pub(super) enter: Enter,
 }
 
-/// Where namespaces can be found, the best names first; each may come several times.
+/// Namespaces by their files, those with names first. One namespace may be listed several times.
 pub(super) fn candidates() -> impl Iterator<Item = Candidate> {
     let named = list("/run/netns").map(|path| {
         let name = file_name(&path);
@@ -37,7 +37,7 @@ pub(super) fn candidates() -> impl Iterator<Item = Candidate> {
     let threads = list("/proc")
         .filter(|path| file_name(path).bytes().all(|byte| byte.is_ascii_digit()))
         .flat_map(|process| {
-            // The process itself comes first, as the main one of its threads.
+            // The main thread, whose number is the process's, comes first.
             list(&process.join("task").to_string_lossy()).collect::<Vec<_>>()
         })
         .map(|thread| {
@@ -70,7 +70,7 @@ fn file_name(path: &std::path::Path) -> String {
         .into_owned()
 }
 
-/// The number that the netlink connection's namespace has for another; `None`: it has none.
+/// The nsid that the netlink connection's namespace has for the namespace of descriptor `other`; `None`: there is none.
 pub(super) fn number_of(netlink: &mut Netlink, other: RawFd) -> Option<i32> {
     let mut body = vec![0; RTGENMSG];
     body.extend(attribute(NETNSA_FD, &(other as u32).to_ne_bytes()));
@@ -79,12 +79,12 @@ pub(super) fn number_of(netlink: &mut Netlink, other: RawFd) -> Option<i32> {
     (number >= 0).then_some(number)
 }
 
-/// Opens a candidate's namespace.
+/// Opens the namespace of a candidate.
 pub(super) fn open(candidate: &Candidate) -> io::Result<File> {
     File::open(&candidate.path)
 }
 
-/// The descriptor's number, for a request.
+/// The raw descriptor, for a netlink request.
 pub(super) fn number(file: &File) -> RawFd {
     file.as_raw_fd()
 }

@@ -1,5 +1,5 @@
-//! Reading rtnetlink: requests that change nothing, and attributes by number. Decoded by hand and not by a typed
-//! message: an audit must not fail on a device of a kind that a library does not know yet.
+//! Read-only rtnetlink requests, with attributes by number. Decoded by hand rather than into typed messages: an audit
+//! must not fail on a kind of device that a library does not know yet.
 
 use std::io;
 
@@ -10,12 +10,12 @@ const ACK: u16 = 4;
 const DUMP: u16 = 0x300;
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
-/// Length, type, flags, sequence, port.
+/// Size of struct nlmsghdr, bytes: length, type, flags, sequence, port.
 const HEADER: usize = 16;
-/// The kernel's nested-attribute and byte-order flags (include/uapi/linux/netlink.h).
+/// Clears the flags for nested attributes and network byte order (include/uapi/linux/netlink.h).
 const TYPE_MASK: u16 = 0x3fff;
 
-/// A connection to the namespace that it was opened in.
+/// An rtnetlink connection in the namespace that it was opened in.
 #[derive(Debug)]
 pub(super) struct Netlink {
     socket: Socket,
@@ -33,12 +33,12 @@ impl Netlink {
         })
     }
 
-    /// Every object of a kind: what follows each message's header.
+    /// Dumps every object of a kind: the bytes after each message's header.
     pub(super) fn dump(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
         self.ask(kind, REQUEST | DUMP, body)
     }
 
-    /// One object.
+    /// Gets one object: the bytes after the message's header.
     pub(super) fn get(&mut self, kind: u16, body: &[u8]) -> io::Result<Option<Vec<u8>>> {
         Ok(self.ask(kind, REQUEST | ACK, body)?.into_iter().next())
     }
@@ -81,7 +81,7 @@ impl Netlink {
     }
 }
 
-/// A message's type, sequence and body, and what follows it.
+/// Splits off one message: type, sequence, body, and the bytes after it.
 fn split(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
     let length = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
     let message = bytes.get(..length).filter(|_| length >= HEADER)?;
@@ -91,12 +91,12 @@ fn split(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
     Some((kind, sequence, &message[HEADER..], next))
 }
 
-/// Attributes one after the other: number and content. What is cut off ends it.
+/// A sequence of netlink attributes: number and content. A truncated attribute ends it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attributes<'a>(pub(super) &'a [u8]);
 
 impl<'a> Attributes<'a> {
-    /// All of them.
+    /// All attributes, in order.
     fn all(self) -> impl Iterator<Item = (u16, &'a [u8])> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -108,13 +108,13 @@ impl<'a> Attributes<'a> {
         })
     }
 
-    /// The first attribute with this number.
+    /// Content of the first attribute with this number.
     pub(super) fn find(self, number: u16) -> Option<&'a [u8]> {
         self.all()
             .find_map(|(found, content)| (found == number).then_some(content))
     }
 
-    /// A nested list.
+    /// The attributes nested in this one; empty where there is none.
     pub(super) fn nested(self, number: u16) -> Attributes<'a> {
         Attributes(self.find(number).unwrap_or_default())
     }
@@ -127,7 +127,7 @@ impl<'a> Attributes<'a> {
         self.find(number)?.first().copied()
     }
 
-    /// A number in network byte order.
+    /// A 16-bit number in network byte order.
     pub(super) fn be16(self, number: u16) -> Option<u16> {
         Some(u16::from_be_bytes(*self.find(number)?.first_chunk()?))
     }
@@ -145,7 +145,7 @@ impl<'a> Attributes<'a> {
         Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
 
-    /// An address of either version.
+    /// An IPv4 or IPv6 address, by the length of the attribute.
     pub(super) fn address(self, number: u16) -> Option<std::net::IpAddr> {
         let bytes = self.find(number)?;
         if let Ok(four) = <[u8; 4]>::try_from(bytes) {
@@ -155,7 +155,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// An attribute to send.
+/// Encodes an attribute, padded to 4 bytes.
 pub(super) fn attribute(number: u16, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(8 + content.len());
     bytes.extend((4 + content.len() as u16).to_ne_bytes());

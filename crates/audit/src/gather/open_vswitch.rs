@@ -1,10 +1,10 @@
-//! A host's Open vSwitch, where its bridges are in the host's own namespace.
+//! Open vSwitch of a host, where its bridges are in the host's own namespace.
 
 use super::reading::Reading;
 use super::{ovn, ovsdb, routes};
 use crate::snapshot::{Ovs, Unread};
 
-/// Open vSwitch, where its devices are in this namespace.
+/// Reads Open vSwitch's database. `None` where there is no server, or its bridges are in another namespace.
 pub(super) fn read(own: &mut Reading, unread: &mut Vec<Unread>) -> Option<Ovs> {
     let socket = ovsdb::socket()?;
     let mut ovs = match ovsdb::read(&socket) {

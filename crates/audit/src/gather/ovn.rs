@@ -1,4 +1,4 @@
-//! OVN's databases: the southbound one where `ovn-remote` says, the northbound one where this host has it.
+//! OVN's databases: the southbound one at `ovn-remote`, the northbound one where it can be reached from this host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -11,11 +11,11 @@ use crate::snapshot::{
     Chassis, DhcpOptions, LogicalRouter, LogicalSwitch, Northbound, Ovs, RouterPort, Unread,
 };
 
-/// Where `ovn-nbctl` looks when it is told nothing (ovn-nbctl(8), `OVN_NB_DB`).
+/// Directories where `ovn-nbctl` looks for the northbound database by default (ovn-nbctl(8), `OVN_NB_DB`).
 const USUAL: [&str; 2] = ["/run/ovn", "/var/run/ovn"];
 const SOCKET: &str = "ovnnb_db.sock";
 
-/// Reads both, and says what could not be read.
+/// Reads both databases; adds to `unread` what could not be read.
 pub(super) fn read(ovs: &mut Ovs, unread: &mut Vec<Unread>) {
     let remote = ovs.external_ids.get("ovn-remote").cloned();
     if let Some(remote) = &remote {
@@ -43,7 +43,7 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// The hosts in the southbound database.
+/// The chassis in the southbound database.
 fn chassis(remote: &str) -> io::Result<Vec<Chassis>> {
     let selects = [
         select(
@@ -82,8 +82,8 @@ fn hosts(result: &Value) -> Option<Vec<Chassis>> {
     Some(hosts.collect())
 }
 
-/// Where the northbound database may be, with what `ovn-nbctl` has to be told: what the user says, the usual socket, or
-/// the server of the southbound one.
+/// Addresses where the northbound database may be, each with whether `ovn-nbctl` needs it as `--db`: the one in
+/// `OVN_NB_DB` alone, else the default socket and the server of the southbound database.
 fn places(southbound: Option<&str>) -> Vec<(String, bool)> {
     if let Ok(said) = std::env::var("OVN_NB_DB") {
         return vec![(said, true)];
@@ -100,7 +100,7 @@ fn places(southbound: Option<&str>) -> Vec<(String, bool)> {
     found
 }
 
-/// The northbound database, or why it was not read.
+/// Reads the northbound database. The error says why it could not be read.
 fn northbound(southbound: Option<&str>) -> Result<Northbound, String> {
     let mut why = format!(
         "{}/{SOCKET} is not on this host; check the host that has it, or set OVN_NB_DB to its unix: or tcp: address",
@@ -109,7 +109,7 @@ fn northbound(southbound: Option<&str>) -> Result<Northbound, String> {
     for (remote, say) in places(southbound) {
         match ask_at(&remote, "OVN_Northbound", &selects()) {
             Ok(result) => {
-                // A server without this database answers with an error, and no rows.
+                // A server without this database answers with an error instead of rows.
                 if let Some(mut known) = logical(&result) {
                     known.remote = say.then_some(remote);
                     return Ok(known);
@@ -149,7 +149,7 @@ fn selects() -> [Value; 7] {
     ]
 }
 
-/// From the answers to [`selects`].
+/// Builds the northbound database from the answers to [`selects`].
 fn logical(result: &Value) -> Option<Northbound> {
     let by_uuid = |at| -> Option<BTreeMap<&str, &Value>> {
         let rows = rows(result, at)?.iter();
@@ -251,7 +251,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// A set of strings, or one alone.
+/// The strings of an OVSDB set, or a single string (RFC 7047, section 5.1).
 fn strings(value: &Value) -> Vec<String> {
     let set = value[1].as_array().filter(|_| value[0] == "set");
     let one = value.as_str().into_iter();

@@ -1,5 +1,5 @@
 //! Open vSwitch's configuration from its database server: JSON-RPC over a unix socket (RFC 7047), one `select` per
-//! table, nothing else.
+//! table.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -14,7 +14,7 @@ use crate::snapshot::{Ovs, OvsBridge, OvsInterface};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where the server listens, if it does.
+/// Path of the database server's socket, where it exists.
 pub(super) fn socket() -> Option<PathBuf> {
     let own = std::env::var_os("OVS_RUNDIR").map(PathBuf::from);
     own.into_iter()
@@ -26,7 +26,7 @@ pub(super) fn socket() -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// Reads the tables.
+/// Reads the tables of Open vSwitch that an audit needs.
 pub(super) fn read(socket: &Path) -> io::Result<Ovs> {
     let selects = [
         select("Open_vSwitch", &["external_ids", "ovs_version"]),
@@ -50,10 +50,11 @@ pub(super) fn read(socket: &Path) -> io::Result<Ovs> {
     parse(&result).ok_or_else(another_shape)
 }
 
-/// Asks one of the servers of `remotes`, which are written as for ovn-controller(8)'s `ovn-remote`, about a database.
+/// Queries a database at the first server of `remotes` that answers. `remotes` is written as ovn-controller(8)'s
+/// `ovn-remote`.
 ///
 /// # Errors
-/// The last one's; `Unsupported` where it is reached over TLS only.
+/// The error of the last server; `Unsupported` where that is reached over TLS only.
 pub(super) fn ask_at(remotes: &str, schema: &str, selects: &[Value]) -> io::Result<Value> {
     let mut failed = io::ErrorKind::Unsupported.into();
     for one in remotes.split(',') {
@@ -91,12 +92,12 @@ pub(super) fn another_shape() -> io::Error {
     io::Error::other("an answer of another shape")
 }
 
-/// Every row of a table.
+/// A `select` of every row of a table.
 pub(super) fn select(table: &str, columns: &[&str]) -> Value {
     json!({"op": "select", "table": table, "where": [], "columns": columns})
 }
 
-/// Asks a server's database once, over both directions of one connection.
+/// Runs `selects` in one transaction on a connection, whose two directions are `from` and `to`.
 fn ask(from: impl Read, mut to: impl Write, schema: &str, selects: &[Value]) -> io::Result<Value> {
     let mut params = vec![Value::from(schema)];
     params.extend_from_slice(selects);
@@ -105,7 +106,7 @@ fn ask(from: impl Read, mut to: impl Write, schema: &str, selects: &[Value]) -> 
     let answers = serde_json::Deserializer::from_reader(from).into_iter::<Value>();
     for answer in answers {
         let mut answer = answer.map_err(io::Error::from)?;
-        // The server may ask whether we live before it answers (RFC 7047, 4.1.11).
+        // The server may send an echo request before its answer (RFC 7047, section 4.1.11).
         if answer["id"] == "wirecost" {
             return Ok(answer["result"].take());
         }
@@ -113,12 +114,12 @@ fn ask(from: impl Read, mut to: impl Write, schema: &str, selects: &[Value]) -> 
     Err(io::ErrorKind::UnexpectedEof.into())
 }
 
-/// The rows of the select at that position.
+/// Rows of the `select` at position `at`.
 pub(super) fn rows(result: &Value, at: usize) -> Option<&Vec<Value>> {
     result.get(at)?.get("rows")?.as_array()
 }
 
-/// From the answers to the four selects.
+/// Builds the configuration from the answers to the four selects of [`read`].
 fn parse(result: &Value) -> Option<Ovs> {
     let rows = |at: usize| rows(result, at);
     let root = rows(0)?.first()?;
@@ -149,7 +150,7 @@ fn parse(result: &Value) -> Option<Ovs> {
 }
 
 fn interface(row: &Value) -> Option<OvsInterface> {
-    // An optional number is the number itself, or an empty set.
+    // An optional number is encoded as the number itself, or as an empty set.
     let number = |key: &str| row[key].as_u64().map(|value| value as u32);
     Some(OvsInterface {
         name: row["name"].as_str()?.to_owned(),
@@ -162,12 +163,12 @@ fn interface(row: &Value) -> Option<OvsInterface> {
     })
 }
 
-/// `["uuid", "..."]`.
+/// The UUID in `["uuid", "..."]`.
 pub(super) fn uuid(value: &Value) -> Option<&str> {
     (value[0] == "uuid").then(|| value[1].as_str()).flatten()
 }
 
-/// A set of them, or one alone.
+/// The UUIDs of a set, or a single UUID.
 pub(super) fn uuids(value: &Value) -> Vec<&str> {
     if let Some(one) = uuid(value) {
         return vec![one];
@@ -176,7 +177,7 @@ pub(super) fn uuids(value: &Value) -> Vec<&str> {
     set.into_iter().flatten().filter_map(uuid).collect()
 }
 
-/// `["map", [[key, value], ...]]`.
+/// The pairs in `["map", [[key, value], ...]]`.
 pub(super) fn map(value: &Value) -> BTreeMap<String, String> {
     let pairs = value[1].as_array().filter(|_| value[0] == "map");
     pairs

@@ -1,4 +1,4 @@
-//! Features, channels and rings by ethtool; receive and transmit steering from sysfs.
+//! Features, channels and rings from ethtool; receive and transmit steering (RPS, XPS) from sysfs.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use wirecost_sys::ethtool::Ethtool;
 
 use crate::snapshot::{Device, Feature};
 
-/// Fills in what ethtool and, where it shows this namespace, sysfs say of a device.
+/// Fills in what ethtool and, where `sysfs` shows this namespace, sysfs say about a device.
 pub(super) fn read(ethtool: &Ethtool, sysfs: bool, device: &mut Device) {
     if let Ok(features) = ethtool.features(&device.name) {
         device.features = features
@@ -36,13 +36,13 @@ pub(super) fn read(ethtool: &Ethtool, sysfs: bool, device: &mut Device) {
     }
 }
 
-/// Whether sysfs means this device and not one of the same name elsewhere.
+/// Whether the directory in sysfs is of this device and not of one with the same name in another namespace.
 fn shows(place: &Path, device: &Device) -> bool {
     let index = fs::read_to_string(place.join("ifindex")).unwrap_or_default();
     index.trim().parse() == Ok(device.index)
 }
 
-/// Queues with a mask that is not zero.
+/// Number of queues whose CPU mask is not zero.
 fn steered(place: &Path, prefix: &str, file: &str) -> u32 {
     let queues = fs::read_dir(place.join("queues"))
         .into_iter()

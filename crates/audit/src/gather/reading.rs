@@ -1,4 +1,4 @@
-//! One namespace of the host: its devices, routes, tunnels and sysctls.
+//! Reads one namespace of the host: its devices, routes, tunnels and sysctls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use super::tunnels::Outer;
 use super::{ipv6, links, queues, routes};
 use crate::snapshot::{Enter, Namespace, Unread};
 
-/// What decides over large packets, below `net.`.
+/// Sysctls below `net.` that matter to large packets.
 const SYSCTLS: &[&str] = &[
     "ipv4.ip_forward",
     "ipv4.ip_no_pmtu_disc",
@@ -30,31 +30,31 @@ const SYSCTLS: &[&str] = &[
     "bridge.bridge-nf-call-iptables",
 ];
 
-/// One namespace under way.
+/// A namespace that is being read.
 pub(super) struct Reading {
     pub(super) netns: Netns,
-    /// Whether the calling thread is in it already.
+    /// Whether it is the calling thread's namespace.
     pub(super) own: bool,
     pub(super) netlink: Netlink,
     pub(super) namespace: Namespace,
-    /// The other ends of its veths: position of the device, index there, number of the namespace there.
+    /// Peers of its veths: position of the device, index of the peer, nsid of the peer's namespace.
     pub(super) other_ends: Vec<(usize, u32, Option<i32>)>,
-    /// Its tunnels whose sockets are elsewhere.
+    /// Its tunnels whose sockets are in other namespaces.
     pub(super) away: Vec<Away>,
 }
 
 /// A tunnel whose socket is in another namespace than its device.
 pub(super) struct Away {
-    /// Position of the device.
+    /// Position of the device in the namespace's list.
     pub(super) device: usize,
-    /// Number of the socket's namespace.
+    /// Nsid of the socket's namespace.
     pub(super) socket: i32,
     pub(super) remotes: BTreeSet<IpAddr>,
     pub(super) outer: Outer,
 }
 
-/// Does something in a namespace. The own one is not entered: even that takes `CAP_SYS_ADMIN`
-/// (net/core/net_namespace.c, `netns_install`), and a plain user may read what is there.
+/// Runs `work` in a namespace. The calling thread's own (`own`) is not entered: even that takes `CAP_SYS_ADMIN`
+/// (net/core/net_namespace.c, `netns_install`), and reading needs no privilege.
 pub(super) fn inside<T>(netns: &Netns, own: bool, work: impl FnOnce() -> T) -> io::Result<T> {
     if own { Ok(work()) } else { netns.within(work) }
 }
@@ -138,7 +138,7 @@ pub(super) fn read(
     })
 }
 
-/// /proc/sys/net shows the namespace of whoever reads it.
+/// The sysctls of the calling thread's namespace: /proc/sys/net shows that of its reader.
 fn sysctls() -> BTreeMap<String, String> {
     let path = |name: &str| format!("/proc/sys/net/{}", name.replace('.', "/"));
     SYSCTLS

@@ -1,5 +1,5 @@
-//! Routes: which device packets to an address really use, MTUs of routes, and what too-big messages left behind
-//! (include/uapi/linux/rtnetlink.h); and the other ends that a VXLAN device's forwarding database names.
+//! Routes: the device that packets to an address leave through, MTUs of routes, and exceptions learned from ICMP
+//! too-big messages (include/uapi/linux/rtnetlink.h); and the remotes in a VXLAN device's forwarding database.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,21 +12,21 @@ use crate::snapshot::{Neighbour, Remote, RouteException, RouteMtu, RouteWords};
 
 const GETROUTE: u16 = 26;
 const GETNEIGH: u16 = 30;
-/// struct rtmsg and struct ndmsg.
+/// Sizes of struct rtmsg and struct ndmsg, bytes.
 const RTMSG: usize = 12;
 const NDMSG: usize = 12;
 const AF_INET: u8 = 2;
 const AF_BRIDGE: u8 = 7;
 const AF_INET6: u8 = 10;
-/// An exception and not a route (`RTM_F_CLONED`).
+/// The entry is an exception, not a route (`RTM_F_CLONED`).
 const CLONED: u32 = 0x200;
-/// Asks for the route that matches rather than for what follows from it (`RTM_F_FIB_MATCH`).
+/// Request flag: return the matching route rather than the lookup's result (`RTM_F_FIB_MATCH`).
 const FIB_MATCH: u32 = 0x2000;
-/// Has the answer name the table of that route (`RTM_F_LOOKUP_TABLE`); without it IPv4 says main.
+/// Request flag: name the table of the matching route (`RTM_F_LOOKUP_TABLE`); without it IPv4 answers the main table.
 const LOOKUP_TABLE: u32 = 0x1000;
-/// The router is on the link whatever the addresses say (`RTNH_F_ONLINK`).
+/// The router is on the link even where no address of the device covers it (`RTNH_F_ONLINK`).
 const ONLINK: u32 = 4;
-/// Tables that need not be named: unspecified, main, local.
+/// Tables that a command need not name: unspecified, main, local.
 const MAIN: [u32; 3] = [0, 254, 255];
 const RTN_UNICAST: u8 = 1;
 
@@ -45,7 +45,7 @@ const NDA_DST: u16 = 1;
 const NUD_INCOMPLETE: u16 = 0x01;
 const NUD_FAILED: u16 = 0x20;
 
-/// What a namespace's tables say.
+/// Routes of a namespace: those with MTUs, exceptions, and the device of the default route.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) mtus: Vec<RouteMtu>,
@@ -53,7 +53,7 @@ pub(super) struct Routes {
     pub(super) default_device: Option<u32>,
 }
 
-/// `name`: that of a device by its index.
+/// Reads the routes of a namespace. `name` returns the name of a device by its index.
 pub(super) fn read(
     netlink: &mut Netlink,
     name: &mut dyn FnMut(u32) -> Option<String>,
@@ -64,7 +64,7 @@ pub(super) fn read(
         body[0] = family;
         let messages = match netlink.dump(GETROUTE, &body) {
             Ok(messages) => messages,
-            // A kernel without IPv6.
+            // The kernel has no IPv6.
             Err(_) if family == AF_INET6 => continue,
             Err(error) => return Err(error),
         };
@@ -75,7 +75,7 @@ pub(super) fn read(
     Ok(routes)
 }
 
-/// Whether a message of the kernel tells a route's MTU or an exception: for `examples/fuzz_audit.rs`.
+/// Whether a netlink message holds a route's MTU or an exception: for `examples/fuzz_audit.rs`.
 pub fn reads_route(message: &[u8]) -> bool {
     let mut routes = Routes::default();
     let mut name = |index: u32| Some(format!("eth{index}"));
@@ -109,7 +109,7 @@ fn take(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>, routes: &mu
         return;
     }
     if length == 0 && family == AF_INET && routes.default_device.is_none() {
-        // Of several equal ones the first: struct rtnexthop has the index behind 4 bytes.
+        // The first of several next hops: struct rtnexthop has the index after 4 bytes.
         let first = attributes
             .find(RTA_MULTIPATH)
             .and_then(|hops| Some(u32::from_ne_bytes(hops.get(4..8)?.try_into().ok()?)));
@@ -136,7 +136,7 @@ fn written(destination: Option<IpAddr>, length: u8) -> String {
     )
 }
 
-/// A route as `ip route` takes it; `None` where it is none that is said with so few words.
+/// A route as `ip route` takes it; `None` where a next hop or its device cannot be named.
 fn words(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Option<RouteWords> {
     let (header, attributes) = message.split_at_checked(RTMSG)?;
     let attributes = Attributes(attributes);
@@ -170,7 +170,8 @@ fn hop(router: Option<IpAddr>, device: &str, flags: u32) -> String {
     format!("{via}dev {device}{onlink}")
 }
 
-/// struct rtnexthop, each with attributes behind it: length, flags, weight - 1, device.
+/// The next hops as `ip route` takes them. A struct rtnexthop (length, flags, weight - 1, device) is followed by
+/// attributes.
 fn hops(mut several: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Option<String> {
     const RTNEXTHOP: usize = 8;
     let mut words = Vec::new();
@@ -199,24 +200,26 @@ fn octets(address: IpAddr) -> (u8, Vec<u8>) {
     }
 }
 
-/// How packets between two addresses leave.
+/// Result of a route lookup between two addresses.
 #[derive(Debug)]
 pub(super) struct RouteLookup {
-    /// Index of the device.
+    /// Index of the output device.
     pub(super) device: u32,
     pub(super) router: Option<IpAddr>,
-    /// The route's own MTU, bytes.
+    /// MTU of the route itself, bytes.
     pub(super) mtu: Option<u32>,
     pub(super) route: Option<RouteWords>,
 }
 
-/// How packets between two addresses leave; `name`: that of a device by its index, asked on another connection.
+/// Looks up the route of packets between two addresses. `name` returns the name of a device by its index; it must use
+/// another netlink connection.
 pub(super) fn egress_route(
     netlink: &mut Netlink,
     (from, to): (IpAddr, IpAddr),
     name: &mut dyn FnMut(u32) -> Option<String>,
 ) -> Option<RouteLookup> {
-    // Of an address in a VRF, routes are in the VRF's table: the kernel takes its device for the way out then.
+    // For an address in a VRF the routes are in the VRF's table: the kernel looks there when the VRF is the output
+    // device.
     let vrf = vrf_index(from);
     let ((family, to), (_, from)) = (octets(to), octets(from));
     let mut ask = |flags: u32| {
@@ -234,7 +237,7 @@ pub(super) fn egress_route(
     };
     let answer = ask(0)?;
     let attributes = Attributes(answer.get(RTMSG..)?);
-    // What too-big messages said is no part of the route itself.
+    // MTUs learned from ICMP too-big messages are not part of the matching route.
     let route = ask(FIB_MATCH | LOOKUP_TABLE);
     let metrics = route.as_deref().and_then(|message| message.get(RTMSG..));
     let mtu = metrics.and_then(|found| Attributes(found).nested(RTA_METRICS).u32(RTAX_MTU));
@@ -246,7 +249,7 @@ pub(super) fn egress_route(
     })
 }
 
-/// What is known of a neighbour on the link of a device.
+/// State of a neighbour on the link of a device.
 pub(super) fn neighbour(netlink: &mut Netlink, device: u32, address: IpAddr) -> Neighbour {
     let (family, bytes) = octets(address);
     let mut body = vec![0; NDMSG];
@@ -262,8 +265,8 @@ pub(super) fn neighbour(netlink: &mut Netlink, device: u32, address: IpAddr) -> 
     }
 }
 
-/// How a tunnel's packets to an address leave: the kernel's own answer, by source, port, device and mark where rules look
-/// at those. `port`: a UDP tunnel's; 0: it is none.
+/// The kernel's route of a tunnel's packets to an address, by the source, port, device and mark that policy rules may
+/// match. `port` is the UDP destination port; 0 for a tunnel without UDP.
 pub(super) fn tunnel_towards(
     netlink: &mut Netlink,
     (address, port): (IpAddr, u16),
@@ -288,14 +291,14 @@ pub(super) fn tunnel_towards(
         more.extend(value.map_or_else(Vec::new, |value| attribute(number, &value.to_ne_bytes())));
     }
     let exact = ask_towards(netlink, address, source_bits, &more);
-    // A source that is not this host's (yet), or a kernel that does not take ports (before 4.19).
+    // The source is not an address of this host (yet), or the kernel does not accept ports (before 4.19).
     if exact.device.is_none() && !more.is_empty() {
         return towards(netlink, address);
     }
     exact
 }
 
-/// How packets to an address leave.
+/// The kernel's route of packets to an address.
 pub(super) fn towards(netlink: &mut Netlink, address: IpAddr) -> Remote {
     ask_towards(netlink, address, 0, &[])
 }
@@ -313,7 +316,7 @@ fn ask_towards(netlink: &mut Netlink, address: IpAddr, source_bits: u8, more: &[
         .as_deref()
         .and_then(|message| message.get(RTMSG..))
         .map(Attributes);
-    // An answer that was learned from a too-big message is told as an exception, and is no setting.
+    // An MTU learned from a too-big message is reported as an exception, not as the route's.
     let learned = answer.as_deref().is_some_and(|message| {
         message.get(8..12).is_some_and(|flags| {
             let metrics = Attributes(message.get(RTMSG..).unwrap_or_default());
@@ -330,14 +333,14 @@ fn ask_towards(netlink: &mut Netlink, address: IpAddr, source_bits: u8, more: &[
     }
 }
 
-/// struct rta_cacheinfo: `rta_expires` is the third number, not 0 with what was learned.
+/// Whether the entry expires: `rta_expires`, the third number of struct rta_cacheinfo, is not 0 for learned entries.
 fn has_expiry(cacheinfo: &[u8]) -> bool {
     cacheinfo
         .get(8..12)
         .is_some_and(|expires| expires.iter().any(|&byte| byte != 0))
 }
 
-/// The other ends in the forwarding databases: device and address.
+/// Remotes in the forwarding databases of all devices: index of the device, and address.
 pub(super) fn forwarding(netlink: &mut Netlink) -> Vec<(u32, IpAddr)> {
     let mut body = [0; NDMSG];
     body[0] = AF_BRIDGE;

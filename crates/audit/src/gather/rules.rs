@@ -1,23 +1,23 @@
-//! Rules of a host's own filter that drop or refuse packets, as iptables and nft print them. Both are asked to list.
+//! Firewall rules of a host that drop or reject packets, as iptables-save and nft print them.
 
 use super::firewall::output;
 
-/// A rule that drops or refuses.
+/// A firewall rule that drops or rejects packets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dropping {
-    /// As its program prints it.
+    /// The rule, as its program prints it.
     pub rule: String,
-    /// `input`, `output` or `forward`; empty: a chain that others lead to.
+    /// `input`, `output` or `forward`; empty for a chain that is not attached to a hook.
     pub hook: String,
-    /// Protocols that it is about; none: any.
+    /// Protocols that the rule matches; empty: any.
     pub protocols: Vec<String>,
-    /// Packets that it met; `None`: it does not count.
+    /// Packets that the rule matched; `None`: the rule has no counter.
     pub packets: Option<u64>,
-    /// The command that takes it away.
+    /// The command that deletes the rule.
     pub undo: Option<String>,
 }
 
-/// Those of the calling thread's namespace; none where no program may list them.
+/// The rules of the calling thread's namespace that drop or reject; empty where no program may list rules.
 pub fn dropping() -> Vec<Dropping> {
     let mut rules = Vec::new();
     for program in ["iptables", "ip6tables"] {
@@ -43,7 +43,7 @@ fn hook_of(chain: &str) -> &'static str {
     }
 }
 
-/// From `iptables-save -c`.
+/// Rules in the output of `iptables-save -c`.
 pub(super) fn of_iptables(program: &str, text: &str) -> Vec<Dropping> {
     let mut rules = Vec::new();
     let mut table = "filter";
@@ -80,7 +80,7 @@ pub(super) fn of_iptables(program: &str, text: &str) -> Vec<Dropping> {
     rules
 }
 
-/// `[5:420] -A INPUT -p icmp -j DROP`.
+/// Packet count and rule of a line such as `[5:420] -A INPUT -p icmp -j DROP`.
 fn rule(line: &str) -> Option<(Option<u64>, &str)> {
     let (counters, rule) = line.split_once("] ")?;
     let drops = ["-j DROP", "-j REJECT"]
@@ -93,7 +93,7 @@ fn counted(text: &str) -> Option<u64> {
     text.trim_start_matches('[').split(':').next()?.parse().ok()
 }
 
-/// From `nft -a list ruleset`. `known`: iptables listed its tables already.
+/// Rules in the output of `nft -a list ruleset`. `known`: the tables of iptables were listed already and are skipped.
 pub(super) fn of_nft(text: &str, known: bool) -> Vec<Dropping> {
     let mut rules = Vec::new();
     let (mut table, mut chain, mut hook) = (String::new(), String::new(), "");

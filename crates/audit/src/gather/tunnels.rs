@@ -1,18 +1,18 @@
-//! A tunnel device's own settings: `IFLA_INFO_DATA` (include/uapi/linux/if_link.h, if_tunnel.h).
+//! Configuration of tunnel devices: `IFLA_INFO_DATA` (include/uapi/linux/if_link.h, if_tunnel.h).
 
 use std::net::IpAddr;
 
 use super::netlink::Attributes;
 use crate::snapshot::Tunnel;
 
-/// What a device of this kind says of itself, and the other ends that it names; `None`: it is no tunnel.
+/// Configuration of a tunnel device, and the remote addresses in it; `None`: this kind is not a tunnel.
 pub(super) fn read(kind: &str, data: Attributes<'_>) -> Option<(Tunnel, Vec<IpAddr>)> {
     let (tunnel, remotes) = match kind {
         "vxlan" => vxlan(data),
         "geneve" => geneve(data),
         "gre" | "gretap" | "ip6gre" | "ip6gretap" => gre(kind, data),
         "ipip" | "sit" | "ip6tnl" => ip(kind, data),
-        // Its other ends are told by its own generic netlink family only.
+        // Its remotes are available from its own generic netlink family only.
         "wireguard" => (
             Tunnel {
                 stack: "wireguard".into(),
@@ -28,18 +28,18 @@ pub(super) fn read(kind: &str, data: Attributes<'_>) -> Option<(Tunnel, Vec<IpAd
     Some((tunnel, known.collect()))
 }
 
-/// What decides over the route of a tunnel's packets beside their destination (ip-rule(8)).
+/// What the route of a tunnel's packets depends on besides their destination (ip-rule(8)).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Outer {
-    /// Their source; an address of the same version as the other end's counts.
+    /// Source address; used only where it is of the same IP version as the remote.
     pub(super) local: Option<IpAddr>,
-    /// The device that the tunnel is bound to.
+    /// Index of the device that the tunnel is bound to.
     pub(super) link: Option<u32>,
-    /// Their mark.
+    /// Firewall mark (fwmark).
     pub(super) mark: Option<u32>,
 }
 
-/// As the device itself says.
+/// The outer route's parameters in a device's configuration.
 pub(super) fn outer(kind: &str, data: Attributes<'_>) -> Outer {
     // include/uapi/linux/if_link.h and if_tunnel.h.
     let (locals, link, mark): (&[u16], u16, Option<u16>) = match kind {
@@ -61,7 +61,7 @@ fn flag(data: Attributes<'_>, number: u16) -> bool {
     data.u8(number).is_some_and(|value| value != 0)
 }
 
-/// Where a kind of tunnel over UDP has what all of them have.
+/// Attribute numbers of what all tunnels over UDP have.
 struct UdpNumbers {
     remote: u16,
     remote6: u16,
@@ -70,7 +70,7 @@ struct UdpNumbers {
     checksum: u16,
     zero6_tx: u16,
     zero6_rx: u16,
-    /// struct `ifla_vxlan_port_range`, and Geneve's: both in network byte order.
+    /// struct `ifla_vxlan_port_range`, and that of Geneve: both in network byte order.
     source_ports: u16,
 }
 
@@ -115,7 +115,7 @@ fn udp(stack: &str, data: Attributes<'_>, numbers: &UdpNumbers) -> (Tunnel, Vec<
         .collect();
     let over_ipv6 = remotes.iter().any(IpAddr::is_ipv6);
     let zero6 = (flag(data, numbers.zero6_tx), flag(data, numbers.zero6_rx));
-    // A byte with vxlan and a flag without content with geneve.
+    // One byte for VXLAN, a flag without content for Geneve.
     let external = data
         .find(numbers.metadata)
         .is_some_and(|content| content.first().is_none_or(|value| *value != 0));
@@ -135,7 +135,8 @@ fn udp(stack: &str, data: Attributes<'_>, numbers: &UdpNumbers) -> (Tunnel, Vec<
     (tunnel, remotes)
 }
 
-/// Both 0: none of its own. The last is never used (include/net/udp.h, `udp_flow_src_port`).
+/// First and last source port. `None` for 0 to 0: no range of its own. The upper end of the range is never used
+/// (include/net/udp.h, `udp_flow_src_port`).
 fn source_ports(range: &[u8]) -> Option<(u16, u16)> {
     let bytes: [u8; 4] = range.try_into().ok()?;
     let (low, high) = (
@@ -151,7 +152,7 @@ fn gre(kind: &str, data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {
     const ENCAP_LIMIT: u16 = 11;
     const FLAGS: u16 = 13;
     const COLLECT_METADATA: u16 = 18;
-    // In network byte order (include/uapi/linux/if_tunnel.h).
+    // Flags in network byte order (include/uapi/linux/if_tunnel.h).
     const WORDS: [(u16, &str); 3] = [(0x8000, "csum"), (0x2000, "key"), (0x1000, "seq")];
     let flags = data.be16(OFLAGS).unwrap_or(0);
     let mut words: Vec<&str> = WORDS
@@ -193,7 +194,8 @@ fn ip(kind: &str, data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {
     (tunnel, data.address(REMOTE).into_iter().collect())
 }
 
-/// `IP6_TNL_F_IGN_ENCAP_LIMIT` not set: the option is sent (include/uapi/linux/ip6_tunnel.h).
+/// Whether packets carry the tunnel encapsulation limit option: `IP6_TNL_F_IGN_ENCAP_LIMIT` is not set
+/// (include/uapi/linux/ip6_tunnel.h).
 fn limits(data: Attributes<'_>, flags: u16, limit: u16) -> bool {
     const IGNORE: u32 = 1;
     data.u32(flags).is_none_or(|flags| flags & IGNORE == 0) && data.u8(limit).is_some()

@@ -1,9 +1,9 @@
 //! Layer 2: veth pairs, bridges and their ports.
 //!
-//! A bridge forwards a frame to a port only where it fits the port's MTU (net/bridge/br_forward.c, `should_deliver`,
-//! through net/core/dev.c, `__is_skb_forwardable`: MTU, hardware header and 4 bytes of VLAN tag), and counts the drop
-//! nowhere. A GSO packet is not looked at, so that a bulk transfer on one machine passes where the same on a wire
-//! does not.
+//! A bridge forwards a frame to a port only if it fits the port's MTU (net/bridge/br_forward.c, `should_deliver`,
+//! through net/core/dev.c, `__is_skb_forwardable`: MTU, hardware header and 4 bytes of VLAN tag), and does not count
+//! the drop. GSO packets are exempt: a bulk transfer within one machine passes where the same transfer from a wire does
+//! not.
 
 use super::{Findings, other_end, raise, set_mtu};
 use crate::snapshot::{Device, HostStack, Namespace};
@@ -20,7 +20,7 @@ pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     }
 }
 
-/// Each pair is told once, at the end that takes less.
+/// Reports each pair once, at the end with the smaller MTU.
 fn veth(
     stack: &HostStack,
     (at, namespace): (usize, &Namespace),
@@ -54,7 +54,7 @@ fn veth(
     );
 }
 
-/// Both ends to what the larger one has, unless a tunnel on the same bridge takes less.
+/// The commands that give both ends the larger MTU, or that of a tunnel on the same bridge where it is smaller.
 fn alike(ends: &[(&Namespace, &Device); 2]) -> Vec<String> {
     let tunnels = ends.iter().flat_map(|(namespace, end)| {
         let bridged = end.controller.is_some();
@@ -72,8 +72,9 @@ fn alike(ends: &[(&Namespace, &Device); 2]) -> Vec<String> {
         .collect()
 }
 
-/// Who sends into a bridge, and how large: the bridge itself where it has an address, and the ports whose other end is
-/// a known device or a virtual machine's. Network cards and tunnels bring in what others were told to send.
+/// Devices that send into a bridge: name, index of the port, MTU in bytes. These are the bridge itself where it has an
+/// address, and the ports whose peer is a known device or a virtual machine. NICs and tunnels are left out: the MTU of
+/// their senders is set elsewhere.
 fn senders<'a>(
     stack: &'a HostStack,
     bridge: &'a Device,
@@ -85,7 +86,7 @@ fn senders<'a>(
     }
     for port in ports {
         let sends = match port.kind.as_str() {
-            // The receiving end drops what it does not take: that is `veth-ends-differ`.
+            // The receiving end of a veth drops larger packets: that is `veth-ends-differ`.
             "veth" => match other_end(stack, port) {
                 Some((namespace, other)) => Some((
                     format!("{} ({})", other.name, namespace.label),
@@ -148,7 +149,7 @@ fn bridge(stack: &HostStack, namespace: &Namespace, bridge: &Device, found: &mut
     }
 }
 
-/// What a bridge's other ports have to be lowered to once this one takes `mtu` bytes.
+/// The commands that lower a bridge's other ports once this port takes `mtu` bytes.
 pub(super) fn lower_other_ports(
     stack: &HostStack,
     namespace: &Namespace,
@@ -167,7 +168,7 @@ pub(super) fn lower_other_ports(
     guests_down(stack, namespace, bridge, mtu, &ports)
 }
 
-/// Every sender to what the tunnel takes.
+/// The commands that lower every sender of a bridge to the MTU of its tunnel.
 fn guests_down(
     stack: &HostStack,
     namespace: &Namespace,

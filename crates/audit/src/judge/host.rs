@@ -1,5 +1,5 @@
-//! What holds for a whole namespace: routes, what too-big messages left behind, and the settings that decide what
-//! becomes of a fault.
+//! Judges a namespace as a whole: routes, exceptions learned from ICMP too-big messages, and the settings that decide
+//! the effect of an MTU fault.
 
 use super::{Findings, Shown};
 use crate::judge::Carries;
@@ -8,7 +8,7 @@ use crate::snapshot::{Device, HostStack, MssClamp, Namespace, RouteMtu, RouteWor
 /// The kernel's default of `net.ipv4.route.min_pmtu`, bytes.
 const DEFAULT_MIN_PMTU: i64 = 552;
 
-/// `shown`: what packets showed, where they were asked.
+/// `shown`: what probes showed, where they were sent.
 pub(super) fn judge(stack: &HostStack, shown: Option<&Shown>, found: &mut Findings<'_>) {
     let errors = found.has_errors();
     let lossy = shown.map_or(errors, |shown| shown.lossy);
@@ -20,7 +20,7 @@ pub(super) fn judge(stack: &HostStack, shown: Option<&Shown>, found: &mut Findin
         let carries = shown.and_then(|shown| shown.carries);
         clamps(namespace, (lossy || errors, carries), found);
     }
-    // Of the host's own namespace: those of guests are theirs to set.
+    // Only the host's own namespace: settings of guests are up to the guests.
     if let Some(own) = stack.namespaces.first()
         && lossy
         && own.number("ipv4.tcp_mtu_probing") == Some(0)
@@ -71,7 +71,7 @@ fn routes(namespace: &Namespace, found: &mut Findings<'_>) {
     }
 }
 
-/// IPv6 has an MTU of its own on each device.
+/// IPv6 MTUs that are smaller than their devices'.
 fn ipv6_mtus(namespace: &Namespace, found: &mut Findings<'_>) {
     for device in &namespace.devices {
         let speaks = device.addresses.iter().any(std::net::IpAddr::is_ipv6);
@@ -95,12 +95,13 @@ fn ipv6_mtus(namespace: &Namespace, found: &mut Findings<'_>) {
     }
 }
 
-/// The command that sets IPv6's own MTU on a device, bytes. With slashes: a device's name may have dots (sysctl(8)).
+/// The command that sets the IPv6 MTU of a device, bytes. Slashes, because a device's name may contain dots
+/// (sysctl(8)).
 pub fn set_ipv6_mtu(device: &str, mtu: u32) -> String {
     format!("sysctl -w net/ipv6/conf/{device}/mtu={mtu}")
 }
 
-/// The route, or as much of it as was recorded.
+/// The route as recorded, or rebuilt from its destination and device.
 fn words(route: &RouteMtu, device: &Device) -> RouteWords {
     route.words.clone().unwrap_or_else(|| RouteWords {
         six: route.destination.contains(':'),
@@ -207,7 +208,8 @@ fn discovery(namespace: &Namespace, found: &mut Findings<'_>) {
     }
 }
 
-/// IP and TCP headers of what a rule is about, bytes; rules for both versions are about the path's.
+/// Whether a rule is about IPv6, and the size of IP and TCP headers, bytes. A rule for both versions counts as one for
+/// the path's.
 fn headers(clamp: &MssClamp, path_is_six: bool) -> (bool, u32) {
     let six = match clamp.from.as_str() {
         "ip6tables" => true,
@@ -224,7 +226,7 @@ fn clamps(
     (lossy, carries): (bool, Option<Carries>),
     found: &mut Findings<'_>,
 ) {
-    // Devices that the modules of GRE and IP in IP make in every namespace are down and lead nowhere.
+    // The GRE and IP-in-IP modules create a device in every namespace; it is down and not used.
     let up = namespace.devices.iter().filter(|device| device.up);
     let tunnels = up.filter(|device| {
         device

@@ -1,5 +1,5 @@
-//! OVN's logical network: the MTUs that it announces to guests and that its routers answer for, against what carries the
-//! packets from this host on.
+//! OVN's logical network: the MTUs that OVN announces to guests and that its routers enforce, against what carries the
+//! packets from this host.
 
 use super::Findings;
 use super::ovs::stack_of;
@@ -8,7 +8,7 @@ use crate::snapshot::{
     LogicalRouter, LogicalSwitch, Namespace, Northbound, Ovs, OvsInterface, RouterPort,
 };
 
-/// What a guest takes where DHCP says nothing: Ethernet's.
+/// MTU of a guest that gets none by DHCP: Ethernet's, bytes.
 const WITHOUT_OPTION: u32 = 1500;
 
 pub(super) fn judge(
@@ -36,16 +36,16 @@ pub(super) fn judge(
     network.hosts(namespace, found);
 }
 
-/// What a packet of a logical switch has to fit into.
+/// The largest packet that the network below a logical switch carries.
 #[derive(Debug, Clone)]
 struct Carried {
-    /// Bytes of the guests' IP packets.
+    /// Size of the guests' IP packet, bytes.
     mtu: u32,
-    /// What decides it, for people.
+    /// What limits the size, in words.
     by: String,
 }
 
-/// Of this host's tunnels the one with the least room.
+/// The tunnel of this host with the least room for guests' packets.
 fn tightest(namespace: &Namespace, ovs: &Ovs, tunnels: &[&OvsInterface]) -> Option<Carried> {
     let room = tunnels.iter().filter_map(|tunnel| {
         let remote = tunnel.remote.as_ref()?;
@@ -68,7 +68,7 @@ struct Network<'a> {
 }
 
 impl Network<'_> {
-    /// `None`: it is not known here.
+    /// What the network below a switch carries; `None`: this host does not know.
     fn carried(&self, switch: &LogicalSwitch) -> Option<Carried> {
         match &switch.physical {
             None => self.tunnels.clone(),
@@ -76,8 +76,7 @@ impl Network<'_> {
         }
     }
 
-    /// The smallest device of the bridge that a physical network is mapped to (ovn-controller(8),
-    /// `ovn-bridge-mappings`).
+    /// The smallest MTU on the bridge that a physical network is mapped to (ovn-controller(8), `ovn-bridge-mappings`).
     fn uplink(&self, physical: &str) -> Option<Carried> {
         let mappings = self.ovs.external_ids.get("ovn-bridge-mappings")?;
         let mut mappings = mappings.split(',').filter_map(|one| one.split_once(':'));
@@ -99,7 +98,8 @@ impl Network<'_> {
         ports.find(|port| port.name == name)
     }
 
-    /// The MTU that guests of a switch have: what they are told, else what their devices on this host have.
+    /// The MTU of a switch's guests, bytes: the largest that is announced to them, else the largest of their devices on
+    /// this host.
     fn guests(&self, switch: &LogicalSwitch) -> Option<u32> {
         let by_dhcp = switch
             .dhcp
@@ -173,7 +173,7 @@ impl Network<'_> {
         );
     }
 
-    /// What leaves through a router's port.
+    /// Judges the gateway MTU of a router's port against the network behind the port.
     fn leaving(
         &self,
         namespace: &Namespace,
@@ -229,7 +229,7 @@ impl Network<'_> {
                 }
             }
             None => {
-                // What does not leave the guests' own switch is not lost here.
+                // Packets too large for the guests' own switch are lost there, not at this port.
                 let arriving = behind.iter().filter_map(|switch| {
                     let sent = self.guests(switch)?;
                     Some(self.carried(switch).map_or(sent, |own| sent.min(own.mtu)))
@@ -253,7 +253,7 @@ impl Network<'_> {
         }
     }
 
-    /// The switches whose packets may leave `router` through `port`, that one's own left out.
+    /// The switches whose packets may leave `router` through `port`, except the switch at the port.
     fn behind(
         &self,
         router: &LogicalRouter,
@@ -290,7 +290,7 @@ impl Network<'_> {
         switches
     }
 
-    /// Hosts that are asked for by name and are not there.
+    /// Reports chassis that the northbound database names and the southbound one does not have.
     fn hosts(&self, namespace: &Namespace, found: &mut Findings<'_>) {
         let Some(chassis) = &self.ovs.chassis else {
             return;
@@ -328,7 +328,7 @@ impl Network<'_> {
     }
 }
 
-/// The first of several, and how many more there are.
+/// The first of several names, and how many more there are.
 fn told(what: &[String]) -> String {
     match what {
         [] => String::new(),

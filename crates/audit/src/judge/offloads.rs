@@ -1,12 +1,12 @@
-//! Offloads and receive scaling: what a card could do for tunnels and does not, and what it does to packets that are
-//! not for this host.
+//! Offloads and receive scaling: tunnel offloads that a NIC has and that are off, and receive offloads that damage
+//! forwarded packets.
 
 use super::{Findings, other_end};
 use crate::snapshot::{Device, HostStack, Namespace};
 
-/// Queueing disciplines that lose, delay or reorder on purpose.
+/// Queueing disciplines that drop, delay or reorder packets on purpose.
 const IMPAIRS: &[&str] = &["netem"];
-/// Receive overruns below this many are history rather than a habit.
+/// Receive overruns below this number are not reported: they may be long past.
 const OVERRUNS: u64 = 100;
 
 pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
@@ -47,7 +47,8 @@ fn is_off_though_there(device: &Device, feature: &str) -> bool {
     state.is_some_and(|state| !state.on && state.changeable)
 }
 
-/// Merged packets cannot be cut again as they were (Documentation/networking/netdevices or `dev_disable_lro`).
+/// LRO on a device that forwards: merged packets cannot be segmented again as they were (net/core/dev.c,
+/// `dev_disable_lro`).
 fn lro(namespace: &Namespace, device: &Device, found: &mut Findings<'_>) {
     if !is_on(device, "rx-lro") {
         return;
@@ -81,8 +82,8 @@ fn lro(namespace: &Namespace, device: &Device, found: &mut Findings<'_>) {
     );
 }
 
-/// Where packets come onto the host: a card, or a veth from elsewhere. What a guest of this host sends through its port
-/// was summed up by nobody, and needs no check.
+/// Whether packets enter the host by this device: a NIC, or a veth that is not a guest's port. Packets of a guest on
+/// this host have no checksum yet, and none is verified.
 fn is_outermost(stack: &HostStack, device: &Device) -> bool {
     let is_port_of_guest = || device.controller.is_some() && other_end(stack, device).is_some();
     device.physical || (device.kind == "veth" && !is_port_of_guest())
@@ -158,11 +159,12 @@ fn receive(namespace: &Namespace, device: &Device, cpus: u32, found: &mut Findin
     }
 }
 
-/// Whether, and how, tunnels leave through this card: with an outer checksum, without, or not at all.
+/// Whether tunnels leave through this NIC: `Some(true)` with an outer checksum, `Some(false)` without, `None` no
+/// tunnels.
 fn tunnels_over(stack: &HostStack, namespace: &Namespace, device: &Device) -> Option<bool> {
     let through = |remote: &crate::snapshot::Remote| {
         let mut at = remote.device;
-        // Through a VLAN, a bond or a bridge down to the card.
+        // Follow a VLAN, a bond or a bridge down to the NIC.
         for _ in 0..8 {
             let Some(index) = at else { return false };
             if index == device.index || device.controller == Some(index) {

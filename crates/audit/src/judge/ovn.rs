@@ -1,4 +1,4 @@
-//! OVN on a host: its encapsulation address, what others were told to send, and whether it is registered.
+//! OVN on a host: its encapsulation address, outer checksums in both directions, and its registration.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::{Findings, logical};
 use crate::snapshot::{Chassis, Device, HostStack, Namespace, Ovs, OvsInterface};
 
-/// What ovn-controller asks others to do where nothing is said (ovn-controller(8), `ovn-encap-csum`).
+/// Default of `ovn-encap-csum`, the checksum that ovn-controller asks other chassis for (ovn-controller(8)).
 const CHECKSUM_BY_DEFAULT: &str = "true";
 
 pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
@@ -20,7 +20,7 @@ pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
         .bridges
         .iter()
         .flat_map(|bridge| &bridge.interfaces)
-        // As ovn-controller calls them (`controller/encaps.c`).
+        // Tunnels that ovn-controller made have names that begin with `ovn` (`controller/encaps.c`).
         .filter(|interface| interface.is_tunnel() && interface.name.starts_with("ovn"))
         .collect();
     for address in addresses(ovs) {
@@ -34,7 +34,7 @@ pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     logical::judge(namespace, ovs, &tunnels, found);
 }
 
-/// `ovn-encap-ip`, of which later versions take several.
+/// The addresses in `ovn-encap-ip`; later versions accept several.
 fn addresses(ovs: &Ovs) -> impl Iterator<Item = IpAddr> {
     let written = ovs.external_ids.get("ovn-encap-ip");
     written
@@ -48,7 +48,7 @@ fn device_with(namespace: &Namespace, address: IpAddr) -> Option<&Device> {
     devices.find(|device| device.addresses.contains(&address))
 }
 
-/// Where packets to a tunnel's other end leave.
+/// The device that packets to a tunnel's remote leave through.
 fn leaves<'a>(namespace: &'a Namespace, tunnel: &OvsInterface) -> Option<&'a Device> {
     let index = tunnel.remote.as_ref()?.device?;
     namespace
@@ -83,7 +83,7 @@ fn missing(
     );
     let fix = match instead {
         Some((device, own)) => {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(
                 evidence,
                 ". This host's own tunnels leave through {}, which has {own}",
@@ -115,7 +115,7 @@ fn elsewhere(
     tunnels: &[&OvsInterface],
     found: &mut Findings<'_>,
 ) {
-    // An address of the host as a whole is announced by a routing protocol, and leaves by whichever device.
+    // A loopback address is announced by a routing protocol; packets leave through any device.
     if device.loopback {
         return;
     }
@@ -157,7 +157,7 @@ fn checksums(
 ) {
     let own = ovs.external_ids.get("ovn-encap-csum");
     let asks = own.map_or(CHECKSUM_BY_DEFAULT, String::as_str) == "true";
-    // Without the option Open vSwitch computes none (ovs-vswitchd.conf.db(5), `csum`).
+    // Without the option Open vSwitch computes no checksum (ovs-vswitchd.conf.db(5), `csum`).
     let sends = |tunnel: &OvsInterface| tunnel.options.get("csum").is_some_and(|on| on == "true");
     let Some(tunnel) = tunnels.iter().find(|tunnel| sends(tunnel) != asks) else {
         return;
@@ -232,7 +232,7 @@ fn registered(
     );
 }
 
-/// Whether ovn-controller makes one (`controller/encaps.c`, `chassis_tzones_match` and `encaps_run`).
+/// Whether ovn-controller makes a tunnel to `other` (`controller/encaps.c`, `chassis_tzones_match` and `encaps_run`).
 fn wants_tunnel(own: &Chassis, other: &Chassis) -> bool {
     let (here, there) = (&own.transport_zones, &other.transport_zones);
     let zone = match (here.is_empty(), there.is_empty()) {
@@ -242,7 +242,7 @@ fn wants_tunnel(own: &Chassis, other: &Chassis) -> bool {
     own.name != other.name && !other.elsewhere && !other.addresses.is_empty() && zone
 }
 
-/// Where the switch chooses the other end for each packet, one tunnel leads to all.
+/// Whether a tunnel leads to `other`. A tunnel whose remote is set by flow leads to every host.
 fn has_tunnel(other: &Chassis, tunnels: &[&OvsInterface]) -> bool {
     let mut ends = tunnels
         .iter()

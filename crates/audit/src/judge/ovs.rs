@@ -1,10 +1,10 @@
-//! Open vSwitch: its tunnels have no MTU of their own, so what its ports send is held against the tunnels' underlay.
+//! Open vSwitch: its tunnels have no MTU of their own, so the MTU of its ports is compared with the tunnels' underlay.
 
 use super::tunnels::{path, underlay};
 use super::{Findings, set_mtu};
 use crate::snapshot::{HostStack, Namespace, Ovs, OvsInterface};
 
-/// What OVN's option takes of a Geneve packet (ovn-architecture(7), "Tunnel Encapsulations").
+/// Encapsulation of OVN's Geneve packets: with an option of 8 bytes (ovn-architecture(7), "Tunnel Encapsulations").
 const OVN: &str = "geneve:ovn";
 
 pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
@@ -41,7 +41,7 @@ pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     tunnels(namespace, ovs, found);
 }
 
-/// An interface's MTU as a guest sees it: internal ports and devices; tunnels and patch ports have none.
+/// MTU of an interface that guests send through: internal ports and devices. `None` for tunnels and patch ports.
 fn sender(interface: &OvsInterface) -> Option<u32> {
     let sends = matches!(
         interface.kind.as_str(),
@@ -52,7 +52,7 @@ fn sender(interface: &OvsInterface) -> Option<u32> {
 
 fn tunnels(namespace: &Namespace, ovs: &Ovs, found: &mut Findings<'_>) {
     for bridge in &ovs.bridges {
-        // A bridge's own port has a default MTU and hardly ever an address.
+        // A bridge's internal port has the default MTU and rarely an address.
         let largest = bridge
             .interfaces
             .iter()
@@ -74,11 +74,11 @@ fn tunnels(namespace: &Namespace, ovs: &Ovs, found: &mut Findings<'_>) {
     }
 }
 
-/// What a tunnel puts around a packet, as `wirecost overhead` writes it.
+/// The encapsulation of a tunnel, in the notation of `wirecost overhead`.
 pub(super) fn stack_of<'a>(ovs: &Ovs, tunnel: &'a OvsInterface) -> &'a str {
     match tunnel.kind.as_str() {
         "geneve" if ovs.is_ovn() => OVN,
-        // Its GRE carries Ethernet; a key is 4 bytes more.
+        // Open vSwitch's GRE carries Ethernet; a key adds 4 bytes.
         "gre" | "ip6gre" if tunnel.options.contains_key("key") => "gretap:key",
         "gre" | "ip6gre" => "gretap",
         kind => kind,

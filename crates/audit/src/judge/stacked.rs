@@ -1,10 +1,10 @@
-//! Devices on devices: VLANs and macvlans on what they stand on, members of bonds and teams; IPv6's least MTU.
+//! Stacked devices: VLANs and macvlans on their lower devices, members of bonds and teams; the minimum MTU of IPv6.
 
 use super::tunnels::{outside, path, underlay};
 use super::{Findings, raise, set_mtu};
 use crate::snapshot::{Device, HostStack, Namespace};
 
-/// RFC 8200, section 5.
+/// Minimum MTU of IPv6, bytes (RFC 8200, section 5).
 const IPV6_LEAST: u32 = 1280;
 
 pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
@@ -29,7 +29,7 @@ pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     }
 }
 
-/// Said once, however many devices it is about.
+/// Reports all devices that are too small for IPv6 in one finding.
 fn too_small_for_ipv6(stack: &HostStack, namespace: &Namespace, found: &mut Findings<'_>) {
     let small: Vec<&Device> = namespace
         .devices
@@ -61,7 +61,7 @@ fn too_small_for_ipv6(stack: &HostStack, namespace: &Namespace, found: &mut Find
     found.add("ipv6-below-1280", Some(namespace), device, evidence, fix);
 }
 
-/// The device to 1280, and before it what carries it, where that is a tunnel's underlay.
+/// The commands that raise a device to 1280, and before that a tunnel's underlay where it is too small for that.
 fn wide_enough(stack: &HostStack, namespace: &Namespace, device: &Device) -> Vec<String> {
     let remotes = device.tunnel.iter().flat_map(|tunnel| {
         tunnel

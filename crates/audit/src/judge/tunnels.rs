@@ -1,4 +1,4 @@
-//! Tunnels: their overhead against the MTU of the route and the device that their packets really use.
+//! Tunnels: the size of their packets against the MTU of the route and the device that they leave through.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use wirecost_wire::overhead::{Path, Stack};
 use super::{Findings, bridges, set_mtu};
 use crate::snapshot::{Device, HostStack, Namespace, Remote, Tunnel};
 
-/// An inner VLAN tag or two may be left room for without it being a mistake.
+/// Room for an inner VLAN tag or two, bytes: an MTU smaller by this much is not reported.
 const RESERVE: u32 = 8;
 
 pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
@@ -27,14 +27,14 @@ pub(super) fn judge(stack: &HostStack, found: &mut Findings<'_>) {
     }
 }
 
-/// What carries a tunnel's packets, and how much.
+/// The device that carries a tunnel's packets, and the size of packet that it carries, bytes.
 pub(crate) struct Underlay<'a> {
     pub(crate) device: &'a Device,
     pub(crate) mtu: u32,
 }
 
-/// The MTU of the route where it has one, else IPv6's own or the device's. `namespace`: the one that the tunnel's packets
-/// leave from, see [`outside`].
+/// The underlay of a tunnel's packets to a remote: the MTU is the route's where it has one, else the device's IPv6 MTU,
+/// else the device's. `namespace` is the one that the packets leave from, see [`outside`].
 pub(crate) fn underlay<'a>(namespace: &'a Namespace, remote: &Remote) -> Option<Underlay<'a>> {
     let device = namespace.device(remote.device?)?;
     let own = device.ipv6_mtu.filter(|_| remote.address.is_ipv6());
@@ -45,7 +45,7 @@ pub(crate) fn underlay<'a>(namespace: &'a Namespace, remote: &Remote) -> Option<
     Some(Underlay { device, mtu })
 }
 
-/// The namespace that a tunnel's packets leave from; `None`: it was not read.
+/// The namespace that a tunnel's packets leave from; `None`: that namespace was not read.
 pub(crate) fn outside<'a>(
     stack: &'a HostStack,
     namespace: &'a Namespace,
@@ -56,7 +56,7 @@ pub(crate) fn outside<'a>(
         .map_or(Some(namespace), |at| stack.namespaces.get(at))
 }
 
-/// The arithmetic of a stack towards an address; `None` where it is not known.
+/// Overhead of an encapsulation towards an address; `None` where the encapsulation is not known.
 pub(crate) fn path(stack: &str, remote: IpAddr) -> Option<Path> {
     let version = match remote {
         IpAddr::V4(_) => IpVersion::Ipv4,
@@ -66,7 +66,8 @@ pub(crate) fn path(stack: &str, remote: IpAddr) -> Option<Path> {
     stack.over(version, IpVersion::Ipv4).ok()
 }
 
-/// The MTU of a tunnel that leaves room on what carries its packets to one other end, bytes; `None` where either is not known.
+/// The largest tunnel MTU whose packets to one remote fit the underlay, bytes; `None` where the encapsulation or the
+/// underlay is not known.
 pub(crate) fn fits(there: &Namespace, tunnel: &Tunnel, remote: &Remote) -> Option<u32> {
     let under = underlay(there, remote)?;
     path(&tunnel.stack, remote.address)?
@@ -101,7 +102,7 @@ fn towards(
         );
         return;
     };
-    // Over the loopback device of a test set-up, or where the device's MTU is not what is sent.
+    // An external tunnel does not send what the device's MTU says; a tunnel over loopback is a test set-up.
     if tunnel.external || under.device.loopback {
         return;
     }
@@ -130,7 +131,8 @@ fn towards(
     }
 }
 
-/// The tunnel's namespace, and the one that its packets leave from.
+/// Reports packets that are too large for the underlay. The two namespaces are the tunnel's, and the one that its
+/// packets leave from.
 fn exceeds(
     [namespace, there]: [&Namespace; 2],
     (device, remote): (&Device, &Remote),
@@ -196,7 +198,8 @@ fn exceeds(
     found.add(id, Some(namespace), Some(&device.name), evidence, fix);
 }
 
-/// A VLAN device on the tunnel, or on the bridge that the tunnel is a port of: its frames carry a tag through it.
+/// A VLAN device on the tunnel, or on the bridge that the tunnel is a port of: its frames carry a tag through the
+/// tunnel.
 fn tagged_through<'a>(namespace: &'a Namespace, tunnel: &Device) -> Option<&'a Device> {
     let below = |device: &&Device| {
         device.lower == Some(tunnel.index)

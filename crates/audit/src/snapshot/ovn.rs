@@ -1,23 +1,23 @@
-//! OVN as its databases describe it: its hosts (ovn-sb(5)) and what was asked for (ovn-nb(5)), as far as an MTU depends on it.
+//! OVN's databases as far as an MTU depends on them: chassis (ovn-sb(5)) and the logical network (ovn-nb(5)).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// A host of the southbound database.
+/// A chassis (host) of the southbound database.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Chassis {
-    /// Its name: `system-id` of its Open vSwitch.
+    /// Name of the chassis: `system-id` of its Open vSwitch.
     pub name: String,
-    /// Its host name, by which it may be asked for too.
+    /// Host name, which the northbound database may use instead of the name.
     pub hostname: String,
-    /// Where others send their tunnels to.
+    /// Encapsulation addresses: the remotes of other chassis' tunnels.
     pub addresses: Vec<IpAddr>,
-    /// Hosts have tunnels to each other where they share a zone, or both have none.
+    /// Transport zones. Two chassis have a tunnel where they share a zone, or where neither has one.
     pub transport_zones: Vec<String>,
-    /// A host of another OVN (`is-remote`): only gateways have tunnels to it.
+    /// Whether the chassis belongs to another OVN (`is-remote`): only gateways have tunnels to it.
     pub elsewhere: bool,
 }
 
@@ -25,13 +25,13 @@ pub struct Chassis {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Northbound {
-    /// Where it was read, as `ovn-nbctl --db` takes it; `None`: where `ovn-nbctl` looks by itself.
+    /// Address where the database was read, as `ovn-nbctl --db` takes it; `None`: the default of `ovn-nbctl`.
     pub remote: Option<String>,
-    /// Its switches.
+    /// The logical switches.
     pub switches: Vec<LogicalSwitch>,
-    /// Its routers.
+    /// The logical routers.
     pub routers: Vec<LogicalRouter>,
-    /// Hosts that it asks for by name or host name, and for what.
+    /// Chassis that the database asks for, by name or host name, each with what it is asked for.
     pub wanted: BTreeMap<String, Vec<String>>,
 }
 
@@ -39,15 +39,16 @@ pub struct Northbound {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogicalSwitch {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
-    /// The physical network that it is joined to by a `localnet` port (`network_name`): its packets have no tunnel.
+    /// The physical network that the switch is joined to by a `localnet` port (`network_name`): its packets use no
+    /// tunnel.
     pub physical: Option<String>,
-    /// Its ports for guests.
+    /// Names of the ports for guests.
     pub guests: Vec<String>,
-    /// The router ports that it is joined to.
+    /// Names of the router ports that the switch is joined to.
     pub routers: Vec<String>,
-    /// The DHCPv4 options that its guests get.
+    /// The DHCPv4 options of the switch's guests.
     pub dhcp: Vec<DhcpOptions>,
 }
 
@@ -55,11 +56,11 @@ pub struct LogicalSwitch {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DhcpOptions {
-    /// Its UUID, by which `ovn-nbctl` knows it.
+    /// UUID of the row, as `ovn-nbctl` takes it.
     pub uuid: String,
-    /// The subnet.
+    /// The subnet, as a prefix.
     pub cidr: String,
-    /// Option 26, bytes; `None`: guests take 1500.
+    /// MTU (DHCP option 26), bytes; `None`: guests take 1500.
     pub mtu: Option<u32>,
 }
 
@@ -67,9 +68,9 @@ pub struct DhcpOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogicalRouter {
-    /// Its name.
+    /// Name of the router.
     pub name: String,
-    /// Its ports.
+    /// Ports of the router.
     pub ports: Vec<RouterPort>,
 }
 
@@ -77,14 +78,14 @@ pub struct LogicalRouter {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RouterPort {
-    /// Its name.
+    /// Name of the port.
     pub name: String,
-    /// The port of another router that it leads to, where no switch is between.
+    /// Name of another router's port that this one is joined to without a switch.
     pub peer: Option<String>,
-    /// Larger IP packets that leave through it are answered by ICMP, bytes.
+    /// Size above which the router answers leaving IP packets with an ICMP error, bytes.
     pub gateway_mtu: Option<u32>,
-    /// Packets that match are not.
+    /// Match of packets that are exempt from `gateway_mtu`.
     pub gateway_mtu_bypass: Option<String>,
-    /// The MTU in its router advertisements (`ipv6_ra_configs`), bytes.
+    /// MTU in the port's router advertisements (`ipv6_ra_configs`), bytes.
     pub advertised_mtu: Option<u32>,
 }

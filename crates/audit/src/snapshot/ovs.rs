@@ -6,69 +6,69 @@ use serde::{Deserialize, Serialize};
 
 use super::{Chassis, Northbound, Remote};
 
-/// The switch.
+/// Configuration of Open vSwitch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ovs {
-    /// Its version.
+    /// Version of Open vSwitch.
     pub version: String,
-    /// Its bridges.
+    /// The bridges.
     pub bridges: Vec<OvsBridge>,
     /// `external_ids` of table `Open_vSwitch`: OVN's encapsulation type and address among them.
     pub external_ids: BTreeMap<String, String>,
-    /// The hosts that OVN's southbound database has; `None` where it was not read.
+    /// The chassis in OVN's southbound database; `None`: it was not read.
     pub chassis: Option<Vec<Chassis>>,
     /// OVN's northbound database, where it can be read from this host.
     pub northbound: Option<Northbound>,
 }
 
 impl Ovs {
-    /// Whether OVN drives it: its tunnels then carry an option of 8 bytes.
+    /// Whether OVN controls this Open vSwitch: its tunnels then carry an option of 8 bytes.
     pub fn is_ovn(&self) -> bool {
         self.external_ids.contains_key("ovn-encap-type")
             || self.external_ids.contains_key("ovn-remote")
     }
 }
 
-/// One bridge.
+/// One bridge of Open vSwitch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OvsBridge {
-    /// Its name.
+    /// Name of the bridge.
     pub name: String,
-    /// `system` (kernel), `netdev` (userspace) or empty.
+    /// Datapath type: `system` (kernel), `netdev` (userspace) or empty.
     pub datapath: String,
-    /// The interfaces of its ports.
+    /// The interfaces of the bridge's ports.
     pub interfaces: Vec<OvsInterface>,
 }
 
-/// One interface.
+/// One interface of Open vSwitch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OvsInterface {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// `internal`, `patch`, `vxlan`, `geneve`, `gre`, ...; empty for a device of the host.
+    /// Type: `internal`, `patch`, `vxlan`, `geneve`, `gre`, ...; empty for a device of the host.
     pub kind: String,
-    /// Bytes, as the switch sees it.
+    /// MTU that Open vSwitch reports, bytes.
     pub mtu: Option<u32>,
-    /// Bytes, as it was asked for.
+    /// Requested MTU, bytes.
     pub mtu_request: Option<u32>,
-    /// `remote_ip`, `key`, `csum`, `df_default`, ...
+    /// Options: `remote_ip`, `key`, `csum`, `df_default`, ...
     pub options: BTreeMap<String, String>,
-    /// The port of a logical switch that it is (`external_ids:iface-id`).
+    /// Name of the logical switch port that the interface implements (`external_ids:iface-id`).
     pub logical_port: Option<String>,
-    /// Where packets to `remote_ip` leave the host.
+    /// The route of packets to `remote_ip`.
     pub remote: Option<Remote>,
 }
 
 impl OvsInterface {
-    /// Whether it is a device of the host.
+    /// Whether the interface is a device of the host.
     pub fn is_device(&self) -> bool {
         matches!(self.kind.as_str(), "" | "system")
     }
 
-    /// Whether it is a tunnel.
+    /// Whether the interface is a tunnel.
     pub fn is_tunnel(&self) -> bool {
         matches!(
             self.kind.as_str(),

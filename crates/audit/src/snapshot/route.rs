@@ -1,34 +1,35 @@
-//! Routes in the words of `ip route`, so that a command about one leaves the rest of it as it is.
+//! Routes in the notation of `ip route`, so that a command that changes one setting of a route keeps the others.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// A route as it is typed.
+/// A route in the notation of `ip route`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RouteWords {
-    /// Whether it is one of IPv6: `default` does not tell.
+    /// Whether the route is an IPv6 route: `default` alone does not tell.
     pub six: bool,
-    /// `10.0.0.0/24`, `default`.
+    /// The destination: `10.0.0.0/24`, `default`.
     pub destination: String,
-    /// The address that packets leave with where nothing else is said.
+    /// Preferred source address (`src`).
     pub source: Option<IpAddr>,
-    /// What else tells it from others to the same destination: `metric 100 table 7`.
+    /// Metric and table, which distinguish routes to the same destination: `metric 100 table 7`.
     pub place: String,
-    /// `via 10.0.1.254 dev eth0`, or of several equal ones `nexthop via ... nexthop via ...`.
+    /// The next hop, `via 10.0.1.254 dev eth0`, or several: `nexthop via ... nexthop via ...`.
     pub hops: String,
 }
 
 impl RouteWords {
-    /// Gives it another MTU, in bytes, or none of its own.
+    /// The command that gives the route another MTU, in bytes, or none of its own.
     pub fn change(&self, mtu: Option<u32>) -> String {
         self.command("change", &self.destination, &self.place, mtu)
     }
 
-    /// A route to this address alone that packets take as they take this one, with an MTU of its own, in bytes. It is in
-    /// the same table: a rule (ip-rule(8)) leads packets there, and the main table is for others.
+    /// The command that adds a route to one address alone, with the same next hop and an MTU of its own, in bytes. The
+    /// route is in the same table, because a policy rule (ip-rule(8)) leads packets there rather than to the main
+    /// table.
     pub fn only_to(&self, address: IpAddr, mtu: u32) -> String {
         let table = self.place.find("table ").map_or("", |at| &self.place[at..]);
         self.command("replace", &address.to_string(), table, Some(mtu))
@@ -44,7 +45,7 @@ impl RouteWords {
             let _ = write!(command, " {place}");
         }
         let mtu = mtu.map_or_else(String::new, |mtu| format!(" mtu {mtu}"));
-        // Options of the route stand before several next hops; before one they may, and are read more easily behind.
+        // Options of the route must precede several next hops; with a single one they are easier to read after it.
         if self.hops.starts_with("nexthop") {
             command + &mtu + " " + &self.hops
         } else {
@@ -53,40 +54,40 @@ impl RouteWords {
     }
 }
 
-/// How packets between two addresses leave a namespace.
+/// The route of packets between two addresses out of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EgressRoute {
-    /// The device; of several equal ways the one that the kernel named.
+    /// Name of the output device; of several equal paths the one that the kernel chose.
     pub device: String,
-    /// The router that they go to first; `None`: the destination is on the link.
+    /// The first router; `None`: the destination is on the link.
     pub router: Option<IpAddr>,
-    /// The route's own MTU, bytes, whatever too-big messages said since; `None`: the device's.
+    /// MTU of the route itself, bytes, regardless of ICMP too-big messages; `None`: the route has none.
     pub mtu: Option<u32>,
-    /// The route; `None`: it could not be read.
+    /// The route as `ip route` takes it; `None`: it could not be read.
     pub route: Option<RouteWords>,
-    /// The device's own MTU, bytes; `None`: it could not be read.
+    /// MTU of the device, bytes; `None`: it could not be read.
     pub device_mtu: Option<u32>,
-    /// Over IPv6: the MTU that IPv6 has on this device (`net.ipv6.conf.DEV.mtu`, which a router advertisement sets), bytes,
-    /// where it is smaller than the device's.
+    /// For IPv6: the IPv6 MTU of the device (`net.ipv6.conf.DEV.mtu`, which a router advertisement sets), bytes, where
+    /// it is smaller than the device's.
     pub ipv6_mtu: Option<u32>,
 }
 
 impl EgressRoute {
-    /// What this host sends at most by this way where that is less than the device takes, bytes. A route's MTU goes before
-    /// IPv6's own (net/ipv6/route.c, `ip6_mtu`).
+    /// Upper bound on the packets that this host sends by this route, bytes; `None`: the device's MTU. A route's MTU
+    /// takes precedence over the IPv6 MTU (net/ipv6/route.c, `ip6_mtu`).
     pub fn sends_at_most(&self) -> Option<u32> {
         self.mtu.or(self.ipv6_mtu)
     }
 }
 
-/// What is known of a neighbour on a link (include/uapi/linux/neighbour.h).
+/// State of a neighbour on a link (include/uapi/linux/neighbour.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Neighbour {
-    /// It is being asked for.
+    /// Resolution is in progress (`NUD_INCOMPLETE`).
     Sought,
-    /// It was asked for, and nobody answered.
+    /// Resolution failed: nobody answered (`NUD_FAILED`).
     Missing,
-    /// It answered, or was set, or need not be asked for; or nobody wanted it.
+    /// Any other state, or no entry: resolved, permanent, or not needed yet.
     Fine,
 }
 

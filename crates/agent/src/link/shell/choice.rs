@@ -1,35 +1,35 @@
-//! Which program is to be the agent, of those that are at the far end and the one that can be copied there.
+//! Chooses the program to run as the agent: one that is installed at the far end, or a copy.
 
-/// What the far end told of itself.
+/// What the far end reported about itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RemoteHost {
     pub(super) system: String,
     pub(super) machine: String,
-    /// Whether it can unpack gzip(1).
+    /// Whether it has gzip(1).
     pub(super) gunzips: bool,
     pub(super) programs: Vec<Installed>,
 }
 
-/// A program that is there.
+/// An installed program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Installed {
-    /// The script's number for it.
+    /// Number of the program in the script.
     pub(super) number: u8,
-    /// `-` where the host cannot compute it.
+    /// SHA-256 of the file in hexadecimal; `-` where the host has no sha256sum.
     pub(super) sha256: String,
-    /// What it prints as its version.
+    /// Output of `--version`.
     pub(super) version: String,
 }
 
-/// Which program is to be the agent.
+/// The program to run as the agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     Installed(u8),
     Copy,
 }
 
-/// The same program where there is one, else a copy of what can run there, else one of the same version. `ours`: the hash of
-/// what can be copied.
+/// The same program where it is installed, else a copy that can run there, else an installed one of the same version.
+/// `ours` is the hash of the program that can be copied.
 pub(super) fn choose(found: &RemoteHost, ours: Option<&str>) -> Result<Choice, String> {
     let same = |installed: &&Installed| Some(installed.sha256.as_str()) == ours;
     if let Some(installed) = found.programs.iter().find(same) {
@@ -42,7 +42,7 @@ pub(super) fn choose(found: &RemoteHost, ours: Option<&str>) -> Result<Choice, S
         .find(|program| program.version == version);
     let runs_there = found.system == "Linux" && ours.is_some();
     match of_version {
-        // Without sha256sum neither can a copy be checked.
+        // Without sha256sum a copy cannot be verified either.
         Some(program) if !runs_there || program.sha256 == "-" => {
             Ok(Choice::Installed(program.number))
         }

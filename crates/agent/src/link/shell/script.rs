@@ -1,11 +1,11 @@
-//! What the shell at the far end runs, and words as it reads them.
+//! The script that the shell at the far end runs, and quoting for it.
 
 use std::path::Path;
 
-/// All of it is read before any of it runs, since it stands in braces.
+/// The shell reads the script to its end before it runs any of it, because the script is one group in braces.
 ///
-/// A copy lies in a directory of its own that only its owner may enter, on the first file system that lets programs
-/// run; the agent removes both when it starts. An empty file is a program to every shell (POSIX XCU 2.9.1.1, ENOEXEC).
+/// A copy is stored in a directory that only its owner may enter, on the first file system that lets programs run; the
+/// agent removes both when it starts. Every shell runs an empty file as a script (POSIX XCU 2.9.1.1, ENOEXEC).
 const SCRIPT: &str = r#"{
 umask 077
 say() { printf 'wirecost-line %s\n' "$*"; }
@@ -74,7 +74,7 @@ pub(super) fn script(program: &Path, arguments: &[String], needs_root: bool) -> 
         .replace("@ARGUMENTS@", &quoted.join(" "))
 }
 
-/// A word that a POSIX shell reads as it is.
+/// Quotes a word for a POSIX shell.
 fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
