@@ -1,9 +1,9 @@
-//! Packs the relocations of the static program, and says when a build is not the one static file that it should be.
+//! Packs the relocations of the static program, and warns when a release build is not static.
 
 use std::env;
 use std::process::Command;
 
-/// Version of the C library that is linked: that of this machine.
+/// Version (major, minor) of this machine's glibc, which is linked; `None` where `ldd --version` does not tell it.
 fn glibc() -> Option<(u32, u32)> {
     let output = Command::new("ldd").arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -17,8 +17,9 @@ fn main() {
     let has_static_libc = set("CARGO_CFG_TARGET_FEATURE")
         .split(',')
         .any(|feature| feature == "crt-static");
-    // A static program relocates itself by its own C library, which knows SHT_RELR since glibc 2.36; the relocations then
-    // take a few kB instead of a megabyte.
+    // A static program relocates itself by the C library in it, which supports SHT_RELR since glibc 2.36; the
+    // relocations
+    // then take a few kB instead of a megabyte.
     let is_gnu = set("CARGO_CFG_TARGET_ENV") == "gnu" && set("HOST") == set("TARGET");
     if has_static_libc && is_gnu && glibc().is_some_and(|version| version >= (2, 36)) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");

@@ -17,8 +17,9 @@ use crate::scope::{concerns, on_the_way};
 use crate::southbound;
 use crate::tcp_proof::{TcpReport, judge_tcp};
 
-/// Every finding, the worst first: what concerns the asked pair before what is elsewhere, and of errors those of devices,
-/// which are causes, before those of paths.
+/// All findings, the worst first. Findings about the checked path come before those elsewhere on the hosts; among
+/// errors,
+/// those of devices, which are causes, come before those of paths.
 pub fn assess(
     paths: &[PathReport],
     one_sided: Option<&OneSidedReport>,
@@ -70,7 +71,7 @@ pub fn assess(
     all.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// Names the rules of a host's own filter that explain a finding, with the commands that take them away.
+/// Adds to findings the firewall rules that explain them, with the commands that remove the rules.
 fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
     for path in paths {
         let six = path.to.address.is_ipv6();
@@ -126,7 +127,7 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
     }
 }
 
-/// What packets showed of the path that a host's packets take.
+/// What the probes showed of the paths from a host, for the audit of that host.
 fn shown(host: &str, paths: &[&PathReport]) -> Shown {
     let mut narrow = paths.iter().filter(|path| path.from.host == host);
     let lossy = |path: &&&PathReport| path.loses_large_segments();
@@ -141,8 +142,9 @@ fn shown(host: &str, paths: &[&PathReport]) -> Shown {
     }
 }
 
-/// A tunnel without a route to its other end that packets of the pair pass through all the same has its socket in another
-/// namespace. A VXLAN device tells so (`IFLA_LINK_NETNSID`), a Geneve device does not (drivers/net/geneve.c, Linux 6.12).
+/// Removes a tunnel's remotes without a route where packets of the path pass the tunnel: its socket must be in another
+/// namespace. A VXLAN device reports that (`IFLA_LINK_NETNSID`), a Geneve device does not (drivers/net/geneve.c, Linux
+/// 6.12).
 fn forget_underlays_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for path in paths.iter().filter(|path| path.mtu().is_some()) {
         let own = hosts
@@ -166,7 +168,7 @@ fn forget_underlays_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) 
     }
 }
 
-/// An exception is stale where packets of more than it allows arrive.
+/// Marks PMTU exceptions as stale where packets larger than the exception allows arrive.
 fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for path in paths {
         let every = path.flows.iter().all(|flow| flow.kind.is_told());
@@ -179,7 +181,7 @@ fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
         let Some(own) = own.and_then(|host| host.stack.namespaces.first_mut()) else {
             continue;
         };
-        // What this host fragments, its own tunnel says to be too big.
+        // Exceptions of a host that fragments come from its own tunnel, not from the path.
         if path.cut.is_some() {
             own.exceptions
                 .retain(|it| it.destination != path.to.address);
@@ -192,14 +194,14 @@ fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     }
 }
 
-/// A router's message about a probe leaves an exception behind; it says what the path's own line says. Hosts of one
-/// machine see each other's.
+/// Removes the PMTU exceptions that the probes themselves caused by a router's too-big messages: the report on the path
+/// says the same. Hosts on one machine see each other's exceptions.
 fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     let signalled =
         |flow: &crate::FlowReport| matches!(flow.kind, FlowKind::Told(Limit::Signalled { .. }));
     for path in paths {
         let told = path.flows.iter().any(signalled);
-        // What a check before this one was told is no news where this one wants no more.
+        // An exception that is not smaller than the required size says nothing new, even if an earlier check caused it.
         let allowed = |exception: &RouteException| told || exception.mtu >= path.wanted.bytes();
         let sender = hosts
             .iter()
@@ -208,7 +210,9 @@ fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
         let Some((machine, inode)) = sender else {
             continue;
         };
-        // A message in the destination's own name is a tunnel's: the underlay's router told the namespace that has it.
+        // A too-big message from the destination's own address comes from a tunnel: a router of the underlay reported
+        // to the
+        // tunnel's namespace.
         let from_tunnel = path
             .flows
             .iter()
@@ -240,9 +244,9 @@ fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     }
 }
 
-/// What the kernel remembers of destinations that are neither the other end of this path, for its sender, nor that of a
-/// tunnel, where its packets leave from: a host that talks to the world has many of those, and they say nothing about
-/// this path.
+/// Removes PMTU exceptions of destinations that are neither the other end of a path, in its sender's namespace, nor the
+/// remote of a tunnel, in the namespace of the tunnel's socket. A host with many peers has many of those, and they say
+/// nothing about this path.
 fn forget_what_is_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for host in hosts {
         let namespaces = host.stack.namespaces.iter().enumerate();
@@ -268,8 +272,9 @@ fn forget_what_is_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     }
 }
 
-/// Where as much arrives as the receiving host's own device takes, it is that device which drops the rest; on one link,
-/// that is: a router that says nothing has the same MTU on the receiver's link.
+/// Names the receiver's device as the cause of a PMTU black hole where the path carries just the MTU of that device.
+/// Only
+/// for hosts on one link: with a router between them, the router may be the one that drops.
 fn name_small_receivers(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
     for path in paths {
         let (Some(back), Some(carried)) = (opposite(paths, path), path.mtu()) else {
@@ -310,7 +315,7 @@ fn name_small_receivers(paths: &[PathReport], hosts: &[AuditedHost], findings: &
     }
 }
 
-/// Gets commands to their host.
+/// Prefixes the commands of a finding so that they run in the namespace of the host.
 fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[AuditedHost]) {
     let Some(host) = hosts.iter().find(|host| host.stack.host == path.from.host) else {
         return;
@@ -323,8 +328,10 @@ fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[AuditedHost])
     }
 }
 
-/// Findings about devices, beside what packets showed. Hosts on one machine see each other's: each device is told of once,
-/// by its own host where that was asked. What helps TCP meanwhile is told once, with the commands for all.
+/// Findings of the audits about devices, given what the probes showed. Hosts on one machine see each other's devices:
+/// each
+/// device is reported once, by its own host where that was checked. `tcp-mtu-probing-off` is reported once, with the
+/// commands for all hosts.
 fn about_devices(hosts: &[AuditedHost], paths: &[&PathReport]) -> Vec<Finding> {
     let mut told: Vec<(Option<NetnsKey<'_>>, Finding)> = Vec::new();
     let pair: Vec<IpAddr> = paths
@@ -366,7 +373,7 @@ fn about_devices(hosts: &[AuditedHost], paths: &[&PathReport]) -> Vec<Finding> {
     told.into_iter().map(|(_, finding)| finding).collect()
 }
 
-/// A namespace: of which machine, and its inode there.
+/// A network namespace: its machine, and the namespace's inode number there.
 type NetnsKey<'a> = (&'a str, u64);
 
 fn place<'a>(host: &'a AuditedHost, finding: &Finding) -> Option<NetnsKey<'a>> {

@@ -1,19 +1,19 @@
-//! A host that was audited.
+//! The audit of a host, with its machine and its firewall rules.
 
 use wirecost_audit::HostStack;
 use wirecost_audit::snapshot::Enter;
 
 use crate::seen::DropRule;
 
-/// A host as it was read.
+/// The audit of a host.
 #[derive(Debug, Clone)]
 pub struct AuditedHost {
-    /// Its devices; [`HostStack::host`] is what reports call it.
+    /// The host's devices; [`HostStack::host`] is the host's name in reports.
     pub stack: HostStack,
-    /// Which machine it is on: namespaces of one machine are told apart by their number.
+    /// The machine that the host is on (its boot id): namespaces of one machine are told apart by their inode numbers.
     pub machine: String,
-    /// How commands get there from where the user types.
+    /// How commands that the user types get into the host's namespace.
     pub enter: Enter,
-    /// Rules of its own filter that drop packets, where that was asked.
+    /// The host's firewall rules that drop packets; empty where they were not read.
     pub rules: Vec<DropRule>,
 }

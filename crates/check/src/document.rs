@@ -1,4 +1,4 @@
-//! What a check prints for programs: a contract, with its JSON Schema.
+//! The JSON document of a check: a contract, with its JSON Schema.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use crate::simulation::Simulated;
 use crate::tcp_proof::TcpShown;
 use crate::trace::TraceReport;
 
-/// Version of [`Document`]: it changes where a reader of the one before would be misled.
+/// Version of [`Document`]: changes when a reader of the previous version would be misled.
 pub const FORMAT: u32 = 1;
 
 /// JSON Schema (draft 2020-12) of [`Document`].
@@ -28,86 +28,86 @@ pub struct Document {
     pub format: u32,
     /// Version of the program.
     pub program_version: &'static str,
-    /// When it began, RFC 3339 in UTC.
+    /// Start of the check in UTC, RFC 3339.
     pub started: String,
-    /// How long it took, agents' start included and simulations not.
+    /// Duration of the check, seconds, including the agents' start and without simulations.
     pub seconds: f64,
     /// The parameters of the check.
     pub asked: CheckParameters,
-    /// Both ends.
+    /// Both ends of the path.
     pub hosts: Vec<HostReport>,
     /// Every flow in every direction.
     pub paths: Vec<PathFlowReport>,
-    /// The same by direction.
+    /// Each direction, its flows together.
     pub directions: Vec<DirectionReport>,
-    /// What guests behind an encapsulation can have, where one was named.
+    /// The MTU of guests behind an encapsulation, where one was named.
     pub encapsulation: Option<EncapsulationReport>,
-    /// The largest MTU of guests that fits every path, where that was asked.
+    /// The largest guest MTU that fits every path, where that was asked for.
     pub recommendation: Option<Recommendation>,
-    /// What was counted of TCP to an open port, where that was asked.
+    /// The probes over TCP to an open port, where that was asked for.
     pub tcp: Vec<TcpPortReport>,
-    /// Each direction hop by hop, where that was asked.
+    /// Each direction hop by hop, where that was asked for.
     pub traces: Vec<TraceReport>,
-    /// The worst first.
+    /// Findings, the worst first.
     pub findings: Vec<Finding>,
-    /// What TCP transfers over the path came to, where they were asked for.
+    /// Results of the TCP transfers over the path, where they were asked for.
     pub simulations: Vec<Simulated>,
-    /// The list for large frames, by host.
+    /// The checklist for large frames, by host.
     pub checklist: Vec<Checklist>,
     /// What could not be read on the hosts; nothing is concluded from it.
     pub unread: Vec<UnreadReport>,
-    /// What has to be known about the answers, in words.
+    /// Notes on the results.
     pub notes: Vec<String>,
 }
 
 /// The parameters of the check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckParameters {
-    /// What every direction should carry, bytes; `None`: what the sender's device or route takes.
+    /// The size of IP packet that each direction must carry, bytes; `None`: the MTU of the sender's device or route.
     pub expect: Option<u32>,
     /// Flows of each direction.
     pub flows: u32,
     /// Destination port of the probes; `None`: any.
     pub port: Option<u16>,
-    /// Datagrams per second of each direction at most.
+    /// Upper bound on the probes of each direction, datagrams per second.
     pub datagrams_per_s: f64,
-    /// Bytes per second of each direction at most.
+    /// Upper bound on the probes of each direction, bytes per second.
     pub bytes_per_s: f64,
 }
 
-/// TCP to an open port; bytes.
+/// A probe over TCP to an open port. Sizes are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TcpPortReport {
     /// The host that connected.
     pub from: String,
-    /// The other one.
+    /// The host that it connected to.
     pub to: String,
-    /// The port there.
+    /// TCP port on `to`.
     pub port: u16,
     /// Whether a connection was made.
     pub connected: bool,
-    /// The IP packet of a full segment.
+    /// Size of the IP packet of a full segment.
     pub full_size: u32,
     /// Bytes of a full segment that were acknowledged.
     pub acknowledged: u64,
-    /// The largest packet that was acknowledged, and the smallest whose every copy was lost.
+    /// The largest IP packet that was acknowledged.
     pub passes: Option<u32>,
-    /// See `passes`.
+    /// The smallest IP packet of which every copy was lost.
     pub fails: Option<u32>,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: u32,
-    /// MSS of what `from` sends.
+    /// MSS of the segments that `from` sends.
     pub snd_mss: u32,
     /// MSS that `from` announced, which `to` keeps to.
     pub adv_mss: u32,
     /// The socket's path MTU when the connection was made.
     pub pmtu_before: u32,
-    /// The same at the end: less where a router's message came.
+    /// The socket's path MTU at the end: smaller where an ICMP too-big message arrived.
     pub pmtu: u32,
 }
 
 impl TcpPortReport {
-    /// From what TCP showed between two hosts.
+    /// The report on TCP between the ends of `path`.
     pub fn new(path: &PathReport, shown: &TcpShown) -> Self {
         Self {
             from: path.from.host.clone(),
@@ -127,16 +127,16 @@ impl TcpPortReport {
     }
 }
 
-/// One end.
+/// One end of the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostReport {
-    /// As `from`, `to` and the findings call it.
+    /// The host's name in `from`, `to` and the findings.
     pub host: String,
-    /// Its address.
+    /// The host's data-plane address.
     pub address: IpAddr,
     /// The device of a link-local address.
     pub device: Option<String>,
-    /// Whether an agent was there: without one only what the other side knows is told.
+    /// Whether the host had an agent: without one, only what the other side measured is reported.
     pub agent: bool,
 }
 
@@ -145,25 +145,26 @@ pub struct HostReport {
 pub struct PathFlowReport {
     /// The sending host.
     pub from: String,
-    /// The receiving one.
+    /// The receiving host.
     pub to: String,
-    /// Counts from 0 in each direction.
+    /// Number of the flow, from 0 in each direction.
     pub flow: u32,
-    /// The largest IP packet that passes, bytes; `None`: not even small ones do.
+    /// The largest IP packet that passes, bytes; `None`: none is known to pass.
     pub mtu: Option<u32>,
-    /// Why no larger one does: `ok` (none was asked for), `device`, `signalled`, `fragmented`, `silent`, `dead`,
+    /// Why no larger packet passes: `ok` (none was asked for), `device`, `signalled`, `fragmented`, `silent`, `dead`,
     /// `undecided`.
     pub kind: &'static str,
-    /// Seconds until the flow's answer was known, from the start of the direction's probes.
+    /// Seconds from the start of the direction's probes until the flow's result was known.
     pub seconds: f64,
-    /// Datagrams sent on it.
+    /// Datagrams sent on the flow.
     pub probes: u32,
-    /// Its source port; 0 for echo requests.
+    /// Source port of the flow; 0 for echo requests.
     pub source_port: u16,
-    /// Of `signalled`: who says so.
+    /// Kind `signalled`: the source of the ICMP too-big message.
     pub signalled_by: Option<IpAddr>,
-    /// Of `signalled`: what passes by that word, bytes; of `device` the device's MTU; of `fragmented` the largest
-    /// fragment.
+    /// Bytes. Kind `signalled`: the MTU in the ICMP message; `device`: the device's MTU; `fragmented`: the largest
+    /// fragment's
+    /// IP packet.
     pub limit: Option<u32>,
 }
 
@@ -172,68 +173,69 @@ pub struct PathFlowReport {
 pub struct DirectionReport {
     /// The sending host.
     pub from: String,
-    /// The receiving one.
+    /// The receiving host.
     pub to: String,
     /// Destination port of the probes; 0 for echo requests.
     pub port: u16,
-    /// What it has to carry, bytes.
+    /// The size of IP packet that the direction must carry, bytes.
     pub wanted: u32,
-    /// What every flow that told carries, bytes.
+    /// The smallest path MTU of the flows with a result, bytes.
     pub mtu: Option<u32>,
-    /// Of the narrowest flow.
+    /// Kind of a flow without a result where there is one, else of the flow with the smallest path MTU.
     pub kind: &'static str,
-    /// Flows asked.
+    /// Flows probed.
     pub flows: u32,
-    /// Flows that carry less than is wanted.
+    /// Flows whose path MTU is smaller than `wanted`.
     pub failing: u32,
-    /// Flows that do not tell, or give no answer.
+    /// Flows that are undecided or dead.
     pub untold: u32,
     /// Seconds from the first probe to the last answer.
     pub seconds: f64,
     /// Datagrams sent.
     pub probes: u32,
-    /// Datagrams of sizes that pass whose answers came, or were waited for in vain; 0 for echo requests.
+    /// Datagrams of passing sizes that were answered or timed out; 0 for echo requests.
     pub awaited: u32,
-    /// How many of these were not answered: lost there or back.
+    /// Those of `awaited` that were not answered: lost on the way there or back.
     pub missing: u32,
-    /// So many equal paths were each met with a probability of 95 % at least, if there are so many.
+    /// The largest number of equal-cost paths each of which the flows met, with 95 % probability.
     pub paths_met_95: u32,
-    /// The same at 99 %.
+    /// The largest number of equal-cost paths each of which the flows met, with 99 % probability.
     pub paths_met_99: u32,
-    /// Where a size is lost: behind this router; `None`: behind the sender, or not looked for.
+    /// The last router that packets of a lost size reach; `None`: the sender itself, or not located.
     pub lost_after: Option<IpAddr>,
-    /// Before this one; `None`: before the destination, or not looked for.
+    /// The first router that packets of a lost size do not reach; `None`: the destination, or not located.
     pub lost_before: Option<IpAddr>,
-    /// What came of a short TCP stream, small segments and then full ones (`passed`, `small-stalled`, `full-stalled`,
-    /// `changed`, `not-connected`, `refused`); `None`: there was none, as where a size fails.
+    /// Result of a short TCP stream, small segments and then full ones (`passed`, `small-stalled`, `full-stalled`,
+    /// `changed`,
+    /// `not-connected`, `refused`); `None`: none was sent, as where a size of datagrams fails.
     pub tcp: Option<&'static str>,
-    /// Of a path that was asked from one side: which way is the narrow one (`neither`, `there`, `back`,
+    /// Of a path that was probed from one side: the direction with the smaller path MTU (`neither`, `there`, `back`,
     /// `cannot-tell`).
     pub narrow: Option<&'static str>,
 }
 
-/// The list for large frames, of one host.
+/// The checklist for large frames of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Checklist {
     /// The host.
     pub host: String,
-    /// Its entries.
+    /// Entries of the checklist.
     pub items: Vec<Item>,
 }
 
-/// Something that could not be read.
+/// Something that could not be read on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnreadReport {
-    /// On which host.
+    /// The host's name.
     pub host: String,
-    /// What.
+    /// What could not be read.
     pub what: String,
-    /// Why, and what would help.
+    /// The reason, and what would help.
     pub why: String,
 }
 
 impl Document {
-    /// Adds another pair's result, so that there is one document of all.
+    /// Adds the result of another pair of hosts, so that one document covers all pairs.
     pub fn join(&mut self, other: Self) {
         fn add<T: PartialEq>(all: &mut Vec<T>, others: Vec<T>) {
             for one in others {
@@ -261,7 +263,7 @@ impl Document {
         add(&mut self.notes, other.notes);
     }
 
-    /// Whether something was found about the asked pair that is more than information.
+    /// Whether there is a warning or an error about the checked path itself.
     pub fn has_findings(&self) -> bool {
         self.findings
             .iter()
@@ -270,7 +272,7 @@ impl Document {
 }
 
 impl PathFlowReport {
-    /// Every flow of a direction.
+    /// Reports on every flow of a direction.
     pub fn of(path: &PathReport) -> impl Iterator<Item = Self> + '_ {
         (0..).zip(&path.flows).map(|(number, flow)| {
             let (signalled_by, limit) = match flow.kind {
@@ -296,7 +298,7 @@ impl PathFlowReport {
 }
 
 impl DirectionReport {
-    /// A direction that was asked by its own agent.
+    /// The report on a direction that its sender's agent probed.
     pub fn of(path: &PathReport) -> Self {
         let narrowest = path
             .flows
@@ -330,7 +332,7 @@ impl DirectionReport {
         }
     }
 
-    /// A path that was asked from one side.
+    /// The report on a path that was probed from one side.
     pub fn from_one_side(report: &OneSidedReport) -> Self {
         Self {
             narrow: Some(report.narrow.word()),

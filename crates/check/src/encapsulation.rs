@@ -9,24 +9,27 @@ use wirecost_wire::overhead::{MtuError, Stack, StackError};
 /// An encapsulation over the path that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EncapsulationReport {
-    /// As `wirecost overhead` writes it.
+    /// The encapsulation, as `wirecost overhead` writes it.
     pub format: String,
-    /// The largest MTU of guests that fits what every flow carries in both directions, bytes; `None` where nothing
-    /// fits, or where what the path carries is not known.
+    /// The largest guest MTU that fits the path MTU of every flow in both directions, bytes; `None` where none fits
+    /// or the
+    /// path MTU is unknown.
     pub guest_mtu: Option<u32>,
-    /// What the underlay has to carry for guests of [`guests`](Self::guests), bytes.
+    /// The underlay MTU that a guest MTU of [`guests`](Self::guests) needs, bytes.
     pub underlay_mtu: Option<u32>,
-    /// The guests' MTU that [`underlay_mtu`](Self::underlay_mtu) is for, bytes: what is expected of the path, or what
-    /// the senders' devices take, used by the guests in full.
+    /// The guest MTU that [`underlay_mtu`](Self::underlay_mtu) is for, bytes: the size expected of the path, or the
+    /// MTU of the
+    /// senders' devices.
     pub guests: u32,
 }
 
 impl EncapsulationReport {
-    /// Of `stack` over a path between addresses like `address` that carries `carries` bytes, for guests that want
-    /// `guests`; guests speak IPv4.
+    /// Computes the MTUs of `stack` over the IP version of `address`: `carries` is the path MTU and `guests` the
+    /// guest MTU
+    /// that is wanted, in bytes. Guests use IPv4.
     ///
     /// # Errors
-    /// Where the encapsulation cannot be over that IP version.
+    /// Where the encapsulation does not exist over that IP version.
     pub fn new(
         stack: &Stack,
         address: IpAddr,
@@ -44,7 +47,8 @@ impl EncapsulationReport {
     }
 }
 
-/// The MTU of guests behind `stack` over an underlay of `underlay_mtu` bytes; `None` where none fits.
+/// The guest MTU, bytes, behind `stack` over an underlay MTU of `underlay_mtu` bytes and the IP version of `address`;
+/// `None` where none fits.
 pub fn guests_of(stack: &Stack, address: IpAddr, underlay_mtu: u32) -> Option<u32> {
     let path = stack.over(version(address), IpVersion::Ipv4).ok()?;
     path.guest_mtu(underlay_mtu).ok()
@@ -57,8 +61,9 @@ const fn version(address: IpAddr) -> IpVersion {
     }
 }
 
-/// The UDP port that the outermost encapsulation has by default: what probes have to be sent to, so that filters and
-/// equal paths treat them as they treat it. `None`: it has none.
+/// The default UDP port of the outermost encapsulation. Probes to this port are treated by filters and equal-cost
+/// paths as
+/// the encapsulation's packets are. `None`: the encapsulation has no UDP port.
 pub fn tunnel_port(stack: &Stack) -> Option<u16> {
     let format = stack.to_string();
     let outermost = format

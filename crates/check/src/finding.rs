@@ -1,4 +1,4 @@
-//! What can be found about a path: every id once. docs/check.md has a section for each.
+//! The catalogue of findings about paths: every id once. docs/check.md has a section for each.
 
 use wirecost_audit::{FINDINGS, FindingKind, Severity};
 
@@ -97,7 +97,7 @@ pub const PATH_FINDINGS: &[FindingKind] = &[
     ),
 ];
 
-/// The findings about paths, and those about hosts.
+/// All kinds of findings: those about paths, then those about hosts.
 pub fn catalogue() -> impl Iterator<Item = &'static FindingKind> {
     PATH_FINDINGS.iter().chain(FINDINGS)
 }

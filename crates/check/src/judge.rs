@@ -38,7 +38,7 @@ pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
     found
 }
 
-/// The other direction, where it was probed.
+/// The report on the opposite direction, where it was probed.
 pub(crate) fn opposite<'a>(paths: &'a [PathReport], path: &PathReport) -> Option<&'a PathReport> {
     paths
         .iter()
@@ -56,7 +56,7 @@ pub(crate) fn add(
     add_on(found, (id, None), path, evidence, fix);
 }
 
-/// The same about one of its devices.
+/// Adds a finding about a device of the sender of a path.
 fn add_on(
     found: &mut Vec<Finding>,
     (id, device): (&'static str, Option<String>),
@@ -89,7 +89,7 @@ pub(crate) fn ends(path: &PathReport) -> String {
     format!("{} to {}", end(&path.from), end(&path.to))
 }
 
-/// Ports as a reader wants them: at most eight, then how many more.
+/// The source ports of flows for a message: at most eight, then how many more.
 fn ports(flows: &[&FlowReport]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<String> = flows
@@ -121,7 +121,7 @@ pub(crate) fn place(stretch: Option<&LossLocation>) -> String {
     format!(". They are lost between {after} and {before}")
 }
 
-/// The device that packets leave through, for a command.
+/// The device that packets leave through, for a command; `DEV` where it is unknown.
 fn device_of(path: &PathReport) -> &str {
     let leaving = path.leaving.as_ref();
     leaving.map_or("DEV", |leaving| &leaving.device)

@@ -1,7 +1,7 @@
 //! Evaluates probes of a path: a document about the paths, and findings in addition to those of crate `audit`.
 //!
-//! Pure: from reports, which an agent sends, to [`Finding`]s. Nothing is probed here (`probe`), and nothing is decided
-//! about sizes (`pmtu`): here it is said what an answer means, for whom it is a fault, and what to do.
+//! Pure: turns the reports that agents send into [`Finding`]s. Crate `probe` sends probes, crate `pmtu` decides about
+//! sizes; this crate says what a result means, which host has the fault, and what to do.
 
 mod assess;
 mod audited;

@@ -9,23 +9,23 @@ use crate::report::{
     FlowKind, FlowReport, PathEnd, PathReport, ReachabilityHint, RequiredMtu, kind_of,
 };
 
-/// Which way is the narrow one, where larger echoes do not come back.
+/// The direction with the smaller path MTU, where larger echo replies do not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NarrowDirection {
-    /// Neither: every size of interest came back, or this host sends no larger one.
+    /// Neither: every required size came back, or this host sends no larger packets.
     Neither,
-    /// The way back: the way there carries this size at least, bytes.
+    /// The way back: the way there carries at least this size, bytes.
     Back(u32),
-    /// No echo comes back at all, so that the way back cannot be told: the way there carries this size, bytes.
+    /// Unknown, since no echo reply comes back at all; the way there carries this size, bytes.
     NotTold(u32),
-    /// The way there; nothing is known of the way back beyond what came back.
+    /// The way there; of the way back only the sizes that came back are known.
     There,
-    /// One of both.
+    /// One of the two directions, unknown which.
     CannotTell,
 }
 
 impl NarrowDirection {
-    /// The word for it in JSON documents.
+    /// Name of the direction in JSON documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Neither => "neither",
@@ -36,17 +36,17 @@ impl NarrowDirection {
     }
 }
 
-/// A path as one side sees it.
+/// A path probed from one side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OneSidedReport {
-    /// What comes back as an echo, as if it were one flow.
+    /// The echo requests and replies, as one flow.
     pub path: PathReport,
-    /// Which way is the narrow one.
+    /// The direction with the smaller path MTU.
     pub narrow: NarrowDirection,
 }
 
 impl OneSidedReport {
-    /// From what was found out in so many seconds.
+    /// The report on a result that took `seconds`.
     pub fn new(
         ends: (PathEnd, PathEnd),
         wanted: RequiredMtu,
@@ -79,7 +79,7 @@ impl OneSidedReport {
 }
 
 impl OneSidedReport {
-    /// No packet could leave, because the sender has no route.
+    /// The report of a sender that has no route to the other end.
     pub fn without_route(ends: (PathEnd, PathEnd), wanted: RequiredMtu) -> Self {
         Self {
             path: PathReport::without_route(ends, 0, wanted, 1),
@@ -88,7 +88,7 @@ impl OneSidedReport {
     }
 }
 
-/// What one side cannot know, whatever it finds.
+/// Note on what probes from one side cannot measure.
 pub const ONE_SIDED_LIMITS: &str = "from one side: an echo request and its reply cross both directions, so the MTU of each \
      direction alone, other equal paths, UDP ports and the far host's devices are unknown; an agent at the far end (ssh:HOST) \
      measures them";
@@ -105,7 +105,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
         path.from.host, path.from.address, path.to.address
     );
     match flow.kind {
-        // That nothing leaves this host is known from one side as well.
+        // Except where nothing leaves this host, which is known from one side as well.
         FlowKind::Dead
             if !matches!(
                 path.hint,

@@ -1,4 +1,4 @@
-//! Which one number to set: the largest MTU of guests that fits every path, and what limits it.
+//! The MTU to set: the largest guest MTU that fits every path, and what limits it.
 
 use std::collections::BTreeMap;
 
@@ -10,43 +10,45 @@ use crate::audited::AuditedHost;
 use crate::encapsulation::guests_of;
 use crate::report::{FlowKind, PathReport, RequiredMtu};
 
-/// The largest MTUs of guests.
+/// The largest guest MTUs, and the paths that limit them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recommendation {
-    /// By encapsulation: `none`, what was named, and what the hosts' own tunnels between these addresses use.
+    /// One entry for each encapsulation: `none`, the one that was named, and those of the hosts' own tunnels between
+    /// these
+    /// addresses.
     pub guests: Vec<GuestMtu>,
-    /// The paths that carry least, and why they carry no more.
+    /// The paths with the smallest path MTU, and what limits them.
     pub limits: Vec<PathLimit>,
 }
 
-/// The largest MTU of guests behind an encapsulation.
+/// The largest guest MTU behind an encapsulation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GuestMtu {
-    /// As `wirecost overhead` writes it.
+    /// The encapsulation, as `wirecost overhead` writes it.
     pub encapsulation: String,
-    /// Bytes; `None`: none fits, or what a path carries is not known.
+    /// The largest guest MTU, bytes; `None`: none fits, or the MTU of a path is unknown.
     pub mtu: Option<u32>,
-    /// The tunnels of it that the hosts have between these addresses: host and device.
+    /// The hosts' tunnels with this encapsulation between these addresses, each as `DEVICE on HOST`.
     pub used_by: Vec<String>,
-    /// What it takes of a path's MTU, bytes.
+    /// Overhead of the encapsulation, bytes.
     #[serde(skip)]
     overhead: Option<u32>,
 }
 
-/// A path that carries least.
+/// A path with the smallest path MTU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathLimit {
     /// The sending host.
     pub from: String,
-    /// The receiving one.
+    /// The receiving host.
     pub to: String,
-    /// What it carries, bytes; `None`: not known.
+    /// MTU that hosts should use on the path, bytes; `None`: unknown.
     pub mtu: Option<u32>,
-    /// Why no more, in words.
+    /// What limits the path, in words.
     pub why: String,
 }
 
-/// For the paths that were probed; `named`: an encapsulation that is to be counted too.
+/// Recommends guest MTUs for the paths that were probed; `named`: an encapsulation to include.
 pub fn recommend(
     paths: &[&PathReport],
     hosts: &[AuditedHost],
@@ -106,7 +108,7 @@ pub fn recommend(
     })
 }
 
-/// Several pairs' recommendations as one: the smallest of each.
+/// Joins the recommendations of two pairs of hosts: the smaller MTU for each encapsulation.
 pub(crate) fn join(
     one: Option<Recommendation>,
     other: Option<Recommendation>,
@@ -123,15 +125,15 @@ pub(crate) fn join(
             .find(|it| it.encapsulation == theirs.encapsulation);
         match same {
             Some(ours) => {
-                // Over IPv6 it takes more.
+                // The overhead is larger over IPv6.
                 ours.overhead = ours.overhead.max(theirs.overhead);
                 ours.used_by.extend(theirs.used_by);
             }
             None => one.guests.push(theirs),
         }
     }
-    // An encapsulation that only one pair uses has to fit the others' paths as well; a path that is not known leaves
-    // nothing to recommend.
+    // An encapsulation that only one pair uses must fit the paths of the others as well. Where the MTU of a path is
+    // unknown, there is nothing to recommend.
     let least = narrow.zip(wide).map(|(a, b)| a.min(b));
     for guest in &mut one.guests {
         let fits = least.zip(guest.overhead);

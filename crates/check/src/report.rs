@@ -1,4 +1,4 @@
-//! One direction of a path as an agent reports it: plain data.
+//! Agents' reports on one direction of a path: plain data.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::seen::{Cut, Seen, Segments, TAG_BYTES};
 pub struct PathEnd {
     /// The host's name.
     pub host: String,
-    /// Its address.
+    /// The host's data-plane address.
     pub address: IpAddr,
 }
 
@@ -21,11 +21,11 @@ pub struct PathEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowKind {
-    /// What it carries, and this is why it carries no more.
+    /// The flow's path MTU is known; this limits it.
     Told(Limit),
     /// No answer, not even to small packets.
     Dead,
-    /// The probes do not say.
+    /// The probes did not determine the path MTU.
     Undecided,
 }
 
@@ -33,7 +33,7 @@ impl FlowKind {
     /// PMTU black hole: larger packets are dropped without ICMP.
     pub const BLACK_HOLE: Self = Self::Told(Limit::BlackHole);
 
-    /// The word for it in JSON documents.
+    /// Name of the kind in JSON documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Told(limit) => limit.word(),
@@ -42,13 +42,13 @@ impl FlowKind {
         }
     }
 
-    /// Whether this tells what the flow carries.
+    /// Whether the flow's path MTU is known.
     pub const fn is_told(self) -> bool {
         matches!(self, Self::Told(_))
     }
 }
 
-/// The kind of an outcome. A flow that answered at first is not dead.
+/// The kind of an outcome. A flow that was answered at least once is undecided, not dead.
 pub(crate) fn kind_of(outcome: &Outcome) -> FlowKind {
     match outcome {
         Outcome::CannotTell {
@@ -60,27 +60,27 @@ pub(crate) fn kind_of(outcome: &Outcome) -> FlowKind {
     }
 }
 
-/// One flow.
+/// The result of one flow.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FlowReport {
-    /// Its source port.
+    /// Source port of the flow; 0 for echo requests and TCP.
     pub port: u16,
-    /// The largest packet that is known to pass, bytes; `None`: none is.
+    /// The largest IP packet that is known to pass, bytes; `None`: none is.
     pub mtu: Option<u32>,
-    /// Why no larger one does.
+    /// Why no larger packet passes.
     pub kind: FlowKind,
-    /// Datagrams sent on it.
+    /// Datagrams sent on the flow.
     pub probes: u32,
-    /// Seconds from the survey's start until its answer was known.
+    /// Seconds from the start of the direction's probes until the flow's result was known.
     pub seconds: f64,
 }
 
-/// Between which two places a size is lost: in words that a reader can act on.
+/// The two places on the path between which packets of a size are lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LossLocation {
-    /// The last router that large packets reach, and its distance; `None`: the sender itself.
+    /// The last router that large packets reach, with its distance in hops; `None`: the sender itself.
     pub after: Option<(u8, IpAddr)>,
-    /// The first router that they do not; `None`: the destination.
+    /// The first router that large packets do not reach, with its distance in hops; `None`: the destination.
     pub before: Option<(u8, IpAddr)>,
 }
 
@@ -101,17 +101,18 @@ impl From<&Located> for LossLocation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequiredMtu {
-    /// What the user expects of it, bytes.
+    /// The size that the user expects the path to carry, bytes.
     Expected(u32),
-    /// What the sender's own device takes, bytes: the sender's hosts will send as much.
+    /// MTU of the sender's own device, bytes: programs on the host send packets of that size.
     Device(u32),
-    /// What the sender's route, or IPv6 on its device, takes, bytes, which is less than the device does: the sender sends
-    /// no more.
+    /// MTU of the sender's route, or of IPv6 on its device, bytes, where it is smaller than the device's: the sender
+    /// sends no
+    /// larger packets.
     Route(u32),
 }
 
 impl RequiredMtu {
-    /// Bytes.
+    /// The required size, bytes.
     pub const fn bytes(self) -> u32 {
         match self {
             Self::Expected(mtu) | Self::Device(mtu) | Self::Route(mtu) => mtu,
@@ -119,25 +120,25 @@ impl RequiredMtu {
     }
 }
 
-/// What came of a short TCP stream, small segments and then full ones.
+/// Result of a short TCP stream, small segments and then full ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stream {
-    /// No connection was made, and nothing was heard.
+    /// No connection was made, and no error arrived.
     NotConnected,
-    /// No connection was made: a reset, or an ICMP message.
+    /// The connection was refused, by a TCP reset or an ICMP message.
     Refused,
-    /// Everything arrived as it was sent.
+    /// Everything arrived unchanged.
     Passed,
-    /// Not even the small ones arrived in time.
+    /// Not even the small segments arrived in time.
     SmallStalled,
-    /// The full ones did not arrive in time.
+    /// The full segments did not arrive in time.
     FullStalled,
-    /// Something else arrived than what was sent.
+    /// The content that arrived differs from what was sent.
     Changed,
 }
 
 impl Stream {
-    /// The word for it in JSON documents.
+    /// Name of the result in JSON documents.
     pub const fn word(self) -> &'static str {
         match self {
             Self::NotConnected => "not-connected",
@@ -150,12 +151,12 @@ impl Stream {
     }
 }
 
-/// What is known where nothing passes.
+/// What is known about a direction without answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReachabilityHint {
-    /// The sender has no route there.
+    /// The sender has no route to the destination.
     NoRoute,
-    /// Nobody on the sender's link answers for this address: the destination's, or that of the router on the way.
+    /// No host on the sender's link answers neighbour requests for this address: the destination, or the next router.
     NoNeighbour(IpAddr),
     /// Another destination port is answered.
     OtherPort(u16),
@@ -163,7 +164,7 @@ pub enum ReachabilityHint {
     Echo,
 }
 
-/// One direction of a path.
+/// The report on one direction of a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathReport {
     /// The sending end.
@@ -172,49 +173,49 @@ pub struct PathReport {
     pub to: PathEnd,
     /// Destination port of the probes; 0 for echo requests.
     pub port: u16,
-    /// What it has to carry.
+    /// The size that the direction must carry.
     pub wanted: RequiredMtu,
-    /// Every flow that was asked.
+    /// Results of the flows that were probed.
     pub flows: Vec<FlowReport>,
-    /// Where the failing size is lost, if that was looked for and found.
+    /// Where packets of the failing size are lost; `None`: not located.
     pub stretch: Option<LossLocation>,
-    /// Where nothing passes, what does.
+    /// What is known where no flow is answered.
     pub hint: Option<ReachabilityHint>,
-    /// The VRF that the sender's address is in.
+    /// The VRF of the sender's address; `None`: it is in none.
     pub vrf: Option<String>,
-    /// How packets leave the sender, where that was read.
+    /// The route by which packets leave the sender; `None`: not read.
     pub leaving: Option<EgressRoute>,
-    /// Datagrams with a wrong UDP checksum that the receiving host's namespace counted meanwhile.
+    /// Datagrams with a wrong UDP checksum that the receiving host's namespace counted during the check.
     pub bad_checksums: u64,
-    /// What came of a TCP stream, where there was one: with a fault of size there is none.
+    /// Result of a short TCP stream; `None`: none was sent, as where a size of datagrams fails.
     pub stream: Option<Stream>,
-    /// Which sizes of TCP segments pass, where that was asked: beside a fault of one protocol.
+    /// Which sizes of TCP segments pass; `None`: not probed, as only where datagrams or full segments fail.
     pub segments: Option<Segments>,
-    /// What ICMP messages and packet sockets told.
+    /// What ICMP messages and packet sockets showed.
     pub seen: Seen,
-    /// The sender's address as the far end sees it, where it is another: address translation.
+    /// The sender's address as the far end sees it, where NAT translates it.
     pub mapped: Option<IpAddr>,
-    /// Where the receiver is behind address translation, and probes took the mappings that its own flows made: the address
-    /// that they were sent to.
+    /// Where the receiver is behind NAT: the translated address that probes were sent to, through mappings that the
+    /// receiver's own flows created.
     pub through_mapping: Option<IpAddr>,
-    /// What this host fragments of what it sends.
+    /// How the sender fragments its own packets; `None`: it does not, as far as known.
     pub cut: Option<Cut>,
-    /// Segments with a wrong checksum that the receiving host's namespace counted meanwhile.
+    /// TCP segments with a wrong checksum that the receiving host's namespace counted during the check.
     pub bad_segments: u64,
-    /// How long it took.
+    /// Duration of the probes, seconds.
     pub seconds: f64,
     /// Datagrams sent.
     pub probes: u32,
-    /// Datagrams of sizes that pass whose answers came, or were waited for in vain.
+    /// Datagrams of passing sizes that were answered or timed out.
     pub awaited: u32,
-    /// How many of these were not answered.
+    /// Those of `awaited` that were not answered: lost on the way there or back.
     pub missing: u32,
-    /// The largest numbers of equal paths of which every one was met at 95 and 99 % confidence.
+    /// The largest numbers of equal-cost paths each of which the flows met, with 95 % and with 99 % probability.
     pub paths_met: (u32, u32),
 }
 
 impl PathReport {
-    /// What shows the sender's route.
+    /// The command that shows the sender's route to the other end.
     pub(crate) fn route_command(&self) -> String {
         let vrf = self.vrf.as_ref().map(|vrf| format!(" vrf {vrf}"));
         format!(
@@ -225,7 +226,7 @@ impl PathReport {
         )
     }
 
-    /// What flows came to, and nothing that is looked for afterwards.
+    /// A report with the results of flows only; everything else is empty.
     pub(crate) fn of(
         ends: (PathEnd, PathEnd),
         port: u16,
@@ -258,7 +259,7 @@ impl PathReport {
         }
     }
 
-    /// From a survey's answers and the flows' source ports.
+    /// The report on the result of a survey; `ports` are the flows' source ports.
     pub fn new(
         ends: (PathEnd, PathEnd),
         port: u16,
@@ -308,14 +309,15 @@ impl PathReport {
         self.flows.iter().all(|flow| flow.kind == FlowKind::Dead)
     }
 
-    /// What every flow that told carries: the narrowest, bytes.
+    /// The smallest path MTU of the flows with a result, bytes.
     pub fn mtu(&self) -> Option<u32> {
         let told = self.flows.iter().filter(|flow| flow.kind.is_told());
         told.filter_map(|flow| flow.mtu).min()
     }
 
-    /// What a host should send to this path at most: what passes, but not what the receiving device takes beyond its own
-    /// MTU, which is no promise. `back`: the other direction, which knows that MTU.
+    /// The MTU that hosts should use on this path, bytes: what passes, without the bytes that the receiving device
+    /// takes
+    /// beyond its MTU for a VLAN tag. `back`: the opposite direction, whose report has the receiver's MTU.
     pub fn advised(&self, back: Option<&Self>) -> Option<u32> {
         let mtu = self.mtu()?;
         let device = back.and_then(|back| back.leaving.as_ref()?.device_mtu);
@@ -324,26 +326,26 @@ impl PathReport {
         let usual = mtu.saturating_sub(TAG_BYTES);
         Some(match device.filter(|&device| slack(device)) {
             Some(device) => device,
-            // A router's or switch's port, likely.
+            // Likely the tag allowance of a router's or switch's port.
             None if likely.contains(&usual) && !likely.contains(&mtu) => usual,
             None => mtu,
         })
     }
 
-    /// Whether large TCP segments that the sender sends vanish.
+    /// Whether large TCP segments of the sender are lost.
     pub fn loses_large_segments(&self) -> bool {
         let black_hole = self.failing().any(|flow| flow.kind == FlowKind::BLACK_HOLE);
         let passes = self.segments.and_then(|segments| segments.passes);
-        // TCP's may be another matter, either way.
+        // The path may treat TCP segments differently from datagrams, either way.
         if let Some(Segments { fails: Some(_), .. }) = self.segments {
             return true;
         }
-        // Of several equal paths TCP's may have been a good one.
+        // Of several equal-cost paths, the TCP stream may have met a good one.
         let every = self.failing().count() == self.flows.len();
         black_hole && (!every || passes <= self.mtu())
     }
 
-    /// The flows that carry less than is wanted.
+    /// The flows whose path MTU is smaller than required.
     pub fn failing(&self) -> impl Iterator<Item = &FlowReport> {
         let wanted = self.wanted.bytes();
         self.flows

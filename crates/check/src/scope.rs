@@ -1,18 +1,18 @@
-//! Which devices of a host the asked pair's packets use, so that a fault elsewhere on the host is told as such.
+//! Which devices of a host the packets of the checked path use, so that findings elsewhere on the host are marked so.
 //!
-//! From the device that packets leave through: what it stands on, its bridge with that one's ports, the other ends of
-//! veths, a tunnel's underlay; and upwards tunnels between the pair, with the guests behind them.
+//! Starts at the device that packets leave through and follows lower devices, the bridge or bond with its ports, veth
+//! peers and a tunnel's underlay device; and upwards, tunnels between the pair, with the guests behind them.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use wirecost_audit::{Finding, HostStack};
 
-/// A device: position of its namespace, and its index there.
+/// A device: position of its namespace in [`HostStack::namespaces`], and its interface index there.
 type Place = (usize, u32);
 
-/// Devices on the way of packets that leave through `device` of the host's own namespace, between these two addresses.
-/// `None`: that device is not known.
+/// Devices that packets between the addresses `pair` use when they leave through `device` of the host's own namespace.
+/// `None`: the device is not known.
 pub(crate) fn on_the_way(
     stack: &HostStack,
     device: &str,
@@ -30,7 +30,7 @@ pub(crate) fn on_the_way(
     Some(found)
 }
 
-/// Devices that packets of this one meet next.
+/// Devices that packets of a device pass directly before or after it.
 fn beside(stack: &HostStack, (at, index): Place, pair: &[IpAddr]) -> Vec<Place> {
     let Some(namespace) = stack.namespaces.get(at) else {
         return Vec::new();
@@ -83,7 +83,7 @@ pub(crate) fn concerns(stack: &HostStack, finding: &Finding, devices: &BTreeSet<
         return devices.iter().any(|(there, _)| *there == at);
     };
     let mut all = stack.namespaces[at].devices.iter();
-    // Interfaces of Open vSwitch's database are no devices of the kernel's.
+    // Interfaces of Open vSwitch's database may not be devices of the kernel.
     all.find(|device| device.name == *name)
         .is_none_or(|device| devices.contains(&(at, device.index)))
 }

@@ -1,30 +1,31 @@
-//! What was seen beside the answers to probes: ICMP messages, what arrived before a filter, TCP segments, fragments.
+//! What was seen in addition to the answers to probes: ICMP messages, packets before a firewall, TCP segments,
+//! fragments.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a device takes beyond its MTU when it receives, for a VLAN tag (net/core/dev.c, `__is_skb_forwardable`).
+/// Bytes that a device receives beyond its MTU, for a VLAN tag (include/linux/netdevice.h, `__is_skb_forwardable`).
 pub(crate) const TAG_BYTES: u32 = 4;
 
 /// The smallest MTU that IPv4 allows, bytes (RFC 791).
 pub(crate) const LEAST: u32 = 68;
 
-/// Which TCP segments pass; IP packets, bytes.
+/// Which TCP segments pass, as sizes of their IP packets, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segments {
-    /// The largest that arrived.
+    /// The largest that arrived; `None`: none did.
     pub passes: Option<u32>,
-    /// The smallest of which every copy was lost.
+    /// The smallest of which every copy was lost; `None`: none was.
     pub fails: Option<u32>,
 }
 
-/// An ICMP message that a packet does not get there.
+/// An ICMP destination unreachable message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// Who says so.
+    /// Source address of the message.
     pub by: IpAddr,
-    /// The message's code: of type 3, over IPv6 of type 1.
+    /// Code of the message, whose type is 3 over IPv4 and 1 over IPv6.
     pub code: u8,
 }
 
@@ -46,47 +47,48 @@ impl Refused {
     }
 }
 
-/// What ICMP messages and packet sockets told of one direction.
+/// What ICMP messages and packet sockets showed of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// Who says that probes are too big, and what passes by that word, bytes, as it arrived at the sender's device.
+    /// An ICMP too-big message that arrived at the sender's device: its source, and the MTU in it, bytes.
     pub too_big: Option<(IpAddr, u32)>,
-    /// Who refuses them.
+    /// An ICMP destination unreachable message about the probes.
     pub refused: Option<Refused>,
-    /// Acknowledgements that arrived at the sender's device; `None`: a packet socket was not allowed.
+    /// Acknowledgements that arrived at the sender's device; `None`: no packet socket was allowed.
     pub acknowledged: Option<u32>,
-    /// Probes that arrived at the receiver's device; `None`: a packet socket was not allowed.
+    /// Probes that arrived at the receiver's device; `None`: no packet socket was allowed.
     pub arrived: Option<u32>,
 }
 
-/// What a host fragments that it sends itself.
+/// How a host fragments packets that it sends itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// Packets of full size that were sent to see,
+    /// Packets of full size that were sent as a test.
     pub sent: u32,
-    /// fragments that the host made of them or of what carries them,
+    /// Fragments that the host created of these packets or of the packets that encapsulate them.
     pub fragments: u64,
-    /// and the largest packet that left in one piece, bytes.
+    /// The largest packet that left unfragmented, bytes.
     pub whole: Option<u32>,
 }
 
-/// A rule of a host's own filter that drops or refuses packets.
+/// A rule of a host's own firewall that drops or refuses packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropRule {
-    /// As its program prints it.
+    /// The rule, as the firewall's program prints it.
     pub rule: String,
-    /// Where it looks: `input`, `output`, `forward`; empty: not known.
+    /// Hook of the rule: `input`, `output` or `forward`; empty: unknown.
     pub hook: String,
-    /// Protocols that it is about; none: any.
+    /// Protocols that the rule matches; empty: any.
     pub protocols: Vec<String>,
-    /// Packets that it met; `None`: it does not count.
+    /// Packets that matched the rule; `None`: the rule has no counter.
     pub packets: Option<u64>,
-    /// The command that takes it away.
+    /// The command that removes the rule.
     pub undo: Option<String>,
 }
 
 impl DropRule {
-    /// Whether it drops what comes in of a protocol, as far as can be told.
+    /// Whether the rule drops packets of one of these protocols at this hook, as far as hook, protocols and counter
+    /// tell.
     pub fn takes(&self, hook: &str, protocols: &[&str]) -> bool {
         let there = self.hook == hook || (self.hook.is_empty() && self.packets > Some(0));
         let about = self.protocols.is_empty()

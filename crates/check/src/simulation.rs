@@ -1,50 +1,52 @@
-//! What a TCP transfer over a path came to: for a document and for a line.
+//! Results of TCP transfers over a path, for the document and as a line of text.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One transfer in one direction.
+/// The result of one transfer in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Simulated {
     /// The sending host.
     pub from: String,
-    /// The receiving one.
+    /// The receiving host.
     pub to: String,
-    /// `net.ipv4.tcp_mtu_probing` of the sender meanwhile.
+    /// `net.ipv4.tcp_mtu_probing` of the sender during the transfer: 0, 1 or 2.
     pub tcp_mtu_probing: u8,
     /// The congestion control of the sender's kernel.
     pub congestion_control: String,
-    /// Small messages before the bytes that were answered: connections open and heartbeats pass where data hang.
+    /// Small messages before the transfer that were answered: with a PMTU black hole these pass, and the transfer
+    /// hangs.
     pub heartbeats: u32,
-    /// Of so many.
+    /// Small messages that were sent.
     pub of_heartbeats: u32,
     /// Bytes that arrived.
     pub bytes: u64,
-    /// Of so many.
+    /// Bytes to transfer.
     pub of_bytes: u64,
-    /// Until the last byte, or until it was given up, seconds.
+    /// Time until the last byte arrived or the transfer was given up, seconds.
     pub seconds: f64,
-    /// Pauses of 0.2 s and more in which nothing arrived, together, seconds.
+    /// Sum of the pauses of 0.2 s and more in which nothing arrived, seconds.
     pub stalled_seconds: f64,
-    /// Until data flowed to the end without a pause, seconds: 0 where there was none; `None`: not within the limit.
+    /// Time until data arrived to the end without a pause, seconds: 0 without any pause; `None`: not within the time
+    /// limit.
     pub recovered_after_seconds: Option<f64>,
-    /// Payload of the largest segment when the bytes began, bytes.
+    /// Payload of a full segment at the start of the transfer, bytes.
     pub mss_before: u32,
-    /// The same at the end.
+    /// Payload of a full segment at the end of the transfer, bytes.
     pub mss_after: u32,
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     pub retransmits: u32,
 }
 
 impl Simulated {
-    /// Whether everything arrived.
+    /// Whether all bytes arrived.
     pub const fn is_complete(&self) -> bool {
         self.bytes == self.of_bytes
     }
 }
 
-/// A megabyte, as speeds and disks have it.
+/// Bytes in a megabyte.
 const MB: f64 = 1e6;
 
 impl fmt::Display for Simulated {

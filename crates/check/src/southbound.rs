@@ -1,10 +1,10 @@
-//! What one host could read of OVN's southbound database, another that is told to use the same one may not reach: that it
-//! is missing there is then known from the first.
+//! Shares what one host read of OVN's southbound database with hosts that use the same database and could not read it:
+//! whether such a host is missing in the database is then known.
 
 use crate::audited::AuditedHost;
 
-/// Gives every host of OVN that could not read the database what another read at the same address. A Unix socket is a
-/// host's own.
+/// Gives every host of OVN that could not read the database what another host read at the same address. A Unix socket
+/// names a host's own database and is left out.
 pub(crate) fn share(hosts: &mut [AuditedHost]) {
     let read: Vec<_> = hosts
         .iter()

@@ -1,4 +1,4 @@
-//! A path proven over TCP to an open port of the far end, and its findings.
+//! A path probed over TCP to an open port of the far end, and its findings.
 
 use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
@@ -8,20 +8,20 @@ use crate::judge::{add, ends, judge};
 use crate::report::{FlowKind, FlowReport, PathEnd, PathReport, RequiredMtu, Stream};
 use crate::seen::Segments;
 
-/// What TCP showed; sizes in bytes.
+/// Measurements over TCP. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpShown {
-    /// Why no connection was made: `NotConnected` or `Refused`; `None`: one was.
+    /// Why no connection was made: `NotConnected` or `Refused`; `None`: a connection was made.
     pub failed: Option<Stream>,
-    /// The IP packet of a full segment.
+    /// Size of the IP packet of a full segment.
     pub full: u32,
-    /// Which segments pass, as IP packets.
+    /// Which segments pass, as sizes of their IP packets.
     pub segments: Segments,
     /// Bytes of a full segment that were acknowledged.
     pub acknowledged: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: u32,
-    /// MSS of what this end sends.
+    /// MSS of the segments that this end sends.
     pub snd_mss: u32,
     /// MSS that this end announced, which the far end keeps to.
     pub adv_mss: u32,
@@ -29,17 +29,17 @@ pub struct TcpShown {
     pub pmtu: (u32, u32),
 }
 
-/// A path as TCP to one port shows it.
+/// A path probed over TCP to one port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TcpReport {
-    /// As if segments were the probes of one flow.
+    /// The path's report, with segments as the probes of one flow.
     pub path: PathReport,
-    /// What was counted.
+    /// The measurements.
     pub shown: TcpShown,
 }
 
 impl TcpReport {
-    /// From what TCP showed in so many seconds.
+    /// The report on measurements that took `seconds`.
     pub fn new(
         ends: (PathEnd, PathEnd),
         port: u16,
@@ -55,7 +55,7 @@ impl TcpReport {
             (None, Some(passes), None) if matches!(wanted, RequiredMtu::Expected(mtu) if passes >= mtu) => {
                 FlowKind::Told(Limit::NotSought)
             }
-            // No more was sent: the device's, or what the far end announced.
+            // The device, or the MSS that the far end announced, limits what was sent.
             (None, Some(passes), None) if passes >= wanted.bytes() => {
                 FlowKind::Told(Limit::Device { mtu: passes })
             }
@@ -78,7 +78,7 @@ impl TcpReport {
         }
     }
 
-    /// The sender has no route there.
+    /// The report of a sender that has no route to the other end.
     pub fn without_route(ends: (PathEnd, PathEnd), port: u16, wanted: RequiredMtu) -> Self {
         let shown = TcpShown {
             failed: Some(Stream::NotConnected),
@@ -100,7 +100,7 @@ impl TcpReport {
     }
 }
 
-/// What has to be known about a proof over TCP, in words.
+/// Notes on a probe over TCP.
 pub fn tcp_notes(report: &TcpReport) -> Vec<String> {
     let TcpReport { path, shown } = report;
     if shown.failed.is_some() {
@@ -133,7 +133,7 @@ pub fn tcp_notes(report: &TcpReport) -> Vec<String> {
     notes
 }
 
-/// Every finding about a path proven over TCP, the worst first.
+/// Every finding about a path probed over TCP, the worst first.
 pub fn judge_tcp(report: &TcpReport) -> Vec<Finding> {
     let TcpReport { path, shown } = report;
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! A path hop by hop: plain data, between agents and in the document.
+//! Traces of paths, hop by hop: plain data, in the protocol of agents and in the document.
 
 use std::net::IpAddr;
 
@@ -7,31 +7,31 @@ use wirecost_pmtu::{HopMessage, Source, TracedHop};
 
 use crate::seen::Refused;
 
-/// One direction, hop by hop.
+/// The trace of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraceReport {
     /// The sending host.
     pub from: String,
-    /// The receiving one.
+    /// The receiving host.
     pub to: String,
-    /// By distance.
+    /// Hops, by distance.
     pub hops: Vec<HopReport>,
 }
 
-/// One hop.
+/// One hop of a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HopReport {
-    /// Its distance, from 1.
+    /// Distance of the hop (TTL or hop limit), from 1.
     pub ttl: u8,
-    /// Its address, as it reports; `None`: it does not answer.
+    /// Source address of the hop's answers; `None`: the hop does not answer.
     pub address: Option<IpAddr>,
-    /// The shortest round trip, seconds.
+    /// The shortest round trip to the hop, seconds.
     pub rtt_s: Option<f64>,
-    /// The largest packet that reached it, of those that were tried, bytes.
+    /// The largest of the probed IP packets that reached the hop, bytes.
     pub mtu: Option<u32>,
-    /// What was said by ICMP while it was asked, in words.
+    /// An ICMP message (too big, unreachable) that arrived while the hop was probed, in words.
     pub message: Option<String>,
-    /// Whether it is the destination.
+    /// Whether the hop is the destination.
     pub destination: bool,
 }
 

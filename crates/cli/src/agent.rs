@@ -1,4 +1,4 @@
-//! `wirecost agent`: nothing may start a thread before the process has its namespaces.
+//! `wirecost agent`: the agent of a host. No thread may be started before the process is in its namespaces.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The command line: every command, whose arguments are in its own file.
+//! The command line: the list of commands. Each command's arguments are in its own file.
 
 use clap::{Parser, Subcommand};
 

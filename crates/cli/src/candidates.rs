@@ -1,4 +1,4 @@
-//! What may stand at the cursor of a shell: plans, hosts, run directories.
+//! Completion candidates for shells: plans, hosts, encapsulations, tunnels, run directories.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use wirecost_model::record::file;
 
-/// What may stand for a plan: a built-in one, or a YAML file.
+/// Plans: built-in ones and YAML files.
 pub(crate) fn plans(typed: &OsStr) -> Vec<CompletionCandidate> {
     let is_yaml = |path: &Path| {
         path.extension()
@@ -16,12 +16,12 @@ pub(crate) fn plans(typed: &OsStr) -> Vec<CompletionCandidate> {
     builtin_plans(typed).into_iter().chain(files).collect()
 }
 
-/// The built-in plans that begin as typed.
+/// Built-in plans that begin with `typed`.
 pub(crate) fn builtin_plans(typed: &OsStr) -> Vec<CompletionCandidate> {
     named(wirecost_plan::BUILTIN, "built-in plan", typed)
 }
 
-/// The published studies that begin as typed.
+/// Published studies that begin with `typed`.
 pub(crate) fn studies(typed: &OsStr) -> Vec<CompletionCandidate> {
     named(wirecost_plan::STUDIES, "published study", typed)
 }
@@ -39,7 +39,7 @@ fn named(
         .collect()
 }
 
-/// Hosts: this machine, its named namespaces, and how the others begin.
+/// Hosts: this machine, its named network namespaces, and the prefixes of other forms.
 pub(crate) fn hosts(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let near = [("local".to_owned(), "this machine")].into_iter();
@@ -57,7 +57,7 @@ pub(crate) fn hosts(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// Encapsulations as `wirecost overhead` takes them; of a stack, what may follow its last `+`.
+/// Encapsulations as `wirecost overhead` takes them; in a stack, those that may follow the last `+`.
 pub(crate) fn stacks(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let carried = typed.rfind('+').map_or("", |last| &typed[..=last]);
@@ -69,7 +69,7 @@ pub(crate) fn stacks(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// Encapsulations that a tunnel by hand can have.
+/// Encapsulations of `wirecost tunnel`.
 pub(crate) fn tunnel_words(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let words = ["none", "vlan", "vxlan", "geneve"];
@@ -87,7 +87,7 @@ pub(crate) fn tunnels(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// Run directories, and directories on the way to them.
+/// Run directories, and the directories above them.
 pub(crate) fn runs(typed: &OsStr) -> Vec<CompletionCandidate> {
     let is_run = |path: &Path| path.join(file::RUN).is_file();
     PathCompleter::dir().filter(is_run).complete(typed)

@@ -21,16 +21,17 @@ use crate::failure::{Cause, Done, Failure};
 use crate::talk::Talk;
 use crate::{exit, interrupt, screen};
 
-/// Each of up to four equal paths is met with a probability of 95 % (the stopping rule of the Multipath Detection
-/// Algorithm: `wirecost_pmtu::flows_to_meet_all`).
+/// Default number of flows: they meet each of up to four equal-cost paths with 95 % probability (the stopping rule of
+/// the
+/// Multipath Detection Algorithm: `wirecost_pmtu::flows_to_meet_all`).
 const FLOWS: u32 = 16;
-/// More sockets than this are not opened.
+/// Largest number of flows; each has a socket.
 const MOST_FLOWS: i64 = 1024;
-/// The smallest IP packet that is worth asking for, bytes: what a probe needs over IPv6.
+/// Smallest IP packet for `--expect`, bytes: what a probe needs over IPv6.
 const SMALLEST: i64 = 81;
-/// The longest IP packet without jumbograms, bytes.
+/// Largest IP packet for `--expect`, bytes: the longest without jumbograms.
 const LONGEST: i64 = 65_535;
-/// 40 MB/s.
+/// Default of `--bandwidth`, 40 MB/s.
 const BANDWIDTH: &str = "320mbit";
 
 #[derive(Debug, Args)]
@@ -95,12 +96,12 @@ pub(crate) struct Check {
     json: bool,
 }
 
-/// A host, whose address may be link-local with its device: `local=fe80::1%eth0`.
+/// Parses a host, whose address may be link-local with a device: `local=fe80::1%eth0`.
 pub(crate) fn host(text: &str) -> Result<HostAddress, String> {
     HostAddress::with_device(text).map_err(|error| error.to_string())
 }
 
-/// The other end: an address, or a host.
+/// Parses the other end: a bare address, or a host.
 fn far(text: &str) -> Result<CheckTarget, String> {
     if let Some((address, device)) = text.split_once('%')
         && let Ok(address) = address.parse::<IpAddr>()
@@ -111,7 +112,7 @@ fn far(text: &str) -> Result<CheckTarget, String> {
         };
     }
     match text.parse::<IpAddr>() {
-        // What cannot be a host's own address behind a = cannot be that of a far end either.
+        // An address that cannot stand behind the = of a host is refused for the far end too.
         Ok(address) => match format!("local={address}").parse::<HostAddress>() {
             Ok(_) => Ok(CheckTarget::Address(address)),
             Err(error) => Err(error.problem.to_string()),
@@ -122,7 +123,7 @@ fn far(text: &str) -> Result<CheckTarget, String> {
     }
 }
 
-/// A rate in bits per second.
+/// Parses a rate into bit/s.
 fn bandwidth(text: &str) -> Result<u64, UnitError> {
     parse_rate(text)
 }
@@ -156,7 +157,7 @@ pub(crate) fn check(arguments: &Check, talk: Talk) -> Done {
     })
 }
 
-/// Why two hosts could not be used.
+/// The failure of a command whose hosts could not be reached or have no usable addresses.
 pub(crate) fn unreached(error: &HostsError) -> Failure {
     match error {
         HostsError::Address(_) => Failure::of(Cause::Usage, error),
@@ -183,7 +184,7 @@ impl Check {
         })
     }
 
-    /// The same of every other pair; what is wrong with their hosts, all of it.
+    /// The checks of the further pairs (`--pair`), or everything that is wrong with their hosts.
     fn others(&self, asked: &Asked) -> Result<Vec<Asked>, Vec<String>> {
         let mut wrong = Vec::new();
         let mut others = Vec::new();

@@ -1,4 +1,4 @@
-//! `wirecost clean`.
+//! `wirecost clean`: ends orphaned agents, removes leftovers of tunnels, undoes settings that were left changed.
 
 use std::io;
 
@@ -61,7 +61,7 @@ pub(crate) fn clean(arguments: &Clean) -> Done {
     })
 }
 
-/// Undoes what journals on existing hosts say.
+/// Undoes the settings that journals on existing hosts list as left changed.
 fn clean_hosts(arguments: &Clean) -> Done {
     let started = interrupt::with_hosts(0, &arguments.agent);
     let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;

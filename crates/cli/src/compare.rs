@@ -124,7 +124,7 @@ pub(crate) fn compare(arguments: &Compare) -> Done {
     Ok(conclusion(&comparison, judging.strict))
 }
 
-/// Both, so that two mistakes are told at once.
+/// Both results, or one failure with the messages of both.
 fn both<T>(read: [Result<T, Failure>; 2]) -> Result<[T; 2], Failure> {
     match read {
         [Ok(before), Ok(after)] => Ok([before, after]),
@@ -150,8 +150,9 @@ pub(crate) struct Baseline {
 }
 
 impl Earlier {
-    /// Reads the run to compare with and sees whether the planned one will have anything in common with
-    /// it: before hours are spent on measuring. `None` where no comparison was asked for.
+    /// Reads the run to compare with, and checks before anything is measured that the planned run is comparable with
+    /// it.
+    /// `None` where no comparison was asked for.
     pub(crate) fn read(&self, planned: &Experiment) -> Result<Option<Baseline>, Failure> {
         let Some(directory) = &self.against else {
             return Ok(None);
@@ -172,7 +173,7 @@ impl Earlier {
     }
 }
 
-/// A result with its comparison: one document.
+/// The JSON document of a result and its comparison.
 #[derive(Serialize)]
 struct WithComparison<'a> {
     #[serde(flatten)]
@@ -181,7 +182,7 @@ struct WithComparison<'a> {
 }
 
 impl Baseline {
-    /// Prints a result and its comparison with this run; a regression is in the exit code.
+    /// Prints a result and its comparison with this run. The exit code says whether there is a regression.
     pub(crate) fn print(
         &self,
         result: &RunResult,

@@ -1,8 +1,8 @@
-//! `wirecost completions`, and the answers that the scripts it prints ask for.
+//! `wirecost completions`: prints the scripts, and answers the requests of these scripts.
 //!
-//! A script holds no list of options: on each Tab it asks the installed program, with the command
-//! line so far and [`ASKED`] set. So what it offers is always what this program takes, names of
-//! built-in plans and run directories included.
+//! A script holds no list of options: on each Tab it runs the installed program with the command line so far and with
+//! [`ASKED`] set. The candidates therefore always match the program, names of built-in plans and run directories
+//! included.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
 use crate::failure::{Cause, Done, Failure};
 use crate::screen;
 
-/// The environment variable by which a script asks; its value is the shell.
+/// The environment variable that a script sets when it asks for candidates; its value is the shell.
 const ASKED: &str = "WIRECOST_COMPLETE";
 const PROGRAM: &str = "wirecost";
 
@@ -23,8 +23,9 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
     _clap_dynamic_completer_wirecost \"$@\"
 fi";
 
-/// Bash splits words at COMP_WORDBREAKS, a colon and an equals sign among them, and replaces only what is behind the last
-/// one. A host (`netns:NAME`) and an option with its value are one word to us.
+/// Joins the words that bash split. Bash splits at COMP_WORDBREAKS, colon and equals sign included, and replaces only
+/// what
+/// follows the last of these; but a host (`netns:NAME`) and an option with its value are one word here.
 const BASH_WORDS: &str = r#"
 _wirecost() {
     local line=${COMP_LINE:-${COMP_WORDS[*]}} joined=() current=0 index word before
@@ -83,7 +84,7 @@ pub(crate) fn completions(arguments: &Completions) -> Done {
     screen::print(&script.map_err(|error| Failure::of(Cause::Machine, &error))?)
 }
 
-/// The script, without a path in it: it asks the program that the user's `PATH` finds.
+/// The script. It names the program without a path, so that the user's `PATH` decides.
 fn script(shell: Shell) -> io::Result<String> {
     let mut script = Vec::new();
     shell
@@ -98,7 +99,7 @@ fn script(shell: Shell) -> io::Result<String> {
     })
 }
 
-/// Where a script asks, prints what may stand at the cursor, and ends.
+/// Where a script asks for candidates ([`ASKED`] is set), prints them and exits.
 pub(crate) fn answer_shell(definition: fn() -> Command) {
     CompleteEnv::with_factory(definition)
         .var(ASKED)

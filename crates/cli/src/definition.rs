@@ -1,5 +1,6 @@
-//! What every use of the command line shares: parsing, `--help`, manual pages and completions are
-//! all made from [`definition()`], so that a command says the same everywhere.
+//! The definition of the command line. Parsing, `--help`, manual pages and completions all use [`definition()`], so
+//! that
+//! they agree.
 
 use clap::{Command, CommandFactory, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
@@ -8,8 +9,7 @@ use crate::arguments::Arguments;
 use crate::exit::{EXIT_CODES_USUALLY, split_exit_codes};
 use crate::{candidates, examples};
 
-/// The command line as its structs declare it, with examples, the meaning of the exit codes, and
-/// what a shell completes.
+/// The command line as its structs declare it, with examples, exit codes and completion candidates.
 pub(crate) fn definition() -> Command {
     Arguments::command().mut_subcommands(|command| {
         let command = completed(command).mut_subcommands(completed);
@@ -22,7 +22,7 @@ pub(crate) fn definition() -> Command {
     })
 }
 
-/// With what may stand for each value: what it is called says what it is.
+/// Adds the completion candidates of a command's arguments, chosen by the arguments' value names.
 fn completed(command: Command) -> Command {
     let name = command.get_name().to_owned();
     command.mut_args(|argument| {
@@ -44,7 +44,7 @@ fn completed(command: Command) -> Command {
     })
 }
 
-/// What stands below a command's options: its own words, examples, exit codes.
+/// The text below a command's options: its own text, examples, exit codes.
 fn ending(command: &Command) -> String {
     let own = command.get_after_help().map(ToString::to_string);
     let own = own.unwrap_or_default();

@@ -1,5 +1,6 @@
-//! `wirecost diagnose`: what limits a path, and which settings of its hosts matter, measured one at a time beside the path as it
-//! is.
+//! `wirecost diagnose`: what limits a path, and which settings of its hosts matter. Each change is measured on its
+//! own and
+//! compared with the path as it is.
 
 mod commands;
 mod print;
@@ -33,11 +34,11 @@ use crate::progress::Display;
 use crate::talk::Talk;
 use crate::{check as checks, existing, exit, interrupt, plan, screen};
 
-/// The factor of every switch.
+/// The plan's factor whose levels are the changes.
 const FACTOR: &str = "switch";
-/// The state of both hosts that everything is compared with.
+/// Label of the level that every change is compared with.
 const AS_IT_IS: &str = "as it is";
-/// Findings of a check that say that packets of full size do not pass.
+/// Ids of the check's findings that say that full-size packets do not pass.
 const OF_MTU: [&str; 6] = [
     "path-drops-silently",
     "expected-size-fails",
@@ -46,11 +47,11 @@ const OF_MTU: [&str; 6] = [
     "signal-names-wrong-size",
     "tcp-segments-lost",
 ];
-/// Rounds of fewer are not compared.
+/// Fewest rounds of a run.
 const LEAST_ROUNDS: u32 = 4;
-/// What a sample takes with warm-up, proofs, and the change before and after it, seconds.
+/// Duration of a sample, seconds, including warm-up, proofs, and applying and undoing its change.
 const SAMPLE_S: f64 = 1.6;
-/// Flows of the check before.
+/// Flows of the check before the measurement.
 const FLOWS: u32 = 16;
 
 #[derive(Debug, Args)]
@@ -133,7 +134,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     let machine = |error: &dyn std::error::Error| Failure::new(Cause::Machine, error.to_string());
     let samples = samples(&finished.directory).map_err(|error| machine(&error))?;
     let now = now(&samples, &looked);
-    // Where packets of full size do not pass, nothing is measured, and the check has said why.
+    // Where full-size packets do not pass, nothing can be measured: the check's finding is the diagnosis.
     let mtu = || {
         let mut findings = findings.iter();
         let mtu = findings.find(|(id, _)| OF_MTU.contains(&id.as_str()))?;
@@ -195,7 +196,8 @@ fn asked(pair: &HostPair) -> Check {
     }
 }
 
-/// The plan that a user could have written: it lies beside the record. Loads of other shapes are added to it.
+/// The text of the plan, which is kept with the record. Changes of the load itself are added later, by
+/// [`with_other_loads`].
 fn plan_text(arguments: &Diagnose, switches: &[Switch]) -> String {
     let quoted = |host: &HostAddress| serde_json::Value::from(host.to_string()).to_string();
     let budget = arguments.time;
@@ -215,7 +217,8 @@ fn plan_text(arguments: &Diagnose, switches: &[Switch]) -> String {
     text
 }
 
-/// Loads are those of the hosts' own defaults; switches that are options of the load become cells of their own.
+/// Has all loads use the hosts' default congestion control, and adds a cell for each change that is an option of the
+/// load.
 fn with_other_loads(experiment: &mut Experiment, switches: &[Switch]) {
     for cell in &mut experiment.cells {
         for named in &mut cell.loads {
@@ -249,15 +252,16 @@ fn samples(directory: &Path) -> io::Result<Vec<Sample>> {
     Ok(samples.collect::<Result<_, _>>()?)
 }
 
-/// What limits the path as it is, and its throughput in Gbit/s.
+/// What limits the path as it is, and its throughput in Gbit/s; `None` without evidence in the samples of cell 0.
 fn now(samples: &[Sample], looked: &Looked) -> Option<(Diagnosis, f64)> {
     let as_it_is = samples.iter().filter(|sample| sample.cell == 0);
     let evidence = Evidence::of(as_it_is, looked.speed())?;
     Some((evidence.diagnose(), evidence.rate / 1e9))
 }
 
-/// What an interval says against the margin. Segments per packet and wake-ups may differ: that is what a switch does. Samples that
-/// others disturbed are not compared.
+/// Judges an effect by its interval and the margin `worth` (a share, such as 0.05). Samples that foreign load or steal
+/// disturbed are not compared. Different segments per packet or wake-ups do not matter here: changing them is what a
+/// setting is for.
 fn judged(effect: &Effect, worth: f64) -> Judged {
     let disturbed = effect.not_comparable.as_ref();
     if disturbed.is_some_and(|remark| remark.kind == RemarkKind::Disturbed) {

@@ -8,7 +8,7 @@ use wirecost_report::Terminal;
 use crate::failure::{Cause, Done, Failure};
 use crate::{exit, screen};
 
-/// What an error about a lab that cannot be built is followed by.
+/// Advice that follows an error about a lab that cannot be built.
 pub(crate) const HINT: &str =
     "`wirecost doctor` says what this machine can do, and how to fix what it cannot";
 
@@ -35,7 +35,7 @@ enum Probe {
 }
 
 pub(crate) fn doctor(arguments: &Doctor) -> Done {
-    // Before anything else: a user namespace wants a process with one thread.
+    // Before anything else: a process must be single-threaded to enter a user namespace.
     if let Some(probe) = arguments.probe {
         let way = match probe {
             Probe::Own => Privilege::Own,
@@ -59,10 +59,11 @@ pub(crate) fn doctor(arguments: &Doctor) -> Done {
     })
 }
 
-/// Columns before a check's text: two of margin, the longest status word, two more.
+/// Indent of a check's text: a margin of two columns and [`STATUS_WIDTH`].
 const INDENT: &str = "           ";
+/// Columns for the status word and the space behind it.
 const STATUS_WIDTH: usize = 9;
-/// Narrower than this nothing can be read.
+/// Smallest width of the page in columns, since narrower text is unreadable.
 const MIN_WIDTH: usize = 40;
 
 fn page(examination: &Examination, terminal: Terminal) -> String {
@@ -107,7 +108,7 @@ struct Page {
 }
 
 impl Page {
-    /// With an SGR sequence (ECMA-48, 8.3.117) around it, where colour is wanted.
+    /// The text within an SGR sequence (ECMA-48, 8.3.117), where colour is wanted.
     fn paint(&self, sgr: &str, text: &str) -> String {
         if self.terminal.colour {
             format!("\x1b[{sgr}m{text}\x1b[0m")
@@ -136,7 +137,7 @@ impl Page {
         self.paragraph(INDENT, INDENT, &format!("{to_do} {advice}"));
     }
 
-    /// Wrapped at spaces only: a command or a path stays whole, to be copied.
+    /// Adds a paragraph, wrapped at spaces only, so that commands and paths can be copied.
     fn paragraph(&mut self, first: &str, indent: &str, text: &str) {
         let options = Options::new(self.terminal.width.max(MIN_WIDTH))
             .initial_indent(first)

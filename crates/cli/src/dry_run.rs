@@ -1,4 +1,4 @@
-//! `wirecost run --dry-run`: cells, order and expected time, from the plan alone.
+//! `wirecost run --dry-run`: prints cells, order and expected time, from the plan alone.
 
 mod document;
 mod hosts;

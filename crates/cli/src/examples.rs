@@ -1,16 +1,16 @@
-//! One table of examples, for `--help` and the manual pages: what people copy.
+//! The examples of `--help` and the manual pages.
 
 use std::fmt::Write as _;
 
-/// One line to type, and what it is for.
+/// A command line, and what it is for.
 pub(crate) struct Example {
-    /// As it is typed.
+    /// The command line as typed.
     pub(crate) line: &'static str,
     /// What it does, for a reader who knows what the command is for.
     pub(crate) why: &'static str,
 }
 
-/// Command -> its examples. A command that is not here has none.
+/// Examples by command. A command that is not listed has none.
 const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "run",
@@ -192,7 +192,7 @@ pub(crate) fn of(command: &str) -> &'static [Example] {
     found.map_or(&[], |(_, examples)| examples)
 }
 
-/// The same as a part of a help text; nothing where there are none.
+/// The examples of a command as part of a help text; empty where there are none.
 pub(crate) fn shown(command: &str) -> String {
     let examples = of(command);
     let width = examples.iter().map(|example| example.line.len()).max();

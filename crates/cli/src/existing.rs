@@ -1,4 +1,5 @@
-//! Existing hosts of `wirecost run`: named on the command line, and asked for before they are loaded or changed.
+//! Existing hosts of `wirecost run`: named on the command line, and confirmed by the user before they are loaded or
+//! changed.
 
 mod confirmed;
 
@@ -14,11 +15,11 @@ use crate::dry_run::settings;
 use crate::failure::{Cause, Failure};
 use crate::screen;
 
-/// `A,B` or more: a comma with a host behind it, since commands may have others.
+/// The hosts of `--hosts A,B[,...]`. Only a comma before a host separates: commands of `exec:` may have commas too.
 #[derive(Debug, Clone)]
 pub(crate) struct GivenHosts {
     pair: HostPair,
-    /// Those after the second.
+    /// Hosts after the second.
     more: Vec<HostAddress>,
 }
 
@@ -90,7 +91,8 @@ pub(crate) fn name_hosts(
     Ok(())
 }
 
-/// Asks before hosts other than this machine are loaded for the first time, and before any existing one is changed.
+/// Asks the user before hosts other than this machine are loaded for the first time, and before existing hosts are
+/// changed.
 pub(crate) fn confirm(experiment: &Experiment, yes: bool) -> Result<(), Failure> {
     let hosts = &experiment.plan.hosts;
     let Some(pairs) = experiment.plan.host_pairs() else {

@@ -2,37 +2,37 @@
 
 use std::process::ExitCode;
 
-/// Nothing to complain about.
+/// Exit code 0.
 pub(crate) const FINE: ExitCode = ExitCode::SUCCESS;
 
-/// A finding.
+/// Exit code 1: a finding.
 pub(crate) fn finding() -> ExitCode {
     ExitCode::from(1)
 }
 
-/// A regression.
+/// Exit code 1: a regression.
 pub(crate) fn regression() -> ExitCode {
     ExitCode::from(1)
 }
 
-/// The command line, a plan or a record is wrong.
+/// Exit code 2: the command line, a plan or a record is wrong.
 pub(crate) fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// The work could not be completed.
+/// Exit code 3: the work could not be completed.
 pub(crate) fn incomplete() -> ExitCode {
     ExitCode::from(3)
 }
 
-/// How the part of a help text begins that says what a command's exit codes mean.
+/// Start of the part of a help text that explains a command's exit codes.
 pub(crate) const EXIT_CODES: &str = "Exit codes:";
 
-/// What they mean for a command that does not say it itself (docs/commands.md).
+/// Exit codes of commands that do not explain their own (docs/commands.md).
 pub(crate) const EXIT_CODES_USUALLY: &str = "Exit codes: 0 fine, 2 the command line is wrong, \
     3 the work could not be completed.";
 
-/// A command's `after_help` as (everything else, what its exit codes mean).
+/// Splits a command's `after_help` into everything before its exit codes, and the exit codes.
 pub(crate) fn split_exit_codes(after_help: &str) -> (&str, Option<&str>) {
     match after_help.find(EXIT_CODES) {
         Some(at) => (after_help[..at].trim_end(), Some(after_help[at..].trim())),

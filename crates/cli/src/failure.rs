@@ -1,4 +1,5 @@
-//! Why a command has no result: for people on standard error, and with `--json` as a document on standard output.
+//! The error of a command that has no result: text on standard error, and with `--json` also a document on standard
+//! output.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -7,39 +8,39 @@ use serde::Serialize;
 
 use crate::exit;
 
-/// JSON Schema of the document of a failure.
+/// JSON Schema of an error's document.
 pub(crate) const SCHEMA: &str = include_str!("failure/schema.json");
 
-/// What a command comes to: its exit code, or why it has no result.
+/// The result of a command: its exit code, or why it has no result.
 pub(crate) type Done = Result<ExitCode, Failure>;
 
-/// A command without a result.
+/// Why a command has no result.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: Cause,
-    /// What is wrong, each with its place.
+    /// Error messages, each with its place.
     messages: Vec<String>,
-    /// What to do; `None` where a message ends with it ([`advice`]).
+    /// What to do; `None` where a message ends with the advice ([`advice`]).
     fix: Option<String>,
-    /// As people read it, where that is not the messages and the fix.
+    /// Text for standard error, where it is not made of the messages and the fix.
     page: Option<String>,
-    /// Whether standard output is what failed.
+    /// Whether standard output could not be written.
     unprinted: bool,
 }
 
-/// What kind of mistake it is; part of the contract (docs/commands.md).
+/// The kind of an error; part of the contract (docs/commands.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Cause {
-    /// The command line.
+    /// The command line is wrong.
     Usage,
-    /// A plan.
+    /// A plan is wrong.
     Plan,
-    /// A record, or another file that is read.
+    /// A record or another input file is wrong.
     Record,
-    /// A host that is not reached or cannot do what is asked.
+    /// A host is not reached, or cannot do what is asked.
     Host,
-    /// This machine.
+    /// This machine cannot do what is asked.
     Machine,
     /// The result could not be written.
     Output,
@@ -54,7 +55,7 @@ impl Cause {
     }
 }
 
-/// The document of `--json`.
+/// The JSON document of an error.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
     error: Told<'a>,
@@ -68,12 +69,12 @@ struct Told<'a> {
 }
 
 impl Failure {
-    /// One thing that is wrong.
+    /// A failure with one message.
     pub(crate) fn new(kind: Cause, message: impl Into<String>) -> Self {
         Self::all(kind, vec![message.into()])
     }
 
-    /// Everything that is wrong, at once.
+    /// A failure with several messages.
     pub(crate) fn all(kind: Cause, messages: Vec<String>) -> Self {
         Self {
             kind,
@@ -84,12 +85,12 @@ impl Failure {
         }
     }
 
-    /// An error of a library.
+    /// A failure with the message of an error.
     pub(crate) fn of(kind: Cause, error: &dyn Error) -> Self {
         Self::new(kind, error.to_string())
     }
 
-    /// What clap says of a command line: its `error: ...`, and its tip or where help is.
+    /// A failure from clap's error text: its `error: ...` is the message, its tip or its reference to `--help` the fix.
     pub(crate) fn of_command_line(text: &str) -> Self {
         let (mut messages, mut fixes) = (Vec::new(), Vec::new());
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -103,31 +104,31 @@ impl Failure {
         Self::new(Cause::Usage, messages.join(" ")).fix(fixes.join("; "))
     }
 
-    /// With what to do.
+    /// Sets what to do.
     pub(crate) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
-    /// With a page for people that says the same.
+    /// Sets the text for standard error, which says the same at more length.
     pub(crate) fn page(mut self, page: String) -> Self {
         self.page = Some(page);
         self
     }
 
-    /// It is standard output that cannot be written to.
+    /// Marks that standard output cannot be written.
     pub(crate) const fn unprinted(mut self) -> Self {
         self.unprinted = true;
         self
     }
 
-    /// With what is wrong elsewhere, so that both are told.
+    /// Adds the messages of another failure.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.messages.extend(other.messages);
         self
     }
 
-    /// As people read it.
+    /// The text for standard error.
     pub(crate) fn text(&self) -> String {
         if let Some(page) = &self.page {
             return page.trim_end().to_owned();
@@ -137,17 +138,17 @@ impl Failure {
         lines.join("\n")
     }
 
-    /// Whether there is somewhere to print a document: half a document stays half a document.
+    /// Whether a document can be printed: not where standard output failed, perhaps within another document.
     pub(crate) const fn is_printable(&self) -> bool {
         !self.unprinted
     }
 
-    /// What the command ends with.
+    /// The exit code of the command.
     pub(crate) fn exit_code(&self) -> ExitCode {
         self.kind.exit_code()
     }
 
-    /// As other programs read it.
+    /// The JSON document of the failure.
     pub(crate) fn document(&self) -> impl Serialize {
         let own = self.fix.as_deref();
         let of_message = || self.messages.iter().find_map(|message| advice(message));
@@ -161,7 +162,7 @@ impl Failure {
     }
 }
 
-/// Verbs that the advice of our messages begins with.
+/// Words that advice in our messages begins with.
 const VERBS: [&str; 39] = [
     "add",
     "allow",
@@ -204,8 +205,9 @@ const VERBS: [&str; 39] = [
     "`wirecost",
 ];
 
-/// What a message says to do: our messages are written `what, where: what to do`, so it is what follows the first colon or
-/// semicolon that a verb follows. `None` where there is none.
+/// The advice in a message. Messages have the form `what, where: what to do`: the advice is the text behind the first
+/// colon
+/// or semicolon that one of [`VERBS`] follows. `None` without advice.
 fn advice(message: &str) -> Option<&str> {
     let after = message
         .char_indices()
@@ -214,7 +216,7 @@ fn advice(message: &str) -> Option<&str> {
         .filter_map(|rest| rest.strip_prefix(' '));
     let mut advices = after.into_iter().filter(|rest| {
         let word = rest.split([' ', ',', ':', '?']).next().unwrap_or_default();
-        // `load tcp-rr: ...` names a place.
+        // `load tcp-rr: ...` is a place, not advice.
         let is_place = rest
             .split(' ')
             .nth(1)
@@ -222,7 +224,7 @@ fn advice(message: &str) -> Option<&str> {
         VERBS.contains(&word) && !is_place
     });
     let advice = advices.next()?;
-    // Of a remark in parentheses.
+    // Remove the closing parenthesis of advice that ends a remark in parentheses.
     let closed = advice.strip_suffix(')').filter(|rest| !rest.contains('('));
     Some(closed.unwrap_or(advice))
 }

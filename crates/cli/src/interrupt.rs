@@ -1,4 +1,4 @@
-//! Ctrl-C and similar signals: the first one asks the run to end, the second one ends the program.
+//! Ctrl-C and similar signals: the first signal asks the command to end, the second one exits.
 
 use std::fs;
 use std::io;
@@ -11,21 +11,21 @@ use wirecost_control::hosts::{Duty, HostsContext};
 
 use crate::binaries::AgentBinaries;
 
-/// A flag that the first signal sets. Signals that were ignored at the start stay so.
+/// A flag that the first SIGINT, SIGTERM or SIGHUP sets. Signals that were ignored at the start stay ignored.
 pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
     let interrupt = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if is_ignored(signal) {
             continue;
         }
-        // A second Ctrl-C ends the program at once; the agents go with it.
+        // A second signal exits at once; the kernel ends the agents with this process.
         signal_hook::flag::register_conditional_shutdown(signal, 3, interrupt.clone())?;
         signal_hook::flag::register(signal, interrupt.clone())?;
     }
     Ok(interrupt)
 }
 
-/// The flag, and what the agents of the hosts that a command is given are started with.
+/// The flag of [`flag`], and what the agents of a command's hosts are started with.
 pub(crate) fn with_hosts(
     verbose: u8,
     binaries: &AgentBinaries,
@@ -41,8 +41,9 @@ pub(crate) fn with_hosts(
     Ok((interrupt, context))
 }
 
-/// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP and a
-/// shell with SIGINT for a job in the background: then it stays ignored.
+/// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP, and a shell with SIGINT
+/// for a
+/// background job.
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

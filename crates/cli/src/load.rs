@@ -1,4 +1,4 @@
-//! `wirecost load`: loads between any two hosts by hand.
+//! `wirecost load`: runs loads between any two hosts.
 
 mod beside;
 mod kind;
@@ -26,11 +26,11 @@ use crate::failure::{Cause, Done, Failure};
 use crate::talk::Talk;
 use crate::{exit, interrupt, screen};
 
-/// The longest that may be asked for, seconds: a day.
+/// Largest time option, seconds: a day.
 const LONGEST_S: f64 = 86_400.0;
-/// More rounds than this are no experiment by hand.
+/// Largest number of rounds.
 const MOST_ROUNDS: i64 = 1000;
-/// The shortest interval, seconds.
+/// Shortest measurement and interval, seconds.
 const SHORTEST_INTERVAL_S: f64 = 0.1;
 
 #[derive(Debug, Args)]
@@ -113,7 +113,7 @@ pub(crate) fn load(arguments: &Load, talk: Talk) -> Done {
     })
 }
 
-/// The command line as what it asks for; everything that cannot be, at once.
+/// The loads that the command line asks for, or everything that is wrong with it.
 fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
     let mut wrong = Vec::new();
     let mut loads = Vec::new();
@@ -197,7 +197,7 @@ fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
     })
 }
 
-/// The same load the other way round.
+/// The load in the opposite direction.
 fn turned(named: &NamedLoad) -> NamedLoad {
     let mut turned = named.clone();
     turned.load.direction = match named.load.direction {

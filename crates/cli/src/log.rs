@@ -7,8 +7,8 @@ use tracing_subscriber::fmt::time::uptime;
 
 use crate::screen;
 
-/// Begins to log: nothing at 0, each step at 1, everything from 2 on. Starts no thread, for an agent
-/// must have none before it has its namespaces.
+/// Starts to log: nothing at 0, each step at 1, everything from 2 on. Starts no thread, since an agent must be
+/// single-threaded until it is in its namespaces.
 pub(crate) fn start(verbose: u8) {
     let level = match verbose {
         0 => return,

@@ -69,8 +69,9 @@ fn main() -> ExitCode {
     done.unwrap_or_else(|failure| screen::tell(&failure, wants_json()))
 }
 
-/// Reads the command line. Answers a shell's wish for completions, and ends; answers `--help` and mistakes, and says with
-/// which exit code to end.
+/// Parses the command line. Answers a shell's request for completions, and exits. Prints `--help` or errors, and
+/// returns
+/// the exit code.
 fn parse() -> Result<Arguments, ExitCode> {
     completions::answer_shell(definition);
     let matches = definition().try_get_matches();
@@ -84,7 +85,7 @@ fn parse() -> Result<Arguments, ExitCode> {
             let printed = screen::print_as_is(&text);
             return printed.unwrap_or_else(|failure| screen::tell(&failure, false));
         }
-        // In colour, where that is wanted, as clap prints it.
+        // clap prints the error in colour where that is wanted.
         let _ = error.print();
         if wants_json() {
             let text = error.render().to_string();
@@ -94,7 +95,7 @@ fn parse() -> Result<Arguments, ExitCode> {
     })
 }
 
-/// Whether the command line asks for JSON, one that cannot be read as well.
+/// Whether the command line asks for JSON, also where it cannot be parsed.
 fn wants_json() -> bool {
     let mut words = std::env::args_os().take_while(|word| word != "--");
     words.any(|word| word == "--json")

@@ -1,4 +1,4 @@
-//! `wirecost man`: the manual pages, made from the command line's definition and the plan's keys.
+//! `wirecost man`: writes the manual pages, from the command line's definition and the plan's keys.
 
 mod command;
 mod plan;
@@ -22,10 +22,10 @@ pub(crate) struct Man {
 /// One manual page.
 #[derive(Debug)]
 struct Page {
-    /// Without section: `wirecost-run`.
+    /// Name without section: `wirecost-run`.
     name: String,
     section: u8,
-    /// In roff.
+    /// The page in roff.
     text: String,
 }
 
@@ -35,7 +35,7 @@ impl Page {
     }
 }
 
-/// Every page: the program, its commands, the plan.
+/// All pages: the program's, its commands', the plan's.
 fn pages(definition: Command) -> Vec<Page> {
     let mut pages = command::pages(definition);
     pages.push(plan::page());

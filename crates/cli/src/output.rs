@@ -1,4 +1,4 @@
-//! Where a result goes and in which format: standard output, or a file with `--out`.
+//! Writes a result in the chosen format, to standard output or with `--out` to a file.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -22,7 +22,7 @@ pub(crate) struct Output<T: Formatted> {
     out: Option<PathBuf>,
 }
 
-/// One option for each format of a `T` ([`Formatted`]), of which at most one is given.
+/// The chosen format of a `T` ([`Formatted`]). Each format is an option; at most one may be given.
 struct Chosen<T: Formatted>(&'static dyn Format<T>);
 
 impl<T: Formatted> fmt::Debug for Chosen<T> {
@@ -65,7 +65,7 @@ impl<T: Formatted> FromArgMatches for Chosen<T> {
 }
 
 impl<T: Formatted> Output<T> {
-    /// Prints or writes a result. Files of the records in `directories` are not written over.
+    /// Prints a result or writes it to a file. Files of the records in `directories` are not overwritten.
     pub(crate) fn print(&self, of: &T, directories: &[&Path], detail: Detail) -> Done {
         let Some(path) = &self.out else {
             return print(self.format.0, of, detail);
@@ -100,7 +100,7 @@ pub(crate) fn print<T>(format: &dyn Format<T>, of: &T, detail: Detail) -> Done {
     screen::stream(|to| format.write(of, terminal, to))
 }
 
-/// Whether a path is of a file that the result is made from.
+/// Whether a path is a file of the record in `directory`.
 fn is_record(path: &Path, directory: &Path) -> bool {
     let record = [file::RUN, file::SAMPLES, file::END, file::PLAN];
     let named = path.file_name().and_then(|name| name.to_str());
@@ -153,8 +153,8 @@ impl std::fmt::Display for WriteError {
     }
 }
 
-/// Writes a file over what is there: to a file beside it, which is then renamed, so that a reader sees all of it or none.
-/// What is not a plain file (a pipe, a link, a terminal) is written as it is.
+/// Replaces a file: writes a new file in the same directory and renames it, so that a reader sees all of it or nothing.
+/// Other than regular files (a pipe, a symbolic link, a terminal) are written directly.
 pub(crate) fn write(
     path: &Path,
     print: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>,
@@ -176,7 +176,7 @@ pub(crate) fn write(
     let renamed = |()| fs::rename(&beside, path).map_err(FormatError::Output);
     let written = print_into(&beside, print).and_then(renamed);
     written.map_err(|source| {
-        // Half a file is of no use.
+        // An incomplete file is useless.
         let _ = fs::remove_file(&beside);
         at(source)
     })

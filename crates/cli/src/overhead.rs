@@ -1,4 +1,4 @@
-//! `wirecost overhead`: arithmetic, nothing is measured or sent.
+//! `wirecost overhead`: computes what encapsulations cost; nothing is measured or sent.
 
 mod document;
 mod figures;
@@ -74,7 +74,7 @@ Over IPv6            gre, gretap, nvgre and ipip take :encaplimit, Linux's defau
 ESP is with AES-GCM and a 16-byte integrity check. Goodput is TCP's with timestamps.
 Exit codes: 0 computed, 2 the command line is wrong or nothing fits.";
 
-/// A rate in bits per second.
+/// Parses a rate into bit/s.
 fn rate(text: &str) -> Result<u64, UnitError> {
     parse_rate(text)
 }
@@ -96,7 +96,7 @@ pub(crate) fn overhead(arguments: &Overhead) -> Done {
     }
 }
 
-/// The document for people: one encapsulation part by part, or a table of all.
+/// The document as text: one encapsulation part by part, or a table of all.
 fn text(document: &Document, width: usize) -> String {
     match document.encapsulations.as_slice() {
         [one] => single::text(document, one, width),

@@ -1,4 +1,4 @@
-//! A plan from where the user keeps it: a file, a built-in one, standard input.
+//! Reads a plan: from a file, a built-in one, or standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,23 +8,22 @@ use wirecost_model::cell::Experiment;
 
 use crate::failure::{Cause, Failure};
 
-/// What standard input is called in errors.
+/// Name of standard input in errors.
 const STDIN: &str = "<standard input>";
-/// Largest plan in bytes; one with every combination that is allowed is far smaller.
+/// Largest plan, bytes; plans with the most cells that are allowed are far smaller.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A plan that was read and is right.
+/// A valid plan.
 pub(crate) struct Loaded {
-    /// What it comes to.
+    /// The experiment that the plan describes.
     pub(crate) experiment: Experiment,
-    /// The text as the user has it.
+    /// The text of the plan as read.
     pub(crate) text: String,
-    /// Where it comes from, in words.
+    /// Where the plan comes from: a path, a built-in plan's name, or `<standard input>`.
     pub(crate) source: String,
 }
 
-/// Reads a plan: a file, the name of a built-in plan where no file has that name, or standard input
-/// for `-`.
+/// Reads a plan: a file, a built-in plan where no file has that name, or standard input for `-`.
 pub(crate) fn load(plan: &Path) -> Result<Loaded, Failure> {
     let (text, source) = find(plan).map_err(|message| Failure::new(Cause::Plan, message))?;
     Ok(Loaded {
@@ -34,7 +33,7 @@ pub(crate) fn load(plan: &Path) -> Result<Loaded, Failure> {
     })
 }
 
-/// What a plan's text comes to.
+/// The experiment that a plan's text describes; `source` is the plan's name in errors.
 pub(crate) fn experiment(source: &str, text: &str) -> Result<Experiment, Failure> {
     wirecost_plan::load(source, text).map_err(|errors| {
         let told = errors.errors().iter();
@@ -54,7 +53,7 @@ pub(crate) fn experiment(source: &str, text: &str) -> Result<Experiment, Failure
     })
 }
 
-/// The text, and what to call it.
+/// The text of a plan, and its name in errors.
 fn find(plan: &Path) -> Result<(String, String), String> {
     let name = plan.to_string_lossy().into_owned();
     if name == "-" {
@@ -76,7 +75,7 @@ fn find(plan: &Path) -> Result<(String, String), String> {
     }
 }
 
-/// What to write where there is no such plan: which one was meant, and which there are.
+/// Advice where a plan does not exist: the built-in plan with the nearest name, and all built-in plans.
 pub(crate) fn advice(name: &str, otherwise: &str) -> String {
     let known: Vec<&str> = wirecost_plan::BUILTIN
         .iter()
@@ -90,7 +89,7 @@ pub(crate) fn advice(name: &str, otherwise: &str) -> String {
     format!("{meant}{otherwise} a built-in plan: {known}")
 }
 
-/// All of a plan's text, if it is text and no longer than plans are.
+/// Reads a plan's text; an error where it is not UTF-8 or exceeds [`MAX_BYTES`].
 fn text(from: impl Read, name: &str) -> Result<String, String> {
     let mut bytes = Vec::new();
     from.take(MAX_BYTES + 1)

@@ -1,4 +1,4 @@
-//! `wirecost plans` and `wirecost schema`: what there is to start a plan from.
+//! `wirecost plans` and `wirecost schema`: lists and prints built-in plans and JSON Schemas.
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub(crate) struct Plans {
     json: bool,
 }
 
-/// A built-in plan and what it comes to.
+/// A built-in plan with its number of cells and rounds and its expected time.
 #[derive(Debug, Serialize)]
 struct Shipped {
     name: &'static str,
@@ -31,7 +31,7 @@ struct Shipped {
     cells: usize,
     rounds: u32,
     expected_s: f64,
-    /// The plan, where it was asked for.
+    /// The text of the plan, where one plan was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'static str>,
 }
@@ -60,7 +60,7 @@ pub(crate) fn plans(arguments: &Plans) -> Done {
     })
 }
 
-/// Lists plans by name and text: what they come to.
+/// Lists plans, given by name and text.
 pub(crate) fn list(all: &'static [(&str, &str)], json: bool) -> Done {
     let plans: Result<Vec<_>, _> = all.iter().map(|(name, text)| shipped(name, text)).collect();
     let plans = &plans?;
@@ -90,13 +90,13 @@ fn shipped(name: &'static str, text: &str) -> Result<Shipped, Failure> {
         description,
         cells: experiment.cells.len(),
         rounds: experiment.plan.repeat.rounds,
-        // Labs that make room for others are the one thing that depends on the order.
+        // The seed matters only for the number of labs, where labs have to make room for others.
         expected_s: forecast(&experiment, experiment.plan.seed.unwrap_or(0)).total_s,
         text: None,
     })
 }
 
-/// A description up to its first full stop or colon.
+/// The description up to its first full stop or colon.
 fn summary(description: &str) -> String {
     let end = [". ", ": "]
         .iter()

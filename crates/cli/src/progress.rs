@@ -1,5 +1,6 @@
-//! Progress on standard error: a bar with the time left on a terminal, a line per round elsewhere,
-//! a line per sample with `--verbose`, nothing with `--quiet`.
+//! Progress of a run on standard error: a bar with the time left on a terminal, else a line per round; a line per
+//! sample
+//! with `--verbose`, nothing with `--quiet`.
 
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
@@ -14,32 +15,33 @@ use wirecost_model::metric::Metric;
 use crate::screen;
 use crate::talk::Talk;
 
-/// How often the bar's time left is written anew within a sample.
+/// Interval at which the bar's time left is redrawn within a sample.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Shows a run's steps.
+/// Shows the progress of a run.
 pub(crate) struct Display<'a> {
     experiment: &'a Experiment,
     talk: Talk,
     bar: Option<ProgressBar>,
-    /// The sample being taken.
+    /// Round of the sample that is being taken, from 0.
     round: u32,
+    /// Cell of the sample that is being taken.
     cell: u32,
-    /// Samples in all, as far as is known.
+    /// Number of samples of the run; an expected number in an adaptive run.
     total: u32,
-    /// Rounds in all, as far as is known.
+    /// Number of rounds of the run; an expected number in an adaptive run.
     rounds: u32,
-    /// Effects that are known, of those waited for, where the number of rounds is not fixed.
+    /// Adaptive run: effects that are known, and effects that the run waits for.
     known: Option<(u32, u32)>,
-    /// What got through of the last sample that has such a figure.
+    /// Figure of the last sample that has one: throughput (bit/s) or transactions/s.
     last: Option<(Metric, f64)>,
-    /// The lowest and the highest of this round.
+    /// Lowest and highest figure of this round.
     range: Option<(Metric, f64, f64)>,
     /// When the run is expected to end.
     end: Expected,
 }
 
-/// A time that the bar's own thread looks at.
+/// The expected end of the run, shared with the thread of the bar.
 type Expected = Arc<Mutex<Option<Instant>>>;
 
 fn bar(end: Expected) -> ProgressBar {
@@ -49,7 +51,7 @@ fn bar(end: Expected) -> ProgressBar {
             let _ = write!(out, "{} left | ", whole_seconds(left));
         }
     };
-    // Before it is known how much there is, nothing is counted.
+    // No count before the number of samples is known.
     let count = |state: &ProgressState, out: &mut dyn Write| {
         if let Some(all @ 1..) = state.len() {
             let _ = write!(out, "{}/{all} ", state.pos());
@@ -71,7 +73,7 @@ fn whole_seconds(time: Duration) -> HumanDuration {
 
 impl<'a> Display<'a> {
     pub(crate) fn new(experiment: &'a Experiment, talk: Talk) -> Self {
-        // The log of --verbose and a bar would write over each other.
+        // The log of --verbose and a bar would overwrite each other.
         let wanted = stderr().is_terminal() && !talk.quiet && talk.verbose == 0;
         let end = Arc::new(Mutex::new(None));
         let bar = wanted.then(|| bar(end.clone()));
@@ -144,7 +146,7 @@ impl<'a> Display<'a> {
         }
     }
 
-    /// How much is to be measured.
+    /// The number of samples to measure, in words.
     fn size(&self, samples: u32) -> String {
         let repeat = &self.experiment.plan.repeat;
         match &repeat.until {
@@ -158,14 +160,14 @@ impl<'a> Display<'a> {
         }
     }
 
-    /// `, 3 of 7 effects known`, where that decides.
+    /// `, 3 of 7 effects known`; empty where the number of rounds is fixed.
     fn known(&self) -> String {
         self.known.map_or_else(String::new, |(known, asked)| {
             format!(", {known} of {asked} effects known")
         })
     }
 
-    /// `17`; `about 17` where that depends on what is still to be seen.
+    /// The number of rounds: `17`, or `about 17` in an adaptive run.
     fn rounds(&self) -> String {
         match self.experiment.plan.repeat.until {
             Some(_) => format!("about {}", self.rounds),
@@ -187,7 +189,7 @@ impl<'a> Display<'a> {
         }
         if let Some((metric, value)) = speed {
             self.last = Some((metric, value));
-            // Bits and transactions have no range in common: that of the last kind is told.
+            // Bits and transactions have no common range: keep that of the last kind.
             let known = self.range.filter(|(known, ..)| *known == metric);
             let (_, low, high) = known.unwrap_or((metric, value, value));
             self.range = Some((metric, low.min(value), high.max(value)));
@@ -230,7 +232,7 @@ impl<'a> Display<'a> {
         }
     }
 
-    /// `9.41 Gbit/s`, `12345 transactions/s`.
+    /// A figure with its unit: `9.41 Gbit/s`, `12345 transactions/s`.
     fn said(&self, metric: Metric, value: f64) -> String {
         let load = self
             .experiment
@@ -246,10 +248,10 @@ impl<'a> Display<'a> {
         }
     }
 
-    /// What was measured last, and what is being measured.
+    /// Redraws the bar's message: the cell that is being measured, and the last figure.
     fn draw(&self) {
         let Some(bar) = &self.bar else { return };
-        // The cell first: a narrow terminal cuts the rest off.
+        // The cell first, since a narrow terminal cuts off the end.
         let mut parts = vec![self.name(self.cell)];
         if let Some((metric, value)) = self.last {
             parts.push(format!("last {}", self.said(metric, value)));
@@ -259,7 +261,7 @@ impl<'a> Display<'a> {
         bar.set_message(parts.join(" | "));
     }
 
-    /// Takes the bar away, so that nothing is in the result's way.
+    /// Removes the bar before the result is printed.
     pub(crate) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -274,14 +276,14 @@ impl<'a> Display<'a> {
         }
     }
 
-    /// The cell by its varied levels.
+    /// The name of a cell: its levels of the varied factors.
     fn name(&self, cell: u32) -> String {
         let Some(cell) = self.experiment.measured().nth(cell as usize) else {
             return String::new();
         };
         let levels = self.experiment.varied().filter_map(|factor| {
             let level = cell.levels.get(&factor.key)?;
-            // A number alone could be anything's.
+            // A number alone does not say which factor it belongs to.
             let named = level.starts_with(|c: char| c.is_ascii_digit());
             Some(if named {
                 format!("{} {level}", factor.key.replace('_', " "))
@@ -300,7 +302,7 @@ impl<'a> Display<'a> {
     }
 }
 
-/// Three significant digits, in the unit that fits.
+/// A throughput in Gbit/s as text with three significant digits, in Mbit/s below 1 Gbit/s.
 fn throughput(gbps: f64) -> String {
     let (value, unit) = if gbps < 1.0 {
         (gbps * 1e3, "Mbit/s")
@@ -315,7 +317,7 @@ fn throughput(gbps: f64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// The lower end of a range, without its unit where that is the upper end's.
+/// The lower end of a throughput range (Gbit/s) as text, without its unit where the upper end has the same.
 fn bare(low: f64, high: f64) -> String {
     let (low, high) = (throughput(low), throughput(high));
     match (low.split_once(' '), high.split_once(' ')) {

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
     loaded(plan::load(&arguments.plan)?, arguments, talk)
 }
 
-/// The same of a plan that was read.
+/// [`run`] with a plan that was read already.
 pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
     existing::name_hosts(&mut loaded.experiment, arguments.hosts.as_ref())?;
     let baseline = arguments.against.read(&loaded.experiment)?;
@@ -99,7 +99,7 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
     let finished = match finished {
         Ok(finished) => finished,
         Err(error) => {
-            // What could be kept is a result too.
+            // The samples that could be written are a result too.
             if let RunError::Record {
                 directory,
                 samples: 1..,
@@ -137,7 +137,7 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
     Ok(printed)
 }
 
-/// Why there is no run.
+/// The failure of a run that left no record.
 fn refused(error: &RunError) -> Failure {
     match error {
         RunError::Directory(DirectoryError::Exists(_)) | RunError::NoHosts => {
@@ -150,8 +150,9 @@ fn refused(error: &RunError) -> Failure {
     }
 }
 
-/// Prints the result of a plan from its record and leaves it as a page there: whether every cell that can be built has a valid
-/// sample, and what comparing came to.
+/// Prints the result of a run from its record and writes its HTML page into the run directory. Returns whether every
+/// cell
+/// that can be built has a valid sample, and the exit code of printing or comparing.
 fn result(
     directory: &Path,
     experiment: &Experiment,
@@ -159,11 +160,11 @@ fn result(
     json: bool,
     detail: Detail,
 ) -> Result<(bool, ExitCode), Failure> {
-    // The plan was right, and so is what was just written: a record that cannot be read is this machine's.
+    // The record was just written from a valid plan: if it cannot be read, the machine is at fault.
     let result = RunResult::read(directory).map_err(|error| Failure::of(Cause::Machine, &error))?;
     let page = report::write_page(&result, directory);
     let document = &result.document;
-    // What no machine could build by the plan's datapath is no reason to look at this one.
+    // Cells that the plan's datapath cannot build on any machine do not count as unmeasured.
     let mut cells = document.cells.iter().zip(&experiment.cells);
     let measured = cells.all(|(told, cell)| told.valid > 0 || experiment.skips(cell).is_some());
     let page = page.as_deref();

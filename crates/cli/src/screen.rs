@@ -1,4 +1,4 @@
-//! What the terminal can show, and writing to it.
+//! Properties of the terminal, and printing on standard output and standard error.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write, stderr, stdout};
@@ -13,10 +13,10 @@ use wirecost_sys::stdio::stdout_was_closed;
 use crate::exit;
 use crate::failure::{Cause, Done, Failure};
 
-/// Width without a terminal: pipes and files have room.
+/// Width of the output in columns where standard output is not a terminal.
 const PIPE_WIDTH: usize = 120;
 
-/// Standard output's width, and colour unless it is a pipe or `NO_COLOR` is set (no-color.org).
+/// Width, colour and character set of standard output.
 pub(crate) fn terminal() -> Terminal {
     let is_terminal = stdout().is_terminal();
     let width = terminal_size::terminal_size().map_or(PIPE_WIDTH, |(width, _)| width.0.into());
@@ -28,8 +28,9 @@ pub(crate) fn terminal() -> Terminal {
     }
 }
 
-/// Whether signs are to be of ASCII alone: `TERM=dumb`, or a locale of POSIX that names no UTF-8 (locale(7): the first of
-/// LC_ALL, LC_CTYPE and LANG that is set decides).
+/// Whether to print ASCII characters only: `TERM=dumb`, or the locale is `C` or `POSIX` (locale(7): the first of
+/// LC_ALL,
+/// LC_CTYPE and LANG that is set decides).
 fn wants_ascii(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set);
@@ -37,12 +38,12 @@ fn wants_ascii(variable: impl Fn(&str) -> Option<String>) -> bool {
     posix || variable("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Whether a stream that is a terminal, or not, gets colour (no-color.org).
+/// Whether a stream gets colour: it is a terminal, and `NO_COLOR` is not set (no-color.org).
 pub(crate) fn wants_colour(is_terminal: bool) -> bool {
     is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Prints a text that has its own line ends.
+/// Prints a text on standard output as it is.
 pub(crate) fn print_as_is(text: &str) -> Done {
     stream(|to| {
         let written = to.write_all(text.as_bytes());
@@ -50,13 +51,13 @@ pub(crate) fn print_as_is(text: &str) -> Done {
     })
 }
 
-/// Prints a result, with a line end.
+/// Prints a text on standard output, with a line end.
 pub(crate) fn print(text: &str) -> Done {
     print_as_is(&format!("{text}\n"))
 }
 
-/// Writes all of a result past the buffer of standard output, which would keep what cannot be written until the program
-/// ends. A reader that has gone has read enough.
+/// Writes a result to standard output, not through its global buffer, which would hide write errors until the program
+/// ends. A closed pipe is no error: the reader has read enough.
 pub(crate) fn stream(print: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>) -> Done {
     let mut written = 0;
     let error = match streamed(print, &mut written) {
@@ -88,7 +89,7 @@ fn streamed(
     print: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>,
     written: &mut usize,
 ) -> Result<(), FormatError> {
-    // The runtime opens /dev/null in the place of what was closed, which takes everything.
+    // Rust's runtime opens /dev/null in place of a closed standard output, where writes would succeed.
     if stdout_was_closed() {
         return Err(FormatError::Output(io::Error::other("it is closed")));
     }
@@ -96,12 +97,12 @@ fn streamed(
     let file = File::from(out.map_err(FormatError::Output)?);
     let mut out = BufWriter::with_capacity(1 << 16, Counted { file, written });
     let printed = print(&mut out).and_then(|()| out.flush().map_err(FormatError::Output));
-    // What is left in the buffer after an error is not tried again.
+    // After an error the rest of the buffer is dropped, not written again.
     let _ = out.into_parts();
     printed
 }
 
-/// Counts the bytes that a file took.
+/// Counts the bytes that were written to a file.
 struct Counted<'a> {
     file: File,
     written: &'a mut usize,
@@ -119,7 +120,7 @@ impl Write for Counted<'_> {
     }
 }
 
-/// Prints a result as one JSON document.
+/// Prints a value as one JSON document on standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> Done {
     match serde_json::to_string_pretty(value) {
         Ok(text) => print(&text),
@@ -127,8 +128,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Done {
     }
 }
 
-/// Tells why a command has no result, on standard error, and with `json` also as a document on standard output. Its exit
-/// code.
+/// Prints a failure on standard error, and with `json` also as a document on standard output. Returns the exit code.
 pub(crate) fn tell(failure: &Failure, json: bool) -> ExitCode {
     say(&failure.text());
     if json && failure.is_printable() {
@@ -137,14 +137,14 @@ pub(crate) fn tell(failure: &Failure, json: bool) -> ExitCode {
     failure.exit_code()
 }
 
-/// Prints it as a document on standard output.
+/// Prints a failure as a JSON document on standard output.
 pub(crate) fn print_failure(failure: &Failure) {
     if let Err(unprinted) = print_json(&failure.document()) {
         say(&unprinted.text());
     }
 }
 
-/// A duration for people: `0.4 s`, `82 s`, `12 min`, `3 h 5 min`.
+/// A duration in seconds as text: `0.4 s`, `82 s`, `12 min`, `3 h 5 min`.
 pub(crate) fn duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     let (hours, minutes) = (whole / 3600, (whole as f64 / 60.0).round() as u64);
@@ -156,7 +156,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// Breaks a line between words; what follows the first line is indented.
+/// Breaks a line between words to fit `width` columns; lines after the first begin with `indent`.
 pub(crate) fn wrap(text: &str, indent: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut used = 0;

@@ -1,4 +1,4 @@
-//! `wirecost settings-guard`: applies a plan's settings where it was started, and undoes them.
+//! `wirecost settings-guard`: applies a plan's settings in the namespace it was started in, and undoes them.
 
 use std::io;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub(crate) struct SettingsGuard {
 }
 
 pub(crate) fn settings_guard(arguments: &SettingsGuard) -> ExitCode {
-    // It ends when its input does, after it has undone every setting.
+    // Ignore signals: the guard ends when its input closes, after it has undone every setting.
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let passed_over = Arc::new(AtomicBool::new(false));
         if let Err(error) = signal_hook::flag::register(signal, passed_over) {

@@ -1,5 +1,5 @@
-//! `wirecost tunnel`: an encapsulation between two network namespaces, or this host and a peer, to test applications
-//! over it.
+//! `wirecost tunnel`: makes, shows and removes tunnels between two network namespaces, or this host and a peer, to test
+//! applications over them.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use wirecost_model::plan::{Description, Encapsulation};
 use crate::failure::{Cause, Done, Failure};
 use crate::screen;
 
-/// What a tunnel is called where no name is given.
+/// Default name of a tunnel.
 const USUAL_NAME: &str = "wirecost0";
 
 #[derive(Debug, Args)]
@@ -158,7 +158,7 @@ fn failed(message: impl std::fmt::Display) -> Failure {
     Failure::new(Cause::Machine, message.to_string())
 }
 
-/// An encapsulation and its options, read as a plan's: the same words, the same errors.
+/// Parses an encapsulation and its options with the plan's parser: same words, same errors.
 fn encapsulation(
     word: &str,
     options: &[String],
@@ -172,7 +172,7 @@ fn encapsulation(
             })
         })
         .collect::<Result<_, _>>()?;
-    // What a plan writes with other signs would be read as something else.
+    // Other characters could be read as YAML syntax.
     let plain = |text: &str| {
         let sign = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         !text.is_empty() && text.chars().all(sign)
@@ -216,7 +216,7 @@ fn encapsulation(
     let experiment = wirecost_plan::load("the command line", &text).map_err(|errors| {
         let said = errors.errors().iter();
         let said = said.map(|error| {
-            // What else a plan could say about its datapath is nothing that can be said here.
+            // The help text about `datapath` does not apply here: the command line has no such key.
             if error.message.contains("`datapath: ") {
                 error.message.clone()
             } else {
@@ -242,7 +242,7 @@ fn with_prefix(text: &str) -> Result<(IpAddr, u8), String> {
     Ok((address, length))
 }
 
-/// What was made, and how to use it.
+/// The text about a tunnel that was made, and how to use it.
 fn made(state: &TunnelState) -> String {
     let mut text = format!("{} is up: {}", state.name, state.encapsulation);
     for end in &state.ends {

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use wirecost_model::load::{MoveEngine, NamedLoad, PATH_PATIENCE};
 
-/// For a request that only changes or reads settings.
+/// Time-out of a request that only changes or reads settings.
 pub(crate) const PROMPT: Duration = Duration::from_secs(10);
-/// How long opening or ending one load may take beyond the rest.
+/// Additional time for opening or ending each load.
 const PER_LOAD: Duration = Duration::from_secs(6);
-/// Virtual machines are tried first, by KVM and by emulation.
+/// Additional time where virtual machines are started: KVM and emulation are tried first.
 const FIRST_BOOT: Duration = Duration::from_secs(30);
-/// How long starting one may take, and filling its memory.
+/// Additional time for each virtual machine: its start, and filling its memory.
 const PER_MACHINE: Duration = Duration::from_secs(10);
-/// How much longer anything may take for each flow: its threads may be a thousand that always have something to do.
+/// Additional time for each flow: a load may have a thousand threads that never sleep.
 const PER_FLOW: Duration = Duration::from_millis(20);
 
-/// How long a look at loads that go on may take.
+/// Time-out of a request about loads that are running.
 pub(crate) fn poll_timeout(loads: &[NamedLoad]) -> Duration {
     PROMPT + PER_FLOW * loads.iter().map(|named| named.load.connections()).sum()
 }
 
-/// How long opening or ending all loads may take.
+/// Time-out of a request that opens or ends all loads.
 pub(crate) fn patience(loads: &[NamedLoad]) -> Duration {
     let virtual_machines = loads.iter().map(|named| match named.load.migration {
         Some(migration) if migration.engine == MoveEngine::Qemu => named.load.streams,

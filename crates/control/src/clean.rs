@@ -1,4 +1,5 @@
-//! What earlier commands left: agents that outlived their run, and tunnels that were not made to their end.
+//! Cleans up after earlier commands: agents that outlived their run, tunnels that were only partly made, settings that
+//! were not undone.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -15,15 +16,15 @@ use wirecost_model::host::HostAddress;
 use crate::calls::PROMPT;
 use crate::hosts::{Duty, HostsContext, open};
 
-/// Ends and removes all of it.
+/// Ends orphaned agents and daemons, and removes partly made tunnels, on this machine.
 ///
 /// # Errors
-/// Where this machine's processes cannot be read. What could not be ended or removed is in the answer.
+/// Where /proc cannot be listed. What could not be ended or removed is in the answer.
 pub fn clean() -> io::Result<(Agents, Tunnels)> {
     Ok((orphan::end_all()?, tunnel::clean()))
 }
 
-/// Undoes on each host what runs had changed there and were killed before they could undo it.
+/// Undoes on each host the settings that a killed run left changed.
 ///
 /// # Errors
 /// Where a host is not reached. What could not be undone is in its answer.
@@ -41,7 +42,7 @@ pub fn undo_left(
     let mut undone = Vec::new();
     for (host, link) in hosts.iter().zip(links) {
         let mut left = undo_by(link, interrupt)?;
-        // What a run changed there by sudo is in the journals of root.
+        // Settings that a run changed as root, by sudo, are in root's journals.
         let as_root = HostsContext {
             duty: Duty::Change,
             ..context.clone()
@@ -55,7 +56,7 @@ pub fn undo_left(
                     left.failed.extend(more.failed);
                 }
             }
-            // Without sudo no run changed anything by it.
+            // Where sudo does not work, no run can have changed settings as root.
             Err(LinkError::NoAgent { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -65,7 +66,7 @@ pub fn undo_left(
 }
 
 fn undo_by(mut link: Link, interrupt: &AtomicBool) -> Result<LeftSettings, LinkError> {
-    // Commands among it have seconds each.
+    // Undoing may run commands, each of which may take seconds.
     let within = PROMPT * 10;
     match link.call(&Request::UndoLeft, within, interrupt)? {
         Reply::Undone(left) => Ok(left),

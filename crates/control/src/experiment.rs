@@ -1,4 +1,4 @@
-//! Plan -> cells -> rounds -> samples -> run directory.
+//! `wirecost run`: plan -> cells -> rounds -> samples -> run directory.
 //!
 //! Not here: verdicts (`stats`), output for people (`report`).
 

@@ -1,4 +1,4 @@
-//! Hosts that are used as they are: their agents, and the addresses that measured packets go between.
+//! Existing hosts: their agents, and the data-plane addresses that measured packets go between.
 
 mod data_plane;
 mod link_local;
@@ -25,33 +25,35 @@ pub use link_local::{link_local, on_device};
 pub struct HostsContext {
     /// The `wirecost` program.
     pub program: PathBuf,
-    /// Those for hosts of other architectures.
+    /// `wirecost` programs for hosts of other architectures.
     pub binaries: Binaries,
-    /// This process.
+    /// This process, the controller that starts the agents.
     pub owner: Owner,
-    /// What agents of existing hosts are for.
+    /// What agents of existing hosts are for, which decides the capabilities that they keep.
     pub duty: Duty,
     /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
     pub verbose: u8,
 }
 
-/// What is in the way of two hosts.
+/// Why two hosts could not be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
-    /// An agent, or its line.
+    /// An agent failed, or the connection to it.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// Which addresses are meant.
+    /// The data-plane addresses could not be determined.
     #[error(transparent)]
     Address(#[from] AddressError),
 }
 
 /// Starts the agents of all hosts at the same time.
 ///
-/// To be called on a thread that lives as long as they: the kernel ends the agents of this machine with it.
+/// To be called on a thread that lives as long as the agents: the kernel ends the agents of this machine when the
+/// thread
+/// ends.
 ///
 /// # Errors
-/// The first host, as they are given, whose agent did not come up. The others' are ended.
+/// The error of the first host, in the given order, whose agent did not start. The other agents are ended.
 pub fn open(
     context: &HostsContext,
     hosts: &[&HostAddress],
@@ -66,7 +68,7 @@ pub fn open(
         verbose: context.verbose,
     };
     thread::scope(|scope| {
-        // An agent of this machine ends with the thread that starts it, so that is this one.
+        // An agent of this machine ends with the thread that starts it: start it on this thread.
         let starting: Vec<_> = hosts
             .iter()
             .map(|host| {
@@ -78,7 +80,7 @@ pub fn open(
                 }
             })
             .collect();
-        // All of them, though one may have failed: each is waited for, and ended.
+        // Wait for every agent, also after one failed, so that each is ended.
         let opened: Vec<_> = starting
             .into_iter()
             .map(|start| match start {
@@ -92,30 +94,30 @@ pub fn open(
     })
 }
 
-/// An agent on its way.
+/// An agent that is being started.
 enum Start<'scope> {
-    /// Of this machine.
+    /// On this machine.
     Near(Result<Starting, LinkError>),
-    /// At the end of a network.
+    /// On another machine, or behind a command.
     Far(thread::ScopedJoinHandle<'scope, Result<Link, LinkError>>),
 }
 
-/// A host as the choice of addresses sees it.
+/// What the choice of data-plane addresses asks a host.
 pub trait Reachable {
-    /// As messages call it.
+    /// The host's name in messages.
     fn name(&self) -> &str;
-    /// Its addresses that others may reach it by.
+    /// The host's addresses that other hosts may reach it by.
     fn own(&mut self) -> Result<Vec<OwnAddress>, LinkError>;
-    /// The address that its packets to `target` leave with.
+    /// The source address of the host's packets to `target`.
     fn towards(&mut self, target: IpAddr) -> Result<IpAddr, LinkError>;
 }
 
-/// A host that is asked over its line.
+/// A host that answers through its agent.
 #[derive(Debug)]
 pub struct LinkedHost<'a> {
-    /// Its agent.
+    /// The host's agent.
     pub link: &'a mut Link,
-    /// Ends every wait.
+    /// When set, ends every wait for an answer.
     pub interrupt: &'a AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! A lab: two hosts, their agents, and the network between them, kept while cells share it.
+//! A lab: two hosts, their agents, and the network between them. Cells of one network share it.
 
 mod built;
 mod existing;
@@ -32,9 +32,10 @@ pub(crate) use self::built::unlike;
 pub(crate) use self::existing::Existing;
 pub(crate) use self::reached::Reached;
 
-/// How long the line of an agent that was killed may stay open after its data connections: the kernel closes what a
-/// process has open one after the other (kernel/exit.c). And how often it is looked at.
+/// How long the connection to a killed agent may stay open after the agent's data connections closed: the kernel closes
+/// the files of a process one after the other (kernel/exit.c).
 const LINE_CLOSES: Duration = Duration::from_millis(300);
+/// How often the connections to the agents are polled within [`LINE_CLOSES`].
 const LINE_LOOK: Duration = Duration::from_millis(5);
 
 /// What every lab of a run shares.
@@ -42,15 +43,15 @@ const LINE_LOOK: Duration = Duration::from_millis(5);
 pub struct LabContext {
     /// What the hosts' agents are started with.
     pub agents: HostsContext,
-    /// Who runs where.
+    /// Which host runs on which cores.
     pub placement: Placement,
     /// Microseconds between two releases of a line.
     pub release_us: u32,
-    /// Whether some network has several links.
+    /// Whether any network of the run has several links: then every line is emulated in the same way.
     pub several_links: bool,
 }
 
-/// Two hosts with everything built, ready for cells of one network. Dropping it removes it.
+/// Two hosts with their network, ready for cells of that network. Dropping a lab removes it.
 #[derive(Debug)]
 pub struct Lab {
     pub(crate) a: Link,
@@ -59,12 +60,13 @@ pub struct Lab {
     built: Built,
     /// Whether settings are applied that have to be undone.
     pub(crate) applied: bool,
-    /// Guest MTUs whose datagrams were looked for on the underlay.
+    /// Guest MTUs, bytes, whose full-size datagrams were already seen on the underlay.
     seen: BTreeSet<u32>,
+    /// How long building took, seconds.
     seconds: f64,
-    /// Its hosts are existing ones, of whose network nothing was built.
+    /// The existing hosts of a lab that builds nothing.
     pub(crate) existing: Option<Existing>,
-    /// Its hosts are existing ones, on which it was built.
+    /// The existing hosts on which guests, bridge and tunnel were built.
     between: Option<Existing>,
 }
 
@@ -147,42 +149,42 @@ impl Lab {
         Built::join(replies).unwrap_or_else(|| Err(self.a.unexpected_reply("Build")))
     }
 
-    /// The agent that has ended, where there is one, rather than what the other refused therefore.
+    /// The end of an agent, where one has ended, instead of the refusal that it caused at the other host.
     pub(crate) fn blame(&mut self, error: LinkError) -> LinkError {
         blame(error, &mut self.links())
     }
 
-    /// What it was built for.
+    /// The network that the lab was built for.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// Seconds it took to build.
+    /// How long building took, seconds.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
 
-    /// Process ids of its agents.
+    /// Process ids of the agents, host a's and host b's.
     pub fn pids(&self) -> [u32; 2] {
         [self.a.pid(), self.b.pid()]
     }
 
-    /// Process ids of daemons that its agents started.
+    /// Process ids of the daemons that the agents started.
     pub fn daemons(&self) -> &[u32] {
         &self.built.daemons
     }
 
-    /// The Open vSwitch of its hosts, where it is what carries frames.
+    /// The hosts' Open vSwitch, where it carries the frames.
     pub fn open_vswitch(&self) -> Option<&OpenVswitch> {
         self.built.open_vswitch.as_ref()
     }
 
-    /// False where a host's receive steering could not be set.
+    /// Whether both hosts' receive steering (RPS) could be set.
     pub const fn is_steered(&self) -> bool {
         self.built.steered
     }
 
-    /// How its line lets packets out, where it has one.
+    /// How the rate-limited line releases packets, where the network has one.
     pub fn line(&self) -> Option<&LineRelease> {
         self.built.line.as_ref()
     }
@@ -198,12 +200,14 @@ impl Lab {
         self.built.responders.each_ref().map(addresses)
     }
 
-    /// The agents' lines, a's and b's.
+    /// The connections to the agents, host a's and host b's.
     pub fn links(&mut self) -> [&mut Link; 2] {
         [&mut self.a, &mut self.b]
     }
 
-    /// Sets guest MTU and offloads on both hosts and returns every device as read back.
+    /// Sets the guest MTU (bytes) and the offloads on both hosts and returns every device as read back. Existing
+    /// hosts are
+    /// only read.
     pub fn adapt(
         &mut self,
         guest_mtu: u32,
@@ -227,17 +231,19 @@ impl Lab {
         Ok(devices)
     }
 
-    /// Has both hosts send as fast as they can; see [`Request::LiftLine`].
+    /// Lifts the rate limit of the line on both hosts; see [`Request::LiftLine`].
     pub(crate) fn lift_line(&mut self, interrupt: &AtomicBool) -> Result<(), LinkError> {
         self.both_done(&Request::LiftLine, &Request::LiftLine, interrupt)
     }
 
-    /// Puts the line back on both hosts.
+    /// Sets the rate limit of the line again on both hosts.
     pub(crate) fn set_line(&mut self, interrupt: &AtomicBool) -> Result<(), LinkError> {
         self.both_done(&Request::SetLine, &Request::SetLine, interrupt)
     }
 
-    /// Asks both hosts at the same time. Both answers are taken off the line, whatever they are.
+    /// Sends each host its request and waits for both answers. Both answers are read even where one is an error,
+    /// unless an
+    /// interrupt ends the wait.
     pub(crate) fn both(
         &mut self,
         a: &Request,
@@ -264,7 +270,7 @@ impl Lab {
         self.both_done_within([a.clone(), b.clone()], PROMPT, interrupt)
     }
 
-    /// Has host a and host b do something at the same time.
+    /// Has both hosts execute a request at the same time; each must answer [`Reply::Done`] within `within`.
     pub(crate) fn both_done_within(
         &mut self,
         [a, b]: [Request; 2],
@@ -278,7 +284,7 @@ impl Lab {
     }
 }
 
-/// Why something failed: where a host refused because another one's agent has ended, that agent's end.
+/// The cause of an error: where a host refused a request because the agent of another has ended, that agent's end.
 pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     if !matches!(error, LinkError::Refused { .. }) {
         return error;

@@ -1,9 +1,9 @@
 //! What the commands orchestrate: an experiment (`run`), a load by hand, a check of a path, tunnels, cleaning up.
 //!
-//! Drives agents over their protocol and knows nothing of how they do what they are asked: the lab's hosts and hosts
-//! behind ssh are the same to it. Not here: verdicts (`stats`), output for people (`report`).
+//! Drives agents over their protocol and does not depend on how they execute requests: a lab's hosts and hosts behind
+//! ssh are driven alike. Not here: verdicts (`stats`), output for people (`report`).
 //!
-//! The base - calls, randomness, hosts, lab, marks, placement, window - knows none of the commands.
+//! The base modules - calls, random, hosts, lab, marks, placement, window - import none of the commands' modules.
 
 mod calls;
 pub mod clean;

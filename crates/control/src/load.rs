@@ -1,6 +1,6 @@
 //! `wirecost load`: a load between two hosts, opened, polled in parts, ended and reported.
 //!
-//! Unlike a run's windows this one is looked into while it goes on: both agents are asked twice a second what came.
+//! Unlike a run's windows, this window is polled while it lasts: both agents report their counts twice a second.
 
 mod document;
 mod figures;
@@ -29,54 +29,56 @@ pub use document::{
 pub use interval::Interval;
 pub use wirecost_stats::Summary;
 
-/// What is asked for.
+/// The options of `wirecost load`.
 #[derive(Debug, Clone)]
 pub struct ManualLoad {
-    /// Host a, which sends or asks where a load's direction does not say otherwise, and host b.
+    /// Host a, which has the clients where a load's direction does not say otherwise, and host b.
     pub hosts: [HostAddress; 2],
-    /// What runs at once; no two have the same name.
+    /// Loads that run at the same time; no two have the same name.
     pub loads: Vec<NamedLoad>,
-    /// Servers listen on this port, over TCP and over UDP, those of the first host on the next where both hosts have one
-    /// address; `None` is any free port.
+    /// Port of the servers, over TCP and over UDP; `None` is any free port. Where both hosts have the same address,
+    /// servers of
+    /// host a listen on the next port.
     pub port: Option<u16>,
-    /// How often, 1 or more: each round opens its connections anew.
+    /// Rounds, 1 or more. Each round opens its connections anew.
     pub rounds: u32,
-    /// Seconds that are not counted, from the start.
+    /// Warm-up before the counted window, seconds.
     pub warmup_s: f64,
-    /// Seconds that are counted; `None` is until the loads' own limits end them, without a warm-up.
+    /// Length of the counted window, seconds; `None`: from the start until the loads reach their own limits, without
+    /// warm-up.
     pub seconds: Option<f64>,
-    /// Seconds of each interval that is told.
+    /// Length of the reported intervals, seconds.
     pub interval_s: f64,
-    /// Latencies of which the share below is wanted.
+    /// Latency bounds: for each, the share of answers that came within it is reported.
     pub bounds: Vec<Duration>,
 }
 
-/// What happens, as it happens.
+/// Progress of the loads, as reported to the caller.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// Both agents are up, and it is known which addresses are used.
+    /// Both agents are running, and the data-plane addresses are determined.
     Reached {
-        /// The addresses of both.
+        /// Data-plane addresses, host a's and host b's.
         addresses: [IpAddr; 2],
         /// Whether both hosts are one machine.
         one_machine: bool,
     },
-    /// Messages of a load leave in fragments: why, in words.
+    /// The kernel fragments the messages of a load: the note about it.
     Fragments(&'a str),
-    /// A round begins, counted from 1.
+    /// A round begins; rounds are counted from 1.
     Round(u32),
     /// The loads began.
     Began,
-    /// An interval is over, one for each load.
+    /// An interval ended; it holds the figures of every load.
     Interval(&'a Interval),
 }
 
-/// Runs the loads and returns the result. An interrupt ends them, and what there is is the result.
+/// Runs the loads and returns the result. An interrupt ends the loads, and what was counted until then is the result.
 ///
-/// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
+/// To be called on a thread that outlives the loads: the kernel ends agents of this machine with it.
 ///
 /// # Errors
-/// Where nothing could be counted: hosts that were not reached, loads that could not be opened.
+/// Where nothing could be counted: hosts that were not reached, loads that could not be opened in the first round.
 pub fn run_manual(
     asked: &ManualLoad,
     context: &HostsContext,
@@ -128,7 +130,7 @@ pub fn run_manual(
             Ok(()) => rounds.push(session.round(started_s, told)),
             Err(error) => {
                 let error = session.blame(error);
-                // What was measured before it is a result.
+                // Rounds that were measured before the error are a result.
                 let Some(last) = rounds.last_mut() else {
                     return Err(error.into());
                 };
@@ -152,18 +154,19 @@ pub fn run_manual(
     }))
 }
 
-/// What one round counted.
+/// The result of one round.
 struct Round {
     outcome: Outcome,
     reason: Option<String>,
-    /// Seconds since the first one's beginning, and those that it took.
+    /// Start of the round, seconds since the command's start.
     started_s: f64,
+    /// Length of the round, seconds.
     took_s: f64,
     measured: [Option<Measured>; 2],
     intervals: Vec<Interval>,
 }
 
-/// How something ended early.
+/// Outcome and reason of a round that an error ended.
 fn ending(error: LinkError) -> (Outcome, Option<String>) {
     match error {
         LinkError::Interrupted => (Outcome::Interrupted, None),

@@ -1,10 +1,10 @@
-//! What may have disturbed a window, from its counts.
+//! Marks of a window: what may have disturbed it, from its counts.
 
 use wirecost_model::plan::Cores;
 use wirecost_model::sample::{LoadResult, Mark};
 use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, HostUsage, STEAL_THRESHOLD};
 
-/// Foreign load, steal and backlog drops above their thresholds.
+/// Marks of foreign load and steal above their thresholds, and of backlog drops.
 pub(crate) fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
     let mut marks = Vec::new();
     if let Some(foreign) = sender
@@ -44,9 +44,10 @@ pub(crate) fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> V
     marks
 }
 
-/// A mark for each end whose own threads were the limit. Not where its host has no room left for more of them because of
-/// what the kernel does for the packets: that is what is measured. But threads that keep a rate are to sleep between their
-/// messages.
+/// A mark for each end whose own threads were the limit. An end without a rate is not marked where the kernel's work on
+/// packets fills the cores of its host: that is what is measured. Threads that keep a rate should sleep between
+/// messages
+/// and are always marked.
 pub(crate) fn generator_bound(
     loads: &[LoadResult],
     [a, b]: [&HostUsage; 2],

@@ -1,5 +1,6 @@
-//! A check of the path between two hosts: both agents probe at the same time, read their devices meanwhile, and what
-//! came of it is judged.
+//! `wirecost check`: both agents probe the path at the same time and read their hosts' devices meanwhile; the results
+//! are
+//! then judged.
 
 mod document;
 mod session;
@@ -22,7 +23,7 @@ use crate::hosts::{
 use self::session::Session;
 pub use self::step::{Simulation, Step};
 
-/// What a direction's probes may take before what is still open gets no answer.
+/// Time limit of one direction's probes: flows without a result are then undecided.
 const MOST: Duration = Duration::from_secs(20);
 
 /// The other end of a path.
@@ -30,48 +31,48 @@ const MOST: Duration = Duration::from_secs(20);
 pub enum CheckTarget {
     /// A host where an agent can be started.
     Host(HostAddress),
-    /// An address, and nothing else.
+    /// An address without an agent.
     Address(IpAddr),
-    /// A link-local one on the link of a device of the first host.
+    /// A link-local address without an agent, and the device of the first host whose link it is on.
     OnLink(IpAddr, String),
 }
 
-/// What is to be checked.
+/// The options of a check.
 #[derive(Debug, Clone)]
 pub struct Check {
-    /// One host.
+    /// The host that the check starts from.
     pub from: HostAddress,
     /// The other end.
     pub to: CheckTarget,
-    /// What every direction should carry, bytes; `None`: what the sender's device or route takes.
+    /// The size of IP packet that each direction must carry, bytes; `None`: the MTU of the sender's device or route.
     pub expect: Option<u32>,
     /// Flows of each direction, at least 1.
     pub flows: u32,
     /// Destination port of the probes; `None`: any.
     pub port: Option<u16>,
-    /// What guests are behind.
+    /// The encapsulation that guests are behind.
     pub encapsulation: Option<Stack>,
-    /// Datagrams per second of each direction at most, above 0.
+    /// Upper bound on the probes of each direction, datagrams per second, above 0.
     pub datagrams_per_s: f64,
-    /// Bytes per second of each direction at most, above 0.
+    /// Upper bound on the probes of each direction, bytes per second, above 0.
     pub bytes_per_s: f64,
-    /// An open TCP port of the other end: what is asked is asked over TCP then, and nothing over UDP.
+    /// An open TCP port of the other end: the path is then probed over TCP instead of UDP.
     pub tcp: Option<u16>,
     /// Whether each direction is traced hop by hop.
     pub trace: bool,
-    /// Whether the largest MTU of guests that fits is wanted.
+    /// Whether to report the largest guest MTU that fits.
     pub recommend: bool,
-    /// TCP transfers afterwards, between hosts that are namespaces of nobody else's.
+    /// TCP transfers after the probes, for hosts that are network namespaces without other users: they change a sysctl.
     pub simulate: Option<Simulation>,
 }
 
 /// Checks a path and returns the result.
 ///
-/// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
+/// To be called on a thread that outlives the check: the kernel ends agents of this machine with it.
 ///
 /// # Errors
-/// Hosts that were not reached, addresses that cannot be determined, an agent that could not do what it was asked, an
-/// interrupt. What is wrong with the path is no error.
+/// Hosts that were not reached, addresses that cannot be determined, a request that an agent could not execute, an
+/// interrupt. A fault of the path is a finding, not an error.
 pub fn check(
     asked: &Check,
     context: &HostsContext,
@@ -86,7 +87,7 @@ pub fn check(
         CheckTarget::Address(_) | CheckTarget::OnLink(..) => vec![&asked.from],
     };
     let mut links = open(context, &hosts, interrupt)?;
-    // First of all, since it goes on beside everything else.
+    // First, since the agents read their devices while they probe.
     for (link, name) in links.iter_mut().zip(session::names(asked)) {
         session::gather(link, name, interrupt)?;
     }
@@ -101,7 +102,7 @@ pub fn check(
     Ok(document::document(asked, results, started, took))
 }
 
-/// The same where they are link-local; `None`: they are not.
+/// The addresses of both ends where they are link-local; `None`: they are not.
 fn on_link(
     asked: &Check,
     links: &mut [Link],
@@ -125,7 +126,7 @@ fn on_link(
     }
 }
 
-/// Between which addresses it is.
+/// The addresses of both ends where they are not link-local.
 fn addresses(
     asked: &Check,
     links: &mut [Link],

@@ -7,13 +7,13 @@ use wirecost_model::plan::Cores;
 /// The lab's hosts on this machine's cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
-    /// What came of the plan's wish: `Split` needs two cores.
+    /// How the hosts got cores: `Split`, which needs two cores, or `Shared`.
     pub cores: Cores,
     /// Cores of host a.
     pub a: Vec<u32>,
     /// Cores of host b.
     pub b: Vec<u32>,
-    /// The core that emulated lines have for themselves.
+    /// The core of the emulated lines alone, which no host uses; `None`: the sender's cores do that work.
     pub line: Option<u32>,
 }
 
@@ -29,8 +29,8 @@ impl Placement {
 
 /// Places the hosts on the cores that this process may use.
 ///
-/// Split: the lower half to a, the upper to b, the odd one to b, which receives and has more to do.
-/// On a single core both share it, whatever the plan says.
+/// Split: host a gets the lower half of the cores, host b the upper. An odd core goes to host b, which receives and has
+/// more to do. A single core is shared by both, whatever the plan says.
 pub fn place(wish: Cores, allowed: &[u32]) -> Placement {
     if wish == Cores::Shared || allowed.len() < 2 {
         return Placement {
@@ -49,8 +49,8 @@ pub fn place(wish: Cores, allowed: &[u32]) -> Placement {
     }
 }
 
-/// Places a run's hosts likewise. With three cores and more, hosts on cores of their own, and a line in some cell, the last core
-/// is the lines': every cell is then built the same way, those without a line too.
+/// [`place`] for the hosts of a run. Where cores are split, there are at least three, and some cell has a rate-limited
+/// line, the last core is reserved for the emulated lines, in cells without a line too: every cell gets the same cores.
 pub(crate) fn place_run(experiment: &Experiment, allowed: &[u32]) -> Placement {
     let lines = experiment
         .cells

@@ -16,10 +16,10 @@ pub(crate) fn bytes() -> io::Result<[u8; 16]> {
     Ok(bytes)
 }
 
-/// The same for what is opened with the host of `link`.
+/// 128 random bits for a request to the host of `link`, which errors name.
 ///
 /// # Errors
-/// `Start`, where /dev/urandom cannot be read.
+/// [`LinkError::Start`], where /dev/urandom cannot be read.
 pub(crate) fn bytes_for(link: &Link) -> Result<[u8; 16], LinkError> {
     bytes().map_err(|error| LinkError::Start {
         host: link.host().to_owned(),
@@ -27,7 +27,7 @@ pub(crate) fn bytes_for(link: &Link) -> Result<[u8; 16], LinkError> {
     })
 }
 
-/// What the probes of one check or lab have to know.
+/// A secret for the probes of one check or lab and for their acknowledgements.
 ///
 /// # Errors
 /// As [`bytes_for`].

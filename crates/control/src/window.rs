@@ -1,4 +1,4 @@
-//! Loads over a lab, counted on both hosts over one window: opened, begun, counted, ended.
+//! Runs loads over a lab and counts them on both hosts over one window.
 
 mod clients;
 mod ends;
@@ -28,7 +28,7 @@ pub use self::measured::results;
 pub(crate) use self::measured::{results_from, settle};
 pub(crate) use self::targets::elsewhere;
 
-/// When to count, and what belongs to the run.
+/// When to count, and which processes belong to the run.
 #[derive(Debug, Clone, Copy)]
 pub struct CountingWindow<'a> {
     /// Seconds from now to the window's start.
@@ -37,27 +37,28 @@ pub struct CountingWindow<'a> {
     pub seconds: f64,
     /// Length of the intervals within it, in seconds.
     pub interval_s: f64,
-    /// Processes that are not foreign: the controller, every agent, the tools it started.
+    /// Process ids that do not count as foreign load: the controller, every agent, the daemons that agents started.
     pub ours: &'a [u32],
 }
 
-/// What loads came to.
+/// The counts of a window.
 #[derive(Debug)]
 pub struct WindowResult {
-    /// Host a's counts come first.
+    /// Counts of host a and of host b.
     pub measured: [Measured; 2],
-    /// Whether loads that end by themselves did so in time.
+    /// Whether loads that end by themselves did so within ten minutes; true for others.
     pub is_whole: bool,
 }
 
-/// How long loads that end by themselves may take.
+/// Time limit of loads that end by themselves.
 pub(crate) const TO_THE_END: Duration = Duration::from_mins(10);
-/// How often is asked whether they are over.
+/// Interval at which the agents are asked whether such loads are over.
 const SLICE: Duration = Duration::from_millis(500);
 
 impl Lab {
-    /// Runs loads between a's guests and b's, each divided evenly among the pairs of guests, all at once, counts them and ends them.
-    /// Loads with a limit are counted from their start to their own end, whatever `counting` says.
+    /// Runs all loads at the same time, each divided evenly among the pairs of guests of hosts a and b, counts them
+    /// and ends
+    /// them. Loads with a limit are counted from their start to their own end, whatever `counting` says.
     pub fn load(
         &mut self,
         loads: &[NamedLoad],
@@ -68,7 +69,7 @@ impl Lab {
         self.load_from(Clients::Across, loads, secret, counting, interrupt)
     }
 
-    /// Likewise, with clients where `from` says.
+    /// [`Lab::load`] with the clients on the hosts that `from` says.
     pub(crate) fn load_from(
         &mut self,
         from: Clients<'_>,
@@ -137,7 +138,7 @@ impl Lab {
         }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let mut measured = self.count_within(counting, prompt, interrupt)?;
-        // The clients first: servers read to the end of what was sent.
+        // Stop the clients first, so that servers read everything that was sent.
         let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
         ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
         settle(measured.iter_mut(), &ended);
@@ -159,7 +160,7 @@ impl Lab {
         }
     }
 
-    /// Starts loads that end by themselves, and counts them from there to the last byte.
+    /// Starts loads that end by themselves, and counts them from the start to the last byte.
     fn count_to_the_end(
         &mut self,
         from: Clients<'_>,
@@ -186,8 +187,9 @@ impl Lab {
                 .zip(parts)
                 .all(|(asks, part)| !asks || part.over);
         }
-        // What was still under way when the last part ended. Where the clients know that their servers have everything, it
-        // is counted before they stop: comparing contents is no part of the load.
+        // Counts what was in flight when the last part ended. Where servers confirm to the clients that they have
+        // everything,
+        // it is counted before the clients stop: comparing contents is not part of the load.
         let on_the_way = |load: &GuestLoad| {
             load.named.load.limit.is_some() && !load.named.load.workload.is_confirmed()
         };
@@ -230,7 +232,7 @@ impl Lab {
         }
     }
 
-    /// Counts on both hosts at once, whatever loads them. One host of each machine looks for foreign load.
+    /// Counts on both hosts at the same time, whatever loads them. One host of each machine looks for foreign load.
     pub fn count(
         &mut self,
         counting: CountingWindow<'_>,
@@ -239,7 +241,7 @@ impl Lab {
         self.count_within(counting, PROMPT, interrupt)
     }
 
-    /// Likewise; the hosts answer within `prompt` after the window.
+    /// [`Lab::count`]; the hosts must answer within `prompt` after the window.
     fn count_within(
         &mut self,
         counting: CountingWindow<'_>,
@@ -266,7 +268,7 @@ impl Lab {
     }
 }
 
-/// A part of a load that ends by itself.
+/// The order of one part of a load that ends by itself.
 fn part(within: Duration) -> PartOrder {
     PartOrder {
         within_s: within.as_secs_f64(),

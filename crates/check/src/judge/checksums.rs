@@ -5,14 +5,16 @@ use wirecost_audit::Finding;
 use super::{add, device_of, ends};
 use crate::report::{PathReport, Stream};
 
-/// So many wrong checksums are the path's: others' packets have one now and then, and a size is called lost after
-/// seven copies at least.
+/// Fewest wrong checksums that are attributed to the path: other traffic has one now and then, and a size counts as
+/// lost
+/// after at least seven copies.
 pub(super) const BAD_CHECKSUMS: u64 = 7;
 
-/// Where nothing passes, so many are enough: there are only a few probes, or requests for a neighbour through a tunnel.
+/// Fewest wrong checksums that explain a dead path: there are only a few probes, or neighbour requests through a
+/// tunnel.
 pub(super) const DEAD: u64 = 2;
 
-/// Nothing passes, because nothing arrives right.
+/// Adds the finding of a dead path on which every packet arrives with a wrong checksum.
 pub(super) fn every_one(path: &PathReport, found: &mut Vec<Finding>) {
     let evidence = format!(
         "{}: no answer, not even to small packets: datagrams arrive with a wrong UDP checksum, {} of them (UdpInCsumErrors), \
@@ -55,13 +57,15 @@ fn offloads_off(path: &PathReport) -> Vec<String> {
     ]
 }
 
-/// So many segments with a wrong checksum are the stream's own; one or two may be others'.
+/// Fewest segments with a wrong checksum that are attributed to the stream; one or two may be of other connections.
 const BAD_SEGMENTS: u64 = 3;
 
-/// A stream that only stalls proves nothing: loss does that too.
+/// Adds the finding of a TCP stream with wrong checksums or changed content. A stream that only stalls proves
+/// neither: loss
+/// has the same effect.
 pub(super) fn segments(path: &PathReport, found: &mut Vec<Finding>) {
     let changed = path.stream == Some(Stream::Changed);
-    // Beside a fault of size, which is told as such, there was no stream.
+    // Where a size of datagrams fails, which has a finding of its own, no stream was sent.
     if path.stream.is_none() || (path.bad_segments < BAD_SEGMENTS && !changed) {
         return;
     }

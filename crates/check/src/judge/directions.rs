@@ -35,11 +35,13 @@ pub(super) fn judge(paths: &[PathReport], found: &mut Vec<Finding>) {
             let more = wide.advised(Some(narrow)).unwrap_or(mtu);
             own_device(narrow, mtu, (one.max(other), more), found);
         }
-        // A route's MTU was given by somebody who knew the path.
+        // A smaller MTU of a route was configured on purpose: no finding.
     }
 }
 
-/// The path would carry more, and the sender's device does not send it.
+/// Adds the finding of a sender whose own device limits a direction that could carry more, bytes: `other` is the path
+/// MTU
+/// of the opposite direction, `more` the MTU to set.
 fn own_device(narrow: &PathReport, mtu: u32, (other, more): (u32, u32), found: &mut Vec<Finding>) {
     let device = narrow.leaving.as_ref().map(|way| way.device.clone());
     let name = device.as_deref().unwrap_or("its device");

@@ -6,19 +6,23 @@ use wirecost_pmtu::FailingShare;
 use super::{add, device_of, ends};
 use crate::report::PathReport;
 
-/// A path is said to lose packets where of at least [`ENOUGH`] round trips this share fails, with 95 % confidence: where
-/// 5 % are lost each way, luck makes that of them less than once in 10,000 times.
+/// Share of failed round trips, 0 to 1, from which a path is reported to lose packets: at least [`ENOUGH`] round trips,
+/// and the lower end of the 95 % confidence interval is not below this share. Where 5 % are lost each way, chance
+/// reaches
+/// it less than once in 10,000 times.
 const MUCH: f64 = 0.2;
+/// Fewest round trips from which a loss is reported.
 const ENOUGH: u32 = 30;
-/// From here on it is worth a note.
+/// Share of failed round trips, 0 to 1, from which a note is made.
 const SOME: f64 = 0.02;
 
-/// What is lost of what passes; of echoes nothing is concluded, because who answers them may limit how many.
+/// The share of small enough packets that were lost. Echo requests are left out: the host that answers them may limit
+/// their rate.
 fn share(path: &PathReport) -> Option<FailingShare> {
     FailingShare::new(path.missing, path.awaited).filter(|_| path.port != 0)
 }
 
-/// Whether so much is lost that a lost segment proves nothing.
+/// Whether the path loses so many packets that a lost TCP segment proves nothing.
 pub(super) fn is_lossy(path: &PathReport) -> bool {
     share(path).is_some_and(|share| is_much(&share))
 }
@@ -53,7 +57,7 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
     add(found, "path-loses-packets", path, words(path, &share), fix);
 }
 
-/// What is worth knowing about less loss than [`judge`](crate::judge()) makes a finding of.
+/// A note on loss that is too small for a finding of [`judge`](crate::judge()).
 pub fn loss_note(path: &PathReport) -> Option<String> {
     let some = share(path).filter(|share| share.between.0 >= SOME && !is_much(share));
     some.map(|share| words(path, &share))

@@ -40,7 +40,7 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
     }
 }
 
-/// What it means that flows get no answer, and where to look.
+/// Evidence and fix of the finding that flows get no answer.
 fn death(
     path: &PathReport,
     back: Option<&PathReport>,
@@ -136,7 +136,7 @@ fn death(
     }
 }
 
-/// Probes arrive at the other host's device, and no answer comes back.
+/// Evidence and fix where probes arrive at the other host's device, and no answer comes back.
 fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<String>) {
     let other = &path.to.host;
     let arrive = format!(
@@ -151,7 +151,7 @@ fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<Stri
     }
     let rules = format!("# on {other}: nft list ruleset");
     if heard {
-        // It hears answers to its own, so that the way there is open both ways.
+        // The other host receives answers to its own probes, so the path is open in both directions.
         return (
             format!("{arrive}, whose own filter drops them"),
             vec![rules],
@@ -163,7 +163,7 @@ fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<Stri
     )
 }
 
-/// Somebody says by ICMP that probes do not get there.
+/// Evidence and fix where an ICMP destination unreachable message refuses the probes.
 pub(crate) fn refusal(path: &PathReport, refused: &Refused) -> (String, Vec<String>) {
     let who = if refused.by == path.to.address {
         format!("{} itself ({})", path.to.host, refused.by)

@@ -66,7 +66,8 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
             let evidence = format!("{}: {carries} pass and no more, {said}", ends(path));
             add(found, "signal-names-wrong-size", path, evidence, fix);
         }
-        // A VXLAN or Geneve device answers its guests so (net/ipv4/ip_tunnel_core.c, `skb_tunnel_check_pmtu`).
+        // A VXLAN or Geneve device sends its guests a too-big message with the destination's address as source
+        // (net/ipv4/ip_tunnel_core.c, `skb_tunnel_check_pmtu`).
         Limit::Signalled { by, mtu } if by == path.to.address => {
             let evidence = format!(
                 "{}: {carries} pass, and a tunnel on the way reports {mtu} by ICMP, with the destination's address \
@@ -119,7 +120,7 @@ fn carries(failing: &[&FlowReport]) -> String {
     }
 }
 
-/// What the user expects is an error to miss, whoever is the reason.
+/// Adds the error that the path carries less than the user expects, whatever limits it.
 fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<Finding>) {
     let RequiredMtu::Expected(wanted) = path.wanted else {
         return;
@@ -144,7 +145,7 @@ fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<
     add_on(found, ("expected-size-fails", on), path, evidence, fix);
 }
 
-/// The path carries what is expected, and the sender's route has it send less.
+/// Adds the error that the path carries what the user expects, but the sender's route or IPv6 MTU lets it send less.
 fn own_route(path: &PathReport, found: &mut Vec<Finding>) {
     let (RequiredMtu::Expected(wanted), Some(way)) = (path.wanted, &path.leaving) else {
         return;

@@ -1,4 +1,4 @@
-//! One protocol does not stand for all: TCP and UDP are tried both, and a filter of one of them is told as such.
+//! Findings about paths that treat TCP and UDP differently.
 
 use wirecost_audit::Finding;
 
@@ -16,9 +16,9 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
     }
 }
 
-/// No connection is made.
+/// Adds the finding that datagrams pass and no TCP connection can be opened.
 fn blocked(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
-    // A spoiled segment, or a spoiled answer, is told as such.
+    // Wrong checksums of segments or answers have a finding of their own.
     let spoiled = path.bad_segments > 0 || back.is_some_and(|back| back.bad_segments > 0);
     if spoiled {
         return;
@@ -40,7 +40,7 @@ fn blocked(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding
     add(found, "tcp-blocked", path, evidence, fix);
 }
 
-/// Large segments vanish where datagrams of that size pass.
+/// Adds the finding that TCP segments of a size are lost where datagrams of that size pass.
 fn segments(path: &PathReport, found: &mut Vec<Finding>) {
     let known = path.segments.and_then(|it| Some((it.passes?, it.fails?)));
     let (Some((passes, fails)), 0) = (known, path.bad_segments) else {
@@ -60,7 +60,7 @@ fn segments(path: &PathReport, found: &mut Vec<Finding>) {
     add(found, "tcp-segments-lost", path, evidence, fix);
 }
 
-/// Large datagrams vanish where TCP segments of that size pass; whether that was so.
+/// Adds the finding that datagrams of a size are lost where TCP segments of that size pass; whether that is the case.
 pub(super) fn only_datagrams(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
     let Some(mtu) = path.mtu() else { return false };
     let passes = path.segments.and_then(|segments| segments.passes);

@@ -1,4 +1,4 @@
-//! What this host itself makes of sizes: too-big messages that its own filter drops, packets that it fragments.
+//! Findings about the sender itself: too-big messages that its own firewall drops, packets that it fragments.
 
 use wirecost_audit::Finding;
 
@@ -6,7 +6,8 @@ use super::{add, add_on, ends};
 use crate::report::PathReport;
 use crate::seen::LEAST;
 
-/// A router says what passes, and the message arrives at this host's device and not at its sockets; whether that was so.
+/// Adds the finding that a router's ICMP too-big message arrives at the sender's device and its own firewall drops it;
+/// whether that is the case.
 pub(crate) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
     let Some((by, mtu)) = path.seen.too_big else {
         return false;
@@ -36,7 +37,7 @@ pub(crate) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>
     true
 }
 
-/// What this host sends leaves in fragments.
+/// Adds the finding that the sender fragments the packets that encapsulate its own.
 pub(super) fn cut(path: &PathReport, found: &mut Vec<Finding>) {
     let Some(cut) = path.cut else { return };
     let device = path.leaving.as_ref().map(|way| way.device.clone());

@@ -2,8 +2,8 @@
 
 use crate::report::PathReport;
 
-/// Has this host send no more than `mtu` bytes to that destination, by the way that packets take already: what it is
-/// for, and the command. Nothing where that way is not known.
+/// A comment and the command that limit the sender's packets to the destination to `mtu` bytes, on the route that they
+/// take already; empty where that route is unknown.
 pub(crate) fn route_mtu_workaround(path: &PathReport, mtu: u32) -> Vec<String> {
     let route = path.leaving.as_ref().and_then(|way| way.route.as_ref());
     route.map_or_else(Vec::new, |route| {

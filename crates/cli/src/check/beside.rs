@@ -1,4 +1,4 @@
-//! What is printed beside findings: hops, and the MTU that guests can have.
+//! Prints the parts of a check's result other than findings: hops, and the recommended guest MTU.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use wirecost_check::{Document, HopReport, Recommendation, TraceReport};
 
 use crate::screen::wrap;
 
-/// Each direction hop by hop.
+/// The traces of each direction, hop by hop.
 pub(super) fn traces(document: &Document, width: usize) -> String {
     let mut text = String::new();
     for trace in &document.traces {
@@ -51,7 +51,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// The largest MTU of guests.
+/// The recommended guest MTUs, and the paths that limit them.
 pub(super) fn recommended(document: &Document, width: usize) -> String {
     let Some(Recommendation { guests, limits }) = &document.recommendation else {
         return String::new();

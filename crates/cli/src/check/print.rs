@@ -1,4 +1,4 @@
-//! A check on the terminal: a line for each path and direction, then what was found, with what to type.
+//! The text of a check's result: a line for each path and direction, then the findings with the commands that fix them.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,13 @@ use wirecost_check::{DirectionReport, Document, EncapsulationReport, Finding, Pa
 use super::{beside, simulate};
 use crate::screen::wrap;
 
-/// Equal flows of a direction.
+/// Flows of a direction with the same result.
 struct Group<'a> {
     path: &'a PathFlowReport,
     flows: u32,
 }
 
-/// What came of it, for people.
+/// The result as text, in lines of `width` columns; `with_list` adds the checklist for large frames.
 pub(super) fn text(document: &Document, with_list: bool, width: usize) -> String {
     let mut text = String::new();
     paths(&mut text, document, width);
@@ -79,7 +79,7 @@ fn paths(text: &mut String, document: &Document, width: usize) {
     }
     let widest = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
     let [first, second, third] = [0, 1, 2].map(|column| widest(column).unwrap_or(0));
-    // Where a line has no room for all of it, the path MTUs are printed below the pair of hosts.
+    // Where the lines are too long, the path MTUs are printed below the pair of hosts.
     let fits = first + 2 + second + 2 + third <= width;
     for (index, [ends, mtu, words]) in lines.iter().enumerate() {
         let start = if index > 0 { "\n" } else { "" };
@@ -97,7 +97,7 @@ fn paths(text: &mut String, document: &Document, width: usize) {
     let _ = write!(text, "\n{}", wrap(&effort(document), "  ", width));
 }
 
-/// A host as it was given, with the address that was used.
+/// A host as given, with its data-plane address.
 fn end(document: &Document, name: &str) -> String {
     let host = document.hosts.iter().find(|host| host.host == name);
     match host {
@@ -110,7 +110,7 @@ fn end(document: &Document, name: &str) -> String {
     }
 }
 
-/// The flows of a direction by what they carry and why, the narrowest first.
+/// The flows of a direction, grouped by path MTU and its cause, the smallest path MTU first.
 fn groups<'a>(document: &'a Document, direction: &DirectionReport) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let flows = document
@@ -216,7 +216,7 @@ fn found(finding: &Finding, width: usize) -> String {
     let evidence = wrap(&format!("  {}", finding.evidence), "  ", width);
     let _ = write!(text, "\n{evidence}");
     for line in &finding.fix {
-        // A command is copied, and not wrapped therefore.
+        // Commands are not wrapped, so that they can be copied.
         let line = if line.starts_with('#') {
             wrap(&format!("    {line}"), "    # ", width)
         } else {

@@ -1,4 +1,4 @@
-//! `--simulate`: what a TCP transfer over the path would do.
+//! `wirecost check --simulate`: TCP transfers over the path.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use wirecost_model::host::{HostAddress, Location};
 
 use crate::screen::wrap;
 
-/// Enough for a slow start to be over, little enough for any path.
+/// Bytes to transfer in each direction: enough to finish slow start, and little enough for any path.
 const BYTES: u64 = 16_000_000;
-/// The kernel looks for a smaller segment after three to six seconds without an acknowledgement
-/// (`net.ipv4.tcp_retries1`, net/ipv4/tcp_timer.c).
+/// Default time limit of a transfer, seconds. The kernel tries a smaller MSS after three to six seconds without an
+/// acknowledgement (`net.ipv4.tcp_retries1`, net/ipv4/tcp_timer.c).
 const LIMIT_S: u32 = 10;
 
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(crate) struct Options {
     simulate_limit: u32,
 }
 
-/// A host that others use as well.
+/// The error that a host of `--simulate` is not a network namespace; holds the host's name.
 #[derive(Debug)]
 pub(super) struct NotALab(String);
 
@@ -45,10 +45,10 @@ impl fmt::Display for NotALab {
 impl std::error::Error for NotALab {}
 
 impl Options {
-    /// What is to be sent.
+    /// The transfers to make; `None` without `--simulate`.
     ///
     /// # Errors
-    /// Where a host is no namespace: the setting would be changed for everything else that runs there.
+    /// Where a host is not a named network namespace: the sysctl would change for everything else that runs there.
     pub(super) fn wanted(
         &self,
         from: &HostAddress,
@@ -75,7 +75,7 @@ impl Options {
     }
 }
 
-/// A paragraph for each direction; nothing where nothing was simulated.
+/// A paragraph for each direction; empty without transfers.
 pub(super) fn text(simulated: &[Simulated], width: usize) -> String {
     let mut text = String::new();
     let mut before = None;

@@ -1,4 +1,4 @@
-//! Progress on standard error, for a check that takes longer than a moment.
+//! Progress of a check on standard error.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -8,9 +8,9 @@ use wirecost_control::path::Step;
 
 use crate::screen::say;
 
-/// A check that takes no longer prints no progress.
+/// Time after which the first progress line is printed.
 const SILENT: Duration = Duration::from_millis(1500);
-/// How often progress is printed.
+/// Interval of the further progress lines.
 const OFTEN: Duration = Duration::from_secs(3);
 
 /// Prints progress until it is dropped.
@@ -20,7 +20,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch; `quiet` says nothing at all.
+    /// Starts the thread that prints progress; with `quiet` nothing is printed.
     pub(super) fn start(quiet: bool) -> Self {
         let (steps, heard) = channel();
         let thread = (!quiet).then(|| {
@@ -48,7 +48,7 @@ impl Watch {
 
     pub(super) fn show(&self, step: Step) {
         if let Some(steps) = &self.steps {
-            // Nothing is printed when quiet.
+            // Fails with `quiet`, where no thread receives the steps.
             let _ = steps.send(step);
         }
     }

@@ -1,9 +1,9 @@
-//! The commands that make what helped so, now and for good: ethtool, ip and sysctl, and the files of systemd-networkd and udev,
-//! of netplan, and NetworkManager's own command.
+//! The commands that apply a change that helped: now (ethtool, ip, sysctl), and permanently (files of systemd-networkd,
+//! udev and netplan, or nmcli).
 
 use super::switch::{At, LARGE, Switch, mask};
 
-/// Of one switch.
+/// The commands of one change; `measured` are the devices with the data-plane addresses on host a and host b.
 pub(super) fn of(switch: &Switch, measured: [&str; 2]) -> Vec<String> {
     match switch {
         Switch::FourStreams => {
@@ -92,7 +92,7 @@ fn for_good(ways: &[String]) -> String {
     format!("# for good, one of: {}", ways.join("; "))
 }
 
-/// systemd.link(5); udev applies it where systemd-networkd does not run, too.
+/// An option of a .link file (systemd.link(5)), which udev applies also where systemd-networkd does not run.
 fn link_option(device: &str, option: &str) -> String {
     format!(
         "systemd-networkd and udev: {option} in [Link] of /etc/systemd/network/10-{device}.link (with [Match] OriginalName={device})"
@@ -104,7 +104,7 @@ fn udev(at: &At, action: &str) -> String {
     format!("a udev rule: ACTION==\"add\", SUBSYSTEM==\"net\", KERNEL==\"{device}\", {action}")
 }
 
-/// netplan(5).
+/// A key of netplan (netplan(5)).
 fn netplan(device: &str, key: &str) -> String {
     format!("netplan: `{key}` under {device} (with `match`, as `ethernets` take it)")
 }

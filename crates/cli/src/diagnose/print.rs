@@ -1,4 +1,4 @@
-//! What a diagnosis came to, as a document and for people.
+//! The result of a diagnosis, as JSON document and as text.
 
 use std::path::PathBuf;
 
@@ -7,56 +7,56 @@ use wirecost_answer::diagnosis::Diagnosis;
 
 use crate::screen::wrap;
 
-/// The result.
+/// The result of a diagnosis.
 #[derive(Debug, Serialize)]
 pub(super) struct Found {
-    /// As they were written: the sender, the receiver.
+    /// The hosts as given: the sender, then the receiver.
     pub(super) hosts: [String; 2],
-    /// One TCP stream as it is, median; `None` where packets of full size do not pass.
+    /// Median throughput of one TCP stream without changes, Gbit/s; `None` where full-size packets do not pass.
     pub(super) gbit_per_s: Option<f64>,
-    /// What limits it.
+    /// What limits the path without changes.
     pub(super) now: Diagnosis,
-    /// What a check of the path found: name and evidence.
+    /// Findings of the check of the path: id and evidence.
     pub(super) findings: Vec<(String, String)>,
-    /// What was tried, the best first.
+    /// The changes that were tried, the best first.
     pub(super) tried: Vec<Tried>,
-    /// What there was no time for.
+    /// Labels of the changes that there was no time for.
     pub(super) not_tried: Vec<String>,
-    /// Whether settings of the hosts were among it.
+    /// Whether settings of the hosts were allowed to be tried.
     pub(super) changed: bool,
-    /// Whether it was not stopped early.
+    /// Whether the run was completed, and not stopped early.
     pub(super) complete: bool,
     /// The run directory.
     pub(super) record: PathBuf,
 }
 
-/// A switch and what it came to.
+/// A change and its result.
 #[derive(Debug, Serialize)]
 pub(super) struct Tried {
     pub(super) switch: String,
     pub(super) judged: Judged,
-    /// Throughput with it, of that without; 95 % interval.
+    /// Throughput with the change divided by throughput without it; `low` and `high` are its 95 % confidence interval.
     pub(super) ratio: Option<f64>,
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
-    /// Why the two are not comparable.
+    /// Why throughput with and without the change is not comparable.
     pub(super) reason: Option<String>,
     pub(super) commands: Vec<String>,
 }
 
-/// What follows from an interval.
+/// What the confidence interval says about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Judged {
-    /// More than the margin is gained.
+    /// The change gains more than the margin.
     Helps,
-    /// It helps by switching off with it what helps by itself, too.
+    /// The change helps because the kernel switches another feature off with it, whose own change helps too.
     Follows,
-    /// More than the margin is lost: the setting is right as it is.
+    /// The change loses more than the margin: the present setting is right.
     Hurts,
-    /// Neither.
+    /// The change makes no difference beyond the margin.
     NoDifference,
-    /// The rounds do not tell, or the samples cannot be compared.
+    /// The interval is too wide to tell, or the samples cannot be compared.
     NotKnown,
 }
 

@@ -1,4 +1,4 @@
-//! What is tried, one at a time: options of the load, and settings of the devices of the path.
+//! The changes that are tried, one at a time: options of the load, and settings of the path's devices.
 
 mod candidates;
 mod feature;
@@ -15,13 +15,13 @@ pub(super) use self::candidates::{all, fitting};
 pub(super) struct At {
     /// `a` or `b`.
     pub(super) host: char,
-    /// Whether it has the measured address.
+    /// Whether the device has the data-plane address.
     pub(super) measured: bool,
     pub(super) device: PathDevice,
 }
 
 impl At {
-    /// `b`, or `vxlan0 of b`.
+    /// The device in words: `b` where it has the data-plane address, else `vxlan0 of b`.
     fn words(&self) -> String {
         if self.measured {
             self.host.to_string()
@@ -30,7 +30,7 @@ impl At {
         }
     }
 
-    /// The start of a level that changes it.
+    /// The start of a plan's level that changes the device.
     fn level(&self) -> String {
         let host = self.host;
         if self.measured {
@@ -40,39 +40,40 @@ impl At {
         format!("on: {host}, device: {name}")
     }
 
-    /// Its name in its own namespace.
+    /// The device's name in its own namespace.
     pub(super) fn name(&self) -> &str {
         let name = &self.device.name;
         name.rsplit('/').next().unwrap_or(name)
     }
 }
 
-/// One thing that is tried.
+/// One change that is tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Switch {
     /// Four connections instead of one.
     FourStreams,
-    /// A large socket buffer at both ends.
+    /// Socket buffers of [`LARGE`] bytes at both ends.
     LargeBuffers,
     /// Another congestion control at the sender.
     Congestion(String),
-    /// Another MTU of both hosts' devices with the measured addresses.
+    /// Another MTU, bytes, of both hosts' devices with the data-plane addresses.
     Mtu(u32),
-    /// A feature of a device.
+    /// A feature (ethtool -k) of a device, switched on or off.
     Offload { at: At, feature: Feature, on: bool },
-    /// Packets that a device receives are steered to this many cores of b.
+    /// Receive steering (RPS) of a device to this many cores of host b.
     Steered { at: At, cores: u32 },
-    /// As many queues as the device has, and no more than its host has cores.
+    /// More queues of a device: as many as it can have, but no more than its host has cores.
     Queues { at: At, number: u32 },
 }
 
+/// Size of large socket buffers, bytes.
 pub(super) const LARGE: u32 = 16 << 20;
 
-/// So that a label stays one that a plan takes.
+/// Longest label in characters, which a plan's levels accept.
 const LABEL: usize = 60;
 
 impl Switch {
-    /// In words, as what it changes to.
+    /// The label of the level: what the change sets, in words.
     pub(super) fn label(&self) -> String {
         let words = match self {
             Self::FourStreams => "4 streams".to_owned(),
@@ -96,7 +97,7 @@ impl Switch {
             .to_owned()
     }
 
-    /// The level of the plan; `None` where it is no setting of a host.
+    /// The level of the plan; `None` where the change is an option of the load and not a setting of a host.
     pub(super) fn level(&self) -> Option<String> {
         let rest = match self {
             Self::FourStreams | Self::LargeBuffers | Self::Congestion(_) => return None,
@@ -116,8 +117,9 @@ impl Switch {
         Some(format!("{{ label: {label}, {rest} }}"))
     }
 
-    /// Whether the kernel does the other with it: a device that does not sum cannot segment either (net/core/dev.c,
-    /// `netdev_fix_features`).
+    /// Whether the kernel makes the other change along with this one: a device without transmit checksum offload
+    /// cannot have
+    /// segmentation offload either (net/core/dev.c, `netdev_fix_features`).
     pub(super) fn brings(&self, other: &Self) -> bool {
         let segmenting = ["tx-tcp-segmentation", "tx-generic-segmentation"];
         match (self, other) {
@@ -141,7 +143,7 @@ impl Switch {
         }
     }
 
-    /// Changes the load, where it is an option of that.
+    /// Changes the load, where the change is an option of the load; whether it is.
     pub(super) fn change(&self, load: &mut Load) -> bool {
         match self {
             Self::FourStreams => load.streams = 4,
@@ -155,7 +157,7 @@ impl Switch {
     }
 }
 
-/// All of so many cores, at most 32, in hexadecimal digits.
+/// A CPU mask of the first `cores` cores, at most 32, in hexadecimal digits.
 pub(super) fn mask(cores: u32) -> String {
     format!("{:x}", (1_u64 << cores) - 1)
 }

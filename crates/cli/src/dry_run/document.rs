@@ -1,4 +1,4 @@
-//! What a run would do, as the JSON document has it.
+//! The JSON document of a dry run, from which the text is made too.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,25 +23,26 @@ pub(super) struct Document<'a> {
     pub(super) cells: Vec<CellLine<'a>>,
     #[serde(flatten)]
     pub(super) expansion: Expansion,
-    /// What levels of the plan's own factors change, where, and which commands they run.
+    /// The settings that levels of the plan's own factors (`vary`) apply, and the commands they run.
     pub(super) settings: Vec<settings::Line<'a>>,
-    /// The first cell once more, where the plan asks for a self-test.
+    /// The repeated cell, where the plan asks for a self-test.
     pub(super) twin: Option<CellLine<'a>>,
-    /// Rounds; of an adaptive run the most.
+    /// Rounds; the largest number in an adaptive run.
     pub(super) rounds: u32,
     /// The stopping rule of an adaptive run.
     pub(super) until: Option<until::Line>,
     pub(super) seed: u64,
     pub(super) seed_source: SeedSource,
-    /// Per round the cells' numbers, in the order of measurement.
+    /// Indices of the cells for each round, in the order of measurement.
     pub(super) order: Vec<Vec<usize>>,
     pub(super) cores: Cores,
-    /// Cores of each host.
+    /// Cores of each host, by `a` and `b`.
     pub(super) cpus: BTreeMap<&'static str, &'a [u32]>,
-    /// How lines would most likely let packets out; `null` where no cell has one, and where that is unknown.
+    /// How rate-limited lines would most likely release packets; `null` where no cell has one, or where that is
+    /// unknown.
     pub(super) line: Option<&'a LineRelease>,
     pub(super) expected: Forecast,
-    /// What the result would warn of, as far as it is known before.
+    /// Warnings about the result that are known before the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) warnings: Vec<String>,
 }
@@ -51,19 +52,19 @@ pub(super) struct CellLine<'a> {
     pub(super) index: u32,
     levels: &'a Levels,
     network: String,
-    /// In bytes, resolved where the plan says `max`; `null` where only the hosts' network decides that.
+    /// Guest MTU in bytes, resolved where the plan says `max`; `null` where it depends on the hosts' network.
     guest_mtu: Option<u32>,
-    /// Why it will be skipped, where its datapath cannot build it on whatever machine.
+    /// Why the cell will be skipped, where its datapath cannot build it on any machine.
     pub(super) skipped: Option<&'static str>,
 }
 
-/// How many combinations of levels are not cells.
+/// How many combinations of levels there are, and how many of them are not cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Expansion {
     pub(super) combinations: usize,
-    /// Dropped by `exclude`.
+    /// Combinations that `exclude` drops.
     pub(super) excluded: usize,
-    /// The same cell as another one.
+    /// Combinations that are the same cell as another one.
     pub(super) collapsed: usize,
 }
 
@@ -119,7 +120,7 @@ fn cell_line<'a>(experiment: &Experiment, cell: &'a Cell) -> CellLine<'a> {
     }
 }
 
-/// Whether the guests' MTU follows from devices that are not known yet.
+/// Whether the guest MTU depends on devices that are not known before the run.
 pub(super) fn is_unknown_mtu(experiment: &Experiment, cell: &Cell) -> bool {
     let is_max = cell
         .levels

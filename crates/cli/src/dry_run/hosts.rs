@@ -1,4 +1,4 @@
-//! Where a run would be: cores of the lab, or hosts and what is built on them, in words.
+//! Where a run would take place, in words: cores of the lab, or hosts and what is built on them.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub(super) fn hosts(document: &Document<'_>, plan: &Plan) -> String {
             Some(pairs) => {
                 let mut text = "Between hosts, on all of their cores:".to_owned();
                 for NamedPair { names, hosts } in pairs {
-                    // To memory, which takes everything.
+                    // Writing to a string does not fail.
                     let _ = write!(text, "\n  {names}: {} and {}", hosts.a, hosts.b);
                 }
                 text
@@ -49,7 +49,7 @@ pub(super) fn hosts(document: &Document<'_>, plan: &Plan) -> String {
     }
 }
 
-/// What tunnels between hosts build there, a line for each network.
+/// What a plan with tunnels builds on the hosts, one line for each network; empty for other plans.
 pub(super) fn built_on_hosts(experiment: &Experiment) -> Vec<String> {
     if !experiment.plan.hosts.is_tunnel() {
         return Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn built_on_hosts(experiment: &Experiment) -> Vec<String> {
     std::iter::once(head.to_owned()).chain(lines).collect()
 }
 
-/// What tells a tunnel's packets from others on the hosts' network.
+/// What distinguishes a tunnel's packets on the hosts' network: VNI and UDP port, or IP protocol.
 fn ways_out(network: &Network) -> String {
     let else_first = format!("or the first free of {} to {}", PORTS.start(), PORTS.end());
     match (&network.encapsulation, network.encapsulation.udp()) {

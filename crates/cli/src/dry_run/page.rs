@@ -1,4 +1,4 @@
-//! What a run would do, in words for people.
+//! The text of a dry run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,10 +12,10 @@ use super::hosts::{built_on_hosts, hosts};
 use super::{settings, until};
 use crate::screen::{self, wrap};
 
-/// Rounds whose order is shown to people; the JSON document has all.
+/// Rounds whose order is printed; the JSON document has all.
 const SHOWN_ROUNDS: usize = 20;
 
-/// The page, in lines of `width`.
+/// The page, in lines of `width` columns.
 pub(super) fn page(document: &Document<'_>, experiment: &Experiment, width: usize) -> String {
     let wrapped = |text: &str| wrap(text, "", width);
     let mut parts = vec![
@@ -97,7 +97,7 @@ fn title(document: &Document<'_>) -> String {
     }
 }
 
-/// The cells by what varies between them.
+/// The table of cells, with a column for each varied factor.
 fn table(experiment: &Experiment) -> String {
     let varied: Vec<&Factor> = experiment.varied().collect();
     let head = varied.iter().map(|factor| factor.key.replace('_', " "));
@@ -126,7 +126,7 @@ fn table(experiment: &Experiment) -> String {
     for row in &rows {
         let mut text = format!("{:>width$}", row[0], width = widths[0]);
         for (cell, width) in row.iter().zip(&widths).skip(1) {
-            // To memory, which takes everything.
+            // Writing to a string does not fail.
             let _ = write!(text, "  {cell:<width$}");
         }
         table.push_str(text.trim_end());
@@ -238,7 +238,7 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
         screen::duration(forecast.total_s)
     );
     for (what, seconds) in parts {
-        // To memory, which takes everything.
+        // Writing to a string does not fail.
         let _ = write!(text, "\n  {what:<width$}  {}", screen::duration(*seconds));
     }
     text

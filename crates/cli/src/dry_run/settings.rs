@@ -1,4 +1,4 @@
-//! What a run would change on the hosts, and which commands it would run, where and how often.
+//! The settings that a run would change, and the commands that it would run: where and how often.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ pub(super) struct Line<'a> {
     setting: &'a Setting,
     /// Cells that have the level.
     cells: u32,
-    /// How often its command is run for one sample, and as often the one that undoes it.
+    /// How often the level's command runs for one sample; the command that undoes it runs as often.
     commands_a_sample: u32,
 }
 
@@ -41,7 +41,7 @@ fn count(experiment: &Experiment, setting: &Setting) -> u32 {
     experiment.cells.iter().filter(has_it).count() as u32
 }
 
-/// Every level with all that it does, commands in full. Nothing where the plan has none.
+/// Every level with everything that it changes, commands in full. `None` where the plan has no such level.
 pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
     if lines.is_empty() {
         return None;
@@ -50,7 +50,7 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
     let mut text = wrap(head, "", width);
     for Line { setting, cells, .. } in lines {
         let (factor, label) = (visible(&setting.factor), visible(&setting.label));
-        // To memory, which takes everything.
+        // Writing to a string does not fail.
         let _ = write!(
             text,
             "\n  {factor}: {label} ({})",
@@ -114,7 +114,7 @@ fn place(setting: &Setting) -> String {
     }
 }
 
-/// Signs that steer a terminal, or the direction of writing, could hide what a command does.
+/// Escapes control characters and characters that change the writing direction: they could hide what a command does.
 fn visible(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
@@ -129,7 +129,7 @@ fn visible(text: &str) -> String {
         .collect()
 }
 
-/// All that a run changes; `None` where that is nothing.
+/// All settings that a run changes, as text; `None` where there are none.
 pub(crate) fn changes(experiment: &Experiment, width: usize) -> Option<String> {
     text(&lines(experiment), width)
 }

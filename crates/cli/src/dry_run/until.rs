@@ -1,4 +1,4 @@
-//! The stopping rule of an adaptive run, and how many rounds it may take.
+//! The stopping rule of an adaptive run, and how many rounds the run may take.
 
 use serde::Serialize;
 use wirecost_control::experiment::{ASSUMED_SD, rounds_until_known};
@@ -8,10 +8,10 @@ use wirecost_model::units::format_fraction;
 
 use crate::screen;
 
-/// Spreads of a sample for which the rounds are given.
+/// Relative standard deviations of a sample for which the rounds are listed.
 const SPREADS: [f64; 5] = [0.01, 0.02, ASSUMED_SD, 0.05, 0.08];
 
-/// The plan's rule and what it comes to.
+/// The plan's stopping rule, and the rounds that it leads to.
 #[derive(Debug, Serialize)]
 pub(super) struct Line {
     precision: f64,
@@ -20,16 +20,16 @@ pub(super) struct Line {
     pub(super) min_rounds: u32,
     max_rounds: u32,
     ask: Ask,
-    /// The relative standard deviation of a sample with which the expected time is worked out.
+    /// Relative standard deviation of a sample that the expected time assumes.
     assumed_sd: f64,
-    /// Rounds that one effect takes four times of five, at the margin, by that deviation.
+    /// Rounds that are enough for an effect at the margin with 80 % probability, by relative standard deviation.
     rounds_by_sd: Vec<BySpread>,
 }
 
 #[derive(Debug, Serialize)]
 struct BySpread {
     sd: f64,
-    /// Regardless of the maximum; `null` is more than is practical.
+    /// Rounds, without the plan's upper limit; `null`: too many to be practical.
     rounds: Option<u32>,
 }
 

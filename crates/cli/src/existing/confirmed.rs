@@ -1,4 +1,4 @@
-//! Pairs of hosts whose load the user has confirmed before, kept in a file of the user's.
+//! Pairs of hosts whose load the user has confirmed before, kept in a state file of the user.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -10,16 +10,16 @@ use wirecost_model::plan::HostPair;
 
 use crate::screen;
 
-/// The pairs, each as a line of JSON: the addresses of both hosts, the smaller text first.
+/// The pairs, each as a line of JSON: the addresses of both hosts in alphabetical order.
 #[derive(Debug, Default)]
 pub(super) struct Confirmed {
-    /// `None`: there is no place for it, and nothing is remembered.
+    /// The file; `None`: there is no state directory, and nothing is remembered.
     file: Option<PathBuf>,
     lines: BTreeSet<String>,
 }
 
 impl Confirmed {
-    /// Those of the user's `wirecost/confirmed-hosts` in `$XDG_STATE_HOME`, or `~/.local/state`. None where it cannot be read.
+    /// Reads `wirecost/confirmed-hosts` in `$XDG_STATE_HOME` or `~/.local/state`; no pairs where it cannot be read.
     pub(super) fn read() -> Self {
         let absolute = |name| {
             let path = PathBuf::from(std::env::var_os(name)?);
@@ -43,7 +43,7 @@ impl Confirmed {
         self.lines.contains(&line(pair))
     }
 
-    /// Adds pairs. Where they cannot be kept, that is said, and the next run asks again.
+    /// Adds pairs. Where the file cannot be written, prints a message; the next run asks again.
     pub(super) fn add(&mut self, pairs: &[&HostPair]) {
         let Some(file) = &self.file else { return };
         let new: Vec<String> = pairs

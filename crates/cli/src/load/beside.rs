@@ -1,4 +1,4 @@
-//! Loads beside the first one: how they are typed and told apart.
+//! Further loads (`--beside`): parses them, and gives loads distinct names.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct Beside {
     options: LoadOptions,
 }
 
-/// Reads the value of `--beside`.
+/// Parses the value of `--beside`.
 pub(super) fn beside(text: &str) -> Result<NamedLoad, String> {
     let words = split_words(text).map_err(|_| "a quote is not closed".to_owned())?;
     let beside = Beside::try_parse_from(words).map_err(|error| {
@@ -33,7 +33,7 @@ pub(super) fn beside(text: &str) -> Result<NamedLoad, String> {
     load.map(NamedLoad::alone).map_err(|wrong| wrong.join("; "))
 }
 
-/// Numbers what would have the same name: figures and errors call loads by their names.
+/// Numbers loads of the same name, since figures and errors identify loads by name.
 pub(super) fn name_apart(loads: &mut [NamedLoad]) {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     for named in loads {

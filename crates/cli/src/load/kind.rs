@@ -1,10 +1,10 @@
-//! What may be run by hand.
+//! The workloads of `wirecost load`.
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use wirecost_model::load::Workload;
 
-/// What may be run.
+/// A workload of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// One workload.
@@ -24,7 +24,7 @@ impl Kind {
         kinds
     };
 
-    /// The workload that the options are about.
+    /// The workload that the options apply to.
     pub(super) const fn first(self) -> Workload {
         match self {
             Self::One(workload) => workload,

@@ -1,4 +1,4 @@
-//! `wirecost load A B migration`: its options, and what came of it.
+//! `wirecost load A B migration`: its options, and its result as text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use wirecost_model::units::{format_rate, parse_rate};
 
 use super::values::{duration, size, throughput, time};
 
-/// Machines whose moves are told one by one.
+/// Largest number of machines whose moves are printed.
 const TOLD: usize = 16;
 
 /// What only a migration may be told.
@@ -81,7 +81,7 @@ impl MigrationOptions {
         ]
     }
 
-    /// Gives a load what was written; what has no meaning there, in words.
+    /// Sets the options in a load. Adds to `wrong` the options that do not apply to its workload or have a wrong value.
     pub(super) fn apply(&self, load: &mut Load, wrong: &mut Vec<String>) {
         let workload = load.workload;
         let Some(migration) = &mut load.migration else {
@@ -116,7 +116,7 @@ impl MigrationOptions {
     }
 }
 
-/// The machines' moves, a line for each.
+/// Appends the machines' moves, one line each.
 pub(super) fn lines(text: &mut String, moves: &[MachineMove]) {
     for one in moves.iter().take(TOLD) {
         let _ = write!(text, "\n  machine {:<3} {}", one.machine, line(one));

@@ -1,4 +1,4 @@
-//! A load's options as they are typed.
+//! The options of a load on the command line.
 
 mod storage;
 
@@ -132,8 +132,9 @@ impl LoadOptions {
         self.direction == Some(Way::Both)
     }
 
-    /// The load that they make of a workload; what has no meaning there, in words. What no load can have is
-    /// [`Load::faults`].
+    /// The load of a workload with these options, or everything that does not apply to the workload. Contradictions
+    /// that no
+    /// load can have are found by [`Load::faults`].
     pub(super) fn resolve(&self, workload: Workload) -> Result<Load, Vec<String>> {
         let mut load = Load::new(workload);
         let mut wrong = Vec::new();
@@ -233,7 +234,7 @@ fn rate(text: &str, workload: Workload) -> Result<Rate, String> {
         .map_err(|_| format!("`{text}` is no number of requests per second: write 1000/s"))
 }
 
-/// A fault with the option that it is about, as it is typed.
+/// The message of a fault, with the command line's name of its option.
 pub(super) fn fault(name: &str, fault: &Fault) -> String {
     let option = match fault.option {
         "discard_on_receive" => "discard".to_owned(),

@@ -1,4 +1,4 @@
-//! What came of a load by hand, for people.
+//! The result of `wirecost load` as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,10 +12,10 @@ use super::migration;
 use super::values::{throughput, time};
 use crate::screen::wrap;
 
-/// More flows than this are told by their extremes.
+/// Largest number of flows that are printed; of more flows, the slowest and the fastest are.
 const FLOWS: usize = 16;
 
-/// What came of it, for people.
+/// The result as text; notes are wrapped at `width` columns.
 pub(super) fn text(document: &Document, width: usize) -> String {
     let mut text = String::new();
     let [a, b] = &document.hosts;
@@ -50,7 +50,7 @@ pub(super) fn text(document: &Document, width: usize) -> String {
     text
 }
 
-/// The figures of all rounds, by the names that the JSON document has for them.
+/// Appends the figures over all rounds, by their names in the JSON document.
 fn rounds(text: &mut String, spread: &BTreeMap<&str, Summary>) {
     for (figure, of) in spread {
         let interval = match (of.low, of.high) {
@@ -64,7 +64,7 @@ fn rounds(text: &mut String, spread: &BTreeMap<&str, Summary>) {
     text.push_str("\n  mean and 95 % interval; what follows is the last round");
 }
 
-/// Three significant digits, more of what is larger.
+/// A number with four significant digits or all digits before the point, and at most four decimals.
 fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         ..1.0 => 4,
@@ -181,7 +181,7 @@ fn lines(text: &mut String, load: &LoadReport) {
         let lost = rates
             .lost_share
             .map_or_else(String::new, |share| format!(" ({:.3} %)", share * 100.0));
-        // What ends by itself has two ends that saw it for different times.
+        // The ends of a load that ends by itself were counted over different times: print counts instead of rates.
         let [sent, received] = if load.asked.load.ends_by_itself() {
             [counted.sent.to_string(), counted.received.to_string()]
         } else {
@@ -270,7 +270,7 @@ fn flows(text: &mut String, load: &LoadReport) {
     }
     let mut order: Vec<(usize, &FlowFigures)> = load.flows.iter().enumerate().collect();
     if count > FLOWS {
-        // The slowest and the fastest; the document has all.
+        // Print the slowest and the fastest flows; the JSON document has all.
         order.sort_by(|(_, one), (_, other)| one.gbps.total_cmp(&other.gbps));
         let rest = order.split_off(FLOWS / 2);
         order.extend(rest.into_iter().rev().take(FLOWS / 2).rev());
@@ -310,7 +310,7 @@ fn processors(cpu: &Cpu, storage: bool) -> String {
             cpu.a_cores
         ),
     };
-    // Of next to nothing it is the machine's other work that is told.
+    // With almost no traffic, the figure would show the machine's other work.
     if let Some(percent) = cpu.percent_per_gbps.filter(|percent| *percent < 1e4) {
         let _ = write!(text, ": {percent:.1} % of a core per Gbit/s");
     }

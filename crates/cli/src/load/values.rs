@@ -1,10 +1,10 @@
-//! Values of options as they are typed, and times as they are shown.
+//! Parses values of options, and formats times and throughputs.
 
 use std::time::Duration;
 
 use wirecost_model::units::{parse_bytes, parse_seconds};
 
-/// A duration: as plans write it, and microseconds and hours.
+/// Parses a duration: as in plans, and also with `us` and `h`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let seconds = [("us", 1e-6), ("µs", 1e-6), ("h", 3600.0)]
         .into_iter()
@@ -20,18 +20,18 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         })
 }
 
-/// Bytes.
+/// Parses a size in bytes.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     parse_bytes(text).map_err(|error| error.to_string())
 }
 
-/// Bytes of what is at most 4 GiB.
+/// Parses a size in bytes, below 4 GiB.
 pub(super) fn small_size(text: &str) -> Result<u32, String> {
     let size = size(text)?;
     u32::try_from(size).map_err(|_| format!("`{text}` is too large: at most 4 GiB"))
 }
 
-/// A short time for people: `71.2 us`, `1.25 ms`, `2.5 s`.
+/// A time in seconds as text with three significant digits: `71.2 us`, `1.25 ms`, `2.50 s`.
 pub(super) fn time(seconds: f64) -> String {
     let (number, unit) = match seconds {
         ..1e-3 => (seconds * 1e6, "us"),
@@ -46,7 +46,7 @@ pub(super) fn time(seconds: f64) -> String {
     format!("{number:.digits$} {unit}")
 }
 
-/// A throughput in columns, in a unit in which it is not zero.
+/// A throughput in Gbit/s as text for a column, in a unit in which it is not zero.
 pub(super) fn throughput(gbps: f64) -> String {
     let (number, unit) = match gbps {
         0.0 | 0.1.. => (gbps, "Gbit/s"),

@@ -1,4 +1,4 @@
-//! A load by hand while it runs: a line for each interval, on standard error.
+//! Progress of `wirecost load` on standard error: a line for each load and interval.
 
 use std::fmt::Write as _;
 
@@ -10,11 +10,11 @@ use super::values::{throughput, time};
 use crate::screen::say;
 use crate::talk::Talk;
 
-/// What is told on standard error while it runs.
+/// Prints progress on standard error.
 pub(super) struct Watching<'a> {
     asked: &'a ManualLoad,
     quiet: bool,
-    /// As wide as the longest name.
+    /// Length of the longest load's name.
     width: usize,
 }
 

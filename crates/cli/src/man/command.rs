@@ -1,4 +1,4 @@
-//! A page of section 1 for the program and for each of its commands.
+//! Manual pages of section 1: one for the program, and one for each of its commands.
 
 use clap::Command;
 use roff::{bold, roman};
@@ -43,7 +43,7 @@ const FILES: &[(&str, &str)] = &[(
          per sample, written when it was taken) and `end.json` (how the run ended).",
 )];
 
-/// The program's page and those of its commands, without the hidden ones.
+/// The pages of the program and of its commands, except hidden ones.
 pub(super) fn pages(definition: Command) -> Vec<Page> {
     let mut program = definition.disable_help_subcommand(true);
     program.build();
@@ -133,7 +133,7 @@ fn page_of_command(mut command: Command) -> Page {
     }
 }
 
-/// `Exit codes: 0 measured, 2 the plan is wrong.` as codes and meanings.
+/// Splits `Exit codes: 0 measured, 2 the plan is wrong.` into codes and meanings.
 fn exit_statuses(text: &str) -> Vec<(&str, &str)> {
     let text = text
         .trim_start_matches(EXIT_CODES)
@@ -180,7 +180,7 @@ fn options(text: &mut Text, command: Command) {
     text.roff(&String::from_utf8_lossy(&rendered));
 }
 
-/// A command below a command, with all of its options.
+/// Adds a section for a subcommand of a command, with all of its options.
 fn subcommand(text: &mut Text, mut command: Command) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     text.heading(&name.to_uppercase());

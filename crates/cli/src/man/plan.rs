@@ -1,4 +1,4 @@
-//! wirecost-plan(5), from the table that plans are read by.
+//! The manual page wirecost-plan(5), from the table of keys that the plan parser uses.
 
 use roff::roman;
 use wirecost_plan::{BUILTIN, Key, Presence, STUDIES, keys};
@@ -60,7 +60,7 @@ pub(super) fn page() -> Page {
     }
 }
 
-/// What a key is, what it takes, what its absence means.
+/// The entry of a key: what it is, its values, and its default.
 fn meaning(key: &Key) -> String {
     let without = match key.presence {
         Presence::Required => " Required.".to_owned(),

@@ -1,18 +1,18 @@
-//! Text to roff, in the macros that man(7) and mandoc(1) share.
+//! Converts text to roff, with the macros that man(7) and mandoc(1) share.
 
 use roff::{Inline, Roff, bold, roman};
 
-/// The body of a page on its way.
+/// The roff text of a page so far.
 #[derive(Debug, Default)]
 pub(super) struct Text(String);
 
 impl Text {
-    /// A page begins: `.TH`.
+    /// Begins a page (`.TH`).
     pub(super) fn page(name: &str, section: u8) -> Self {
         let mut title = Roff::new();
         let version = concat!("wirecost ", env!("CARGO_PKG_VERSION"));
         let (name, section) = (name.to_uppercase(), section.to_string());
-        // No date: the version says as much, and the same program writes the same pages.
+        // No date, so that the same program writes the same pages; the version tells their age.
         title.control("TH", [&*name, &section, "\"\"", version, "Wirecost Manual"]);
         Self(title.render())
     }
@@ -21,7 +21,7 @@ impl Text {
         self.push(Roff::new().control("SH", [heading]))
     }
 
-    /// One line, as in NAME and SYNOPSIS.
+    /// Adds one line, as in NAME and SYNOPSIS.
     pub(super) fn line(&mut self, words: impl Into<Vec<Inline>>) -> &mut Self {
         self.push(Roff::new().text(words))
     }
@@ -30,7 +30,7 @@ impl Text {
         self.apart().push(Roff::new().text([roman(words)]))
     }
 
-    /// Begins a paragraph, unless a heading has just done so.
+    /// Begins a paragraph (`.PP`), unless a heading precedes.
     fn apart(&mut self) -> &mut Self {
         let after_heading = self
             .0
@@ -43,7 +43,7 @@ impl Text {
         self.push(Roff::new().control("PP", []))
     }
 
-    /// A term and what it means.
+    /// Adds a term and its meaning (`.TP`).
     pub(super) fn item(&mut self, term: &str, meaning: &str) -> &mut Self {
         let mut item = Roff::new();
         self.push(
@@ -53,21 +53,21 @@ impl Text {
         )
     }
 
-    /// Lines as they are.
+    /// Adds preformatted lines (`.EX`).
     pub(super) fn verbatim(&mut self, lines: &str) -> &mut Self {
         let mut block = Roff::new();
         block.control("EX", []);
         for line in lines.lines() {
             match line {
                 "" => block.control("sp", []),
-                // Half quotes are glyphs of their own in roff.
+                // Protect backquotes, which `end` would turn into bold.
                 line => block.text([roman(line.replace('`', GRAVE))]),
             };
         }
         self.apart().push(block.control("EE", []))
     }
 
-    /// Words as they stand in a help text: paragraphs, and what is set in columns.
+    /// Adds the text of a help page: paragraphs, and text in columns as it is.
     pub(super) fn help(&mut self, words: &str) -> &mut Self {
         for part in words.split("\n\n").filter(|part| !part.trim().is_empty()) {
             let in_columns = part.lines().any(|line| line.trim_end().contains("  "));
@@ -80,7 +80,7 @@ impl Text {
         self
     }
 
-    /// Roff from elsewhere, without its preamble.
+    /// Adds rendered roff without its preamble.
     pub(super) fn roff(&mut self, rendered: &str) -> &mut Self {
         let body = rendered.lines().filter(|line| !is_preamble(line));
         for line in body {
@@ -94,7 +94,7 @@ impl Text {
         self.roff(&roff.render())
     }
 
-    /// The page: what stands in half quotes is bold.
+    /// The finished page: text in backquotes is bold.
     pub(super) fn end(&self) -> String {
         let mut page = String::with_capacity(self.0.len());
         for line in self.0.lines() {
@@ -112,10 +112,10 @@ impl Text {
     }
 }
 
-/// Stands for a half quote that is meant, until the end: a private-use character.
+/// A private-use character that stands for a literal backquote until the page is finished.
 const GRAVE: &str = "\u{e000}";
 
-/// The two lines by which `roff` lets an apostrophe be one; once a page is enough.
+/// Whether a line is of the preamble that defines the apostrophe string; one on a page is enough.
 fn is_preamble(line: &str) -> bool {
     line.contains(".ds Aq")
 }

@@ -1,4 +1,4 @@
-//! The answer as it is printed with `--json`, and from which the text is made.
+//! The JSON document of `wirecost overhead`, from which the text is made too.
 
 use std::error::Error;
 
@@ -6,13 +6,13 @@ use serde::Serialize;
 use wirecost_model::ip::IpVersion;
 use wirecost_wire::overhead::{Frame, FrameScope, MtuError, Part, Path, Stack, shown};
 
-/// A guest packet that fills the shortest frame that Ethernet allows, in bytes: 64 less header and FCS.
+/// The guest packet that fills the shortest Ethernet frame, bytes: 64 less header (14) and FCS (4).
 const SHORT_PACKET: u32 = 46;
 
-/// The guest MTUs that an answer says the underlay MTU for, unasked.
+/// Guest MTUs, bytes, for which the needed underlay MTU is always reported.
 const USUAL_GUEST_MTUS: [u32; 2] = [1500, 9000];
 
-/// What is asked of every encapsulation.
+/// The options that apply to every encapsulation.
 #[derive(Debug, Clone)]
 pub(super) struct Question {
     pub(super) underlay: IpVersion,
@@ -21,32 +21,32 @@ pub(super) struct Question {
     pub(super) sizes: Sizes,
 }
 
-/// The MTUs that are given; the other side's are the answer.
+/// The MTUs that are given, bytes; those of the other side are computed.
 #[derive(Debug, Clone)]
 pub(super) enum Sizes {
     Underlay(Vec<u32>),
     Guest(Vec<u32>),
 }
 
-/// The whole answer.
+/// The result.
 #[derive(Debug, Serialize)]
 pub(super) struct Document {
     pub(super) underlay_ip: IpVersion,
     pub(super) guest_ip: IpVersion,
     pub(super) rate_bps: Option<u64>,
-    /// Which side's MTU was asked with: `underlay` or `guest`.
+    /// The side whose MTUs were given: `underlay` or `guest`.
     pub(super) given: &'static str,
     pub(super) encapsulations: Vec<Encapsulation>,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct Encapsulation {
-    /// As it is written on the command line.
+    /// The encapsulation, as written on the command line.
     pub(super) name: String,
     pub(super) description: String,
-    /// One for each MTU asked with, in that order.
+    /// One entry for each MTU that was given, in the same order.
     pub(super) sizes: Vec<Size>,
-    /// What the underlay needs for usual guests.
+    /// Underlay MTUs that usual guest MTUs need.
     pub(super) needs: Vec<Need>,
     pub(super) notes: Vec<&'static str>,
 }
@@ -77,13 +77,13 @@ pub(super) struct Fit {
     pub(super) guest_mtu: u32,
     /// Headers, trailers and padding within the underlay's MTU.
     pub(super) overhead_bytes: u32,
-    /// Left over, because the next larger packet would not fit.
+    /// Bytes of the underlay MTU that are unused, because the next larger packet would not fit.
     pub(super) unused_bytes: u32,
-    /// Ethernet header to FCS.
+    /// Length of the frame from Ethernet header to FCS.
     pub(super) frame_bytes: u32,
-    /// With preamble and gap.
+    /// Length of the frame on the line, with preamble and inter-frame gap.
     pub(super) line_bytes: u32,
-    /// TCP payload as a share of the line's rate, 0 to 1.
+    /// TCP goodput with timestamps as a share of the line's rate, 0 to 1.
     pub(super) tcp_goodput_share: f64,
     pub(super) tcp_goodput_bps: Option<f64>,
     pub(super) frames_per_s: Option<f64>,
@@ -91,7 +91,7 @@ pub(super) struct Fit {
     pub(super) parts: Vec<Piece>,
 }
 
-/// The shortest useful frame: what a line asks of a stack in packets.
+/// The frame of a minimum-size guest packet: the highest packet rate that the line carries.
 #[derive(Debug, Serialize)]
 pub(super) struct Short {
     pub(super) guest_bytes: u32,
@@ -104,14 +104,14 @@ pub(super) struct Piece {
     pub(super) name: &'static str,
     pub(super) bytes: u32,
     pub(super) source: &'static str,
-    /// How many encapsulations it stands in.
+    /// Number of encapsulations around the part.
     pub(super) depth: usize,
-    /// `line`, `underlay` where it counts towards the underlay's MTU too, or `guest`.
+    /// Where the part counts: `line` only, `underlay` towards the underlay's MTU too, or `guest`.
     pub(super) counts: &'static str,
 }
 
 impl Document {
-    /// Of one encapsulation; what does not fit is an error.
+    /// The document of one encapsulation. An MTU that does not fit is an error.
     pub(super) fn of_one(stack: &Stack, question: &Question) -> Result<Self, Box<dyn Error>> {
         let path = stack.over(question.underlay, question.guest)?;
         let sizes: Result<Vec<Size>, MtuError> = question.fits(&path).into_iter().collect();
@@ -121,7 +121,8 @@ impl Document {
         ))
     }
 
-    /// Of every encapsulation of the catalogue; an error only where not even a plain packet fits.
+    /// The document of every encapsulation of the catalogue. An error only where not even a packet without
+    /// encapsulation fits.
     pub(super) fn of_all(question: &Question) -> Result<Self, MtuError> {
         let stacks = shown(question.underlay)
             .into_iter()
@@ -181,7 +182,7 @@ impl Sizes {
 }
 
 impl Question {
-    /// The answer for each MTU that is asked with.
+    /// The result for each MTU that was given.
     fn fits(&self, path: &Path) -> Vec<Result<Size, MtuError>> {
         let pair = |&mtu: &u32| match self.sizes {
             Sizes::Underlay(_) => path.guest_mtu(mtu).map(|guest| (mtu, guest)),

@@ -1,6 +1,6 @@
-//! Figures as people read them.
+//! Formats figures.
 
-/// With a comma between thousands: `14,880,952`.
+/// A number with commas between thousands: `14,880,952`.
 pub(super) fn count(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
@@ -13,12 +13,12 @@ pub(super) fn count(number: f64) -> String {
     text
 }
 
-/// A share of 1 in percent: `94.1%`.
+/// A share, 0 to 1, in percent: `94.1%`.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// A bit rate with its unit, to three digits: `9.41 Gbit/s`.
+/// A rate in bit/s with its unit and three significant digits: `9.41 Gbit/s`.
 pub(super) fn rate(bits_per_second: f64) -> String {
     let (value, unit) = match bits_per_second {
         rate if rate >= 1e9 => (rate / 1e9, "Gbit/s"),

@@ -1,4 +1,4 @@
-//! Every encapsulation in a table, one for each MTU asked with.
+//! Tables of all encapsulations, one table for each MTU that was given.
 
 use comfy_table::CellAlignment;
 use wirecost_model::units::format_rate;
@@ -7,7 +7,7 @@ use super::document::{Document, Encapsulation, Fit, Size};
 use super::figures::count;
 use super::page::{Column, Page};
 
-/// What to show where nothing fits.
+/// Cell of the table where no MTU fits.
 const NONE: &str = "-";
 
 pub(super) fn text(document: &Document, all: &[Encapsulation], width: usize) -> String {

@@ -1,15 +1,15 @@
-//! Lines, paragraphs and tables that fit a width.
+//! Formats paragraphs and tables that fit a width.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use textwrap::WordSeparator::AsciiSpace;
 use textwrap::WordSplitter::NoHyphenation;
 
-/// Narrower than this is not tried: what does not fit hangs over.
+/// Smallest width in columns; on a narrower terminal, lines are longer than the terminal is wide.
 const NARROWEST: usize = 40;
-/// Spaces between columns.
+/// Number of spaces between columns.
 const GAP: usize = 2;
 
-/// The text so far.
+/// The text of a page so far.
 #[derive(Debug)]
 pub(super) struct Page {
     text: String,
@@ -20,7 +20,7 @@ pub(super) struct Page {
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) head: String,
-    /// The column with the highest rank is the first to be left out; 0 never is.
+    /// The column with the highest rank is left out first; columns of rank 0 are never left out.
     pub(super) rank: u8,
     pub(super) align: CellAlignment,
     pub(super) cells: Vec<String>,
@@ -45,12 +45,12 @@ impl Page {
         }
     }
 
-    /// An empty line.
+    /// Adds an empty line.
     pub(super) fn gap(&mut self) {
         self.text.push('\n');
     }
 
-    /// A paragraph, its further lines indented as told.
+    /// Adds a paragraph; lines after the first are indented by `hanging` columns.
     pub(super) fn paragraph(&mut self, text: &str, hanging: usize) {
         let indent = " ".repeat(hanging);
         let options = textwrap::Options::new(self.width)
@@ -64,8 +64,9 @@ impl Page {
         }
     }
 
-    /// A table: columns are left out by their rank until the rest fits, and if that is not enough, the last one is
-    /// wrapped. Returns the heads of those left out.
+    /// Adds a table. Columns are left out by rank until the others fit; if that is not enough, the last column is
+    /// wrapped.
+    /// Returns the heads of the columns that were left out.
     pub(super) fn table(&mut self, mut columns: Vec<Column>) -> Vec<String> {
         let mut left_out = Vec::new();
         while total_width(&columns) > self.width {
@@ -87,7 +88,7 @@ impl Page {
             }
         }
         for line in render(&columns).lines() {
-            // Only the last column's padding hangs over the edge.
+            // Only the padding of the last column exceeds the width.
             let line: String = line.chars().take(self.width).collect();
             self.text.push_str(line.trim_end());
             self.text.push('\n');
@@ -115,7 +116,7 @@ fn render(columns: &[Column]) -> Table {
         table.add_row(columns.iter().map(|column| column.cells[row].as_str()));
     }
     for (column, ours) in table.column_iter_mut().zip(columns) {
-        // One column of the gap is where the line beneath the head has its junction.
+        // The other space of the gap is where the line below the head has its junction.
         column.set_padding((0, 1));
         column.set_cell_alignment(ours.align);
     }

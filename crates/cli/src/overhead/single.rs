@@ -1,4 +1,4 @@
-//! One encapsulation, part by part.
+//! The text about one encapsulation, part by part.
 
 use comfy_table::CellAlignment;
 use wirecost_model::ip::IpVersion;
@@ -9,7 +9,7 @@ use super::document::{Document, Encapsulation, Fit, Size};
 use super::figures::{count, percent, rate};
 use super::page::{Column, Page};
 
-/// Where the second column of the result's lines begins.
+/// Start of the second column in the lines of the result, columns.
 const INDENT: usize = 14;
 
 pub(super) fn text(document: &Document, one: &Encapsulation, width: usize) -> String {
@@ -112,7 +112,7 @@ fn results(document: &Document, fit: &Fit, page: &mut Page) {
     }
 }
 
-/// The other way round: what the underlay needs.
+/// The underlay MTUs that usual guest MTUs need, where underlay MTUs were given.
 fn needs(document: &Document, one: &Encapsulation, page: &mut Page) {
     let needs: Vec<String> = one
         .needs

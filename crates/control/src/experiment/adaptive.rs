@@ -1,4 +1,4 @@
-//! Adaptive runs: one look after every round, and why no further one is begun.
+//! Adaptive runs: an interim analysis after every round, which decides whether another round is begun.
 
 use wirecost_model::cell::Experiment;
 use wirecost_model::plan::Until;
@@ -9,20 +9,20 @@ use wirecost_stats::{Observed, asked, barred, contrasts};
 
 use super::forecast::{ASSUMED_SD, CHANCE, rounds_until_known};
 
-/// What a look after a round saw.
+/// The result of the interim analysis after a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InterimAnalysis {
-    /// Effects that are waited for.
+    /// Effects that the run waits for.
     pub(crate) asked: u32,
-    /// Of these, known.
+    /// Those of `asked` that are known.
     pub(crate) known: u32,
     /// Rounds that the run is expected to have at its end.
     pub(crate) rounds: u32,
-    /// Why it ends here, where it does.
+    /// Why the run ends after this round; `None`: it goes on.
     pub(crate) end: Option<UntilEnd>,
 }
 
-/// Watches an adaptive run.
+/// Decides after each round of an adaptive run whether to go on.
 pub(crate) struct AdaptiveMonitor<'a> {
     experiment: &'a Experiment,
     until: Until,
@@ -31,7 +31,7 @@ pub(crate) struct AdaptiveMonitor<'a> {
 }
 
 impl<'a> AdaptiveMonitor<'a> {
-    /// `None` where the number of rounds is fixed.
+    /// The monitor of a run; `None` where the number of rounds is fixed.
     pub(crate) fn of(experiment: &'a Experiment, cost: Option<WakeupCost>) -> Option<Self> {
         let repeat = &experiment.plan.repeat;
         Some(Self {
@@ -42,15 +42,15 @@ impl<'a> AdaptiveMonitor<'a> {
         })
     }
 
-    /// Keeps what the looks need of a sample.
+    /// Records a sample for the interim analyses.
     pub(crate) fn taken(&mut self, sample: &Sample) {
         self.observed.add(sample);
     }
 
-    /// Looks after `rounds` whole rounds, `elapsed_s` after the run began.
+    /// The interim analysis after `rounds` complete rounds, `elapsed_s` seconds after the run began.
     ///
-    /// The budget ends a run before a round that would not fit at the mean pace so far, never
-    /// within one, and never below the least rounds: with fewer, nothing would be known at all.
+    /// The budget ends a run before a round that would not fit at the mean pace so far, never within a round, and never
+    /// before the plan's `min_rounds`: with fewer, no effect could be known.
     pub(crate) fn look(&self, rounds: u32, elapsed_s: f64) -> InterimAnalysis {
         let contrasts = contrasts(self.experiment, &self.observed);
         let effects = || asked(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
@@ -58,7 +58,7 @@ impl<'a> AdaptiveMonitor<'a> {
             .aim
             .ends_at(Some(self.until.budget_s), elapsed_s, rounds);
         let standing = standing(effects(), &self.aim, ends_at);
-        // Rounds do not make cells comparable.
+        // Further rounds do not make cells comparable that are not.
         let nothing_open = standing.looks.is_empty() && barred(&contrasts, self.until.ask) > 0;
         let why = if rounds < self.aim.min_rounds {
             None
@@ -84,7 +84,7 @@ impl<'a> AdaptiveMonitor<'a> {
             known: standing.settled as u32,
             rounds: match why {
                 Some(_) => rounds,
-                // Nothing that could be known: it goes on to its end.
+                // No effect that could become known: the run goes on to its last round.
                 None if standing.looks.is_empty() => latest,
                 None => {
                     let needed = needed.max().unwrap_or(0);

@@ -1,5 +1,6 @@
-//! The distance of the lab's cores, before and after each sample: in a virtual machine nothing else shows that the
-//! hypervisor moved one.
+//! The distance (latency) between the lab's cores, before and after each sample: in a virtual machine nothing else
+//! shows
+//! that the hypervisor moved a virtual core to another physical one.
 
 use wirecost_agent::lab::core_distance_ns;
 use wirecost_model::plan::Cores;
@@ -7,10 +8,10 @@ use wirecost_model::sample::{CoreDistance, Mark};
 
 use crate::placement::Placement;
 
-/// Pairs of cores that are looked at, 2 ms each time for each.
+/// Pairs of cores that are measured, which takes 2 ms for each pair.
 const LOOKED_AT: usize = 4;
 
-/// The pairs to look at: where the hosts have cores of their own one of each, else neighbours.
+/// The pairs of cores to measure: one core of each host where cores are split, else neighbouring cores.
 fn pairs(placement: &Placement) -> Vec<[u32; 2]> {
     match placement.cores {
         Cores::Split => {
@@ -25,7 +26,7 @@ fn pairs(placement: &Placement) -> Vec<[u32; 2]> {
     }
 }
 
-/// Looks while no load runs, before one.
+/// Measures before the load runs.
 pub(crate) fn before(placement: &Placement) -> Vec<CoreDistance> {
     let look = |cpus| CoreDistance {
         cpus,
@@ -35,17 +36,17 @@ pub(crate) fn before(placement: &Placement) -> Vec<CoreDistance> {
     pairs(placement).into_iter().map(look).collect()
 }
 
-/// Looks once more, after it.
+/// Measures again, after the load ended.
 pub(crate) fn after(core_distance: &mut [CoreDistance]) {
     for pair in core_distance {
-        // Whoever had a core before may have it still, and each of these looks may take a second.
+        // A pair that could not be measured before would most likely fail again, which may take a second.
         if pair.before_ns.is_some() {
             pair.after_ns = core_distance_ns(pair.cpus);
         }
     }
 }
 
-/// A mark for each pair of which a core was moved in between.
+/// A mark for each pair of which a core was moved between the two measurements.
 pub(crate) fn moved(core_distance: &[CoreDistance]) -> impl Iterator<Item = Mark> {
     core_distance.iter().filter_map(|pair| {
         let [before_ns, after_ns] = pair.moved()?;

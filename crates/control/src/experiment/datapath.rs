@@ -1,8 +1,8 @@
-//! One datapath for a whole run, where its plan leaves the choice to it.
+//! Chooses one datapath for a whole run, where its plan names none.
 //!
-//! Encapsulations are compared on the same code: the first datapath of [`Experiment::datapaths_to_choose`] that builds every
-//! cell has them all. Whether it does is found out by building, with what a sample is built with, one lab for each way to
-//! encapsulate; they are kept for the samples. Where no datapath builds every cell, the one that builds most has them.
+//! Encapsulations are compared on the same code: the run uses the first datapath of [`Experiment::datapaths_to_choose`]
+//! that builds every cell. To find out, it builds one lab for each way to encapsulate, as for a sample; these labs are
+//! kept for the samples. Where no datapath builds every cell, the run uses the one that builds most.
 
 use std::fs;
 use std::sync::atomic::AtomicBool;
@@ -18,10 +18,10 @@ use wirecost_model::plan::Encapsulation;
 use super::labs::Labs;
 use super::progress::Progress;
 
-/// The experiment with every cell's datapath known, and every encapsulation as that puts it on the wire.
+/// The experiment with the datapath of every cell set, and every encapsulation as that datapath puts it on the wire.
 ///
 /// # Errors
-/// An agent that ended or does not answer, or an interrupt. What merely cannot be built is none.
+/// An agent that ended or does not answer, or an interrupt. An encapsulation that cannot be built is not an error.
 pub(crate) fn settle(
     mut experiment: Experiment,
     labs: &mut Labs,
@@ -49,7 +49,7 @@ pub(crate) fn settle(
             let (chosen, datapath, _) = tried.remove(best);
             let for_ovn = *choices != Datapath::AUTO;
             let instead = if for_ovn {
-                // Its encapsulations have the same reason, which is the datapath's.
+                // All encapsulations are refused for the same reason, which is the datapath's.
                 let mut before = Vec::new();
                 for (_, datapath, refusals) in &tried[..best] {
                     before.extend(unbuilt(refusals).into_iter().take(1).map(|first| Unbuilt {
@@ -62,7 +62,7 @@ pub(crate) fn settle(
                 let before = tried.first().filter(|_| best > 0);
                 before.map_or_else(Vec::new, |(.., refusals)| unbuilt(refusals))
             };
-            // Who reads why a cell was not built is also told why nobody else built it.
+            // The reason why a cell was not built includes why other datapaths could not build it.
             for (_, datapath, refusals) in tried {
                 for (network, reason) in refusals {
                     labs.also_refused(&network, format!("{datapath}: {reason}"));
@@ -94,8 +94,11 @@ fn unbuilt(refusals: &[(Network, String)]) -> Vec<Unbuilt> {
     all
 }
 
-/// What [`settle`] will most likely have to say, without building anything: what the kernel's devices cannot do, and the
-/// drivers that this kernel has neither loaded nor lying ready. Where that is unknown, nothing is.
+/// The datapath that [`settle`] will most likely choose instead of the kernel's, and why, without building anything:
+/// from
+/// what the kernel's devices cannot do, and from drivers that this kernel has neither loaded nor as a module. `None`
+/// where
+/// the kernel's is expected, or the drivers are unknown.
 pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
     let datapath = Datapath::Ebpf;
     let chosen_here =
@@ -108,7 +111,7 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
     for cell in &experiment.cells {
         let (network, encapsulation) = (&cell.network, &cell.network.encapsulation);
         if datapath.cannot(encapsulation).is_some() {
-            // The kernel's alone: then it has as much as it can build.
+            // Only the kernel's datapath has this encapsulation: the run keeps the kernel's for what it can build.
             return None;
         }
         let reason = match Datapath::Kernel.cannot(encapsulation) {
@@ -125,8 +128,8 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
     })
 }
 
-/// What the kernel would have to build, for which it has no driver: those cells would be left out. Where that is unknown,
-/// nothing is.
+/// Encapsulations that only the kernel's datapath has and this kernel has no driver for: their cells would be left out.
+/// Empty where the drivers are unknown.
 pub(crate) fn left_out(experiment: &Experiment) -> Vec<Unbuilt> {
     let kernels_alone = |cell: &&Cell| {
         let datapaths = cell.network.encapsulation.kind().datapaths;
@@ -141,7 +144,8 @@ pub(crate) fn left_out(experiment: &Experiment) -> Vec<Unbuilt> {
     unbuilt(&lacking.collect::<Vec<_>>())
 }
 
-/// The symbols of the running kernel and the files of its modules, as far as they can be read.
+/// The symbols of the running kernel (/proc/kallsyms) and the files of its modules (modules.dep), as far as they can be
+/// read.
 pub(crate) struct Drivers {
     symbols: String,
     modules: String,
@@ -158,7 +162,8 @@ impl Drivers {
         }
     }
 
-    /// What to do about a driver that an encapsulation needs and that is not there.
+    /// Why an encapsulation cannot be built: the missing driver; `None` where the kernel has the driver or that is
+    /// unknown.
     fn lack(&self, encapsulation: &Encapsulation) -> Option<String> {
         let driver = encapsulation.kind().drivers.first()?;
         let symbol = format!(" {}", driver.symbol);
@@ -171,16 +176,16 @@ impl Drivers {
         })
     }
 
-    /// Whether the kernel has what this symbol is of, loaded or lying ready in a module; `None` where that is unknown.
+    /// Whether the kernel has this symbol or this module's file; `None` where that is unknown.
     pub(crate) fn has(&self, symbol: &str, module: &str) -> Option<bool> {
-        // Hardly anything is in a list that could not be read.
+        // Every lab needs veth: symbols without it could not be read.
         let readable = self.symbols.contains(" veth_newlink");
         let there = self.symbols.contains(symbol) || self.modules.contains(module);
         readable.then_some(there)
     }
 }
 
-/// The ways to encapsulate that cannot be built, by the first cell's network of each, and why.
+/// The ways to encapsulate that cannot be built: the network of the first cell of each, and the reason.
 fn refusals(
     experiment: &Experiment,
     labs: &mut Labs,

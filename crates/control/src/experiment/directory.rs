@@ -1,4 +1,4 @@
-//! The run directory: made before the first sample, a line per sample, closed at the end.
+//! The run directory: created before the first sample, gets one line per sample, and is completed at the end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,15 +13,15 @@ use wirecost_model::sample::Sample;
 /// The run directory could not be made or written.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    /// It is there already.
+    /// The directory exists already.
     #[error("{0} exists already: a run never writes over another; name a new directory with --out")]
     Exists(PathBuf),
-    /// The file system refused.
+    /// A file or directory could not be written.
     #[error("writing {path}: {source}{}", advice(source))]
     Write {
-        /// Which file or directory.
+        /// The file or directory that could not be written.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
 }
@@ -38,7 +38,7 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// A run never writes over anything, a symbolic link to nowhere included.
+/// Refuses an existing path, a dangling symbolic link included: a run never overwrites anything.
 pub(crate) fn refuse_existing(out: Option<&Path>) -> Result<(), DirectoryError> {
     match out {
         Some(out) if fs::symlink_metadata(out).is_ok() => {
@@ -48,19 +48,19 @@ pub(crate) fn refuse_existing(out: Option<&Path>) -> Result<(), DirectoryError> 
     }
 }
 
-/// A run directory being written.
+/// A run directory that is being written.
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
     samples: File,
-    /// Bytes of the whole samples.
+    /// Length of the complete samples in the file, bytes.
     length: u64,
-    /// Of the plan.
+    /// Whether the hosts' cores are split or shared, which decides the samples' figures.
     cores: Cores,
 }
 
 impl Directory {
-    /// Makes the directory, which must not exist, and writes what is known before the first sample.
+    /// Creates the directory, which must not exist, and writes what is known before the first sample.
     pub(crate) fn create(path: &Path, head: &RunHead, plan: &str) -> Result<Self, DirectoryError> {
         let at = |source| DirectoryError::Write {
             path: path.to_owned(),
@@ -74,7 +74,7 @@ impl Directory {
             _ => at(source),
         })?;
         Self::fill(path, head, plan).inspect_err(|_| {
-            // Ours alone, and of no use: without run.json nothing can be read back.
+            // The directory is new, and useless without run.json.
             let _ = fs::remove_dir_all(path);
         })
     }
@@ -103,7 +103,7 @@ impl Directory {
         })
     }
 
-    /// Makes one under `parent`, named after the plan and the time, with a number where that is taken.
+    /// Creates a directory `stem` under `parent`, with a number appended where that name is taken.
     pub(crate) fn create_in(
         parent: &Path,
         stem: &str,
@@ -130,8 +130,9 @@ impl Directory {
         &self.path
     }
 
-    /// Appends one sample in a single write: after it, killing this process loses nothing of it.
-    /// Where the file system refuses part of it, that part is taken back.
+    /// Appends one sample in a single write: afterwards, killing this process does not lose the sample. Where the
+    /// file system
+    /// writes only part of the line, the file is truncated to the complete samples.
     pub(crate) fn append(&mut self, sample: &Sample) -> Result<(), DirectoryError> {
         let at = |source| DirectoryError::Write {
             path: self.path.join(file::SAMPLES),
@@ -148,7 +149,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Writes how the run ended, and sees to it that the record is on disk.
+    /// Syncs the samples to disk and writes how the run ended.
     pub(crate) fn close(self, end: &RunEnd) -> Result<(), DirectoryError> {
         let path = self.path.join(file::SAMPLES);
         self.samples
@@ -158,7 +159,7 @@ impl Directory {
     }
 }
 
-/// Written beside and renamed, so that a reader sees all of it or none.
+/// Writes a JSON file under another name and renames it, so that a reader sees all of it or nothing.
 fn write_json(path: &Path, value: &impl Serialize) -> Result<(), DirectoryError> {
     let at = |source| DirectoryError::Write {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! Why a run has no record, or not all of one.
+//! Errors of a run: it has no record, or an incomplete one.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use wirecost_agent::link::LinkError;
 use super::directory::DirectoryError;
 use crate::hosts::HostsError;
 
-/// A run that left no record, or whose record could not be kept.
+/// Why a run left no record, or only an incomplete one.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// No lab could be built.
@@ -22,34 +22,34 @@ pub enum RunError {
         "the plan is for existing hosts and names none: write `hosts: {{ a: ..., b: ... }}` into it, or give --hosts A,B"
     )]
     NoHosts,
-    /// An existing host is not reached.
+    /// An existing host was not reached.
     #[error(transparent)]
     NoHost(HostsError),
     /// A setting that the plan varies cannot be applied here; nothing was measured.
     #[error("{0}")]
     Setting(String),
-    /// Something this machine should have is missing.
+    /// A system call on this machine failed.
     #[error("{what}: {source}")]
     Machine {
-        /// What was being done.
+        /// The step that failed.
         what: &'static str,
-        /// Why it failed.
+        /// The error of the system call.
         source: io::Error,
     },
     /// The run directory could not be made; nothing was measured.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// The record could not be kept to the end.
+    /// The record could not be written to the end.
     #[error("{source}; {}", kept(*samples, directory))]
     Record {
         /// The run directory.
         directory: PathBuf,
-        /// Samples that lie in it.
+        /// Samples in the run directory.
         samples: u32,
-        /// Why.
+        /// Why the record could not be written.
         source: DirectoryError,
     },
-    /// Interrupted before there was a record.
+    /// The user interrupted the run before there was a record.
     #[error("interrupted before the first sample: nothing was measured, and there is no record")]
     Interrupted,
 }

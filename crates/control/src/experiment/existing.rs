@@ -1,4 +1,4 @@
-//! An experiment between existing hosts: what is known of it only once they are reached.
+//! Experiments between existing hosts: settles what is known only once the hosts are reached.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -15,10 +15,10 @@ use crate::hosts::{HostsContext, HostsError};
 use crate::lab::{Existing, Lab};
 use crate::placement::Placement;
 
-/// The most that streams send between machines where neither the plan nor the devices say how much, bit/s.
+/// Limit on stream loads between machines where neither the plan nor the devices' speeds give one, bit/s.
 const CAUTIOUS: u64 = 1_000_000_000;
 
-/// The limit on what every stream load sends together in one direction, bit/s; `None`: no limit.
+/// The limit on all stream loads together in one direction, bit/s; `None`: no limit.
 fn limit(wanted: MaxRate, existing: &Existing) -> Option<u64> {
     match wanted {
         MaxRate::None => None,
@@ -28,11 +28,11 @@ fn limit(wanted: MaxRate, existing: &Existing) -> Option<u64> {
     }
 }
 
-/// The experiment as it is run between these pairs of hosts: no stream sends more than the limit of its pair. Returns the
-/// limits.
+/// Adapts the experiment to these pairs of hosts: limits the rate of stream loads. Returns the limit of each pair,
+/// bit/s.
 ///
 /// # Errors
-/// As of [`tunnel::settle`].
+/// Those of [`tunnel::settle`].
 pub(super) fn settle(
     experiment: &mut Experiment,
     pairs: &[Existing],
@@ -68,7 +68,7 @@ pub(super) fn settle(
     Ok(limits)
 }
 
-/// On which cores pairs of hosts are.
+/// The cores of the hosts, which all pairs have in common.
 ///
 /// # Errors
 /// Where the hosts of one pair share a machine and those of another do not: their CPU cannot be compared.
@@ -85,10 +85,10 @@ pub(super) fn placement(pairs: &[Existing]) -> Result<Placement, RunError> {
     Ok(pairs[0].placement())
 }
 
-/// What a run will send over a network that is not its own, at most.
+/// Upper bound on what a run sends over the existing hosts' network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Traffic {
-    /// Bit/s in one direction; `None`: as fast as it goes.
+    /// Limit in each direction, bit/s; `None`: unlimited.
     pub limit: Option<u64>,
     /// Seconds of load, warm-ups included.
     pub seconds: f64,
@@ -114,15 +114,15 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// Two existing hosts, looked at.
+/// What was found out about two existing hosts.
 #[derive(Debug)]
 pub struct Looked {
     hosts: Existing,
-    /// Of a and of b.
+    /// The devices that packets pass on host a and on host b.
     ways: [HostWay; 2],
 }
 
-/// Reaches both hosts of an experiment and looks at their devices; changes nothing.
+/// Reaches both hosts of an experiment and reads their devices; changes nothing.
 ///
 /// # Errors
 /// Where a host is not reached, or has no address towards the other.
@@ -140,22 +140,22 @@ pub fn look(
 }
 
 impl Looked {
-    /// The slower device's speed in bit/s, where both are known.
+    /// Link speed of the slower device, bit/s; `None` where either is unknown.
     pub fn speed(&self) -> Option<u64> {
         self.hosts.speed()
     }
 
-    /// What packets to the other host pass on host a (0) or b (1).
+    /// The devices that packets to the other host pass on host a (0) or b (1).
     pub fn way(&self, host: usize) -> &HostWay {
         &self.ways[host]
     }
 
-    /// Name of the device with the measured address of that host.
+    /// Name of the device with the data-plane address on host a (0) or b (1).
     pub fn measured(&self, host: usize) -> &str {
         &self.hosts.joined[host].device.name
     }
 
-    /// Number of processors of that host.
+    /// Number of processors of host a (0) or b (1).
     pub fn cores(&self, host: usize) -> u32 {
         self.hosts.joined[host].cpus.len() as u32
     }

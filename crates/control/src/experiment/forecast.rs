@@ -1,11 +1,12 @@
-//! How long a run takes: one rule for what is said before it and for the time left within it.
+//! Forecasts how long a run takes: the same rule before the run and for the time left within it.
 //!
-//! A sample is its warm-up, its window, and what lies around them: adapting the devices, the proofs,
-//! connecting and closing. The time left is the forecast of what is not yet taken, times the pace of
-//! what is: before the first sample the pace is 1.
+//! A sample takes its warm-up, its window, and the time around them: adapting the devices, the proofs, connecting and
+//! closing. The time left is the forecast of the samples to come, times the pace of the samples taken (actual time by
+//! forecast time, 1 before the first sample).
 //!
-//! How many rounds an adaptive run takes is forecast from an assumed spread before it, and from
-//! the spread seen within it.
+//! The rounds of an adaptive run are forecast from an assumed spread before the run, and from the observed spread
+//! within
+//! it.
 
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Network};
@@ -14,56 +15,57 @@ use wirecost_stats::sequential::{Aim, rounds_needed};
 
 use super::labs::MAX_LABS;
 
-/// Seconds of a sample around warm-up and window, without its connections. Where a cell has a window without its line too, the
-/// plan's seconds are shared between the two.
+/// Seconds of a sample around warm-up and window, without its connections. Where a cell also has a window without its
+/// rate-limited line, the plan's seconds are shared between the two windows.
 ///
 /// Measured in a lab on two cores: 17 to 20 ms with one connection, 50 to 60 ms with eight
 /// (`took_s` of samples less warm-up and window).
 const AROUND_S: f64 = 0.012;
-/// Seconds that each connection adds to it.
+/// Seconds that each connection adds to [`AROUND_S`].
 const AROUND_CONNECTION_S: f64 = 0.006;
-/// Seconds to build a lab and to take it down; it is up in 8 to 30 ms.
+/// Seconds to build a lab and to remove it; building takes 8 to 30 ms.
 const LAB_S: f64 = 0.03;
 
 /// The relative standard deviation of a sample that is assumed before an adaptive run: what
 /// rate-limited labs on two cores showed was 1 to 3 %.
 pub const ASSUMED_SD: f64 = 0.03;
-/// The chance with which the rounds that are forecast are enough.
+/// Probability that the forecast number of rounds is enough.
 pub(crate) const CHANCE: f64 = 0.8;
 
-/// The rounds with which an adaptive run has its verdict on one effect four times of five,
-/// if samples of a cell have the relative standard deviation `sd` and the effect is right at the
-/// margin, where it takes most. The plan's most rounds are not minded; `None` is more than anybody
-/// would wait for, or a fixed number of rounds.
+/// The rounds after which an adaptive run has its verdict on one effect with 80 % probability, if samples of a cell
+/// have
+/// the relative standard deviation `sd` and the effect equals the margin, where most rounds are needed. The plan's
+/// upper
+/// limit on rounds is ignored. `None`: too many rounds, or a fixed number of rounds.
 pub fn rounds_until_known(repeat: &Repeat, sd: f64) -> Option<u32> {
     let aim = Aim::of(repeat)?;
     rounds_needed(sd * std::f64::consts::SQRT_2, 1.0 + aim.worth, &aim, CHANCE)
 }
 
-/// What a run is expected to take, and of what that is made up. Times in seconds.
+/// The expected duration of a run and its parts. Times are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
     /// Rounds: the plan's, or those expected of an adaptive run ([`ASSUMED_SD`]).
     pub rounds: u32,
     /// Samples: cells times rounds.
     pub samples: u32,
-    /// Of these, those of cells that their datapath cannot build, which take no time.
+    /// Those of `samples` whose cell the datapath cannot build: they take no time.
     pub skipped: u32,
-    /// The measured windows of all samples.
+    /// Time of the measured windows of all samples.
     pub windows_s: f64,
-    /// Their warm-ups.
+    /// Time of the warm-ups of all samples.
     pub warmups_s: f64,
-    /// What lies around them: adapting, proving, connecting, closing.
+    /// Time around warm-ups and windows: adapting, proving, connecting, closing.
     pub around_s: f64,
-    /// Labs that are built, those counted again that had to make room for others.
+    /// Labs that are built; a lab that is removed to make room and built again counts again.
     pub labs: u32,
-    /// Building them.
+    /// Time to build and remove labs.
     pub labs_s: f64,
-    /// All of it.
+    /// Total time.
     pub total_s: f64,
 }
 
-/// Forecasts a run whose order comes from `seed`.
+/// Forecasts a run whose random order comes from `seed`.
 pub fn forecast(experiment: &Experiment, seed: u64) -> Forecast {
     let repeat = &experiment.plan.repeat;
     let expected = expected_rounds(experiment);
@@ -102,13 +104,13 @@ fn expected_rounds(experiment: &Experiment) -> u32 {
         .clamp(until.min_rounds, repeat.rounds)
 }
 
-/// Seconds of one round without its labs.
+/// Seconds of one round without building labs.
 pub(crate) fn round_s(experiment: &Experiment) -> f64 {
     let cells = experiment.measured();
     cells.map(|cell| sample_s(experiment, cell)).sum()
 }
 
-/// How many labs are built when the one unused for longest makes room for the next.
+/// How many labs are built where the least recently used lab makes room for the next.
 fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
     let cells: Vec<&Cell> = experiment.measured().collect();
     let is_built = |cell: &&&Cell| experiment.skips(cell).is_none();
@@ -163,13 +165,15 @@ fn sample_s(experiment: &Experiment, cell: &Cell) -> f64 {
     repeat.warmup + repeat.seconds + around_s(cell) + pause.fold(0.0, f64::max)
 }
 
-/// The forecast while a run goes on.
+/// Forecasts the time left while a run goes on.
 #[derive(Debug)]
 pub(crate) struct RemainingTime<'a> {
     experiment: &'a Experiment,
-    /// Forecast of the samples taken, and of those to come, in seconds.
+    /// Forecast time of the samples taken, seconds.
     taken_s: f64,
+    /// Forecast time of the samples to come, seconds.
     to_come_s: f64,
+    /// Forecast time of one round, seconds.
     round_s: f64,
 }
 
@@ -184,19 +188,19 @@ impl<'a> RemainingTime<'a> {
         }
     }
 
-    /// After a whole round: so many are to come.
+    /// Sets the number of rounds to come, after a complete round.
     pub(crate) fn expect(&mut self, rounds: u32) {
         self.to_come_s = f64::from(rounds) * self.round_s;
     }
 
-    /// One more sample was taken.
+    /// Records that a sample of a cell was taken.
     pub(crate) fn taken(&mut self, cell: &Cell) {
         let seconds = sample_s(self.experiment, cell);
         self.taken_s += seconds;
         self.to_come_s = (self.to_come_s - seconds).max(0.0);
     }
 
-    /// Seconds left, `elapsed_s` after the first sample was begun.
+    /// Seconds left, `elapsed_s` seconds after the start of the first sample.
     pub(crate) fn left_s(&self, elapsed_s: f64) -> f64 {
         let pace = if self.taken_s > 0.0 {
             elapsed_s / self.taken_s

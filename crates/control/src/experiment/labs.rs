@@ -19,23 +19,24 @@ use super::tunnel::too_large;
 use crate::calls::PROMPT;
 use crate::lab::{Existing, Lab, LabContext, Reached, unlike};
 
-/// Labs kept at the same time; beyond that the one unused for longest is taken down.
+/// Labs kept at the same time; beyond that the least recently used lab is removed.
 pub(crate) const MAX_LABS: usize = 8;
 
 /// The labs of a run, the most recently used last.
 pub(crate) struct Labs {
     context: LabContext,
     up: Vec<Lab>,
-    /// Networks that could not be built, by the pair of hosts, and why: not tried again.
+    /// Networks that could not be built, by pair of hosts, with the reason: not tried again.
     broken: BTreeMap<(usize, Network), String>,
-    /// By encapsulation, as `wirecost overhead` writes it: why other datapaths could not build it either.
+    /// Why other datapaths could not build an encapsulation either, by encapsulation as `wirecost overhead` writes it.
     also_refused: BTreeMap<String, String>,
-    /// How lines let packets out: those of all labs do it alike.
+    /// How rate-limited lines release packets, which is the same in all labs.
     line: Option<LineRelease>,
-    /// The hosts, where they are existing ones,
+    /// The existing hosts of the run; `None`: labs of namespaces.
     reached: Option<Reached>,
-    /// and whether labs are built on them.
+    /// Whether labs are built on the existing hosts.
     builds: bool,
+    /// Settings of this machine, outside of the labs.
     pub(crate) machine: MachineSettings,
 }
 
@@ -53,7 +54,8 @@ impl Labs {
         }
     }
 
-    /// Has every cell run between existing hosts: as they are, or, with `builds`, in labs built on them, whose tunnels go over
+    /// Runs every cell between existing hosts: as they are or, with `builds`, in labs that are built on them, with
+    /// tunnels over
     /// the hosts' own network.
     pub(crate) fn use_hosts(&mut self, mut reached: Reached, builds: bool) {
         if builds {
@@ -62,7 +64,7 @@ impl Labs {
         (self.reached, self.builds) = (Some(reached), builds);
     }
 
-    /// Turns to the hosts of a cell, and gets its lab as [`Labs::get`].
+    /// Makes the hosts of a cell current, and gets the cell's lab as [`Labs::get`] does.
     pub(crate) fn of_cell(
         &mut self,
         experiment: &Experiment,
@@ -83,7 +85,7 @@ impl Labs {
         self.get(&cell.network, interrupt, progress)
     }
 
-    /// The number of the current pair of hosts.
+    /// Index of the current pair of hosts, in the order of the plan; 0 for labs of namespaces.
     fn pair(&self) -> usize {
         self.reached.as_ref().map_or(0, Reached::number)
     }
@@ -94,7 +96,7 @@ impl Labs {
         reached.map(Reached::current)
     }
 
-    /// Builds the first lab that can be built and asks it about the machine.
+    /// Builds the first lab that can be built, and has its host a describe the machine.
     pub(crate) fn describe(
         &mut self,
         experiment: &Experiment,
@@ -102,7 +104,7 @@ impl Labs {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Environment, LinkError> {
         let mut first = None;
-        // One with a line, where there is one: it says how lines are emulated here.
+        // Cells with a rate-limited line first: their labs say how lines are emulated here.
         let (lines, others): (Vec<_>, Vec<_>) =
             (experiment.cells.iter()).partition(|cell| cell.network.rate.is_some());
         for cell in lines.into_iter().chain(others) {
@@ -113,7 +115,7 @@ impl Labs {
                     else {
                         return Err(lab.a.unexpected_reply("Describe"));
                     };
-                    // The agent is pinned to its host's share of the cores.
+                    // The agent sees only the cores that it is pinned to: report those of both hosts.
                     let (cpus, hosts) = (self.context.placement.all(), self.hosts());
                     return Ok(Environment {
                         cpus,
@@ -156,8 +158,9 @@ impl Labs {
             .into()
     }
 
-    /// The lab for a network: one that is up, or a new one. The inner error is the reason why this
-    /// network cannot be had here; the outer one ends the run.
+    /// The lab of a network: one that is kept, or a new one. The inner error is the reason why this network cannot be
+    /// built
+    /// here; the outer error ends the run.
     pub(crate) fn get(
         &mut self,
         network: &Network,
@@ -219,7 +222,8 @@ impl Labs {
         let Some(reached) = &self.reached else {
             return Lab::up(&self.context, network, interrupt);
         };
-        // Two of a kind have the same ends, ports and numbers, so that all samples are of tunnels alike.
+        // Tunnels of one kind have the same endpoints, ports and identifiers, so that all samples are alike: only
+        // one can exist.
         let (kind, pair) = (network.encapsulation.kind().word, &reached.current().pair);
         let same = |lab: &mut Lab| {
             let shares = |existing: &Existing| {
@@ -230,7 +234,7 @@ impl Labs {
         };
         self.up.extract_if(.., same).for_each(Lab::take_down);
         Lab::over(&self.context, pair, network, interrupt).map_err(|error| match error {
-            // Who reads it has to know which host.
+            // Name the host in the message.
             LinkError::Refused {
                 host,
                 stage,
@@ -244,7 +248,7 @@ impl Labs {
         })
     }
 
-    /// Notes why another datapath could not build a network's encapsulation, to be told with why this one cannot.
+    /// Notes why another datapath could not build a network's encapsulation, to report both reasons together.
     pub(crate) fn also_refused(&mut self, network: &Network, reason: String) {
         let stack = network.encapsulation.stack();
         self.also_refused.insert(stack, reason);
@@ -257,6 +261,9 @@ impl Labs {
         }
     }
 
+    /// Takes one sample of a cell, settings of this machine included. A failure that does not end the run is the
+    /// sample's
+    /// reason to be invalid.
     pub(crate) fn take(
         &mut self,
         experiment: &Experiment,
@@ -271,7 +278,7 @@ impl Labs {
             return self.machine.undo();
         }
         let taken = self.take_in_lab(experiment, cell, interrupt, secret, sample, progress);
-        // Whatever became of the sample, none of its settings may be applied in the next.
+        // Whatever became of the sample, none of its settings may still be applied in the next one.
         let undone = self.undo(&taken).and(self.machine.undo());
         if let (Ok(()), Err(error)) = (&taken, &undone) {
             sample.invalid = Some(Invalid::Setting(error.to_string()));
@@ -279,10 +286,10 @@ impl Labs {
         taken.and(undone)
     }
 
-    /// Undoes the cell's settings in its lab, the last one used.
+    /// Undoes the cell's settings in its lab, the most recently used one.
     fn undo(&mut self, taken: &Result<(), LinkError>) -> Result<(), LinkError> {
         match self.up.last_mut() {
-            // An agent is gone, or still busy: it undoes when its line closes.
+            // An agent is gone or still busy: it undoes its settings when its connection closes.
             _ if taken.is_err() => Ok(()),
             Some(lab) => lab.undo().map_err(|error| lab.blame(error)),
             None => Ok(()),
@@ -340,8 +347,9 @@ impl Labs {
                 message,
             }) => {
                 sample.invalid = Some(refused(stage, format!("host {host}: {message}")));
-                // Nobody knows in which state this lab is: the next sample gets a new one. Existing hosts stay, and give up
-                // the loads that they have when they are asked for the next.
+                // The lab's state is unknown: the next sample gets a new lab. Existing hosts are kept: they give up
+                // their loads
+                // when they are asked to open the next ones.
                 let undone = match self.existing() {
                     Some(_) => self.up.last_mut().map_or(Ok(()), Lab::undo),
                     None => self.up.pop().map_or(Ok(()), |mut lab| lab.undo()),
@@ -361,7 +369,7 @@ impl Labs {
     }
 }
 
-/// Why a sample is not valid whose agent refused at this stage.
+/// Why a sample is invalid whose agent refused a request of this stage.
 const fn refused(stage: Stage, reason: String) -> Invalid {
     match stage {
         Stage::Build | Stage::Adapt | Stage::Describe => Invalid::Build(reason),

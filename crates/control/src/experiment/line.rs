@@ -1,4 +1,4 @@
-//! What will emulate the lines of a run, as far as that is known without building anything.
+//! Forecasts what will emulate the rate-limited lines of a run, without building anything.
 
 use std::fs;
 
@@ -7,13 +7,13 @@ use wirecost_model::line::{LineBy, LineRelease};
 
 use super::datapath::Drivers;
 
-/// Bits of `CapEff` (include/uapi/linux/capability.h): one of the two lets programs be loaded.
+/// Bits of `CapEff` (include/uapi/linux/capability.h), either of which lets eBPF programs be loaded.
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_BPF: u32 = 39;
-/// Every user there is, as user_namespaces(7) has them outside of user namespaces.
+/// Fields of /proc/self/uid_map in the initial user namespace, which maps all users (user_namespaces(7)).
 const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
 
-/// How lines will most likely let packets out; `None` where no cell has one, and where that is unknown.
+/// How lines will most likely release packets; `None` where the plan has no line, or where that is unknown.
 pub(crate) fn forecast(experiment: &Experiment) -> Option<LineRelease> {
     let step_us = experiment.plan.underlay.release_us?;
     let has_fq = Drivers::read().has(" fq_enqueue", "/sch_fq.ko")?;

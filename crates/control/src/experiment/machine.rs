@@ -14,6 +14,7 @@ use crate::lab::LabContext;
 pub(crate) struct MachineSettings {
     program: PathBuf,
     owner: String,
+    /// The process that applies and undoes settings; `None` until the first setting.
     guard: Option<SettingsGuard>,
     applied: bool,
 }
@@ -37,6 +38,7 @@ impl MachineSettings {
         Ok(())
     }
 
+    /// Checks that the sysctls of a setting exist and can be changed; changes nothing.
     pub(crate) fn check(&mut self, setting: &Setting) -> Result<(), AgentError> {
         self.guard()?.check(setting)
     }
@@ -56,7 +58,7 @@ impl MachineSettings {
         }
     }
 
-    /// Undoes what is applied. A failure ends the run: every later sample would be measured with the setting.
+    /// Undoes the applied settings. A failure ends the run: every later sample would be measured with the setting.
     pub(crate) fn undo(&mut self) -> Result<(), LinkError> {
         if !std::mem::take(&mut self.applied) {
             return Ok(());
@@ -70,6 +72,7 @@ impl MachineSettings {
 
 const THIS_MACHINE: &str = "this machine";
 
+/// Whether a setting concerns the machine and not only the lab: a sysctl or a command with scope `machine`.
 pub(crate) fn is_of_machine(setting: &Setting) -> bool {
     setting.on == Scope::Machine && !(setting.sysctl.is_empty() && setting.command.is_none())
 }

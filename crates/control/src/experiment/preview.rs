@@ -1,4 +1,4 @@
-//! What a run would do, without doing any of it.
+//! `wirecost run --dry-run`: what a run would do, without doing any of it.
 
 use std::path::Path;
 
@@ -13,22 +13,24 @@ use super::line;
 use super::start::{SeedSource, allowed_cpus, choose_seed};
 use crate::placement::{Placement, place_run};
 
-/// A run that has not begun.
+/// What a run would do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preview {
     /// Seed of the random order.
     pub seed: u64,
-    /// Where it comes from.
+    /// Where the seed comes from.
     pub seed_source: SeedSource,
-    /// Who would run on which cores.
+    /// Which host would run on which cores.
     pub placement: Placement,
-    /// How long it would take.
+    /// How long the run would take.
     pub forecast: Forecast,
-    /// The datapath that it would most likely choose, where that is not the first choice, and why.
+    /// The datapath that the run would most likely choose, where that is not the first choice, and why.
     pub chosen: Option<Chosen>,
-    /// How its lines would most likely let packets out; `None` where no cell has one, or where that is unknown.
+    /// How rate-limited lines would most likely release packets; `None` where no cell has one, or where that is
+    /// unknown.
     pub line: Option<LineRelease>,
-    /// What the kernel alone builds and this one has no driver for: cells of it would be left out.
+    /// Encapsulations that only the kernel's datapath has and this kernel has no driver for: their cells would be
+    /// left out.
     pub left_out: Vec<Unbuilt>,
     cells: usize,
     rounds: u32,

@@ -9,27 +9,27 @@ use super::existing::Traffic;
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// The record is being kept here.
+    /// The run directory was created.
     Started {
         /// The run directory.
         directory: std::path::PathBuf,
-        /// Samples the plan asks for; those expected, in an adaptive run.
+        /// Samples of the run; expected ones in an adaptive run.
         samples: u32,
         /// Expected seconds until the end.
         expected_s: f64,
     },
     /// Existing hosts were reached.
     Reached {
-        /// Addresses that are measured: a's and b's.
+        /// Data-plane addresses, host a's and host b's.
         addresses: [IpAddr; 2],
         /// What will be sent between them.
         traffic: Traffic,
     },
     /// A lab was built.
     LabUp {
-        /// Its encapsulation, underlay MTU and rate.
+        /// The lab's network: encapsulation, underlay MTU and rate.
         network: String,
-        /// Seconds it took.
+        /// Duration of building, seconds.
         seconds: f64,
     },
     /// A sample is about to be taken.
@@ -39,23 +39,25 @@ pub enum Progress {
         /// Index of the cell.
         cell: u32,
     },
-    /// A sample was taken and lies in the record.
+    /// A sample was taken and written to the record.
     Taken {
-        /// How many there are now.
+        /// Number of samples taken so far.
         done: u32,
-        /// What got through of its first load, where it has a figure: of a stream bits per second, else transactions.
+        /// Figure of the first load: throughput of a stream in bit/s, else transactions per second; `None` without a
+        /// figure.
         speed: Option<(Metric, f64)>,
-        /// Why it does not count, where it does not.
+        /// Why the sample is invalid; `None`: it is valid.
         invalid: Option<String>,
         /// Expected seconds until the end.
         left_s: f64,
     },
-    /// A round was measured, of an adaptive run. It comes before the round's
-    /// last [`Progress::Taken`], which knows of it.
+    /// The interim analysis after a round of an adaptive run. It comes before the round's last [`Progress::Taken`],
+    /// whose
+    /// `left_s` takes it into account.
     Looked {
         /// Effects that are known.
         known: u32,
-        /// Effects that are waited for.
+        /// Effects that the run waits for.
         asked: u32,
         /// Rounds that the run is expected to have at its end.
         rounds: u32,

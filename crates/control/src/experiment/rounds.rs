@@ -1,5 +1,6 @@
-//! The run: labs kept while cells share them, every cell once a round in random order, every
-//! sample written when taken, and an end in words whatever happens.
+//! The run: measures every cell once per round in random order, writes every sample when it is taken, and writes how
+//! the
+//! run ended, whatever happens.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +38,7 @@ pub struct Options {
     pub out: Option<PathBuf>,
     /// The plan as the user wrote it, kept beside the record.
     pub plan_text: String,
-    /// Seed of the random order, before the plan's.
+    /// Seed of the random order; takes precedence over the plan's.
     pub seed: Option<u64>,
     /// Version of the program.
     pub program_version: String,
@@ -48,14 +49,14 @@ pub struct Options {
 pub struct Finished {
     /// The run directory.
     pub directory: PathBuf,
-    /// How it ended.
+    /// How the run ended.
     pub end: RunEnd,
 }
 
 /// Runs an experiment to its end, or as far as it gets.
 ///
 /// # Errors
-/// Only where no record could be made or kept; a run that stopped early is `Ok`, with its reason.
+/// Only where the record could not be created or written. A run that stopped early is `Ok`, with its reason.
 pub fn run(
     experiment: &Experiment,
     options: &Options,
@@ -147,7 +148,7 @@ pub fn run(
         until: rounds.until,
     };
     let directory = rounds.directory.path().to_owned();
-    // Where the samples could not be written, the end may still find room.
+    // Where samples could not be written, the file of the run's end may still fit on the disk.
     let closed = rounds.directory.close(&end);
     match lost.map_or(closed, Err) {
         Ok(()) => Ok(Finished { directory, end }),
@@ -159,7 +160,7 @@ pub fn run(
     }
 }
 
-/// What agents of existing hosts have to do.
+/// What agents of existing hosts are started for.
 fn duty(experiment: &Experiment) -> Duty {
     let plan = &experiment.plan;
     let settings = || plan.vary.iter().flat_map(|factor| &factor.levels);
@@ -177,7 +178,7 @@ fn duty(experiment: &Experiment) -> Duty {
     }
 }
 
-/// The hosts of a plan for existing ones; `None` where it has a lab.
+/// Reaches the hosts of a plan for existing hosts; `None` for a plan with labs.
 fn reached(
     experiment: &Experiment,
     agents: &HostsContext,
@@ -195,7 +196,7 @@ fn reached(
     })
 }
 
-/// Says what is measured between which hosts, and how much is sent there.
+/// Reports the data-plane addresses of each pair of hosts, and how much is sent between them.
 fn tell<'a>(
     experiment: &Experiment,
     pairs: impl Iterator<Item = (&'a Existing, Option<u64>)>,
@@ -216,7 +217,7 @@ fn tell<'a>(
     }
 }
 
-/// Makes the run directory with all that is known before the first sample.
+/// Creates the run directory with everything that is known before the first sample.
 fn directory(
     experiment: &Experiment,
     options: &Options,
@@ -248,12 +249,13 @@ struct Rounds<'a> {
     directory: Directory,
     interrupt: &'a AtomicBool,
     began: Instant,
+    /// Time of all measured windows, seconds.
     measured_s: f64,
     /// Samples in the record.
     written: u32,
-    /// Looks after every round, where the number of rounds is not fixed.
+    /// Interim analyses of an adaptive run; `None` where the number of rounds is fixed.
     watch: Option<AdaptiveMonitor<'a>>,
-    /// Why it stopped by its rule.
+    /// Why an adaptive run ended by its own rule; `None`: it did not.
     until: Option<UntilEnd>,
 }
 
@@ -261,7 +263,7 @@ struct Rounds<'a> {
 type Stopped = Option<(Outcome, String)>;
 
 impl Rounds<'_> {
-    /// `expected` rounds are to come, as far as is known now.
+    /// Runs all rounds; `expected` is the forecast number of rounds.
     fn all(
         &mut self,
         seed: u64,
@@ -310,7 +312,7 @@ impl Rounds<'_> {
         Ok(None)
     }
 
-    /// Looks, after a whole round, whether another one is needed.
+    /// The interim analysis of an adaptive run after a complete round: decides whether another round is needed.
     fn look(
         &mut self,
         rounds: u32,
@@ -328,7 +330,7 @@ impl Rounds<'_> {
         });
     }
 
-    /// Takes and writes one sample. An interrupted one is dropped.
+    /// Takes and writes one sample. An interrupted sample is not written.
     fn one(
         &mut self,
         cell: &Cell,
@@ -370,7 +372,7 @@ impl Rounds<'_> {
     }
 }
 
-/// The experiment as it is really run: on one core nothing can be split.
+/// The experiment with the hosts' cores split or shared as they really are: a single core cannot be split.
 fn placed(experiment: &Experiment, cores: Cores) -> Experiment {
     let mut experiment = experiment.clone();
     experiment.plan.cores = cores;
@@ -380,7 +382,7 @@ fn placed(experiment: &Experiment, cores: Cores) -> Experiment {
     experiment
 }
 
-/// What got through of the first load.
+/// The main figure of the first load: throughput (bit/s) or transactions per second.
 fn speed(sample: &Sample) -> Option<(Metric, f64)> {
     let load = sample.loads.first()?;
     let metric = if load.workload.is_request_response() {

@@ -1,4 +1,4 @@
-//! One sample: adapt, apply the cell's settings, prove, load, count, prove again.
+//! Takes one sample: adapts the lab, applies the cell's settings, proves the path, loads, counts, proves again.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,23 +22,24 @@ use crate::window::{self, Clients, CountingWindow};
 /// Length of the intervals within a window, seconds.
 const INTERVAL_S: f64 = 0.1;
 
-/// What a sample needs besides its lab and its cell.
+/// What taking a sample needs besides its lab and its cell.
 pub(crate) struct SampleContext<'a> {
     pub(crate) repeat: &'a Repeat,
     /// Which host has which cores.
     pub(crate) placement: &'a Placement,
-    /// Processes of this run.
+    /// Process ids of this run, which do not count as foreign load.
     pub(crate) ours: &'a [u32],
-    /// Random, new for each sample.
+    /// Random bytes that identify the flows of the sample's loads; new for each sample.
     pub(crate) secret: [u8; 16],
     pub(crate) interrupt: &'a AtomicBool,
 }
 
-/// Takes one sample into `sample`, whose place in the plan is filled in.
+/// Takes one sample into `sample`, whose round, position and cell are filled in already.
 ///
 /// # Errors
-/// Where a host refused, or an agent or its line failed; what was learned until then is in
-/// `sample`, the reason is not.
+/// Where a host refused a request, or an agent or its connection failed. What was measured until then is in `sample`,
+/// the
+/// reason is not.
 pub(crate) fn take(
     lab: &mut Lab,
     cell: &Cell,
@@ -69,7 +70,7 @@ pub(crate) fn take(
         return Ok(());
     }
 
-    // What the plan asks for is shared: a sample takes no longer for having two windows.
+    // The windows share the plan's seconds: a sample with two windows takes no longer.
     let windows = f64::from(cell.windows());
     let counting = CountingWindow {
         warmup_s: taking.repeat.warmup / windows,
@@ -133,7 +134,7 @@ pub(crate) fn take(
     Ok(())
 }
 
-/// The loads of a round: machines that go back and forth move the other way in every second one.
+/// The loads of a round: migrations with `back_and_forth` are reversed in every second round.
 fn oriented(loads: &[NamedLoad], round: u32) -> Vec<NamedLoad> {
     let mut loads = loads.to_vec();
     for NamedLoad { load, .. } in &mut loads {
@@ -147,7 +148,7 @@ fn oriented(loads: &[NamedLoad], round: u32) -> Vec<NamedLoad> {
     loads
 }
 
-/// The longest pause that the loads ask for before they begin.
+/// Waits the longest pause that a load asks for before it begins.
 fn pause(loads: &[NamedLoad], interrupt: &AtomicBool) -> Result<(), LinkError> {
     let pauses = loads.iter().filter_map(|named| named.load.migration);
     let pause = pauses.map(|migration| migration.pause).max();
@@ -168,7 +169,7 @@ fn is_of_others(mark: &Mark) -> bool {
     matches!(mark, Mark::ForeignLoad { .. } | Mark::Steal { .. })
 }
 
-/// Adds marks of a further window, one of each kind.
+/// Adds the marks of a further window of the sample; one mark of each kind is kept.
 fn add_marks(sample: &mut Sample, marks: Vec<Mark>) {
     for mark in marks {
         if sample.marks.iter().all(|known| known.kind() != mark.kind()) {
@@ -177,8 +178,9 @@ fn add_marks(sample: &mut Sample, marks: Vec<Mark>) {
     }
 }
 
-/// The same loads once more, initiators of storage on their targets' hosts. In a lab they keep the processors that they
-/// have across the network: otherwise both ends would share those of one host, which a network spares them.
+/// Runs the loads once more with storage initiators on their targets' hosts. In a lab the initiators keep the
+/// processors
+/// that they have across the network: otherwise both ends would share the processors of one host.
 fn at_target(
     lab: &mut Lab,
     cell: &Cell,
@@ -203,8 +205,9 @@ fn at_target(
     Ok((AtTarget { loads }, marks(&a, &b, placement.cores)))
 }
 
-/// The same load once more, from its connections on, while the underlay has no line. With a new load no queue of the one
-/// with the line is lost, and no datagram of one window is taken for the other's.
+/// Runs the loads once more with new connections while the rate limit of the line is lifted. New connections neither
+/// lose
+/// the packets that were queued for the line, nor take a datagram of one window for the other's.
 fn saturated(
     lab: &mut Lab,
     cell: &Cell,
@@ -239,8 +242,9 @@ fn not_over() -> String {
     )
 }
 
-/// The loads of which nothing came through within the window, in words; `loads` are of those `asked`, in their order.
-/// `overrun`: whether a core had more packets waiting than it may, and dropped the rest.
+/// Error message about the loads of which nothing arrived within the window; `loads` are the results of `asked`, in
+/// the same
+/// order. `overrun`: whether a core's backlog was full (`net.core.netdev_max_backlog`) and packets were dropped.
 fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> Option<String> {
     let silent = |load: &&LoadResult| {
         let stream = load.stream.as_ref();

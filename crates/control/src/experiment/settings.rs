@@ -1,4 +1,4 @@
-//! The settings of cells: applied in a lab and on the machine, undone, and tried before a run.
+//! The settings of cells: applies them in a lab, undoes them, and tries them before a run.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -19,16 +19,18 @@ use super::progress::Progress;
 use crate::calls::PROMPT;
 use crate::lab::Lab;
 
-/// How long one namespace may take for one setting: a command and the one that undoes it where it fails, each
-/// with the agent's 10 s.
+/// Time-out for one setting in one namespace: a command, and the command that undoes it after a failure, each of
+/// which the
+/// agent limits to 10 s.
 const EACH: Duration = Duration::from_secs(25);
 
 impl Lab {
-    /// Applies settings on both hosts, except those of the machine. Returns every device as
-    /// read back, or `None` where there was nothing to do.
+    /// Applies settings on both hosts, except those of the machine. Returns every device as read back, or `None`
+    /// where there
+    /// was nothing to apply.
     ///
     /// # Errors
-    /// `Refused` where one could not be applied. It has to be undone all the same.
+    /// [`LinkError::Refused`] where a setting could not be applied. Call `undo` also after an error.
     pub fn apply(
         &mut self,
         settings: &[Setting],
@@ -43,7 +45,7 @@ impl Lab {
             link.set_settings_applied(true);
         }
         let within = PROMPT + EACH * 2 * settings.len() as u32;
-        // The other host reads its devices back as they are.
+        // A host without settings of its own only reads its devices back.
         let [a, b] = ["a", "b"].map(|host| {
             let of_host = settings.iter().filter(|setting| setting.on.has_host(host));
             Request::ApplySettings(of_host.cloned().collect())
@@ -58,16 +60,16 @@ impl Lab {
         Ok(Some(devices))
     }
 
-    /// Undoes what is applied, and waits for it even if the run is interrupted.
+    /// Undoes the applied settings, and waits for that even if the run is interrupted.
     ///
     /// # Errors
-    /// `NotUndone` where something could not be undone.
+    /// [`LinkError::NotUndone`] where something could not be undone.
     pub(crate) fn undo(&mut self) -> Result<(), LinkError> {
         if !self.applied {
             return Ok(());
         }
         let uninterrupted = AtomicBool::new(false);
-        // An hour: every setting of any plan at its commands' limits.
+        // Long enough for every setting of any plan, each command at its own limit.
         let within = Duration::from_hours(1);
         let replies = self
             .both(&Request::Undo, &Request::Undo, within, &uninterrupted)
@@ -86,7 +88,7 @@ impl Lab {
     }
 }
 
-/// What of a setting concerns the lab.
+/// The part of a setting that concerns the lab; `None`: no part.
 fn in_lab(setting: &Setting) -> Option<Setting> {
     let mut setting = setting.clone();
     if setting.on == Scope::Machine {
@@ -97,11 +99,12 @@ fn in_lab(setting: &Setting) -> Option<Setting> {
 }
 
 impl Labs {
-    /// Tries every setting of the plan but its commands, and undoes it, so that a run does not begin that
-    /// could not measure its cells. Settings of the machine are looked at only.
+    /// Applies and undoes every setting of the plan except commands, so that a run does not begin that could not
+    /// measure its
+    /// cells. Settings of the machine are only checked.
     ///
     /// # Errors
-    /// The first that cannot be applied, with host, level and what to do.
+    /// The first setting that cannot be applied, with host, level and what to do.
     pub(crate) fn check(
         &mut self,
         experiment: &Experiment,
@@ -134,7 +137,7 @@ impl Labs {
                 }
                 let lab = match self.of_cell(experiment, cell, interrupt, progress) {
                     Ok(Ok(lab)) => lab,
-                    // Its samples will say why; another cell with the level may be there.
+                    // The cell's samples will give the reason; another cell with the level may be buildable.
                     Ok(Err(_)) => continue,
                     Err(error) => return Err(ended(error)),
                 };
@@ -150,10 +153,10 @@ impl Labs {
     }
 }
 
-/// A core that the run does not have cannot be steered to.
+/// Checks that receive steering (RPS) names only cores of the run.
 ///
 /// # Errors
-/// The first such core, with the level and what to do.
+/// The first core that the run does not have, with the level and what to do.
 pub(crate) fn check_steering(experiment: &Experiment, all: &[u32]) -> Result<(), RunError> {
     for rps in &experiment.plan.steering.rps {
         let Rps::Cores(cores) = rps else { continue };
@@ -169,10 +172,10 @@ pub(crate) fn check_steering(experiment: &Experiment, all: &[u32]) -> Result<(),
     Ok(())
 }
 
-/// A congestion control that the kernel does not have fails each sample.
+/// Checks that the kernel has every congestion control of the loads: without it every sample would fail.
 ///
 /// # Errors
-/// The first such one, with what the kernel has and what to do.
+/// The first congestion control that is missing, with those that the kernel has and what to do.
 pub(crate) fn check_congestion(experiment: &Experiment) -> Result<(), RunError> {
     let loads = experiment.cells.iter().flat_map(|cell| &cell.loads);
     let wanted: BTreeSet<&str> = loads

@@ -1,4 +1,4 @@
-//! What a run begins with and a preview shows: the cores that it may use, and its seed.
+//! The start of a run, which a preview shows too: the cores that it may use, and its seed.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub enum SeedSource {
     Option,
     /// The plan.
     Plan,
-    /// The kernel's random source: another one in every run.
+    /// The kernel's random source: another seed in every run.
     Random,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn choose_seed(
     if let Some(seed) = plan {
         return Ok((seed, SeedSource::Plan));
     }
-    // 32 bits: a JSON reader with doubles must be able to keep it.
+    // 32 bits: a JSON reader with doubles keeps them exactly.
     let bytes = random_bytes()?;
     let fresh = bytes
         .iter()

@@ -1,4 +1,5 @@
-//! An experiment whose tunnels go over the network of existing hosts: what is known of it only once they are reached.
+//! Experiments whose tunnels go over the network of existing hosts: settles what is known only once the hosts are
+//! reached.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,14 +13,15 @@ use wirecost_model::plan::{Encapsulation, GuestMtu};
 use super::error::RunError;
 use crate::lab::Existing;
 
-/// UDP ports of tunnels whose own is taken on a host: beyond those that the kernel gives to clients (`ip_local_port_range`).
+/// UDP ports for tunnels whose own port is in use on a host: above the default `net.ipv4.ip_local_port_range`.
 pub const PORTS: RangeInclusive<u16> = 61000..=61127;
 
-/// The experiment as it is run between these pairs of hosts: over their addresses and the MTU of their devices, by ports that are
-/// free on all of them.
+/// Adapts the experiment to these pairs of hosts: IP version of their addresses, MTU of their devices and routes, and
+/// UDP
+/// ports that are free on all hosts.
 ///
 /// # Errors
-/// Where the plan asks for what the hosts' network cannot have.
+/// Where the plan asks for what is impossible over the hosts' network: `df` over IPv6, or no free UDP port.
 pub(super) fn settle(experiment: &mut Experiment, pairs: &[Existing]) -> Result<(), RunError> {
     let mut ports = BTreeMap::new();
     let plan = &mut experiment.plan;
@@ -54,13 +56,15 @@ pub(super) fn settle(experiment: &mut Experiment, pairs: &[Existing]) -> Result<
     Ok(())
 }
 
-/// Whether a cell's guests have the largest MTU that fits.
+/// Whether a cell has the guest MTU `max`, the largest that fits.
 fn is_max(cell: &Cell) -> bool {
     let label = cell.levels.get("guest_mtu");
     label.is_some_and(|label| *label == GuestMtu::Max.to_string())
 }
 
-/// Keeps the plan's port where it is free on all hosts; `chosen` are those of all tunnels so far, by their kind and the plan's.
+/// Keeps the plan's UDP port where it is free on all hosts, else chooses another. `chosen` has the ports of all
+/// tunnels so
+/// far, by encapsulation and port of the plan.
 fn settle_port(
     encapsulation: &mut Encapsulation,
     pairs: &[Existing],
@@ -95,7 +99,7 @@ fn settle_port(
     Ok(())
 }
 
-/// Why guests of a cell cannot have their MTU over the hosts' network.
+/// Why the guest MTU of a cell does not fit the hosts' network; `None`: it fits.
 pub(super) fn too_large(cell: &Cell, existing: &Existing) -> Option<String> {
     let (network, (mtu, what)) = (&cell.network, existing.underlay_mtu());
     let (overhead, largest) = (network.overhead_bytes(), network.tunnel_mtu());
@@ -110,7 +114,7 @@ pub(super) fn too_large(cell: &Cell, existing: &Existing) -> Option<String> {
     })
 }
 
-/// The addresses that guests of either host would have in a network: a's and b's.
+/// The addresses that guests have in a network, host a's guests and host b's.
 pub fn guest_addresses(network: &Network) -> [Vec<IpAddr>; 2] {
     [Side::A, Side::B].map(|side| {
         let spec = HostSpec {

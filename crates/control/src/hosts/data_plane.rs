@@ -1,4 +1,4 @@
-//! Which address each of two hosts uses for what is measured.
+//! Chooses the data-plane address of each of two hosts.
 
 use std::net::IpAddr;
 
@@ -7,20 +7,20 @@ use wirecost_model::host::{HostAddress, Location};
 
 use super::{HostsError, Reachable};
 
-/// Addresses that cannot be used, or not be told.
+/// Data-plane addresses that cannot be used, or cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// The host does not have the address that was given for it.
     #[error("{host} has no address {address}: it has {}", listed(own))]
     NotItsOwn {
-        /// Which host.
+        /// The host's name.
         host: String,
-        /// What was given.
+        /// The address that was given.
         address: IpAddr,
-        /// What it has.
+        /// The host's addresses.
         own: Vec<OwnAddress>,
     },
-    /// One speaks IPv4 and the other IPv6.
+    /// One address is IPv4 and the other IPv6.
     #[error("{} and {} are of different versions of IP: give both hosts addresses of one", of[0], of[1])]
     Versions {
         /// Both addresses.
@@ -32,9 +32,9 @@ pub enum AddressError {
          of one of its devices behind the =, or none"
     )]
     Loopback {
-        /// The host that it was given for.
+        /// The host that the address was given for.
         of: String,
-        /// What was given.
+        /// The address that was given.
         address: IpAddr,
         /// The other host.
         by: String,
@@ -45,30 +45,30 @@ pub enum AddressError {
         address.map_or_else(|| "link-local address".to_owned(), |it| it.to_string())
     )]
     NotOnLink {
-        /// Which host.
+        /// The host's name.
         host: String,
         /// The device that was given.
         device: String,
-        /// The address; `None`: any link-local one.
+        /// The address; `None`: any link-local address.
         address: Option<IpAddr>,
     },
-    /// One end is link-local and the other is not.
+    /// One end has a link-local address and the other does not.
     #[error(
         "{host} needs a link-local address with its device too, such as fe80::1%eth0: the other end's is one"
     )]
     NoLink {
-        /// Which end.
+        /// The end without a link-local address.
         host: String,
     },
-    /// The host has no address that another could reach.
+    /// The host has no address that another host could reach.
     #[error(
         "{host} has no address but loopback and link-local ones: give one of its devices an address"
     )]
     None {
-        /// Which host.
+        /// The host's name.
         host: String,
     },
-    /// It cannot be determined which one is meant.
+    /// Several addresses of the host qualify, or none that both hosts share.
     #[error(
         "{host} can be reached in more than one way, or in none that both hosts share: say which address is meant, \
          such as {host}={}; it has {}", own[0].address, listed(own)
@@ -76,7 +76,7 @@ pub enum AddressError {
     Ambiguous {
         /// The host to give an address for.
         host: String,
-        /// What it has, the likeliest first; never empty.
+        /// The host's addresses, the likeliest first; never empty.
         own: Vec<OwnAddress>,
     },
 }
@@ -89,12 +89,13 @@ fn listed(own: &[OwnAddress]) -> String {
     }
 }
 
-/// The address of each host: the one that was given for it, or the one that the kernel uses to reach the other's. Where
-/// none is given: those of the network that both are in, IPv4 where there is one; else the only address of `to` and the
-/// one that `from` reaches it with. Two hosts that are this machine itself use its loopback.
+/// The data-plane addresses of two hosts, in their order. An address that was given is used; the other host's is then
+/// the source address that the kernel chooses towards it. Where none is given: the addresses in the network that both
+/// hosts share, IPv4 first; else the only address of `to`, and the source address of `from` towards it. Two hosts that
+/// are both this machine use 127.0.0.1.
 ///
 /// # Errors
-/// Addresses that are not the hosts' own, no address, or several that could be meant.
+/// Addresses that the hosts do not have, two versions of IP, no address, or several that could be meant.
 pub fn data_plane(
     [from, to]: [&HostAddress; 2],
     from_host: &mut impl Reachable,
@@ -124,11 +125,11 @@ pub fn data_plane(
     Ok(addresses)
 }
 
-/// The addresses of a host and of an address that no agent is at: the one that was given for the host, or the one that
-/// the kernel uses to reach the other.
+/// The data-plane address of a host, and `to`, an address without an agent. The host's is the one that was given for
+/// it, or the source address that the kernel chooses towards `to`.
 ///
 /// # Errors
-/// An address that is not the host's own, no route, or two versions of IP.
+/// An address that the host does not have, no route, or two versions of IP.
 pub fn source_towards(
     from: &HostAddress,
     host: &mut impl Reachable,
@@ -147,7 +148,8 @@ pub fn source_towards(
     Ok([source, to])
 }
 
-/// Of hosts by ssh or a command of the user's it is not known which namespace they are in.
+/// Refuses a loopback address between two network namespaces of this machine. Which namespace a host behind ssh or a
+/// command is in is not known: such hosts are not checked.
 fn apart_from_loopback(of: &HostAddress, by: &HostAddress) -> Result<(), HostsError> {
     match of.data {
         Some(address)
@@ -186,7 +188,8 @@ fn unsaid(
 ) -> Result<[IpAddr; 2], HostsError> {
     let from = some(from_host)?;
     let to = some(to_host)?;
-    // A network that both are in, by their own word; the same address on both is two networks of one name.
+    // Networks that both hosts share, by address and prefix length. The same address on both hosts means two separate
+    // networks with the same prefix.
     let shared = |of: fn(&IpAddr) -> bool| {
         let mut pairs = Vec::new();
         for one in from.iter().filter(|own| of(&own.address)) {
@@ -215,7 +218,7 @@ fn unsaid(
     Err(ambiguous(to_host, to, first))
 }
 
-/// A host's addresses, of which there is at least one.
+/// A host's addresses: at least one, else [`AddressError::None`].
 fn some(host: &mut impl Reachable) -> Result<Vec<OwnAddress>, HostsError> {
     let own = host.own()?;
     if own.is_empty() {

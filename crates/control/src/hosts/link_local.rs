@@ -1,4 +1,4 @@
-//! Link-local addresses, which mean another link on each device.
+//! Link-local addresses, each of which belongs to the link of one device.
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
@@ -10,11 +10,11 @@ use wirecost_model::host::{HostAddress, Location};
 use super::{AddressError, HostsError};
 use crate::calls::PROMPT;
 
-/// The link-local address of a device, or `address` where that is one of them; the agent's sockets at it are on that
-/// device from now on.
+/// The link-local address of a device: `address` where that is given. From then on the agent binds its sockets at this
+/// address to the device.
 ///
 /// # Errors
-/// Where the device does not have it.
+/// Where the device does not have the address, or no link-local address.
 pub fn on_device(
     link: &mut Link,
     place: &Location,
@@ -41,7 +41,7 @@ pub fn on_device(
     Err(link.unexpected_reply("OnLink").into())
 }
 
-/// The addresses of both hosts where they are link-local; `None`: neither is.
+/// The addresses of both hosts where both are link-local; `None`: neither is.
 ///
 /// # Errors
 /// Where only one is, or a device does not have its address.

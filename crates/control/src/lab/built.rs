@@ -1,4 +1,4 @@
-//! What both hosts of a lab report once they are built, joined into one.
+//! Joins what both hosts of a lab report once they are built.
 
 use std::net::SocketAddr;
 
@@ -7,10 +7,11 @@ use wirecost_agent::protocol::{Reply, Stage};
 use wirecost_model::line::LineRelease;
 use wirecost_model::switch::OpenVswitch;
 
-/// A built lab. Both hosts run on one kernel as one user, so their line and their switch are of the same kind.
+/// What the hosts of a built lab reported. Both run on one kernel as one user, so their line and their switch are of
+/// the same kind.
 #[derive(Debug, Default)]
 pub(super) struct Built {
-    /// Where the guests' responders listen, by host and guest.
+    /// Addresses of the guests' responders, by host and guest.
     pub(super) responders: [Vec<SocketAddr>; 2],
     /// Thread ids of threads inside the guests' namespaces, by host and guest.
     pub(super) guest_tids: [Vec<u32>; 2],
@@ -18,17 +19,17 @@ pub(super) struct Built {
     pub(super) open_vswitch: Option<OpenVswitch>,
     /// Process ids of the daemons of both hosts' Open vSwitch.
     pub(super) daemons: Vec<u32>,
-    /// Whether both hosts steer what they receive as their network has it.
+    /// Whether both hosts could set receive steering (RPS) as their network has it.
     pub(super) steered: bool,
-    /// How the hosts' lines let packets out, where the network has one.
+    /// How the hosts' rate-limited line releases packets, where the network has one.
     pub(super) line: Option<LineRelease>,
 }
 
 impl Built {
-    /// Joins the replies of host a and host b. `None`: they are not replies to a build.
+    /// Joins the replies of host a and host b. `None`: one is not a [`Reply::Built`].
     ///
     /// # Errors
-    /// Lines that are emulated differently.
+    /// Where the hosts emulate their lines differently.
     pub(super) fn join(replies: [Reply; 2]) -> Option<Result<Self, LinkError>> {
         let mut built = Self {
             steered: true,
@@ -65,7 +66,7 @@ impl Built {
     }
 }
 
-/// Why two lines must not be compared: what emulates them would be.
+/// Why two lines must not be compared, where different mechanisms emulate them: the mechanisms would be compared too.
 pub(crate) fn unlike(one: Option<&LineRelease>, other: Option<&LineRelease>) -> Option<String> {
     let (one, other) = one.zip(other)?;
     (one.by != other.by).then(|| format!("{other}, and elsewhere in this run {one}"))

@@ -1,4 +1,4 @@
-//! Two existing hosts in place of a lab's: reached, not built.
+//! Two existing hosts in place of a lab's hosts: nothing is built on them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,24 +22,25 @@ use crate::random;
 /// What two existing hosts reported when they joined a run.
 #[derive(Debug)]
 pub(crate) struct Existing {
-    /// Who they are.
+    /// Both hosts with their names in the plan.
     pub(crate) pair: NamedPair,
-    /// The addresses that measured packets use: a's and b's.
+    /// Data-plane addresses, host a's and host b's.
     pub(crate) addresses: [IpAddr; 2],
+    /// What each host reported, host a's and host b's.
     pub(crate) joined: [Joined; 2],
-    /// Whether both are one machine.
+    /// Whether both hosts are one machine.
     pub(crate) one_machine: bool,
-    /// Whether this process runs on it, as far as the address says.
+    /// Whether each host is on the machine of this process, as far as its location says.
     here: [bool; 2],
 }
 
-/// Of a guest MTU that the plan leaves to the path.
+/// Guest MTU, bytes, of cells whose guest MTU the plan leaves to the path.
 const UNKNOWN: u32 = u16::MAX as u32;
 
 impl Lab {
-    /// Reaches both hosts and has them join: nothing is built or changed.
+    /// Starts both hosts' agents and has them join. Nothing is built or changed.
     ///
-    /// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
+    /// To be called on a thread that lives as long as the lab: the kernel ends agents of this machine with it.
     ///
     /// # Errors
     /// Where a host is not reached, or has no address towards the other.
@@ -60,7 +61,7 @@ impl Lab {
         Self::joined(links, &pair, network, interrupt)
     }
 
-    /// The same of two hosts whose agents are up.
+    /// [`Lab::join`] with agents that are already running.
     pub(super) fn joined(
         [mut a, mut b]: [Link; 2],
         named: &NamedPair,
@@ -106,7 +107,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// What packets pass on either host.
+    /// The devices that measured packets pass on host a and on host b.
     pub(crate) fn ways(&mut self, interrupt: &AtomicBool) -> Result<[HostWay; 2], LinkError> {
         match self.both(&Request::Way, &Request::Way, PROMPT, interrupt)? {
             [Reply::Way(a), Reply::Way(b)] => Ok([*a, *b]),
@@ -114,7 +115,7 @@ impl Lab {
         }
     }
 
-    /// The devices as they are, where nothing may be set.
+    /// The data-plane devices of both hosts as they are.
     pub(super) fn devices(
         &mut self,
         interrupt: &AtomicBool,
@@ -130,8 +131,9 @@ impl Lab {
         Ok(devices)
     }
 
-    /// The size that is to be proven in a cell, bytes, and whether no smaller one will do: between existing hosts, where the plan
-    /// names none, what their devices send, or less where that is reported.
+    /// The packet size to prove in a cell, bytes, and whether exactly this size must pass. Between existing hosts
+    /// whose plan
+    /// names no MTU it is the smaller MTU of their devices, and a smaller size that is reported to pass will do.
     pub(crate) fn size(&self, cell: &Cell, devices: &[DeviceState]) -> (u32, bool) {
         if self.existing.is_none() || cell.guest_mtu != UNKNOWN {
             return (cell.guest_mtu, true);
@@ -140,7 +142,7 @@ impl Lab {
         (smallest.unwrap_or(UNKNOWN).min(UNKNOWN), false)
     }
 
-    /// What its hosts reported when they joined, and their agents.
+    /// Takes the lab apart: what its existing hosts reported when they joined, and their agents.
     pub(crate) fn into_hosts(self) -> (Existing, [Link; 2]) {
         let Some(existing) = self.existing else {
             unreachable!("its hosts have joined");
@@ -148,25 +150,27 @@ impl Lab {
         (existing, [self.a, self.b])
     }
 
-    /// Its hosts, where they are existing ones.
+    /// The existing hosts, where the lab has such.
     pub(crate) fn hosts(&self) -> Option<&Existing> {
         self.existing.as_ref().or(self.between.as_ref())
     }
 
-    /// Whether both hosts are on the machine of this process.
+    /// Whether both hosts are on the machine of this process; always true of a lab of namespaces.
     pub(crate) fn is_here(&self) -> bool {
         self.hosts()
             .is_none_or(|existing| existing.one_machine && existing.here == [true; 2])
     }
 
-    /// The address that a client's packets leave with, where it is not the guest's only one.
+    /// Source address of clients on a host (0: host a, 1: host b); `None` leaves it to the kernel.
     pub(crate) fn source(&self, host: usize) -> Option<IpAddr> {
         self.existing
             .as_ref()
             .map(|existing| existing.addresses[host])
     }
 
-    /// Processes that are not foreign, by host; `None` where the host does not look for foreign load.
+    /// Process ids that do not count as foreign load, by host; `None` where the host does not look for foreign load,
+    /// because
+    /// the other host of the same machine does.
     pub(crate) fn known_processes(&self, ours: &[u32]) -> [Option<Vec<u32>>; 2] {
         let Some(existing) = self.hosts().filter(|existing| !existing.one_machine) else {
             return [Some(ours.to_vec()), None];
@@ -180,7 +184,7 @@ impl Lab {
 }
 
 impl Existing {
-    /// Both hosts have all of their cores; one machine shares them.
+    /// Each host has all cores of its machine; hosts on one machine share them.
     pub(crate) fn placement(&self) -> Placement {
         let [a, b] = self.joined.each_ref().map(|joined| joined.cpus.clone());
         Placement {
@@ -195,7 +199,7 @@ impl Existing {
         }
     }
 
-    /// Both for the record, by their names.
+    /// Both hosts for the record, by their names in the plan.
     pub(crate) fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
         let cores = if self.one_machine { "shared" } else { "split" };
         let names = &self.pair.names.0;
@@ -218,8 +222,7 @@ impl Existing {
             .collect()
     }
 
-    /// The largest packet that goes both ways over the hosts' own network, as far as their devices and routes tell, bytes of IP;
-    /// and what limits it.
+    /// The largest IP packet, bytes, that the hosts' devices and routes allow in both directions, and what limits it.
     pub(crate) fn underlay_mtu(&self) -> (u32, String) {
         let of = |(joined, host): (&Joined, &String)| {
             let device = &joined.device;
@@ -237,13 +240,13 @@ impl Existing {
         if b.0 < a.0 { b } else { a }
     }
 
-    /// Whether a UDP port is free on both hosts.
+    /// Whether a UDP port was free on both hosts when they joined.
     pub(crate) fn is_free(&self, port: u16) -> bool {
         let mut hosts = self.joined.iter();
         hosts.all(|joined| !joined.udp_ports.contains(&port))
     }
 
-    /// The slower device's speed in bit/s, where both are known.
+    /// Link speed of the slower device, bit/s; `None` where either is unknown.
     pub(crate) fn speed(&self) -> Option<u64> {
         let [a, b] = self.joined.each_ref().map(|joined| joined.speed);
         Some(a?.min(b?))

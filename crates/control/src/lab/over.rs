@@ -1,4 +1,4 @@
-//! A lab on two existing hosts: guests, bridge and tunnel as in any, and the hosts' own network in place of an underlay.
+//! A lab on two existing hosts: guests, bridge and tunnel as in any lab, with the hosts' own network as underlay.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -12,9 +12,10 @@ use super::reached::link_error;
 use super::{Lab, LabContext};
 
 impl Lab {
-    /// Reaches both hosts and builds the network on them, whose underlay is as [`Lab::join`] found it.
+    /// Starts both hosts' agents and builds guests, bridge and tunnel on them. The underlay is the network between the
+    /// addresses that [`Lab::join`] determined.
     ///
-    /// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
+    /// To be called on a thread that lives as long as the lab: the kernel ends agents of this machine with it.
     pub(crate) fn over(
         context: &LabContext,
         pair: &NamedPair,
@@ -36,11 +37,12 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Takes it down at once: the kernel removes what agents leave behind a moment after they ended, and until then the ends
-    /// of the tunnel are taken.
+    /// Removes the tunnel and ends the agents. The kernel removes the devices of an ended agent only a moment later,
+    /// and
+    /// until then the endpoints of the tunnel are in use.
     pub(crate) fn take_down(mut self) {
         let never = AtomicBool::new(false);
-        // An agent that does not answer is ended all the same.
+        // Dropping the lab ends the agents, whatever they answered.
         let _ = self.both_done(&Request::RemoveTunnel, &Request::RemoveTunnel, &never);
     }
 }

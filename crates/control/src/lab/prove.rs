@@ -1,4 +1,4 @@
-//! Proofs that a lab's path carries datagrams of one size.
+//! Proofs that a lab's path carries datagrams of a given size unfragmented.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -11,8 +11,9 @@ use super::Lab;
 use crate::calls::PROMPT;
 
 impl Lab {
-    /// Proves between every pair of guests, in both directions, that the path carries datagrams of exactly `size`; the first time
-    /// for a size also that the underlay shows them as single frames of the right length.
+    /// Proves between every pair of guests, in both directions, that the path carries IP datagrams of exactly `size`
+    /// bytes.
+    /// The first time for each size, also that each crosses the underlay as one frame of the expected length.
     pub fn prove(
         &mut self,
         when: ProofTime,
@@ -22,7 +23,9 @@ impl Lab {
         self.prove_size(when, (size, true), interrupt)
     }
 
-    /// The same; where `exact` is false, of the largest size that is reported to pass.
+    /// [`Lab::prove`]; where `exact` is false, proves the largest size up to `size` that a router or the host's own
+    /// device
+    /// reports to pass.
     pub(crate) fn prove_size(
         &mut self,
         when: ProofTime,
@@ -48,7 +51,7 @@ impl Lab {
         let seen = if watch {
             let request = Request::Watched { size };
             let [at_a, at_b] = self.both(&request, &request, PROMPT, interrupt)?;
-            // What a's guest sent is seen by b, and the other way round.
+            // Host b sees what host a's guests sent, and host a what host b's guests sent.
             [Some(at_b), Some(at_a)]
         } else {
             [None, None]
@@ -61,7 +64,7 @@ impl Lab {
             let mut proof = proof(when, from, result);
             match seen {
                 None => {}
-                // A network of others may have more on it than a capture takes.
+                // Other traffic on the hosts' own network may exceed what the capture holds.
                 Some(Reply::Seen(None)) if self.between.is_some() => {}
                 Some(Reply::Seen(frame)) => judge_seen(&mut proof, frame),
                 Some(_) => return Err(self.a.unexpected_reply("Watched")),
@@ -69,7 +72,7 @@ impl Lab {
             proofs.push(proof);
         }
         if proofs.iter().any(|proof| !proof.proven) {
-            // Look again next time.
+            // Watch the underlay again at the next proof.
             self.seen.remove(&size);
         }
         Ok(proofs)
@@ -89,7 +92,9 @@ fn proof(when: ProofTime, from: &str, result: ProofResult) -> Proof {
     }
 }
 
-/// An acknowledged datagram that crossed the underlay in pieces, or in another shape, is no proof.
+/// Revokes a proof whose datagram was acknowledged but not seen on the underlay, or crossed it in fragments or with
+/// another
+/// length than expected.
 fn judge_seen(proof: &mut Proof, frame: Option<SeenFrame>) {
     let problem = match &frame {
         _ if !proof.proven => None,

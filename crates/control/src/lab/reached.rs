@@ -1,4 +1,5 @@
-//! The existing hosts of a run, two of which are measured at a time: an agent for each, all started at the same time.
+//! The existing hosts of a run, with one agent each. Agents start at the same time; one pair of hosts is measured at a
+//! time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -14,26 +15,26 @@ use super::{Existing, Lab};
 use crate::calls::PROMPT;
 use crate::hosts::{HostsContext, HostsError, open};
 
-/// An agent behind a shell ends after 15 minutes in which nothing is asked of it; each is asked something after this.
+/// Interval between keep-alive requests: an agent behind a shell ends after 15 minutes without a request.
 const KEEP_ALIVE: Duration = Duration::from_mins(1);
 
 /// The existing hosts of a run.
 #[derive(Debug)]
 pub(crate) struct Reached {
-    /// Every pair as it was found, in the order of the plan.
+    /// What the hosts of every pair reported, in the order of the plan.
     pairs: Vec<Existing>,
-    /// The number of the pair that is measured now.
+    /// Index in `pairs` of the pair that is measured now.
     current: usize,
-    /// Agents of hosts that are not in a lab, by their names in the plan.
+    /// Agents of hosts that are not in a lab, by the hosts' names in the plan.
     idle: BTreeMap<String, Link>,
-    /// When all of them were asked something.
+    /// When the agents were last sent a keep-alive request.
     asked: Instant,
 }
 
 impl Reached {
-    /// Reaches all hosts and has each pair join once.
+    /// Starts the agents of all hosts and has each pair join once.
     ///
-    /// To be called on a thread that lives as long: the kernel ends agents of this machine with it.
+    /// To be called on a thread that lives as long as the agents: the kernel ends agents of this machine with it.
     ///
     /// # Errors
     /// Where a host is not reached, or has no address towards the other one of a pair.
@@ -76,17 +77,17 @@ impl Reached {
         &self.pairs[self.current]
     }
 
-    /// Its number.
+    /// Index of the pair that is measured now, in the order of the plan.
     pub(crate) const fn number(&self) -> usize {
         self.current
     }
 
-    /// Turns to the pair of that number: whether it was another one.
+    /// Makes `pair` (an index) the current one; whether another pair was current before.
     pub(crate) fn turn_to(&mut self, pair: usize) -> bool {
         std::mem::replace(&mut self.current, pair) != pair
     }
 
-    /// The hosts of the current pair, as a lab of which nothing is built.
+    /// The hosts of the current pair as a lab in which nothing is built.
     ///
     /// # Errors
     /// Where a host is gone, or has lost its address. No pair can be measured with it any more.
@@ -116,7 +117,7 @@ impl Reached {
         Lab::joined([a, b], pair, network, interrupt)
     }
 
-    /// Has the hosts of a lab be idle, and returns what they had reported.
+    /// Returns the agents of a lab's hosts to the idle ones, and what the hosts reported when they joined.
     pub(crate) fn leave(&mut self, lab: Lab) -> Existing {
         let (existing, links) = lab.into_hosts();
         self.idle
@@ -124,15 +125,15 @@ impl Reached {
         existing
     }
 
-    /// Ends the agents: others are started for each lab that is built on the hosts.
+    /// Ends the idle agents: each lab that is built on the hosts starts agents of its own.
     pub(crate) fn end_agents(&mut self) {
         self.idle.clear();
     }
 
-    /// Asks every agent something, of the labs `up` too, where the last time was a while ago.
+    /// Sends every agent a request, those of the labs `up` included, where the last one is older than [`KEEP_ALIVE`].
     ///
     /// # Errors
-    /// An agent that has ended, or whose line is lost.
+    /// An agent that has ended, or whose connection is lost.
     pub(crate) fn keep_alive(
         &mut self,
         up: &mut [Lab],
@@ -149,7 +150,8 @@ impl Reached {
         Ok(())
     }
 
-    /// All hosts for the record, by their names; where a host is in several pairs, as the first has it.
+    /// All hosts for the record, by their names in the plan. A host of several pairs is described as in the first of
+    /// them.
     pub(crate) fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
         let mut all = BTreeMap::new();
         for (name, host) in self.pairs.iter().flat_map(Existing::hosts) {
@@ -159,7 +161,7 @@ impl Reached {
     }
 }
 
-/// As an error of one host's agent.
+/// Converts to an error of one host's agent; an address error becomes a refusal of host a.
 pub(super) fn link_error(error: HostsError) -> LinkError {
     match error {
         HostsError::Link(error) => error,

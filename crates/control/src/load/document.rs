@@ -1,4 +1,4 @@
-//! What `wirecost load` reports, as one document: the parameters, the counts, and the figures made of them.
+//! The JSON document of `wirecost load`: parameters, counts, and the figures derived from them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,19 +18,19 @@ pub const FORMAT: u32 = 1;
 /// JSON Schema of the document.
 pub const SCHEMA: &str = include_str!("schema.json");
 
-/// How it ended.
+/// How the loads ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// As was asked for.
+    /// They ran as long as was asked for.
     Complete,
-    /// The user ended it.
+    /// The user interrupted them.
     Interrupted,
-    /// A load or an agent broke.
+    /// A load or an agent failed.
     Failed,
 }
 
-/// What came of loads by hand.
+/// The result of `wirecost load`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Document {
     /// [`FORMAT`].
@@ -39,68 +39,68 @@ pub struct Document {
     pub program_version: &'static str,
     /// Start in UTC, RFC 3339.
     pub started: String,
-    /// How it ended.
+    /// How the last round ended.
     pub outcome: Outcome,
-    /// What broke, in words.
+    /// The error message, where the outcome is `failed`.
     pub reason: Option<String>,
     /// Host a, which was given first, and host b.
     pub hosts: [LoadHostReport; 2],
-    /// Whether both are one machine: then its processors are those of both.
+    /// Whether both hosts are one machine and share its processors.
     pub one_machine: bool,
-    /// Seconds from the start that were not counted.
+    /// Warm-up before the counted window, seconds.
     pub warmup_s: f64,
-    /// Seconds that were to be counted; `null` where the loads' own limits ended them.
+    /// Length of the counted window that was asked for, seconds; `null` where the loads' own limits ended them.
     pub asked_s: Option<f64>,
     /// Rounds that were asked for.
     pub rounds: u32,
-    /// Each load.
+    /// The loads, in the order in which they were asked for.
     pub loads: Vec<LoadReport>,
-    /// What the processors did for it in the last round; `null` where a host could not tell, or the window was too short.
+    /// Use of the processors in the last round; `null` where a host could not report it, or the window was too short.
     pub cpu: Option<Cpu>,
-    /// Of the last round, in order; the last one may be shorter.
+    /// Intervals of the last round, in order; the last interval may be shorter.
     pub intervals: Vec<Interval>,
-    /// Each round, in the form of a run's samples.
+    /// One sample for each round, in the form of a run's samples.
     pub samples: Vec<SampleWithFigures<Sample>>,
-    /// What has to be known about the figures, in words.
+    /// Notes on the figures.
     pub notes: Vec<String>,
 }
 
 /// One of the two hosts.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoadHostReport {
-    /// `a` or `b`, as in loads' directions.
+    /// `a` or `b`, as in the loads' directions.
     pub host: &'static str,
-    /// As it was given, without the address.
+    /// The host's location as given, without the address.
     pub place: String,
-    /// The address of its data plane.
+    /// The host's data-plane address.
     pub address: IpAddr,
-    /// What it counted in the last round; `null` where it could not tell.
+    /// Processors, links and protocols of the host in the last round; `null` where its agent could not report them.
     pub usage: Option<HostUsage>,
 }
 
-/// One load; what is not of all rounds is of the last one.
+/// One load. `figures` and `spread` are of all rounds, everything else is of the last round.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoadReport {
-    /// Every option, as it was used.
+    /// Name and options of the load, as used.
     #[serde(flatten)]
     pub asked: NamedLoad,
-    /// Figures with their units: the means of the rounds that went to their end, else of what there is.
+    /// Figures by name, which ends in the unit: means over the valid rounds, or over all rounds where none is valid.
     pub figures: Derived,
-    /// How the rounds spread, by figure; `null` of a single round.
+    /// Spread over the rounds, by figure; `null` for a single round.
     pub spread: Option<BTreeMap<&'static str, Summary>>,
-    /// What was counted; `null` where an end could not tell. `a` is the first host.
+    /// Counts of the load; `null` where an end could not report them. `a` is the first host.
     pub result: Option<LoadResult>,
-    /// Of streams.
+    /// Figures of a stream; `null` for other loads.
     pub stream: Option<Stream>,
-    /// Of streams of datagrams.
+    /// Figures of a stream of datagrams; `null` for other loads.
     pub datagrams: Option<Datagrams>,
-    /// Of requests and responses.
+    /// Figures of requests and responses; `null` for other loads.
     pub requests: Option<Requests>,
-    /// Each flow, by its number.
+    /// Figures of each flow, in the order of the flows' numbers.
     pub flows: Vec<FlowFigures>,
-    /// Where it did not keep to its rate, what it sent instead.
+    /// What the load sent instead of its rate; `null` where it kept the rate or has none.
     pub behind: Option<Behind>,
-    /// What to change, where the load's own threads were the limit and not the path.
+    /// Which end's threads were the limit instead of the path, and what to change; `null` where none were.
     pub generator_bound: Option<String>,
 }
 
@@ -111,51 +111,51 @@ pub struct Stream {
     pub gbps: f64,
     /// What the client's application read, Gbit/s; `null` where it only sends.
     pub back_gbps: Option<f64>,
-    /// Jain's index over the flows; `null` where nothing arrived.
+    /// Jain's fairness index over the flows, 0 to 1; `null` where nothing arrived.
     pub fairness: Option<f64>,
-    /// Segments sent again by either end; `null` over UDP.
+    /// TCP segments retransmitted by either end; `null` over UDP.
     pub retransmits: Option<u64>,
 }
 
 /// Figures of a stream of datagrams, as the server saw them.
 #[derive(Debug, Clone, Serialize)]
 pub struct Datagrams {
-    /// Sent per second.
+    /// Datagrams sent per second.
     pub sent_per_s: f64,
-    /// Received per second.
+    /// Datagrams received per second.
     pub received_per_s: f64,
-    /// Lost, of those that were sent; a fraction. `null` where none were.
+    /// Share of the datagrams sent that were lost, 0 to 1; `null` where none were sent.
     pub lost_share: Option<f64>,
 }
 
 /// Figures of requests and responses.
 #[derive(Debug, Clone, Serialize)]
 pub struct Requests {
-    /// Answered in time, per second.
+    /// Requests answered in time, per second.
     pub per_s: f64,
-    /// Latencies, from sent to answered; `null` where nothing was answered.
+    /// Latency from sending a request to its answer; `null` where nothing was answered.
     pub latency: Option<Latencies>,
-    /// How late requests were sent, from due to sent; `null` without a rate.
+    /// Delay from the time at which a request was due to its sending; `null` without a rate.
     pub lateness: Option<Latencies>,
-    /// Shares below the bounds that were asked for.
+    /// Share of answers within each bound that was asked for.
     pub within: Vec<LatencyBound>,
 }
 
 /// Latencies in seconds, to three significant digits.
 #[derive(Debug, Clone, Serialize)]
 pub struct Latencies {
-    /// Percentile and latency, ascending: `p50` to `p99.99`.
+    /// Name of the percentile (`p50` to `p99.99`, ascending) and latency in seconds.
     pub percentiles: Vec<(&'static str, f64)>,
-    /// The largest.
+    /// The largest latency, seconds.
     pub max: f64,
 }
 
-/// How many answers came within a bound.
+/// Share of answers that came within a latency bound.
 #[derive(Debug, Clone, Serialize)]
 pub struct LatencyBound {
-    /// Seconds.
+    /// The bound, seconds.
     pub bound_s: f64,
-    /// A fraction; `null` where nothing was answered.
+    /// Share of the answers, 0 to 1; `null` where nothing was answered.
     pub share: Option<f64>,
 }
 
@@ -166,7 +166,9 @@ pub struct FlowFigures {
     pub gbps: f64,
     /// What the client's application read, Gbit/s.
     pub back_gbps: f64,
-    /// Segments sent again, by either end; the rest is the client's socket. `null` where it is not one connection.
+    /// TCP segments retransmitted by either end; `null` where the flow is not one TCP connection. The figures below
+    /// are of
+    /// the client's socket.
     pub retransmits: Option<u64>,
     /// Smoothed round-trip time at the end, microseconds.
     pub rtt_us: Option<u32>,
@@ -176,21 +178,21 @@ pub struct FlowFigures {
     pub mss: Option<u32>,
     /// Path MTU that the socket uses, bytes.
     pub pmtu: Option<u32>,
-    /// Congestion control.
+    /// Congestion control of the socket.
     pub congestion: Option<String>,
 }
 
-/// What the processors did: all that is not idle, whoever it was for.
+/// Use of the processors: all time that is not idle, whichever program it was spent for.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cpu {
-    /// Cores busy on host a; of both where they are one machine.
+    /// Busy cores on host a, or on both hosts where they are one machine.
     pub a_cores: f64,
-    /// Cores busy on host b; `null` where they are one machine.
+    /// Busy cores on host b; `null` where both hosts are one machine.
     pub b_cores: Option<f64>,
-    /// Streams alone: percent of one core for each Gbit/s that was read, both hosts together.
+    /// Percent of one core for each Gbit/s that was read, both hosts together; `null` unless all loads are streams.
     pub percent_per_gbps: Option<f64>,
-    /// Requests and responses alone: core time of both hosts for each transaction, microseconds.
+    /// Core time of both hosts for each transaction, microseconds; `null` unless all loads are requests and responses.
     pub us_per_transaction: Option<f64>,
-    /// The largest share of either host's core time that a hypervisor took.
+    /// Share of core time that a hypervisor took (steal), 0 to 1: the larger of both hosts' shares.
     pub steal_fraction: f64,
 }

@@ -21,7 +21,7 @@ use super::{ManualLoad, Round};
 use crate::marks::{generator_bound, marks};
 use crate::window::results;
 
-/// The percentiles that are told, with their names.
+/// The percentiles that are reported, with their names.
 const PERCENTILES: [(&str, f64); 5] = [
     ("p50", 50.0),
     ("p90", 90.0),
@@ -30,15 +30,15 @@ const PERCENTILES: [(&str, f64); 5] = [
     ("p99.99", 99.99),
 ];
 
-/// The parts that a document is made from.
+/// The inputs of [`document`].
 pub(super) struct DocumentParts<'a> {
     pub(super) asked: &'a ManualLoad,
     pub(super) started: String,
     pub(super) addresses: [IpAddr; 2],
     pub(super) one_machine: bool,
-    /// Notes on messages that leave in fragments.
+    /// Notes on messages that the kernel fragments.
     pub(super) fragments: Vec<String>,
-    /// One or more.
+    /// At least one round.
     pub(super) rounds: Vec<Round>,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn document(made: DocumentParts<'_>) -> Document {
         .map(|named| load_report(named, &samples, &asked.bounds))
         .collect();
     let cpu = cpu(&usage, made.one_machine, &loads);
-    // One that was broken off is told by its outcome.
+    // Only of complete loads: the outcome already tells that others were ended early.
     let window = asked.seconds.filter(|_| outcome == Outcome::Complete);
     let mut notes = notes(&loads, window, &usage, made.one_machine);
     notes.extend(made.fragments);
@@ -102,7 +102,7 @@ pub(super) fn document(made: DocumentParts<'_>) -> Document {
     }
 }
 
-/// A round as a run's sample of its only cell. Neither proofs nor devices are in it: the hosts are left as they are.
+/// A round as a sample of a run with one cell. It has neither proofs nor devices: nothing is set on the hosts.
 fn sample(asked: &ManualLoad, number: u32, round: &Round, cores: Cores) -> Sample {
     let [a, b] = &round.measured;
     let both = a.clone().zip(b.clone()).map(|(a, b)| [a, b]);
@@ -170,7 +170,7 @@ fn load_report(
     }
 }
 
-/// The figures of a load over the rounds that went to their end; where there is none, over what there is.
+/// The figures of a load over the valid rounds, or over all rounds where none is valid.
 fn spread(
     named: &NamedLoad,
     samples: &[SampleWithFigures<Sample>],
@@ -189,7 +189,7 @@ fn spread(
         .collect()
 }
 
-/// A count per second; of no time, nothing.
+/// A count per second; 0 where `seconds` is 0.
 fn per_s(count: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { count / seconds } else { 0.0 }
 }
@@ -247,7 +247,7 @@ fn requests(result: &LoadResult, bounds: &[Duration]) -> Option<Requests> {
 fn latencies(latency: &Latency) -> Option<Latencies> {
     let at = |percent| latency.percentile(percent).map(|time| time.as_secs_f64());
     let named = |(name, percent)| Some((name, at(percent)?));
-    // As in results: of fewer than leave ten beyond it a percentile is nearly the maximum by another name.
+    // As in a run's results: with fewer than ten values beyond it, a percentile is close to the maximum.
     let known = |percent: f64| {
         percent <= 50.0 || latency.count() as f64 * (100.0 - percent) >= 1000.0 - 1e-6
     };
@@ -296,7 +296,7 @@ fn cpu(usage: &[Option<HostUsage>; 2], one_machine: bool, loads: &[LoadReport]) 
     let b_cores = (!one_machine).then_some(b_cores);
     let cores = a_cores + b_cores.unwrap_or(0.0);
     let sum = |figure: fn(&LoadReport) -> Option<f64>| -> Option<f64> {
-        // Where loads of both kinds run, it is not known what the time was for.
+        // `None` where another kind of load runs too: core time cannot be attributed to one of them.
         loads
             .iter()
             .map(figure)

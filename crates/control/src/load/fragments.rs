@@ -1,5 +1,4 @@
-//! Messages over UDP that do not fit what a host sends in one piece: the kernel fragments them, and one lost fragment is the
-//! whole message's loss.
+//! UDP messages that exceed the MTU: the kernel fragments them, and the loss of one fragment loses the message.
 
 use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request};
 use wirecost_model::end_window::End;
@@ -9,7 +8,7 @@ use super::session::{Session, host_of};
 use crate::calls::PROMPT;
 
 impl Session<'_> {
-    /// What is to be said of each load before it sends. What cannot be told is not said.
+    /// Notes on the loads whose messages the kernel will fragment. Loads whose MTU cannot be looked up get no note.
     pub(super) fn fragments(&mut self) -> Vec<String> {
         let udp = self.asked.loads.iter();
         let udp: Vec<NamedLoad> = udp
@@ -46,7 +45,9 @@ impl Session<'_> {
 
 fn words(name: &str, (bytes, mtu): (u32, u32), four: bool) -> Option<String> {
     const UDP: u32 = 8;
-    // A fragment's header of IPv6 takes 8 bytes more (RFC 8200, section 4.5); all but the last carry a multiple of 8.
+    // The IPv6 fragment header takes 8 bytes more (RFC 8200, section 4.5). All fragments but the last carry a
+    // multiple of
+    // 8 bytes.
     let (header, fragment) = if four { (20, 20) } else { (40, 48) };
     if bytes + UDP + header <= mtu {
         return None;

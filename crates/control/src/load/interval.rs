@@ -1,4 +1,4 @@
-//! Parts as agents tell them, put together to the intervals that were asked for.
+//! Joins the parts that agents report into the intervals that were asked for.
 
 use std::time::Duration;
 
@@ -8,48 +8,48 @@ use wirecost_model::end_window::End;
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
 
-/// An interval closes when this little is left of it: a timer is never exact.
+/// Share of an interval that may be missing when it is closed, since timers are not exact.
 const SLACK: f64 = 0.02;
 
 /// What every load did in one interval.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Interval {
-    /// Seconds since counting began, at its end.
+    /// End of the interval, seconds since counting began.
     pub end_s: f64,
-    /// Its length in seconds.
+    /// Length of the interval, seconds.
     pub seconds: f64,
-    /// Each load, in the order in which they were asked for.
+    /// The loads, in the order in which they were asked for.
     pub loads: Vec<LoadInterval>,
 }
 
 /// What one load did in one interval.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoadInterval {
-    /// Its name.
+    /// Name of the load.
     pub name: String,
-    /// What it runs.
+    /// Workload of the load.
     pub workload: Workload,
-    /// Of a stream: what the server's application read, Gbit/s.
+    /// Streams: what the server's application read, Gbit/s.
     pub gbps: Option<f64>,
-    /// Where both ends send: what the client's application read, Gbit/s.
+    /// TCP streams in both directions: what the client's application read, Gbit/s.
     pub back_gbps: Option<f64>,
-    /// Of a TCP stream: segments sent again, by either end.
+    /// TCP streams: segments retransmitted by either end.
     pub retransmits: Option<u64>,
-    /// Of datagrams: received per second.
+    /// UDP streams: datagrams received per second.
     pub datagrams_per_s: Option<f64>,
-    /// Of datagrams: lost. Negative where some came that had counted as lost.
+    /// UDP streams: datagrams lost. Negative where datagrams arrived that an earlier interval counted as lost.
     pub lost: Option<i64>,
-    /// Of requests: answered in time per second.
+    /// Request loads: requests answered in time, per second.
     pub transactions_per_s: Option<f64>,
-    /// Median latency, seconds.
+    /// Request loads: median latency, seconds.
     pub p50_s: Option<f64>,
-    /// The latency that 99 % did not exceed, seconds.
+    /// Request loads: 99th percentile of the latency, seconds.
     pub p99_s: Option<f64>,
-    /// Over UDP: requests given up.
+    /// Requests over UDP: requests given up after their time-out.
     pub timeouts: Option<u64>,
 }
 
-/// One end of a load since the interval began.
+/// Counts of one end of a load since the interval began.
 #[derive(Debug, Clone, Default)]
 struct Sum {
     seconds: f64,
@@ -85,7 +85,7 @@ impl Sum {
     }
 }
 
-/// One load since the interval began.
+/// Counts of one load since the interval began.
 #[derive(Debug, Clone)]
 struct LoadSums {
     name: String,
@@ -126,13 +126,15 @@ impl LoadSums {
     }
 }
 
-/// Parts on their way to intervals.
+/// Collects parts into intervals.
 #[derive(Debug)]
 pub(super) struct Parts {
+    /// Length of an interval, seconds.
     wanted_s: f64,
     running: Vec<LoadSums>,
-    /// Seconds since counting began, at the end of the last interval, and since then.
+    /// End of the last interval, seconds since counting began.
     end_s: f64,
+    /// Seconds counted since the end of the last interval.
     since_s: f64,
     intervals: Vec<Interval>,
 }
@@ -154,19 +156,19 @@ impl Parts {
         }
     }
 
-    /// How long until the interval is over; never nothing.
+    /// Time until the interval is over; at least 1 ms.
     pub(super) fn left_of_interval(&self) -> Duration {
         Duration::from_secs_f64((self.wanted_s - self.since_s).max(1e-3))
     }
 
-    /// Adds what every host told of one part; the interval that it ends.
+    /// Adds what the hosts reported of one part, and returns the interval that the part ends.
     pub(super) fn add(&mut self, parts: &[Part]) -> Option<Interval> {
         self.add_quietly(parts);
         let slack = SLACK * self.wanted_s;
         (self.since_s >= self.wanted_s - slack).then(|| self.close())
     }
 
-    /// Likewise, without ending an interval.
+    /// [`Parts::add`] without ending an interval.
     pub(super) fn add_quietly(&mut self, parts: &[Part]) {
         let mut longest = 0.0f64;
         for end in parts.iter().flat_map(|part| &part.ends) {
@@ -182,12 +184,12 @@ impl Parts {
         self.since_s += longest;
     }
 
-    /// What is left over at the end, where it is long enough to say anything.
+    /// Closes the last, incomplete interval; `None` where it is shorter than 2 % of an interval.
     pub(super) fn rest(&mut self) -> Option<Interval> {
         (self.since_s > SLACK * self.wanted_s).then(|| self.close())
     }
 
-    /// The intervals so far, which are no longer there.
+    /// Takes the closed intervals out.
     pub(super) fn take(&mut self) -> Vec<Interval> {
         std::mem::take(&mut self.intervals)
     }

@@ -5,15 +5,15 @@ use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage};
 
 use super::document::LoadReport;
 
-/// The congestion control of plans that do not name another (docs/plan.md).
+/// The congestion control of plans that name none (docs/plan.md).
 const OF_PLANS: &str = "cubic";
-/// Datagrams by which the edges of a window may be off.
+/// Number of datagrams by which the counts at the edges of a window may differ.
 const EDGE: f64 = 10.0;
-/// Datagrams of which nothing is known are distinguished from this share of those sent on.
+/// Share of the datagrams sent above which those neither received nor counted as lost get a note.
 const UNKNOWN: f64 = 0.05;
-/// Concurrent loads whose windows differ by more than this share of the longer one get a note.
+/// Windows that differ by more than this share of the longer one get a note.
 const APART: f64 = 0.1;
-/// Ends of a window that differ by less than this are no matter, seconds.
+/// Smallest difference between two windows' lengths that gets a note, seconds.
 const LEAST_APART_S: f64 = 0.1;
 
 pub(super) fn notes(
@@ -57,7 +57,7 @@ pub(super) fn notes(
     notes
 }
 
-/// That a window holds few of the steps that processors' time is counted in, or so few that it is not told.
+/// Note on a window that is too short for exact CPU figures, or for any.
 fn short(seconds: f64, enough_s: f64) -> Option<String> {
     (seconds < enough_s).then(|| {
         let ms = seconds * 1e3;
@@ -76,7 +76,7 @@ fn stolen(fraction: f64) -> Option<String> {
         .then(|| format!("a hypervisor took {percent:.1} % of the processors' time"))
 }
 
-/// That the hosts' own congestion control is not the one that plans use.
+/// Note on a host's default congestion control that is not the one that plans use.
 fn congestion(load: &LoadReport) -> Option<String> {
     let usual = load.asked.load.congestion.is_none();
     let mut used = load
@@ -90,7 +90,7 @@ fn congestion(load: &LoadReport) -> Option<String> {
     ))
 }
 
-/// That nothing was due.
+/// Note on a window in which no request completed, or no datagram was due.
 fn nothing(result: &LoadResult) -> Option<&'static str> {
     let requests = result.requests.as_ref();
     if requests.is_some_and(|counted| counted.transactions == 0 && counted.timeouts == 0) {
@@ -102,7 +102,7 @@ fn nothing(result: &LoadResult) -> Option<&'static str> {
         .then_some("no datagram was due within the window: count for longer, or send more often")
 }
 
-/// That the window is not as long as was asked, or not the same at both ends.
+/// Note on a window that is not as long as asked for, or differs between client and server, seconds.
 fn window([client, server]: [f64; 2], asked_s: f64) -> Option<String> {
     let differ = |a: f64, b: f64| (a - b).abs() > a.max(b) * APART && (a - b).abs() > LEAST_APART_S;
     let why = "this program, an agent or the machine stood still meanwhile";
@@ -116,7 +116,7 @@ fn window([client, server]: [f64; 2], asked_s: f64) -> Option<String> {
         .then(|| format!("the window is {client:.2} s long, and not {asked_s} s: {why}"))
 }
 
-/// That loads that ran at once were not counted at once.
+/// Note on concurrent loads that were counted over windows of different lengths.
 fn windows_differ(loads: &[LoadReport]) -> Option<String> {
     let seconds = |load: &LoadReport| Some(load.result.as_ref()?.client_seconds);
     let windows = || loads.iter().filter_map(seconds);
@@ -130,7 +130,7 @@ fn windows_differ(loads: &[LoadReport]) -> Option<String> {
     })
 }
 
-/// That a load did not keep to its rate.
+/// Note on a load that did not keep its rate.
 fn behind(behind: Behind) -> String {
     format!(
         "it did not keep its rate, and sent {}: {} ({})",
@@ -140,7 +140,8 @@ fn behind(behind: Behind) -> String {
     )
 }
 
-/// That much of what was sent has neither come nor is known as lost, which a later datagram's number tells.
+/// Note on datagrams that were neither received nor counted as lost. A loss is only known from the number of a later
+/// datagram.
 fn unknown(counted: DatagramResult) -> Option<String> {
     let unknown = counted.sent as f64 - counted.received as f64 - counted.lost as f64;
     (unknown > EDGE && unknown > counted.sent as f64 * UNKNOWN).then(|| {

@@ -18,13 +18,13 @@ use crate::calls::{PROMPT, patience, poll_timeout};
 use crate::random;
 use crate::window::{elsewhere, settle};
 
-/// How often both agents are asked: the longest that an interrupt waits.
+/// Interval at which both agents are polled; an interrupt waits at most this long.
 const SLICE: Duration = Duration::from_millis(500);
 
-/// How late a host's answer may be before what it says counts as old.
+/// How late the answer of a host may be before the host is asked once more.
 const LATE: Duration = Duration::from_millis(200);
 
-/// How often something is asked in a warm-up: an agent that is asked nothing for a minute gives its loads up.
+/// Interval of keep-alive requests in a warm-up: an agent without a request for a minute gives up its loads.
 const ASK_EVERY: Duration = Duration::from_secs(10);
 
 /// An interrupt flag that is never set.
@@ -40,7 +40,7 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Counts loads that are open, and ends them.
+    /// Starts and counts the loads that are open, and ends them.
     pub(super) fn round(&mut self, started_s: f64, told: &mut dyn FnMut(Step<'_>)) -> Round {
         let began = Instant::now();
         self.parts = Parts::new(&self.asked.loads, self.asked.interval_s);
@@ -66,8 +66,7 @@ impl Session<'_> {
         }
     }
 
-    /// One request to each host, at the same time; every answer is taken off its line, whatever it is, and a host that is
-    /// gone keeps the other from nothing.
+    /// Sends each host its request and waits for both answers. Every answer is read, also where the other host failed.
     fn both(
         &mut self,
         requests: &[Option<Request>; 2],
@@ -79,7 +78,8 @@ impl Session<'_> {
         }
         let mut replies = Vec::with_capacity(2);
         for (link, sent) in self.links.iter_mut().zip(sent) {
-            // Not interruptible: every wait in a load is short, and an answer that is left would be the next one's.
+            // Not interruptible: every wait in a load is short, and an unread answer would be taken for that of the
+            // next request.
             let reply = sent.map(|sent| sent.and_then(|()| link.receive(within, &NEVER)));
             replies.push(reply.transpose());
         }
@@ -126,7 +126,7 @@ impl Session<'_> {
         else {
             return Err(self.links[0].unexpected_reply("OpenServers"));
         };
-        // A link-local one without the number of its device, which is another on the client's host.
+        // Without the scope id of a link-local address: on the client's host the device has another index.
         let plain = |address: Address| match address {
             Address::Ip(address) => SocketAddr::new(address.ip(), address.port()).into(),
             unix => unix,
@@ -150,7 +150,7 @@ impl Session<'_> {
         }
     }
 
-    /// One end of every load, by host; `address` is told the load's number and the host's.
+    /// The given end of every load, by host. `address` gets the load's index and the host's.
     fn ends(
         &self,
         secret: [u8; 16],
@@ -163,10 +163,10 @@ impl Session<'_> {
                 continue;
             }
             let host = host_of(named, end);
-            // No flow of one load is let in by another.
+            // A secret for each load: no load accepts the flows of another.
             let mut secret = secret;
             secret[15] ^= index as u8;
-            // Only where the user said it: elsewhere it is the kernel's own choice already.
+            // Only where the user gave the address: otherwise the kernel's choice is already the right one.
             let said = self.asked.hosts[host].data;
             ends[host].push(LoadEnd {
                 name: named.name.clone(),
@@ -181,7 +181,7 @@ impl Session<'_> {
         ends
     }
 
-    /// Starts the loads and counts them, to the end that was asked for, or to their own.
+    /// Starts the loads and counts them for the time asked for, or until they reach their own limits.
     fn count(&mut self, told: &mut dyn FnMut(Step<'_>)) -> Result<(), LinkError> {
         let prompt = poll_timeout(&self.asked.loads);
         let Some(seconds) = self.asked.seconds else {
@@ -212,9 +212,9 @@ impl Session<'_> {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            // To the end of the interval where that is nearer, so that intervals are as long as was asked.
+            // At most to the end of the interval, so that intervals are as long as asked for.
             let within = self.parts.left_of_interval().min(SLICE).min(left);
-            // Also where the time was over before it was asked for, as after this program was stopped.
+            // True too where the window was over before this request, as after this program was stopped.
             let last = within == left;
             self.part(within, last, told)?;
             if last {
@@ -230,9 +230,10 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A part on both hosts: those with clients wait for its end, the others are asked then. Whether all are over. Where
-    /// the answer comes late, as after this program was stopped (Ctrl-Z), those with clients are asked once more, so that
-    /// both ends are counted to the same time.
+    /// Counts a part on both hosts: hosts with clients wait for its end, then the others are asked. Returns whether all
+    /// clients are over. Where the answer comes late, as after this program was stopped (Ctrl-Z), hosts with clients
+    /// are
+    /// asked once more, so that both ends are counted to the same time.
     fn part(
         &mut self,
         within: Duration,
@@ -261,12 +262,14 @@ impl Session<'_> {
         Ok(over)
     }
 
-    /// Ends the loads on both hosts, and counts what arrived meanwhile where their own limits ended them. What the ends
-    /// tell is added to `told`.
+    /// Ends the loads on both hosts. Where the loads' own limits ended them, counts what arrived meanwhile. What each
+    /// end
+    /// reports is added to `told`.
     fn end(&mut self, told: &mut Vec<EndedLoad>) -> Result<(), LinkError> {
         let within = patience(&self.asked.loads);
-        // Where the clients know that their servers have everything, nothing is under way, and comparing contents is no part
-        // of the load.
+        // Where servers confirm to the clients that they have everything, nothing is in flight: the last part is
+        // counted before
+        // the clients stop, since comparing contents is not part of the load.
         let on_the_way = |named: &NamedLoad| !named.load.workload.is_confirmed();
         let stops_first = self.asked.loads.iter().any(on_the_way);
         let mut counted = Ok(());
@@ -305,7 +308,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What each of these hosts counted since it was asked before, told at the end of `within`.
+    /// What each of the chosen hosts counted since the part before, answered after `within`.
     fn parts_of(
         &mut self,
         hosts: [bool; 2],
@@ -330,7 +333,7 @@ impl Session<'_> {
         Ok(parts)
     }
 
-    /// What each host counted in all; `None` of one that cannot tell any more.
+    /// What each host counted over the whole window; `None` where its agent cannot report it any more.
     fn whole(&mut self) -> [Option<Measured>; 2] {
         let prompt = poll_timeout(&self.asked.loads);
         self.links
@@ -341,14 +344,14 @@ impl Session<'_> {
             })
     }
 
-    /// The agent that has ended, where there is one, rather than what the other refused therefore.
+    /// The end of an agent, where one has ended, instead of the refusal that it caused at the other host.
     pub(super) fn blame(&mut self, error: LinkError) -> LinkError {
         let [a, b] = &mut self.links;
         crate::lab::blame(error, &mut [a, b])
     }
 }
 
-/// 0 for the host that is given first, 1 for the other.
+/// Index of the host with that end of a load: 0 for the host that is given first, 1 for the other.
 pub(super) fn host_of(named: &NamedLoad, end: End) -> usize {
     usize::from(named.load.direction.host_of(end) == "b")
 }

@@ -30,7 +30,7 @@ pub(super) fn document(
         .chain(one_sided.map(|report| &report.path))
         .chain(results.tcp.as_ref().map(|report| &report.path))
         .collect();
-    // What every flow carries, both ways: not known where one way does not tell.
+    // The MTU that every flow carries in both directions: unknown where the MTU of one direction is.
     let back = |path: &PathReport| {
         let mut others = every.iter().copied();
         others.find(|back| back.from == path.to && back.to == path.from)
@@ -131,7 +131,7 @@ fn hosts(asked: &Check, results: &CheckResults) -> Vec<HostReport> {
     .collect()
 }
 
-/// The devices of link-local addresses.
+/// The devices of link-local addresses, by end.
 fn devices(asked: &Check) -> [Option<String>; 2] {
     match &asked.to {
         CheckTarget::Host(to) => [asked.from.device.clone(), to.device.clone()],

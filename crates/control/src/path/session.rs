@@ -32,45 +32,47 @@ use super::{Check, CheckTarget, MOST, Step};
 use crate::calls::PROMPT;
 use crate::random;
 
-/// Datagrams of a search, and of each flow that is compared with it, where much is lost; and their mean size.
+/// Datagrams of a search on a lossy path.
 const USUAL: u32 = 400;
+/// Datagrams of each further flow on a lossy path.
 const USUAL_EACH: u32 = 60;
+/// Mean size of these datagrams, bytes.
 const USUAL_BYTES: f64 = 4500.0;
-/// However slow: an hour.
+/// Upper bound on the time limit of slow probes.
 const LONGEST: Duration = Duration::from_hours(1);
 
 /// The results of a check.
 #[derive(Debug)]
 pub(super) struct CheckResults {
-    /// Both ends: name, address, whether an agent is there.
+    /// Both ends, and whether each has an agent.
     pub(super) ends: [(PathEnd, bool); 2],
-    /// Both directions.
+    /// Reports of both directions; empty without two agents or over TCP.
     pub(super) paths: Vec<PathReport>,
     pub(super) one_sided: Option<OneSidedReport>,
     pub(super) tcp: Option<TcpReport>,
     pub(super) traces: Vec<TraceReport>,
     pub(super) hosts: Vec<AuditedHost>,
-    /// Rules of the hosts' own filters that drop packets, where that was asked.
+    /// Firewall rules of each host that drop packets; empty where they were not read.
     pub(super) rules: [Vec<DropRule>; 2],
     pub(super) simulations: Vec<Simulated>,
-    /// How long these took.
+    /// How long the simulations took.
     pub(super) simulating: Duration,
-    /// Hosts where the port is in use, and probes are received through a packet socket instead,
+    /// Hosts where the port is in use, and probes are received through a packet socket instead.
     pub(super) tapped: Vec<String>,
-    /// and where that is not possible, with the reason.
+    /// Hosts where the port is in use and no packet socket is possible, with the reason: probes go to another port.
     pub(super) untestable: Vec<(String, String)>,
 }
 
 pub(super) struct Session<'a> {
     asked: &'a Check,
-    /// The places of the hosts with agents.
+    /// Locations of the hosts with agents.
     places: Vec<Location>,
     links: Vec<Link>,
     ends: [PathEnd; 2],
     interrupt: &'a AtomicBool,
 }
 
-/// What both ends are called; a host may be checked with itself.
+/// Names of both ends; the second is marked where a host is checked against itself.
 pub(super) fn names(asked: &Check) -> [String; 2] {
     let first = asked.from.place.to_string();
     let second = match &asked.to {
@@ -101,13 +103,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The agent that has ended, where there is one, rather than what the other refused therefore.
+    /// The end of an agent, where one has ended, instead of the refusal that it caused at the other host.
     pub(super) fn blame(&mut self, error: LinkError) -> LinkError {
         let mut links: Vec<&mut Link> = self.links.iter_mut().collect();
         crate::lab::blame(error, &mut links)
     }
 
-    /// Everything that is asked of the agents.
+    /// Makes all requests of the check and collects the answers.
     pub(super) fn results(
         &mut self,
         told: &mut dyn FnMut(Step),
@@ -178,7 +180,7 @@ impl<'a> Session<'a> {
         results.paths = self.survey(&ways, [true; 2], self.limits())?;
         self.await_neighbours(&ways, &mut results.paths)?;
         let mapped = self.arrivals(&ways, &mut results.paths)?;
-        // While the flows that made the mappings are there.
+        // Before the flows that created the NAT mappings are closed.
         self.ask_back(&ways, &mut results.paths, mapped)?;
         if results.paths.iter().any(|path| path.mapped.is_some()) {
             ways = self.ways(secret, results)?;
@@ -197,7 +199,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Both directions, with a responder at each end.
+    /// Starts a responder at each end, and returns both directions.
     fn ways(
         &mut self,
         secret: Secret,
@@ -213,7 +215,7 @@ impl<'a> Session<'a> {
         Ok([way(0, 1), way(1, 0)])
     }
 
-    /// The directions that are wanted, in their order.
+    /// Probes the wanted directions; the reports are in the order of `ways`.
     fn survey(
         &mut self,
         ways: &[PathDirection; 2],
@@ -251,7 +253,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The same, for an end that may be far away.
+    /// [`Self::limits`] for an end that may be far away or slow to answer.
     fn patient(&self) -> Limits {
         Limits {
             far: true,
@@ -259,7 +261,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What a direction's probes may take before what is still open gets no answer: more where they are to be slow.
+    /// Time limit of one direction's probes, [`MOST`] to [`LONGEST`]: twice the time that the rate limits make them
+    /// take.
     fn most(&self) -> Duration {
         let datagrams = f64::from(USUAL + USUAL_EACH * self.asked.flows);
         let slow = (datagrams / self.asked.datagrams_per_s)

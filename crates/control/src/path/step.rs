@@ -1,26 +1,26 @@
-//! What a check does, step by step.
+//! The steps of a check, for progress messages.
 
 use std::time::Duration;
 
-/// A TCP transfer.
+/// The TCP transfers of `--simulate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Simulation {
-    /// Bytes each way.
+    /// Bytes in each direction.
     pub bytes: u64,
-    /// After that time it is given up.
+    /// Time after which a transfer is given up.
     pub limit: Duration,
 }
 
-/// What happens, as it happens.
+/// What a check is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Agents are started.
     Reaching,
     /// Probes are sent.
     Probing,
-    /// The place of a loss is looked for.
+    /// The place where packets are lost is located.
     Locating,
-    /// Each hop is asked.
+    /// Each direction is traced hop by hop.
     Tracing,
     /// The hosts' devices are read.
     Reading,
@@ -29,7 +29,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// What is going on.
+    /// The step in words, for a progress line.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Reaching => "starting the agents",

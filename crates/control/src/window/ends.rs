@@ -1,4 +1,4 @@
-//! The ends of loads as each host's agent is told them.
+//! Builds the orders to each host's agent about the ends of loads.
 
 use std::net::IpAddr;
 
@@ -9,8 +9,9 @@ use wirecost_model::load::Address;
 use super::clients::Clients;
 use super::guests::GuestLoad;
 
-/// One end of every load, by host; `place` is where the end of a guest and host runs, with the address that a client's packets
-/// leave with where it is to be set; `address` is told the load's number and the host's.
+/// The given end of every load, by host. `place` gets guest and host and returns the namespace of the end, and the
+/// source
+/// address of a client where it is to be set. `address` gets the load's index, the host's, and the load's secret.
 pub(super) fn ends(
     from: Clients<'_>,
     loads: &[GuestLoad],
@@ -25,7 +26,7 @@ pub(super) fn ends(
             continue;
         }
         let host = from.host_of(named, end);
-        // No flow of one load, or of one guest, is let in by another.
+        // A secret for each load and guest: no load or guest accepts the flows of another.
         let mut secret = secret;
         for (byte, number) in secret[12..].iter_mut().zip((index as u32).to_be_bytes()) {
             *byte ^= number;
@@ -44,9 +45,9 @@ pub(super) fn ends(
     ends
 }
 
-/// The name of an abstract Unix socket that no other load has.
+/// The name of an abstract Unix socket, unique to a load.
 pub(super) fn socket_name(secret: &[u8; 16]) -> String {
-    // Anyone may read it (/proc/net/unix): most of the secret is not in it.
+    // Every user can read the name (/proc/net/unix): it holds only the last four bytes of the secret.
     let digits = secret[12..].iter().map(|byte| format!("{byte:02x}"));
     format!("wirecost-{}", digits.collect::<String>())
 }

@@ -4,17 +4,18 @@ use wirecost_model::load::{Limit, NamedLoad, Waiting};
 
 /// The share of a load that runs between one pair of guests.
 pub(super) struct GuestLoad {
-    /// The same of both hosts.
+    /// Number of the guest on both hosts, from 0.
     pub(super) guest: u32,
     pub(super) named: NamedLoad,
 }
 
-/// Threads that a load has on a host at most, all guests together, where the plan says nothing: as many as
-/// it would have with as many flows and a single guest.
+/// Upper bound on the threads of a load on a host, all guests together, where the plan names no number: as many as the
+/// load would have with the same flows and a single guest.
 const THREADS: u32 = 64;
 
-/// Every load for every pair of guests. A load's flows are as many as can be divided evenly (the plan sees to
-/// it), and so are its threads, but that each guest has one.
+/// Every load for every pair of guests. Flows are divided evenly, which the plan's checks ensure. Threads are divided
+/// too;
+/// each guest has at least one.
 pub(super) fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<GuestLoad> {
     let of = |named: &NamedLoad, guest| {
         let mut named = named.clone();
@@ -23,7 +24,7 @@ pub(super) fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<GuestLoad> {
         if guests > 1 {
             let usual = match load.waiting {
                 Waiting::Sleep => THREADS,
-                // Each has a processor to itself.
+                // Each spinning thread has a processor to itself.
                 Waiting::Spin => guests,
             };
             let all = load.threads.unwrap_or(usual);

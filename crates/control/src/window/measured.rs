@@ -1,4 +1,4 @@
-//! What loads did, from what both hosts counted.
+//! Joins the counts of both hosts into results of loads.
 
 use wirecost_agent::protocol::{EndedLoad, Measured, MeasuredEnd};
 use wirecost_model::end_window::{Counts, End, EndWindow};
@@ -8,7 +8,7 @@ use wirecost_model::sample::LoadResult;
 
 use super::clients::Clients;
 
-/// Adds to what was counted what only the ends of the loads could tell.
+/// Adds the datagram totals, which the ends of loads report only once they have ended.
 pub(crate) fn settle<'a>(measured: impl Iterator<Item = &'a mut Measured>, ended: &[EndedLoad]) {
     for one in measured.flat_map(|host| &mut host.loads) {
         let same =
@@ -17,12 +17,12 @@ pub(crate) fn settle<'a>(measured: impl Iterator<Item = &'a mut Measured>, ended
     }
 }
 
-/// What each load did, from what both hosts counted. `None` where an end is missing from the counts.
+/// The result of each load, from the counts of both hosts. `None` where an end is missing from the counts.
 pub fn results(loads: &[NamedLoad], measured: &[Measured; 2]) -> Option<Vec<LoadResult>> {
     results_from(Clients::Across, loads, measured)
 }
 
-/// Likewise, of clients where `from` says.
+/// [`results`] with the clients on the hosts that `from` says.
 pub(crate) fn results_from(
     from: Clients<'_>,
     loads: &[NamedLoad],
@@ -47,7 +47,7 @@ pub(crate) fn results_from(
     loads.iter().map(result).collect()
 }
 
-/// The other end of a client whose server is not ours: it has read what the client sent.
+/// The assumed counts of a server that is not a load of this program: it read everything that the client sent.
 fn unseen(client: &EndWindow) -> EndWindow {
     let mut window = client.clone();
     for flow in &mut window.flows {

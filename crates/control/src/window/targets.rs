@@ -1,4 +1,4 @@
-//! Where the targets of loads are that are not ours.
+//! Addresses of storage targets that are not served by this program.
 
 use std::net::ToSocketAddrs;
 
@@ -6,10 +6,10 @@ use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::Stage;
 use wirecost_model::load::{Address, Load, NbdUri};
 
-/// Where a load's target is that is not ours; `None`: it is.
+/// The address of a load's external target; `None`: this program serves the target.
 ///
 /// # Errors
-/// A name without an address.
+/// A host name that cannot be resolved.
 pub(crate) fn elsewhere(load: &Load) -> Result<Option<Address>, LinkError> {
     match (&load.server, &load.path) {
         (Some(server), _) => resolved(server).map(Some),

@@ -1,11 +1,12 @@
-//! What there is to try between two hosts, in which order, and how much of it fits into the time.
+//! The changes to try between two hosts, their order, and how many of them fit into the time.
 
 use wirecost_control::experiment::{HostWay, Looked};
 
 use super::feature::{Feature, JOINING, OF_TUNNELS, RECEIVING, SENDING};
 use super::{At, Switch};
 
-/// What there is to try between these hosts, the most likely first; settings of them only where they may be changed.
+/// The changes to try between these hosts, the most promising first. Settings of the hosts are included only where
+/// `changes` allows it.
 pub(in crate::diagnose) fn all(looked: &Looked, changes: bool) -> Vec<Switch> {
     let mut all = vec![Switch::FourStreams, Switch::LargeBuffers];
     let others = looked.way(0).congestion.iter().cloned();
@@ -16,7 +17,7 @@ pub(in crate::diagnose) fn all(looked: &Looked, changes: bool) -> Vec<Switch> {
     all.extend(mtu(looked).map(Switch::Mtu));
     let devices = devices(looked);
     let sends = |at: &At| (at.host == 'a') != at.device.faces_guest;
-    // One round for what matters most, one for the rest.
+    // The features that matter most first, then the others.
     for rare in [false, true] {
         for at in &devices {
             let features: &[Feature] = match (sends(at), rare) {
@@ -42,7 +43,8 @@ pub(in crate::diagnose) fn all(looked: &Looked, changes: bool) -> Vec<Switch> {
     all
 }
 
-/// The devices of both paths; what is on both, as a bridge between containers of one machine, is b's.
+/// The devices that packets pass on both hosts. A device on both, such as a bridge between containers of one machine,
+/// counts as host b's.
 fn devices(looked: &Looked) -> Vec<At> {
     let of = |host: usize, letter: char| {
         let devices = looked.way(host).devices.iter().enumerate();
@@ -62,7 +64,7 @@ fn devices(looked: &Looked) -> Vec<At> {
     a.into_iter().chain(b).collect()
 }
 
-/// The MTU that both hosts' devices may get, where one of them has another.
+/// The largest MTU, bytes, that both hosts' devices can have; `None` where it is unknown or both have it already.
 fn mtu(looked: &Looked) -> Option<u32> {
     let [a, b] = [0, 1].map(|host| looked.way(host));
     let largest = a.largest_mtu?.min(b.largest_mtu?);
@@ -74,11 +76,11 @@ fn mtu(looked: &Looked) -> Option<u32> {
     (differs(a) || differs(b)).then_some(largest)
 }
 
-/// What spreads the work of receiving over cores of b.
+/// Changes that spread the work of receiving over cores of host b.
 fn spread(looked: &Looked, devices: &[At]) -> Vec<Switch> {
     let cores = looked.cores(1);
     let mut all = Vec::new();
-    // With a single core there is nothing to spread over.
+    // A single core leaves nothing to spread.
     if cores < 2 {
         return all;
     }
@@ -99,10 +101,10 @@ fn spread(looked: &Looked, devices: &[At]) -> Vec<Switch> {
     all
 }
 
-/// What fits into the time of so many samples for each round, and what is left over.
+/// The changes that fit into `samples` samples for each round, and those that do not.
 pub(in crate::diagnose) fn fitting(all: Vec<Switch>, samples: usize) -> (Vec<Switch>, Vec<Switch>) {
     let mut all = all;
-    // One sample is of the path as it is, and what only the load does is always tried.
+    // One sample measures the path as it is. Changes of the load alone are always tried.
     let at_least = all
         .iter()
         .take_while(|switch| switch.level().is_none())

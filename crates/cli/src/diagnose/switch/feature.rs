@@ -1,14 +1,14 @@
-//! The features of devices that are tried, and what each program calls them.
+//! The device features that are tried, and their names in each program.
 
-/// Features that decide how packets are cut, joined and summed, by the kernel's names, and what ethtool, systemd.link(5) and
-/// netplan call them.
+/// A feature of a device (segmentation, receive offload, checksums) with its names in the kernel, ethtool,
+/// systemd.link(5) and netplan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::diagnose) struct Feature {
     pub(in crate::diagnose) kernel: &'static str,
     pub(in crate::diagnose) ethtool: &'static str,
-    /// The option of a .link file; empty where there is none.
+    /// The option of a .link file; empty: there is none.
     pub(in crate::diagnose) link: &'static str,
-    /// The key of netplan; empty where there is none.
+    /// The key of netplan; empty: there is none.
     pub(in crate::diagnose) netplan: &'static str,
 }
 
@@ -27,8 +27,9 @@ impl Feature {
     }
 }
 
+/// Names of transmit checksum offload in systemd.link(5) and netplan.
 const SUM: [&str; 2] = ["TransmitChecksumOffload", "transmit-checksum-offload"];
-/// Of a device that sends: first those that matter most, then those of tunnels.
+/// Features of a sending device that matter most.
 pub(super) const SENDING: [Feature; 4] = [
     Feature::new("tx-checksum-ip-generic", "tx", SUM),
     Feature::new("tx-checksum-ipv4", "tx", SUM),
@@ -43,6 +44,7 @@ pub(super) const SENDING: [Feature; 4] = [
         ["GenericSegmentationOffload", "generic-segmentation-offload"],
     ),
 ];
+/// Segmentation of tunnel packets on a sending device below a tunnel.
 pub(super) const OF_TUNNELS: [Feature; 2] = [
     Feature::new(
         "tx-udp_tnl-segmentation",
@@ -55,7 +57,7 @@ pub(super) const OF_TUNNELS: [Feature; 2] = [
         ["", ""],
     ),
 ];
-/// Of a device that receives, in the same way.
+/// Features of a receiving device that matter most.
 pub(super) const RECEIVING: [Feature; 2] = [
     Feature::new(
         "rx-checksum",
@@ -68,6 +70,7 @@ pub(super) const RECEIVING: [Feature; 2] = [
         ["GenericReceiveOffload", "generic-receive-offload"],
     ),
 ];
+/// Further features of a receiving device that join packets.
 pub(super) const JOINING: [Feature; 4] = [
     Feature::new(
         "rx-gro-hw",

@@ -1,11 +1,12 @@
-//! The options that only storage has.
+//! The options of storage loads.
 
 use wirecost_model::load::{Backing, Load, Pattern};
 
 use super::LoadOptions;
 
 impl LoadOptions {
-    /// Gives a load what was written; what only storage has, or has not, in words.
+    /// Sets the options of storage in a load. Adds to `wrong` the options that only storage has or that storage does
+    /// not have.
     pub(super) fn storage(&self, load: &mut Load, wrong: &mut Vec<String>) {
         let workload = load.workload;
         let Some(storage) = &mut load.storage else {

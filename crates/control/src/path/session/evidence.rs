@@ -1,4 +1,4 @@
-//! What explains a direction without answers: what arrived at the far end, a host's own rules, address translation.
+//! Evidence about a direction without answers: what arrived at the far end, a host's firewall rules, NAT.
 
 use std::net::SocketAddr;
 
@@ -9,11 +9,11 @@ use wirecost_check::{DropRule, PathReport, ReachabilityHint};
 use super::Session;
 use crate::calls::PROMPT;
 
-/// Where the flows of a direction are seen to come from, where address translation is on the way.
+/// By direction: the translated source address of each flow, as seen at the far end; `None` without NAT.
 pub(super) type Mapped = [Option<Vec<SocketAddr>>; 2];
 
 impl Session<'_> {
-    /// Where a direction is dead: what arrived at each host, and from where.
+    /// Where a direction is dead: asks both hosts what arrived, and from which addresses.
     pub(super) fn arrivals(
         &mut self,
         ways: &[PathDirection; 2],
@@ -32,7 +32,7 @@ impl Session<'_> {
             paths[index].seen.arrived = probes;
             let from = ways[index].from.address;
             let translated = sources.iter().find(|source| source.ip() != from);
-            // The way back is what the other end cannot know by its address.
+            // Only the reverse direction fails because of NAT: its sender does not know the translated address.
             if let (Some(source), true) = (translated, paths[host].is_dead()) {
                 paths[index].mapped = Some(source.ip());
                 mapped[index] = Some(sources);
@@ -42,7 +42,7 @@ impl Session<'_> {
         Ok(mapped)
     }
 
-    /// The way back to a host behind address translation, through the mappings that its own flows made.
+    /// Probes the direction towards a host behind NAT, through the mappings that the host's own flows created.
     pub(super) fn ask_back(
         &mut self,
         ways: &[PathDirection; 2],
@@ -71,7 +71,7 @@ impl Session<'_> {
                 let PathReply::Path(mut report) = reply else {
                     return Err(self.links[back].unexpected_reply("SurveyMapped"));
                 };
-                // How much is lost is counted without a mapping.
+                // Loss is not counted through a mapping.
                 (report.awaited, report.missing) = (0, 0);
                 if !report.is_dead() {
                     paths[back] = report;
@@ -81,10 +81,10 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Where a host's own filter may be what drops packets: its rules.
+    /// Reads the hosts' firewall rules where those may explain a fault.
     pub(super) fn rules(&mut self, paths: &[PathReport]) -> Result<[Vec<DropRule>; 2], LinkError> {
         let unheard = |path: &PathReport| path.seen.too_big.is_some();
-        // What arrives spoiled is explained.
+        // Wrong checksums already explain the fault.
         let spoiled = paths.iter().any(|path| path.bad_checksums > 1);
         let filtered = |path: &PathReport| {
             path.is_dead()

@@ -1,4 +1,4 @@
-//! Asking both agents at once.
+//! Requests to both agents at the same time.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request};
 use super::Session;
 
 impl Session<'_> {
-    /// One request to each host, at the same time.
+    /// Sends one request to each host and waits for all answers.
     pub(super) fn ask(
         &mut self,
         requests: Vec<PathRequest>,
@@ -17,7 +17,7 @@ impl Session<'_> {
         self.ask_some(requests.into_iter().map(Some).collect(), within)
     }
 
-    /// The same of those that have one.
+    /// [`Self::ask`] of the hosts that have a request; answers are in the order of the hosts.
     pub(super) fn ask_some(
         &mut self,
         requests: Vec<Option<PathRequest>>,
@@ -26,7 +26,9 @@ impl Session<'_> {
         self.ask_each(requests, within)?.into_iter().collect()
     }
 
-    /// The same, each with its own answer or refusal; every one is taken off its line, whatever it is.
+    /// [`Self::ask_some`] with an answer or error for each request. Every answer is read, also after an error, unless
+    /// an
+    /// interrupt ends the wait.
     pub(super) fn ask_each(
         &mut self,
         requests: Vec<Option<PathRequest>>,

@@ -1,4 +1,4 @@
-//! Where a size is lost.
+//! Locates where packets of a size are lost.
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{LOCATING, LocateOrder, PathDirection, PathReply, PathRequest};
@@ -9,7 +9,7 @@ use crate::calls::PROMPT;
 use crate::path::step::Step;
 
 impl Session<'_> {
-    /// Where sizes are lost that the sender's device takes and nobody reports.
+    /// Locates PMTU black holes: between which routers packets are dropped without ICMP.
     pub(super) fn locate(
         &mut self,
         ways: &[PathDirection; 2],
@@ -26,7 +26,7 @@ impl Session<'_> {
                 };
                 let flow = path.flows.iter().position(fails)?;
                 let silent = path.flows[flow];
-                // Of what is lost the smallest: a larger one may be lost elsewhere as well.
+                // The smallest size that is lost: larger packets may be lost at another place too.
                 let failing = silent.mtu.map_or(wanted, |carried| carried + 1);
                 Some(PathRequest::Locate(LocateOrder {
                     way: way.clone(),
@@ -50,7 +50,7 @@ impl Session<'_> {
             let PathReply::Located(located) = reply else {
                 return Err(self.links[0].unexpected_reply("Locate"));
             };
-            // Not found, or it arrived after all: the path's line stands without a place.
+            // Not found, or the packets arrived after all: the path is reported without a place.
             paths[*index].stretch = located.ok();
         }
         Ok(())

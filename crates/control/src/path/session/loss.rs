@@ -1,4 +1,4 @@
-//! How much of what can pass is lost.
+//! Counts the loss of packets that are small enough to pass.
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, SurveyOrder};
@@ -7,11 +7,11 @@ use wirecost_check::PathReport;
 use super::Session;
 use crate::calls::PROMPT;
 
-/// Passes wherever anything does, bytes.
+/// Size of an IP packet that passes any working path, bytes.
 const SMALL: u32 = 128;
 
 impl Session<'_> {
-    /// Where something was lost that can pass, counts how much, now that no search is on the way in either direction.
+    /// Counts the loss in directions where packets of passing sizes were lost, now that no search loads the path.
     pub(super) fn count_loss(
         &mut self,
         ways: &[PathDirection; 2],

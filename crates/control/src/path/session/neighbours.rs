@@ -1,4 +1,5 @@
-//! Directions without answers whose packets still wait for a neighbour: the kernel holds them for three seconds.
+//! Directions without answers whose packets still wait for neighbour resolution, which the kernel gives up after three
+//! seconds.
 
 use std::time::Duration;
 
@@ -9,11 +10,11 @@ use wirecost_check::{PathReport, ReachabilityHint};
 use super::Session;
 use crate::calls::PROMPT;
 
-/// The kernel asks three times, a second apart.
+/// Time-out of neighbour resolution: the kernel asks three times, a second apart.
 const SEARCHING: Duration = Duration::from_secs(5);
 
 impl Session<'_> {
-    /// Waits for neighbours that are still searched for, unless wrong checksums explain that nothing is answered.
+    /// Waits for the end of neighbour resolution, unless wrong checksums already explain the missing answers.
     pub(super) fn await_neighbours(
         &mut self,
         ways: &[PathDirection; 2],

@@ -1,4 +1,4 @@
-//! Asks again where no probe is answered: on another port, and with more patience.
+//! Probes directions without an answer again: on another port, and with longer time-outs.
 
 use std::net::SocketAddr;
 
@@ -9,12 +9,12 @@ use wirecost_check::{PathReport, ReachabilityHint};
 use super::{CheckResults, Session};
 use crate::calls::PROMPT;
 
-/// An IP packet that passes wherever anything does, bytes; large enough for a probe over either version.
+/// Size of an IP packet that passes any working path, bytes; large enough for a probe over IPv4 and IPv6.
 const SMALL: u32 = 128;
 
 impl Session<'_> {
-    /// Directions without an answer, once more for an end that is far away, or that did not run for a while. Echo
-    /// requests go beside that, and end it early where they are answered.
+    /// Probes directions without an answer once more, for an end that is far away or did not run for a while. The agent
+    /// sends echo requests (ICMP) as well and stops early where they are answered.
     pub(super) fn ask_again(
         &mut self,
         ways: &mut [PathDirection; 2],
@@ -37,7 +37,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Directions of which nothing is known yet. Where a port was asked for, it is tried whether another one is answered.
+    /// Which directions have no answer and no explanation yet. Where the user named a port, tries whether another
+    /// port is
+    /// answered.
     fn unanswered(
         &mut self,
         ways: &mut [PathDirection; 2],
@@ -45,7 +47,7 @@ impl Session<'_> {
     ) -> Result<[bool; 2], LinkError> {
         let paths = &mut results.paths;
         let mut unanswered = [false; 2];
-        // What arrives spoiled, or whose answers do, is explained.
+        // Wrong checksums of probes or answers already explain the fault.
         let spoiled = paths.iter().any(|path| path.bad_checksums > 1);
         let dead: Vec<usize> = (0..paths.len())
             .filter(|index| !spoiled && is_unexplained(&paths[*index]))
@@ -63,13 +65,13 @@ impl Session<'_> {
         Ok(unanswered)
     }
 
-    /// Those of the dead directions that another port is answered in, and what is known of it.
+    /// The dead directions in which another port is answered, with the report on that port.
     fn other_ports(
         &mut self,
         ways: &[PathDirection; 2],
         dead: &[usize],
     ) -> Result<Vec<(usize, PathReport)>, LinkError> {
-        // The responder of a direction is at the other host.
+        // The responder of a direction is at its receiving host.
         let mut requests = vec![None, None];
         for index in dead {
             let way = &ways[*index];
@@ -80,7 +82,7 @@ impl Session<'_> {
         }
         let mut moved = self.ask_some(requests, PROMPT)?.into_iter();
         let mut orders = vec![None, None];
-        // Answers come in the order of the hosts, which is the reverse of the directions'.
+        // Answers are in the order of the hosts, which is the reverse order of the directions.
         for host in 0..2 {
             let index = 1 - host;
             if !dead.contains(&index) {
@@ -114,7 +116,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether nothing is known yet of why there is no answer.
+/// Whether a dead direction has no explanation yet.
 fn is_unexplained(path: &PathReport) -> bool {
     path.is_dead() && path.hint.is_none() && path.seen.refused.is_none()
 }

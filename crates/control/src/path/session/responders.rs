@@ -9,7 +9,9 @@ use super::{CheckResults, Session};
 use crate::calls::PROMPT;
 
 impl Session<'_> {
-    /// A responder on each host, on the port that was asked for where that is free.
+    /// Starts a responder on each host, on the port that was asked for where that is free. Hosts where it is not are
+    /// added to
+    /// `tapped` or `untestable`.
     pub(super) fn responders(
         &mut self,
         secret: Secret,

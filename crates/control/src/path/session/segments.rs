@@ -1,4 +1,4 @@
-//! Whether TCP's segments arrive as they are sent, and whether what vanishes arrived with a wrong checksum.
+//! Whether TCP segments arrive unchanged, and whether lost packets arrived with a wrong checksum.
 
 use std::time::Duration;
 
@@ -9,11 +9,13 @@ use wirecost_check::{FlowKind, PathReport, ReachabilityHint, Stream};
 use super::Session;
 use crate::calls::PROMPT;
 
-/// Longer than a stream takes, whose every step waits for two answers.
+/// Time-out of a short TCP stream; longer than it takes, since each of its steps has a limit of its own.
 const STREAMING: Duration = Duration::from_mins(2);
 
 impl Session<'_> {
-    /// Whether TCP's small and full segments arrive as they are sent: where every size passes, and where no datagram does.
+    /// Sends a short TCP stream, small segments and then full ones, in directions where datagrams of every size pass
+    /// or none
+    /// does.
     pub(super) fn stream(
         &mut self,
         ways: &[PathDirection; 2],
@@ -23,9 +25,9 @@ impl Session<'_> {
             let path = &paths[index];
             let every = path.flows.iter().all(|flow| flow.kind.is_told());
             let passes = every && path.failing().next().is_none();
-            // Nobody connects to a host behind address translation.
+            // No connection can be opened to a host behind NAT.
             let translated = paths[1 - index].mapped.is_some();
-            // What arrives spoiled is explained.
+            // Wrong checksums already explain the fault.
             let spoiled = paths.iter().any(|path| path.bad_checksums > 1);
             !translated && (passes || (is_silent(path) && !spoiled))
         };
@@ -48,7 +50,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Which segments pass: where large datagrams vanish, and where full segments did.
+    /// Finds which TCP segment sizes pass, in directions with a PMTU black hole for datagrams or a stream that
+    /// stalled with
+    /// full segments.
     pub(super) fn segments(
         &mut self,
         ways: &[PathDirection; 2],
@@ -78,13 +82,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Has the far ends of these directions listen; each direction with the port there.
+    /// Has the receiving hosts of these directions listen for TCP; returns each direction's index, and the direction
+    /// with
+    /// the listening port.
     fn listen(
         &mut self,
         ways: &[PathDirection; 2],
         wanted: &[usize],
     ) -> Result<Vec<(usize, PathDirection)>, LinkError> {
-        // The listening host of a direction is the other one, and answers come in the order of the hosts.
+        // The listening host of a direction is its receiver. Answers are in the order of the hosts.
         let listen = |host: usize| {
             wanted.contains(&(1 - host)).then(|| PathRequest::Listen {
                 address: self.ends[host].address,
@@ -111,8 +117,9 @@ impl Session<'_> {
         Ok(listening)
     }
 
-    /// Where packets are lost without a word, or a stream was not right: whether they arrived, and the receiving host
-    /// dropped them.
+    /// Reads the checksum error counters of the hosts where packets are lost without ICMP or a stream failed: whether
+    /// the
+    /// receiving host dropped packets that arrived.
     pub(super) fn count_bad_checksums(
         &mut self,
         paths: &mut [PathReport],
@@ -135,7 +142,7 @@ impl Session<'_> {
         if !paths.iter().any(lossy) {
             return Ok(());
         }
-        // What a host counts is of both: probes that come, and answers to its own.
+        // A host's counters include probes that it receives and answers to its own probes.
         let requests = vec![PathRequest::BadChecksums, PathRequest::BadChecksums];
         for (host, reply) in self.ask(requests, PROMPT)?.into_iter().enumerate() {
             let PathReply::BadChecksums { udp, tcp } = reply else {
@@ -148,7 +155,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether datagrams leave, and none is answered.
+/// Whether datagrams leave the sender, and none is answered.
 fn is_silent(path: &PathReport) -> bool {
     path.is_dead()
         && !matches!(

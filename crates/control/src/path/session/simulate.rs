@@ -1,4 +1,4 @@
-//! A TCP transfer in both directions at once, under each way of the kernel's to look for a path's MTU.
+//! Simulates TCP: a transfer in both directions at once, for each value of `net.ipv4.tcp_mtu_probing`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::calls::PROMPT;
 use crate::path::step::Simulation;
 use crate::random;
 
-/// Values of `net.ipv4.tcp_mtu_probing`: never, once segments were lost several times, always.
+/// Values of `net.ipv4.tcp_mtu_probing`: 0 off, 1 only once a PMTU black hole is detected, 2 always.
 const PROBING: [u8; 3] = [0, 1, 2];
 
 impl Session<'_> {
-    /// Both directions under each of them, sorted by direction.
+    /// Transfers in both directions for each of these values, sorted by direction.
     pub(in crate::path) fn simulate(
         &mut self,
         wanted: Simulation,
@@ -34,7 +34,7 @@ impl Session<'_> {
         Ok(simulated)
     }
 
-    /// An agent that is to end has to put the setting back first.
+    /// Tells the links that the agents must restore the sysctl before they end, which may take longer.
     fn may_change_settings(&mut self, may: bool) {
         for link in &mut self.links {
             link.set_settings_applied(may);
@@ -82,7 +82,9 @@ impl Session<'_> {
             .collect())
     }
 
-    /// One request to each host at the same time; both answers are taken off their lines, whatever they are.
+    /// Sends one request to each host and waits for both answers. Both are read, also after an error, unless an
+    /// interrupt ends
+    /// the wait.
     fn transfer<T>(
         &mut self,
         requests: [TransferRequest; 2],

@@ -1,4 +1,4 @@
-//! What is configured on the hosts.
+//! Reads the hosts' devices, routes and settings.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use wirecost_model::host::Location;
 use super::Session;
 use crate::calls::PROMPT;
 
-/// How long reading a host's devices may take: some programs are started for it.
+/// Time-out of reading a host's devices, for which the agent runs other programs.
 const READING: Duration = Duration::from_mins(1);
 
-/// Begins to read a host's devices, under the name that reports have for it.
+/// Starts to read a host's devices in the background; `host` is the host's name in reports.
 pub(in crate::path) fn gather(
     link: &mut Link,
     host: String,
@@ -38,7 +38,7 @@ impl Session<'_> {
                 Ok(PathReply::Stack(json)) => serde_json::from_str(&json)
                     .map_err(|_| self.links[index].unexpected_reply("Gathered"))?,
                 Ok(_) => return Err(self.links[index].unexpected_reply("Gathered")),
-                // What the packets showed stands without it.
+                // The results of the probes hold without the audit.
                 Err(LinkError::Refused { message, .. }) => HostStack::unread(
                     &self.ends[index].host,
                     "devices, routes and settings",

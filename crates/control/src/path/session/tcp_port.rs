@@ -1,4 +1,4 @@
-//! What TCP to an open port of the other end shows.
+//! Probes the path over TCP to an open port of the other end.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use wirecost_check::TcpReport;
 
 use super::Session;
 
-/// Longer than it takes: connections and segments each have their own end.
+/// Time-out of the probes over TCP; longer than they take, since connections and segments have limits of their own.
 const CONNECTING: Duration = Duration::from_mins(2);
 
 impl Session<'_> {
-    /// From the first host to the port of the other; no agent is needed there.
+    /// Probes from the first host to a TCP port of the other end, which needs no agent.
     pub(super) fn tcp_port(&mut self, port: u16) -> Result<TcpReport, LinkError> {
         let order = PathRequest::Tcp(TcpOrder {
             from: self.ends[0].clone(),

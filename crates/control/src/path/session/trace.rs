@@ -1,4 +1,4 @@
-//! Each direction hop by hop.
+//! Traces directions hop by hop.
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, TRACING, TraceOrder};
@@ -8,7 +8,7 @@ use super::{CheckResults, Session};
 use crate::calls::PROMPT;
 
 impl Session<'_> {
-    /// Both directions, on the flow that carries least.
+    /// Traces both directions, each on its flow with the smallest path MTU.
     pub(super) fn trace(
         &mut self,
         ways: &[PathDirection; 2],
@@ -18,7 +18,7 @@ impl Session<'_> {
             let (way, path) = (&ways[index], &paths[index]);
             let flows = path.flows.iter().enumerate();
             let (flow, _) = flows.min_by_key(|(_, flow)| (!flow.kind.is_told(), flow.mtu))?;
-            // Nothing answers behind a mapping but the flow that made it.
+            // Behind a NAT mapping only the flow that created it is answered.
             path.through_mapping.is_none().then(|| {
                 PathRequest::Trace(TraceOrder {
                     from: way.from.clone(),
@@ -31,7 +31,7 @@ impl Session<'_> {
         self.traced(vec![order(0), order(1)])
     }
 
-    /// From the only host that has an agent, or is asked.
+    /// Traces from the first host, without a responder at the other end.
     pub(super) fn trace_one_side(
         &mut self,
         results: &CheckResults,
@@ -47,7 +47,7 @@ impl Session<'_> {
             sizes: sizes(path),
         });
         let mut traces = self.traced(vec![Some(order)])?;
-        // Closed ports answer seldom; what came back from there has reached it.
+        // Closed ports answer at a limited rate; sizes that the probes proved have reached the destination too.
         let hops = traces.iter_mut().flat_map(|trace| &mut trace.hops);
         for hop in hops.filter(|hop| hop.destination) {
             hop.mtu = hop.mtu.max(path.mtu());
@@ -65,7 +65,7 @@ impl Session<'_> {
             let PathReply::Traced(hops) = reply else {
                 return Err(self.links[index].unexpected_reply("Trace"));
             };
-            // What reached a hop has passed those before it, where they answer too seldom to say so.
+            // A size that reached a hop passed the hops before it, even where those answer too rarely to show it.
             let mut hops = hops;
             let mut most = None;
             for hop in hops.iter_mut().rev().filter(|hop| hop.address.is_some()) {
@@ -79,7 +79,7 @@ impl Session<'_> {
     }
 }
 
-/// What this host sends, and what the path carries.
+/// Packet sizes to trace with, bytes: the largest that the sender sends, and the path MTU of each flow.
 fn sizes(path: &PathReport) -> Vec<u32> {
     let device = path.leaving.as_ref().and_then(|way| way.device_mtu);
     let sent = device.map_or(path.wanted.bytes(), |device| {
