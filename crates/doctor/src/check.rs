@@ -17,7 +17,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The word for it in the output.
+    /// Word for this status in the output.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Yes => "yes",
@@ -27,23 +27,23 @@ impl Status {
         }
     }
 
-    /// Whether what needs it can be done.
+    /// Whether what needs the capability can be done.
     pub const fn suffices(self) -> bool {
         matches!(self, Self::Yes | Self::Limited)
     }
 }
 
-/// Where a check belongs.
+/// Section of the output that a check is printed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
-    /// What `wirecost run` needs.
+    /// What `wirecost run` needs for its built-in plan.
     Essentials,
     /// Other devices and encapsulations.
     Encapsulations,
-    /// eBPF and special sockets (AF_XDP, io_uring).
+    /// eBPF, kernel types (BTF), AF_XDP, io_uring and userfaultfd.
     Sockets,
-    /// Cores, clock, memory, and what disturbs.
+    /// Cores, clock, memory, virtualisation, and load that disturbs measurements.
     Machine,
 }
 
@@ -56,7 +56,7 @@ impl Group {
         Self::Machine,
     ];
 
-    /// As a heading.
+    /// Heading of the group in the output.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Essentials => "Essentials",
@@ -67,59 +67,59 @@ impl Group {
     }
 }
 
-/// One capability.
+/// One capability of the machine, judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Stable name in kebab case.
     pub id: &'static str,
-    /// The same for people.
+    /// Title for people.
     pub title: &'static str,
-    /// Where it belongs.
+    /// Section of the output.
     pub group: Group,
-    /// Whether the built-in plan needs it. Of the two ways to get namespaces one is enough.
+    /// Whether the built-in plan needs the capability. Of the two ways to get namespaces one is enough.
     pub essential: bool,
-    /// The result of a check.
+    /// The result of the check.
     pub status: Status,
     /// What was seen: the kernel's answer, or the value.
     pub seen: String,
-    /// What needs it.
+    /// What needs the capability, in words.
     pub needed_for: &'static str,
-    /// What to do about it; `None` where there is nothing to do.
+    /// What to do about a missing or limited capability; `None` where there is nothing to do.
     pub advice: Option<String>,
 }
 
-/// What machine this is. `None` where a value cannot be read.
+/// The machine's kernel and processors. `None` where a value cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MachineSummary {
     /// `uname -r`.
     pub kernel: String,
     /// The processor's name.
     pub cpu_model: Option<String>,
-    /// Whether the processor says it is a hypervisor's (x86 only).
+    /// Whether /proc/cpuinfo has the `hypervisor` flag (x86 only).
     pub virtual_machine: Option<bool>,
     /// Processors that are online, ascending.
     pub online_cpus: Vec<u32>,
-    /// Those that this process may use.
+    /// Processors that this process may use (sched_getaffinity(2)), ascending.
     pub allowed_cpus: Vec<u32>,
-    /// Where the kernel's configuration was read from.
+    /// File that the kernel's configuration was read from.
     pub kernel_config: Option<String>,
 }
 
-/// Everything that was found out.
+/// Result of an examination.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Examination {
-    /// In one sentence.
+    /// Whether this machine can run the built-in plan, in one sentence.
     pub summary: String,
-    /// Whether `wirecost run`, started as this was, can build its lab and run the built-in plan.
+    /// Whether `wirecost run`, started with the same privilege, can build its lab and run the built-in plan.
     pub can_run_labs: bool,
-    /// Whether it can with the caller's own privilege; `None` where the caller has none.
+    /// Whether it can with the caller's own privilege; `None` where the caller lacks `CAP_SYS_ADMIN`.
     pub as_root: Option<bool>,
     /// Whether it can in a user namespace, without privilege.
     pub as_plain_user: bool,
-    /// What machine this is.
+    /// The machine's kernel and processors.
     pub machine: MachineSummary,
     /// Every check, by group.
     pub checks: Vec<Check>,
-    /// How long it took.
+    /// Duration of the examination, seconds.
     pub seconds: f64,
 }

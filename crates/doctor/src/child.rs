@@ -1,4 +1,4 @@
-//! The examiner's end of a probe: starts it, reads its lines until a deadline, and sees it ended.
+//! The examiner's end of a probe: starts the process, reads its lines until a deadline, and ends it.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -13,7 +13,7 @@ use wirecost_sys::socket::poll_readable;
 use crate::evidence::Tried;
 use crate::probe::{Privilege, ProbeLine};
 
-/// A probe on its way. Dropping it ends it.
+/// A running probe process. Dropping it kills the process.
 pub(crate) struct Probe {
     child: Child,
     output: ChildStdout,
@@ -26,16 +26,17 @@ impl Probe {
             .args(["doctor", "--probe", way.word()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            // What it has to say, it says in lines.
+            // All results are lines on standard output.
             .stderr(Stdio::null())
-            // What it starts in turn is known by that; the kernel ends it with us.
+            // The group identifies what the probe starts. The kernel kills the probe when this process dies.
             .process_group(0)
             .spawn()?;
         let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Self { child, output })
     }
 
-    /// Reads what it tells until it is done, it ends, or the time is over and it is not at work.
+    /// Reads the probe's lines until it closes its output, or until `within` is over and its processes use no more CPU
+    /// time; for six times `within` at most.
     pub(crate) fn collect(mut self, within: Duration) -> Tried {
         let mut text = Vec::new();
         let group = self.child.id();
@@ -72,7 +73,7 @@ impl Probe {
         tried
     }
 
-    /// How it ended, which it is about to, its output being closed.
+    /// How the process ended, in words. Waits up to 200 ms for it, since its output is closed already.
     fn end(&mut self) -> String {
         let deadline = Instant::now() + Duration::from_millis(200);
         while Instant::now() < deadline {
@@ -95,8 +96,8 @@ impl Drop for Probe {
     }
 }
 
-/// What a probe told, and whether it was done. A line that is cut or not understood is passed over:
-/// its trial is then one that was not told.
+/// Parses a probe's output: outcomes, and whether it ends with [`ProbeLine::Done`]. A line that is cut off or cannot be
+/// parsed is skipped: its trial has no outcome.
 fn understand(text: &[u8]) -> (Tried, bool) {
     let (mut tried, mut done) = (Tried::default(), false);
     for line in text.split(|&byte| byte == b'\n') {

@@ -1,4 +1,4 @@
-//! The evidence, before it is judged.
+//! Evidence that the checks are judged from: outcomes of trials, and facts about the machine.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) enum Trial {
     Congestion,
     Capture,
     Ipv6,
-    /// The devices of one driver of those that a plan may ask for.
+    /// Devices of one encapsulation driver, named by the first kind that the driver makes.
     Encapsulation(EncapsulationKind),
     Tap,
     OpenVswitch,
@@ -41,7 +41,7 @@ pub(crate) enum Trial {
     Qemu,
 }
 
-/// A kind of encapsulation, by its word.
+/// A kind of encapsulation, by its word in a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct EncapsulationKind(pub(crate) &'static str);
 
@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for EncapsulationKind {
 }
 
 impl EncapsulationKind {
-    /// All kinds whose devices are of the driver of this one.
+    /// All kinds whose devices the driver of this kind makes.
     pub(crate) fn of_driver(self) -> Vec<&'static Description> {
         let driver = |kind: &Description| kind.drivers.first().map(|driver| driver.module);
         let own = Description::by_word(self.0).and_then(driver);
@@ -68,18 +68,18 @@ impl EncapsulationKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
-    /// Done, and read back where there is something to read.
+    /// Succeeded, and settings were read back where that is possible. Holds what was seen.
     Works(String),
-    /// Done in part.
+    /// Succeeded in part. Holds what was seen.
     Partly(String),
     /// The kernel refused, or another value was read back.
     Refused {
-        /// Its error number, if it was one.
+        /// Error number (errno(3)); `None` where there was none.
         code: Option<i32>,
         /// The error message.
         words: String,
     },
-    /// A prerequisite failed.
+    /// A prerequisite failed. Holds which one.
     NotTried(String),
 }
 
@@ -92,43 +92,43 @@ impl Outcome {
 /// Everything one probe tried.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Tried {
-    /// As whom: "root", "a plain user (uid 65534)".
+    /// User that the probe ran as: "root", "a plain user (uid 65534)".
     pub(crate) who: String,
     pub(crate) outcomes: BTreeMap<Trial, Outcome>,
-    /// Why it did not get to its end.
+    /// Why the probe ended before its last trial; `None` where it did not.
     pub(crate) cut_short: Option<String>,
 }
 
-/// What the process that was asked may do.
+/// Privileges of the process that examines the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallerPrivileges {
     pub(crate) uid: u32,
-    /// `CAP_SYS_ADMIN`, in whichever user namespace it is in.
+    /// Whether `CAP_SYS_ADMIN` is effective, in whichever user namespace the process is.
     pub(crate) may_make_namespaces: bool,
 }
 
-/// The load while nothing of ours ran.
+/// Load of the machine over a window in which this program idles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Window {
     pub(crate) seconds: f64,
-    /// Share of all cores' time that the hypervisor gave to somebody else.
+    /// Share of all online cores' time, 0 to 1, that the hypervisor gave to other guests (steal).
     pub(crate) steal: f64,
-    /// Cores' worth of work by other processes; `None` where the kernel does not report it.
+    /// Number of cores that other processes kept busy; `None` where the kernel does not report it.
     pub(crate) foreign_cores: Option<f64>,
     /// Resolution of busy time, seconds.
     pub(crate) idle_step_s: f64,
 }
 
-/// How fast and by what the time is told.
+/// The kernel's clock source, and what reading the clock costs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Clock {
     pub(crate) source: String,
     pub(crate) available: Vec<String>,
-    /// Nanoseconds that one reading takes.
+    /// Time that one reading takes, nanoseconds.
     pub(crate) reading_ns: f64,
 }
 
-/// What can be read about the machine.
+/// Facts that are read about the machine.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct MachineFacts {
     /// `uname -r`.
@@ -136,29 +136,29 @@ pub(crate) struct MachineFacts {
     /// `ID` of /etc/os-release.
     pub(crate) distribution: Option<String>,
     pub(crate) cpu_model: Option<String>,
-    /// Whether the processor says it is a hypervisor's.
+    /// Whether /proc/cpuinfo has the `hypervisor` flag.
     pub(crate) is_guest: Option<bool>,
     /// `vmx` or `svm` among the processor's flags.
     pub(crate) virtualisation: Option<String>,
     pub(crate) online: Vec<u32>,
     pub(crate) allowed: Vec<u32>,
-    /// The physical cores that the allowed processors are of, as sets of siblings.
+    /// The allowed processors by physical core, SMT siblings together.
     pub(crate) physical: Vec<Vec<u32>>,
-    /// Frequency governors of the allowed processors, each once; empty where none can be seen.
+    /// Frequency governors of the allowed processors, each once; empty where sysfs shows none.
     pub(crate) governors: Vec<String>,
     pub(crate) clock: Clock,
     pub(crate) memory_available: Option<u64>,
     /// `RLIMIT_NOFILE`, soft and hard.
     pub(crate) descriptors: Option<(u64, u64)>,
-    /// Bytes of /sys/kernel/btf/vmlinux, or why not.
+    /// Size of /sys/kernel/btf/vmlinux in bytes, or why it cannot be used.
     pub(crate) btf: Option<Result<u64, String>>,
-    /// Kernel settings that bear on what may be done, those that exist.
+    /// Sysctls that decide what is permitted, by name; only those that exist.
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) window: Option<Window>,
-    /// `None` where it could not be distinguished from what else ran.
+    /// Cost of a wake-up; `None` where other programs left no quiet moment to measure it.
     pub(crate) wakeup: Option<WakeupCost>,
     pub(crate) config: Option<KernelConfig>,
-    /// Modules that lie in /lib/modules for this kernel; `None` where nothing lies there.
+    /// Modules that advice may name and /lib/modules has for this kernel; `None` without its modules.dep.
     pub(crate) modules: Option<Vec<String>>,
 }
 
@@ -166,9 +166,9 @@ pub(crate) struct MachineFacts {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Evidence {
     pub(crate) caller: CallerPrivileges,
-    /// With the caller's own privilege.
+    /// Trials with the caller's own privilege.
     pub(crate) own: Tried,
-    /// As a plain user, in a user namespace.
+    /// Trials as a plain user, in a user namespace.
     pub(crate) plain: Tried,
     pub(crate) machine: MachineFacts,
 }

@@ -1,4 +1,4 @@
-//! The examination: probes, the machine, a quiet window; then the judgement.
+//! The examination: runs the probes, reads the machine, counts its load over a window, and judges.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,18 +11,19 @@ use crate::evidence::{CallerPrivileges, Evidence, Tried};
 use crate::probe::Privilege;
 use crate::{gather, judge};
 
-/// Time for the probes, which need some 0.2 s: one that hangs must not hold up the rest. Who is at work then gets more.
+/// Time limit of a probe, which needs some 0.2 s, so that one that hangs does not hold up the rest. A probe whose
+/// processes still use CPU time then gets more.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Long enough to see one tick of 10 ms as 1 % of two cores.
+/// Length of the window for steal and foreign load: one tick of 10 ms is 1 % of two cores.
 const WINDOW: Duration = Duration::from_millis(500);
 
 /// Finds out what this machine can do. `program` is started as `program doctor --probe WAY`, and
 /// then has to call [`crate::probe`].
 ///
-/// What cannot be found out is said in the checks.
+/// A check whose result cannot be determined has the status `Unknown`.
 pub fn examine(program: &Path) -> Examination {
     let began = Instant::now();
-    // Both at once; a namespace of the one means nothing to the other.
+    // Both run at once: their namespaces are independent.
     let probes = [Privilege::Own, Privilege::Plain].map(|way| Probe::start(program, way));
     let [own, plain] = probes.map(|probe| match probe {
         Ok(probe) => probe.collect(PATIENCE),
@@ -35,7 +36,7 @@ pub fn examine(program: &Path) -> Examination {
         },
     });
     let mut machine = gather::machine();
-    // Last, so that the probes' namespaces are gone from the kernel's to-do list by the end.
+    // Last, to leave the kernel time to dismantle the probes' namespaces.
     machine.window = gather::window(WINDOW);
     machine.wakeup = wirecost_meter::wakeup_cost(&machine.allowed);
     let caller = CallerPrivileges {
@@ -51,5 +52,5 @@ pub fn examine(program: &Path) -> Examination {
     judge::examination(&evidence, began.elapsed().as_secs_f64())
 }
 
-/// include/uapi/linux/capability.h
+/// Number of the capability (include/uapi/linux/capability.h).
 const CAP_SYS_ADMIN: u32 = 21;

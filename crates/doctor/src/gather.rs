@@ -1,4 +1,4 @@
-//! What can be read about the machine.
+//! Reads facts about the machine from /proc, /sys, /etc, /boot and /lib/modules, and counts its load over a window.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use crate::evidence::{Clock, MachineFacts, Window};
 use crate::judge;
 use crate::kernel_config::KernelConfig;
 
-/// Settings that bear on what may be done (Documentation/admin-guide/sysctl).
+/// Sysctls that decide what is permitted (Documentation/admin-guide/sysctl).
 const SETTINGS: &[&str] = &[
     "kernel.apparmor_restrict_unprivileged_userns",
     "kernel.io_uring_disabled",
@@ -60,7 +60,7 @@ pub(crate) fn machine() -> MachineFacts {
     }
 }
 
-/// Waits, and tells what others did meanwhile.
+/// Waits for `length`, and returns the load of other processes and guests meanwhile; `None` where it cannot be counted.
 pub(crate) fn window(length: Duration) -> Option<Window> {
     let pid = std::process::id();
     let scope = Scope {
@@ -106,7 +106,7 @@ fn memory_available(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The processors by the physical core they are of; those whose siblings cannot be seen stand alone.
+/// Groups processors by physical core; one whose siblings sysfs does not show is a group of its own.
 fn physical(cpus: &[u32]) -> Vec<Vec<u32>> {
     let mut cores: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for &cpu in cpus {
@@ -137,7 +137,7 @@ fn clock() -> Clock {
     }
 }
 
-/// The fastest of some batches: what the clock itself takes, not what came in between.
+/// Time of one clock reading, nanoseconds: of the fastest of ten batches, so that interruptions do not count.
 fn reading_ns() -> f64 {
     const READINGS: u32 = 200;
     let batch = || {
@@ -151,7 +151,8 @@ fn reading_ns() -> f64 {
     (0..10).map(|_| batch()).fold(f64::INFINITY, f64::min)
 }
 
-/// The kernel's own types, whose data begin with a magic number (Documentation/bpf/btf.rst).
+/// Size in bytes of the kernel's BTF, which begins with a magic number (Documentation/bpf/btf.rst), or why it cannot be
+/// used.
 fn btf() -> Result<u64, String> {
     const PATH: &str = "/sys/kernel/btf/vmlinux";
     const MAGIC: [u8; 2] = 0xeb9f_u16.to_ne_bytes();
@@ -168,7 +169,7 @@ fn btf() -> Result<u64, String> {
     }
 }
 
-/// Those of the modules that advice may name which lie in /lib/modules.
+/// Modules that advice may name and /lib/modules has; `None` without its modules.dep.
 fn modules(release: &str) -> Option<Vec<String>> {
     let text = fs::read_to_string(format!("/lib/modules/{release}/modules.dep")).ok()?;
     let wanted: BTreeSet<_> = judge::modules().collect();

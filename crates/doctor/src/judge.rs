@@ -10,7 +10,7 @@ mod summary;
 use crate::check::{Check, Examination, Group, MachineSummary};
 use crate::evidence::Evidence;
 
-/// Every check, and what they come to.
+/// Judges every check, and sums them up. `seconds` is how long the examination took.
 pub(crate) fn examination(evidence: &Evidence, seconds: f64) -> Examination {
     let checks = checks(evidence);
     let verdict = summary::verdict(evidence, &checks);

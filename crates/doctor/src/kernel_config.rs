@@ -1,4 +1,4 @@
-//! What a kernel was built with, where it tells.
+//! The running kernel's build configuration, where a file has it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ pub(crate) struct KernelConfig {
 }
 
 impl KernelConfig {
-    /// Of the running kernel; `None` where no file of it is there.
+    /// Reads the configuration of the running kernel; `None` where no file has it.
     pub(crate) fn read(release: &str) -> Option<Self> {
         let places = [
             "/proc/config.gz".to_owned(),

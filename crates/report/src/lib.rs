@@ -1,9 +1,9 @@
-//! Records to what people read: a run directory is [`read`], worked out into one [`Document`]
+//! Turns a run's record into results: a run directory is [`read`], evaluated into one [`Document`]
 //! (the `--json` contract), and printed in a [`Format`]. Two runs are compared by [`compare`].
 //!
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
-//! is made. What a verdict follows from is crate `stats`. `result` computes, `say` words and draws; `result` never imports
-//! `say`.
+//! is made. Crate `stats` computes effects and verdicts. `result` computes the document, `say` words and draws it;
+//! `result` never imports `say`.
 
 mod result;
 mod say;

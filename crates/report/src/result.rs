@@ -1,5 +1,5 @@
-//! Computes: a run directory is read, and worked out into one document; two of them into a comparison. Knows nothing of how
-//! it is printed (`say`): what is here in words is part of the document.
+//! Reads run directories, and computes the document of a run and the comparison of two. Knows nothing of how these are
+//! printed (`say`): texts that are made here are part of the document.
 
 mod answer;
 pub mod compare;

@@ -1,4 +1,4 @@
-//! Words and forms: the document's figures and verdicts as text for a terminal, a page, Markdown, or another program.
+//! Output: the document's figures and verdicts as text for a terminal, an HTML page, Markdown, or another program.
 
 mod answer;
 mod bencher;

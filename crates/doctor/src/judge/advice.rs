@@ -7,7 +7,7 @@ use crate::judge::kernel_feature::{
 };
 use crate::kernel_config::OptionState;
 
-/// Advice for a feature that is not, or not wholly, to be had.
+/// Advice for a feature that is missing or limited.
 pub(super) fn for_feature(
     feature: &KernelFeature,
     refusal: &Outcome,
@@ -33,7 +33,8 @@ pub(super) fn for_feature(
     }
 }
 
-/// Where a setting or a group decides, not whether the kernel has it.
+/// Advice that depends on a setting, a group or a package, not on the kernel's configuration; `None` for all other
+/// refusals.
 fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<String> {
     let setting = |name: &str| machine.settings.get(name).map(String::as_str);
     let advice = match (trial, code) {
@@ -120,7 +121,7 @@ fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<St
     Some(advice)
 }
 
-/// The kernel has no such thing, or has it in a module that it did not load.
+/// Advice where the kernel lacks the feature, or has it in a module that is not loaded.
 fn absent(feature: &KernelFeature, machine: &MachineFacts) -> String {
     let KernelFeature { option, module, .. } = feature;
     let built = machine.config.as_ref().map(|config| config.of(option));
@@ -160,7 +161,7 @@ fn absent(feature: &KernelFeature, machine: &MachineFacts) -> String {
     }
 }
 
-/// How a distribution brings the modules that its kernel's base package leaves out.
+/// How to install the modules that a distribution's base kernel package leaves out.
 fn install(machine: &MachineFacts) -> String {
     let release = &machine.release;
     match machine.distribution.as_deref() {
@@ -173,7 +174,7 @@ fn install(machine: &MachineFacts) -> String {
     }
 }
 
-/// Whether a kernel's release is before a version; `false` where it cannot be read.
+/// Whether a kernel's release is before a version; `false` where the release cannot be parsed.
 fn older(release: &str, major: u32, minor: u32) -> bool {
     let mut parts = release
         .split(|c: char| !c.is_ascii_digit())
@@ -184,7 +185,7 @@ fn older(release: &str, major: u32, minor: u32) -> bool {
     }
 }
 
-/// What user namespaces need, with the settings that forbid them.
+/// Advice for a refused user namespace: the sysctls that forbid it, or what the error number means.
 pub(super) fn for_user_namespace(code: Option<i32>, machine: &MachineFacts) -> String {
     use crate::judge::kernel_feature::{ENOSPC, EUSERS};
     let table = [

@@ -23,12 +23,12 @@ pub(super) fn check(feature: &KernelFeature, evidence: &Evidence) -> Check {
     }
 }
 
-/// The answer of both ways together, and the refusal or half success that advice is about.
+/// Status and text from the outcomes of both probes, and the refusal or partial success that advice is about.
 fn merge(trial: Trial, evidence: &Evidence) -> (Status, String, Option<&Outcome>) {
     let own = evidence.own.outcomes.get(&trial);
     let plain = evidence.plain.outcomes.get(&trial);
     if !evidence.caller.may_make_namespaces {
-        // One user, two processes: what the one could not try for want of a namespace, the other did.
+        // Both probes ran as the same user: what the first could not try for want of a namespace, the second did.
         let tried = own.filter(|own| !matches!(own, Outcome::NotTried(_)));
         return alone(tried.or(plain).or(own), &evidence.plain);
     }

@@ -19,22 +19,22 @@ pub(super) const EOPNOTSUPP: i32 = 95;
 pub(super) const EAFNOSUPPORT: i32 = 97;
 pub(super) const ENOBUFS: i32 = 105;
 
-/// One thing that is tried, and how to read the kernel's answer.
+/// A kernel feature that is tried, and how to read the kernel's answer.
 #[derive(Debug)]
 pub(super) struct KernelFeature {
     pub(super) trial: Trial,
     pub(super) id: &'static str,
     pub(super) title: &'static str,
     pub(super) group: Group,
-    /// Whether the built-in plan needs it.
+    /// Whether the built-in plan needs the feature.
     pub(super) essential: bool,
     pub(super) needed_for: &'static str,
-    /// The kernel's configuration option.
+    /// The kernel's configuration option for the feature.
     pub(super) option: &'static str,
     pub(super) module: Option<&'static str>,
-    /// The first kernel version that has it, where that is recent.
+    /// The first kernel version with the feature, where that is recent.
     pub(super) since: Option<&'static str>,
-    /// Answers that mean the kernel has no such thing, or has not loaded it.
+    /// Error numbers that mean that the kernel lacks the feature, or has not loaded its module.
     pub(super) absent: &'static [i32],
 }
 
@@ -57,7 +57,7 @@ const DEVICE: KernelFeature = KernelFeature {
     ..LAB
 };
 
-/// Of the driver of a kind of encapsulation.
+/// Feature of the driver of a kind of encapsulation.
 const fn device(kind: &'static Description, needed_for: &'static str) -> KernelFeature {
     let driver = kind.drivers[0];
     KernelFeature {
@@ -77,7 +77,7 @@ const SOCKET: KernelFeature = KernelFeature {
     ..DEVICE
 };
 
-/// In the order of printing.
+/// Every feature; within a group, in the order of printing.
 pub(super) const FEATURES: &[KernelFeature] = &[
     KernelFeature {
         trial: Trial::Veth,
@@ -309,7 +309,7 @@ pub(super) const FEATURES: &[KernelFeature] = &[
     },
 ];
 
-/// Whether a lab on this machine needs it: on one core nothing is steered.
+/// Whether a lab on this machine needs the feature: on one core nothing is steered.
 pub(super) fn is_essential(feature: &KernelFeature, machine: &MachineFacts) -> bool {
     feature.essential && !(feature.trial == Trial::Steering && machine.allowed.len() < 2)
 }

@@ -1,4 +1,4 @@
-//! Cores, clock, memory and what disturbs: values against thresholds.
+//! Judges cores, clock, memory and load that disturbs measurements: values against thresholds.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,13 @@ use crate::evidence::{Evidence, MachineFacts, Outcome, Trial};
 use crate::judge::kernel_feature::ENOENT;
 use crate::kernel_config::OptionState;
 
-/// Far above a processor's own counter (tsc read in 26 ns here), below what a device register costs.
+/// Longest reading of a fast clock, nanoseconds: far above a processor's own counter (26 ns measured for tsc), below a
+/// device register.
 const SLOW_READING_NS: f64 = 500.0;
-/// What the programs of a run and its kernel buffers need with room to spare: each of 64 streams,
-/// the most a plan may have, can hold tcp_wmem's and tcp_rmem's 4 and 6 MiB.
+/// Available memory that suffices, bytes, for the programs of a run and its kernel buffers: each of 64
+/// streams, the most a plan may have, can hold tcp_wmem's and tcp_rmem's 4 and 6 MiB.
 const MEMORY_BYTES: u64 = 768 << 20;
-/// 64 streams, and as much again for files, pipes and the standard library.
+/// Open files that suffice for 64 streams, with room for files, pipes and the standard library.
 const DESCRIPTORS: u64 = 256;
 
 /// Status, what was seen, advice.
@@ -179,7 +180,7 @@ fn clock(machine: &MachineFacts) -> Answer {
     }
 }
 
-/// A fact and no fault: verdicts on CPU come from windows in which no core waits for a line.
+/// Never a fault: verdicts on CPU come from windows in which no core waits for a line.
 fn wakeups(machine: &MachineFacts) -> Answer {
     let Some(cost) = machine.wakeup else {
         return unknown("other programs left no quiet moment to measure it in");
@@ -282,7 +283,7 @@ fn descriptors(machine: &MachineFacts) -> Answer {
     )
 }
 
-/// The value that a new namespace has is what a lab gets.
+/// Judges `bridge-nf-call-iptables` of a new namespace, which is what a lab gets.
 fn bridge_netfilter(evidence: &Evidence) -> Answer {
     let of = |outcomes: &std::collections::BTreeMap<_, _>| {
         outcomes.get(&Trial::BridgeNetfilter).cloned()

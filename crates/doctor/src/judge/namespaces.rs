@@ -1,11 +1,11 @@
-//! The two ways to a namespace.
+//! Judges the two ways to get namespaces: as root, and in a user namespace without root.
 
 use crate::check::{Check, Group, Status};
 use crate::evidence::{Evidence, Outcome, Trial, Tried};
 use crate::judge::advice;
 use crate::judge::kernel_feature::{EINVAL, EPERM};
 
-/// Ids.
+/// Id of the check for namespaces with the caller's own privilege.
 pub(super) const AS_ROOT: &str = "namespaces-as-root";
 pub(super) const AS_USER: &str = "namespaces-as-user";
 

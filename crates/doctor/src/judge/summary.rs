@@ -15,8 +15,8 @@ pub(super) struct Verdict {
 pub(super) fn verdict(evidence: &Evidence, checks: &[Check]) -> Verdict {
     let own = evidence.caller.may_make_namespaces && can(&evidence.own, evidence);
     let plain = can(&evidence.plain, evidence);
-    // A run falls back to a user namespace where it may make none of its own
-    // (`become_host` of the agent), and only then.
+    // A run falls back to a user namespace only where the kernel does not permit it to make namespaces
+    // without one (`become_host` of the agent).
     let falls_back = matches!(
         evidence.own.outcomes.get(&Trial::Namespaces),
         Some(Outcome::Refused {
@@ -51,7 +51,7 @@ fn can(tried: &Tried, evidence: &Evidence) -> bool {
     lacks(tried, evidence).next().is_none()
 }
 
-/// What a lab needs and this probe did not get, by the check's id and title.
+/// Id and title of each check that a lab needs and that did not work in this probe.
 fn lacks<'a>(
     tried: &'a Tried,
     evidence: &'a Evidence,
@@ -82,7 +82,7 @@ fn missing(tried: &Tried, evidence: &Evidence) -> String {
     }
 }
 
-/// Names what is missing and what to do about the first of it.
+/// A sentence that names what is missing, and the advice for the first of it.
 fn cannot(tried: &Tried, evidence: &Evidence, checks: &[Check]) -> String {
     let what = missing(tried, evidence);
     let sentence = format!("This machine cannot run the built-in plan, for want of {what}.");

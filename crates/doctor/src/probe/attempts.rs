@@ -12,14 +12,14 @@ use wirecost_sys::userfaultfd::{Faults, IdleHandler};
 
 use crate::evidence::{Outcome, Trial};
 
-/// A refusal with the error's name, and the kernel's own words where it has some.
+/// A refusal with the error's name, and the kernel's own message where the error carries one.
 pub(super) fn refused(error: &io::Error) -> Outcome {
     let code = error_code(error);
     let text = error.to_string();
     let words = match code {
         None => text,
         Some(code) => {
-            // Either "Operation not permitted (os error 1)", or that after words of the kernel's.
+            // Either "Operation not permitted (os error 1)", or that after the kernel's own message.
             let plain = io::Error::from_raw_os_error(code).to_string();
             let own = text.strip_suffix(&plain).unwrap_or_default();
             let own = own.trim_end_matches([':', ' ', '.']);
@@ -38,7 +38,7 @@ pub(super) fn outcome(result: io::Result<String>) -> Outcome {
     }
 }
 
-/// Loads a program, and returns it for what comes later.
+/// Loads an eBPF classifier, and returns it for the trial of tcx.
 pub(super) fn ebpf(told: &mut impl FnMut(Trial, Outcome)) -> Option<PassingClassifier> {
     match PassingClassifier::load() {
         Ok(program) => {
@@ -90,7 +90,7 @@ pub(super) fn kvm() -> Outcome {
     outcome(made)
 }
 
-/// Boots the guest that migrations move.
+/// Boots the QEMU guest that migrations move.
 pub(super) fn qemu() -> Outcome {
     match wirecost_qemu::found() {
         Ok(found) => match &found.no_kvm {

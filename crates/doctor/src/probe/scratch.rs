@@ -1,4 +1,4 @@
-//! Attempts inside the scratch namespace.
+//! Trials inside scratch namespaces.
 
 use std::fs;
 use std::io;
@@ -17,11 +17,11 @@ use wirecost_sys::xdp_socket::BoundXdpSocket;
 use super::attempts::{outcome, refused};
 use crate::evidence::{EncapsulationKind, Outcome, Trial};
 
-/// What is tried here, in this order. Open vSwitch and OVN last: their daemons may take what is left of the time on a
-/// slow machine.
+/// Trials of this module, in the order in which they run. Open vSwitch and OVN are last: their daemons may take what is
+/// left of the time on a slow machine.
 pub(crate) fn trials() -> Vec<Trial> {
     let mut all = TRIALS.to_vec();
-    // VXLAN is among the essentials.
+    // VXLAN has a trial of its own.
     let kinds = Description::ALL.iter().filter(|kind| kind.word != "vxlan");
     let kinds = kinds.map(|kind| EncapsulationKind(kind.word));
     let first =
@@ -108,7 +108,7 @@ fn attempt(trial: Trial, scratch: &mut Scratch, program: Option<&PassingClassifi
             Some(program) => outcome(tcx(scratch, program)),
         },
         Trial::AfXdp => outcome(af_xdp(scratch)),
-        // Tried before there is a namespace.
+        // Run by `probe`, without a scratch namespace.
         Trial::Namespaces
         | Trial::Ebpf
         | Trial::IoUring
@@ -138,7 +138,7 @@ fn steering(scratch: &mut Scratch) -> Outcome {
         Ok(None) => {
             Outcome::Works("the mask is set, and cannot be read back without a sysfs".into())
         }
-        // A lab then does without (`LabHost::is_steered`).
+        // A lab then runs without receive steering (`LabHost::is_steered`).
         Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::Partly(
             "there is no net.core.rps_default_mask, and only root may write rps_cpus: labs are built, and some of what a \
              host receives is handled on the other host's cores"
@@ -170,7 +170,7 @@ fn capture(scratch: &mut Scratch) -> io::Result<String> {
     Ok("opened".into())
 }
 
-/// A switch of the namespace's own, started and ended, with a veth as its port.
+/// Starts an Open vSwitch of the namespace's own with a veth as its port, and ends it.
 fn open_vswitch(scratch: &mut Scratch) -> Outcome {
     let port = match scratch.switch_port() {
         Ok(port) => port,
@@ -189,7 +189,7 @@ fn open_vswitch(scratch: &mut Scratch) -> Outcome {
     }
 }
 
-/// Databases and an ovn-northd of this process's own, started and ended.
+/// Starts databases and an ovn-northd of this process's own, and ends them.
 fn ovn() -> Outcome {
     match wirecost_ovs::ovn::try_central() {
         Ok(version) => Outcome::Works(format!(
@@ -206,7 +206,8 @@ fn refused_by_switch(error: &wirecost_ovs::Error) -> Outcome {
     }
 }
 
-/// The value that a new namespace has (`brnf_init_net`, net/bridge/br_netfilter_hooks.c).
+/// Value of `net.bridge.bridge-nf-call-iptables` in a new namespace (`brnf_init_net`,
+/// net/bridge/br_netfilter_hooks.c).
 fn bridge_netfilter() -> io::Result<String> {
     fs::read_to_string("/proc/sys/net/bridge/bridge-nf-call-iptables")
         .map(|text| text.trim().to_owned())
@@ -215,7 +216,7 @@ fn bridge_netfilter() -> io::Result<String> {
 fn tcx(scratch: &mut Scratch, program: &PassingClassifier) -> io::Result<String> {
     let index = scratch.index("lo")?;
     let _link = program.attach_tcx_ingress(index)?;
-    // What is attached must pass traffic on.
+    // The attached program must let traffic pass.
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.set_read_timeout(Some(Duration::from_secs(1)))?;
     socket.send_to(b"through", socket.local_addr()?)?;

@@ -1,4 +1,4 @@
-//! What a run answers: the document's effects and cells put to room `answer`, for its sentences.
+//! What a run answers: passes the document's effects and cells to crate `answer`, which words the sentences.
 
 use wirecost_answer::{Answer, Measured, Question, Reading, Told};
 use wirecost_model::metric::{Figure, Metric};
@@ -7,7 +7,7 @@ use wirecost_stats::Summary;
 use crate::result::document::{CellLoad, CellResult, Document, PublishedResult};
 use crate::result::loads;
 
-/// Works the answer out of the rest of a document.
+/// Computes the answer from the rest of a document.
 pub(crate) fn of(doc: &Document) -> Answer {
     let told = |effect: &crate::result::document::EffectResult| Told {
         effect: effect.effect.clone(),
@@ -36,7 +36,7 @@ pub(crate) fn of(doc: &Document) -> Answer {
     answer
 }
 
-/// Of a study's plan the answer is about the factors that the study compares, and gives no advice: that was not asked.
+/// Restricts the answer of a study's plan to the factors that the study compares, without advice.
 fn of_study(answer: &mut Answer, published: &PublishedResult) {
     let compares = |key: &String| {
         published.comparisons.iter().any(|one| {
@@ -57,13 +57,13 @@ fn measured(cell: &CellResult) -> Measured {
     }
 }
 
-/// The figures of a load that sentences name.
+/// The figures of a load that the answer's sentences name.
 fn figures(load: &CellLoad) -> impl Iterator<Item = (Figure, Reading)> {
     let of = |summary: Summary| Reading {
         median: summary.median,
         interval: summary.low.zip(summary.high).map(<[f64; 2]>::from),
     };
-    // Of all samples' latencies together, which have no interval.
+    // A percentile of all samples' latencies together has no interval.
     let pooled = |median| Reading {
         median,
         interval: None,

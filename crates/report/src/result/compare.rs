@@ -1,5 +1,5 @@
-//! One run against another: cells matched by what was varied, what differs besides, effects with
-//! a verdict each, and whether that is a regression.
+//! Compares two runs: matches their cells by their levels, lists other differences, judges every figure,
+//! and concludes whether there is a regression.
 
 mod by_hand;
 mod caveats;
@@ -25,12 +25,12 @@ pub use by_hand::{ByHand, compare_by_hand};
 pub(crate) use differences::TRANSIT;
 pub use differences::{Area, Difference};
 
-/// A run, and its result as `document` works it out.
+/// A run with the result that `document` computes from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Compared<'a> {
-    /// The record.
+    /// The run's record.
     pub run: &'a Run,
-    /// The result.
+    /// The result of that run.
     pub document: &'a Document,
 }
 
@@ -43,81 +43,81 @@ impl<'a> From<&'a RunResult> for Compared<'a> {
     }
 }
 
-/// What makes a comparison fail. Each fails what the one before it fails, and more.
+/// Which verdicts make a comparison fail. Each level also includes the levels before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailOn {
-    /// Nothing.
+    /// No verdict.
     Never,
-    /// `costs`, and a cell that was measured before and of which every sample is invalid now.
+    /// The verdict `costs`, and a cell that was measured before and of which every sample is invalid now.
     Costs,
-    /// `loses` as well: certainly worse, perhaps within the margin.
+    /// Also the verdict `loses`: certainly worse, perhaps within the margin.
     Loses,
-    /// Whatever is not shown to be no worse: `cannot tell yet`, and cells of the run before that
-    /// were not compared.
+    /// Also the verdicts `cannot tell yet` and `not comparable`, and cells of the run before that were not
+    /// compared.
     CannotTell,
 }
 
-/// How verdicts become success or failure.
+/// How the verdicts of a comparison become success or failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strictness {
-    /// Which verdicts fail.
+    /// Which verdicts make the comparison fail.
     pub fail_on: FailOn,
-    /// Whether it is the verdicts corrected for the number of figures that count.
+    /// Whether the verdicts corrected for the number of figures (Holm) decide.
     pub corrected: bool,
 }
 
-/// What a comparison comes to.
+/// The outcome of a comparison as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
     /// Nothing fails.
     NoRegression,
-    /// Something does.
+    /// At least one figure or cell fails.
     Regression,
-    /// Too many samples of a run were disturbed for anything to be told.
+    /// Too many samples of a run were disturbed for any figure to be compared.
     CannotTell,
     /// No figure of any cell exists in both runs.
     NothingComparable,
 }
 
-/// One run against another: the JSON contract. Its names are stable; what is added later is added
-/// beside them.
+/// The comparison of two runs: the JSON contract. Its names are stable; later versions only add to
+/// them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What it comes to.
+    /// The outcome as a whole.
     pub conclusion: Conclusion,
-    /// Which verdicts fail.
+    /// Which verdicts make the comparison fail.
     pub fail_on: FailOn,
-    /// Whether the corrected verdicts count.
+    /// Whether the corrected verdicts decide.
     pub by_corrected: bool,
     /// How many figures and cells fail.
     pub failures: u32,
-    /// The run compared with.
+    /// The earlier run, which is compared with.
     pub before: Side,
-    /// The run compared.
+    /// The later run, which is compared.
     pub after: Side,
-    /// What may make them differ beside what is asked about.
+    /// Differences of program, machine and plan, which may explain a change of the figures.
     pub differences: Vec<Difference>,
-    /// What has to be known before one relies on it, in words.
+    /// Caveats of the comparison, in words.
     pub notes: Vec<String>,
     /// The smallest change worth having, a fraction: that of `after`'s plan.
     pub worth: f64,
-    /// What all cells share, for each metric; none where fewer than two cells were compared.
+    /// Ratios over all cells, for each metric of each load that two cells or more have.
     pub shifts: Vec<Shift>,
-    /// The factors that tell the cells of the two runs apart.
+    /// The factors with more than one level in the two runs together.
     pub factors: Vec<Factor>,
     /// The cells that both runs have, in `after`'s order.
     pub cells: Vec<ComparedCell>,
-    /// Cells that both have and that cannot be compared.
+    /// Cells that both runs have and that cannot be compared.
     pub not_comparable: Vec<NotComparable>,
-    /// Levels of the cells of `before` alone.
+    /// Levels of each cell that only `before` has.
     pub only_before: Vec<Levels>,
-    /// Levels of the cells of `after` alone.
+    /// Levels of each cell that only `after` has.
     pub only_after: Vec<Levels>,
 }
 
-/// One of the two runs.
+/// One of the two runs of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
     /// The run directory.
@@ -126,96 +126,96 @@ pub struct Side {
     pub name: String,
     /// Start in UTC, RFC 3339.
     pub started: String,
-    /// Version of the program that made it.
+    /// Version of the program that made the run.
     pub program_version: String,
-    /// Version of its record.
+    /// Version of the run's record.
     pub record_version: u32,
-    /// How it ended.
+    /// How the run ended.
     pub outcome: Ending,
     /// Rounds in which every cell has its sample.
     pub rounds_done: u32,
     /// Samples taken.
     pub samples: u32,
-    /// Of these, those that are not valid and left out.
+    /// Samples that are not valid and are left out.
     pub invalid: u32,
-    /// Of these, those that may have been disturbed, and count.
+    /// Samples of the cells that are marked, for example as perhaps disturbed; they count.
     pub marked: u32,
-    /// Whether it can be relied on.
+    /// Whether the run can be relied on.
     pub trust: Trust,
 }
 
-/// How all cells together moved: the machine, as far as what is asked about is not in every cell.
+/// How one figure changed over all cells: an effect of the machine, unless the change under test is in every cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shift {
     /// The load whose figure it is.
     pub load: String,
-    /// The figure.
+    /// The figure's metric.
     pub metric: Metric,
-    /// Cells that were compared.
+    /// Number of cells that were compared.
     pub cells: u32,
-    /// Median of their ratios after / before.
+    /// Median of the cells' ratios after / before.
     pub median: f64,
-    /// The smallest.
+    /// The smallest of these ratios.
     pub min: f64,
-    /// The largest.
+    /// The largest of these ratios.
     pub max: f64,
 }
 
 /// A cell of both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ComparedCell {
-    /// Its number in `before`.
+    /// The cell's number in `before`.
     pub before_cell: u32,
-    /// Its number in `after`.
+    /// The cell's number in `after`.
     pub after_cell: u32,
-    /// Its levels of [`Comparison::factors`].
+    /// The cell's levels of [`Comparison::factors`].
     pub levels: Levels,
-    /// Its levels of all factors.
+    /// The cell's levels of all factors.
     pub all_levels: Levels,
-    /// Its figures, with a verdict each.
+    /// The cell's figures, with a verdict each.
     pub figures: Vec<Figure>,
 }
 
 /// One figure of one cell in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
-    /// The load.
+    /// The load whose figure it is.
     pub load: String,
-    /// The figure.
+    /// The figure's metric.
     pub metric: Metric,
     /// The unit of `before` and `after`.
     pub unit: &'static str,
     /// Which way is better.
     pub better: Direction,
-    /// The valid samples of the run compared with.
+    /// Summary of the earlier run's valid samples.
     pub before: Option<Summary>,
-    /// The valid samples of the run compared.
+    /// Summary of the later run's valid samples.
     pub after: Option<Summary>,
-    /// The effect and what follows; ratios are after / before.
+    /// The ratio after / before, its intervals, and the verdicts.
     #[serde(flatten)]
     pub judged: FigureVerdict,
-    /// Why it is not comparable, where the verdict says so.
+    /// Why the figure is not comparable, where the verdict says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_comparable: Option<Remark>,
-    /// Differences between the two runs of the cell that do not forbid the verdict.
+    /// Differences between the two runs of the cell that do not rule out a verdict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
-    /// Whether it makes the comparison fail.
+    /// Whether the figure makes the comparison fail.
     pub fails: bool,
 }
 
 /// A cell of both runs without a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotComparable {
-    /// Its levels of [`Comparison::factors`].
+    /// The cell's levels of [`Comparison::factors`].
     pub levels: Levels,
-    /// Its levels of all factors.
+    /// The cell's levels of all factors.
     pub all_levels: Levels,
-    /// The reason.
+    /// The kind of reason.
     pub why: Why,
     /// The reason in words.
     pub reason: String,
-    /// Whether it makes the comparison fail.
+    /// Whether the cell makes the comparison fail.
     pub fails: bool,
 }
 
@@ -223,13 +223,13 @@ pub struct NotComparable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// All levels but the line's rate are the same.
+    /// The line's rate differs; all other levels are the same.
     LineRate,
-    /// The names of the levels are the same, and what was built is not.
+    /// The levels have the same names, but what was built differs.
     BuiltDifferently,
-    /// It was measured before, and after it every sample is invalid.
+    /// The cell was measured in the run before, and every sample of it in the run after is invalid.
     NoLongerMeasured,
-    /// A run has no valid sample of it.
+    /// One of the runs, or both, has no valid sample of the cell.
     NotMeasured,
 }
 
@@ -238,7 +238,8 @@ pub fn compare(before: Compared<'_>, after: Compared<'_>, strictness: Strictness
     compare_cells(before, after, strictness, false)
 }
 
-/// The same; of loads `by_hand` nothing was built, and cells of the same loads are compared whatever their options.
+/// Compares two runs. `by_hand`: these are results of `wirecost load`, for which nothing was built; cells of the same
+/// loads are then compared whatever their options.
 fn compare_cells(
     before: Compared<'_>,
     after: Compared<'_>,
@@ -303,7 +304,7 @@ fn compare_cells(
     }
 }
 
-/// Why nothing can be told: whatever disturbed one of the runs did not disturb the other in the same way.
+/// Why no figure can be compared: one of the runs was disturbed, and the other not in the same way.
 fn disturbed(before: Compared<'_>, after: Compared<'_>) -> Option<Remark> {
     let sides = [(before, "before"), (after, "after")];
     let reasons: Vec<String> = sides
@@ -317,10 +318,12 @@ fn disturbed(before: Compared<'_>, after: Compared<'_>) -> Option<Remark> {
     })
 }
 
-/// Whether a run of `planned` could be compared with `before`, or why not: a line for whoever is
-/// about to start it.
+/// Checks, before a run of `planned` starts, that it can be compared with `before`.
+///
+/// # Errors
+/// Why not, in one line for the user: no cell in common, or no valid sample of such a cell in `before`.
 pub fn comparable(before: Compared<'_>, planned: &Experiment) -> Result<(), String> {
-    // What the run is to choose is not known yet: it is taken for what the earlier one had.
+    // A datapath that the run is to choose is not known yet: the earlier run's is assumed.
     let earlier = &before.run.head.experiment;
     let chosen = match earlier.cells.first() {
         Some(cell) if planned.plan.datapath.is_empty() => {

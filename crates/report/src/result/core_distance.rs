@@ -1,10 +1,10 @@
-//! How far apart the lab's cores were: within a run, and in one against another.
+//! Core distance of the lab: within a run, and of two runs compared.
 
 use wirecost_model::sample::CoreDistance;
 
 use crate::result::document::{CoreDistanceResult, Document};
 
-/// Of every sample that knows, nanoseconds.
+/// Summary of the core distances of the samples that have one, nanoseconds; `None` without any.
 pub(crate) fn of(distances: &[f64]) -> Option<CoreDistanceResult> {
     let mut all = distances.to_vec();
     all.sort_unstable_by(f64::total_cmp);
@@ -15,7 +15,7 @@ pub(crate) fn of(distances: &[f64]) -> Option<CoreDistanceResult> {
     })
 }
 
-/// Where they were elsewhere in one of two runs.
+/// A caveat where the core distance differs between two runs.
 pub(crate) fn between(before: &Document, after: &Document) -> Option<String> {
     let [before, after] = [before.cores_apart?, after.cores_apart?].map(|apart| apart.median_ns);
     CoreDistance::differ([before, after]).then(|| {

@@ -1,4 +1,4 @@
-//! Factors with many levels that are numbers, as curves.
+//! Curves: factors with many numeric levels.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::curve::Curved;
@@ -6,8 +6,8 @@ use wirecost_model::metric::{Figure, Metric};
 use wirecost_stats::Observed;
 use wirecost_stats::curve::{LEAST_LEVELS, Point, curve};
 
-/// Every curve: of each factor that is one, in every combination of the other levels, by the load's first figure, where more
-/// of it is better.
+/// Every curve: for each factor with many numeric levels, in every combination of the other levels, of the load's first
+/// figure where that is a speed.
 pub(crate) fn of(experiment: &Experiment, observed: &Observed) -> Vec<Curved> {
     let factors = experiment.compared();
     let curves = factors.filter_map(|factor| Some((factor, numbers(factor)?)));
@@ -24,7 +24,7 @@ pub(crate) fn of(experiment: &Experiment, observed: &Observed) -> Vec<Curved> {
         .collect()
 }
 
-/// The levels as numbers, ascending from above 0; `None` where they are none, or few.
+/// The levels as numbers, ascending from above 0; `None` where they are no such numbers, or too few.
 fn numbers(factor: &Factor) -> Option<Vec<f64>> {
     let numbers: Option<Vec<f64>> = factor
         .levels
@@ -36,7 +36,7 @@ fn numbers(factor: &Factor) -> Option<Vec<f64>> {
     (ascending && numbers[0] > 0.0).then_some(numbers)
 }
 
-/// The curve that begins at a cell; `None` where a level has no such cell.
+/// The curve that begins at cell `first`; `None` where a level has no cell with the same other levels.
 fn one(
     experiment: &Experiment,
     observed: &Observed,

@@ -1,5 +1,5 @@
-//! The result of a run as one document: the `--json` contract. Its names are stable; what is
-//! added later is added beside them.
+//! The result of a run as one document: the `--json` contract. Its names are stable; later versions
+//! only add to them.
 
 mod core_distance;
 mod effect;
@@ -45,7 +45,7 @@ pub use wakeups::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
-    /// Version of the record that it was worked out from.
+    /// Version of the record.
     pub record_version: u32,
     /// Version of the program that made the run.
     pub program_version: String,
@@ -57,18 +57,18 @@ pub struct Document {
     pub description: Option<String>,
     /// Start in UTC, RFC 3339.
     pub started: String,
-    /// Whether its verdicts can be relied on.
+    /// Whether the run's verdicts can be relied on.
     pub trust: Trust,
-    /// What it answers, in sentences that follow from the effects.
+    /// What the run answers, in sentences that follow from the effects.
     pub answer: Answer,
-    /// How it ended.
+    /// How the run ended.
     pub outcome: Ending,
-    /// What ended it early.
+    /// What ended the run early.
     pub reason: Option<String>,
     /// Rounds in which every cell has its sample, valid or not.
     pub rounds_done: u32,
-    /// Rounds that the plan asked for; of an adaptive run that its rule ended, those it took,
-    /// and else the most that it would take.
+    /// Rounds that the plan asked for. In an adaptive run that its rule ended, the rounds taken; in
+    /// another adaptive run, the most that it may take.
     pub rounds_planned: u32,
     /// How an adaptive run stopped; `null` where the number of rounds is fixed.
     pub until: Option<UntilResult>,
@@ -80,7 +80,7 @@ pub struct Document {
     pub samples_planned: Option<u32>,
     /// The samples that enter no verdict, in the order in which they were taken.
     pub invalid: Vec<InvalidSample>,
-    /// How many samples were marked as perhaps disturbed, by kind. They count.
+    /// How many samples were marked, by kind of mark. Marked samples count.
     pub marks: Vec<MarkCount>,
     /// The factors that were varied; the first level of each is the reference.
     pub factors: Vec<Factor>,
@@ -88,63 +88,64 @@ pub struct Document {
     pub vary: Vec<Vary>,
     /// The cells in the experiment's order.
     pub cells: Vec<CellResult>,
-    /// The loads' figures that effects are on, in the order of tables.
+    /// The figures that have effects, in the order of tables.
     pub figures: Vec<Figure>,
-    /// Every effect, for every figure; none of a skipped cell, which more rounds would not tell either.
+    /// Every effect, for every figure; none of a skipped cell, which more rounds would not measure either.
     pub effects: Vec<EffectResult>,
-    /// Main effects and interactions by metric; empty below two varied factors, and in an adaptive run that its rule
-    /// did not stop.
+    /// Main effects and interactions by metric; empty with fewer than two varied factors, and in an adaptive run that
+    /// its rule did not stop.
     pub factorials: Vec<Factorial>,
-    /// Factors with six levels or more that are numbers, as curves: where most of the gain is reached, and steps.
+    /// Factors with six numeric levels or more, as curves: where most of the gain is reached, and steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<Curved>,
     /// Findings that cast doubt on the result.
     pub findings: Vec<Finding>,
-    /// What stopping rules of other tools make of the same samples.
+    /// Results of other tools' stopping rules on the same samples.
     pub other_rules: OtherRules,
-    /// The first cell against itself; `null` where the plan asks for no self-test.
+    /// The self-test: the first cell against itself; `null` where the plan asks for none.
     pub self_test: Option<SelfTestResult>,
-    /// Published figures compared with these.
+    /// Published figures compared with the measured ones; `null` where the plan has none.
     pub published: Option<PublishedResult>,
-    /// Share of the run's time that lay within measured windows; absent where it has no end.
+    /// Share of the run's time within measured windows, 0 to 1; `null` where the record has no end.
     pub measured_share: Option<f64>,
-    /// Wall-clock seconds of the run; absent where it has no end.
+    /// Wall-clock seconds of the run; `null` where the record has no end.
     pub seconds: Option<f64>,
-    /// How far apart the lab's cores were; absent where no sample knows.
+    /// How far apart the lab's cores were; absent where no sample has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores_apart: Option<CoreDistanceResult>,
-    /// CPU at the line and without it, and wake-ups; absent where no cell has a window without its line and wake-ups take little.
+    /// CPU with and without the line, and wake-ups; absent where no cell has a window without the line and wake-ups
+    /// take little.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakeups: Option<WakeupsResult>,
-    /// What levels of factors add to the network's part of the latency of storage; absent where it was not asked for.
+    /// What each level of a factor adds to the network's part of storage latency; absent without `network_share`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub network_changes: Vec<NetworkChange>,
     /// Whether the hosts had cores of their own.
     pub cores: Cores,
     /// Seed of the random order.
     pub seed: u64,
-    /// Where it ran.
+    /// The machine and the hosts of the run.
     pub environment: Environment,
-    /// The Open vSwitch of the hosts, of those of the first such sample where both of its datapaths were measured; absent
-    /// where no sample was carried by one.
+    /// The hosts' Open vSwitch, as in the first sample that it carried (both of its datapaths may have been measured);
+    /// absent where no sample was carried by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_vswitch: Option<OpenVswitch>,
-    /// Oddities of the record.
+    /// Oddities of the record, and surroundings that affect all figures; in words.
     pub warnings: Vec<String>,
-    /// What it was worked out from.
+    /// Sums and columns of the samples, from which the document is computed.
     #[serde(skip)]
     pub(crate) gathered: Gathered,
 }
 
 impl Document {
-    /// Whether figures have to say whose they are.
+    /// Whether the figures are of several loads, so that each has to name its load.
     pub(crate) fn several_loads(&self) -> bool {
         self.figures
             .windows(2)
             .any(|two| two[0].load != two[1].load)
     }
 
-    /// The cells, and the twin.
+    /// The cells, and the self-test's twin.
     pub(crate) fn measured(&self) -> impl Iterator<Item = &CellResult> {
         let twin = self.self_test.as_ref().map(|test| &test.twin);
         self.cells.iter().chain(twin)
@@ -155,11 +156,11 @@ impl Document {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// Every round was measured.
+    /// Every round was measured, or as many as the rule of an adaptive run asked for.
     Complete,
     /// Ctrl-C or another signal.
     Interrupted,
-    /// It could not go on.
+    /// The run could not go on.
     Failed,
     /// The record has no end: the run was killed, or is still going.
     NoEnd,
@@ -168,38 +169,38 @@ pub enum Ending {
 /// How often a mark was set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MarkCount {
-    /// `foreign-load`, `steal`, `backlog-drops`, `generator-bound`, `cores-moved`.
+    /// The kind of mark: `foreign-load`, `steal`, `backlog-drops`, `generator-bound`, `cores-moved`.
     pub kind: String,
-    /// Samples that carry it.
+    /// Samples that carry the mark.
     pub samples: u32,
 }
 
 /// One cell: summaries over its valid samples; `null` where there are none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CellResult {
-    /// Its number.
+    /// The cell's number.
     pub cell: u32,
-    /// Its levels of the varied factors.
+    /// The cell's levels of the varied factors.
     pub levels: Levels,
-    /// Its levels of all factors that mean something to it (`underlay.ip` means nothing without a tunnel).
+    /// The cell's levels of all factors that apply to it (`underlay.ip` does not apply without a tunnel).
     pub all_levels: Levels,
     /// The guest's MTU in bytes, resolved where the plan said `max`.
     pub guest_mtu: u32,
-    /// Why it was skipped: no sample of it could be built here.
+    /// Why the cell was skipped: its network could not be built in any sample; else `null`.
     pub skipped: Option<String>,
     /// Samples taken.
     pub samples: u32,
     /// Valid samples.
     pub valid: u32,
-    /// Samples marked as possibly disturbed.
+    /// Samples that carry a mark, for example as perhaps disturbed.
     pub marked: u32,
     /// Gbit/s that the receiving application read.
     pub throughput_gbps: Option<Summary>,
-    /// Percent of one core of the sending host per Gbit/s; `null` where the cores are shared.
+    /// Percent of one core of the sending host per Gbit/s, of the first stream; `null` where the cores are shared.
     pub sender_cpu_percent_per_gbps: Option<Summary>,
-    /// Percent of one core of the receiving host per Gbit/s; `null` where the cores are shared.
+    /// Percent of one core of the receiving host per Gbit/s, likewise.
     pub receiver_cpu_percent_per_gbps: Option<Summary>,
-    /// Percent of one core of the machine per Gbit/s; `null` where each host has its own cores.
+    /// Percent of one core of the machine per Gbit/s, likewise; `null` where each host has its own cores.
     pub cpu_percent_per_gbps: Option<Summary>,
     /// Frames on the wire per second, both directions.
     pub wire_frames_per_s: Option<Summary>,
@@ -207,15 +208,15 @@ pub struct CellResult {
     pub stack_packets_per_s: Option<Summary>,
     /// Segments on the wire per packet that the receiving guest's TCP handled.
     pub segments_per_packet: Option<Summary>,
-    /// Segments retransmitted within a window.
+    /// TCP segments retransmitted within a window.
     pub retransmits: Option<Summary>,
     /// The most TCP payload that the line carries in this cell's frames, Gbit/s (TCP with
     /// timestamps over the guests' IP, in tunnels over the underlay's); `null` without a rate.
     pub line_limit_gbps: Option<f64>,
-    /// The published throughput, Gbit/s.
+    /// The throughput that was published for this cell, Gbit/s.
     pub published_gbps: Option<f64>,
-    /// Cores that host a had busy, as a number of cores, and host b: of all loads together.
+    /// Number of cores that hosts a and b kept busy, by all loads together.
     pub busy_cores: [Option<Summary>; 2],
-    /// Each of its loads.
+    /// Each load of the cell.
     pub loads: Vec<CellLoad>,
 }

@@ -1,5 +1,5 @@
-//! Effects with second opinions: other methods on the same rounds, and the verdict corrected for the whole family.
-//! The raw interval and verdict do not change.
+//! Effects with second opinions of other methods on the same rounds, and with the verdict corrected for the whole
+//! family. These do not change the effect's own interval and verdict.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use wirecost_stats::{Contrast, Factorial, Observed, correct, factorial, second_o
 use crate::result::document::{EffectResult, NoRatio};
 use crate::result::until::Basis;
 
-/// Log ratios of all effects together up to which they are resampled. Of more rounds the bootstrap says what Student's
-/// interval does, and takes minutes.
+/// Log ratios of all effects together up to which the bootstrap is computed. With more rounds it takes minutes, and
+/// gives what Student's interval gives.
 const RESAMPLED: usize = 100_000;
 
 /// Judges every contrast of a run.
@@ -40,7 +40,7 @@ pub(crate) fn judge(
     let Basis::Ended(stopping) = basis else {
         return results;
     };
-    // Only verdicts that are given can be wrong: they are the family.
+    // Only effects that get a verdict belong to the family of the correction.
     let spoken: Vec<(&Contrast, &mut EffectResult)> = contrasts
         .iter()
         .zip(&mut results)
@@ -63,7 +63,7 @@ pub(crate) fn judge(
     results
 }
 
-/// The effect of a contrast, with the interval that belongs to how the run ended.
+/// The effect of a contrast, with the interval that fits how the run ended.
 pub(crate) fn judged(contrast: &Contrast, worth: f64, basis: Basis) -> Effect {
     match basis {
         Basis::Looking { aim, ends_at } => contrast.lasting_effect(&aim, ends_at),
@@ -88,8 +88,8 @@ fn no_ratio(observed: &Observed, contrast: &Contrast) -> NoRatio {
     }
 }
 
-/// What a factor does on the whole and where it does something else, by metric; nothing below two
-/// varied factors, and where a run was stopped by something other than its rule.
+/// Main effects and interactions of the factors, by figure; empty with fewer than two varied factors, and
+/// where an adaptive run was stopped by something other than its rule.
 pub(crate) fn factorials(
     experiment: &Experiment,
     observed: &Observed,

@@ -1,4 +1,4 @@
-//! Works a run's result out of its samples: one [`Document`].
+//! Evaluates the samples of a run into its result: one [`Document`].
 
 use std::path::Path;
 
@@ -18,13 +18,13 @@ use crate::result::{
     skipped, trust, until, wakeups, warnings,
 };
 
-/// Works the result out of a run that was read with `result::read`, whose warnings are passed on.
+/// Evaluates a run that was read with `result::read`; the `warnings` of reading are passed on.
 pub fn document(run: &Run, run_dir: &Path, warnings: Vec<String>) -> Document {
     let gathered = Gathered::of(&run.head, &run.samples);
     result(&run.head, run.end.as_ref(), gathered, run_dir, warnings)
 }
 
-/// The same out of what its samples come to.
+/// Evaluates a run from the sums and columns of its samples.
 pub(crate) fn result(
     head: &RunHead,
     end: Option<&RunEnd>,
@@ -50,7 +50,7 @@ pub(crate) fn result(
         .map(|cell| cell_result(experiment, cell, &gathered))
         .collect();
     let told = warnings::of(head, &gathered, &cells);
-    // Before effects of skipped cells go: what was published of these is told as not measured here.
+    // Before effects of skipped cells are removed: what was published of such cells is reported as not measured here.
     let published = published::result(experiment, &gathered, &effects, basis);
     effects.retain(|effect| !skipped::is_of_one(&cells, effect));
     let mut document = Document {
@@ -110,7 +110,7 @@ pub(crate) fn result(
     document
 }
 
-/// Whether the first stream of a cell is TCP in one direction, to which the line's limit in one applies.
+/// Whether the first stream of a cell is TCP in one direction, to which the limit of the line in one direction applies.
 fn one_way(cell: &Cell) -> bool {
     let mut streams = cell.loads.iter().map(|named| named.load.workload);
     let first = streams.find(|workload| !workload.is_request_response());

@@ -1,50 +1,51 @@
-//! The flows of a load: how evenly they share, and what their sockets were at.
+//! The flows of a load: how evenly they share the path, and the state of their sockets.
 
 use serde::Serialize;
 use wirecost_model::sample::{Flow, LoadResult, Socket};
 
-/// Medians over the valid samples; `null` where flows have no such figure.
+/// Flows of a load: medians over the valid samples; `null` where flows have no such figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FlowsResult {
-    /// How many there are.
+    /// Number of flows.
     pub count: u32,
-    /// Gbit/s of each sample's slowest flow, both directions where both send; of streams.
+    /// Gbit/s of a sample's slowest flow, both directions together where both ends send; of streams alone.
     pub slowest_gbps: Option<f64>,
-    /// Gbit/s of the middle flow, likewise.
+    /// Gbit/s of a sample's median flow, likewise.
     pub middle_gbps: Option<f64>,
-    /// Gbit/s of the fastest flow, likewise.
+    /// Gbit/s of a sample's fastest flow, likewise.
     pub fastest_gbps: Option<f64>,
-    /// Segments sent again within a window, all flows, either end.
+    /// Segments retransmitted within a window, all flows and both ends together.
     pub retransmits: Option<f64>,
-    /// Smoothed round-trip time at the window's end, of the middle flow's sender, microseconds.
+    /// Smoothed round-trip time of the senders at the window's end, microseconds.
     pub rtt_us: Option<f64>,
-    /// The lowest that it saw, microseconds.
+    /// Lowest round-trip time that the senders saw, microseconds.
     pub min_rtt_us: Option<f64>,
-    /// Congestion window at the window's end, segments.
+    /// Congestion window of the senders at the window's end, segments.
     pub cwnd: Option<f64>,
-    /// Sending MSS, bytes.
+    /// Sending MSS of the senders, bytes.
     pub mss: Option<f64>,
-    /// Path MTU that the socket uses, bytes.
+    /// Path MTU that the senders use, bytes.
     pub path_mtu: Option<f64>,
-    /// Congestion control in use.
+    /// Congestion control of the first sender.
     pub congestion: Option<String>,
 }
 
 /// The flows of a load in its valid samples, a column for each figure.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct FlowColumns {
-    /// Of the first sample that has flows.
+    /// Number of flows in the first sample that has any.
     count: Option<u32>,
     congestion: Option<String>,
     slowest: Vec<f64>,
     middle: Vec<f64>,
     fastest: Vec<f64>,
     retransmits: Vec<f64>,
-    /// Of every flow's sender.
+    /// Figures of every flow's sender, a column for each of `SENDER`.
     senders: [Vec<u32>; SENDER.len()],
 }
 
-/// What is told of senders: round trip, the lowest, congestion window, MSS, path MTU.
+/// Figures of a sender: smoothed and lowest round-trip time (us), congestion window (segments), MSS and path MTU
+/// (bytes).
 const SENDER: [fn(&Socket) -> u32; 5] = [
     |socket| socket.rtt_us,
     |socket| socket.min_rtt_us,
@@ -54,7 +55,7 @@ const SENDER: [fn(&Socket) -> u32; 5] = [
 ];
 
 impl FlowColumns {
-    /// Adds those of a sample.
+    /// Adds the flows of a sample.
     pub(crate) fn add(&mut self, load: &LoadResult) {
         if load.flows.is_empty() {
             return;
@@ -77,7 +78,7 @@ impl FlowColumns {
         }
     }
 
-    /// What they come to; nothing where none ran.
+    /// Medians over the columns; `None` where no sample has flows.
     pub(crate) fn result(&self) -> Option<FlowsResult> {
         let speed = |column: &[f64]| median(column.iter().copied());
         let of_sender = |at: usize| median(self.senders[at].iter().copied().map(f64::from));
@@ -113,7 +114,7 @@ fn speeds(load: &LoadResult) -> Vec<f64> {
     speeds
 }
 
-/// Of both ends of all flows; `None` where a flow's sockets were not read.
+/// Retransmitted segments of both ends of all flows; `None` where a flow's sockets were not read.
 fn retransmits(flows: &[Flow]) -> Option<f64> {
     let of = |flow: &Flow| {
         let ends = [flow.sender.as_ref()?, flow.receiver.as_ref()?];

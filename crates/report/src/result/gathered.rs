@@ -1,5 +1,5 @@
-//! What the samples of a run come to: sums and columns of figures. Samples are added one by one and not kept, so that a
-//! run of a million of them fits into memory; a few are, to be drawn ([`crate::result::thinned`]).
+//! Sums and columns of figures over the samples of a run. Samples are added one by one and not kept, so that a run of a
+//! million of them fits into memory; a few are kept elsewhere, to be drawn ([`crate::result::thinned`]).
 
 use std::collections::BTreeMap;
 
@@ -25,78 +25,79 @@ use crate::result::moves::MoveColumns;
 use crate::result::outcomes::Outcomes;
 use crate::result::share_of_round::ShareOfRound;
 
-/// Everything of a run's samples that results are made of.
+/// Everything of a run's samples that results are computed from.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gathered {
     /// The figures that verdicts are about.
     pub(crate) observed: Observed,
-    /// By number; the twin among them.
+    /// The cells by number, the twin included.
     pub(crate) cells: BTreeMap<u32, CellSums>,
     pub(crate) samples: u32,
     pub(crate) invalid: Vec<InvalidSample>,
-    /// Samples with a mark, by [`Mark::KINDS`].
+    /// Samples that carry a mark, for each of [`Mark::KINDS`].
     pub(crate) marked: [u32; Mark::KINDS.len()],
     /// Samples that something outside of the plan disturbed.
     pub(crate) disturbed: u32,
-    /// Samples of each round.
+    /// Number of samples, by round.
     rounds: BTreeMap<u32, u32>,
-    /// The hosts' Open vSwitch: all labs of a run have the same.
+    /// The hosts' Open vSwitch, of the first sample that has one: all labs of a run have the same.
     pub(crate) open_vswitch: Option<OpenVswitch>,
-    /// One that switches in userspace.
+    /// The first Open vSwitch that forwards in userspace.
     pub(crate) userspace: Option<OpenVswitch>,
     pub(crate) is_not_steered: bool,
-    /// Of every sample that knows it, nanoseconds.
+    /// Core distances of the samples that have one, nanoseconds.
     pub(crate) core_distances: Vec<f64>,
-    /// Whether a sample has a window without the line.
+    /// Whether any sample has a window without the line.
     pub(crate) has_saturated: bool,
-    /// Seconds that a window should have for CPU verdicts.
+    /// Length that a window should have for CPU verdicts, seconds: the largest that a host asks for.
     pub(crate) enough_s: Option<f64>,
-    /// The shortest window of a load that a limit ends.
+    /// The shortest window of a load that ends by itself, seconds.
     pub(crate) shortest_limited_s: Option<f64>,
     /// When the last sample ended, seconds since the run began.
     pub(crate) elapsed_s: f64,
     pub(crate) proofs: Proofs,
-    /// Figures that the plan's published comparisons are about and no verdict is.
+    /// Figures of published comparisons that get no verdict of their own.
     pub(crate) outcomes: Outcomes,
     cores: Cores,
     cost: Option<WakeupCost>,
 }
 
-/// Proofs of the path.
+/// Counts of the proofs that the path carries a datagram of exactly the guest MTU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Proofs {
     pub(crate) tried: usize,
     pub(crate) given: usize,
-    /// Looked for on the underlay, and seen as one frame.
+    /// Proofs whose datagram was seen on the underlay as one unfragmented frame of the expected size.
     pub(crate) seen: usize,
 }
 
-/// One cell's; what is over samples is of those that are valid, in the order in which they were taken.
+/// Sums and columns of one cell. Columns have a value for each valid sample that has the figure, in the order in which
+/// the samples were taken.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CellSums {
     pub(crate) samples: u32,
     pub(crate) valid: u32,
     pub(crate) marked: u32,
     pub(crate) took_s: f64,
-    /// Why the network of none of them could be built.
+    /// Why the cell's network could be built in none of its samples.
     pub(crate) unbuilt: Option<String>,
-    /// Why the last one is not valid.
+    /// Why the last sample is not valid.
     pub(crate) last_invalid: Option<Invalid>,
     pub(crate) gbps: Vec<f64>,
-    /// Seconds of moves, where all machines moved; of several such loads the slowest.
+    /// Seconds of moves, where all machines moved; of several migrations in a cell the slowest.
     pub(crate) move_s: Vec<f64>,
     pub(crate) wire_frames_per_s: Vec<f64>,
     pub(crate) stack_packets_per_s: Vec<f64>,
     pub(crate) segments_per_packet: Vec<f64>,
     pub(crate) retransmits: Vec<f64>,
-    /// Of the hosts a and b.
+    /// Busy cores of the hosts a and b.
     pub(crate) busy_cores: [Vec<f64>; 2],
     is_limited: bool,
-    /// In the cell's order.
+    /// The cell's loads, in its order.
     pub(crate) loads: Vec<LoadColumns>,
 }
 
-/// One load's of a cell.
+/// Sums and columns of one load of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LoadColumns {
     pub(crate) named: NamedLoad,
@@ -105,7 +106,7 @@ pub(crate) struct LoadColumns {
     pub(crate) timeouts: u64,
     pub(crate) late: u64,
     pub(crate) duplicated: u64,
-    /// Of single rounds, by [`PERCENTILES`].
+    /// Range of single rounds' latencies, for each of [`PERCENTILES`].
     pub(crate) spread: [Spread; PERCENTILES.len()],
     pub(crate) datagrams: Option<DatagramsResult>,
     pub(crate) delivered_percent: Vec<f64>,
@@ -113,26 +114,26 @@ pub(crate) struct LoadColumns {
     pub(crate) fairness: Vec<f64>,
     pub(crate) flows: FlowColumns,
     pub(crate) moves: MoveColumns,
-    /// Of storage with a window at its target.
+    /// Latencies of rounds that also have a window at the storage target.
     pub(crate) shares: Vec<ShareOfRound>,
     pub(crate) flushes: Latency,
     pub(crate) path: Option<PathAccess>,
     pub(crate) strays: u64,
     pub(crate) generator_bound: u32,
     pub(crate) behind_schedule: u32,
-    /// Windows of a stream that ran alone, with the line and without, at the client and at the server.
+    /// Windows of a stream that ran alone: with the line and without, each at the client and at the server.
     pub(crate) windows: [[Vec<StreamCpu>; 2]; 2],
-    /// How busy time fell into the classes, at the client and at the server.
+    /// Busy time by class, at the client and at the server.
     pub(crate) classes: [Classes; 2],
 }
 
-/// Percentiles that are told of single rounds, too.
+/// Latency percentiles that are also given for single rounds.
 pub(crate) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
 /// Transactions that must lie beyond a percentile for it to be given.
 pub(crate) const ENOUGH_BEYOND: f64 = 10.0;
 
-/// In microseconds, where enough transactions lie beyond it.
+/// A percentile of latencies in microseconds; `None` where too few transactions lie beyond it.
 pub(crate) fn percentile_us(latency: &Latency, percent: f64) -> Option<f64> {
     let beyond = (1.0 - percent / 100.0) * latency.count() as f64;
     let time = latency.percentile(percent);
@@ -140,7 +141,7 @@ pub(crate) fn percentile_us(latency: &Latency, percent: f64) -> Option<f64> {
         .map(|time| time.as_secs_f64() * 1e6)
 }
 
-/// The lowest and the highest of rounds, where every one of them has it.
+/// The lowest and the highest value over the rounds, if every round has one.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Spread {
     ends: Option<(f64, f64)>,
@@ -163,7 +164,7 @@ impl Spread {
     }
 }
 
-/// Seconds of busy time by class: user, system, softirq, irq, and what the shares leave over.
+/// Seconds of busy time by class: user, system, softirq, irq, and unclassified.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Classes {
     seconds: [f64; 5],
@@ -171,7 +172,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// The shares that a core tells are weighted with how busy it was.
+    /// Adds the classes of every core, weighted with the core's busy time.
     fn add(&mut self, usage: &HostUsage) {
         for core in &usage.cores {
             let told = [
@@ -188,7 +189,7 @@ impl Classes {
         }
     }
 
-    /// Shares, which sum to 1.
+    /// Shares of the classes, which sum to 1.
     pub(crate) fn shares(&self) -> [f64; 5] {
         if self.busy_s > 0.0 {
             self.seconds.map(|class| class / self.busy_s)
@@ -198,13 +199,14 @@ impl Classes {
     }
 }
 
-/// What the shares leave over; the last digits of their sum are not a class.
+/// The share that belongs to no class; 0 where that is only a rounding error.
 fn unclassified(told: [f64; 4]) -> f64 {
     let left = 1.0 - told.iter().sum::<f64>();
     if left > 1e-6 { left } else { 0.0 }
 }
 
-/// The end of a load whose host's processors a metric is about; shared cores are told once.
+/// The end of a load whose host's CPU a metric is about; shared cores are counted at the server. `None` for other
+/// metrics.
 pub(crate) const fn end(metric: Metric) -> Option<End> {
     match metric {
         Metric::SenderCpu | Metric::ClientCpu => Some(End::Client),
@@ -215,7 +217,7 @@ pub(crate) const fn end(metric: Metric) -> Option<End> {
     }
 }
 
-/// Where an end's figures are.
+/// Index of an end's figures in pairs of client and server.
 pub(crate) const fn side(end: End) -> usize {
     match end {
         End::Client => 0,
@@ -223,8 +225,8 @@ pub(crate) const fn side(end: End) -> usize {
     }
 }
 
-/// Whether a mark says that something outside of the plan affected the figures. The load's own threads and a backlog that a full
-/// core overflows are part of what was measured, and looked at before each verdict.
+/// Whether a mark says that something outside of the plan affected the figures. The load's own threads, and drops from
+/// the backlog of a core that is full, are part of what was measured; the guard before each verdict looks at them.
 const fn disturbs(mark: &Mark) -> bool {
     match mark {
         Mark::ForeignLoad { .. } | Mark::Steal { .. } | Mark::CoresMoved { .. } => true,
@@ -233,7 +235,7 @@ const fn disturbs(mark: &Mark) -> bool {
 }
 
 impl Gathered {
-    /// Nothing yet, of a run that begins so.
+    /// An empty one for a run with this head.
     pub(crate) fn new(head: &RunHead) -> Self {
         let experiment = &head.experiment;
         let cost = head.environment.wakeup_cost;
@@ -263,7 +265,7 @@ impl Gathered {
         }
     }
 
-    /// From samples that are there already.
+    /// The sums and columns of these samples.
     pub(crate) fn of(head: &RunHead, samples: &[Sample]) -> Self {
         let mut gathered = Self::new(head);
         for sample in samples {
@@ -383,7 +385,7 @@ impl CellSums {
         }
     }
 
-    /// One load's.
+    /// The columns of one load, by its name.
     pub(crate) fn load(&self, name: &str) -> Option<&LoadColumns> {
         self.loads.iter().find(|load| load.named.name == name)
     }

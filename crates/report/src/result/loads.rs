@@ -1,4 +1,4 @@
-//! What each load of a cell comes to over the valid samples.
+//! The figures of each load of a cell over its valid samples.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::result::document::{CellLoad, Document, LatencyResult};
 use crate::result::gathered::{CellSums, ENOUGH_BEYOND, LoadColumns};
 use crate::result::network_share;
 
-/// The bound that shares of transactions are given for.
+/// Latency bound for which the share of transactions within it is given.
 const BOUND: Duration = Duration::from_micros(500);
 
-/// Up to here a message of a stream is small: their number per second is what its figures are about.
+/// Largest small message of a stream, bytes: for small messages, messages per second are given as well.
 const SMALL: u32 = 4096;
 
 /// Every load of a cell, in its order.

@@ -1,16 +1,16 @@
-//! Whether a record's result fits into memory, asked before it is read: an allocation that fails ends the program without a
-//! word about what to do.
+//! Whether a record's result fits into memory. Checked before the record is read: a failed allocation ends the program
+//! without saying what to do.
 
 use std::fs;
 
-/// Bytes that a result needs at most, for a record with so many bytes of samples. A sample of 1.9 kB takes 0.4 kB as figures,
-/// one of 11 kB takes 1 kB (docs/record-format.md); what is drawn comes to some 50 MB.
+/// Upper bound of the memory for a result, bytes, for a record with `samples` bytes of samples. A sample of 1.9 kB
+/// takes 0.4 kB as figures, one of 11 kB takes 1 kB (docs/record-format.md); the samples to be drawn take some 50 MB.
 pub(crate) const fn needed(samples: u64) -> u64 {
     samples / 4 + 64_000_000
 }
 
-/// Bytes that this process may still take: what the machine has (proc_meminfo(5)), or what its address space is limited to
-/// (getrlimit(2)). `None` where neither can be read.
+/// Bytes that this process can still allocate: the machine's available memory (proc_meminfo(5)), or what is left of the
+/// limit of the address space (getrlimit(2)), whichever is less. `None` where neither can be read.
 pub(crate) fn available() -> Option<u64> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| kilobytes(&text, "MemAvailable:"));
@@ -20,14 +20,15 @@ pub(crate) fn available() -> Option<u64> {
     machine.into_iter().chain(left).min()
 }
 
-/// `MemAvailable:   22634000 kB`, in bytes.
+/// The value of a line such as `MemAvailable:   22634000 kB`, in bytes.
 fn kilobytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     let number: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(number * 1024)
 }
 
-/// The soft limit of `Max address space  4194304000  unlimited  bytes`; `None` where there is none.
+/// The soft limit of a line such as `Max address space  4194304000  unlimited  bytes`, in bytes; `None` where it is
+/// unlimited.
 fn address_space(text: &str) -> Option<u64> {
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix("Max address space"))?;

@@ -1,57 +1,58 @@
-//! What the machines of a migration's cell came to over the valid samples.
+//! The moves of a migration's machines over a cell's valid samples.
 
 use serde::Serialize;
 use wirecost_model::moved::{Accelerator, MachineMove, MoveOutcome};
 use wirecost_stats::{Summary, summary};
 
-/// Moves of all valid samples. Figures but the time and the downtime are of single machines.
+/// Moves of all valid samples. The figures are of single machines, but for `move_s`, `downtime_ms` and
+/// `dirty_limit_gbps`, which are of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MovesResult {
-    /// Machines that were to move, each sample's counted.
+    /// Machines that were to move, over all samples.
     pub machines: u32,
-    /// Of these, the ones whose pre-copy converged.
+    /// Machines whose pre-copy converged.
     pub converged: u32,
-    /// Of these, the ones that were stopped though it did not.
+    /// Machines that were stopped and moved although their pre-copy did not converge.
     pub forced: u32,
-    /// Of these, the ones that stayed.
+    /// Machines that did not move.
     pub stayed: u32,
-    /// Seconds until a sample's last machine had moved.
+    /// Time until a sample's last machine had moved, seconds.
     pub move_s: Option<Summary>,
-    /// Milliseconds for which a machine of a sample stood still at most.
+    /// Longest downtime of a sample's machines, milliseconds.
     pub downtime_ms: Option<Summary>,
-    /// Gbit/s of writes, the highest that converges, where it was looked for.
+    /// Highest dirty rate that converges, Gbit/s; absent where it was not searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty_limit_gbps: Option<Summary>,
-    /// Milliseconds for which a single machine stood still, as the hypervisor says it (`engine: qemu`).
+    /// Downtime as the hypervisor reports it, milliseconds (`engine: qemu`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hypervisor_downtime_ms: Option<Summary>,
-    /// Seconds that a single machine's move took, as the hypervisor says it.
+    /// Time of a move as the hypervisor reports it, seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hypervisor_move_s: Option<Summary>,
-    /// Pages that a single machine had to wait for at its destination (`post_copy`).
+    /// Pages that a machine had to wait for at its destination (`post_copy`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetched_pages: Option<Summary>,
-    /// Machines that were emulated (TCG): their times are not those of hardware.
+    /// Machines that QEMU emulated (TCG), over all samples: their times are not those of hardware virtualisation.
     #[serde(skip_serializing_if = "is_none")]
     pub emulated: u32,
-    /// Milliseconds of a single machine between requests that were answered, towards it and from it, as an observer sees it
-    /// (`watch`).
+    /// Gap that an observer sees between the last request that the source answered and the first that the destination
+    /// did, by when they were sent, milliseconds (`watch`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_to_machine_ms: Option<Summary>,
-    /// The same between the answers.
+    /// The same gap by when the two answers arrived, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_from_machine_ms: Option<Summary>,
-    /// Rounds, the one with the machine stopped included.
+    /// Rounds of pre-copy, including the one with the machine stopped.
     pub rounds: Option<Summary>,
     /// Bytes of pages sent over bytes of memory.
     pub sent_factor: Option<Summary>,
-    /// Milliseconds of a move before the first page could be sent.
+    /// Time of a move before the first page could be sent, milliseconds.
     pub setup_ms: Option<Summary>,
-    /// Percent of the writes asked for that a machine reached while it was copied; absent where none were.
+    /// Writes that a machine reached while it was copied, percent of those asked for; `null` where none were.
     pub written_percent: Option<Summary>,
-    /// Seconds that the model of pre-copy gives for the measured bandwidth.
+    /// Time of a move by the model of pre-copy at the measured bandwidth, seconds.
     pub predicted_s: Option<Summary>,
-    /// By how many percent it is off, without sign, of machines that moved.
+    /// Absolute error of the model's time, percent of the measured time, of machines that moved.
     pub prediction_error_percent: Option<Summary>,
 }
 
@@ -60,7 +61,7 @@ const fn is_none(number: &u32) -> bool {
     *number == 0
 }
 
-/// Moves as they are gathered.
+/// Moves of the valid samples, collected one sample after the other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct MoveColumns(Vec<MachineMove>);
 
@@ -69,7 +70,7 @@ impl MoveColumns {
         self.0.extend_from_slice(moves);
     }
 
-    /// `None` where there are none.
+    /// Summary of the moves; `None` where there are none. The arguments are the figures that are of whole samples.
     pub(crate) fn result(
         &self,
         move_s: Option<Summary>,
@@ -123,7 +124,7 @@ impl MoveColumns {
     }
 }
 
-/// Of a machine that moved as the model says that it would.
+/// Seconds that the model of pre-copy gives; `None` where the machine did not move as the model says that it would.
 fn predicted_s(one: &MachineMove) -> Option<f64> {
     let model = one.predicted?;
     let agrees = one.outcome.is_there() && model.converges == (one.outcome == MoveOutcome::Moved);

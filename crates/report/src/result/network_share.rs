@@ -1,4 +1,5 @@
-//! The network's share of the latency of storage: with the initiator across the network, and on the target's host.
+//! The network's share of storage latency: the latency with the initiator across the network, against that with the
+//! initiator on the target's host.
 
 use wirecost_model::cell::Experiment;
 use wirecost_model::metric::Metric;
@@ -8,7 +9,7 @@ use crate::result::document::{NetworkChange, NetworkShare};
 use crate::result::gathered::Gathered;
 use crate::result::share_of_round::ShareOfRound;
 
-/// `None` where no round has both windows.
+/// The network's share in one cell; `None` where no round has both windows.
 pub(crate) fn of_cell(rounds: &[ShareOfRound]) -> Option<NetworkShare> {
     let over = |figure: fn(&ShareOfRound) -> f64| summary(rounds.iter().map(figure));
     let (latency_us, network_us) = (over(|one| one.across)?, over(ShareOfRound::network)?);
@@ -20,7 +21,7 @@ pub(crate) fn of_cell(rounds: &[ShareOfRound]) -> Option<NetworkShare> {
     })
 }
 
-/// Of every two cells that have the same load and differ in one factor.
+/// What each change of one factor adds to the network's part, for every two cells with the same load.
 pub(crate) fn changes(
     experiment: &Experiment,
     gathered: &Gathered,

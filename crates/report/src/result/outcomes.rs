@@ -1,4 +1,4 @@
-//! Figures that published comparisons are about and no verdict is: columns of the cells that are compared.
+//! Columns of the figures that published comparisons are about but that get no verdict of their own.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use wirecost_model::published::{Outcome, Published};
 use wirecost_model::sample::Sample;
 use wirecost_stats::Observed;
 
-/// By cell, figure and load: rounds and values, ascending.
+/// Columns of values, by cell and figure.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Outcomes(BTreeMap<(u32, Outcome), Column>);
 
-/// One load's.
+/// Values of one load with their rounds, by ascending round.
 #[derive(Debug, Clone, PartialEq)]
 struct Column {
     load: String,
@@ -21,7 +21,7 @@ struct Column {
 }
 
 impl Outcomes {
-    /// Nothing yet, of the cells that an experiment's plan has something published of.
+    /// Empty columns for the cells that the plan's published comparisons and charts are about.
     pub(crate) fn new(experiment: &Experiment) -> Self {
         let mut columns = BTreeMap::new();
         let mut want = |cell: &Cell, outcome: Outcome| {
@@ -55,7 +55,7 @@ impl Outcomes {
         Self(columns)
     }
 
-    /// Adds a sample; one that is not valid adds nothing.
+    /// Adds a sample; an invalid one adds nothing.
     pub(crate) fn add(&mut self, sample: &Sample) {
         if sample.invalid.is_some() {
             return;
@@ -70,8 +70,8 @@ impl Outcomes {
         }
     }
 
-    /// Rounds and values of a cell, in the outcome's unit; of a [`Metric`](wirecost_model::metric::Metric) from what was
-    /// observed.
+    /// Rounds and values of a cell, in the outcome's unit. Those of a [`Metric`](wirecost_model::metric::Metric) come
+    /// from `observed`.
     pub(crate) fn column(
         &self,
         observed: &Observed,

@@ -1,4 +1,4 @@
-//! Published figures beside what was measured here.
+//! Published figures compared with measured ones.
 
 mod charts;
 mod comparisons;
@@ -16,7 +16,7 @@ use crate::result::document::{
 use crate::result::gathered::Gathered;
 use crate::result::until::Basis;
 
-/// The first figure of the plan whose levels are all the cell's.
+/// The published figure for a cell: the first whose levels are all the cell's.
 pub(crate) fn figure<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a PublishedFigure> {
     let published = experiment.plan.published.as_ref()?;
     published.figures.iter().find(|figure| {
@@ -27,7 +27,8 @@ pub(crate) fn figure<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a 
     })
 }
 
-/// What the plan says that others published, beside what was measured here.
+/// Compares what the plan says that others published with what was measured; `None` where the plan has nothing
+/// published.
 pub(crate) fn result(
     experiment: &Experiment,
     gathered: &Gathered,
@@ -60,7 +61,7 @@ pub(crate) fn result(
     })
 }
 
-/// What built the cells of a study of OVN's.
+/// The datapath that built the cells of a study of OVN, in words.
 fn datapath(experiment: &Experiment) -> Option<String> {
     let chosen = experiment.chosen.as_ref().map(ToString::to_string);
     chosen.or_else(|| {
@@ -69,7 +70,7 @@ fn datapath(experiment: &Experiment) -> Option<String> {
     })
 }
 
-/// Comparisons by what was found of them; what is not measured is not comparable.
+/// Counts comparisons by their result; what is not measured counts as not comparable.
 fn tally(comparisons: &[ComparisonResult], unmeasured: usize) -> Tally {
     let count = |wanted| {
         let mut found = 0;
@@ -86,7 +87,7 @@ fn tally(comparisons: &[ComparisonResult], unmeasured: usize) -> Tally {
     }
 }
 
-/// A published ratio for every effect on throughput of which both cells have a figure of their own.
+/// A published ratio for every effect on throughput whose two cells have different published figures.
 fn ratios<'a>(
     experiment: &Experiment,
     effects: impl Iterator<Item = &'a Effect>,
@@ -105,7 +106,7 @@ fn ratios<'a>(
         .filter(|effect| effect.metric == Metric::Throughput)
         .filter_map(|effect| {
             let (from, to) = (gbps(effect, &effect.from)?, gbps(effect, &effect.to)?);
-            // One figure for both levels does not know the factor.
+            // A figure that is for both levels says nothing about the factor.
             (from.levels != to.levels && from.gbps > 0.0).then(|| PublishedRatio {
                 factor: effect.factor.clone(),
                 from: effect.from.clone(),

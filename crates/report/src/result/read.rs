@@ -1,4 +1,4 @@
-//! A run directory, read back and checked.
+//! Reads a run directory and checks it.
 
 mod samples;
 
@@ -13,17 +13,17 @@ use wirecost_model::sample::Sample;
 
 use crate::result::memory;
 
-/// What of a sample no result is made from: the devices as they were read back.
+/// The list of a sample that no result needs: the devices as they were read back.
 pub(crate) const DEVICES: Option<&str> = Some("devices");
 
-/// A run and what was odd about its record.
+/// A run as it was read, with the oddities of its record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// The run.
     pub run: Run,
-    /// What a kill left behind, in words. The run can be used all the same.
+    /// Oddities of the record, in words, such as what a killed run leaves incomplete. The run can still be used.
     pub warnings: Vec<String>,
-    /// The plan as the user wrote it; `None` where the directory does not hold it (any more).
+    /// The plan as the user wrote it; `None` where the directory has no copy.
     pub plan_text: Option<String>,
 }
 
@@ -33,16 +33,16 @@ pub enum ReadError {
     /// No such directory.
     #[error("there is no directory {}: give the run directory that `wirecost run` named at its end", .0.display())]
     NoDirectory(PathBuf),
-    /// A directory, and not of a run.
+    /// The directory is not a run directory.
     #[error("{} is not a run directory, for it holds no {}: give the directory that `wirecost run` named at its end", dir.display(), file::RUN)]
     NotARun {
         /// The directory.
         dir: PathBuf,
     },
-    /// The run came to its end, and its samples are gone.
+    /// The run came to its end, but its samples are missing.
     #[error("{} is missing although the run came to its end: the directory was not copied whole", .0.display())]
     NoSamples(PathBuf),
-    /// The kernel refused.
+    /// A file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
         /// The file.
@@ -50,27 +50,27 @@ pub enum ReadError {
         /// The kernel's reason.
         source: io::Error,
     },
-    /// More samples than there is memory for their result.
+    /// The record has more samples than there is memory for.
     #[error("{} has {:.1} GB, and a result of it needs up to {:.1} GB of memory, of which {:.1} GB are free: end other programs, raise the limit (ulimit -v), or copy the run directory to a machine with more", path.display(), gigabytes(*bytes), gigabytes(*needed), gigabytes(*available))]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Its size in bytes.
+        /// Size of the file, bytes.
         bytes: u64,
-        /// Bytes of memory for its result, at most.
+        /// Upper bound of the memory that its result needs, bytes.
         needed: u64,
-        /// Bytes that there are.
+        /// Memory that is available, bytes.
         available: u64,
     },
-    /// No document of a load by hand.
+    /// The file is not a document of `wirecost load --json` that this program can read.
     #[error("{} is no document of a load by hand ({reason}): give what `wirecost load --json` of this version or an earlier one printed", path.display())]
     NotALoad {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the document.
         reason: String,
     },
-    /// Written by a newer program.
+    /// The record was written by a newer program.
     #[error("{} has record version {found}, and this program reads up to version {known}: use the program that made the run (it says {program}) or a newer one", path.display())]
     NewerVersion {
         /// The file.
@@ -79,25 +79,25 @@ pub enum ReadError {
         found: u32,
         /// This program's [`VERSION`].
         known: u32,
-        /// The version of the program that wrote it, as far as it is known.
+        /// The version of the program that wrote the record; may be empty.
         program: String,
     },
-    /// Versions begin with 1.
+    /// The record's version is 0; versions begin with 1.
     #[error("{} has record version {found}, which no program has written: the record was changed or damaged after it was written", path.display())]
     NoVersion {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The version in the file.
         found: u32,
     },
-    /// Not what a run writes.
+    /// The file holds something that a run does not write.
     #[error("{}, line {line}: {reason}: the record was changed or damaged after it was written", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// What is wrong with the line.
         reason: String,
     },
 }
@@ -108,9 +108,9 @@ pub enum ReadError {
 /// no `samples.jsonl` yet, an incomplete `end.json`. No `end.json` at all is `end: None`.
 ///
 /// # Errors
-/// No such directory or file; a record version above [`VERSION`]; anything that a run does not
+/// No such directory or file; a record version of 0 or above [`VERSION`]; anything that a run does not
 /// write: another unreadable line, a sample of a cell that the experiment does not have, two
-/// samples of one cell in one round.
+/// samples of one cell in one round, a negative time.
 pub fn read(dir: &Path) -> Result<Reading, ReadError> {
     let (mut reading, samples) = read_into(dir, None, |_| Vec::new(), Vec::push)?;
     reading.run.samples = samples;
@@ -140,8 +140,8 @@ pub(crate) fn check_memory(dir: &Path) -> Result<(), ReadError> {
     }
 }
 
-/// The same without a run's samples, each of which is given to `add`, with what `begin` made of the run's head. The list
-/// `skip` of each is not read and empty.
+/// Reads a run directory without keeping its samples: each is passed to `add`, together with what `begin` made of the
+/// run's head. The list `skip` of each sample is not read, and is empty.
 ///
 /// # Errors
 /// As [`read`].
@@ -193,7 +193,7 @@ pub(crate) fn read_into<T>(
     Ok((reading, all))
 }
 
-/// A run that says it is complete has a sample for each cell of each round.
+/// A warning where a run that is complete by its `end.json` lacks samples.
 fn missing(head: &RunHead, end: Option<&RunEnd>, samples: usize) -> Option<String> {
     let complete = end.is_some_and(|end| end.outcome == Outcome::Complete);
     let experiment = &head.experiment;
@@ -207,9 +207,9 @@ fn missing(head: &RunHead, end: Option<&RunEnd>, samples: usize) -> Option<Strin
     })
 }
 
-/// A file that is open, `None` where there is no such file.
+/// Opens a regular file; `None` where there is no such file.
 fn regular(path: &Path) -> Result<Option<File>, ReadError> {
-    // A pipe would be read for as long as it has a writer.
+    // Reading a pipe would block for as long as it has a writer.
     let regular = || {
         if fs::metadata(path)?.is_file() {
             File::open(path)
@@ -251,7 +251,7 @@ fn damaged(path: &Path, error: &serde_json::Error) -> ReadError {
 }
 
 fn head(dir: &Path) -> Result<RunHead, ReadError> {
-    /// What every version of the record has.
+    /// The fields that every version of the record has.
     #[derive(Deserialize)]
     struct AnyVersion {
         record_version: u32,

@@ -1,4 +1,4 @@
-//! What rules of other tools make of the same samples: of throughput, and of the time of moves. None decides a verdict.
+//! Applies rules of other tools to the same samples: to throughput, and to the time of moves. None decides a verdict.
 
 use wirecost_model::cell::Cell;
 use wirecost_model::metric::Metric;

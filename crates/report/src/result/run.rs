@@ -13,17 +13,17 @@ use super::thinned::Thinned;
 /// A run as it was read, and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunResult {
-    /// The record, but for samples of a large run that are not drawn.
+    /// The record; of a large run only the samples that are drawn.
     pub reading: Reading,
     /// The result.
     pub document: Document,
 }
 
 impl RunResult {
-    /// Reads a run directory and evaluates it. Of a large run the samples are not kept but for those that are drawn.
+    /// Reads a run directory and evaluates it. Of a large run only the samples that are drawn are kept.
     ///
     /// # Errors
-    /// As `result::read`.
+    /// As `result::read`, and [`ReadError::TooLarge`] where the result will not fit into memory.
     pub fn read(directory: &Path) -> Result<Self, ReadError> {
         check_memory(directory)?;
         let begin = |head: &RunHead| {

@@ -1,4 +1,4 @@
-//! What a run shows where nothing differs: its first cell against itself.
+//! The self-test: the first cell against its twin, between which nothing differs.
 
 use wirecost_model::cell::Experiment;
 use wirecost_model::metric::Figure;
@@ -16,7 +16,7 @@ pub(crate) fn judge(
 ) -> SelfTestResult {
     let stopping = match basis {
         Basis::Ended(stopping) => stopping,
-        // It warns: too early is better than not at all.
+        // The self-test only warns: a warning too early is better than none.
         Basis::Looking { .. } => Stopping::Sequential,
     };
     let first = experiment.repeated();

@@ -1,9 +1,9 @@
-//! Latencies of one round of storage with a window at its target.
+//! Latencies of one round of storage that also has a window at its target.
 
 use wirecost_model::metric::{Metric, median_at_target};
 use wirecost_model::sample::Sample;
 
-/// Both median latencies of a round, microseconds.
+/// Median latencies of a round across the network and at the target, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ShareOfRound {
     pub(crate) round: u32,
@@ -12,7 +12,7 @@ pub(crate) struct ShareOfRound {
 }
 
 impl ShareOfRound {
-    /// Of a sample with both windows.
+    /// The latencies of a sample; `None` where it lacks one of the windows.
     pub(crate) fn of(sample: &Sample, load: &str) -> Option<Self> {
         Some(Self {
             round: sample.round,
@@ -21,7 +21,7 @@ impl ShareOfRound {
         })
     }
 
-    /// The difference.
+    /// The network's part: the difference of the two latencies, microseconds.
     pub(crate) fn network(&self) -> f64 {
         self.across - self.at_target
     }

@@ -1,9 +1,9 @@
-//! Whether receive work kept to its host's cores, without which sender and receiver CPU are not apart.
+//! Whether each host handled what it received on its own cores. Otherwise sender and receiver CPU cannot be separated.
 
 use wirecost_model::plan::Cores;
 use wirecost_model::record::RunHead;
 
-/// Says that a kernel did not let this user steer.
+/// A warning where the kernel did not let this user set up receive steering.
 pub(crate) fn not_steered(any: bool) -> Option<String> {
     any.then(|| {
         "what a host receives is not steered to its own cores, for before Linux 6.3 (net.core.rps_default_mask) only root \
@@ -13,7 +13,7 @@ pub(crate) fn not_steered(any: bool) -> Option<String> {
     })
 }
 
-/// Says which steering let receive work run on the other host's cores.
+/// A warning with the `steering.rps` levels that let receive work run on the other host's cores.
 pub(crate) fn off_own_cores(head: &RunHead) -> Option<String> {
     let experiment = &head.experiment;
     if experiment.plan.cores != Cores::Split {

@@ -1,8 +1,8 @@
-//! The samples that are drawn: all of a run of ordinary size, and of a larger one those of every so many-th round.
+//! The samples that are drawn: all of a run of ordinary size, those of every n-th round of a larger one.
 
 use wirecost_model::sample::Sample;
 
-/// Samples that are kept to be drawn. More points than these no chart has room for.
+/// Most samples that are kept to be drawn: no chart has room for more points.
 const MOST: usize = 4000;
 
 /// Samples of every `step`-th round, in the order in which they were taken.
@@ -14,7 +14,7 @@ pub(crate) struct Thinned {
 }
 
 impl Thinned {
-    /// Of a run with so many cells: each has a few samples, however many cells there are.
+    /// An empty one for a run with `cells` cells, each of which keeps a few samples however many cells there are.
     pub(crate) fn of_cells(cells: usize) -> Self {
         Self {
             most: MOST.max(cells * 4),
@@ -41,8 +41,7 @@ impl Thinned {
     }
 }
 
-/// The same of samples that are there: those of every so many-th of the rounds, so that at most so many are left where the
-/// cells are not more than these.
+/// The samples of every n-th round, so that about `most` are left, or one round where there are more cells than that.
 pub(crate) fn every_nth_round<'a>(samples: &'a [Sample], most: usize) -> Vec<&'a Sample> {
     let mut rounds: Vec<u32> = samples.iter().map(|sample| sample.round).collect();
     rounds.sort_unstable();

@@ -1,14 +1,14 @@
-//! Whether a run's verdicts can be relied on; printed before them.
+//! Whether a run's verdicts can be relied on; printed before the verdicts.
 
 use wirecost_model::sample::{GENERATOR_BOUND_ADVICE, Mark};
 
 use crate::result::document::{Document, Ending, Trust, TrustLevel};
 use wirecost_answer::names as words;
 
-/// More than this share of the samples disturbed, and the machine is part of what was measured.
+/// Share of disturbed samples, 0 to 1, above which a run is doubtful: the machine is then part of what was measured.
 pub const DISTURBED: f64 = 0.2;
 
-/// Judges a run.
+/// Judges whether a run can be relied on.
 pub(crate) fn of(doc: &Document) -> Trust {
     let disturbed = doc.gathered.disturbed;
     let stopped = stopped(doc).map(|(label, why)| {
@@ -40,7 +40,7 @@ fn too_many(doc: &Document, disturbed: u32) -> Option<String> {
     })
 }
 
-/// Marks of what is outside of the plan, counted: `steal 5, cores moved 4`.
+/// Counts of the marks for disturbances from outside of the plan: `steal 5, cores moved 4`.
 pub(crate) fn kinds(doc: &Document) -> String {
     counts(doc, |kind| !Mark::OF_THE_LOAD.contains(&kind))
 }
@@ -54,12 +54,12 @@ fn counts(doc: &Document, is_wanted: impl Fn(&str) -> bool) -> String {
     kinds.join(", ")
 }
 
-/// Of a run that too much disturbed, what it was.
+/// What disturbed too many samples of a run; `None` where few were disturbed.
 pub(crate) fn disturbed(doc: &Document) -> Option<String> {
     too_many(doc, doc.trust.disturbed)
 }
 
-/// How many samples are marked, and by what: disturbances, and what the load itself came to.
+/// How many samples are marked, and for what: disturbances, and limits of the load itself.
 pub(crate) fn marked(doc: &Document) -> Option<String> {
     if doc.marks.is_empty() {
         return None;
@@ -78,7 +78,7 @@ pub(crate) fn marked(doc: &Document) -> Option<String> {
     ))
 }
 
-/// After how many rounds the run stopped, and why; nothing where it came to its end.
+/// After how many rounds the run stopped early, and why; `None` where it came to its end.
 pub(crate) fn stopped(doc: &Document) -> Option<(String, String)> {
     let how = match doc.outcome {
         Ending::Complete => return None,

@@ -1,4 +1,4 @@
-//! Adaptive runs: how they stopped, and which intervals are right then.
+//! Adaptive runs: how they stopped, and which intervals are valid then.
 
 use wirecost_model::record::{RunEnd, RunHead};
 use wirecost_stats::sequential::{Aim, standing};
@@ -6,17 +6,17 @@ use wirecost_stats::{Contrast, Stopping, asked};
 
 use crate::result::document::{Intervals, UntilResult};
 
-/// From what the effects of a run are judged.
+/// How a run ended, which decides the intervals of its effects.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Basis {
-    /// The run ended as its plan says.
+    /// The number of rounds was fixed, or the rule of an adaptive run stopped it.
     Ended(Stopping),
-    /// An adaptive run that something else stopped: only what hold at any stopping time is right.
+    /// Something else stopped an adaptive run: only intervals that hold at any stopping time are valid.
     Looking { aim: Aim, ends_at: u32 },
 }
 
-/// How an adaptive run stopped, `rounds` of which were measured whole and whose last sample ended `elapsed_s` after its
-/// begin, and from what its effects are judged.
+/// How an adaptive run stopped (`None` for another run), and the basis on which effects are judged. `rounds` rounds are
+/// complete; the last sample ended `elapsed_s` seconds after the run began.
 pub(crate) fn judge(
     head: &RunHead,
     end: Option<&RunEnd>,

@@ -1,4 +1,4 @@
-//! A figure of a cell's valid samples.
+//! Values of a figure in a cell's valid samples.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use wirecost_stats::{CpuFigures, Observed, Summary, cpu_figures, summary};
 use crate::result::document::CellResult;
 use crate::result::run::RunResult;
 
-/// In the unit that people read ([`wirecost_model::metric::Metric::unit`]); of processors' time those of blocks of rounds,
-/// and `None` where that was too little to be told.
+/// Values in the unit that people read ([`wirecost_model::metric::Metric::unit`]). CPU has one value per block of
+/// rounds; `None` where the busy time was too few steps of its counter.
 pub(crate) fn values(observed: &Observed, cell: u32, figure: &Figure) -> Option<Vec<f64>> {
     let (_, scale) = figure.metric.unit();
     if figure.metric.is_cpu() {
@@ -23,7 +23,7 @@ pub(crate) fn values(observed: &Observed, cell: u32, figure: &Figure) -> Option<
     Some(values.map(|value| value * scale).collect())
 }
 
-/// Each cell with its figures, in the order of tables; of the twin nothing.
+/// Each cell with its figures, in the order of tables, without the twin.
 pub(crate) fn of_cells(result: &RunResult) -> Vec<(&CellResult, Vec<(&Figure, Summary)>)> {
     let document = &result.document;
     let observed = &document.gathered.observed;
@@ -38,7 +38,8 @@ pub(crate) fn of_cells(result: &RunResult) -> Vec<(&CellResult, Vec<(&Figure, Su
         .collect()
 }
 
-/// The levels by which a run's cells differ, each cell's in the plan's order; `""` where a factor means nothing to it.
+/// A cell's levels of the varied factors with their keys, in the plan's order; `""` where a factor does not apply to
+/// it.
 pub(crate) fn labels<'a>(result: &'a RunResult, cell: &'a CellResult) -> Vec<(&'a str, &'a str)> {
     let levels: &BTreeMap<String, String> = &cell.levels;
     let factors = result.document.factors.iter();

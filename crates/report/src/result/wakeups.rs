@@ -1,4 +1,4 @@
-//! CPU at an emulated line and without it, and how often the cores were woken.
+//! CPU with and without an emulated line, and how often the cores were woken.
 
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::end_window::End;
@@ -9,10 +9,11 @@ use wirecost_stats::summary;
 use crate::result::document::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};
 use crate::result::gathered::{CellSums, Gathered, side};
 
-/// Share of the busy time that wake-ups take in some cell, from which on they are told without a line too.
+/// Share of the busy time, 0 to 1: where wake-ups take more in some cell, they are reported without a line too.
 const NOTABLE: f64 = 0.2;
 
-/// Nothing where no cell has a window without its line, and wake-ups take little everywhere.
+/// CPU and wake-ups of each cell; `None` where no cell has a window without its line and wake-ups take little
+/// everywhere.
 pub(crate) fn of(head: &RunHead, gathered: &Gathered) -> Option<WakeupsResult> {
     let cost = head.environment.wakeup_cost;
     let experiment = &head.experiment;

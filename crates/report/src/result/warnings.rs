@@ -1,4 +1,4 @@
-//! What a run's surroundings do to all of its figures, in a sentence each.
+//! Warnings about what affects the figures of a whole run, in a sentence each.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::result::gathered::Gathered;
 use crate::result::steered;
 use wirecost_answer::names as words;
 
-/// All that apply to a run, in the order in which they are reported.
+/// All warnings that apply to a run, in the order in which they are reported.
 pub(crate) fn of(
     head: &RunHead,
     gathered: &Gathered,
@@ -38,13 +38,13 @@ pub(crate) fn of(
     .flatten()
 }
 
-/// A datapath that the run chose.
+/// The datapath, where the run chose it.
 fn chosen(head: &RunHead) -> Option<String> {
     head.experiment.chosen.as_ref().map(ToString::to_string)
 }
 
-/// Where br_netfilter is loaded, as container engines do, its hooks cost every bridged frame
-/// (net/bridge/br_netfilter_hooks.c): the lab leaves that as the machine has it, and says so.
+/// br_netfilter, which container engines load: its hooks cost every bridged frame
+/// (net/bridge/br_netfilter_hooks.c). The lab leaves it as the machine has it.
 fn netfilter(head: &RunHead) -> Option<String> {
     let hooked = |key: &str| {
         head.environment
@@ -52,7 +52,7 @@ fn netfilter(head: &RunHead) -> Option<String> {
             .get(key)
             .is_some_and(|value| value == "1")
     };
-    // Of eBPF's and Open vSwitch's cells none has a bridge of the kernel's, and of the kernel's none whose hosts route.
+    // Cells by eBPF or Open vSwitch have no bridge of the kernel, and neither have cells whose hosts route.
     let cells = &head.experiment.cells;
     let bridged = |cell: &&Cell| {
         let network = &cell.network;
@@ -79,7 +79,7 @@ fn netfilter(head: &RunHead) -> Option<String> {
     })
 }
 
-/// An offload that is not in force is no factor, whatever the plan called it.
+/// A userspace switch: offloads are off at its ports, whatever level of `offload` the plan names.
 fn frame_by_frame(gathered: &Gathered) -> Option<String> {
     let switch = gathered.userspace.as_ref()?;
     Some(format!(
@@ -88,7 +88,7 @@ fn frame_by_frame(gathered: &Gathered) -> Option<String> {
     ))
 }
 
-/// What carries packets and no frames has a router where the others have a bridge: more than a header differs.
+/// Cells whose encapsulation carries packets route where other cells bridge: more than a header differs.
 fn routed(head: &RunHead) -> Option<String> {
     let cells = &head.experiment.cells;
     let routes = |cell: &&Cell| cell.network.encapsulation.is_routed();
@@ -106,8 +106,8 @@ fn routed(head: &RunHead) -> Option<String> {
     })
 }
 
-/// Where the kernel tells idle time in steps of 10 ms, few of them fit into a short window, and an
-/// interval from few rounds does not know of it.
+/// Windows too short for CPU time: where the kernel counts idle time in steps of 10 ms, few of them fit into a
+/// short window, and an interval from few rounds does not show that.
 fn short_window(head: &RunHead, gathered: &Gathered) -> Option<String> {
     let experiment = &head.experiment;
     let halved = gathered.has_saturated;
@@ -131,12 +131,12 @@ fn short_window(head: &RunHead, gathered: &Gathered) -> Option<String> {
     })
 }
 
-/// Whether a limit and not the plan's time says how long its windows are.
+/// Whether a load of the cell ends by itself, so that its limit and not the plan's time sets the window's length.
 fn is_limited(cell: &Cell) -> bool {
     cell.loads.iter().any(|named| named.load.ends_by_itself())
 }
 
-/// The same for loads that a limit ends.
+/// Windows too short for CPU time, of loads that end by themselves.
 fn soon_over(gathered: &Gathered) -> Option<String> {
     let shortest = gathered.shortest_limited_s?;
     let enough_s = gathered.enough_s.unwrap_or(ENOUGH_FOR_CPU_S);
@@ -157,9 +157,9 @@ fn soon_over(gathered: &Gathered) -> Option<String> {
     })
 }
 
-/// A throughput above the line's limit is an error of the rate limiter or of a clock.
+/// Throughput above the line's limit: an error of the rate limiter or of a clock.
 fn beyond_the_line(cells: &[CellResult]) -> Option<String> {
-    // The bucket's 1 ms, and what lay in the receive buffer when the window began.
+    // Allows for the token bucket's 1 ms, and for what lay in the receive buffer when the window began.
     const SLACK: f64 = 1.02;
     let over = |cell: &CellResult| Some(cell.throughput_gbps?.median / cell.line_limit_gbps?);
     let beyond: Vec<f64> = cells
@@ -189,7 +189,7 @@ fn strays(cells: &[CellResult]) -> Option<String> {
     })
 }
 
-/// Paths whose I/O did not go as it was meant to: the first of them.
+/// The first load at a path whose I/O was buffered, or had to do without io_uring.
 fn paths(cells: &[CellResult]) -> Option<String> {
     let mut loads = cells.iter().flat_map(|cell| &cell.loads);
     loads.find_map(|load| {
@@ -204,7 +204,7 @@ fn paths(cells: &[CellResult]) -> Option<String> {
     })
 }
 
-/// More requests were asked for than the path, or the server, answers: latencies grow with the window.
+/// Loads that did not keep their rate, since the path or the server answers fewer requests than were asked for.
 fn behind_schedule(cells: &[CellResult]) -> Option<String> {
     fn behind(cell: &CellResult) -> impl Iterator<Item = &str> {
         let loads = cell.loads.iter().filter(|load| load.behind_schedule > 0);

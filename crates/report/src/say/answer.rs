@@ -3,16 +3,17 @@
 use super::{network_share, self_test, skipped, study};
 use crate::result::document::Document;
 
-/// A sentence, and what it is about where that stands out.
+/// A sentence with its highlighted beginning.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Sentence {
-    /// `Jumbo frames (8900):`, or nothing.
+    /// The highlighted beginning, such as `Jumbo frames (8900):`; may be empty.
     pub(crate) lead: String,
-    /// The sentence behind it.
+    /// The rest of the sentence.
     pub(crate) rest: String,
 }
 
-/// The answer's sentences; where there is none, why. `times` stands before the ratios of a self-test: `x` or `×`.
+/// The answer's sentences; where there is no answer, why. `times` is the sign before the ratios of a self-test: `x` or
+/// `×`.
 pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
     let plain = |text: String| Sentence {
         lead: String::new(),
@@ -72,7 +73,7 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
         .collect()
 }
 
-/// What the advice is for stands out: `Best for ping:`.
+/// Splits advice at its beginning, which is highlighted: `Best for ping:`.
 fn split(text: String) -> Sentence {
     match text.split_once(": ") {
         Some((lead, rest)) if lead.starts_with("Best") => Sentence {

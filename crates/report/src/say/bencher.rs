@@ -1,4 +1,5 @@
-//! Bencher Metric Format (bencher.dev/docs/reference/bencher-metric-format): benchmark -> measure -> value with its bounds.
+//! Bencher Metric Format (bencher.dev/docs/reference/bencher-metric-format): benchmark -> measure -> value with its
+//! bounds.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -61,10 +62,11 @@ fn benchmarks(result: &RunResult) -> Benchmarks {
                 .iter()
                 .map(|part| part.as_str())
                 .filter(|part| !part.is_empty());
-            // Whoever keeps a history finds it by this name: it holds what plans and records say, not our words for it.
+            // Histories are kept under this name: it is made of keys and levels of plan and record, not of display
+            // names.
             let parts: Vec<&str> = parts.collect();
             let (name, _) = figure.metric.derived();
-            // A slug of Bencher's: a measure is made when it is first sent.
+            // Bencher's slug of the measure, which it creates when the measure is first sent.
             let measures = benchmarks.entry(parts.join("/")).or_default();
             measures.insert(
                 name.replace('_', "-"),

@@ -1,15 +1,15 @@
-//! What has to be known about a record before its verdicts are relied on.
+//! The section of caveats: what a reader has to know before relying on a run's verdicts.
 
 use super::section::{Item, Section};
 use super::{effects, notes, validity};
 use crate::result::document::Document;
 use crate::result::trust::marked;
 
-/// Lines of invalid samples in the short form before the rest is only counted.
+/// Lines of invalid samples in the short form; the rest is only counted.
 const INVALID_LINES: usize = 4;
 
-/// Invalid, missing and marked samples, findings, warnings; in short without what `--full` and the other forms have.
-/// Nothing where there is nothing to say.
+/// Invalid, missing and marked samples, findings, warnings; the short form leaves out marks and findings. `None` where
+/// there are no caveats.
 pub(crate) fn section(doc: &Document, full: bool) -> Option<Section> {
     let mut items = Vec::new();
     if let Some(lead) = notes::invalid(doc) {
@@ -31,7 +31,7 @@ pub(crate) fn section(doc: &Document, full: bool) -> Option<Section> {
         items.extend(said.chain(effects::for_all(doc)).map(Item::of));
     }
     items.extend(doc.warnings.iter().map(|warning| {
-        // In short: what it is; what follows from it is in full.
+        // The short form has the warning's subject; what follows from it is in the full form.
         let text = match warning.split_once(": ") {
             Some((what, _)) if !full => format!("{what} (--full says more)."),
             _ => format!("{warning}."),

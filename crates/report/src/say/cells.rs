@@ -1,4 +1,4 @@
-//! The tables of cells: one for each load, and one of what the loads of a cell have in common.
+//! The tables of cells: one for each load, and one of the figures that the loads of a cell have in common.
 
 use super::column::Column;
 use super::section::Section;
@@ -11,8 +11,8 @@ const ELSEWHERE: &str = "`cells` of `wirecost report RUN_DIR --json`.";
 const VALID: &str = "valid: samples that count, of those taken";
 const MARKED: &str = "marked: disturbed, or limited by the load itself; they count";
 
-/// The columns that name a cell, and their fields: the factors' levels; where nothing was varied, those that a network is
-/// known by.
+/// The columns that name a cell, and their fields: levels of the varied factors; where nothing was varied, guest MTU,
+/// encapsulation and offload.
 #[derive(Debug)]
 pub(crate) struct Labels {
     keys: Vec<String>,
@@ -50,7 +50,7 @@ impl Labels {
     }
 }
 
-/// The cells' figures.
+/// The section with the cells' figures.
 pub(crate) fn section(doc: &Document) -> Section {
     let labels = Labels::of(doc);
     let tables = if loads::plain(doc) {
@@ -83,7 +83,7 @@ fn head<T>(column: &Column<T>) -> Head {
     head.shown(column.shown, column.meaning)
 }
 
-/// A row for each cell; of a table that only some forms show, its columns from `least` on.
+/// A table with a row for each cell. Its columns are shown from the form `least` on.
 fn of_cells(
     doc: &Document,
     labels: &Labels,
@@ -115,7 +115,7 @@ fn of_cells(
     table.finish(ELSEWHERE)
 }
 
-/// The figures of one load in the cells that run it; nothing where it has none.
+/// A table of one load's figures in the cells that run it; `None` where it has none.
 fn of_load(
     doc: &Document,
     labels: &Labels,
@@ -125,7 +125,7 @@ fn of_load(
 ) -> Option<Table> {
     let runs = |cell: &&CellResult| cell.loads.iter().any(|load| load.name == name);
     let cells: Vec<&CellResult> = doc.cells.iter().filter(runs).collect();
-    // What is the same in all its cells is no column: the factor of loads.
+    // A factor with the same level in all cells of the load, such as `load`, is no column.
     let rows: Vec<Vec<String>> = cells.iter().map(|cell| labels.fields(cell)).collect();
     let varies = |at: usize| rows.len() < 2 || rows.windows(2).any(|two| two[0][at] != two[1][at]);
     let all = labels.heads();
@@ -151,7 +151,7 @@ fn of_load(
     table.finish(ELSEWHERE).with_figures()
 }
 
-/// `5`, `4/5`: samples that count, of those taken.
+/// Valid samples of those taken: `5` (all), `4/5`, `skipped`.
 fn valid(cell: &CellResult) -> String {
     match cell.skipped {
         Some(_) => "skipped".into(),

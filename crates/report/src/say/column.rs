@@ -1,19 +1,19 @@
-//! A column of a table, for every form of it: what stands above, what it means, and its fields.
+//! A column of a table in any output format: its head, its meaning, and its fields.
 
 use super::table::Shown;
 
-/// A column: of cells, or of their loads.
+/// A column of a table whose rows are cells or loads (`T`).
 #[derive(Debug)]
 pub(crate) struct Column<T: 'static> {
-    /// What it is, a word or two: `p99 us`.
+    /// The head, in a word or two: `p99 us`.
     pub(crate) head: &'static str,
-    /// The same in two lines, where it is not broken between words.
+    /// The head in two lines, where these do not break between words.
     narrow: Option<&'static str>,
-    /// Which forms have it.
+    /// Which output forms have the column.
     pub(crate) shown: Shown,
-    /// What it shows, for the text below the table.
+    /// What the column shows, for the text below the table; may be empty.
     pub(crate) meaning: &'static str,
-    /// Its field, where there is a figure.
+    /// The field of a row; `None` where there is no figure.
     pub(crate) field: fn(&T) -> Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl<T> Column<T> {
         }
     }
 
-    /// Printed in full alone.
+    /// Not shown in the terminal's short form.
     pub(crate) const fn in_full(self) -> Self {
         Self {
             shown: Shown::InFull,
@@ -48,7 +48,7 @@ impl<T> Column<T> {
         }
     }
 
-    /// On the page alone.
+    /// Shown on the HTML page alone.
     pub(crate) const fn on_page(self) -> Self {
         Self {
             shown: Shown::OnPage,
@@ -63,7 +63,7 @@ impl<T> Column<T> {
         }
     }
 
-    /// The same of other rows.
+    /// The same column for rows of another type.
     pub(crate) const fn with_field<R>(&self, field: fn(&R) -> Option<String>) -> Column<R> {
         Column {
             head: self.head,

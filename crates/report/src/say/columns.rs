@@ -5,7 +5,7 @@ use super::digits;
 use super::loads::{self, CPU, RECEIVER_CPU, SENDER_CPU, THROUGHPUT};
 use crate::result::document::{CellResult, Document};
 
-/// One of a table of cells.
+/// A column of a table of cells.
 const fn cell(
     head: &'static str,
     meaning: &'static str,
@@ -14,7 +14,7 @@ const fn cell(
     Column::new(head, meaning, field)
 }
 
-/// Those of the only load of each cell.
+/// The columns of loads, for cells with a single load.
 const GBPS: Column<CellResult> =
     THROUGHPUT.with_field(|cell| (THROUGHPUT.field)(cell.loads.first()?));
 const SPREAD: Column<CellResult> =
@@ -68,7 +68,7 @@ const SEGMENTS: Column<CellResult> = cell(
 .narrow("segs/\npacket")
 .in_full();
 
-/// The columns of a table of cells: what no cell has a figure for is not one of this run.
+/// The columns of a table of cells, those for which some cell has a figure.
 pub(crate) fn of_cells(doc: &Document) -> Vec<Column<CellResult>> {
     told(
         doc,
@@ -79,7 +79,7 @@ pub(crate) fn of_cells(doc: &Document) -> Vec<Column<CellResult>> {
     )
 }
 
-/// Those of a cell whose loads have tables of their own.
+/// The columns of a table of cells whose loads have tables of their own.
 pub(crate) fn in_common(doc: &Document) -> Vec<Column<CellResult>> {
     told(doc, &[LIMIT, SHARE, PUBLISHED, FRAMES, SEGMENTS])
 }

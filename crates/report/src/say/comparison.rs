@@ -1,5 +1,5 @@
-//! A comparison in sentences: every form says the same. Texts of records are in them as they are;
-//! each form makes them harmless in its own way.
+//! A comparison in sentences, which are the same in every format. They contain texts of records unescaped;
+//! each format escapes them in its own way.
 
 use std::fmt::Write as _;
 
@@ -16,15 +16,15 @@ use crate::result::compare::{
 use crate::say::effects::words_of;
 use crate::say::{digits, words};
 
-/// What a comparison of two runs cannot know.
+/// Note on the limits of comparing two runs.
 pub(crate) const DRIFT: &str = "The rounds of two runs are not paired: an interval covers the noise within the runs, \
                                 not what else changed on the machine between them.";
 
-/// What a shift of all cells may be.
+/// Note on a shift that all cells share.
 pub(crate) const SHARED: &str = "A shift that all cells share may come from the machine and not from the change; to tell them apart, measure both \
      in one run.";
 
-/// Verdicts, the worst first.
+/// Every verdict, in the order of the counts: the worst first.
 const VERDICTS: [Verdict; 7] = [
     Verdict::Costs,
     Verdict::Loses,
@@ -35,7 +35,7 @@ const VERDICTS: [Verdict; 7] = [
     Verdict::NotComparable,
 ];
 
-/// The first line, where something disturbed one of the runs or ended it early: which, and why.
+/// The first line where one of the runs was disturbed or ended early: which run, and why.
 pub(crate) fn doubt(comparison: &Comparison) -> Option<String> {
     let sides = [("before", &comparison.before), ("after", &comparison.after)];
     let reasons: Vec<String> = sides
@@ -60,7 +60,7 @@ pub(crate) fn title(comparison: &Comparison) -> String {
     }
 }
 
-/// Which run it is: directory, start, program, how much was measured.
+/// Describes a run: directory, start, program version, rounds measured.
 pub(crate) fn side(side: &Side) -> String {
     format!(
         "{}, started {}, wirecost {}, {}",
@@ -71,7 +71,7 @@ pub(crate) fn side(side: &Side) -> String {
     )
 }
 
-/// What differs, in words: `sysctl net.ipv4.tcp_ecn`.
+/// The name of a difference: `sysctl net.ipv4.tcp_ecn`.
 pub(crate) fn difference(difference: &Difference) -> String {
     let key = difference.key.as_str();
     match difference.area {
@@ -106,12 +106,12 @@ pub(crate) fn difference(difference: &Difference) -> String {
     }
 }
 
-/// A value that a record does not know.
+/// A value of a difference, or that the record does not have it.
 pub(crate) fn value(value: Option<&String>) -> &str {
     value.map_or("not recorded", String::as_str)
 }
 
-/// A cell by the levels that tell it from others; where nothing does, those a network is known by.
+/// A cell by its levels of the factors that differ; where none does, by guest MTU, encapsulation and offload.
 pub(crate) fn cell(comparison: &Comparison, levels: &Levels) -> String {
     let telling = |key: &str| comparison.factors.iter().any(|factor| factor.key == key);
     let known = |key: &str| matches!(key, "guest_mtu" | "encapsulation" | "offload");
@@ -125,7 +125,7 @@ pub(crate) fn cell(comparison: &Comparison, levels: &Levels) -> String {
     words::levels(&comparison.factors, &levels)
 }
 
-/// `4.90 -> 4.41`: the medians, with the form's sign between them.
+/// The medians before and after, with the sign `to` between them: `4.90 -> 4.41`.
 pub(crate) fn medians(figure: &Figure, to: &str) -> Option<String> {
     let (before, after) = (figure.before?, figure.after?);
     Some(format!(
@@ -135,7 +135,7 @@ pub(crate) fn medians(figure: &Figure, to: &str) -> Option<String> {
     ))
 }
 
-/// `x0.90 [0.89, 0.91]`.
+/// The ratio after / before with its interval: `x0.90 [0.89, 0.91]`.
 pub(crate) fn ratio(figure: &Figure) -> Option<String> {
     let unpaired = &figure.judged.unpaired;
     let interval = unpaired.interval;
@@ -146,12 +146,12 @@ pub(crate) fn ratio(figure: &Figure) -> Option<String> {
     )
 }
 
-/// Notes next to the verdict: other verdicts, too few samples.
+/// Notes next to the verdict: other verdicts, too few samples, remarks.
 pub(crate) fn notes(figure: &Figure) -> Vec<String> {
     let judged = &figure.judged;
     let mut all = Vec::new();
     if let Some(barred) = &figure.not_comparable {
-        // What holds for all figures is said once.
+        // A disturbance is the same for all figures, and is reported once.
         if barred.kind != RemarkKind::Disturbed {
             all.push(words_of(barred));
         }
@@ -177,7 +177,7 @@ pub(crate) fn notes(figure: &Figure) -> Vec<String> {
     all
 }
 
-/// A figure in one line, for forms that have nothing but lines.
+/// A figure in one line, for formats of plain lines.
 pub(crate) fn figure(figure: &Figure) -> String {
     let mut said = String::new();
     // Writing to a string does not fail.
@@ -196,7 +196,8 @@ pub(crate) fn figure(figure: &Figure) -> String {
     said
 }
 
-/// Cells that are not compared, and why; whether that fails.
+/// Cells that are not compared: whether that fails the comparison, and the cell with the reason. Failing ones are
+/// first.
 pub(crate) fn left_out(comparison: &Comparison) -> Vec<(bool, String)> {
     let mut all: Vec<(bool, String)> = comparison
         .not_comparable
@@ -220,7 +221,7 @@ pub(crate) fn left_out(comparison: &Comparison) -> Vec<(bool, String)> {
     all
 }
 
-/// How many figures have which verdict, alone and corrected.
+/// How many figures have which verdict, uncorrected and corrected.
 pub(crate) fn counts(comparison: &Comparison) -> Option<String> {
     let figures: Vec<&Figure> = figures(comparison).collect();
     if figures.is_empty() {
@@ -262,14 +263,14 @@ const fn short(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Whether figures have to say whose they are.
+/// Whether the figures are of several loads, so that each has to name its load.
 pub(crate) fn several_loads(comparison: &Comparison) -> bool {
     let mut loads = figures(comparison).map(|figure| &figure.load);
     let first = loads.next();
     loads.any(|load| Some(load) != first)
 }
 
-/// How all cells moved together.
+/// The shifts of all cells together, in a sentence; `None` where there are none.
 pub(crate) fn shifts(comparison: &Comparison) -> Option<String> {
     let cells = comparison.shifts.iter().map(|shift| shift.cells).max()?;
     let several = several_loads(comparison);
@@ -302,7 +303,7 @@ pub(crate) fn shifts(comparison: &Comparison) -> Option<String> {
     Some(said)
 }
 
-/// What it comes to.
+/// The conclusion: a label, and the reason.
 pub(crate) fn conclusion(comparison: &Comparison) -> (String, String) {
     let rule = rule(comparison);
     match comparison.conclusion {
@@ -333,7 +334,7 @@ pub(crate) fn conclusion(comparison: &Comparison) -> (String, String) {
     }
 }
 
-/// `--fail-on costs`, as it is typed.
+/// The rule as options of the command line: `--fail-on costs`.
 fn rule(comparison: &Comparison) -> String {
     let corrected = if comparison.by_corrected {
         " --corrected"
@@ -343,7 +344,7 @@ fn rule(comparison: &Comparison) -> String {
     format!("--fail-on {}{corrected}", fail_on(comparison.fail_on))
 }
 
-/// As it is typed.
+/// The value of the option `--fail-on`.
 pub(crate) const fn fail_on(fail_on: FailOn) -> &'static str {
     match fail_on {
         FailOn::Never => "never",
@@ -353,7 +354,7 @@ pub(crate) const fn fail_on(fail_on: FailOn) -> &'static str {
     }
 }
 
-/// What the words mean, with this comparison's margin.
+/// What the verdicts mean, with this comparison's margin.
 pub(crate) fn how_to_read(comparison: &Comparison) -> String {
     let margin = Margin::of(comparison.worth);
     format!(
@@ -374,7 +375,7 @@ pub(crate) fn figures(comparison: &Comparison) -> impl Iterator<Item = &Figure> 
     comparison.cells.iter().flat_map(|cell| &cell.figures)
 }
 
-/// The cells with what fails first, else in the plan's order.
+/// The cells, those with a failing figure first, else in the plan's order.
 pub(crate) fn by_weight(comparison: &Comparison) -> Vec<&ComparedCell> {
     let mut cells: Vec<&ComparedCell> = comparison.cells.iter().collect();
     cells.sort_by_key(|cell| !cell.figures.iter().any(|figure| figure.fails));

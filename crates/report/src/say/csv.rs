@@ -1,4 +1,4 @@
-//! One row per sample, for other programs: the levels of its cell, whether it counts, every figure.
+//! CSV with a row for each sample: the levels of its cell, whether it is valid, every figure.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use crate::result::read::{DEVICES, read_into};
 use crate::result::run::RunResult;
 use crate::say::format::{Format, FormatError, Terminal};
 
-/// CSV.
+/// The CSV format.
 #[derive(Debug)]
 pub(crate) struct Csv;
 
@@ -43,7 +43,7 @@ impl Format<RunResult> for Csv {
         if run.samples.len() == document.samples as usize {
             return all(run, to).map_err(unwritten);
         }
-        // Of a large run those that are not drawn are in the record alone.
+        // Of a large run only the samples that are drawn are in memory: all are read from the record.
         let directory = Path::new(&document.run_dir);
         let mut failed = None;
         let begin = |head: &RunHead| {
@@ -63,7 +63,7 @@ impl Format<RunResult> for Csv {
     }
 }
 
-/// A column of figures: its name with the unit, and the field of one sample, empty where there is none.
+/// A column of figures: its name with the unit, and the value of a sample; `None` is an empty field.
 type Figure = (&'static str, fn(&Sample) -> Option<f64>);
 
 const ALWAYS: [Figure; 14] = [
@@ -106,19 +106,19 @@ const SHARED: [Figure; 1] = [("cpu_percent_per_gbps", |s| {
     Metric::Cpu.value(s, &s.stream()?.name)
 })];
 
-/// The sum over the hosts that have the figure.
+/// The sum over those of both hosts that have the figure.
 fn both(sample: &Sample, figure: fn(&HostUsage) -> Option<f64>) -> Option<f64> {
     let hosts = [sample.sender.as_ref(), sample.receiver.as_ref()];
     let figures: Vec<f64> = hosts.into_iter().flatten().filter_map(figure).collect();
     (!figures.is_empty()).then(|| figures.iter().sum())
 }
 
-/// Every sample of a run as CSV (RFC 4180), in the order in which they were taken, under a line of
-/// names. Rounds and cells are numbered from 0, as in the record. A factor's column has the plan's
-/// key for its name, and the cell's label of the level.
+/// Every sample of a run as CSV (RFC 4180), in the order in which they were taken, below a header
+/// line. Rounds and cells are numbered from 0, as in the record. A factor's column is named by the
+/// plan's key and holds the cell's level.
 ///
 /// # Errors
-/// None that a record can cause.
+/// A bug in this program: no record causes one.
 pub fn csv(run: &Run) -> Result<String, FormatError> {
     let mut text = Vec::new();
     all(run, &mut text).map_err(unwritten)?;
@@ -136,23 +136,23 @@ fn all(run: &Run, to: &mut dyn Write) -> Result<(), csv::Error> {
 fn unwritten(error: csv::Error) -> FormatError {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => FormatError::Output(error),
-        // Rows of unequal length: a mistake in this program.
+        // Rows of unequal length: a bug in this program.
         kind => FormatError::of(io::Error::other(format!("{kind:?}"))),
     }
 }
 
-/// Rows that are written one by one.
+/// Writes rows one by one.
 struct Rows<'a> {
     writer: csv::Writer<&'a mut dyn Write>,
     keys: Vec<String>,
     cells: BTreeMap<u32, Vec<String>>,
     figures: Vec<Figure>,
-    /// What the columns before do not say: the figures of every load by its name.
+    /// Columns of each load's own figures.
     loads: Vec<(String, Figured)>,
 }
 
 impl<'a> Rows<'a> {
-    /// The line of names.
+    /// Writes the header line.
     fn new(experiment: &Experiment, to: &'a mut dyn Write) -> Result<Self, csv::Error> {
         let figures: Vec<Figure> = match experiment.plan.cores {
             Cores::Split => ALWAYS.into_iter().chain(SPLIT).collect(),
@@ -199,7 +199,7 @@ impl<'a> Rows<'a> {
         row.push(reason.to_owned());
         let mut marks = Vec::new();
         for kind in sample.marks.iter().map(Mark::kind) {
-            // Both hosts may have the same.
+            // Both hosts may have the same mark.
             if !marks.contains(&kind) {
                 marks.push(kind);
             }
@@ -218,7 +218,8 @@ impl<'a> Rows<'a> {
 
 type Figured = Box<dyn Fn(&Sample) -> Option<f64>>;
 
-/// Columns `NAME.figure`, in units of people; none where one TCP stream ran alone, which the others tell.
+/// Columns `LOAD.FIGURE` of each load, with the unit in their name. None where every cell runs a TCP stream alone: the
+/// other columns have its figures.
 fn of_loads(experiment: &Experiment) -> Vec<(String, Figured)> {
     let figures = experiment.figures();
     let stream = Workload::TcpStream.name();

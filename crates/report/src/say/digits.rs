@@ -1,4 +1,4 @@
-//! Figures in digits: as many as are significant.
+//! Figures as text, with as many digits as are significant.
 
 use wirecost_stats::Summary;
 
@@ -7,8 +7,8 @@ pub(crate) fn ratio(ratio: f64) -> String {
     format!("x{ratio:.*}", decimals(ratio))
 }
 
-/// `x1.52 [1.45, 1.60]`, all three with the ratio's decimals; without an interval the ratio alone; without a ratio
-/// nothing.
+/// A ratio and its interval, all three with the ratio's decimals: `x1.52 [1.45, 1.60]`; without an interval the ratio
+/// alone; without a ratio `None`.
 pub(crate) fn ratio_and_interval(
     of: Option<f64>,
     low: Option<f64>,
@@ -17,7 +17,7 @@ pub(crate) fn ratio_and_interval(
     let of = of?;
     let decimals = decimals(of);
     let end = |end: f64| {
-        // Beyond a hundred times or a hundredth of the ratio an end says only that nothing is known.
+        // An end beyond a hundred times or a hundredth of the ratio says only that nothing is known.
         const FAR: f64 = 100.0;
         let (least, most) = (of / FAR, of * FAR);
         let text = |end: f64| format!("{end:.0$}", decimals.max(self::decimals(end).min(3)));
@@ -33,7 +33,7 @@ pub(crate) fn ratio_and_interval(
     })
 }
 
-/// Decimals of a ratio.
+/// Number of decimals of a ratio.
 fn decimals(ratio: f64) -> usize {
     match ratio {
         r if r < 0.1 => 3,
@@ -43,7 +43,7 @@ fn decimals(ratio: f64) -> usize {
     }
 }
 
-/// Gbit/s with two decimals, and with more where these would tell too little: 0.0987.
+/// Gbit/s with two decimals, and with more below 1 Gbit/s: 0.0987.
 pub(crate) fn gbps(gbps: f64) -> String {
     let decimals = match gbps {
         g if g >= 0.995 || g <= 0.0 => 2,
@@ -54,7 +54,7 @@ pub(crate) fn gbps(gbps: f64) -> String {
     format!("{gbps:.decimals$}")
 }
 
-/// A ratio's digits.
+/// A ratio or a median: three decimals below 0.1, two below 10, else one.
 pub(crate) fn figure(ratio: f64) -> String {
     match ratio {
         r if r < 0.1 => format!("{r:.3}"),
@@ -63,7 +63,7 @@ pub(crate) fn figure(ratio: f64) -> String {
     }
 }
 
-/// Three digits.
+/// Microseconds with three digits or more: `1.23`, `12.3`, `123`.
 pub(crate) fn micros(us: f64) -> String {
     match us {
         us if us < 10.0 => format!("{us:.2}"),
@@ -72,7 +72,7 @@ pub(crate) fn micros(us: f64) -> String {
     }
 }
 
-/// Microseconds with the 95 % interval, where there is one: `140 [130, 151]`. Also below 0.
+/// Mean microseconds with the 95 % interval, where there is one: `140 [130, 151]`. The mean may be negative.
 pub(crate) fn micros_and_interval(of: &Summary) -> String {
     let decimals = match of.mean.abs() {
         us if us < 10.0 => 2,
@@ -90,7 +90,7 @@ pub(crate) fn micros_and_interval(of: &Summary) -> String {
     }
 }
 
-/// In thousands, to the one where there are few.
+/// A count in thousands: with three decimals below 9,950, else with one.
 pub(crate) fn thousands(count: f64) -> String {
     let decimals = if count < 9_950.0 { 3 } else { 1 };
     format!("{:.decimals$}", count / 1e3)

@@ -1,4 +1,4 @@
-//! Effects in words: what other methods say, why one is not comparable, what depends on what.
+//! Effects in words: second opinions, why an effect is not comparable, which effects depend on another factor.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::section::{Item, Section};
 use super::{digits, words};
 use crate::result::document::{Document, EffectResult};
 
-/// Second opinions that differ from the verdict: `signed rank says cannot tell yet (x1.02 [0.98, 1.06])`.
+/// Second opinions that differ from the verdict: `signed rank says it is not known yet (x1.02 [0.98, 1.06])`.
 pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
     let of = |opinion: &SecondOpinion| {
         let name = match opinion.method {
@@ -31,7 +31,7 @@ pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
     effect.second_opinions.iter().filter_map(of).collect()
 }
 
-/// The corrected verdict where it differs.
+/// The corrected verdict in words, where it differs; `family` is the number of effects that are judged together.
 pub(crate) fn correction(effect: &EffectResult, family: usize) -> Option<String> {
     let corrected = effect.corrected.filter(|c| c.verdict != effect.verdict)?;
     Some(format!(
@@ -40,25 +40,25 @@ pub(crate) fn correction(effect: &EffectResult, family: usize) -> Option<String>
     ))
 }
 
-/// Whether another method, or the correction for all comparisons, says something else.
+/// Whether another method disagrees, or the corrected verdict differs.
 pub(crate) fn is_disputed(effect: &EffectResult) -> bool {
     effect.disagreement || effect.told() != effect.verdict
 }
 
-/// Dissent and correction together; empty if there is none.
+/// Second opinions that differ, and the corrected verdict where it differs.
 pub(crate) fn remarks(effect: &EffectResult, family: usize) -> Vec<String> {
     let mut remarks = dissent(effect);
     remarks.extend(correction(effect, family));
     remarks
 }
 
-/// What stands in a verdict's place, and what to do.
+/// Why an effect is not comparable, and what to do; `None` where it is comparable.
 pub(crate) fn reason(effect: &EffectResult) -> Option<String> {
     effect.not_comparable.as_ref().map(words_of)
 }
 
-/// Differences between the two cells that do not forbid the verdict, but for those that [`for_all`] says once. What is
-/// true of the cells whatever the figure is said beside the speed.
+/// Differences between the two cells that do not rule out a verdict, without those that [`for_all`] reports once. A
+/// difference that does not depend on the figure is reported with the speed alone.
 pub(crate) fn differences(effect: &EffectResult) -> Vec<String> {
     let of_figure = |remark: &&Remark| {
         effect.metric.is_speed()
@@ -71,7 +71,7 @@ pub(crate) fn differences(effect: &EffectResult) -> Vec<String> {
     own.filter(of_figure).map(words_of).collect()
 }
 
-/// Remarks that are the same beside many effects.
+/// Remarks that many effects have in common, each once.
 pub(crate) fn for_all(doc: &Document) -> Vec<String> {
     let all = doc.effects.iter().flat_map(|effect| &effect.remarks);
     let general: BTreeSet<String> = all
@@ -88,7 +88,7 @@ fn is_general(remark: &Remark) -> bool {
     )
 }
 
-/// The text, and the advice behind it.
+/// The text of a remark, followed by its advice.
 pub(crate) fn words_of(remark: &Remark) -> String {
     if remark.advice.is_empty() {
         remark.text.clone()
@@ -107,7 +107,7 @@ fn sentence(text: &str) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// Effects that are judged together.
+/// Number of effects that are judged together.
 pub(crate) fn family(doc: &Document) -> usize {
     let spoken = doc
         .effects
@@ -128,9 +128,9 @@ fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `throughput: guest MTU 8900 instead of 1500 pays only without offloads (x1.75 [1.70, 1.80]; with
-/// offloads x1.06 [1.05, 1.07])`: where one factor's effect depends on another's level, the
-/// strongest dependence first. `all` also has those that pay or cost with both levels, and more with one.
+/// Where one factor's effect depends on another's level, the strongest dependence first: `throughput:
+/// guest MTU 8900 instead of 1500 pays only without offloads (x1.75 [1.70, 1.80]; with offloads x1.06
+/// [1.05, 1.07])`. `all` includes changes that pay or cost with both levels, and more with one of them.
 fn dependences(doc: &Document, all: bool) -> Vec<String> {
     let mut found: Vec<(f64, String)> = Vec::new();
     for factorial in &doc.factorials {
@@ -158,7 +158,7 @@ fn dependences(doc: &Document, all: bool) -> Vec<String> {
     found.into_iter().map(|(_, text)| text).collect()
 }
 
-/// Where one change depends on another, so many of these at most; nothing where none does.
+/// The section of changes that depend on another, with `most` of them at most; `None` where none does.
 pub(crate) fn section(doc: &Document, all: bool, most: usize) -> Option<Section> {
     let depends = dependences(doc, all);
     let mut items: Vec<Item> = depends.iter().take(most).map(Item::of).collect();

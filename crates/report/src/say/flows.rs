@@ -1,4 +1,4 @@
-//! The table of flows: how evenly they share, and what their sockets were at.
+//! The table of flows: how evenly they share the path, and the state of their sockets.
 
 use super::table::{NONE, Table, figure};
 use crate::result::document::Document;
@@ -29,7 +29,7 @@ fn whole(value: Option<f64>) -> Option<String> {
     Some(figure(Some(value?), 0))
 }
 
-/// A row for each load of each cell that has flows; nothing where none has.
+/// A row for each load of each cell that has flows; `None` where none has.
 pub(crate) fn table(doc: &Document) -> Option<Table> {
     let several = named(doc).len() > 1;
     let rows: Vec<_> = doc
@@ -38,7 +38,7 @@ pub(crate) fn table(doc: &Document) -> Option<Table> {
         .flat_map(|cell| cell.loads.iter().map(move |load| (cell, load)))
         .filter_map(|(cell, load)| Some((cell, load, load.flows.as_ref()?)))
         .collect();
-    // What no load has is not a column of this run.
+    // Only columns for which some load has a figure.
     let columns: Vec<Column> = COLUMNS
         .into_iter()
         .filter(|(_, field)| rows.iter().any(|(_, _, flows)| field(flows).is_some()))

@@ -1,4 +1,5 @@
-//! What an output format is. Each is a [`Format`] in a file of its own; the lists are in [`crate::say::formats`].
+//! The trait of output formats. Each format implements [`Format`] in a file of its own; [`crate::say::formats`] lists
+//! them.
 
 use std::error::Error;
 use std::fmt;
@@ -7,20 +8,21 @@ use std::io::{self, Write};
 /// A format in which a `T` is printed: the result of a run ([`RunResult`](crate::RunResult)) or a comparison
 /// ([`Comparison`](crate::result::compare::Comparison)).
 pub trait Format<T>: fmt::Debug + Sync {
-    /// The option of the command line that asks for it, without its dashes: `html`.
+    /// The option of the command line that selects the format, without its dashes: `html`.
     fn option(&self) -> &'static str;
 
     /// The help text of that option.
     fn help(&self) -> &'static str;
 
-    /// Writes the text, line ends included; what grows with the record is written piece by piece. Formats that are not for
-    /// people ignore `terminal`.
+    /// Writes the text, line ends included; a text that grows with the number of samples is written piece by piece.
+    /// Formats for other programs ignore `terminal`.
     ///
     /// # Errors
-    /// `to` does not take it; else a mistake in this program: no record makes a format fail.
+    /// [`FormatError::Output`] where writing to `to` fails. Any other error is a bug in this program: no record makes a
+    /// format fail.
     fn write(&self, of: &T, terminal: Terminal, to: &mut dyn Write) -> Result<(), FormatError>;
 
-    /// The same text as a whole.
+    /// Returns the text as a whole.
     ///
     /// # Errors
     /// As [`Format::write`].
@@ -31,22 +33,22 @@ pub trait Format<T>: fmt::Debug + Sync {
     }
 }
 
-/// What is printed in several formats.
+/// A type that can be printed in several formats.
 pub trait Formatted: Sized + 'static {
     /// The format where no option asks for another: text for a terminal.
     const DEFAULT: &'static dyn Format<Self>;
-    /// The others, in the order of the help text.
+    /// The other formats, in the order of the help text.
     const OTHERS: &'static [&'static dyn Format<Self>];
 }
 
-/// What text is printed for. Whether colour is wanted (`NO_COLOR`, a pipe) the caller decides.
+/// Properties of the terminal that text is printed for. The caller decides on colour (`NO_COLOR`, a pipe).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terminal {
-    /// Columns. Below 40 it is printed for 40.
+    /// Width in columns. Text for fewer than 40 columns is printed for 40.
     pub width: usize,
     /// Whether ANSI colours are used.
     pub colour: bool,
-    /// Whether signs and rules are of ASCII alone (`LANG=C`, `TERM=dumb`).
+    /// Whether signs and rules are ASCII (`LANG=C`, `TERM=dumb`).
     pub ascii: bool,
     /// How much is printed.
     pub detail: Detail,
@@ -60,11 +62,11 @@ pub enum Detail {
     /// The answer, the cells, and the verdicts as a matrix.
     #[default]
     Usual,
-    /// Everything: intervals, second opinions, outliers, rules of others, legends.
+    /// Everything: intervals, second opinions, outliers, stopping rules of other tools, legends.
     Full,
 }
 
-/// What a pipe gets: 120 columns without colour.
+/// The terminal that a pipe is treated as: 120 columns without colour.
 impl Default for Terminal {
     fn default() -> Self {
         Self {
@@ -79,10 +81,10 @@ impl Default for Terminal {
 /// A result that could not be printed.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// It could not be brought into the format.
+    /// The text could not be produced.
     #[error(transparent)]
     Made(Box<dyn Error + Send + Sync>),
-    /// It could not be written.
+    /// The text could not be written.
     #[error(transparent)]
     Output(io::Error),
 }
@@ -93,7 +95,7 @@ impl FormatError {
     }
 }
 
-/// Writes a text that is made as a whole.
+/// Writes a text that was produced as a whole.
 pub(crate) fn put(to: &mut dyn Write, text: &str) -> Result<(), FormatError> {
     to.write_all(text.as_bytes()).map_err(FormatError::Output)
 }

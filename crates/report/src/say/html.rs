@@ -1,5 +1,5 @@
-//! A result as one HTML file that needs nothing else: no network, no other file, and no script to
-//! be complete. Charts are SVG made here; the script only adds read-outs, highlighting, sorting.
+//! A result as one self-contained HTML file: it needs no network and no other file, and is complete
+//! without its script. Charts are SVG made here; the script only adds read-outs, highlighting, sorting.
 
 mod cells;
 mod chart;
@@ -37,10 +37,10 @@ const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-/// Bytes that a page has at most: what opens at once, and what a mail server takes.
+/// Largest page, bytes: it opens at once, and a mail server accepts it.
 const MOST: usize = 1_000_000;
 
-/// HTML.
+/// The HTML format.
 #[derive(Debug)]
 pub(crate) struct Html;
 
@@ -66,22 +66,22 @@ impl Format<RunResult> for Html {
     }
 }
 
-/// The page could not be put together: a mistake in this program, not in the record.
+/// The page could not be rendered: a bug in this program, not a fault of the record.
 #[derive(Debug, thiserror::Error)]
 #[error("the report's template: {0}")]
 pub struct HtmlError(#[from] minijinja::Error);
 
 /// Prints a result as one HTML document, from the record as it was read and the document that was
-/// worked out of it.
+/// computed from it.
 ///
-/// Every text of the record is escaped, and the document's own policy (Content Security Policy,
-/// level 3) lets nothing be fetched and nothing run but the one script that belongs to it.
+/// Every text of the record is escaped. The document's Content Security Policy (level 3) allows no
+/// requests, and no script but the page's own.
 ///
-/// Of a large run fewer samples, cells and effects are drawn, and tables have fewer rows, each of which says so: a page is
-/// 1 MB at most, unless its names are thousands of letters long.
+/// For a large run, charts draw fewer samples, cells and effects, and tables have fewer rows; each says so. A page is
+/// at most 1 MB, unless names are thousands of letters long.
 ///
 /// # Errors
-/// A template that does not fit this program, which its tests rule out.
+/// The template does not match this program, which its tests rule out.
 pub fn html(reading: &Reading, doc: &Document) -> Result<String, HtmlError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -106,7 +106,7 @@ pub fn html(reading: &Reading, doc: &Document) -> Result<String, HtmlError> {
             script_hash => hash(SCRIPT),
             ..Value::from(Serde(&page))
         };
-        // The last line end of a template is not part of what it makes.
+        // Rendering drops the template's last line end.
         text = template.render(context)? + "\n";
         if text.len() <= MOST {
             break;
@@ -115,7 +115,7 @@ pub fn html(reading: &Reading, doc: &Document) -> Result<String, HtmlError> {
     Ok(text)
 }
 
-/// A source's hash as a policy names it.
+/// The hash of a script or style sheet in the form of Content Security Policy.
 fn hash(source: &str) -> Value {
     let hash = STANDARD.encode(Sha256::digest(source));
     Value::from_safe_string(format!("sha256-{hash}"))

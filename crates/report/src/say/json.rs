@@ -7,7 +7,7 @@ use crate::result::compare::Comparison;
 use crate::result::run::RunResult;
 use crate::say::format::{Format, FormatError, Terminal, put};
 
-/// JSON.
+/// The JSON format.
 #[derive(Debug)]
 pub struct Json;
 

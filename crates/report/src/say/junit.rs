@@ -11,7 +11,7 @@ use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::visible::visible;
 use crate::say::words;
 
-/// JUnit XML.
+/// The JUnit XML format.
 #[derive(Debug)]
 pub(crate) struct Junit;
 
@@ -39,12 +39,12 @@ impl Format<Comparison> for Junit {
 #[error("the JUnit document could not be made: {0}")]
 pub struct JunitError(#[from] quick_junit::SerializeError);
 
-/// One test suite; a test case for each figure of each cell, and one for each cell that is not
-/// compared. What fails is a failure, what cannot be determined or was not compared is skipped (unless that
-/// fails), where nothing is comparable at all that is an error. What differs between the runs is in
-/// the suite's properties.
+/// Prints a comparison as one test suite with a test case for each figure of each cell, and one for each
+/// cell that is not compared. A figure or cell that fails is a failure. One that cannot be told or is not
+/// compared is skipped, unless it fails. Where nothing is comparable at all, there is an error. Differences
+/// between the runs are properties of the suite.
 ///
-/// The form is that of Jenkins (xunit-plugin, `jenkins-junit.xsd`), which GitLab and others read.
+/// The schema is that of Jenkins (xunit-plugin, `jenkins-junit.xsd`), which GitLab and others read.
 pub fn comparison_junit(comparison: &Comparison) -> Result<String, JunitError> {
     let class = plain(&format!("wirecost.{}", comparison.after.name));
     let mut suite = TestSuite::new(plain(&sentences::title(comparison)));
@@ -145,7 +145,7 @@ fn status(figure: &Figure, comparison: &Comparison, text: &str) -> TestCaseStatu
     }
 }
 
-/// The verdict's word in the JSON result.
+/// The verdict's name in the JSON document.
 const fn kind(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pays => "pays",
@@ -168,7 +168,7 @@ fn left_out(fails: bool, reason: &str) -> TestCaseStatus {
     status
 }
 
-/// One line in which everything shows, of characters that XML 1.0 has (section 2.2).
+/// The text in one line, control characters made visible, without characters that XML 1.0 forbids (section 2.2).
 fn plain(text: &str) -> String {
     let text = visible(text).replace(['\n', '\t'], " ");
     text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")

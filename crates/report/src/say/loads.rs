@@ -7,7 +7,7 @@ use wirecost_model::units::format_per_second;
 use super::digits::{gbps, micros, micros_and_interval, thousands};
 use crate::result::document::{CellLoad, Document};
 
-/// A column of a load's.
+/// A column of a table of loads.
 pub(crate) type Column = super::column::Column<CellLoad>;
 
 const fn column(
@@ -18,7 +18,7 @@ const fn column(
     Column::new(head, meaning, field)
 }
 
-/// Whether the columns that every table has say all about a run: one TCP stream, alone in its cells.
+/// Whether every cell of a run has one TCP stream as its only load, for which a table of cells suffices.
 pub(crate) fn plain(doc: &Document) -> bool {
     let loads = doc.cells.iter().map(|cell| &cell.loads[..]);
     loads.into_iter().all(|loads| match loads {
@@ -27,7 +27,7 @@ pub(crate) fn plain(doc: &Document) -> bool {
     })
 }
 
-/// The columns of a workload.
+/// The columns for a workload.
 pub(crate) fn columns(workload: Workload) -> &'static [Column] {
     match workload {
         Workload::Storage => &STORAGE,
@@ -71,7 +71,7 @@ pub(crate) const CPU: Column = column(
     |load| load.cpu(Metric::Cpu),
 );
 
-/// Of small messages alone.
+/// Messages per second; only of small messages.
 pub(crate) const MESSAGES: Column = column(
     "k messages/s",
     "k messages/s: thousand messages a second that the receiving application read",
@@ -161,7 +161,7 @@ const REQUESTS: [Column; 11] = [
     ),
 ];
 
-/// The columns of storage. CPU of a core per I/O stands beside that per Gbit/s: small I/O is bound by the one, large by the
+/// The columns of storage. CPU is given per I/O and per Gbit/s: small I/O is limited by the one, large I/O by the
 /// other.
 const STORAGE: [Column; 18] = [
     column(
@@ -319,7 +319,7 @@ pub(crate) fn shared(doc: &Document) -> Option<&'static str> {
 }
 
 impl CellLoad {
-    /// A figure of processors' time in digits; `<7.4` where it is below what its counter tells.
+    /// A CPU figure as text; an upper bound such as `<7.4` where the busy time was too few steps of its counter.
     pub(crate) fn cpu(&self, metric: Metric) -> Option<String> {
         let of = match metric {
             Metric::SenderCpu => self.sender_cpu_percent_per_gbps,
@@ -339,7 +339,7 @@ impl CellLoad {
         told.or_else(|| below.map(|below| format!("<{}", text(*below))))
     }
 
-    /// Percent of the datagrams sent that did not arrive, the median of the samples.
+    /// Datagrams that did not arrive, percent of those sent: the median of the samples. May be below 0.
     pub(crate) fn lost_percent(&self) -> Option<f64> {
         Some(100.0 - self.delivered_percent?.median)
     }

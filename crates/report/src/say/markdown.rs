@@ -1,5 +1,5 @@
-//! A result as GitHub-flavoured Markdown, for a pull request or a wiki: what the terminal says,
-//! the verdicts first.
+//! A result as GitHub-flavoured Markdown, for a pull request or a wiki: the content of the terminal's
+//! output, with the verdicts before the cells.
 
 mod compare;
 mod study;
@@ -22,7 +22,7 @@ use crate::say::{answer, caveats, cells, effects, notes, published, trust, until
 pub use compare::comparison_markdown;
 pub(crate) use study::Study;
 
-/// GitHub-flavoured Markdown.
+/// The Markdown format.
 #[derive(Debug)]
 pub(crate) struct Markdown;
 
@@ -45,8 +45,8 @@ impl Format<RunResult> for Markdown {
     }
 }
 
-/// Prints a result. Every text of the record is escaped: it is shown as it is, and neither markup,
-/// nor HTML, nor a mention of a user.
+/// Prints a result. Every text of the record is escaped, so that none acts as markup, HTML or a mention
+/// of a user.
 pub fn markdown(doc: &Document) -> String {
     let mut page = Page::default();
     if let Some((label, why)) = trust::line(doc) {
@@ -82,7 +82,7 @@ pub fn markdown(doc: &Document) -> String {
     page.0
 }
 
-/// Sentences about what depends on what.
+/// Most sentences about effects that depend on another factor's level.
 const DEPENDENCES: usize = 12;
 
 #[derive(Default)]
@@ -111,7 +111,7 @@ impl Page {
         self.gap();
     }
 
-    /// A line of a list, with what stands out at its beginning.
+    /// An item of a list, with `lead` in bold.
     fn item(&mut self, lead: &str, rest: &str) {
         let lead = match lead {
             "" => String::new(),
@@ -120,7 +120,7 @@ impl Page {
         self.line(format!("- {lead}{}", text(rest)).trim_end());
     }
 
-    /// What the run answers, and whether to believe it.
+    /// What the run answers, and whether it can be relied on.
     fn answer(&mut self, doc: &Document) {
         for said in answer::sentences(doc, '×') {
             self.item(&said.lead, &said.rest);
@@ -128,7 +128,7 @@ impl Page {
         self.item("", &trust::sentence(doc));
     }
 
-    /// A part of the result; what is empty is left out.
+    /// A section of the result; empty parts are left out.
     fn section(&mut self, section: Option<&Section>) {
         let Some(section) = section else { return };
         self.heading(&text(&section.heading));
@@ -165,7 +165,7 @@ impl Page {
         }
     }
 
-    /// A table; `numbers`: whether a column is of figures.
+    /// A table; `numbers` says for each column whether it holds figures.
     fn table(
         &mut self,
         heads: &[String],
@@ -184,7 +184,7 @@ impl Page {
     }
 }
 
-/// Text as it is, in one line: no character of it means anything to Markdown or HTML.
+/// Escapes a text for Markdown and HTML, in one line.
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in visible(text).chars() {
@@ -193,7 +193,7 @@ fn text(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // A name behind it would be told that it was mentioned.
+            // Otherwise a user of the name that follows would be notified of a mention.
             '@' => out.push_str("@<!-- -->"),
             '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '|' | '~' | '#' | '!' | '$' => {
                 out.push('\\');

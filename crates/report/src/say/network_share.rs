@@ -1,16 +1,16 @@
-//! The network's share of the latency of storage, in words.
+//! The network's share of storage latency, in words.
 
 use super::digits::{micros, micros_and_interval};
 use super::words;
 use crate::result::document::{CellLoad, CellResult, Document, NetworkChange, NetworkShare};
 
-/// What the sentences are about.
+/// The beginning of the sentences.
 pub(crate) const LEAD: &str = "The network's share:";
 
-/// Changes that a sentence names.
+/// Most changes that a sentence names.
 const CHANGES: usize = 4;
 
-/// One for each load that has a window at its target: of its first cell, and what the other levels change there.
+/// A sentence for each load that has a window at its target: the share in its first cell, and what other levels change.
 pub(crate) fn sentences(doc: &Document) -> Vec<String> {
     let mut told: Vec<&str> = Vec::new();
     let mut sentences = Vec::new();
@@ -55,7 +55,7 @@ fn sentence(doc: &Document, cell: &CellResult, load: &CellLoad, share: &NetworkS
     said
 }
 
-/// Whether a load has to be named.
+/// Whether several loads have a network's share, so that each has to be named.
 fn told_apart(doc: &Document) -> bool {
     let with = doc.cells.iter().flat_map(|cell| &cell.loads);
     let mut names = with
@@ -69,7 +69,7 @@ fn change(change: &NetworkChange) -> String {
     let level = words::level(&change.factor, &change.to);
     let added = &change.added_us;
     if added.mean < 0.0 {
-        // The ends change places with the sign.
+        // Changing the sign swaps the ends of the interval.
         let mut taken = *added;
         taken.mean = -added.mean;
         (taken.low, taken.high) = (added.high.map(|end| -end), added.low.map(|end| -end));

@@ -1,5 +1,5 @@
-//! What stands around the verdicts, in sentences: where it ran, published figures, invalid and
-//! marked samples, the outcome, how a verdict is read. Every form of the result says the same.
+//! Notes around the verdicts, in sentences: machine, invalid samples, loads behind their schedule, how to
+//! read a verdict. They are the same in every format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::result::document::{CellResult, Document, InvalidSample};
 use crate::result::skipped;
 use crate::say::{effects, loads, validity, words};
 
-/// What is measured, and what is not.
+/// What the run measures, and what it does not.
 pub(crate) fn measures(doc: &Document) -> &'static str {
     if existing(doc).is_some() {
         if is_tunnel(doc) {
@@ -27,7 +27,7 @@ pub(crate) fn measures(doc: &Document) -> &'static str {
     "Network namespaces on this machine: the cost of its software stack, not of a NIC."
 }
 
-/// `jumbo-or-not: 8 cells, 10 rounds of 0.8 s`.
+/// The title of a result: `jumbo-or-not: 8 cells, 10 rounds of 0.8 s`.
 pub(crate) fn title(doc: &Document) -> String {
     format!(
         "{}: {}, {} of {} s",
@@ -38,7 +38,8 @@ pub(crate) fn title(doc: &Document) -> String {
     )
 }
 
-/// Both hosts of a network that was not built: `An existing network: a 10.0.0.1 on eth0 of MTU 9000 (Linux 6.1.0, AMD EPYC), b ...`.
+/// The hosts of an existing network: `An existing network: a 10.0.0.1 on eth0 of MTU 9000 (Linux 6.1.0, AMD EPYC), b
+/// ...`; `None` for a lab.
 fn existing(doc: &Document) -> Option<String> {
     let hosts = doc.environment.hosts.iter();
     let hosts: Option<Vec<String>> = hosts
@@ -72,14 +73,14 @@ fn existing(doc: &Document) -> Option<String> {
     Some(format!("{what}{one}: {}", hosts.join(", ")))
 }
 
-/// Whether something was built on the existing hosts: cells of an existing network have no encapsulation.
+/// Whether tunnels were built on existing hosts: cells of an existing network as it was have no encapsulation.
 fn is_tunnel(doc: &Document) -> bool {
     let mut cells = doc.cells.iter();
     cells.any(|cell| cell.all_levels.contains_key("encapsulation"))
 }
 
-/// Kernel, processor, cores, and how much of the time was measured; in short, as a sentence, only the first of them, and what a
-/// lab is.
+/// Kernel, processor, cores, and the share of the time that was measured. Not `full`: kernel and processor in a
+/// sentence that says what a lab is.
 pub(crate) fn place(doc: &Document, full: bool) -> String {
     let seconds = || {
         let seconds = doc.seconds.map(|seconds| format!("; {seconds:.0} s"));
@@ -140,7 +141,7 @@ pub(crate) fn place(doc: &Document, full: bool) -> String {
         }
     }
     if let Some(line) = &doc.environment.line {
-        // The same.
+        // Writing to a string does not fail.
         let _ = write!(place, "; {line}");
     }
     if let (Some(seconds), Some(share)) = (doc.seconds, doc.measured_share) {
@@ -170,7 +171,7 @@ fn cores(doc: &Document) -> String {
     }
 }
 
-/// `2 of 80 samples not valid, not used in any verdict:`; nothing where all are valid.
+/// `2 of 80 samples not valid, not used in any verdict:`; `None` where all are valid.
 pub(crate) fn invalid(doc: &Document) -> Option<String> {
     let invalid = invalid_of_built(doc).count();
     (invalid > 0).then(|| {
@@ -181,7 +182,7 @@ pub(crate) fn invalid(doc: &Document) -> Option<String> {
     })
 }
 
-/// Those of skipped cells are told of with their cells.
+/// The invalid samples, without those of skipped cells, which are reported with their cells.
 fn invalid_of_built(doc: &Document) -> impl Iterator<Item = &InvalidSample> {
     let skipped = |number| {
         let mut cells = doc.cells.iter();
@@ -191,13 +192,13 @@ fn invalid_of_built(doc: &Document) -> impl Iterator<Item = &InvalidSample> {
     invalid.filter(move |sample| !skipped(sample.cell))
 }
 
-/// Rounds that one reason is told of.
+/// Most rounds that are listed for one reason.
 const ROUNDS: usize = 40;
 
-/// Lines of invalid samples outside of the page.
+/// Most lines of invalid samples.
 const LINES: usize = 100;
 
-/// Where the invalid samples are and why, the first of them.
+/// The first lines on invalid samples, and how many more there are.
 pub(crate) fn invalid_first(doc: &Document) -> Vec<String> {
     let mut lines = invalid_alike(doc);
     let more = lines.len().saturating_sub(LINES);
@@ -210,7 +211,7 @@ pub(crate) fn invalid_first(doc: &Document) -> Vec<String> {
     lines
 }
 
-/// Where the invalid samples are and why, those alike in one line.
+/// The invalid samples: cell, rounds and reason, one line for each cell and reason.
 pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
     let mut alike: BTreeMap<(u32, &str), Vec<u32>> = BTreeMap::new();
     for sample in invalid_of_built(doc) {
@@ -240,8 +241,8 @@ pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
         .collect()
 }
 
-/// What one cannot guess of the table's columns, and what is printed in full only, so that nobody takes its absence for
-/// that of the thing.
+/// The unit of the columns of CPU, and what only `--full` prints, so that nobody takes a finding that is not printed
+/// for none.
 pub(crate) fn only_in_full(doc: &Document) -> String {
     let remarked = doc
         .effects
@@ -264,7 +265,7 @@ pub(crate) fn only_in_full(doc: &Document) -> String {
     format!("CPU: {cpu}; --full: {}.", more.join(", "))
 }
 
-/// Paced loads that did not keep their schedule: what they achieved of what was asked for.
+/// Loads that did not keep their rate, with the rate that they achieved; `None` where all did.
 pub(crate) fn behind(doc: &Document) -> Option<String> {
     let behind = |cell: &CellResult| -> Option<String> {
         let loads = cell.loads.iter().filter(|load| load.behind_schedule > 0);
@@ -300,7 +301,7 @@ pub(crate) fn behind(doc: &Document) -> Option<String> {
     ))
 }
 
-/// What the verdicts' words mean, with this run's margin.
+/// What the verdicts mean, with this run's margin.
 pub(crate) fn how_to_read(doc: &Document) -> String {
     let margin = Margin::of(doc.repeat.worth);
     format!(

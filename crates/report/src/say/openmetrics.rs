@@ -1,7 +1,7 @@
 //! Gauges for a monitoring system: a file for the textfile collector of Prometheus' node exporter.
 //!
-//! The text is valid both as OpenMetrics 1.0 and as Prometheus' text format 0.0.4, to which the last line is a comment.
-//! Names are in base units, as `promtool check metrics` wants them.
+//! The text is valid both as OpenMetrics 1.0 and as Prometheus' text format 0.0.4, in which the last line is a comment.
+//! Names have base units, as `promtool check metrics` requires.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,11 +15,11 @@ use crate::result::run::RunResult;
 use crate::result::values::{labels, of_cells};
 use crate::say::format::{Format, FormatError, Terminal, put};
 
-/// OpenMetrics.
+/// The OpenMetrics format.
 #[derive(Debug)]
 pub(crate) struct OpenMetrics;
 
-/// Series of one cell at most: whatever is scraped is kept for months.
+/// Most series of one cell: monitoring systems keep every series for months.
 const MOST_A_CELL: usize = 10;
 
 impl Format<RunResult> for OpenMetrics {
@@ -41,12 +41,12 @@ impl Format<RunResult> for OpenMetrics {
     }
 }
 
-/// A metric's name without `wirecost_`, and what a value as people read it is multiplied with for the base unit in it.
+/// A metric's name without `wirecost_`, and the factor from the unit that people read to the base unit in the name.
 const fn base(metric: Metric) -> (&'static str, f64) {
     match metric {
-        // Bits are no base unit of Prometheus.
+        // Prometheus' base unit is the byte.
         Metric::Throughput => ("throughput_bytes_per_second", 1e9 / 8.0),
-        // Percent of a core for each Gbit/s are hundredths of a core's seconds for each gigabit.
+        // One percent of a core per Gbit/s is 0.01 seconds of a core per gigabit.
         Metric::SenderCpu => ("sender_cpu_seconds_per_gigabit", 0.01),
         Metric::ReceiverCpu => ("receiver_cpu_seconds_per_gigabit", 0.01),
         Metric::Cpu => ("cpu_seconds_per_gigabit", 0.01),
@@ -65,7 +65,7 @@ const fn base(metric: Metric) -> (&'static str, f64) {
     }
 }
 
-/// Metrics by name: the help text, and the lines without the name.
+/// Metrics by name: the help text, and the lines behind the name.
 type Families = BTreeMap<&'static str, (String, Vec<String>)>;
 
 fn text(result: &RunResult) -> String {
@@ -114,7 +114,7 @@ fn text(result: &RunResult) -> String {
         let mut seen: Vec<&str> = Vec::new();
         for (figure, summary) in figures {
             let (name, scale) = base(figure.metric);
-            // The load's main figure has its interval.
+            // Only a load's first figure has its interval.
             let first = !seen.contains(&figure.load.as_str());
             seen.push(&figure.load);
             let bounds = [("low", summary.low), ("high", summary.high)];
@@ -160,7 +160,7 @@ fn text(result: &RunResult) -> String {
     text + "# EOF\n"
 }
 
-/// Labels as the format writes them; a name is letters, digits and `_`.
+/// Labels in the format's syntax; other characters than letters, digits and `_` in a name become `_`.
 fn written(labels: &[(&str, &str)]) -> String {
     let one = |(name, value): &(&str, &str)| {
         let sign = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };

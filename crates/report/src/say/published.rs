@@ -1,11 +1,11 @@
-//! Published ratios beside those measured here.
+//! Published ratios compared with measured ones.
 
 use super::section::{Item, Section};
 use super::table::Table;
 use super::{digits, study, words};
 use crate::result::document::{Document, PublishedNote, PublishedRatio};
 
-/// A row for each published ratio; nothing where the plan has none.
+/// A section with a row for each published ratio; `None` where the plan has nothing published.
 pub(crate) fn section(doc: &Document) -> Option<Section> {
     let published = doc.published.as_ref()?;
     if let Some(study) = study::section(doc) {
@@ -39,7 +39,7 @@ pub(crate) fn section(doc: &Document) -> Option<Section> {
     })
 }
 
-/// What was compared, as a published ratio has it.
+/// The change that a published ratio is of, in words.
 fn contrast(doc: &Document, ratio: &PublishedRatio) -> String {
     let mut what = words::contrast(&ratio.factor, &ratio.from, &ratio.to);
     if !ratio.where_.is_empty() {
@@ -49,7 +49,7 @@ fn contrast(doc: &Document, ratio: &PublishedRatio) -> String {
     what
 }
 
-/// How a published configuration differs.
+/// How a published configuration differs from the cells.
 fn note(doc: &Document, note: &PublishedNote) -> String {
     format!(
         "Published for {}: {}",

@@ -1,4 +1,4 @@
-//! What stopping rules of other tools make of the same samples, in words.
+//! Results of other tools' stopping rules on the same samples, in words.
 
 use wirecost_stats::rules::PbenchOutcome;
 
@@ -8,7 +8,7 @@ use super::table::{Head, NONE, Table};
 use super::words;
 use crate::result::document::{CellRules, Document};
 
-/// A row for each cell, and what the rules are.
+/// A section with a row for each cell, and an explanation of the rules.
 pub(crate) fn section(doc: &Document) -> Section {
     let labels = Labels::of(doc);
     let heads = ["trimmed#", "worst-of#", "pbench", "netperf"].map(Head::new);
@@ -44,7 +44,7 @@ pub(crate) fn section(doc: &Document) -> Section {
     }
 }
 
-/// What the rules are, in a sentence each.
+/// Explains each rule in a sentence.
 fn meanings(doc: &Document) -> Vec<String> {
     let rules = &doc.other_rules;
     let (pbench, netperf) = (rules.pbench, rules.netperf);
@@ -69,7 +69,7 @@ fn meanings(doc: &Document) -> Vec<String> {
     meanings
 }
 
-/// The time of pbench's rule beside ours.
+/// The time that the samples took here, and that pbench's rule would have taken.
 fn time(doc: &Document) -> Option<String> {
     let rules = &doc.other_rules;
     let pbench_s = rules.pbench_s?;
@@ -82,7 +82,7 @@ fn time(doc: &Document) -> Option<String> {
     ))
 }
 
-/// `6.20 (1 set)`, `never settled (6 sets)`.
+/// pbench's result: `6.20 (1 set)`, `a failure: none of 6 sets settled`, `not settled after 2 sets; no more samples`.
 fn by_pbench(cell: &CellRules) -> String {
     let sets = words::count(cell.pbench.sets as usize, "set");
     match cell.pbench.outcome {
@@ -92,7 +92,7 @@ fn by_pbench(cell: &CellRules) -> String {
     }
 }
 
-/// `6.21 (3 iterations)`; where it is not as narrow as asked, how wide it is.
+/// netperf's result: `6.21 (3 iterations)`; where the interval is not narrow enough, also its width.
 fn by_netperf(cell: &CellRules) -> String {
     cell.netperf.map_or_else(
         || "too few samples".into(),
@@ -108,7 +108,7 @@ fn by_netperf(cell: &CellRules) -> String {
     )
 }
 
-/// A figure with two digits, where there is one.
+/// A figure with two decimals, or [`NONE`].
 fn figure(figure: Option<f64>) -> String {
     figure.map_or_else(|| NONE.into(), |figure| format!("{figure:.2}"))
 }

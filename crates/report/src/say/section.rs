@@ -1,29 +1,29 @@
-//! A part of a result in the one form that terminal, Markdown and page draw: a heading, sentences, tables, a list.
+//! A section of a result, which terminal, Markdown and HTML page draw: a heading, sentences, tables, a list.
 
 use serde::Serialize;
 
 use super::table::{Shown, Table};
 
-/// A part of a result. What is empty is not drawn.
+/// A section of a result. Empty parts are not drawn.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Section {
     pub(crate) heading: String,
-    /// Before the tables.
+    /// Paragraphs before the tables.
     pub(crate) sentences: Vec<String>,
     pub(crate) tables: Vec<Table>,
-    /// After them.
+    /// The list after the tables.
     pub(crate) items: Vec<Item>,
-    /// What the tables and the list show.
+    /// Explanations of the tables and the list, each a paragraph at the end.
     pub(crate) meanings: Vec<String>,
 }
 
-/// A line of a list.
+/// An item of a list.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Item {
-    /// What stands out at its beginning.
+    /// The highlighted beginning of the item; may be empty.
     pub(crate) lead: String,
     pub(crate) text: String,
-    /// Lines of its own.
+    /// Lines of a list below the item.
     pub(crate) lines: Vec<String>,
 }
 
@@ -37,14 +37,14 @@ impl Item {
 }
 
 impl Section {
-    /// With the columns of its tables that a form shows.
+    /// Drops the columns of its tables that the form `most` does not show.
     pub(crate) fn keep(mut self, most: Shown) -> Self {
         let tables = self.tables.into_iter();
         self.tables = tables.filter_map(|table| table.keep(most)).collect();
         self
     }
 
-    /// Leaves the first rows of each table and the first lines of the list.
+    /// Keeps the first `rows` rows of each table and as many items of the list.
     pub(crate) fn limit(&mut self, rows: usize) {
         for table in &mut self.tables {
             table.limit(rows);

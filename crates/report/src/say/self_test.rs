@@ -3,7 +3,8 @@
 use super::{digits, words};
 use crate::result::document::{Document, MetricSelfTest};
 
-/// What the result leads with where the self-test shows an effect; `times` as for ratios.
+/// The warning at the top of a result where the self-test shows an effect; `times` is the sign before ratios: `x` or
+/// `×`.
 pub(crate) fn alarm(doc: &Document, times: char) -> Option<String> {
     let result = doc.self_test.as_ref()?;
     let shown = |beyond: bool| {
@@ -31,7 +32,7 @@ pub(crate) fn alarm(doc: &Document, times: char) -> Option<String> {
     })
 }
 
-/// What the self-test shows, where that is nothing.
+/// The result of a self-test that shows no effect; `None` where it shows one.
 pub(crate) fn passed(doc: &Document, times: char) -> Option<String> {
     let result = doc.self_test.as_ref()?;
     if result.metrics.iter().any(|one| one.test.shows_effect) {
@@ -48,7 +49,7 @@ pub(crate) fn passed(doc: &Document, times: char) -> Option<String> {
     ))
 }
 
-/// `throughput x1.01 [0.98, 1.04]`.
+/// The ratio of one figure: `throughput x1.01 [0.98, 1.04]`.
 fn figure(doc: &Document, one: &MetricSelfTest, times: char) -> String {
     let ratio = one.test.ratio;
     let ratio = digits::ratio_and_interval(ratio.ratio, ratio.low, ratio.high);

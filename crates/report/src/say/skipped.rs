@@ -3,7 +3,7 @@
 use super::words;
 use crate::result::document::{CellResult, Document};
 
-/// `Skipped, cannot be built here: gre: REASON.`, a sentence for every reason.
+/// A sentence for every reason: `Skipped, cannot be built here: gre: REASON.`
 pub(crate) fn sentences(doc: &Document) -> Vec<String> {
     let mut groups: Vec<(&str, Vec<&CellResult>)> = Vec::new();
     for cell in &doc.cells {
@@ -23,7 +23,7 @@ pub(crate) fn sentences(doc: &Document) -> Vec<String> {
     groups.into_iter().map(sentence).collect()
 }
 
-/// The cells by the levels of one factor where these say it all, else one by one.
+/// Names cells by the levels of one factor if these match exactly the skipped cells, else one by one.
 fn which(doc: &Document, skipped: &[&CellResult]) -> String {
     if skipped.len() == doc.cells.len() && skipped.len() > 1 {
         return "every cell".into();
@@ -39,7 +39,7 @@ fn which(doc: &Document, skipped: &[&CellResult]) -> String {
             let own = cell.levels.get(&factor.key);
             own.is_some_and(|own| levels.contains(&own))
         };
-        // A skipped cell to which the factor means nothing is not named by it.
+        // A skipped cell to which the factor does not apply cannot be named by it.
         let named = doc.cells.iter().filter(is_named).count();
         let exact = named == skipped.len() && skipped.iter().all(is_named);
         let words: Vec<String> = levels

@@ -1,4 +1,4 @@
-//! Published comparisons beside measured ones, in words.
+//! Published comparisons with measured ones, in words.
 
 use wirecost_answer::FULL;
 use wirecost_model::metric::Metric;
@@ -11,30 +11,30 @@ use super::table::{NONE, Table};
 use super::{digits, notes};
 use crate::result::document::{ComparisonResult, Document, PublishedResult};
 
-/// A comparison in the fields of a table.
+/// A comparison as the row of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// What is compared, and by which figure.
+    /// What is compared, and the figure.
     pub(crate) what: String,
-    /// What was published; nothing of a comparison that the study did not make.
+    /// The published value; empty for a comparison that the study did not make.
     pub(crate) published: String,
-    /// What was measured, with its interval.
+    /// The measured value, with its interval.
     pub(crate) here: String,
-    /// What the study's rule makes of the samples here.
+    /// The value that the study's rule gives for the samples measured here; may be empty.
     pub(crate) ruled: String,
-    /// Whether it agrees.
+    /// Whether measured and published value agree.
     pub(crate) verdict: &'static str,
-    /// Why it is not comparable, and what has to be known.
+    /// Why the comparison is not comparable, and caveats; may be empty.
     pub(crate) remark: String,
 }
 
-/// What stands above the comparisons.
+/// The heading above the comparisons.
 pub(crate) const HEADING: &str = "Published beside measured here";
 
-/// What stands where the study made no comparison.
+/// Verdict for a comparison that the study did not make.
 const BESIDE: &str = "not published";
 
-/// Every comparison, and below them what was published and is not measured.
+/// Every comparison, followed by what was published and is not measured here.
 pub(crate) fn rows(doc: &Document, published: &PublishedResult) -> Vec<Row> {
     let measured = published.comparisons.iter().map(|one| {
         let mut row = row(one);
@@ -58,7 +58,7 @@ pub(crate) fn rows(doc: &Document, published: &PublishedResult) -> Vec<Row> {
     measured.chain(others).collect()
 }
 
-/// Whether a throughput was measured of two cells that both fill the line.
+/// Whether a comparison is of the throughput of two cells that both fill the line.
 fn fills_the_line(doc: &Document, one: &ComparisonResult) -> bool {
     let is_full = |levels: &Levels| {
         let mut cells = doc.cells.iter();
@@ -101,7 +101,7 @@ fn row(one: &ComparisonResult) -> Row {
     }
 }
 
-/// `x2.03 (4.6, 9.33)`, `+60.0`, `at most +2.0`; `inferred` behind it where it was.
+/// The published value: `x2.03 (4.6, 9.33)`, `+60.0`, `at most +2.0`, followed by `, inferred` where it is inferred.
 fn published(one: &ComparisonResult) -> String {
     let Some(value) = one.published else {
         return String::new();
@@ -121,7 +121,7 @@ fn published(one: &ComparisonResult) -> String {
     }
 }
 
-/// `x1.95 [1.90, 2.01] (4.12, 8.03)`.
+/// The measured value with its interval, and the figures of both cells: `x1.95 [1.90, 2.01] (4.12, 8.03)`.
 fn here(one: &ComparisonResult) -> String {
     let measured = if one.is_difference {
         one.here.map(|here| {
@@ -141,7 +141,7 @@ fn here(one: &ComparisonResult) -> String {
     }
 }
 
-/// A ratio or a difference, as the comparison has it.
+/// A value of the comparison as text: a ratio or a difference.
 fn amount(one: &ComparisonResult, value: f64) -> String {
     if one.is_difference {
         signed(value)
@@ -150,13 +150,13 @@ fn amount(one: &ComparisonResult, value: f64) -> String {
     }
 }
 
-/// `+12`, `-0.35`: three digits or so.
+/// A difference with its sign and about three digits: `+12.0`, `-0.35`.
 fn signed(value: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "+" };
     format!("{sign}{}", plain(value.abs()))
 }
 
-/// A figure with three digits or so.
+/// A figure with about three digits.
 pub(crate) fn plain(value: f64) -> String {
     match value.abs() {
         v if v < 10.0 => format!("{value:.2}"),
@@ -165,7 +165,7 @@ pub(crate) fn plain(value: f64) -> String {
     }
 }
 
-/// Every comparison in a row; nothing where the plan has none.
+/// A section with a row for each comparison; `None` where the plan has none.
 pub(crate) fn section(doc: &Document) -> Option<Section> {
     let published = doc.published.as_ref()?;
     if published.tally.all() == 0 {
@@ -206,7 +206,8 @@ pub(crate) fn section(doc: &Document) -> Option<Section> {
     })
 }
 
-/// What stands around the comparisons: scaling, the study's rule, and where something differs both environments.
+/// Notes on the comparisons: how they are judged, the study's rule, scaling, datapath, and where a comparison differs
+/// both environments.
 pub(crate) fn around(doc: &Document, published: &PublishedResult) -> Vec<String> {
     let mut said = Vec::new();
     if published.comparisons.is_empty() {
@@ -241,7 +242,7 @@ pub(crate) fn around(doc: &Document, published: &PublishedResult) -> Vec<String>
     said
 }
 
-/// `Reproduced in part: ...`, for the first sentence of the answer.
+/// Whether the study was reproduced, as the first sentence of the answer: `Reproduced in part: ...`.
 pub(crate) fn sentence(doc: &Document) -> Option<String> {
     doc.published.as_ref()?.sentence.clone()
 }

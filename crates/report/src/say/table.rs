@@ -1,44 +1,44 @@
-//! A table in the one form that terminal, Markdown and page draw.
+//! A table, which terminal, Markdown and HTML page draw.
 
 use serde::Serialize;
 
-/// Rows of a table before the rest is only counted.
+/// Most rows of a table; further rows are only counted.
 pub(crate) const ROWS: usize = 1000;
 
-/// What stands where there is no figure.
+/// The text of a field without a figure.
 pub(crate) const NONE: &str = "–";
 
-/// In which form a column stands: each of them has what the ones before have.
+/// The output form from which on a column is shown; each form also has the columns of the forms before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shown {
-    /// In every form.
+    /// In every form, including the terminal's short one.
     Always,
-    /// Not in the terminal's short form.
+    /// In every form but the terminal's short one.
     InFull,
-    /// On the page, which has room for it.
+    /// On the HTML page alone, which has room for it.
     OnPage,
 }
 
 /// A table.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Table {
-    /// What it is a table of; empty where the heading above says it.
+    /// Title of the table; empty where the heading above it suffices.
     pub(crate) title: String,
     /// The heads.
     pub(crate) columns: Vec<Head>,
     /// The rows.
     pub(crate) rows: Vec<Row>,
-    /// What its columns show, a sentence each.
+    /// What the columns show, a phrase each.
     pub(crate) meanings: Vec<String>,
-    /// What is not in it, and where it is.
+    /// What the table leaves out, and where to find it.
     pub(crate) left_out: Option<String>,
-    /// Rows that there are.
+    /// Number of rows added, whether kept or not.
     #[serde(skip)]
     all: usize,
-    /// Where the others are.
+    /// Where to find all rows.
     #[serde(skip)]
     elsewhere: String,
-    /// What else is not in it.
+    /// A sentence on what else is left out.
     #[serde(skip)]
     also: Option<String>,
 }
@@ -46,12 +46,12 @@ pub(crate) struct Table {
 /// A column's head.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Head {
-    /// Its words.
+    /// The head in one line.
     pub(crate) words: String,
-    /// The same in one or two lines.
+    /// The head in one or two lines.
     #[serde(skip)]
     pub(crate) lines: String,
-    /// Whether figures stand in it.
+    /// Whether the column holds figures.
     pub(crate) number: bool,
     #[serde(skip)]
     shown: Shown,
@@ -62,14 +62,14 @@ pub(crate) struct Head {
 /// A table's row.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Row {
-    /// The cell, for highlighting it.
+    /// Number of the row's cell, for highlighting.
     pub(crate) cell: Option<u32>,
     /// The fields, as many as there are columns.
     pub(crate) fields: Vec<String>,
 }
 
 impl Head {
-    /// A head; of a column of figures where it ends in `#`.
+    /// A head; a `#` at its end marks a column of figures.
     pub(crate) fn new(head: &str) -> Self {
         let words = head.trim_end_matches('#');
         Self {
@@ -81,12 +81,12 @@ impl Head {
         }
     }
 
-    /// The head in one or two lines, where it is not broken between words.
+    /// Sets the head's lines where they do not break between words.
     pub(crate) fn lines(self, lines: String) -> Self {
         Self { lines, ..self }
     }
 
-    /// Of a column that not every form shows, with what it means.
+    /// Sets the form from which on the column is shown, and what the column means.
     pub(crate) fn shown(self, shown: Shown, meaning: &'static str) -> Self {
         Self {
             shown,
@@ -97,12 +97,12 @@ impl Head {
 }
 
 impl Table {
-    /// A table; heads that end in `#` are of columns of figures.
+    /// An empty table; a `#` at the end of a head marks a column of figures.
     pub(crate) fn new<'a>(title: &str, heads: impl IntoIterator<Item = &'a str>) -> Self {
         Self::of(title, heads.into_iter().map(Head::new).collect())
     }
 
-    /// A table with these columns.
+    /// An empty table with these columns.
     pub(crate) fn of(title: &str, columns: Vec<Head>) -> Self {
         let mut table = Self {
             title: title.into(),
@@ -127,21 +127,21 @@ impl Table {
         }
     }
 
-    /// Says what did not fit, and where it is.
+    /// Ends the table; where rows were left out, says so and where to find all of them.
     pub(crate) fn finish(mut self, elsewhere: &str) -> Self {
         elsewhere.clone_into(&mut self.elsewhere);
         self.limit(ROWS);
         self
     }
 
-    /// Says what else is not in it.
+    /// Adds a sentence on what else is left out.
     pub(crate) fn also(mut self, sentence: Option<String>) -> Self {
         self.also = sentence;
         self.limit(ROWS);
         self
     }
 
-    /// Leaves the first rows.
+    /// Keeps the first `rows` rows, and says how many are left out.
     pub(crate) fn limit(&mut self, rows: usize) {
         self.rows.truncate(rows);
         let shown = self.rows.len();
@@ -155,12 +155,12 @@ impl Table {
         self.left_out = (!said.is_empty()).then(|| said.join(" "));
     }
 
-    /// Leaves the columns that a form shows; nothing is left of a table of which it shows labels alone.
+    /// Keeps the columns that the form `most` shows; `None` where no column of figures is left.
     pub(crate) fn keep(self, most: Shown) -> Option<Self> {
         self.filter(|head, _| head.shown <= most)
     }
 
-    /// Leaves the columns of figures that have one.
+    /// Drops columns of figures in which every field is empty; `None` where no column of figures is left.
     pub(crate) fn with_figures(self) -> Option<Self> {
         self.filter(|head, rows| {
             !head.number || rows.iter().any(|(row, at)| row.fields[*at] != NONE)
@@ -187,7 +187,7 @@ impl Table {
         self.columns.iter().any(|head| head.number).then_some(self)
     }
 
-    /// Says what the columns that are left mean, each once.
+    /// Collects the meanings of the columns, each once.
     fn mean(&mut self) {
         self.meanings.clear();
         for head in &self.columns {
@@ -199,7 +199,7 @@ impl Table {
     }
 }
 
-/// A figure, or that there is none.
+/// A figure with `digits` decimals, or [`NONE`].
 pub(crate) fn figure(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| NONE.into(), |value| format!("{value:.digits$}"))
 }

@@ -1,4 +1,4 @@
-//! A result printed for a terminal: the answer, a table of cells, the verdicts, what has to be known about the record.
+//! A result printed for a terminal: the answer, a table of cells, the verdicts, caveats.
 
 mod compare;
 mod matrix;
@@ -24,10 +24,10 @@ pub use compare::comparison_terminal;
 pub(crate) use rules::Rules;
 pub use rules::rules;
 
-/// Effects that depend on another factor's level, of which so many are told.
+/// Most sentences about effects that depend on another factor's level.
 const DEPENDENCES: usize = 4;
 
-/// Text for a terminal.
+/// The format of text for a terminal.
 #[derive(Debug)]
 pub struct Text;
 
@@ -50,7 +50,7 @@ impl Format<RunResult> for Text {
     }
 }
 
-/// Prints a result. Every line fits the width, save for what has no space to break at (a path).
+/// Prints a result. Every line fits the width, except where there is no space to break at (a path).
 pub fn terminal(doc: &Document, options: Terminal) -> String {
     let mut page = Page::new(options);
     head(doc, &mut page);
@@ -76,7 +76,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         for meaning in &cells.meanings {
             page.paragraph(meaning);
         }
-        // A study's comparisons stand above.
+        // A study's comparisons are printed above.
         let published = published::section(doc).filter(|_| !is_study);
         let sections = [wakeups::section(doc), published];
         for part in sections.iter().flatten() {
@@ -110,7 +110,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     page.finish()
 }
 
-/// The answer, and whether to believe it; of a doubtful run that comes first.
+/// Prints the answer, and whether the run can be relied on; for a doubtful run, the latter first.
 fn head(doc: &Document, page: &mut Page) {
     if let Some((label, why)) = trust::line(doc) {
         page.paragraph(&format!("{} {why}", page.paint(Style::Bad, label)));
@@ -126,7 +126,7 @@ fn head(doc: &Document, page: &mut Page) {
     if let Some(sentence) = until::sentence(doc) {
         page.paragraph(&sentence);
     }
-    // Of a doubtful run the first line says it.
+    // The first line of a doubtful run says so already.
     match trust::line(doc) {
         Some(_) => page.paragraph(&format!("{title}.")),
         None => page.paragraph(&format!("{} {title}.", trust::sentence(doc))),

@@ -5,8 +5,8 @@ use crate::result::document::{Document, Ending, TrustLevel};
 use crate::result::skipped;
 use crate::result::trust::kinds;
 
-/// Whether the run can be relied on, in a sentence that always stands: `Trust: complete, 80 of 80 samples valid, 4 perhaps
-/// disturbed (steal 4).`
+/// Whether the run can be relied on, in a sentence that every result has: `Trust: complete, 80 of 80 samples valid, 4
+/// perhaps disturbed (steal 4).`
 pub(crate) fn sentence(doc: &Document) -> String {
     let ending = match doc.outcome {
         Ending::Complete => "complete",
@@ -30,7 +30,7 @@ pub(crate) fn sentence(doc: &Document) -> String {
     )
 }
 
-/// The first line of every format if the run is doubtful: a label, and the reasons.
+/// The first line of a doubtful run's result, a label and the reasons; `None` for other runs.
 pub(crate) fn line(doc: &Document) -> Option<(&'static str, String)> {
     let reasons = &doc.trust.reasons;
     (!reasons.is_empty()).then(|| ("Doubtful:", format!("{}.", reasons.join("; "))))

@@ -8,7 +8,7 @@ use wirecost_model::units::format_fraction;
 use super::words;
 use crate::result::document::Document;
 
-/// How an adaptive run went, in a sentence or two.
+/// Why an adaptive run stopped, and how many effects are known, in a sentence or two; `None` for other runs.
 pub(crate) fn sentence(doc: &Document) -> Option<String> {
     let until = doc.until.as_ref()?;
     let on = match until.ask {

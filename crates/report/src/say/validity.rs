@@ -1,4 +1,4 @@
-//! What speaks against a result, in words. Nothing is removed because of it.
+//! Findings that cast doubt on a result, in words. No sample is removed because of one.
 
 use wirecost_model::sample::CoreDistance;
 use wirecost_stats::Margin;
@@ -8,10 +8,10 @@ use crate::result::document::Document;
 use crate::result::skipped;
 use crate::say::{digits, words};
 
-/// Outliers that are named one by one; all are in the JSON document.
+/// Most outliers that are named one by one; all are in the JSON document.
 const NAMED: usize = 8;
 
-/// A sentence for every finding that may matter; the outliers in one together.
+/// A sentence for every finding that may matter; all outliers together are one sentence.
 pub(crate) fn sentences(doc: &Document) -> Vec<String> {
     let mut sentences: Vec<String> = doc
         .findings
@@ -23,7 +23,7 @@ pub(crate) fn sentences(doc: &Document) -> Vec<String> {
     sentences
 }
 
-/// Samples that the plan asked for and that do not count; nothing where all do.
+/// How many samples of the plan were taken and are valid; `None` where all are valid.
 pub(crate) fn missing(doc: &Document) -> Option<String> {
     let skipped = skipped::samples(doc);
     let (taken, planned) = (doc.samples - skipped, doc.samples_planned? - skipped);
@@ -137,7 +137,7 @@ fn outliers(doc: &Document) -> Option<String> {
         return None;
     }
     let count = words::count(named.len(), "figure");
-    // What is farthest from the median first: a score is large too where a cell hardly varies.
+    // By distance from the median, farthest first: an outlier score is also large where a cell hardly varies.
     named.sort_by(|a, b| b.0.total_cmp(&a.0));
     let more = named.len().saturating_sub(NAMED);
     let mut texts: Vec<String> = named
@@ -154,8 +154,8 @@ fn outliers(doc: &Document) -> Option<String> {
     ))
 }
 
-/// Whether a ratio is beyond what the plan calls worth it: where a figure hardly varies (CPU behind a line) a test sees
-/// differences too small to matter. All are in the JSON document.
+/// Whether a ratio is outside the plan's margin. Where a figure hardly varies (CPU behind a line), a test finds
+/// differences too small to matter; all are in the JSON document.
 fn matters(doc: &Document, ratio: f64) -> bool {
     let margin = Margin::of(doc.repeat.worth);
     !(margin.low..=margin.high).contains(&ratio)
@@ -170,7 +170,7 @@ fn name(doc: &Document, cell: u32) -> String {
     }
 }
 
-/// Where they moved within a run; nothing where a finding says already what that did.
+/// A sentence where the core distance varied within a run; `None` where a finding already reports its effect.
 fn within(doc: &Document) -> Option<String> {
     let apart = doc.cores_apart.as_ref()?;
     let mut findings = doc.findings.iter();

@@ -1,4 +1,4 @@
-//! Verdicts as every form shows them: a row for what is compared, a field for each figure.
+//! Verdicts in the form that all formats use: a row for each comparison, a field for each figure.
 
 use serde::Serialize;
 use wirecost_model::effect::Verdict;
@@ -17,7 +17,7 @@ pub(crate) const ALL: [Verdict; 7] = [
     Verdict::NotComparable,
 ];
 
-/// Its class in the style sheet.
+/// The verdict's class in the style sheet.
 pub(crate) const fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pays => "pays",
@@ -30,7 +30,7 @@ pub(crate) const fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Its sign, for readers who do not see colours.
+/// The verdict's sign, for readers who do not see colours.
 pub(crate) const fn sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pays => "▲",
@@ -43,7 +43,7 @@ pub(crate) const fn sign(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `×1.52 [1.45, 1.60]`.
+/// The ratio of an effect with its interval, `×1.52 [1.45, 1.60]`, or why there is none.
 pub(crate) fn ratio(effect: &EffectResult) -> String {
     digits::ratio_and_interval(effect.ratio, effect.low, effect.high).map_or_else(
         || effect.no_pair().into(),
@@ -51,18 +51,18 @@ pub(crate) fn ratio(effect: &EffectResult) -> String {
     )
 }
 
-/// What two cells that differ in one factor show.
+/// The effects between two cells that differ in one factor.
 #[derive(Debug)]
 pub(crate) struct Compared<'a> {
-    /// The factor and its two levels, with any of the effects.
+    /// One of the effects, for the factor and its two levels.
     pub(crate) change: &'a EffectResult,
-    /// `vxlan, offload none`.
+    /// The levels of the other varied factors, in words: `vxlan, offload none`.
     pub(crate) place: String,
-    /// One for each of the document's figures.
+    /// The effect on each of the document's figures.
     pub(crate) effects: Vec<Option<&'a EffectResult>>,
 }
 
-/// Every two cells that were compared. The effects of one pair follow each other in the document.
+/// Every pair of cells that was compared. The document has the effects of a pair one after the other.
 pub(crate) fn compared(doc: &Document) -> Vec<Compared<'_>> {
     let same = |a: &EffectResult, b: &EffectResult| {
         (&a.factor, &a.from, &a.to, &a.where_) == (&b.factor, &b.from, &b.to, &b.where_)
@@ -92,17 +92,17 @@ pub(crate) struct Said {
     pub(crate) word: &'static str,
     pub(crate) ratio: Option<String>,
     pub(crate) interval: Option<String>,
-    /// Where there are fewer rounds than in the run.
+    /// A note where the effect has fewer rounds than the run, or no interval.
     pub(crate) rounds: Option<String>,
     /// Why the two cells are not comparable.
     pub(crate) reason: Option<String>,
-    /// Where another method, or the whole family, says otherwise.
+    /// Second opinions that differ, and the corrected verdict where it differs.
     pub(crate) remarks: Vec<String>,
     /// What else differs between the two cells.
     pub(crate) differences: Vec<String>,
 }
 
-/// One word, the rest of which the page explains.
+/// The verdict in a word or two.
 pub(crate) const fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pays => "pays",
@@ -115,7 +115,7 @@ pub(crate) const fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A verdict in words; `family` is how many are judged together.
+/// A verdict in words; `family` is the number of effects that are judged together.
 pub(crate) fn said(doc: &Document, effect: &EffectResult, family: usize) -> Said {
     let rounds_done = doc.rounds_done;
     let text = ratio(effect);
@@ -143,7 +143,7 @@ pub(crate) fn said(doc: &Document, effect: &EffectResult, family: usize) -> Said
     }
 }
 
-/// How a verdict is explained.
+/// The explanation of a verdict.
 #[derive(Debug, Serialize)]
 pub(crate) struct Meaning {
     class: &'static str,
@@ -152,7 +152,7 @@ pub(crate) struct Meaning {
     says: String,
 }
 
-/// What every verdict means, with this run's margin.
+/// What every verdict means, with this run's margin from `low` to `high`.
 pub(crate) fn meanings(low: f64, high: f64) -> Vec<Meaning> {
     let band = format!("{low:.2} to {high:.2}");
     ALL.into_iter()

@@ -1,10 +1,11 @@
-//! Text of users made visible: what would steer a terminal or turn a line's direction round is
-//! shown as a sign instead.
+//! Makes characters of untrusted text visible that would control a terminal or change the direction of
+//! a line.
 
 use std::borrow::Cow;
 
-/// Control characters as their pictures (Unicode block 2400), and the characters that change the
-/// direction of text (UAX #9) as U+FFFD. Line ends and tabs stay; CR before LF goes.
+/// Replaces C0 control characters and DEL by their pictures (Unicode block 2400), and C1 control
+/// characters and those that change the direction of text (UAX #9) by U+FFFD. Keeps line ends and tabs;
+/// removes CR before LF.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| sign(c).is_some()) {
         return Cow::Borrowed(text);

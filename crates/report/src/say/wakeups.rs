@@ -1,4 +1,4 @@
-//! CPU at the line and wake-ups, in words.
+//! CPU with and without the line, and wake-ups, in words.
 
 use super::cells::Labels;
 use super::digits;
@@ -18,7 +18,7 @@ const HEADS: [&str; 9] = [
     "no line: wake-ups per Gbit#",
 ];
 
-/// A row for each host of each cell that has a stream alone; nothing where there is nothing to tell.
+/// A section with a row for each host of each cell whose only load is a stream; `None` where the document has none.
 pub(crate) fn section(doc: &Document) -> Option<Section> {
     let result = doc.wakeups.as_ref()?;
     let labels = Labels::of(doc);
@@ -55,7 +55,7 @@ pub(crate) fn section(doc: &Document) -> Option<Section> {
 }
 
 impl WakeupsResult {
-    /// A heading for them.
+    /// The heading of the section.
     pub(crate) fn title(&self) -> &'static str {
         if self.has_line() {
             "CPU at the line, and wake-ups"

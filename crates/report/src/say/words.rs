@@ -1,4 +1,4 @@
-//! Factors, levels and ratios in words.
+//! Factors, levels, cells, figures and cores in words.
 
 use wirecost_model::cell::Factor;
 use wirecost_model::metric::Metric;
@@ -8,7 +8,7 @@ use crate::result::document::{CellResult, Document};
 
 pub(crate) use wirecost_answer::names::{change, condition, contrast, count, factor, level};
 
-/// A factor's name above a column, in two lines where it is long.
+/// A factor's name as the head of a column, in several lines where it has several words.
 pub(crate) fn column(key: &str) -> String {
     match key {
         "encapsulation" => "encap-\nsulation".into(),
@@ -16,7 +16,7 @@ pub(crate) fn column(key: &str) -> String {
     }
 }
 
-/// The levels in the order of the plan's factors, those that were not varied last: `vxlan, offload none`.
+/// Levels in words, in the order of `factors`, those of other factors last: `vxlan, offload none`.
 pub(crate) fn levels(factors: &[Factor], levels: &Levels) -> String {
     let varied = factors.iter().map(|factor| factor.key.as_str());
     let constant = levels
@@ -30,7 +30,7 @@ pub(crate) fn levels(factors: &[Factor], levels: &Levels) -> String {
         .join(", ")
 }
 
-/// A cell by its varied levels; where nothing was varied, those that a network is known by.
+/// A cell by its varied levels; where nothing was varied, by guest MTU, encapsulation and offload.
 pub(crate) fn cell(doc: &Document, cell: &CellResult) -> String {
     if !cell.levels.is_empty() {
         return self::levels(&doc.factors, &cell.levels);
@@ -41,7 +41,7 @@ pub(crate) fn cell(doc: &Document, cell: &CellResult) -> String {
     self::levels(&[], &levels.collect())
 }
 
-/// The varied levels of the cell with that number; the twin's are followed by what it is.
+/// The varied levels of the cell with that number; those of the twin are followed by `(self-test)`.
 pub(crate) fn cell_numbered(doc: &Document, number: u32) -> String {
     let Some(cell) = doc.measured().find(|result| result.cell == number) else {
         return String::new();
@@ -55,7 +55,7 @@ pub(crate) fn cell_numbered(doc: &Document, number: u32) -> String {
     }
 }
 
-/// What is measured, in words; where there are several loads, whose it is: `ping p99 latency`.
+/// A figure in words, with the load's name where there are several loads: `ping p99 latency`.
 pub(crate) fn measured(doc: &Document, load: &str, metric: Metric) -> String {
     let workload = crate::result::loads::named(doc)
         .into_iter()
@@ -67,7 +67,7 @@ pub(crate) fn measured(doc: &Document, load: &str, metric: Metric) -> String {
     }
 }
 
-/// The same, where it is known whether there are several loads.
+/// A figure in words, with the load's name where there are `several`.
 pub(crate) fn figure_of(several: bool, load: &str, metric: Metric) -> String {
     if several {
         format!("{load} {}", metric.words())
@@ -76,7 +76,7 @@ pub(crate) fn figure_of(several: bool, load: &str, metric: Metric) -> String {
     }
 }
 
-/// `core 0`, `cores 0-3, 6`.
+/// Cores in words: `core 0`, `cores 0-3, 6`.
 pub(crate) fn cores(cpus: &[u32]) -> String {
     let mut cpus = cpus.to_vec();
     cpus.sort_unstable();

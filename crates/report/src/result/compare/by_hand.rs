@@ -1,4 +1,4 @@
-//! Two documents of `wirecost load --json`: each is read as a run of one cell, whose samples are its rounds.
+//! Compares two documents of `wirecost load --json`: each is read as a run of one cell with a sample per round.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,21 +25,21 @@ use crate::result::evaluate::document;
 use crate::result::read::{ReadError, Reading};
 use crate::result::run::RunResult;
 
-/// The newest form of the document that this program knows (`format`).
+/// The newest version of the document that this program reads (field `format`).
 const KNOWN: u32 = 1;
-/// The smallest change worth having, where no plan says one: 5 %.
+/// The smallest change worth having, a fraction; no plan says one here.
 const WORTH: f64 = 0.05;
-/// Rounds that are worth having, for whoever has one.
+/// Rounds that the note on a single round recommends.
 const ROUNDS: u32 = 5;
 
-/// A load by hand, read back.
+/// A document of `wirecost load --json`, read back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByHand {
     result: RunResult,
     described: Described,
 }
 
-/// What two such loads may differ in.
+/// Properties in which two such loads may differ.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Described {
     hosts: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ struct Described {
     loads: BTreeMap<String, Load>,
 }
 
-/// What is read of the document; the rest is derived from it, or is of no matter here.
+/// The fields that are read of the document; its other fields are not needed here.
 #[derive(Debug, Deserialize)]
 struct Document {
     program_version: String,
@@ -77,7 +77,7 @@ impl ByHand {
     /// Reads a document of `wirecost load --json`.
     ///
     /// # Errors
-    /// A file that cannot be read, is no such document, or one of a newer program.
+    /// The file cannot be read, is no such document, or was written by a newer program.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         #[derive(Deserialize)]
         struct AnyVersion {
@@ -157,7 +157,7 @@ impl ByHand {
     }
 }
 
-/// Compares a load with an earlier one, whatever their hosts and options: these are the differences.
+/// Compares a load with an earlier one, whatever their hosts and options, which are reported as differences.
 pub fn compare_by_hand(before: &ByHand, after: &ByHand, strictness: Strictness) -> Comparison {
     let mut comparison = compare_cells(
         (&before.result).into(),
@@ -193,7 +193,7 @@ fn differences(before: &ByHand, after: &ByHand) -> Vec<Difference> {
     all.0
 }
 
-/// An experiment of one cell. What was between the hosts is not known: all of the network is the same for every such load.
+/// An experiment of one cell. The network between the hosts is not known, so every such load has the same placeholder.
 fn experiment(described: &Described, rounds: u32, loads: Vec<NamedLoad>) -> Experiment {
     let cores = if described.one_machine {
         Cores::Shared
@@ -278,7 +278,7 @@ fn experiment(described: &Described, rounds: u32, loads: Vec<NamedLoad>) -> Expe
     }
 }
 
-/// Nothing is known of the machines.
+/// An empty environment: the document says nothing about the machines.
 fn environment() -> Environment {
     Environment {
         kernel: String::new(),

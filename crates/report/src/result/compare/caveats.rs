@@ -1,4 +1,4 @@
-//! What has to be known of two runs before one relies on their comparison.
+//! Caveats of a comparison: what a reader has to know about the two runs.
 
 use wirecost_model::plan::Cores;
 
@@ -8,7 +8,7 @@ use crate::result::document::{Document, Ending};
 use crate::result::{core_distance, trust};
 use wirecost_answer::names as words;
 
-/// In sentences, of both runs and of each.
+/// The caveats of both runs and of each, in sentences.
 pub(super) fn caveats(
     before: Compared<'_>,
     after: Compared<'_>,
@@ -30,7 +30,7 @@ pub(super) fn caveats(
     all.extend(core_distance::between(before.document, after.document));
     all.extend(matching.unshared.iter().filter_map(unshared));
     let mut sides = [before, after].map(|side| of_side(side.document));
-    // What holds for both is said once.
+    // A note on both runs is given once.
     let both: Vec<String> = sides[0]
         .iter()
         .filter(|note| sides[1].contains(note))

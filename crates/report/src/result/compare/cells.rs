@@ -1,4 +1,4 @@
-//! The figures of matched cells, and what all of them share.
+//! Compares the figures of matched cells, and computes the shift that all cells share.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::guard;
 use super::matching::{Matching, Pair};
 use super::{Compared, ComparedCell, FailOn, Figure, NotComparable, Shift, Strictness, Why};
 
-/// Compares the cells that can be, and says why the others cannot.
+/// Compares the matched cells; returns those that cannot be compared separately, with the reason.
 pub(super) fn cells(
     [before, after]: [Compared<'_>; 2],
     matching: &Matching<'_>,
@@ -49,7 +49,7 @@ pub(super) fn cells(
             let found = guard::look([before, after], pair, figure, disturbed);
             let is_coarse = [&from, &to].into_iter().any(Option::is_none);
             let found = guard::or_coarse(found, is_coarse);
-            // Only verdicts that are given can be wrong: no other is in the family.
+            // Only figures that get a verdict belong to the family of the correction.
             let spoken = found.barred.is_none();
             let side = |values: Option<Vec<f64>>| values.unwrap_or_default();
             let these = Sides {
@@ -104,7 +104,7 @@ pub(super) fn cells(
     (cells, not_comparable)
 }
 
-/// Judges the figures that are comparable as one family, and of the others only how many times the one the other is.
+/// Judges the comparable figures as one family; of the others keeps the ratio alone.
 fn judge_spoken(sides: &[(Sides, bool)], worth: f64) -> Vec<FigureVerdict> {
     let of = |spoken: bool| -> Vec<Sides> {
         let these = sides.iter().filter(|(_, speaks)| *speaks == spoken);
@@ -135,8 +135,8 @@ fn judge_spoken(sides: &[(Sides, bool)], worth: f64) -> Vec<FigureVerdict> {
     sides.iter().filter_map(next).collect()
 }
 
-/// What both runs have: where one shares its cores, CPU is the machine's in one and a host's in the
-/// other.
+/// The figures that both runs have. Where the hosts of one run share their cores, its CPU figure is the
+/// machine's and not a host's, so the runs have none in common.
 fn shared(before: &Experiment, after: &Experiment) -> Vec<Measured> {
     let after = after.figures();
     let mut both = before.figures();
@@ -144,7 +144,7 @@ fn shared(before: &Experiment, after: &Experiment) -> Vec<Measured> {
     both
 }
 
-/// Those that a cell has: of its loads, and CPU only of one that runs alone.
+/// The shared figures that a cell has: those of its loads, and CPU only where one load runs alone.
 fn of<'a>(pair: &Pair<'_>, shared: &'a [Measured]) -> Vec<&'a Measured> {
     let cell = pair.after;
     let has = |figure: &&Measured| {
@@ -164,7 +164,7 @@ fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
     fail_on >= needs
 }
 
-/// A cell of which a run has no valid sample with a figure.
+/// Why a cell is not compared where one of the runs has no valid sample with a figure of it.
 fn not_measured(
     before: Compared<'_>,
     after: Compared<'_>,
@@ -195,7 +195,7 @@ fn not_measured(
     Some((Why::NotMeasured, why.into()))
 }
 
-/// The figures of a cell's valid samples ([`crate::result::values`]).
+/// The values of one figure in a cell's valid samples ([`crate::result::values`]).
 fn values(run: Compared<'_>, cell: u32, figure: &Measured) -> Option<Vec<f64>> {
     crate::result::values::values(&run.document.gathered.observed, cell, figure)
 }
@@ -208,7 +208,7 @@ fn shown(levels: &Levels, factors: &[Factor]) -> Levels {
         .collect()
 }
 
-/// The median of the ratios of all cells, for each metric that two cells or more have.
+/// The shift of all cells, for each metric of each load that two cells or more have.
 pub(super) fn shifts(cells: &[ComparedCell]) -> Vec<Shift> {
     let mut ratios: BTreeMap<(&str, Metric), Vec<f64>> = BTreeMap::new();
     for figure in cells.iter().flat_map(|cell| &cell.figures) {
@@ -227,7 +227,7 @@ pub(super) fn shifts(cells: &[ComparedCell]) -> Vec<Shift> {
                 load: load.to_owned(),
                 metric,
                 cells: n as u32,
-                // Half way on the log scale, as all ratios are.
+                // The mean of the two middle ratios on the log scale.
                 median: (ratios[(n - 1) / 2] * ratios[n / 2]).sqrt(),
                 min: ratios[0],
                 max: ratios[n - 1],

@@ -1,4 +1,4 @@
-//! What two runs do not have in common besides what was measured: program, machine, plan.
+//! Differences between two runs besides their figures: program, machine, plan.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +9,34 @@ use wirecost_model::record::RunHead;
 
 use super::matching::{Unknown, matching};
 
-/// One thing that differs.
+/// One difference between two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The area.
+    /// Where the two runs differ.
     pub area: Area,
-    /// Which: a field of the record with its path (`sysctls.net.ipv4.tcp_ecn`, `repeat.rounds`), or a
-    /// factor.
+    /// What differs: the path of a field of the record (`sysctls.net.ipv4.tcp_ecn`, `repeat.rounds`), or a
+    /// factor's key.
     pub key: String,
-    /// What it was before; absent where that record does not know it.
+    /// Its value before; absent where that record does not know it.
     pub before: Option<String>,
-    /// What it is after.
+    /// Its value after; absent likewise.
     pub after: Option<String>,
 }
 
-/// Where two runs differ.
+/// Area in which two runs differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Area {
-    /// The program.
+    /// Version of the program or of its record.
     Program,
-    /// The machine.
+    /// Machine and hosts.
     Environment,
     /// The plan.
     Plan,
 }
 
-/// Fields of a plan that are factors (told by their levels), or say nothing about the measurement.
+/// Fields of a plan that are not compared: factors, which are compared by their levels, and fields that say nothing
+/// about the measurement.
 const NOT_OF_THE_PLAN: [&str; 17] = [
     "acl",
     "datapath",
@@ -56,13 +57,13 @@ const NOT_OF_THE_PLAN: [&str; 17] = [
     "vary",
 ];
 
-/// What lies between the hosts: all of the underlay that is no factor.
+/// Key of the difference in what lies between the hosts: the part of the underlay that is no factor.
 pub(crate) const TRANSIT: &str = "underlay.transit";
 
-/// Memory that differs by less is the same: kernels keep more or less of it for themselves.
+/// Memory sizes that differ by at most this fraction count as the same: kernels reserve more or less of it.
 const MEMORY: f64 = 0.01;
 
-/// What differs, in the order in which it was compared.
+/// The differences found, in the order of comparison.
 #[derive(Default)]
 pub(super) struct Differences(pub(super) Vec<Difference>);
 
@@ -135,7 +136,7 @@ fn factors(before: &Experiment, after: &Experiment) -> Vec<(String, [Option<Stri
     }
     keys.into_iter()
         .filter(|key| {
-            // Without a tunnel the underlay's IP means nothing.
+            // A factor that applies to no cell of one run, as the underlay's IP without a tunnel, is no difference.
             let nothing = |unshared: &super::matching::Unshared| {
                 unshared.key == **key && unshared.what == Unknown::Had(Vec::new())
             };
@@ -148,11 +149,11 @@ fn factors(before: &Experiment, after: &Experiment) -> Vec<(String, [Option<Stri
         .collect()
 }
 
-/// The leaves of a part of the record by their path, so that what a later version adds is told too.
-/// `null` is as good as absent.
+/// The leaves of a part of the record by their path, so that fields of a later version are compared too.
+/// `null` counts as absent.
 pub(super) fn fields(part: &impl Serialize, without: &[&str]) -> BTreeMap<String, String> {
     let mut leaves = BTreeMap::new();
-    // What was read from JSON can be written as such.
+    // What was read from JSON can be written as JSON.
     if let Ok(Value::Object(fields)) = serde_json::to_value(part) {
         for (key, value) in fields {
             if !without.contains(&key.as_str()) {

@@ -1,4 +1,4 @@
-//! Whether one cell in two runs differs in something that decides its figures, whatever is asked about.
+//! Guard before a verdict: whether a cell differs between two runs in something else that decides its figures.
 
 use wirecost_model::cell::Cell;
 use wirecost_model::effect::{Remark, RemarkKind};
@@ -9,7 +9,7 @@ use wirecost_stats::comparable::{Comparability, Evidence, Subject, look as betwe
 use super::Compared;
 use super::matching::Pair;
 
-/// Nothing of a disturbed run can be compared.
+/// Looks for what rules out a verdict on a figure. In a `disturbed` run no figure can be compared.
 pub(super) fn look(
     [before, after]: [Compared<'_>; 2],
     pair: &Pair<'_>,
@@ -28,13 +28,13 @@ pub(super) fn look(
     })
 }
 
-/// What a run's samples say of one cell's load; `None` where the cell does not run it.
+/// Evidence of a run's samples about one cell's load; `None` where the cell does not run the load.
 fn evidence<'a>(run: Compared<'a>, cell: &'a Cell, figure: &Figure) -> Option<Evidence<'a>> {
     let load = cell.load(&figure.load)?;
     run.document.gathered.observed.evidence(cell, load)
 }
 
-/// Bars what the counter of a run's cores cannot tell.
+/// Also rules out a figure for which the busy time of a run is too few steps of its counter (`is_coarse`).
 pub(super) fn or_coarse(mut found: Comparability, is_coarse: bool) -> Comparability {
     if is_coarse && found.barred.is_none() {
         found.barred = Some(Remark {

@@ -1,4 +1,4 @@
-//! Which cell of one run is which of the other: by the levels of all factors, the constant ones too.
+//! Matches the cells of two runs by the levels of all factors, the constant ones included.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,16 +10,16 @@ use wirecost_answer::names as words;
 
 const RATE: &str = "underlay.rate";
 
-/// A cell and all its levels, those that its record's version did not name yet included.
+/// A cell with all its levels, including those of factors that its record's version did not have yet.
 #[derive(Debug, Clone)]
 pub(super) struct Keyed<'a> {
     pub(super) cell: &'a Cell,
     pub(super) levels: Levels,
-    /// What it is matched by.
+    /// The levels by which the cell is matched.
     key: Levels,
 }
 
-/// Two cells with the same levels, or with the same but for the line's rate.
+/// Two cells with the same levels, or with levels that differ in the line's rate alone.
 #[derive(Debug)]
 pub(super) struct Pair<'a> {
     pub(super) before: &'a Cell,
@@ -27,27 +27,27 @@ pub(super) struct Pair<'a> {
     pub(super) levels: Levels,
 }
 
-/// A factor that one of the runs knows alone.
+/// A factor that only one of the runs has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unshared {
     pub(super) key: String,
-    /// Whether it is the run before that does not know it.
+    /// Whether the run before lacks the factor; else the run after does.
     pub(super) unknown_before: bool,
     pub(super) what: Unknown,
 }
 
-/// What a factor that a run does not know means for it.
+/// What a factor means for the run that lacks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unknown {
-    /// Its cells had these levels, from what was built.
+    /// The cells of that run had these levels, as what was built shows.
     Had(Vec<String>),
-    /// The other run does not vary it: cells are matched without it.
+    /// The other run has this level in every cell: cells are matched without the factor.
     Constant(String),
-    /// The other run varies it: its cells have no counterpart.
+    /// The other run varies the factor: its cells have no counterpart.
     Varied,
 }
 
-/// How the cells of two runs belong together.
+/// The cells of two runs, matched.
 #[derive(Debug)]
 pub(super) struct Matching<'a> {
     pub(super) pairs: Vec<Pair<'a>>,
@@ -56,7 +56,7 @@ pub(super) struct Matching<'a> {
     pub(super) unshared: Vec<Unshared>,
 }
 
-/// Matches cells; where several of a run have the same levels, the first with the first.
+/// Matches the cells of two runs; where several cells of a run have the same levels, in their order.
 pub(super) fn matching<'a>(before: &'a Experiment, after: &'a Experiment) -> Matching<'a> {
     let mut unshared = unshared(before, after, true);
     unshared.extend(self::unshared(after, before, false));
@@ -65,7 +65,7 @@ pub(super) fn matching<'a>(before: &'a Experiment, after: &'a Experiment) -> Mat
         keyed(after, before, &unshared),
     );
     let (mut pairs, before, after) = join(before, after, |keyed| keyed.key.clone());
-    // Those that are left may be the same cell on another line: worth a word of its own.
+    // The cells that are left may be the same cell on another line, which is reported as such.
     let (other_rate, only_before, only_after) = join(before, after, |keyed| {
         let mut key = keyed.key.clone();
         key.remove(RATE);
@@ -81,7 +81,7 @@ pub(super) fn matching<'a>(before: &'a Experiment, after: &'a Experiment) -> Mat
     }
 }
 
-/// The factors that tell cells apart: those with more than one level in the two runs together.
+/// The factors with more than one level in the two runs together.
 pub(super) fn telling(before: &Experiment, after: &Experiment) -> Vec<Factor> {
     let mut factors = after.factors.clone();
     for factor in &before.factors {
@@ -100,8 +100,8 @@ pub(super) fn telling(before: &Experiment, after: &Experiment) -> Vec<Factor> {
     factors
 }
 
-/// The level of a factor that came with a later version of the record, from what was built:
-/// `None` where that does not tell.
+/// The level of a factor that a later version of the record introduced, from what was built:
+/// `None` where that does not show it.
 fn built(cell: &Cell, key: &str) -> Option<Built> {
     let network = &cell.network;
     match key {
@@ -119,7 +119,7 @@ fn built(cell: &Cell, key: &str) -> Option<Built> {
                 Built::Meaningless
             })
         }
-        // What is computed without the factor, the label of the encapsulation tells.
+        // Without the factor, the encapsulation's label tells whether a UDP checksum is computed.
         "udp_checksum" => Some(match network.encapsulation.udp() {
             Some(udp) if !udp.udp_checksum => Built::Level("off".into()),
             _ => Built::Meaningless,
@@ -140,7 +140,7 @@ fn built(cell: &Cell, key: &str) -> Option<Built> {
 
 enum Built {
     Level(String),
-    /// The factor means nothing to the cell.
+    /// The factor does not apply to the cell.
     Meaningless,
 }
 
@@ -153,7 +153,7 @@ impl Built {
     }
 }
 
-/// The factors of `knows` that `other` does not know.
+/// The factors of `knows` that `other` lacks.
 fn unshared(other: &Experiment, knows: &Experiment, unknown_before: bool) -> Vec<Unshared> {
     let has = |key: &str| other.factors.iter().any(|factor| factor.key == key);
     let mut unshared = Vec::new();
@@ -232,7 +232,7 @@ fn join<'a>(
 }
 
 impl Pair<'_> {
-    /// Why the figures of the two say nothing about each other, where that is so.
+    /// Why the figures of the two cells cannot be compared; `None` where they can.
     pub(super) fn not_comparable(&self) -> Option<(Why, String)> {
         let (before, after) = (self.before, self.after);
         if before.network.rate != after.network.rate {
@@ -271,7 +271,7 @@ impl Pair<'_> {
                 ),
             ));
         }
-        // How the cores are shared is no property of a cell; it is told among the differences.
+        // How the hosts share the cores is no property of a cell; it is reported among the differences.
         let network = |cell: &Cell| Network {
             cores: after.network.cores,
             ..cell.network.clone()

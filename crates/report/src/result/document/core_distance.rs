@@ -1,14 +1,14 @@
-//! How far apart the lab's cores were.
+//! Core distance: how far apart the lab's cores were.
 
 use serde::Serialize;
 
-/// Nanoseconds that a cache line took from core to core and back, over a run's samples.
+/// Time that a cache line took from one core to another and back, nanoseconds, over a run's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CoreDistanceResult {
-    /// The least of all samples.
+    /// The smallest of all samples.
     pub nearest_ns: f64,
-    /// Half of the samples had no more.
+    /// Lower median of the samples.
     pub median_ns: f64,
-    /// The most.
+    /// The largest of all samples.
     pub farthest_ns: f64,
 }

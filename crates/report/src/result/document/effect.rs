@@ -1,4 +1,4 @@
-//! An effect, and what other methods and the whole family say of it.
+//! An effect with second opinions of other methods and the verdict corrected for the family.
 
 use std::ops::Deref;
 
@@ -6,20 +6,20 @@ use serde::Serialize;
 use wirecost_model::effect::{Effect, Verdict};
 use wirecost_stats::{Corrected, SecondOpinion};
 
-/// An effect with what stands beside it.
+/// An effect with second opinions and the corrected verdict.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EffectResult {
-    /// The effect, by Student's t.
+    /// The effect, with its interval and verdict.
     #[serde(flatten)]
     pub effect: Effect,
-    /// What other methods say, those that have rounds enough.
+    /// Results of other methods, those for which there are enough rounds.
     pub second_opinions: Vec<SecondOpinion>,
-    /// Whether one of them has another verdict, or its estimate outside the interval.
+    /// Whether one of these methods has another verdict, or an estimate outside the interval.
     pub disagreement: bool,
-    /// p-values and the verdict when all effects of the run that have one are judged together; `null` in an adaptive
-    /// run that its rule did not stop, and where the cells are not comparable.
+    /// p-values and the verdict where all effects of the run that have a verdict are judged as one family (Holm);
+    /// `null` in an adaptive run that its rule did not stop, and where the cells are not comparable.
     pub corrected: Option<Corrected>,
-    /// Why there is no ratio, where there is none.
+    /// Why there is no ratio; `null` where there is one.
     pub no_ratio: Option<NoRatio>,
 }
 
@@ -27,20 +27,20 @@ pub struct EffectResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoRatio {
-    /// In no round were both samples valid.
+    /// No round has valid samples of both cells.
     NoValidPair,
-    /// No window had transactions enough for the percentile in both cells.
+    /// No round has enough transactions for the percentile in both cells.
     TooFewTransactions,
     /// The cores were busy for too few steps of their counter.
     TooFewSteps,
-    /// Samples of both are valid, and in no round both have the figure.
+    /// Rounds with valid samples of both cells exist, but in none of them both have the figure.
     NoFigure,
-    /// In no pair of samples every machine of a migration moved.
+    /// In no pair of samples all machines of the migration moved.
     NotMoved,
 }
 
 impl NoRatio {
-    /// In words.
+    /// The reason in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::NoValidPair => "no valid pair",
@@ -53,7 +53,7 @@ impl NoRatio {
 }
 
 impl EffectResult {
-    /// The corrected verdict where there is one: what is counted.
+    /// The verdict that counts: the corrected one where there is one.
     pub(crate) fn told(&self) -> Verdict {
         self.corrected
             .map_or(self.effect.verdict, |corrected| corrected.verdict)
@@ -68,7 +68,7 @@ impl EffectResult {
     }
 }
 
-/// An effect with second opinions is used as an effect.
+/// Gives access to the fields of the effect itself.
 impl Deref for EffectResult {
     type Target = Effect;
 

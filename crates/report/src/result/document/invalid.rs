@@ -1,14 +1,14 @@
-//! Samples that do not count.
+//! Invalid samples.
 
 use serde::Serialize;
 
-/// A sample that enters no verdict.
+/// An invalid sample, which enters no verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InvalidSample {
     /// Round, from 0.
     pub round: u32,
     /// The cell's number.
     pub cell: u32,
-    /// The reason.
+    /// Why it is not valid, in words.
     pub reason: String,
 }

@@ -12,117 +12,118 @@ use super::network::NetworkShare;
 use crate::result::flows::FlowsResult;
 use crate::result::moves::MovesResult;
 
-/// One load of a cell; `null` where the workload has no such figure, or no valid sample has it.
+/// One load of a cell. A figure is `null` where the workload does not have it, or no valid sample has it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CellLoad {
     /// The load's name.
     pub name: String,
-    /// What was run.
+    /// The kind of load.
     pub workload: Workload,
-    /// Gbit/s that the receiving application read; of both where both send.
+    /// Gbit/s that the receiving application read; both directions together where both ends send.
     pub throughput_gbps: Option<Summary>,
     /// Messages per second that the receiving application read of a TCP stream of small messages (4 KiB at most).
     pub messages_per_s: Option<Summary>,
-    /// Transactions per second.
+    /// Transactions (requests answered) per second.
     pub transactions_per_s: Option<Summary>,
-    /// Latencies of all rounds together.
+    /// Latencies, of all rounds together.
     pub latency: Option<LatencyResult>,
-    /// Datagrams, of all rounds together.
+    /// Counts of datagrams, of all rounds together.
     pub datagrams: Option<DatagramsResult>,
     /// Datagrams per second that the receiving application read.
     pub datagrams_per_s: Option<Summary>,
-    /// Percent of the datagrams sent that arrived.
+    /// Datagrams that arrived, percent of those sent.
     pub delivered_percent: Option<Summary>,
     /// Interarrival jitter in microseconds (RFC 3550).
     pub jitter_us: Option<Summary>,
-    /// Percent of one core of the sending host per Gbit/s; `null` where several loads ran at once.
+    /// Percent of one core of the sending host per Gbit/s; `null`, as all CPU figures, where several loads ran at once.
     pub sender_cpu_percent_per_gbps: Option<Summary>,
     /// Percent of one core of the receiving host per Gbit/s.
     pub receiver_cpu_percent_per_gbps: Option<Summary>,
     /// Percent of one core of the machine per Gbit/s, where the hosts share their cores.
     pub cpu_percent_per_gbps: Option<Summary>,
-    /// Microseconds of core time of the asking host per transaction.
+    /// Core time of the client's host per transaction, microseconds.
     pub client_cpu_us_per_transaction: Option<Summary>,
-    /// Microseconds of core time of the answering host per transaction.
+    /// Core time of the server's host per transaction, microseconds.
     pub server_cpu_us_per_transaction: Option<Summary>,
-    /// Microseconds of core time of the machine per transaction, where the hosts share their cores.
+    /// Core time of the machine per transaction, microseconds, where the hosts share their cores.
     pub cpu_us_per_transaction: Option<Summary>,
-    /// Where all rounds together held too few steps of the processors' counter, what the figure is below, by metric and in
-    /// its unit.
+    /// Upper bounds of CPU figures, by metric and in the metric's unit, where all rounds together held too few steps of
+    /// the cores' busy time counter.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cpu_below: BTreeMap<Metric, f64>,
-    /// Jain's fairness index over the flows.
+    /// Jain's fairness index over the flows, up to 1.
     pub fairness: Option<Summary>,
-    /// Its flows and their sockets.
+    /// The load's flows and their sockets.
     pub flows: Option<FlowsResult>,
-    /// Of a migration: its machines.
+    /// Moves of the machines; only of a migration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moves: Option<MovesResult>,
-    /// Of storage with `network_share`: what of the latency is the network's.
+    /// The network's part of the latency; only of storage with `network_share`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkShare>,
-    /// Of storage at a path: how it was read and written.
+    /// How the path was read and written; only of storage at a path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathAccess>,
-    /// Connections and datagrams of others that reached its ports and were dropped, all valid samples.
+    /// Connections and datagrams of other senders that reached the load's ports and were dropped, in all valid samples.
     pub strays: u64,
     /// Samples in which the load's own threads were the limit.
     pub generator_bound: u32,
-    /// Samples in which less than 95 % of the requests that a rate asked for were over, so that latencies have the wait
-    /// behind that schedule in them.
+    /// Samples in which the load did not keep its rate: more than 1 % of the messages that were due in the window were
+    /// not sent, or waited to be. Its figures then show the load's own backlog.
     pub behind_schedule: u32,
 }
 
-/// Latencies in microseconds, from the merged histogram of all valid samples; no time-out is in it.
+/// Latencies in microseconds, from the merged histogram of all valid samples; timed-out requests are not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LatencyResult {
-    /// Transactions.
+    /// Number of transactions.
     pub count: u64,
     /// Median.
     pub p50_us: f64,
-    /// 90 % took at most this.
+    /// 90th percentile.
     pub p90_us: f64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// 99.9 %; `null` where fewer than ten transactions lie beyond it.
+    /// 99.9th percentile; `null` where fewer than ten transactions lie beyond it.
     pub p999_us: Option<f64>,
-    /// 99.99 %; likewise.
+    /// 99.99th percentile; `null` likewise.
     pub p9999_us: Option<f64>,
-    /// The largest.
+    /// The largest latency.
     pub max_us: f64,
-    /// Share, 0 to 1, of those that took at most 500 us.
+    /// Share of transactions that took at most 500 us, 0 to 1.
     pub share_within_500us: f64,
-    /// From when requests were due until they were sent, the median; absent where nothing had a rate, or the record is older.
+    /// Median time from when a request was due until it was sent; absent without a rate, and in older records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_p50_us: Option<f64>,
-    /// 99 % of them left at most so late.
+    /// 99th percentile of that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_p99_us: Option<f64>,
-    /// Of flushes, which are no transactions, the median; absent where there were none.
+    /// Median latency of flushes, which are no transactions; absent where there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush_p50_us: Option<f64>,
-    /// 99 % of them took at most this.
+    /// 99th percentile of the latency of flushes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush_p99_us: Option<f64>,
-    /// Requests given up.
+    /// Requests that timed out.
     pub timeouts: u64,
-    /// Responses to requests that had been given up.
+    /// Responses that came after their request had timed out.
     pub late: u64,
-    /// Responses that came again, over UDP.
+    /// Responses that came more than once, over UDP.
     pub duplicated: u64,
 }
 
 /// Counts of datagrams over all valid samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct DatagramsResult {
-    /// Handed to the kernel.
+    /// Datagrams handed to the kernel.
     pub sent: u64,
-    /// Read, each counted once.
+    /// Datagrams read, each counted once.
     pub received: u64,
-    /// Of those sent within the windows, the ones that never came.
+    /// Datagrams sent within the windows that never came. May be negative for loads that were broken off, and in
+    /// records of versions before 5.
     pub lost: i64,
-    /// Received after a higher number.
+    /// Datagrams received after one with a higher number.
     pub reordered: u64,
-    /// Read again.
+    /// Datagrams read more than once.
     pub duplicated: u64,
 }

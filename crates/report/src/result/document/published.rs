@@ -1,4 +1,4 @@
-//! Published figures beside measured ones.
+//! Published figures compared with measured ones.
 
 use serde::Serialize;
 use wirecost_answer::Tally;
@@ -7,32 +7,32 @@ use wirecost_model::published::{Outcome, PublishedValue, Rule, Unmeasured};
 use wirecost_stats::Summary;
 use wirecost_stats::published::Agreement;
 
-/// Published figures beside measured ones.
+/// Published figures compared with measured ones.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedResult {
-    /// Who, what, on which hardware.
+    /// Who published what, measured on which hardware.
     pub source: String,
     /// The study's title.
     pub title: Option<String>,
     /// Whether the study was reproduced, in a sentence; `null` without comparisons.
     pub sentence: Option<String>,
-    /// Its comparisons by what was found of them.
+    /// The study's comparisons, counted by their result.
     pub tally: Tally,
-    /// What the study ran on.
+    /// The study's own environment.
     pub environment: Option<String>,
-    /// What was scaled down.
+    /// What the plan scales down against the study.
     pub scaled: Option<String>,
-    /// Of a study of OVN's, what built the cells and why nothing nearer to it did.
+    /// For a study of OVN: the datapath that built the cells, and why none closer to the study's did.
     pub datapath: Option<String>,
-    /// How the study made one figure of several runs.
+    /// How the study computed one figure from several runs.
     pub rule: Option<Rule>,
     /// Published ratios of throughput and those measured here.
     pub ratios: Vec<PublishedRatio>,
-    /// Where a published configuration differs from the cell.
+    /// Where published configurations differ from the cells.
     pub notes: Vec<PublishedNote>,
-    /// Published comparisons and what was measured of them.
+    /// Published comparisons, each with what was measured.
     pub comparisons: Vec<ComparisonResult>,
-    /// What was published and is not measured.
+    /// What was published and is not measured here.
     pub unmeasured: Vec<Unmeasured>,
     /// The study's charts.
     pub charts: Vec<ChartResult>,
@@ -52,62 +52,63 @@ pub struct PublishedRatio {
     pub where_: Levels,
     /// Published throughput of `to` over that of `from`.
     pub published: f64,
-    /// The ratio measured here; absent without a pair.
+    /// The ratio measured here; `null` without a valid pair.
     pub here: Option<f64>,
-    /// Lower end of its 95 % interval.
+    /// Lower end of the measured ratio's 95 % interval.
     pub low: Option<f64>,
-    /// Upper end of its 95 % interval.
+    /// Upper end of the measured ratio's 95 % interval.
     pub high: Option<f64>,
 }
 
-/// How a published configuration differs from the cell beside which it stands.
+/// How a published configuration differs from the cells that it is compared with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PublishedNote {
     /// The levels of the cells.
     pub levels: Levels,
-    /// How it differs.
+    /// The difference, in words.
     pub note: String,
 }
 
-/// A published comparison and what was measured of it.
+/// A published comparison with what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ComparisonResult {
     /// What is compared, in words.
     pub what: String,
-    /// The figure.
+    /// The figure that is compared.
     pub metric: Outcome,
-    /// Its unit.
+    /// The figure's unit.
     pub unit: &'static str,
     /// The levels of the two cells, as the plan names them.
     pub cells: [Levels; 2],
-    /// What was published; `null` of a comparison that the study did not make.
+    /// What was published; `null` for a comparison that the study did not make.
     pub published: Option<PublishedValue>,
-    /// Whether it was inferred.
+    /// Whether the published value is inferred and not given by the study.
     pub inferred: bool,
-    /// What has to be known of it.
+    /// Caveat of the comparison.
     pub note: Option<String>,
-    /// What was measured: the ratio of the second cell to the first, or the difference in the unit, as it was published.
+    /// What was measured: the ratio of the second cell to the first, or the difference in `unit`, whichever was
+    /// published.
     pub here: Option<f64>,
-    /// Lower end of its 95 % interval.
+    /// Lower end of the 95 % interval of `here`.
     pub low: Option<f64>,
-    /// Upper end of its 95 % interval.
+    /// Upper end of the 95 % interval of `here`.
     pub high: Option<f64>,
-    /// Whether `here` is a difference.
+    /// Whether `here` is a difference and not a ratio.
     pub is_difference: bool,
-    /// The mean figures of both cells.
+    /// Mean figures of both cells, in `unit`.
     pub figures: [Option<f64>; 2],
-    /// What the study's rule makes of both cells' samples; `null` where it comes to no figure.
+    /// The figures of both cells by the study's rule; `null` where the rule gives none.
     pub by_rule: [Option<f64>; 2],
     /// Rounds in which both cells were valid.
     pub rounds: u32,
-    /// Whether it agrees; `null` where nothing was published.
+    /// Whether measured and published value agree; `null` where nothing was published.
     pub agreement: Option<Agreement>,
-    /// Why it is not comparable.
+    /// Why the comparison is not comparable.
     pub reason: Option<String>,
 }
 
 impl ComparisonResult {
-    /// What was published, as it is compared: a ratio, or a difference in the unit.
+    /// The published value in the form that is compared: a ratio, or a difference in `unit`.
     pub fn compared_with(&self) -> Option<f64> {
         let published = self.published?;
         published.ratio().or(match published {
@@ -116,7 +117,7 @@ impl ComparisonResult {
         })
     }
 
-    /// The same of what the study's rule makes of the samples here.
+    /// The ratio or difference that the study's rule gives for the samples measured here.
     pub fn ruled(&self) -> Option<f64> {
         let [from, to] = self.by_rule;
         let (from, to) = from.zip(to)?;
@@ -128,16 +129,16 @@ impl ComparisonResult {
     }
 }
 
-/// A chart of the study, published beside measured.
+/// A chart of the study with published and measured bars.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChartResult {
-    /// What it shows.
+    /// The chart's title.
     pub title: String,
-    /// The figure.
+    /// The figure that the bars are of.
     pub metric: Outcome,
     /// The unit of the bars.
     pub unit: &'static str,
-    /// Whether the bars are differences or ratios of two cells, and not their figures.
+    /// Whether the bars are figures of cells, or differences or ratios of two cells.
     pub of: BarsOf,
     /// The factor whose levels are the groups.
     pub by: String,
@@ -145,7 +146,7 @@ pub struct ChartResult {
     pub groups: Vec<ChartGroup>,
 }
 
-/// What a chart's bars are.
+/// What a chart's bars show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BarsOf {
@@ -153,11 +154,11 @@ pub enum BarsOf {
     Figures,
     /// Differences of two cells.
     Differences,
-    /// Ratios of two cells, as a change in percent.
+    /// Ratios of two cells, as changes in percent.
     Changes,
 }
 
-/// Bars of one level.
+/// The bars of one level of the chart's factor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChartGroup {
     /// The level.
@@ -169,22 +170,22 @@ pub struct ChartGroup {
 /// One bar, published and measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChartBar {
-    /// What distinguishes it from the others of its group; empty where it is the only one.
+    /// What distinguishes the bar from the others of its group; empty where it is the only one.
     pub label: String,
     /// The published figure.
     pub published: Option<f64>,
-    /// Whether that is only a bound, or inferred.
+    /// Whether the published figure is only a bound, or inferred.
     pub is_loose: bool,
     /// The measured figure: a mean.
     pub here: Option<f64>,
-    /// Its 95 % interval.
+    /// Lower end of the measured figure's 95 % interval.
     pub low: Option<f64>,
-    /// The other end.
+    /// Upper end of that interval.
     pub high: Option<f64>,
 }
 
 impl ChartBar {
-    /// A bar of a cell's samples.
+    /// A bar with the mean of a cell's samples.
     pub(crate) fn of(label: String, published: Option<f64>, summary: Option<Summary>) -> Self {
         Self {
             label,

@@ -1,4 +1,4 @@
-//! The first cell against itself.
+//! The self-test: the first cell against itself.
 
 use serde::Serialize;
 use wirecost_model::metric::Metric;
@@ -11,9 +11,9 @@ use super::CellResult;
 pub struct SelfTestResult {
     /// The cell that was measured twice.
     pub cell: u32,
-    /// Its second measurement, under its own number.
+    /// The cell's second measurement, which has a cell number of its own.
     pub twin: CellResult,
-    /// Per metric what the two show.
+    /// What the two measurements show, for each metric.
     pub metrics: Vec<MetricSelfTest>,
 }
 
@@ -22,9 +22,9 @@ pub struct SelfTestResult {
 pub struct MetricSelfTest {
     /// The load whose figure it is.
     pub load: String,
-    /// The figure.
+    /// The figure's metric.
     pub metric: Metric,
-    /// The twin over the cell, and what follows.
+    /// The ratio of the twin to the cell, and whether it shows an effect.
     #[serde(flatten)]
     pub test: SelfTest,
 }

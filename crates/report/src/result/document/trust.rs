@@ -5,11 +5,11 @@ use serde::Serialize;
 /// Whether a run can be relied on, and why not.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Trust {
-    /// The level.
+    /// How far the run can be relied on.
     pub level: TrustLevel,
-    /// Why it is not [`TrustLevel::Sound`], in words.
+    /// Why the level is not [`TrustLevel::Sound`], in words.
     pub reasons: Vec<String>,
-    /// Samples that others or the hypervisor disturbed.
+    /// Samples that other programs or the hypervisor disturbed.
     pub disturbed: u32,
 }
 
@@ -17,9 +17,9 @@ pub struct Trust {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
-    /// It came to its end, and hardly anything disturbed it.
+    /// The run came to its end, and few samples were disturbed.
     #[default]
     Sound,
-    /// It stopped early, or too many of its samples were disturbed.
+    /// The run stopped early, or too many of its samples were disturbed.
     Doubtful,
 }

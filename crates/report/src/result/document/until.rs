@@ -4,37 +4,37 @@ use serde::Serialize;
 use wirecost_model::plan::Ask;
 use wirecost_model::record::Why;
 
-/// What an adaptive run was asked, and what it came to.
+/// The stopping rule of an adaptive run, and how it stopped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UntilResult {
-    /// Half-width of an interval that is narrow enough, a fraction.
+    /// Half-width of an interval that is narrow enough, a fraction of the ratio.
     pub precision: f64,
-    /// Rounds below which it does not stop.
+    /// Rounds below which the rule does not stop the run.
     pub min_rounds: u32,
-    /// Rounds at which it stops.
+    /// Rounds at which the rule stops the run.
     pub max_rounds: u32,
     /// Seconds after which no round is begun.
     pub budget_s: f64,
-    /// Which effects were waited for.
+    /// Which effects the rule waits for.
     pub ask: Ask,
-    /// Why it stopped by its rule; `null` where something else stopped it.
+    /// Why the rule stopped the run; `null` where something else stopped it.
     pub stopped: Option<Why>,
-    /// The round at which it would have ended, by the last look.
+    /// The round at which the run would have ended whatever was known, as of the last look.
     pub ends_at: u32,
-    /// Effects that were waited for: those asked for with a valid pair.
+    /// Number of effects that the rule waited for: those asked for that have a valid pair and are comparable.
     pub asked: u32,
-    /// Effects that are known.
+    /// Number of these effects that are known.
     pub known: u32,
-    /// Which intervals the effects have.
+    /// Kind of intervals that the effects have.
     pub intervals: Intervals,
 }
 
-/// Which intervals the effects of a run have.
+/// Kind of intervals that the effects of a run have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Intervals {
-    /// Those to report where the rule stopped the run.
+    /// Intervals for a run that its rule stopped.
     Reported,
-    /// Those that hold at any stopping time.
+    /// Intervals that hold at any stopping time.
     Lasting,
 }

@@ -1,48 +1,48 @@
-//! CPU at an emulated line and without it, and wake-ups.
+//! CPU with and without an emulated line, and wake-ups.
 
 use serde::Serialize;
 use wirecost_model::record::WakeupCost;
 
-/// Of the cells whose only load is a stream, one for each cell.
+/// CPU with and without the line, and wake-ups, of the cells whose only load is a stream.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WakeupsResult {
-    /// What a wake-up costs where the run was made; `null` where that is not known.
+    /// Cost of a wake-up on the run's machine; `null` where it is not known.
     pub cost: Option<WakeupCost>,
     /// The cells, in the experiment's order.
     pub cells: Vec<CellWakeups>,
 }
 
-/// One cell.
+/// CPU and wake-ups of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CellWakeups {
-    /// Its number.
+    /// The cell's number.
     pub cell: u32,
     /// Sender and receiver, or the machine.
     pub hosts: Vec<HostWakeups>,
 }
 
-/// One host of a cell.
+/// CPU and wake-ups of one host in a cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HostWakeups {
-    /// `sender`, `receiver`; `machine` where the hosts share their cores.
+    /// The host: `sender`, `receiver`; `machine` where the hosts share their cores.
     pub host: &'static str,
-    /// In the window that throughput is of, with the line where there is one.
+    /// In the window that throughput is measured in, with the line where there is one.
     pub usual: WindowCpu,
     /// In the window without the line; `null` where the cell has none.
     pub without_line: Option<WindowCpu>,
 }
 
-/// Medians over the valid samples; `null` where it was not counted.
+/// Medians over the valid samples; `null` where a figure was not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct WindowCpu {
     /// Gbit/s that the receiving application read.
     pub gbps: f64,
-    /// Busy cores, in percent of one.
+    /// Busy time of the host's cores, percent of one core.
     pub percent_of_a_core: f64,
-    /// The same per Gbit/s.
+    /// Busy time per Gbit/s, percent of one core.
     pub percent_per_gbps: f64,
-    /// Interrupts of its cores per Gbit.
+    /// Interrupts of the host's cores per Gbit.
     pub wakeups_per_gbit: Option<f64>,
-    /// Share of the busy time that as many wake-ups take, 0 to 1.
+    /// Share of the busy time that these wake-ups take at most, at the known cost of one, 0 to 1.
     pub wakeup_share: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! A study's own charts: bars of published figures, and the same of what was measured.
+//! A study's own charts: bars of published figures, and of the measured ones.
 
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::compared::cells_with;
@@ -55,7 +55,7 @@ pub(super) fn results(
         .collect()
 }
 
-/// Whether both cells of a comparison have the levels that the chart has.
+/// Whether both cells of a comparison have the levels that the chart is restricted to.
 fn is_in(chart: &PublishedChart, one: &ComparisonResult) -> bool {
     let mut levels = chart.levels.iter();
     levels.all(|(key, level)| {
@@ -118,7 +118,7 @@ fn changes(
         cells.all(|cell| cell.get(&chart.by).is_some_and(|own| own == level))
     });
     let bars = of_group.filter(|one| one.is_difference == (of == BarsOf::Differences));
-    // What was published of the same cells by another testbed stands in the table.
+    // Figures of the same cells from another testbed are in the table alone.
     let mut drawn: Vec<&[Levels; 2]> = Vec::new();
     let bars = bars.filter(|one| {
         let is_new = !drawn.contains(&&one.cells);

@@ -1,4 +1,4 @@
-//! Published comparisons, each with what was measured of its two cells.
+//! Published comparisons, each with what was measured in its two cells.
 
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::effect::Effect;
@@ -12,10 +12,10 @@ use crate::result::effects::judged;
 use crate::result::gathered::Gathered;
 use crate::result::until::Basis;
 
-/// Why a comparison has no figures here.
+/// Reason for a comparison without measured figures.
 const NOT_MEASURED: &str = "no round has a valid sample of both cells with this figure";
 
-/// Why busy time is not compared where there is none left.
+/// Reason for not comparing busy time where all cores are full.
 const SATURATED: &str = "the cores are full in both cells";
 
 /// Every comparison of a plan.
@@ -52,7 +52,8 @@ pub(super) fn results(
         .collect()
 }
 
-/// The cells and the figure that the guard is asked about: of an outcome that gets no verdict, the load's first.
+/// The two cells, and the figure for which the guard checks them: for an outcome that gets no verdict, the load's
+/// first.
 fn wanted<'a>(
     experiment: &'a Experiment,
     one: &'a PublishedComparison,
@@ -69,7 +70,7 @@ fn wanted<'a>(
     Some((Figure { load, metric }, cells))
 }
 
-/// What comparisons are worked out from.
+/// The data that comparisons are computed from.
 struct Measuring<'a> {
     experiment: &'a Experiment,
     published: &'a Published,
@@ -77,7 +78,7 @@ struct Measuring<'a> {
     basis: Basis,
 }
 
-/// What was measured of a comparison.
+/// The measured side of a comparison.
 #[derive(Default)]
 struct Measured {
     here: Option<f64>,
@@ -128,7 +129,7 @@ impl Measuring<'_> {
             one.metric,
             Outcome::HostsCpu | Outcome::ClientHostCpu | Outcome::ServerHostCpu
         );
-        // Who uses more of them than this cannot use more by the margin.
+        // Percent of all cores above which busy time cannot rise by the margin any more.
         let most = 100.0 / (1.0 + worth);
         let full = busy && [0, 1].iter().all(|&at| mean(at) >= Some(most));
         let reason = barred
@@ -165,7 +166,7 @@ impl Measuring<'_> {
         }
     }
 
-    /// The ratio, paired within rounds.
+    /// The measured ratio, paired within rounds.
     fn ratio(
         &self,
         one: &PublishedComparison,

@@ -1,4 +1,4 @@
-//! The lines of `samples.jsonl`.
+//! Reads the lines of `samples.jsonl`.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -19,10 +19,11 @@ const BUFFER: usize = 1 << 20;
 /// Bytes of lines that a thread parses at a time.
 const SHARE: usize = 1 << 20;
 
-/// Threads that parse, where there are as many cores: it is most of the time that a result takes.
+/// Most threads that parse: parsing takes most of the time of a result.
 const THREADS: usize = 4;
 
-/// Share by share: neither the file nor its samples are ever in memory as a whole. How many there are.
+/// Reads all samples, passes each to `add`, and returns their number. Neither the file nor its samples are ever in
+/// memory as a whole.
 pub(super) fn read(
     path: &Path,
     file: File,
@@ -54,7 +55,7 @@ pub(super) fn read(
             };
             let sample = match parsed {
                 Ok(sample) => sample,
-                // Only the last line can lack its end: the write was cut short.
+                // Only the last line can lack its line end: the write was cut short.
                 Err(None) => {
                     warnings.push(format!(
                         "{}, line {number} is incomplete: the run was killed, or its disk was full, while it was written; left out",
@@ -85,7 +86,7 @@ pub(super) fn read(
     }
 }
 
-/// Some lines of the file, and where each ends.
+/// Some lines of the file, and the offset in `bytes` at which each ends.
 #[derive(Debug, Clone, Default)]
 struct Lines {
     bytes: Vec<u8>,
@@ -93,7 +94,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// The next ones in the place of these; none at the end of the file.
+    /// Replaces these lines by the next ones of the file; by none at its end.
     fn next(&mut self, file: &mut impl BufRead) -> io::Result<()> {
         self.bytes.clear();
         self.ends.clear();
@@ -112,10 +113,10 @@ impl Lines {
     }
 }
 
-/// A sample, or the reason why the line is none; without a reason it is incomplete.
+/// A sample, or the reason why the line cannot be parsed; without a reason, the line is incomplete.
 type Parsed = Result<Sample, Option<String>>;
 
-/// Each share by a thread of its own, in their order.
+/// Parses each share of lines in a thread of its own; the results are in the order of the lines.
 fn parse(shares: &[Lines], skip: Option<&str>) -> impl Iterator<Item = Parsed> + use<> {
     let parsed: Vec<Vec<Parsed>> = thread::scope(|scope| {
         let threads: Vec<_> = shares
@@ -136,7 +137,7 @@ fn parse(shares: &[Lines], skip: Option<&str>) -> impl Iterator<Item = Parsed> +
     parsed.into_iter().flatten()
 }
 
-/// A line's sample; `left` is room for what is left of it.
+/// Parses one line. `left` is a buffer for the line without the list `skip`.
 fn one(line: &[u8], skip: Option<&str>, left: &mut Vec<u8>) -> Parsed {
     let skipped = skip.and_then(|list| without(line, list));
     let read = skipped.and_then(|[before, after]| {
@@ -145,12 +146,12 @@ fn one(line: &[u8], skip: Option<&str>, left: &mut Vec<u8>) -> Parsed {
         left.extend_from_slice(after);
         from_json(left).ok()
     });
-    // What cannot be read without it is read again, for the place of the fault.
+    // Where that fails, the whole line is parsed, for the column of the error.
     read.map_or_else(|| from_json(line), Ok)
         .map_err(|error| line.ends_with(b"\n").then(|| reason_alone(&error)))
 }
 
-/// A line is checked as a whole before it is parsed: that is faster than each of its texts.
+/// Parses a line. Checking its UTF-8 as a whole first is faster than checking each string.
 fn from_json(line: &[u8]) -> serde_json::Result<Sample> {
     match str::from_utf8(line) {
         Ok(text) => serde_json::from_str(text),
@@ -158,8 +159,8 @@ fn from_json(line: &[u8]) -> serde_json::Result<Sample> {
     }
 }
 
-/// What stands before and after the items of a list of the sample's, which is a third of it and slow to read; `None` where it has none. A text cannot
-/// be taken for the key: quotes within one are escaped.
+/// The parts of a line before and after the items of a list, which is a third of the line and slow to parse; `None`
+/// where the line has no such list. A string cannot be mistaken for the key, since quotes within strings are escaped.
 fn without<'a>(line: &'a [u8], list: &str) -> Option<[&'a [u8]; 2]> {
     let key = format!("\"{list}\":[");
     let mut places = line.windows(key.len());
@@ -168,7 +169,7 @@ fn without<'a>(line: &'a [u8], list: &str) -> Option<[&'a [u8]; 2]> {
     Some([&line[..begin], &line[end..]])
 }
 
-/// Where a list ends that has begun.
+/// The offset of the bracket that closes a list; `bytes` begins behind the one that opens it.
 fn end_of_list(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut depth) = (0, 1);
     loop {
@@ -183,7 +184,7 @@ fn end_of_list(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Where a text ends that has begun.
+/// The offset of the quote that closes a string; `at` is behind the one that opens it.
 fn end_of_text(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match bytes.get(at)? {
@@ -194,7 +195,7 @@ fn end_of_text(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// A time that cannot be, and its name.
+/// A time of the sample that is negative, with its name, seconds.
 fn negative_time(sample: &Sample) -> Option<(&'static str, f64)> {
     let windows = sample.loads.iter().flat_map(|load| {
         [
@@ -208,7 +209,7 @@ fn negative_time(sample: &Sample) -> Option<(&'static str, f64)> {
         .find(|(_, seconds)| *seconds < 0.0)
 }
 
-/// The reason without serde's `at line 1 column n`: the line is the file's.
+/// The error's text without serde's `at line 1 column n`: the caller knows the line in the file.
 fn reason_alone(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Every cell with its samples and its name.
+//! The cells as the charts need them, and the state of samples.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ use crate::say::words;
 #[derive(Debug)]
 pub(super) struct CellView<'a> {
     pub(super) result: &'a CellResult,
-    /// `guest MTU 1500, vxlan, offload none`.
+    /// The cell's levels in words: `guest MTU 1500, vxlan, offload none`.
     pub(super) label: String,
-    /// Those of its samples that are drawn, by round.
+    /// The cell's samples that are drawn, by round.
     pub(super) samples: Vec<&'a Sample>,
-    /// What all of them come to.
+    /// Sums and columns over all samples of the cell.
     pub(super) sums: &'a CellSums,
     pub(super) observed: &'a Observed,
 }
 
-/// Whether a sample counts, and whether it may have been disturbed.
+/// Whether a sample counts, and whether it is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Valid,
@@ -32,7 +32,7 @@ pub(super) enum State {
     Invalid,
 }
 
-/// Every cell, with at most so many samples of all together.
+/// Every cell, with about `most` samples at most over all cells.
 pub(super) fn of<'a>(doc: &'a Document, run: &'a Run, most: usize) -> Vec<CellView<'a>> {
     let mut by_cell: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
     for sample in every_nth_round(&run.samples, most) {
@@ -66,7 +66,7 @@ impl State {
     }
 }
 
-/// Why it does not count, or what may have disturbed it; nothing to say of most samples.
+/// Why a sample is not valid, and its marks; empty for most samples.
 pub(super) fn remarks(sample: &Sample) -> String {
     let mut remarks: Vec<String> = Vec::new();
     if let Some(invalid) = &sample.invalid {

@@ -1,19 +1,19 @@
-//! What a chart is to the page: a question, one or more pictures, how to read them, and the
-//! numbers behind them as a table.
+//! A chart of the page: a question as its title, one or more pictures, how to read them, and the
+//! numbers as a table.
 
 use minijinja::Value;
 use serde::Serialize;
 
 use crate::say::table::{ROWS, Table};
 
-/// How much of a run is drawn and listed: less of a larger one, so that its page stays small.
+/// Limits of what is drawn and listed, so that the page of a large run stays small.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Samples of all cells together, as far as the cells are no more than these.
+    /// Samples over all cells; each cell has some even where there are more cells than that.
     pub(super) samples: usize,
-    /// Cells of a chart.
+    /// Cells in a chart.
     pub(super) cells: usize,
-    /// Effects of a chart.
+    /// Effects in a chart.
     pub(super) effects: usize,
     /// Rows of a table, and lines of a list.
     pub(super) rows: usize,
@@ -22,7 +22,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// One after the other until the page is small enough.
+    /// The limits to try one after the other until the page is small enough.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let halved = (0..8).map(|times| Self {
             samples: 1200 >> times,
@@ -34,7 +34,7 @@ impl Limits {
         std::iter::once(Self::NONE).chain(halved)
     }
 
-    /// What a chart and a table have room for.
+    /// Only the limits that charts and tables have by themselves.
     const NONE: Self = Self {
         samples: usize::MAX,
         cells: usize::MAX,
@@ -44,36 +44,36 @@ impl Limits {
     };
 }
 
-/// A question and its pictures.
+/// A chart: a question and its pictures.
 #[derive(Debug, Serialize)]
 pub(super) struct Chart {
-    /// Unique on the page.
+    /// Id of the chart, unique on the page.
     pub(super) id: String,
-    /// What the page's list of its parts calls it; nothing where it does not stand there.
+    /// Name in the page's navigation; `None` where the chart is not listed there.
     pub(super) nav: Option<String>,
-    /// What is asked.
+    /// The question that the chart answers.
     pub(super) title: String,
-    /// How to read it.
+    /// How to read the chart.
     pub(super) caption: String,
-    /// What is not drawn, and where it is.
+    /// What is not drawn, and where to find it.
     pub(super) left_out: Option<String>,
     /// One wide picture, or many small ones.
     pub(super) panels: Vec<Panel>,
     /// Whether the panels are small.
     pub(super) small: bool,
-    /// The numbers.
+    /// The numbers behind the pictures.
     pub(super) table: Table,
 }
 
 /// One picture.
 #[derive(Debug, Serialize)]
 pub(super) struct Panel {
-    /// The id of its label.
+    /// Id of the panel's label, unique on the page.
     pub(super) id: String,
-    /// Whose it is, above a small picture.
+    /// Title above a small picture.
     pub(super) label: String,
-    /// The cell, for highlighting it.
+    /// Number of the cell, for highlighting.
     pub(super) cell: Option<u32>,
-    /// The markup.
+    /// The picture's markup.
     pub(super) svg: Value,
 }

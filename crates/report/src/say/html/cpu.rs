@@ -1,4 +1,4 @@
-//! What a Gbit/s or a transaction costs in processor time, and where that time went.
+//! CPU per Gbit/s or transaction, and its classes (user, system, softirq, irq).
 
 use minijinja::Value;
 use wirecost_model::metric::{Figure, Metric};
@@ -20,10 +20,10 @@ const LABEL: f64 = 326.0;
 const HOST: f64 = 66.0;
 const RIGHT: f64 = 880.0;
 const BAR: f64 = 15.0;
-/// Beneath a bar, with room for its interval.
+/// Space below a bar, with room for its interval.
 const GAP: f64 = 5.0;
 
-/// The classes in the order in which they are stacked, with their words.
+/// The classes in the order in which they are stacked: CSS class and word.
 const CLASSES: [(&str, &str); 5] = [
     ("user", "user"),
     ("system", "system"),
@@ -32,21 +32,21 @@ const CLASSES: [(&str, &str); 5] = [
     ("unclassified", "unclassified"),
 ];
 
-/// A host of a cell: its CPU for what was done, and the shares of the classes in it, which sum to 1.
+/// One host of a cell: its CPU per unit of work, and the shares of the classes, which sum to 1.
 struct Bar {
     host: &'static str,
     cpu: Summary,
     shares: [f64; 5],
 }
 
-/// What CPU is told for.
+/// The unit of work that CPU is given for.
 #[derive(Clone, Copy)]
 struct Unit {
-    /// Of a title and a table: `Gbit/s`.
+    /// The unit in titles: `a Gbit/s`.
     done: &'static str,
-    /// `percent of one core per Gbit/s`.
+    /// The figure's unit in words: `percent of one core per Gbit/s`.
     words: &'static str,
-    /// Behind a figure.
+    /// The unit that follows a figure: `% of a core per Gbit/s`.
     short: &'static str,
 }
 
@@ -68,7 +68,7 @@ const PER_IO: Unit = Unit {
     short: "us of a core per I/O",
 };
 
-/// Nothing where the load always has others beside it: what several take together is no one's.
+/// The chart of CPU; `None` where other loads run beside the load in every cell: their CPU cannot be separated.
 pub(super) fn chart(
     doc: &Document,
     load: &ShownLoad<'_>,
@@ -120,7 +120,7 @@ pub(super) fn chart(
     })
 }
 
-/// What a host is called in a chart of that metric.
+/// The name of the host whose CPU a metric is.
 const fn host(metric: Metric) -> &'static str {
     match metric {
         Metric::SenderCpu => "sender",
@@ -152,7 +152,7 @@ fn bars(doc: &Document, load: &ShownLoad<'_>, cell: &CellView) -> Vec<Bar> {
 fn draw(cells: &[&CellView], bars: &[Vec<Bar>], unit: Unit, label: &str) -> String {
     let all = || bars.iter().flatten();
     let high = all().map(|bar| bar.cpu.high.unwrap_or(bar.cpu.median).max(bar.cpu.median));
-    // An interval from two rounds may be many times as long as any bar.
+    // Limits the axis: an interval from two rounds may be many times as long as any bar.
     let longest = all().map(|bar| bar.cpu.median).fold(0.0, f64::max);
     let high = high.fold(0.0, f64::max).min(longest * 1.5);
     let high = if high > 0.0 { high } else { 1.0 };

@@ -1,4 +1,4 @@
-//! The samples of each cell over the rounds: what drifts, shows.
+//! The samples of each cell over the rounds, which shows drift.
 
 use wirecost_model::sample::Sample;
 
@@ -11,10 +11,10 @@ use super::svg::points;
 use crate::result::document::Document;
 use crate::say::table::{Table, figure};
 
-/// The axis goes at least this far from 100, in percent: a steady cell is to look steady.
+/// Smallest range of the axis on each side of 100 %, percent, so that a steady cell looks steady.
 const LEAST: f64 = 5.0;
 
-/// Rounds that the table has a column for.
+/// Most rounds that the table has a column for.
 const COLUMNS: u32 = 60;
 
 pub(super) fn chart(
@@ -61,7 +61,7 @@ pub(super) fn chart(
     }
 }
 
-/// A sample in percent of the median of its cell.
+/// A sample's speed in percent of its cell's median.
 fn percent(shown: &Shown<'_>, cell: &CellView) -> impl Fn(&Sample) -> Option<f64> {
     let median = shown.summary(cell).map(|summary| summary.median);
     let median = median.filter(|median| *median > 0.0);

@@ -1,4 +1,4 @@
-//! What each change does: every effect's ratio and interval beside the band that is not worth it.
+//! Forest plots: the ratio and interval of every effect, with the band of changes that are not worth it.
 
 use minijinja::Value;
 use wirecost_model::metric::{Direction, Figure};
@@ -21,14 +21,14 @@ const RIGHT: f64 = 700.0;
 const WORD: f64 = 842.0;
 const ROW: f64 = 24.0;
 
-/// Effects that one chart draws.
+/// Most effects that one chart draws.
 const DRAWN: usize = 60;
 
-/// An axis goes no farther than this beyond the ratios themselves: an interval from two rounds may
-/// reach over decades, and would leave nothing to see of the others.
+/// Factor by which an axis may go beyond the ratios themselves: an interval from two rounds may reach
+/// over decades, and would leave nothing to see of the others.
 pub(super) const BEYOND: f64 = 3.0;
 
-/// A chart for every metric that there are effects on.
+/// A chart for every figure that has effects.
 pub(super) fn charts(doc: &Document, limits: Limits) -> Vec<Chart> {
     doc.figures
         .iter()
@@ -43,7 +43,7 @@ pub(super) fn charts(doc: &Document, limits: Limits) -> Vec<Chart> {
         .collect()
 }
 
-/// The page's name of a figure's chart: `effects-sender-cpu`, `effects-ping-latency-p99`.
+/// The id of a figure's chart on the page: `effects-sender-cpu`, `effects-ping-latency-p99`.
 fn id(doc: &Document, figure: &Figure) -> String {
     let metric = serde_json::to_value(figure.metric).ok();
     let metric = metric.as_ref().and_then(|metric| metric.as_str());
@@ -88,7 +88,7 @@ fn chart(doc: &Document, figure: &Figure, effects: &[&EffectResult], limits: Lim
     }
 }
 
-/// The largest effects, in their own order.
+/// The `most` largest effects, in their original order.
 pub(super) fn shown<'a>(effects: &[&'a EffectResult], most: usize) -> Vec<&'a EffectResult> {
     if effects.len() <= most {
         return effects.to_vec();
@@ -101,7 +101,7 @@ pub(super) fn shown<'a>(effects: &[&'a EffectResult], most: usize) -> Vec<&'a Ef
     order.into_iter().map(|at| effects[at]).collect()
 }
 
-/// The ends of the axis: every ratio and the band, and the intervals as far as they are near.
+/// The ends of the axis: it holds every ratio and the band, and intervals up to [`BEYOND`].
 fn ends(effects: &[&EffectResult], margin: Margin) -> (f64, f64) {
     let ratios = || effects.iter().filter_map(|effect| effect.ratio);
     let low = ratios().fold(margin.low, f64::min);
@@ -152,7 +152,7 @@ fn draw(doc: &Document, figure: &Figure, effects: &[&EffectResult], label: &str)
     svg.finish("forest", WIDTH, bottom + 44.0, label)
 }
 
-/// Opens the group of an effect, by which the page filters.
+/// Opens the SVG group of an effect, with the attributes that the page filters by.
 pub(super) fn effect_group(svg: &mut Svg, effect: &EffectResult) {
     let verdict = class(effect.verdict);
     let figure = figure_key(&effect.load, effect.metric);
@@ -248,7 +248,7 @@ pub(super) fn table(doc: &Document, measured: &str, effects: &[&EffectResult]) -
     table.finish("`effects` of `wirecost report RUN_DIR --json`.")
 }
 
-/// A p-value with as many digits as are significant.
+/// A p-value with four decimals; `–` without one.
 fn p(p: Option<f64>) -> String {
     match p {
         None => "–".into(),
@@ -257,7 +257,7 @@ fn p(p: Option<f64>) -> String {
     }
 }
 
-/// What another method says: its estimate and interval.
+/// Estimate and interval of another method; `–` without one.
 fn opinion(effect: &EffectResult, method: Method) -> String {
     let opinion = effect.second_opinions.iter().find(|o| o.method == method);
     opinion.map_or_else(

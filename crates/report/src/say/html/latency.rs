@@ -1,4 +1,4 @@
-//! Latencies of requests: percentiles of every cell on one logarithmic axis, and how far the rounds lie apart.
+//! Latencies of requests: percentiles of every cell on one logarithmic axis, and their spread over the rounds.
 
 use minijinja::Value;
 use wirecost_model::latency::Latency;
@@ -18,20 +18,20 @@ use crate::say::table::{Table, figure};
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 290.0;
-/// Where the percentiles are named.
+/// Width of the percentiles' names.
 const NAMED: f64 = 46.0;
 const RIGHT: f64 = 880.0;
 /// Height of one percentile of one cell.
 const LINE: f64 = 17.0;
 
-/// Cells that the chart draws.
+/// Most cells that the chart draws.
 const DRAWN: usize = 24;
 
-/// What is drawn of each cell, from the top to the bottom.
+/// The percentiles drawn for each cell, from top to bottom.
 const PERCENTILES: [(&str, f64); 4] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 
-/// Nothing where the load has no requests, or none was answered.
+/// The chart of latencies; `None` where the load has no requests, or none was answered.
 pub(super) fn chart(
     doc: &Document,
     load: &ShownLoad<'_>,
@@ -68,18 +68,18 @@ pub(super) fn chart(
     })
 }
 
-/// What a sample's requests came to.
+/// The latencies of a sample's requests.
 fn histogram<'s>(load: &ShownLoad<'_>, sample: &'s Sample) -> Option<&'s Latency> {
     Some(&sample.load(load.name)?.requests.as_ref()?.latency)
 }
 
-/// The merged figures of a cell.
+/// The latencies of all valid samples of a cell, merged.
 fn merged<'c>(load: &ShownLoad<'_>, cell: &'c CellView) -> Option<&'c LatencyResult> {
     let mut loads = cell.result.loads.iter();
     loads.find(|one| one.name == load.name)?.latency.as_ref()
 }
 
-/// One of [`PERCENTILES`] of all valid samples together.
+/// One of [`PERCENTILES`] of all valid samples together, microseconds.
 fn of_all(all: &LatencyResult, percent: f64) -> Option<f64> {
     match percent {
         p if p <= 50.0 => Some(all.p50_us),
@@ -151,7 +151,7 @@ fn draw_line(
     y: f64,
 ) {
     let each = spread(load, cell, percent);
-    // A tail that only the rounds with most transactions have would be told by these, which are not like the others.
+    // Where some rounds have too few transactions for a percentile, those that have it are not typical: none is drawn.
     let of = |sample: &Sample| {
         each?;
         percentile(histogram(load, sample)?, percent)
@@ -195,7 +195,7 @@ fn draw_line(
     }
 }
 
-/// The lowest and the highest of the valid samples, where every one of them has it.
+/// The lowest and the highest percentile of the valid samples, microseconds, if every one of them has it.
 fn spread(load: &ShownLoad<'_>, cell: &CellView, percent: f64) -> Option<(f64, f64)> {
     let at = gathered::PERCENTILES
         .iter()
@@ -203,7 +203,7 @@ fn spread(load: &ShownLoad<'_>, cell: &CellView, percent: f64) -> Option<(f64, f
     cell.sums.load(load.name)?.spread[at].ends()
 }
 
-/// Three digits and their unit: `45.2 us`, `1.20 ms`.
+/// A time with three digits and a fitting unit: `45.2 us`, `1.20 ms`.
 fn time(us: f64) -> String {
     let (number, unit) = in_unit(us);
     let digits = match number {
@@ -214,7 +214,7 @@ fn time(us: f64) -> String {
     format!("{number:.digits$} {unit}")
 }
 
-/// A tick: `50 us`, `2 ms`.
+/// The label of a tick: `50 us`, `2 ms`.
 fn round(us: f64) -> String {
     let (number, unit) = in_unit(us);
     format!("{} {unit}", (number * 1e3).round() / 1e3)

@@ -1,4 +1,4 @@
-//! Signs that charts share, and their legend.
+//! Signs of samples and figures that charts have in common, and their legend.
 
 use super::cells::State;
 use super::svg::{Element, Svg, points, width_of};
@@ -17,7 +17,7 @@ pub(super) enum Sign {
 /// Height of a legend's line.
 pub(super) const LINE: f64 = 22.0;
 
-/// Draws a sample where it lies: full, hollow where it is marked, a cross where it does not count.
+/// Draws a sample as a circle, which the style sheet makes hollow where it is marked; an invalid one as a cross.
 pub(super) fn sample(svg: &mut Svg, state: State, at: (f64, f64), radius: f64) -> Element<'_> {
     let (x, y) = at;
     match state {
@@ -45,7 +45,7 @@ pub(super) fn sample(svg: &mut Svg, state: State, at: (f64, f64), radius: f64) -
     }
 }
 
-/// A diamond, for figures of others.
+/// Draws a diamond, the sign of a published figure.
 pub(super) fn diamond(svg: &mut Svg, at: (f64, f64)) -> Element<'_> {
     let ((x, y), r) = (at, 5.0);
     let corners = points([(x, y - r), (x + r, y), (x, y + r), (x - r, y)]);
@@ -54,7 +54,7 @@ pub(super) fn diamond(svg: &mut Svg, at: (f64, f64)) -> Element<'_> {
         .attribute("points", &corners)
 }
 
-/// Draws a legend into as many lines as it takes, and returns how high they are.
+/// Draws a legend in as many lines as it needs, and returns its height in pixels.
 pub(super) fn draw(svg: &mut Svg, left: f64, width: f64, signs: &[(Sign, &str)]) -> f64 {
     let (mut x, mut y) = (left, LINE / 2.0);
     for (sign, text) in signs {

@@ -1,4 +1,4 @@
-//! Every effect in one picture, the largest first: better is to the right, whatever the figure.
+//! Every effect in one picture, the largest first: better is to the right for every figure.
 
 use minijinja::Value;
 use wirecost_model::effect::Verdict;
@@ -19,14 +19,15 @@ const WIDTH: f64 = 640.0;
 const LABEL: f64 = 330.0;
 const RIGHT: f64 = 566.0;
 
-/// Effects that are drawn.
+/// Most effects that are drawn.
 const DRAWN: usize = 40;
 
-/// Pixels for all rows, and for one at least and at most.
+/// Height of all rows together, pixels.
 const ROWS: f64 = 470.0;
+/// Smallest and largest height of a row, pixels.
 const ROW: (f64, f64) = (13.0, 24.0);
 
-/// The picture; nothing where there is no effect with a ratio.
+/// The picture; `None` where no effect has a ratio.
 pub(super) fn chart(doc: &Document) -> Option<Chart> {
     let mut effects: Vec<&EffectResult> = doc
         .effects
@@ -36,7 +37,7 @@ pub(super) fn chart(doc: &Document) -> Option<Chart> {
     if effects.is_empty() {
         return None;
     }
-    // What is not comparable has no size that means anything.
+    // Effects that are not comparable come last: their ratio means nothing.
     let size = |effect: &EffectResult| match effect.verdict {
         Verdict::NotComparable => -1.0,
         _ => effect.ratio.map_or(0.0, |ratio| ratio.ln().abs()),
@@ -79,7 +80,7 @@ pub(super) fn chart(doc: &Document) -> Option<Chart> {
     })
 }
 
-/// How much better: the ratio, or of figures of which less is better its reciprocal.
+/// The ratio, or its reciprocal for figures of which less is better, so that above 1 is better.
 fn better(effect: &EffectResult, ratio: f64) -> f64 {
     match effect.metric.better() {
         Direction::Higher => ratio,
@@ -138,7 +139,7 @@ fn row(svg: &mut Svg, doc: &Document, effect: &EffectResult, scale: &Scale, y: f
         .replace("no encapsulation", "no encap.")
         .replace("without ", "no ")
         .replace("with ", "");
-    // The levels alone where no words have room.
+    // The bare levels, where there is no room for words.
     let levels = doc.factors.iter();
     let levels: Vec<&str> = levels
         .filter_map(|factor| Some(effect.where_.get(&factor.key)?.as_str()))

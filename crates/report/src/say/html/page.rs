@@ -1,4 +1,4 @@
-//! Everything that the template shows, in the order of the page.
+//! The data of the page's template, in the order of the page.
 
 use serde::Serialize;
 use wirecost_stats::Margin;
@@ -24,7 +24,7 @@ pub(super) struct Page {
     title: String,
     name: String,
     description: Option<String>,
-    /// Cells, rounds, window, start.
+    /// Facts in short: cells, rounds, window, samples, start.
     facts: Vec<String>,
     lab: &'static str,
     place: String,
@@ -64,16 +64,16 @@ pub(super) struct Page {
 
 #[derive(Debug, Serialize)]
 struct PlanText {
-    /// As the user wrote it, where the run directory has it.
+    /// The plan as the user wrote it, where the run directory has it.
     written: Option<String>,
-    /// Every key resolved.
+    /// The effective plan with every key resolved, as JSON.
     effective: String,
 }
 
 #[derive(Debug, Serialize)]
 struct Reproduce {
     commands: Vec<String>,
-    /// What the command line cannot say.
+    /// What has to be done besides the commands.
     note: Option<String>,
 }
 
@@ -115,7 +115,7 @@ pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
         study: study::charts(doc),
         plan: PlanText {
             written: reading.plan_text.clone(),
-            // A plan is JSON's own: maps with text for keys.
+            // Serialising a plan to JSON cannot fail: the keys of its maps are strings.
             effective: serde_json::to_string_pretty(&run.head.experiment.plan).unwrap_or_default(),
         },
         environment: environment(doc),
@@ -134,7 +134,7 @@ pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
 }
 
 impl Page {
-    /// Leaves the first rows of each table and the first lines of each list.
+    /// Cuts tables, lists and the plan to the limits.
     fn limit(&mut self, limits: Limits) {
         let charts = self.overview.iter_mut().chain(&mut self.effects);
         let charts = charts.chain(&mut self.charts).chain(&mut self.study);
@@ -142,7 +142,7 @@ impl Page {
         for table in of_charts.chain(&mut self.flows) {
             table.limit(limits.rows);
         }
-        // Every cell stands here if it can, and what the plan compares with a study.
+        // The tables of cells and of published comparisons may be longer, to be complete if possible.
         for section in [&mut self.cells].into_iter().chain(&mut self.published) {
             section.limit(limits.rows * 4);
         }
@@ -243,7 +243,7 @@ fn hosts(doc: &Document) -> Vec<(String, String)> {
     words.collect()
 }
 
-/// How the figures came about, as far as the record proves it.
+/// How the figures were measured, as far as the record proves it.
 fn measured(doc: &Document) -> Vec<String> {
     let proofs = doc.gathered.proofs;
     vec![

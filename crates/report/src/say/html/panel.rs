@@ -1,4 +1,4 @@
-//! Small pictures of one cell each, on axes that they share.
+//! Panels: small pictures of one cell each, with common axes.
 
 use minijinja::Value;
 
@@ -14,7 +14,7 @@ const HEIGHT: f64 = 150.0;
 const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 118.0;
 
-/// Small pictures that one chart draws.
+/// Most panels that one chart draws.
 pub(super) const DRAWN: usize = 24;
 
 /// The axes that all panels of a chart share.
@@ -28,7 +28,7 @@ pub(super) struct Axes {
 }
 
 impl Axes {
-    /// Axes over these figures, with their units.
+    /// Axes over the ranges `x` and `y`, with the units of x and y.
     pub(super) fn new(x: (f64, f64), y: (f64, f64), unit: (&'static str, &'static str)) -> Self {
         let (x, across) = Scale::linear(x.0, x.1, (LEFT, WIDTH - 8.0), 4);
         let (y, up) = Scale::linear(y.0, y.1, (BOTTOM, 20.0), 4);
@@ -41,7 +41,7 @@ impl Axes {
         }
     }
 
-    /// A panel: the axes, and what `draw` adds.
+    /// A panel of one cell: the axes, and what `draw` adds.
     pub(super) fn panel(&self, chart: &str, cell: &CellView, draw: impl FnOnce(&mut Svg)) -> Panel {
         let mut svg = Svg::default();
         for &at in &self.up {
@@ -71,7 +71,7 @@ impl Axes {
         }
     }
 
-    /// A line across, for what is to be compared with.
+    /// Draws a horizontal line at a figure to compare with, if it is on the axis.
     pub(super) fn level(&self, svg: &mut Svg, class: &'static str, figure: f64) {
         if self.y.holds(figure) {
             let y = self.y.at(figure);
@@ -80,7 +80,7 @@ impl Axes {
     }
 }
 
-/// Says that not every cell is drawn.
+/// A note where not every cell, or not every sample, is drawn.
 pub(super) fn left_out(doc: &Document, drawn: &[&CellView], cells: usize) -> Option<String> {
     let of_cells = (cells > drawn.len()).then(|| {
         format!(

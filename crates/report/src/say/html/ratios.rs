@@ -1,11 +1,13 @@
-//! What the charts of effects share: the band of changes not worth it, the grid of ratios, the end of an interval.
+//! Parts that charts of effects have in common: the band of changes that are not worth it, the grid of ratios, the
+//! arrow at the end of an interval.
 
 use wirecost_stats::Margin;
 
 use super::scale::Scale;
 use super::svg::{Svg, points};
 
-/// Draws the band of `margin` and a line at each tick from `top` to `bottom`; the tick's ratio stands `below` pixels under it.
+/// Draws the band of `margin` and a line at each tick from `top` to `bottom`, with the tick's ratio `below` pixels
+/// under the line.
 pub(super) fn grid(
     svg: &mut Svg,
     scale: &Scale,
@@ -32,8 +34,8 @@ pub(super) fn grid(
     }
 }
 
-/// An arrow from the end of the axis: the interval continues beyond it. `length` is negative towards the left; `half` is half
-/// its height.
+/// Draws an arrow at the end of the axis where an interval continues beyond it. `length` is negative towards the left;
+/// `half` is half of the arrow's height.
 pub(super) fn arrow(svg: &mut Svg, (x, y): (f64, f64), (length, half): (f64, f64)) {
     let arrow = points([(x + length, y), (x, y - half), (x, y + half)]);
     svg.element("polygon")

@@ -1,6 +1,6 @@
-//! From figures to pixels, and where an axis has its ticks.
+//! Scales, which map figures to pixels, and the ticks of an axis.
 
-/// Figures on a straight or logarithmic axis.
+/// A linear or logarithmic axis: figures from `low` to `high` on pixels from `from` to `to`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scale {
     low: f64,
@@ -10,24 +10,24 @@ pub(super) struct Scale {
     log: bool,
 }
 
-/// Steps that people count in (1, 2, 5 and their tens).
+/// Round steps, to be multiplied with powers of ten.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 
-/// Ratios worth a tick, the more important in front.
+/// Ratios for ticks, the more important first.
 const RATIOS: [f64; 23] = [
     1.0, 2.0, 0.5, 10.0, 0.1, 5.0, 0.2, 100.0, 0.01, 1.5, 0.7, 1.2, 0.8, 3.0, 0.3, 1.1, 0.9, 20.0,
     0.05, 50.0, 0.02, 1.05, 0.95,
 ];
 
 impl Scale {
-    /// A straight axis over these figures, and about so many ticks at round ones.
+    /// A linear axis from `low` to `high`, with about `ticks` ticks at round figures.
     pub(super) fn linear(
         low: f64,
         high: f64,
         pixels: (f64, f64),
         ticks: usize,
     ) -> (Self, Vec<f64>) {
-        // Figures that are all alike have an axis all the same.
+        // Where all figures are equal, the axis still has a width.
         let span = (high - low).max(high.abs() * 1e-3).max(1e-9);
         let step = step(span / ticks.max(1) as f64);
         let scale = Self {
@@ -43,8 +43,8 @@ impl Scale {
         (scale, ticks.collect())
     }
 
-    /// A logarithmic axis over these ratios, with a little room at its ends, and its ticks, which
-    /// stand so many pixels apart.
+    /// A logarithmic axis over ratios, with a little room at its ends, and its ticks, at least `apart`
+    /// pixels from each other.
     pub(super) fn ratios(low: f64, high: f64, pixels: (f64, f64), apart: f64) -> (Self, Vec<f64>) {
         let room = (high / low).powf(0.04).max(1.01);
         let scale = Self {
@@ -66,12 +66,12 @@ impl Scale {
         (scale, ticks)
     }
 
-    /// A logarithmic axis over these positive figures, with a little room at its ends, and its ticks: ones, twos and fives,
-    /// or the ones alone, which stand so many pixels apart.
+    /// A logarithmic axis over positive figures, with a little room at its ends, and its ticks: as many steps per
+    /// decade as fit at least `apart` pixels from each other.
     pub(super) fn decades(low: f64, high: f64, pixels: (f64, f64), apart: f64) -> (Self, Vec<f64>) {
         let low = low.max(1e-3);
         let high = high.max(low);
-        // Figures that are all alike have an axis all the same.
+        // Where all figures are equal, the axis still has a width.
         let room = (high / low).powf(0.03).max(1.05);
         let scale = Self {
             low: low / room,
@@ -100,12 +100,12 @@ impl Scale {
         ];
         let mut chosen = fine.into_iter().map(ticks);
         let chosen = chosen.find(|ticks| !ticks.is_empty() && free(ticks));
-        // So near to each other that none of these lies between them.
+        // The ends are so near to each other that none of these ticks lies between them.
         let linear = || Self::linear(scale.low, scale.high, pixels, 3).1;
         (scale, chosen.unwrap_or_else(linear))
     }
 
-    /// Where a figure lies; beyond the ends, at the end.
+    /// The pixel of a figure; of one beyond an end, the pixel of that end.
     pub(super) fn at(&self, figure: f64) -> f64 {
         let figure = figure.clamp(self.low, self.high);
         let (figure, low, high) = if self.log {
@@ -122,7 +122,7 @@ impl Scale {
     }
 }
 
-/// The round step at or above a width.
+/// The smallest round step that is at least `width`.
 fn step(width: f64) -> f64 {
     let ten = 10f64.powf(width.log10().floor());
     let steps = STEPS.iter().map(|step| step * ten);
@@ -132,7 +132,7 @@ fn step(width: f64) -> f64 {
         .unwrap_or(10.0 * ten)
 }
 
-/// A tick's figure with as many digits as its step needs.
+/// The label of a tick, with as many decimals as the step between `ticks` needs.
 pub(super) fn tick(figure: f64, ticks: &[f64]) -> String {
     let step = match ticks {
         [first, second, ..] => (second - first).abs(),

@@ -1,4 +1,4 @@
-//! What a chart of samples is about: one figure of one load, in a unit that people read.
+//! The figure that a chart of samples shows: one figure of one load, in a unit that people read.
 
 use std::fmt::Write as _;
 
@@ -12,19 +12,19 @@ use crate::result::document::Document;
 use crate::result::loads::named;
 use crate::say::digits;
 
-/// From so many on, figures are shown in thousands.
+/// Counts from this value on are shown in thousands.
 const THOUSANDS: f64 = 10_000.0;
 
-/// A load of a run and what its charts are called by.
+/// A load of a run, with the names of its charts.
 #[derive(Debug, Clone)]
 pub(super) struct ShownLoad<'a> {
     pub(super) name: &'a str,
     pub(super) workload: Workload,
-    /// Whether there are others, from which it is told by its name.
+    /// Whether the run has several loads, so that charts name theirs.
     several: bool,
 }
 
-/// One figure of a load.
+/// One figure of a load, as it is shown.
 #[derive(Debug, Clone)]
 pub(super) struct Shown<'a> {
     pub(super) load: ShownLoad<'a>,
@@ -32,14 +32,14 @@ pub(super) struct Shown<'a> {
     thousands: bool,
 }
 
-/// What of it.
+/// Which figure of a load is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
-    /// Gbit/s, or transactions per second: what the load is there for.
+    /// Gbit/s, or transactions per second for loads of requests.
     Speed,
-    /// Datagrams that arrived, per second.
+    /// Datagrams per second that arrived.
     Datagrams,
-    /// Datagrams that did not, in percent.
+    /// Datagrams that did not arrive, percent of those sent.
     Lost,
 }
 
@@ -56,7 +56,7 @@ impl<'a> ShownLoad<'a> {
         named.into_iter().map(load).collect()
     }
 
-    /// A chart's id on the page: `drift`, and of one of several loads `drift-ping`.
+    /// A chart's id on the page: `drift`; with several loads `drift-ping`.
     pub(super) fn id(&self, chart: &str) -> String {
         if self.several {
             format!("{chart}-{}", self.name)
@@ -65,7 +65,8 @@ impl<'a> ShownLoad<'a> {
         }
     }
 
-    /// A question about it, which begins with a capital: `ping: how fast ...?`.
+    /// A chart's question, which begins with a capital; with several loads, with the load's name: `ping: how fast
+    /// ...?`.
     pub(super) fn asked(&self, question: &str) -> String {
         if !self.several {
             return question.to_owned();
@@ -80,8 +81,8 @@ impl<'a> ShownLoad<'a> {
         )
     }
 
-    /// What the page's list of its parts calls a chart: of several loads the first chart of each, which has no name of
-    /// its own, by the load; of one load each that has a name.
+    /// A chart's name in the page's navigation. With several loads only the first chart of each (`None`) is listed, by
+    /// the load's name; with one load, each chart that has a name.
     pub(super) fn nav(&self, chart: Option<&str>) -> Option<String> {
         match chart {
             None => self.several.then(|| self.name.to_owned()),
@@ -89,13 +90,13 @@ impl<'a> ShownLoad<'a> {
         }
     }
 
-    /// The cells that run it.
+    /// The cells that run the load.
     pub(super) fn cells<'c, 'd>(&self, cells: &'c [CellView<'d>]) -> Vec<&'c CellView<'d>> {
         let runs = |cell: &&CellView| cell.result.loads.iter().any(|load| load.name == self.name);
         cells.iter().filter(runs).collect()
     }
 
-    /// Whether it is what a cell's limit of the line, and its published throughput, are about: the cell's first stream.
+    /// Whether the load is the cell's first stream, which the line's limit and the published throughput are for.
     pub(super) fn is_first_stream(&self, cell: &CellView) -> bool {
         let mut streams = cell.result.loads.iter();
         let first = streams.find(|load| !load.workload.is_request_response());
@@ -104,7 +105,7 @@ impl<'a> ShownLoad<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// A figure over some cells, whose samples decide whether it is told in thousands.
+    /// A figure over some cells, whose samples decide whether it is shown in thousands.
     pub(super) fn of(load: &ShownLoad<'a>, what: What, cells: &[&CellView]) -> Self {
         let mut shown = Self {
             load: load.clone(),
@@ -120,7 +121,7 @@ impl<'a> Shown<'a> {
         shown
     }
 
-    /// What verdicts about it are on.
+    /// The metric that verdicts on the figure are about.
     pub(super) const fn metric(&self) -> Metric {
         match self.what {
             What::Datagrams => Metric::Datagrams,
@@ -135,18 +136,18 @@ impl<'a> Shown<'a> {
         self.metric().words_of(self.load.workload)
     }
 
-    /// Whether it is about what did not arrive.
+    /// Whether the figure is of lost datagrams.
     pub(super) fn is_lost(&self) -> bool {
         self.what == What::Lost
     }
 
-    /// What the metric's own value is multiplied with.
+    /// The factor from the metric's value to the unit shown.
     fn scale(&self) -> f64 {
         let thousands = if self.thousands { 1e-3 } else { 1.0 };
         self.metric().unit().1 * thousands
     }
 
-    /// The figure of a sample, also of one that does not count.
+    /// The figure of a sample, valid or not, as it is shown.
     pub(super) fn value(&self, sample: &Sample) -> Option<f64> {
         Some(self.told(self.metric().value(sample, self.load.name)?))
     }
@@ -160,7 +161,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Over all samples of a cell that count.
+    /// Summary over all valid samples of a cell.
     pub(super) fn summary(&self, cell: &CellView) -> Option<Summary> {
         let figure = Figure {
             load: self.load.name.to_owned(),
@@ -170,7 +171,7 @@ impl<'a> Shown<'a> {
         summary(values.map(|value| self.told(value)))
     }
 
-    /// The parts of a sample's window: from and to in seconds, and the speed in them.
+    /// The intervals of a sample's window: start and end in seconds, and the speed within.
     pub(super) fn parts(&self, sample: &Sample) -> Vec<(f64, f64, f64)> {
         let load = sample.load(self.load.name);
         let speed = |part: &Interval, seconds: f64| match self.metric() {
@@ -195,7 +196,7 @@ impl<'a> Shown<'a> {
         parts
     }
 
-    /// Its unit.
+    /// The unit shown.
     pub(super) fn unit(&self) -> &'static str {
         match (self.metric(), self.thousands) {
             (Metric::Transactions, true) if self.load.workload.is_storage() => {
@@ -208,7 +209,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// What an axis is of.
+    /// The title of an axis.
     pub(super) fn axis(&self) -> String {
         match (self.what, self.metric()) {
             (What::Lost, _) => {
@@ -253,7 +254,7 @@ impl<'a> Shown<'a> {
         text
     }
 
-    /// A figure's digits.
+    /// A figure as text.
     pub(super) fn words(&self, value: f64) -> String {
         match self.metric() {
             Metric::Throughput => digits::gbps(value),

@@ -1,5 +1,5 @@
-//! Every sample of a load's cells on one axis, with the median, the interval, the line's limit and
-//! what others published.
+//! Strip charts: every sample of a load's cells on one axis, with the median, the interval, the line's
+//! limit and published figures.
 
 use minijinja::Value;
 use wirecost_model::load::Workload;
@@ -19,10 +19,10 @@ const WIDTH: f64 = 960.0;
 const LABEL: f64 = 326.0;
 const RIGHT: f64 = 880.0;
 
-/// Cells that one wide chart draws.
+/// Most cells that one wide chart draws.
 pub(super) const DRAWN: usize = 48;
 
-/// The charts of a load's speed and, of datagrams, of what arrived and what was lost.
+/// The chart of a load's speed; for datagrams, also of how many arrived and how many were lost.
 pub(super) fn charts(
     doc: &Document,
     load: &ShownLoad<'_>,
@@ -86,7 +86,7 @@ fn chart(
     }
 }
 
-/// Says that not every cell is drawn, or not every sample of those that are.
+/// A note where not every cell is drawn, or not every sample of these cells.
 pub(super) fn left_out(doc: &Document, drawn: &[&CellView], cells: usize) -> Option<String> {
     let of_cells = (cells > drawn.len()).then(|| cells_left_out(drawn.len(), cells));
     let samples = thinned(doc, drawn);
@@ -100,7 +100,7 @@ pub(super) fn cells_left_out(drawn: usize, cells: usize) -> String {
     )
 }
 
-/// Says that not every sample is drawn.
+/// A note where not every sample is drawn.
 pub(super) fn thinned(doc: &Document, drawn: &[&CellView]) -> Option<String> {
     let points: usize = drawn.iter().map(|cell| cell.samples.len()).sum();
     let all: u32 = drawn.iter().map(|cell| cell.result.samples).sum();
@@ -113,7 +113,7 @@ pub(super) fn thinned(doc: &Document, drawn: &[&CellView]) -> Option<String> {
     })
 }
 
-/// What a cell's figure stands beside: the line's limit, and what others published.
+/// What a cell's figure is compared with in the chart: the line's limit, and the published throughput, Gbit/s.
 fn beside(shown: &Shown<'_>, cell: &CellView) -> [Option<f64>; 2] {
     if shown.metric() != Metric::Throughput || !shown.load.is_first_stream(cell) {
         return [None; 2];
@@ -121,7 +121,7 @@ fn beside(shown: &Shown<'_>, cell: &CellView) -> [Option<f64>; 2] {
     [cell.result.line_limit_gbps, cell.result.published_gbps]
 }
 
-/// The lowest and the highest of what has to be on the axis.
+/// The lowest and the highest figure that the axis has to hold.
 fn ends(shown: &Shown<'_>, cells: &[&CellView]) -> Option<(f64, f64)> {
     let figures = cells.iter().flat_map(|cell| {
         let summary = shown.summary(cell);
@@ -143,7 +143,7 @@ fn ends(shown: &Shown<'_>, cells: &[&CellView]) -> Option<(f64, f64)> {
 
 fn draw(doc: &Document, shown: &Shown<'_>, cells: &[&CellView], label: &str) -> String {
     let (low, high) = ends(shown, cells).unwrap_or((0.0, 1.0));
-    // A third of the way down to 0 is near enough to show 0 itself.
+    // The axis begins at 0 where the lowest figure is at most a third of the highest.
     let room = (high - low).max(high * 0.01) * 0.03;
     let low = if low <= high / 3.0 { 0.0 } else { low - room };
     let (scale, ticks) = Scale::linear(low, high + room, (LABEL, RIGHT - 20.0), 8);
@@ -238,7 +238,7 @@ fn draw_cell(
     } else {
         svg.text("figure", "end", (WIDTH, y + 4.5), "–");
     }
-    // The rounds from top to bottom, whichever of them there are.
+    // Rounds from top to bottom; a missing round leaves its place empty.
     let step = (half - 4.0) * 2.0 / f64::from(rounds.max(2) - 1);
     for sample in &cell.samples {
         let Some(value) = shown.value(sample) else {
@@ -258,7 +258,7 @@ fn draw_cell(
     svg.close();
 }
 
-/// What the numbers of datagrams told.
+/// A column of datagram counts.
 type Count = (&'static str, fn(&DatagramResult) -> String);
 
 const COUNTS: [Count; 6] = [
@@ -271,7 +271,7 @@ const COUNTS: [Count; 6] = [
 ];
 
 fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
-    // The other figures of the load stand in the table of the first chart of it.
+    // The load's other figures are in the table of its first chart.
     let first = shown.metric() == Metric::Throughput || shown.metric() == Metric::Transactions;
     let others: Vec<_> = doc
         .figures

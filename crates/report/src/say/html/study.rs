@@ -1,5 +1,5 @@
-//! A study's own charts as bars: published on the left, measured on the right, each on its own axis, for what carries over
-//! is the shape and not the height.
+//! A study's own charts as bars: published on the left, measured on the right. Each has its own axis, since the shape
+//! can be compared and the height cannot.
 
 use minijinja::Value;
 
@@ -12,15 +12,15 @@ use crate::say::{study, words};
 
 const WIDTH: f64 = 420.0;
 const LEFT: f64 = 46.0;
-/// Height of a line of the key.
+/// Height of a line of the legend.
 const LINE: f64 = 18.0;
-/// From the highest value to 0 or the lowest.
+/// Height of the plot, from its highest to its lowest value.
 const TALL: f64 = 180.0;
-/// Below it, for the groups' names.
+/// Height below the plot, for the groups' names.
 const BELOW: f64 = 36.0;
-/// Share of a group's room that its bars take.
+/// Share of a group's width that its bars take, 0 to 1.
 const FILLED: f64 = 0.78;
-/// Colours that there are.
+/// Number of colours of bars in the style sheet.
 const COLOURS: usize = 5;
 
 /// The study's charts.
@@ -33,7 +33,7 @@ pub(super) fn charts(doc: &Document) -> Vec<Chart> {
         .collect()
 }
 
-/// Which of a bar's two figures.
+/// The published or the measured figure of a bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Published,
@@ -188,7 +188,7 @@ fn draw(chart: &ChartResult, side: Side, id: &str) -> String {
     svg.finish("bars small", WIDTH, bottom + BELOW, id)
 }
 
-/// One bar, from 0.
+/// Draws one bar, which begins at 0.
 fn one(
     svg: &mut Svg,
     scale: &Scale,
@@ -207,7 +207,7 @@ fn one(
         .titled(tip);
 }
 
-/// What the colours are, in as many lines as they take; returns where the last one ends.
+/// Draws the legend of the colours in as many lines as it needs; returns where the last line ends, pixels.
 fn key(svg: &mut Svg, labels: &[&str]) -> f64 {
     let (mut x, mut y) = (LEFT, 8.0);
     for (at, label) in labels

@@ -1,16 +1,16 @@
-//! Writing SVG: elements whose every attribute and text is escaped here.
+//! Writes SVG; every attribute and text is escaped here.
 
 use std::fmt::Write as _;
 
 use crate::say::visible::visible;
 
-/// Average width of a letter in the charts' text of 13 pixels.
+/// Average width of a letter in the charts' text of 13 pixels, pixels.
 const LETTER: f64 = 6.5;
 
-/// Of text of 10.5 pixels.
+/// Average width of a letter in text of 10.5 pixels, pixels.
 const ROW_LETTER: f64 = 5.4;
 
-/// Markup so far. Nothing gets into it that was not escaped.
+/// Markup of a picture. Nothing gets into it unescaped.
 #[derive(Debug, Default)]
 pub(super) struct Svg(String);
 
@@ -22,7 +22,7 @@ pub(super) struct Element<'a> {
 }
 
 impl Svg {
-    /// An empty element, or one with a text: ends with [`Element::end`] or one of its like.
+    /// Begins an element. It ends with [`Element::end`], [`Element::text`] or [`Element::titled`].
     pub(super) fn element(&mut self, name: &'static str) -> Element<'_> {
         self.0.push('<');
         self.0.push_str(name);
@@ -32,21 +32,21 @@ impl Svg {
         }
     }
 
-    /// A line.
+    /// Draws a line.
     pub(super) fn line(&mut self, class: &'static str, from: (f64, f64), to: (f64, f64)) {
         let line = self.element("line").class(class);
         let line = line.number("x1", from.0).number("y1", from.1);
         line.number("x2", to.0).number("y2", to.1).end();
     }
 
-    /// Text that begins, ends or has its middle at a point (`start`, `end`, `middle`).
+    /// Draws text that begins, ends or has its middle (`anchor`: `start`, `end`, `middle`) at a point.
     pub(super) fn text(&mut self, class: &'static str, anchor: &str, at: (f64, f64), text: &str) {
         let element = self.element("text").class(class);
         let element = element.number("x", at.0).number("y", at.1);
         element.attribute("text-anchor", anchor).text(text);
     }
 
-    /// A label in at most two lines around a height, which a tooltip gives whole.
+    /// Draws a label in at most two lines, vertically centred at a point; what does not fit is cut.
     pub(super) fn label(&mut self, at: (f64, f64), width: f64, label: &str) {
         let lines = wrap(label, (width / LETTER) as usize);
         let top = at.1 + 4.5 - (lines.len() - 1) as f64 * 7.5;
@@ -55,7 +55,7 @@ impl Svg {
         }
     }
 
-    /// Opens a group.
+    /// Opens a group, of the given cell if there is one.
     pub(super) fn open(&mut self, class: &str, cell: Option<u32>) {
         self.0.push_str("<g class=\"");
         escape(&mut self.0, class);
@@ -76,7 +76,7 @@ impl Svg {
         element.out.push('>');
     }
 
-    /// A label in one line: the first that has room, else the last, cut.
+    /// Draws a label in one line: the first of `labels` that fits, else the last, cut.
     pub(super) fn row_label(&mut self, at: (f64, f64), width: f64, labels: &[String]) {
         let letters = (width / ROW_LETTER) as usize;
         let fits = labels.iter().find(|label| label.chars().count() <= letters);
@@ -87,12 +87,12 @@ impl Svg {
         self.text("row", "start", at, &text);
     }
 
-    /// Closes it.
+    /// Closes the group.
     pub(super) fn close(&mut self) {
         self.0.push_str("</g>");
     }
 
-    /// The picture: labelled for those who do not see it by the text with this id.
+    /// The whole picture. For screen readers, the text with the id `labelled_by` is its label.
     pub(super) fn finish(self, class: &str, width: f64, height: f64, labelled_by: &str) -> String {
         format!(
             "<svg class=\"{class}\" role=\"img\" aria-labelledby=\"{labelled_by}\" viewBox=\"0 0 {} {}\" \
@@ -123,19 +123,19 @@ impl Element<'_> {
         self.attribute(name, &value)
     }
 
-    /// Without a content.
+    /// Ends the element without content.
     pub(super) fn end(self) {
         self.out.push_str("/>");
     }
 
-    /// With a text.
+    /// Ends the element with a text.
     pub(super) fn text(self, text: &str) {
         self.out.push('>');
         escape(self.out, text);
         self.close();
     }
 
-    /// With a title: what a pointer on it is told.
+    /// Ends the element with a title, which browsers show as a tooltip.
     pub(super) fn titled(self, title: &str) {
         self.out.push_str("><title>");
         escape(self.out, title);
@@ -150,7 +150,7 @@ impl Element<'_> {
     }
 }
 
-/// Points as `points` and `d` attributes have them.
+/// Points in the form of `points` and `d` attributes.
 pub(super) fn points(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     let points = points.into_iter();
     let pairs: Vec<String> = points
@@ -159,7 +159,7 @@ pub(super) fn points(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     pairs.join(" ")
 }
 
-/// A coordinate in tenths of a pixel.
+/// A coordinate, rounded to tenths of a pixel.
 fn short(value: f64) -> String {
     let tenths = (value * 10.0).round() / 10.0;
     // No negative zero.
@@ -180,7 +180,7 @@ pub(super) fn escape(out: &mut String, text: &str) {
     }
 }
 
-/// At most two lines of so many letters, broken at spaces; what is left over is an ellipsis.
+/// Wraps a text at spaces into at most two lines of `letters` letters; what does not fit is replaced by an ellipsis.
 fn wrap(text: &str, letters: usize) -> Vec<String> {
     let letters = letters.max(8);
     let fits = |text: &str| text.chars().count() <= letters;
@@ -211,7 +211,7 @@ fn wrap(text: &str, letters: usize) -> Vec<String> {
     }
 }
 
-/// About how wide a text of 13 pixels is.
+/// Approximate width of a text of 13 pixels, pixels.
 pub(super) fn width_of(text: &str) -> f64 {
     text.chars().count() as f64 * LETTER
 }

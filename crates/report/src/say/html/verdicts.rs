@@ -1,4 +1,4 @@
-//! The table of verdicts, and what the page filters it by.
+//! The table of verdicts, with the keys that the page filters it by.
 
 use serde::Serialize;
 use wirecost_model::metric::Metric;
@@ -8,29 +8,29 @@ use crate::result::document::Document;
 use crate::say::verdicts::{ALL, Said, class, compared, said, sign, word};
 use crate::say::{effects, words};
 
-/// The table: a row for what is compared, a column for each metric.
+/// The table of verdicts: a row for each comparison, a column for each figure.
 #[derive(Debug, Serialize)]
 pub(super) struct Verdicts {
-    /// The figures' words, and the keys that the page filters by.
+    /// The figures, one for each column.
     metrics: Vec<Head>,
-    /// The factors, likewise.
+    /// The factors that have effects.
     factors: Vec<Head>,
-    /// The verdicts that occur: their words and classes.
+    /// The verdicts that occur, with their CSS classes as keys.
     words: Vec<Head>,
-    /// One for every change.
+    /// The rows, grouped by change.
     groups: Vec<Group>,
-    /// What is not in it, and where it is.
+    /// What the table leaves out, and where to find it.
     left_out: Option<String>,
 }
 
-/// What is shown, and what the page calls it.
+/// A name that is shown, and the key by which the page filters.
 #[derive(Debug, Serialize)]
 struct Head {
     name: String,
     key: String,
 }
 
-/// What the page calls a figure: `tcp-stream/sender_cpu`.
+/// The key of a figure on the page: `tcp-stream/sender_cpu`.
 pub(super) fn figure_key(load: &str, metric: Metric) -> String {
     let metric = serde_json::to_value(metric).ok();
     let metric = metric.as_ref().and_then(|metric| metric.as_str());
@@ -41,14 +41,14 @@ pub(super) fn figure_key(load: &str, metric: Metric) -> String {
 struct Group {
     /// The factor's key.
     factor: String,
-    /// `guest MTU 8900 instead of 1500`.
+    /// The change in words: `guest MTU 8900 instead of 1500`.
     contrast: String,
     rows: Vec<Line>,
 }
 
 #[derive(Debug, Serialize)]
 struct Line {
-    /// `vxlan, offload none`.
+    /// Levels of the other factors, in words: `vxlan, offload none`.
     place: String,
     verdicts: Vec<Option<Said>>,
 }

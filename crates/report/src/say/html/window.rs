@@ -1,4 +1,4 @@
-//! What happened within the windows: a load's speed over the intervals of each sample.
+//! A load's speed within the windows, over the intervals of each sample.
 
 use super::cells::{CellView, State};
 use super::chart::{Chart, Limits, Panel};
@@ -8,10 +8,10 @@ use super::svg::points;
 use crate::result::document::Document;
 use crate::say::table::Table;
 
-/// Intervals that the table has a column for.
+/// Most intervals that the table has a column for.
 const COLUMNS: usize = 100;
 
-/// Nothing where no sample has intervals.
+/// The chart of intervals; `None` where no sample has any.
 pub(super) fn chart(
     doc: &Document,
     load: &ShownLoad<'_>,
@@ -68,7 +68,7 @@ pub(super) fn chart(
     })
 }
 
-/// The line's limit, where the load is what it is of.
+/// The line's limit, Gbit/s, if it applies to the load.
 fn limit(shown: &Shown<'_>, cell: &CellView) -> Option<f64> {
     let limit = cell.result.line_limit_gbps;
     limit.filter(|_| shown.load.is_first_stream(cell))

@@ -140,7 +140,7 @@ fn row(levels: String, figure: &Figure) -> Vec<String> {
     ]
 }
 
-/// Escaped, with the sign for x where it stands before a ratio.
+/// Escapes a sentence, with `×` for the x before a ratio.
 fn times(sentence: &str) -> String {
     let mut said = String::with_capacity(sentence.len());
     let mut chars = sentence.chars().peekable();

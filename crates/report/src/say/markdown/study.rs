@@ -1,4 +1,4 @@
-//! A published study beside a run of its plan, as a section of Markdown: what docs/studies.md is made of.
+//! A published study compared with a run of its plan, as a section of Markdown; docs/studies.md is made of these.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use crate::result::run::RunResult;
 use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::{notes, study, trust, until};
 
-/// The section.
+/// The format of that section.
 #[derive(Debug)]
 pub(crate) struct Study;
 

@@ -32,8 +32,8 @@ impl Format<Comparison> for Text {
     }
 }
 
-/// Prints a comparison: what differs between the runs first, then what follows, then every figure.
-/// Every line fits the width, save for what has no space to break at (a path).
+/// Prints a comparison: differences between the runs, a summary, every figure, and the conclusion. Every
+/// line fits the width, except where there is no space to break at (a path).
 pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String {
     let mut page = Page::new(options);
     if let Some(doubt) = sentences::doubt(comparison) {
@@ -116,7 +116,7 @@ fn differences(comparison: &Comparison, page: &mut Page) {
     page.gap();
 }
 
-/// `- throughput 4.90 -> 4.41 Gbit/s, x0.90 [0.89, 0.91] - costs`.
+/// The line of a figure: `- throughput 4.90 -> 4.41 Gbit/s, x0.90 [0.89, 0.91] - costs`.
 fn line(figure: &Figure, several: bool, page: &Page) -> String {
     let name = words::figure_of(several, &figure.load, figure.metric);
     let name = name
@@ -154,7 +154,7 @@ fn line(figure: &Figure, several: bool, page: &Page) -> String {
     line
 }
 
-/// One line in which everything shows and nothing steers the terminal.
+/// The text in one line, control characters made visible, so that it cannot control the terminal.
 fn plain(text: &str) -> String {
     visible(text).replace(['\n', '\t'], " ")
 }

@@ -1,4 +1,4 @@
-//! The verdicts as a matrix: a row for what is changed and where, a column for each figure.
+//! The verdicts as a matrix: a row for each change and the other factors' levels, a column for each figure.
 
 use wirecost_model::effect::Verdict;
 use wirecost_model::load::Workload;
@@ -11,7 +11,7 @@ use crate::result::document::{Document, EffectResult};
 use crate::result::loads::named;
 use crate::say::{digits, effects, verdicts, words};
 
-/// The sign of a verdict, and what it is without Unicode.
+/// The sign of a verdict, in Unicode or ASCII.
 const fn sign(verdict: Verdict, ascii: bool) -> &'static str {
     match verdict {
         _ if !ascii => verdicts::sign(verdict),
@@ -25,7 +25,7 @@ const fn sign(verdict: Verdict, ascii: bool) -> &'static str {
     }
 }
 
-/// How it stands out.
+/// The style in which a verdict is printed.
 pub(super) const fn style(verdict: Verdict) -> Style {
     match verdict {
         Verdict::Pays => Style::Good,
@@ -71,7 +71,7 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
     legend(doc, page);
 }
 
-/// What another figure tells as well is in the report alone.
+/// Whether a metric is in the matrix. Those that another metric shows as well are in the full report alone.
 const fn is_shown(metric: Metric) -> bool {
     !matches!(metric, Metric::Datagrams | Metric::LatencyP999)
 }
@@ -120,7 +120,7 @@ fn one(
     ];
     columns.extend(of_figures);
     if total_width(&columns) > page.width() {
-        // A change is a line of its own, and below it is where.
+        // Where the table is too wide, each change is a line of its own, with the other factors' levels below it.
         let mut labels = Vec::new();
         let mut origin = Vec::new();
         for (at, change) in changes.iter().enumerate() {
@@ -148,7 +148,7 @@ fn one(
     print_columns(columns, page);
 }
 
-/// A metric in as few words as a column has room for.
+/// A metric's name, short enough for the head of a column.
 fn head(doc: &Document, figure: &Figure) -> &'static str {
     let loads = named(doc);
     let storage =
@@ -173,8 +173,8 @@ fn head(doc: &Document, figure: &Figure) -> &'static str {
     }
 }
 
-/// `▲ x2.77`; with a mark behind it where something says otherwise. What is not comparable has no ratio that means
-/// anything.
+/// The field of an effect: `▲ x2.77`, followed by `*` where it is disputed; without the ratio where the cells are not
+/// comparable.
 fn field(effect: &EffectResult, ascii: bool) -> String {
     let sign = sign(effect.verdict, ascii);
     let ratio = effect

@@ -1,11 +1,11 @@
-//! Text that is wrapped at words, with or without colour.
+//! Text for a terminal, wrapped between words, with or without colour.
 
 use unicode_width::UnicodeWidthChar;
 
 use super::Terminal;
 use crate::say::visible::visible;
 
-/// How a piece of text stands out.
+/// Highlighting of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Bold,
@@ -26,7 +26,7 @@ impl Style {
         Self::Worse,
     ];
 
-    /// SGR parameters (ECMA-48, 8.3.117).
+    /// The style's SGR parameters (ECMA-48, 8.3.117).
     const fn sgr(self) -> &'static str {
         match self {
             Self::Bold => "1",
@@ -39,12 +39,12 @@ impl Style {
     }
 }
 
-/// Stands for a space at which no line is broken. Not a no-break space: that one may be in a text.
+/// Represents a space at which no line is broken. Not U+00A0, which may occur in a text.
 const GLUE: char = '\u{1f}';
 
 const HANGING: &str = "  ";
 
-/// The text so far.
+/// The text printed so far, and how to print.
 #[derive(Debug)]
 pub(super) struct Page {
     text: String,
@@ -63,7 +63,7 @@ impl Page {
         }
     }
 
-    /// Whether signs and rules are of ASCII alone.
+    /// Whether signs and rules are ASCII.
     pub(super) const fn ascii(&self) -> bool {
         self.ascii
     }
@@ -72,7 +72,7 @@ impl Page {
         self.width
     }
 
-    /// A piece of text in colour, where colour is wanted. No line is broken within.
+    /// A piece of text in a style, if colour is wanted. No line is broken within it.
     pub(super) fn paint(&self, style: Style, text: &str) -> String {
         if self.colour {
             glue(&format!("\x1b[{}m{text}\x1b[0m", style.sgr()))
@@ -81,7 +81,7 @@ impl Page {
         }
     }
 
-    /// Each word in colour, so that lines may break between them.
+    /// A text in a style, word by word, so that lines may break between words.
     pub(super) fn paint_words(&self, style: Style, text: &str) -> String {
         let words: Vec<String> = text
             .split(' ')
@@ -90,7 +90,7 @@ impl Page {
         words.join(" ")
     }
 
-    /// An empty line, unless there is one.
+    /// Adds an empty line, unless there is one.
     pub(super) fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
@@ -103,16 +103,16 @@ impl Page {
         self.paragraph(&text);
     }
 
-    /// A line as it is, without the spaces at its end.
+    /// Adds a line without wrapping it; spaces at its end are removed.
     pub(super) fn line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
 
-    /// A paragraph, its second and further lines indented.
+    /// Adds a wrapped paragraph, its second and further lines indented.
     pub(super) fn paragraph(&mut self, text: &str) {
         let room = self.width - HANGING.len();
-        // What is glued and has no room even so is broken after all.
+        // A glued text that is wider than a line is broken all the same.
         let words = text.split(' ').flat_map(|word| {
             let fits = visible_width(word) <= room;
             word.split(move |c| c == GLUE && !fits)
@@ -142,7 +142,7 @@ impl Page {
         if !self.colour {
             return visible(&text).into_owned();
         }
-        // What is not one of our own sequences is of users, and steers nothing.
+        // An escape sequence that is not one of `Style` comes from a text of the record, and is made visible.
         let mut pieces = text.split(ESCAPE);
         let mut shown = visible(pieces.next().unwrap_or_default()).into_owned();
         for piece in pieces {
@@ -160,7 +160,7 @@ impl Page {
 
 const ESCAPE: &str = "\x1b";
 
-/// The rest of one of our own sequences at the beginning of a text.
+/// The rest of one of the sequences of [`Style`], behind its ESC, at the beginning of a text.
 fn sequence(text: &str) -> Option<&str> {
     let end = text.strip_prefix('[')?.find('m')? + 2;
     let parameters = &text[1..end - 1];
@@ -173,7 +173,7 @@ pub(super) fn glue(text: &str) -> String {
     text.replace(' ', &GLUE.to_string())
 }
 
-/// Columns that a text takes on a terminal, SGR sequences left out.
+/// Width of a text on a terminal, columns, without SGR sequences.
 pub(super) fn visible_width(text: &str) -> usize {
     let mut width = 0;
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! Stopping rules of other tools alone.
+//! The results of other tools' stopping rules, printed for a terminal.
 
 use super::page::Page;
 use super::section;
@@ -8,7 +8,7 @@ use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::{notes, rules as words};
 use std::io::Write;
 
-/// What stopping rules of other tools say, as text.
+/// The format of these results.
 #[derive(Debug)]
 pub(crate) struct Rules;
 
@@ -31,7 +31,7 @@ impl Format<RunResult> for Rules {
     }
 }
 
-/// Prints what stopping rules of other tools make of a run's samples.
+/// Prints the results of other tools' stopping rules on a run's samples.
 pub fn rules(doc: &Document, options: Terminal) -> String {
     let mut page = Page::new(options);
     page.paragraph(&notes::title(doc));

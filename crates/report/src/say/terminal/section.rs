@@ -1,4 +1,4 @@
-//! Sections as text.
+//! Sections printed for a terminal.
 
 use super::page::{Page, Style, glue};
 use super::table::{Column, print_columns, total_width};
@@ -25,7 +25,7 @@ pub(super) fn print(section: &Section, page: &mut Page) {
     }
 }
 
-/// The lines of a list.
+/// Prints the items of a list.
 pub(super) fn items(items: &[Item], page: &mut Page) {
     for item in items {
         let lead = page.paint(Style::Worse, &item.lead);
@@ -37,8 +37,8 @@ pub(super) fn items(items: &[Item], page: &mut Page) {
     }
 }
 
-/// A table, its title in front of its first head, and what its columns mean. Where its rows have long names and it is
-/// wider than the terminal, each row is a paragraph.
+/// Prints a table with its title above its first head, and what its columns mean. Where rows have long names and the
+/// table is wider than the terminal, each row is a paragraph.
 pub(super) fn table(table: &Table, page: &mut Page) {
     let column = |(at, head): (usize, &Head)| {
         let lines = match (at, table.title.as_str()) {
@@ -75,7 +75,7 @@ pub(super) fn table(table: &Table, page: &mut Page) {
     }
 }
 
-/// A field in the signs of a terminal.
+/// A field with the terminal's signs: `-` for no figure, `x` for `×`.
 fn field(text: &str) -> String {
     match text {
         NONE => "-".into(),

@@ -1,10 +1,10 @@
-//! Published comparisons beside measured ones, each a paragraph that begins with whether it agrees.
+//! Published comparisons with measured ones, each a paragraph that begins with whether they agree.
 
 use super::page::{Page, Style, glue};
 use crate::result::document::Document;
 use crate::say::study;
 
-/// Published comparisons beside measured ones; in full with what has to be known of each.
+/// Prints published comparisons with measured ones; in full with the study's rule and all remarks.
 pub(super) fn print(doc: &Document, full: bool, page: &mut Page) {
     let Some(published) = &doc.published else {
         return;

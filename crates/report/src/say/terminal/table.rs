@@ -1,4 +1,4 @@
-//! Tables of text, as wide as the terminal.
+//! Tables of text that fit the terminal.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle};
 
@@ -9,11 +9,11 @@ const GAP: u16 = 2;
 
 #[derive(Debug, Clone)]
 pub(super) struct Column {
-    /// One or two lines.
+    /// The head, in one or two lines.
     pub(super) head: String,
     pub(super) cells: Vec<String>,
     pub(super) align: CellAlignment,
-    /// Whether verdicts stand in it.
+    /// Whether the column holds verdicts.
     pub(super) verdicts: bool,
 }
 
@@ -45,8 +45,8 @@ impl Column {
     }
 }
 
-/// Prints columns, as many beside each other as there is room for. Where they do not fit, the table
-/// is continued below, its first columns of text repeated.
+/// Prints columns, as many side by side as the terminal has room for. The rest follows below, with the
+/// leading columns of text repeated.
 pub(super) fn print_columns(mut columns: Vec<Column>, page: &mut Page) {
     let long = |column: &Column| Column {
         head: column.head.replace("-\n", "").replace('\n', " "),
@@ -59,14 +59,14 @@ pub(super) fn print_columns(mut columns: Vec<Column>, page: &mut Page) {
     for part in wrapped(columns, page.width()) {
         page.gap();
         for line in render(&part, page.width()).lines() {
-            // Only the last column's padding hangs over the edge.
+            // Only the last column's padding is beyond the terminal's width.
             let line: String = line.chars().take(page.width()).collect();
             page.line(&line);
         }
     }
 }
 
-/// The columns in parts that fit the width: the leading columns of text in each of them.
+/// Splits the columns into parts that fit the width, each with the leading columns of text.
 fn wrapped(columns: Vec<Column>, width: usize) -> Vec<Vec<Column>> {
     let text = columns
         .iter()
@@ -97,7 +97,7 @@ pub(super) fn total_width(columns: &[Column]) -> usize {
 
 fn render(columns: &[Column], width: usize) -> Table {
     let mut table = Table::new();
-    // The last column's padding may hang over the edge: it is cut off.
+    // The last column's padding may go beyond the width: it is cut off.
     let width = u16::try_from(width).unwrap_or(u16::MAX).saturating_add(GAP);
     table
         .load_style(TableStyle::new())

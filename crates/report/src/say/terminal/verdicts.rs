@@ -1,4 +1,4 @@
-//! One line per effect.
+//! The effects with their verdicts, printed for a terminal, one paragraph each.
 
 use wirecost_model::units::format_fraction;
 
@@ -36,7 +36,8 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
     }
 }
 
-/// `guest MTU 8900 instead of 1500, vxlan, offload none: throughput x1.52 [1.45, 1.60] - pays`, and what speaks against it.
+/// An effect in a sentence: `guest MTU 8900 instead of 1500, vxlan, offload none: throughput x1.52 [1.45, 1.60] -
+/// pays`, followed by second opinions that differ and notes.
 fn sentence(doc: &Document, effect: &EffectResult, family: usize, page: &Page) -> String {
     let said = said(doc, effect, family);
     let mut what = words::contrast(&effect.factor, &effect.from, &effect.to);
