@@ -1,4 +1,4 @@
-//! The client's handshake.
+//! NBD handshake, client side.
 
 use crate::NbdError;
 use crate::cursor::{Cursor, Pending, check_length};
@@ -12,17 +12,17 @@ use crate::protocol::{
 const GREETING: usize = 18;
 /// Bytes of a reply to an option before its data: magic 8, option 4, kind 4, length 4.
 const REPLY_HEADER: usize = 20;
-/// Largest block of a server that says nothing of it.
+/// Largest block assumed where the server advertises no block sizes, bytes.
 const USUAL_MAX_BLOCK: u32 = 32 << 20;
 
-/// The handshake of one connection: structured replies are asked for, then the export is chosen by `GO`.
+/// Handshake of one connection: negotiates structured replies, then selects the export with `GO`.
 #[derive(Debug)]
 pub struct ClientHandshake {
     name: String,
     pending: Pending,
     step: Step,
     structured: bool,
-    /// What the replies to `GO` have said so far.
+    /// Size in bytes and transmission flags of the export, once a reply to `GO` has carried them.
     size_and_flags: Option<(u64, u16)>,
     blocks: (u32, u32),
     replies: u32,
@@ -31,23 +31,23 @@ pub struct ClientHandshake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Greeting,
-    /// Waits for replies to this option.
+    /// Waits for replies to the option with this number.
     Option(u32),
     Over,
 }
 
-/// What a server agreed to.
+/// Result of a successful handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Agreed {
-    /// The export.
+    /// The selected export.
     pub export: Export,
     /// Whether reads are answered by structured replies.
     pub structured: bool,
 }
 
 impl ClientHandshake {
-    /// For the export of that name; the empty one is the server's default. Of longer names than
-    /// [`MAX_NAME_BYTES`] the rest is left out: no server has them.
+    /// Starts a handshake for the export `name`; the empty name selects the server's default export. A name longer
+    /// than [`MAX_NAME_BYTES`] is truncated: no server has such a name.
     pub fn new(name: &str) -> Self {
         let mut end = name.len().min(MAX_NAME_BYTES);
         while !name.is_char_boundary(end) {
@@ -64,11 +64,11 @@ impl ClientHandshake {
         }
     }
 
-    /// Takes bytes of the server from the front of `input`, and puts what is to be sent into `out`; `None`: more are
-    /// needed. What is left of `input` in the end belongs to replies.
+    /// Consumes the server's bytes from the front of `input` and appends the bytes to send to `out`. Returns `None`
+    /// while more bytes are needed. After the handshake the rest of `input` belongs to replies.
     ///
     /// # Errors
-    /// What the protocol does not allow, or the server refused.
+    /// The server violates the protocol, or refuses an option.
     pub fn receive(
         &mut self,
         input: &mut &[u8],
@@ -103,7 +103,7 @@ impl ClientHandshake {
         }
     }
 
-    /// What is no server is told by its first eight bytes: it may send no more.
+    /// Checks the first eight bytes of an incomplete greeting: a peer that is not an NBD server may never send more.
     fn early(&mut self, input: &mut &[u8]) -> Result<Option<Agreed>, NbdError> {
         if let Some(bytes) = self.pending.fill(input, 8) {
             first_magic(bytes)?;
@@ -203,7 +203,7 @@ impl ClientHandshake {
         }
     }
 
-    /// A property of the export; those that were not asked for are ignored.
+    /// Decodes an `INFO` reply, which carries one property of the export. Unknown types are ignored.
     fn learn(&mut self, data: &[u8]) -> Result<(), &'static str> {
         let mut data = Cursor(data);
         let kind = data.u16().ok_or("a property without a type")?;
@@ -235,7 +235,7 @@ fn first_magic(bytes: &[u8]) -> Result<(), NbdError> {
     }
 }
 
-/// Checks a greeting. Returns the flags that answer it.
+/// Checks the server's greeting. Returns the client flags to answer with.
 fn greeting(bytes: &[u8]) -> Result<u16, NbdError> {
     first_magic(bytes)?;
     let mut rest = Cursor(&bytes[8..]);

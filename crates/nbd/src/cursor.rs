@@ -1,9 +1,9 @@
-//! Numbers out of and into bytes.
+//! Decoding of big-endian numbers, and collection of messages that arrive in pieces.
 
 use crate::NbdError;
 use crate::protocol::MAX_OPTION_BYTES;
 
-/// Big-endian numbers from the front of a slice; `None` where it is too short.
+/// Reads big-endian numbers from the front of a slice; each method returns `None` where the slice is too short.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cursor<'a>(pub(crate) &'a [u8]);
 
@@ -33,12 +33,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What has arrived and is not yet complete: never more than the longest option with its header.
+/// Bytes of a message that has not arrived completely: at most [`MAX_OPTION_BYTES`] and a header.
 #[derive(Debug, Default)]
 pub(crate) struct Pending(Vec<u8>);
 
 impl Pending {
-    /// Takes from `input` until there are `wanted` bytes; `None` where they have not all arrived.
+    /// Takes bytes from `input` until `wanted` bytes are pending. Returns these, or `None` where some are missing.
     pub(crate) fn fill(&mut self, input: &mut &[u8], wanted: usize) -> Option<&[u8]> {
         let missing = wanted.saturating_sub(self.0.len()).min(input.len());
         let (taken, rest) = input.split_at(missing);
@@ -52,7 +52,10 @@ impl Pending {
     }
 }
 
-/// Refuses data of an option that is too long.
+/// Checks the length of an option's data, bytes.
+///
+/// # Errors
+/// [`NbdError::OptionLength`] above [`MAX_OPTION_BYTES`].
 pub(crate) fn check_length(option: u32, length: u32) -> Result<usize, NbdError> {
     if length > MAX_OPTION_BYTES {
         return Err(NbdError::OptionLength { option, length });

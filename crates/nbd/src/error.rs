@@ -1,51 +1,51 @@
-//! What a peer did that the protocol does not allow, or refused.
+//! Errors of an NBD connection: protocol violations, and refusals by the peer.
 
 use crate::protocol::{errno, option, option_reply};
 
-/// Why a connection cannot go on.
+/// An error that ends an NBD connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NbdError {
-    /// Its first bytes are not an NBD server's.
+    /// The peer's first bytes are not those of an NBD server.
     #[error("its first bytes are not an NBD server's ({found:#018x} for NBDMAGIC)")]
     NoServer {
-        /// The first eight bytes.
+        /// First eight bytes, as a big-endian number.
         found: u64,
     },
-    /// It speaks the oldstyle handshake, which has no options.
+    /// The server speaks the oldstyle handshake, which has no options.
     #[error("it speaks NBD's oldstyle handshake: a server of fixed newstyle is needed")]
     OldStyle,
-    /// Newstyle, but not fixed: options cannot be refused.
+    /// The server speaks newstyle, but not fixed newstyle: it cannot refuse a single option.
     #[error("it speaks NBD's newstyle handshake, but not the fixed one")]
     NotFixed,
     /// The client's flags have bits that the server did not offer.
     #[error("the client's flags {flags:#x} have bits that were not offered")]
     ClientFlags {
-        /// All of them.
+        /// All flags that the client sent.
         flags: u32,
     },
-    /// Something begins with other bytes than it must.
+    /// A message does not begin with its magic number.
     #[error("{what} begins with {found:#x} and not with its magic number")]
     Magic {
-        /// What it was to be.
+        /// The expected message.
         what: &'static str,
-        /// The bytes.
+        /// The bytes found instead, as a big-endian number.
         found: u64,
     },
-    /// An option, or the reply to one, is longer than is accepted.
+    /// The data of an option, or of a reply to one, are longer than [`crate::protocol::MAX_OPTION_BYTES`].
     #[error("{} with {length} bytes: at most {}", option::name(*.option), crate::protocol::MAX_OPTION_BYTES)]
     OptionLength {
-        /// Its number.
+        /// Number of the option.
         option: u32,
-        /// Bytes.
+        /// Length of the data, bytes.
         length: u32,
     },
-    /// More options, or replies to one, than a handshake needs.
+    /// More options or replies than [`crate::protocol::MAX_OPTIONS`] in one handshake.
     #[error(
         "more than {} options or replies in one handshake",
         crate::protocol::MAX_OPTIONS
     )]
     TooManyOptions,
-    /// The reply belongs to another option.
+    /// A reply answers another option than the one that was sent.
     #[error("a reply to {} while {} waited for one", option::name(*.found), option::name(*.expected))]
     OtherOption {
         /// The option that was sent.
@@ -53,57 +53,57 @@ pub enum NbdError {
         /// The option that was answered.
         found: u32,
     },
-    /// The reply's data is not what its type has.
+    /// The data of a reply to an option are malformed.
     #[error("a malformed reply to {}: {what}", option::name(*.option))]
     OptionReply {
         /// The option that was sent.
         option: u32,
-        /// What is wrong.
+        /// What is wrong with the data.
         what: &'static str,
     },
     /// The server refused an option.
     #[error("it refused {}: {}{}", option::name(*.option), refusal(*.code), words(.message))]
     Refused {
-        /// The option.
+        /// The refused option.
         option: u32,
-        /// The reply's type.
+        /// Type of the reply ([`option_reply`]).
         code: u32,
-        /// What the server says, at most 200 characters.
+        /// The server's message, at most 200 characters.
         message: String,
     },
-    /// `EXPORT_NAME` chose an export that there is not.
+    /// The client selected an export that does not exist by `EXPORT_NAME`, which has no error reply.
     #[error("there is no export `{0}`")]
     UnknownExport(String),
-    /// A write that is too long to be read and refused.
+    /// A write longer than the export's largest block. It is not answered: its data would have to be read first.
     #[error("a write of {length} bytes: at most {most}")]
     WriteLength {
-        /// Bytes.
+        /// Length of the write, bytes.
         length: u32,
-        /// The export's largest block.
+        /// Largest block of the export, bytes.
         most: u32,
     },
-    /// A reply to no request.
+    /// A reply to a request that was not sent.
     #[error("a reply to a request that was not sent (cookie {cookie:#x})")]
     Cookie {
-        /// The reply's.
+        /// Cookie of the reply.
         cookie: u64,
     },
-    /// A reply of a kind that its request cannot have.
+    /// A reply that is malformed, or does not fit its request.
     #[error("a malformed reply: {what}")]
     Reply {
-        /// What is wrong.
+        /// What is wrong with the reply.
         what: &'static str,
     },
-    /// A request failed.
+    /// The server answered a request with an error.
     #[error("a {command} of {length} bytes at offset {offset} failed with {} ({error})", errno::name(*.error))]
     Failed {
         /// `read`, `write` or `flush`.
         command: &'static str,
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Bytes.
+        /// Length of the request, bytes.
         length: u32,
-        /// The number.
+        /// Error number ([`errno`]).
         error: u32,
     },
 }

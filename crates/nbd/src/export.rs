@@ -1,41 +1,41 @@
-//! An export: what a server says of it, and which requests it can serve.
+//! An export: its properties as a server advertises them, and how a server handles requests for it.
 
 use crate::NbdError;
 use crate::protocol::{command, errno, transmission};
 use crate::request::Request;
 
-/// What an export is.
+/// Properties of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Export {
-    /// Bytes.
+    /// Size, bytes.
     pub size: u64,
-    /// [`transmission`].
+    /// Flags of [`transmission`].
     pub flags: u16,
-    /// Requests begin and end at multiples of it, bytes.
+    /// Smallest block, bytes. Offset and length of a request must be multiples of this size.
     pub min_block: u32,
-    /// Bytes of a read or write at most.
+    /// Largest block: upper bound on the length of a read or write, bytes.
     pub max_block: u32,
 }
 
-/// A request that an export serves.
+/// How a server handles a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Send these bytes.
+    /// Send the requested bytes.
     Read,
-    /// Store the bytes that follow.
+    /// Store the data that follow the request.
     Write,
-    /// Read the bytes that follow, then answer with this error.
+    /// Discard the data that follow the request, then answer with this error ([`errno`]).
     RefuseWrite(u32),
-    /// Answer with this error.
+    /// Answer with this error ([`errno`]).
     Refuse(u32),
-    /// Answer that all is durable.
+    /// Make completed writes durable, then answer.
     Flush,
     /// The client ends the connection.
     Disconnect,
 }
 
 impl Export {
-    /// Whether it takes `FLUSH`.
+    /// Whether the export accepts `FLUSH`.
     pub const fn can_flush(&self) -> bool {
         self.flags & transmission::SEND_FLUSH != 0
     }
@@ -50,10 +50,10 @@ impl Export {
         self.flags & transmission::READ_ONLY != 0
     }
 
-    /// What is to be done with a request.
+    /// How a server handles `request`.
     ///
     /// # Errors
-    /// A write that is too long to be read and refused.
+    /// [`NbdError::WriteLength`]: a write longer than [`Self::max_block`].
     pub fn operation(&self, request: &Request) -> Result<Operation, NbdError> {
         let length = request.length;
         let end = request.offset.checked_add(u64::from(length));

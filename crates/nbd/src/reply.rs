@@ -1,4 +1,4 @@
-//! Replies to requests.
+//! Replies to requests: encoded by a server, decoded by a client.
 
 use crate::NbdError;
 use crate::cursor::Cursor;
@@ -9,16 +9,16 @@ use crate::request::Request;
 pub const SIMPLE_BYTES: usize = 16;
 /// Bytes of a chunk of a structured reply, without its payload.
 pub const CHUNK_BYTES: usize = 20;
-/// Bytes before the data of a read's chunk: the chunk's, and the offset.
+/// Bytes before the data in a chunk of read data: the chunk's header and the offset.
 pub const DATA_CHUNK_BYTES: usize = CHUNK_BYTES + 8;
 /// Payload of a chunk of zeroes, bytes: offset 8, length 4.
 const HOLE_PAYLOAD: u32 = 12;
-/// Longest header that is collected: that of a chunk of zeroes, all of it.
+/// Longest header that is collected, bytes: a complete chunk of zeroes.
 const MAX_HEADER: usize = CHUNK_BYTES + HOLE_PAYLOAD as usize;
-/// Longest payload of an error's chunk: number 4, length of the message 2, message 4096, offset 8.
+/// Longest payload of an error chunk, bytes: number 4, length of the message 2, message 4096, offset 8.
 const MAX_ERROR_PAYLOAD: u32 = 4110;
 
-/// A simple reply; 0: no error.
+/// Encodes a simple reply without data; `error` is 0 or one of [`errno`].
 pub fn simple(cookie: u64, error: u32) -> [u8; SIMPLE_BYTES] {
     let mut bytes = [0; SIMPLE_BYTES];
     bytes[..4].copy_from_slice(&SIMPLE_REPLY_MAGIC.to_be_bytes());
@@ -27,7 +27,8 @@ pub fn simple(cookie: u64, error: u32) -> [u8; SIMPLE_BYTES] {
     bytes
 }
 
-/// What stands before the data of a read in a structured reply of one chunk. `length` is below 4 GiB less 8 bytes.
+/// Encodes what precedes the `length` bytes of a read in a structured reply of a single chunk. `length` is below 4 GiB
+/// less 8 bytes.
 pub fn data_chunk(cookie: u64, offset: u64, length: u32) -> [u8; DATA_CHUNK_BYTES] {
     let mut bytes = [0; DATA_CHUNK_BYTES];
     bytes[..CHUNK_BYTES].copy_from_slice(&chunk_header(chunk::OFFSET_DATA, cookie, length + 8));
@@ -35,7 +36,7 @@ pub fn data_chunk(cookie: u64, offset: u64, length: u32) -> [u8; DATA_CHUNK_BYTE
     bytes
 }
 
-/// A structured reply of one chunk that says that the request failed.
+/// Encodes a structured reply of a single chunk to a failed request; `error` is one of [`errno`].
 pub fn error_chunk(cookie: u64, error: u32) -> [u8; CHUNK_BYTES + 6] {
     let mut bytes = [0; CHUNK_BYTES + 6];
     bytes[..CHUNK_BYTES].copy_from_slice(&chunk_header(chunk::ERROR, cookie, 6));
@@ -53,46 +54,46 @@ fn chunk_header(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_BYTES] {
     bytes
 }
 
-/// Something about a request that a client learns from replies.
+/// Progress of a request, as a client learns it from replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// So many bytes from the front of the input are data read at this offset.
+    /// Data were read: the last `length` bytes that [`ReplyReader::next`] took from its input.
     Data {
-        /// The request's.
+        /// Cookie of the request.
         cookie: u64,
-        /// Where they were read.
+        /// Offset of the first byte in the export.
         offset: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: u32,
     },
-    /// So many zeroes were read at this offset.
+    /// Zeroes were read, which the server does not send as data.
     Zeroes {
-        /// The request's.
+        /// Cookie of the request.
         cookie: u64,
-        /// Where they were read.
+        /// Offset of the first byte in the export.
         offset: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: u32,
     },
-    /// The request is answered. A read has had all of its data.
+    /// The request is answered; all data of a read were reported before.
     Done {
-        /// The request's.
+        /// Cookie of the request.
         cookie: u64,
     },
 }
 
-/// A request that waits for its reply.
+/// A client's requests that wait for their replies.
 pub trait Outstanding {
-    /// The request of a cookie and the bytes that it was sent so far; `None`: it was not sent.
+    /// The request with this cookie and how many bytes of its data have arrived so far; `None`: there is none.
     fn find(&mut self, cookie: u64) -> Option<(Request, &mut u32)>;
 }
 
-/// Reads replies of a server, as they arrive.
+/// Decodes a server's replies, which arrive in pieces of any length.
 #[derive(Debug, Default)]
 pub struct ReplyReader {
     structured: bool,
     state: State,
-    /// Of a header that is not complete.
+    /// Header that has not arrived completely: its first `filled` bytes.
     header: [u8; MAX_HEADER],
     filled: usize,
 }
@@ -101,12 +102,12 @@ pub struct ReplyReader {
 enum State {
     #[default]
     Header,
-    /// Data follows.
+    /// `left` bytes of read data follow.
     Data {
         cookie: u64,
         offset: u64,
         left: u32,
-        /// Whether it is the last of its request.
+        /// Whether this is the last chunk of its reply.
         done: bool,
     },
     /// Zeroes were read.
@@ -116,14 +117,14 @@ enum State {
         length: u32,
         done: bool,
     },
-    /// The request was answered by what came before.
+    /// The reply is complete.
     Done { cookie: u64 },
-    /// So many bytes of a chunk's payload of an error follow, of which the first 4 are the number.
+    /// The request failed with `number`; `left` more bytes of the error chunk are skipped.
     Error { cookie: u64, left: u32, number: u32 },
 }
 
 impl ReplyReader {
-    /// `structured`: they were agreed on.
+    /// `structured`: whether the handshake agreed on structured replies.
     pub fn new(structured: bool) -> Self {
         Self {
             structured,
@@ -131,11 +132,11 @@ impl ReplyReader {
         }
     }
 
-    /// Takes bytes from the front of `input`; `None`: more are needed. Of [`Event::Data`] the bytes are those that
-    /// were taken, at its end.
+    /// Takes bytes from the front of `input` and returns the next event; `None`: more bytes are needed. The data of an
+    /// [`Event::Data`] are the last bytes that were taken.
     ///
     /// # Errors
-    /// What the protocol does not allow; a request that failed.
+    /// The server violates the protocol, or answers a request with an error ([`NbdError::Failed`]).
     pub fn next(
         &mut self,
         input: &mut &[u8],
@@ -215,7 +216,7 @@ impl ReplyReader {
         }
     }
 
-    /// Collects so many bytes of a header; `false` where they have not all arrived.
+    /// Collects the first `wanted` bytes of a header; `false` where some have not arrived.
     fn collect(&mut self, input: &mut &[u8], wanted: usize) -> bool {
         let missing = wanted.saturating_sub(self.filled).min(input.len());
         let (taken, rest) = input.split_at(missing);
@@ -225,7 +226,7 @@ impl ReplyReader {
         self.filled >= wanted
     }
 
-    /// Reads a header and what belongs to it; `false` where it has not all arrived.
+    /// Decodes the header of a simple reply or of a chunk; `false` where it has not arrived completely.
     fn header(
         &mut self,
         input: &mut &[u8],
@@ -283,7 +284,7 @@ impl ReplyReader {
         })
     }
 
-    /// A chunk whose header is complete; `false` where its offset has not all arrived.
+    /// Decodes a chunk whose header is complete; `false` where the fields before its data have not arrived completely.
     fn chunk(
         &mut self,
         input: &mut &[u8],
@@ -379,7 +380,8 @@ const fn after(cookie: u64, done: bool) -> State {
     }
 }
 
-/// Counts a chunk of a read, which must lie within it and be no more than is missing.
+/// Adds the bytes of a chunk to those that a read was `given`: they must lie within the read and not exceed what is
+/// missing.
 fn count(
     request: &Request,
     given: &mut u32,
@@ -409,7 +411,7 @@ fn count(
     Ok(())
 }
 
-/// The error of a request.
+/// [`NbdError::Failed`] for an outstanding request.
 fn failed(cookie: u64, error: u32, outstanding: &mut impl Outstanding) -> NbdError {
     match outstanding.find(cookie) {
         Some((request, _)) => NbdError::Failed {

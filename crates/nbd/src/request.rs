@@ -1,4 +1,4 @@
-//! Requests.
+//! Requests of a client.
 
 use crate::NbdError;
 use crate::protocol::{REQUEST_MAGIC, command};
@@ -6,18 +6,18 @@ use crate::protocol::{REQUEST_MAGIC, command};
 /// Bytes of a request, without the data of a write.
 pub const REQUEST_BYTES: usize = 28;
 
-/// What a client asks for.
+/// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// [`command`]'s flags.
+    /// Flags of [`command`].
     pub flags: u16,
-    /// [`command`].
+    /// One of [`command`].
     pub command: u16,
-    /// The client's name for it, which its reply carries.
+    /// Chosen by the client, and repeated in the reply.
     pub cookie: u64,
-    /// First byte.
+    /// Offset of the first byte in the export.
     pub offset: u64,
-    /// Bytes.
+    /// Number of bytes to read or write.
     pub length: u32,
 }
 
@@ -34,10 +34,10 @@ impl Request {
         bytes
     }
 
-    /// From bytes.
+    /// Decodes a request.
     ///
     /// # Errors
-    /// Another magic number.
+    /// [`NbdError::Magic`].
     pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Result<Self, NbdError> {
         let number = |at: usize, length: usize| {
             bytes[at..at + length]
@@ -58,7 +58,7 @@ impl Request {
         })
     }
 
-    /// Bytes of data that follow it.
+    /// Bytes of data that follow the request: the length of a write, else 0.
     pub const fn payload(&self) -> u32 {
         if self.command == command::WRITE {
             self.length
@@ -67,7 +67,7 @@ impl Request {
         }
     }
 
-    /// Its command in a word, for errors.
+    /// Name of the command, for error messages.
     pub const fn word(&self) -> &'static str {
         match self.command {
             command::READ => "read",

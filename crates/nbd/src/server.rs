@@ -1,4 +1,4 @@
-//! The server's handshake.
+//! NBD handshake, server side.
 
 use crate::NbdError;
 use crate::cursor::{Cursor, Pending, check_length};
@@ -10,10 +10,10 @@ use crate::protocol::{
 
 /// Bytes of an option before its data: magic 8, option 4, length 4.
 const OPTION_HEADER: usize = 16;
-/// What follows the size and flags of an export that was chosen by `EXPORT_NAME`.
+/// Zero bytes after size and flags in the reply to `EXPORT_NAME`, unless [`handshake::NO_ZEROES`] is agreed on.
 const ZEROES: usize = 124;
 
-/// The handshake of one connection. Its export is called `name`; the empty name, the default, is it as well.
+/// Handshake of one connection. The server has one export, selected by its name or by the empty name.
 #[derive(Debug)]
 pub struct ServerHandshake {
     export: Export,
@@ -30,17 +30,17 @@ pub struct ServerHandshake {
 pub enum Next {
     /// More of the client's bytes are needed.
     More,
-    /// Requests follow; `structured`: reads are answered by structured replies.
+    /// The handshake is over, and requests follow.
     Requests {
-        /// Whether the client asked for them.
+        /// Whether reads are answered by structured replies, as the client asked for.
         structured: bool,
     },
-    /// The client has given up.
+    /// The client ended the handshake (`ABORT`).
     Aborted,
 }
 
 impl ServerHandshake {
-    /// Of an export. The greeting is put into `out`, to be sent first.
+    /// Starts a handshake for the export `name`, and appends the greeting to `out`.
     pub fn new(export: Export, name: &str, out: &mut Vec<u8>) -> Self {
         out.extend(SERVER_MAGIC.to_be_bytes());
         out.extend(OPTION_MAGIC.to_be_bytes());
@@ -55,11 +55,11 @@ impl ServerHandshake {
         }
     }
 
-    /// Takes bytes of the client from the front of `input`, and puts what is to be sent into `out`. What is left of
-    /// `input` when requests follow belongs to them.
+    /// Consumes the client's bytes from the front of `input` and appends the bytes to send to `out`. After the
+    /// handshake the rest of `input` belongs to requests.
     ///
     /// # Errors
-    /// What the protocol does not allow; the connection is to be closed.
+    /// The client violates the protocol; the connection is to be closed.
     pub fn receive(&mut self, input: &mut &[u8], out: &mut Vec<u8>) -> Result<Next, NbdError> {
         if self.flags.is_none() {
             let Some(bytes) = self.pending.fill(input, 4) else {
@@ -164,7 +164,7 @@ impl ServerHandshake {
         }
     }
 
-    /// Size, flags and block sizes. The latter also where the client did not ask for them, as it may.
+    /// Appends `INFO` replies with size, flags and block sizes; block sizes even where the client did not ask for them.
     fn describe(&self, option: u32, out: &mut Vec<u8>) {
         let Export {
             size,
@@ -177,7 +177,7 @@ impl ServerHandshake {
         export.extend(flags.to_be_bytes());
         reply(out, option, option_reply::INFO, &export);
         let mut blocks = info::BLOCK_SIZE.to_be_bytes().to_vec();
-        // The preferred size is at least 4096, and no less than the smallest.
+        // The preferred size is 4096, moved into the range from the smallest to the largest.
         for bytes in [min_block, min_block.max(4096).min(max_block), max_block] {
             blocks.extend(bytes.to_be_bytes());
         }

@@ -1,33 +1,33 @@
-//! What can go wrong with a virtual machine.
+//! Errors of a virtual machine.
 
 use std::io;
 use std::time::Duration;
 
-/// Why a virtual machine could not be had, or does not do what it is told.
+/// A virtual machine could not be started, failed a command or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum QemuError {
-    /// There is no QEMU.
+    /// QEMU is not installed.
     #[error(
         "there is no qemu-system-x86_64 in PATH: install it (Debian: qemu-system-x86), or use `engine: memory`"
     )]
     Absent,
-    /// It was found and no machine runs in it.
+    /// QEMU is installed, but no machine runs in it; the reason in words.
     #[error("{0}")]
     Unusable(String),
-    /// The process, its memory or a thread could not be made.
+    /// The QEMU process, its memory or a thread could not be created.
     #[error("{what}: {source}")]
     Start {
         /// What was tried.
         what: &'static str,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The process ended.
+    /// The QEMU process ended.
     #[error("QEMU ended ({status}){}{said}", if said.is_empty() { "" } else { ": " })]
     Died {
         /// Its exit status, in words.
         status: String,
-        /// The end of its standard error.
+        /// The end of its standard error, lines joined by `; `.
         said: String,
     },
     /// The monitor refused a command.
@@ -35,7 +35,7 @@ pub enum QemuError {
     Refused {
         /// The command.
         command: String,
-        /// QEMU's own words.
+        /// QEMU's message.
         words: String,
     },
     /// The monitor did not answer.
@@ -43,13 +43,13 @@ pub enum QemuError {
     Silent {
         /// The command.
         command: String,
-        /// How long it was waited for.
+        /// The time-out.
         after: Duration,
     },
-    /// The guest did not come up.
+    /// The guest did not start in time.
     #[error("the guest did not start within {} s", after.as_secs())]
     NotBooted {
-        /// How long it was waited for.
+        /// The time-out.
         after: Duration,
     },
 }

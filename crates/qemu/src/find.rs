@@ -1,4 +1,4 @@
-//! Whether this host can run a virtual machine, and how: tried, not assumed.
+//! Whether this host can run a virtual machine, by KVM or by emulation: found out by starting one.
 
 use std::env;
 use std::path::PathBuf;
@@ -14,29 +14,29 @@ use crate::guest::{FIRST_PAGE, Program};
 use crate::machine::{Machine, Spec};
 use crate::version::Version;
 
-/// What it is called: Debian's name and most others', then what Red Hat's distributions have.
+/// Names of the QEMU program: in Debian and most distributions, then in Red Hat's.
 const NAMES: [&str; 2] = ["qemu-system-x86_64", "qemu-kvm"];
-/// Where it is besides PATH.
+/// Directory that is searched after those of PATH.
 const ELSEWHERE: &str = "/usr/libexec";
-/// How long the machine that is tried may take to start. Not every host that has /dev/kvm runs a guest by it.
+/// Time for the test guest to start under KVM. Not every host that has /dev/kvm can run a guest with it.
 const BOOT: Duration = Duration::from_secs(3);
-/// The same where it is emulated.
+/// Time for the test guest to start under emulation (TCG).
 const EMULATED_BOOT: Duration = Duration::from_secs(10);
 
-/// What this host has.
+/// QEMU as found on this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The program.
+    /// Path of the QEMU program.
     pub program: PathBuf,
-    /// Its version.
+    /// Version of QEMU.
     pub version: Version,
-    /// How machines run.
+    /// How machines run: by KVM where that works, else by emulation.
     pub accelerator: Accelerator,
-    /// Why not by KVM, where they do not.
+    /// Why machines do not run by KVM; `None`: they do.
     pub no_kvm: Option<String>,
 }
 
-/// What this host has, found out once: our guest is started by KVM, and by emulation where it does not come up.
+/// Finds QEMU, once in a process, by starting our guest: by KVM, and by emulation where that fails.
 ///
 /// # Errors
 /// [`QemuError::Absent`]; [`QemuError::Unusable`]: our guest does not start either way.

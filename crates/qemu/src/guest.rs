@@ -1,12 +1,13 @@
-//! The guest: a program of 270 bytes in a firmware image of 64 KiB, and what its memory must contain.
+//! The guest: a program of 270 bytes in a firmware image of 64 KiB, and the expected contents of its memory.
 //!
-//! Its memory is filled from 1 MiB on before it starts ([`Program::fill`]), a content of its own for each page. It writes to
-//! a range of these pages at a given rate: with each tick of the timer (PIT, 1 kHz) as many pages as are due, otherwise it halts. Each write stores the
-//! write's number in the first word of a page. So at any instant the whole memory follows from the number of writes, and
-//! [`Program::check`] finds a single page that is missing, misplaced or out of date.
+//! Before the guest starts, its memory is filled from 1 MiB on, each page with contents of its own
+//! ([`Program::fill`]). The guest writes to a range of these pages at a given rate: at each tick of its timer (PIT,
+//! 1 kHz) to as many pages as are due; in between it halts. Each write stores its number in the first 32-bit word of a
+//! page. So the number of writes determines the whole memory at any instant, and [`Program::check`] finds a single
+//! page that is missing, misplaced or out of date.
 //!
-//! 32-bit protected mode without paging: what hypervisors run that do not emulate real mode beyond the first instructions.
-//! Interrupts do not return (`iret`): the handler drops their frame and goes on.
+//! The guest runs in 32-bit protected mode without paging, since some hypervisors emulate no more than the first
+//! instructions of real mode. Its interrupt handler does not return (`iret`): it drops the interrupt frame and goes on.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,23 +16,23 @@ use wirecost_sys::shared_memory::SharedMemory;
 
 /// Bytes of the firmware image, which ends at 4 GiB.
 pub const IMAGE_BYTES: usize = 64 << 10;
-/// The first page that is filled: below are the guest's own words, and holes of a PC.
+/// First page that is filled. Below are the guest's variables and the memory holes of a PC.
 pub const FIRST_PAGE: u32 = 256;
 /// Bytes of a page.
 const PAGE: usize = 4096;
-/// Words of a page.
+/// 64-bit words of a page.
 const WORDS: usize = PAGE / 8;
-/// A page is filled with this, exclusive or its number.
+/// Fill pattern: each 32-bit word of a page is this value XOR the number of the page.
 const MAGIC: u32 = 0x5743_4d47;
 /// Ticks of the timer per second: 1193182 Hz over 1193.
 const TICKS_PER_SECOND: f64 = 1_193_182.0 / 1193.0;
 
-/// Where the guest keeps, in its memory, how many writes it has made; the next word is [`MAGIC`] once it runs, the one at
-/// 0x1014 counts ticks.
+/// Address of the guest's count of writes, a 32-bit word. The next word is [`MAGIC`] once the guest runs.
 const DONE: usize = 0x1000;
+/// Address of the guest's count of timer ticks, a 32-bit word.
 const TICKS: usize = 0x1014;
 
-/// In real mode, at the reset vector's segment: to protected mode.
+/// Real-mode code in the reset vector's segment: enters protected mode.
 const START_16: (usize, &[u8]) = (
     0x100,
     &[
@@ -44,7 +45,7 @@ const START_16: (usize, &[u8]) = (
     ],
 );
 
-/// In protected mode: sets the timer, and then works or halts.
+/// Protected-mode code: sets up interrupts and timer, then writes to pages at each tick and halts in between.
 const START_32: (usize, &[u8]) = (
     0x120,
     &[
@@ -53,20 +54,20 @@ const START_32: (usize, &[u8]) = (
         0x8e, 0xc0, // mov %ax,%es
         0x8e, 0xd0, // mov %ax,%ss
         0xbc, 0x00, 0x80, 0x00, 0x00, // mov $0x8000,%esp
-        // the local APIC on, and its LINT0 passes on what the interrupt controller says
+        // enable the local APIC; its LINT0 delivers the interrupts of the PIC (ExtINT)
         0xc7, 0x05, 0xf0, 0x00, 0xe0, 0xfe, 0xff, 0x01, 0x00, 0x00, // movl $0x1ff,0xfee000f0
         0xc7, 0x05, 0x50, 0x03, 0xe0, 0xfe, 0x00, 0x07, 0x00, 0x00, // movl $0x700,0xfee00350
-        // the interrupt controller's vectors from 0x20 on, only the timer's let through
+        // PIC: vectors from 0x20 on, all masked but the timer's
         0xb0, 0x11, 0xe6, 0x20, // out $0x11,0x20
         0xb0, 0x20, 0xe6, 0x21, // out $0x20,0x21
         0xb0, 0x04, 0xe6, 0x21, // out $0x04,0x21
         0xb0, 0x01, 0xe6, 0x21, // out $0x01,0x21
         0xb0, 0xfe, 0xe6, 0x21, // out $0xfe,0x21
-        // the timer: channel 0, mode 2, 1193 steps
+        // PIT: channel 0, mode 2, divisor 1193
         0xb0, 0x34, 0xe6, 0x43, // out $0x34,0x43
         0xb0, 0xa9, 0xe6, 0x40, // out $0xa9,0x40
         0xb0, 0x04, 0xe6, 0x40, // out $0x04,0x40
-        // the gate of vector 0x20, of a table at 0x2000
+        // interrupt gate of vector 0x20, in an IDT at 0x2000
         0x66, 0xc7, 0x05, 0x00, 0x21, 0x00, 0x00, 0x94, 0x01, // movw $tick,0x2100
         0x66, 0xc7, 0x05, 0x02, 0x21, 0x00, 0x00, 0x08, 0x00, // movw $8,0x2102
         0xc7, 0x05, 0x04, 0x21, 0x00, 0x00, 0x00, 0x8e, 0xff, 0xff, // movl $0xffff8e00,0x2104
@@ -76,7 +77,7 @@ const START_32: (usize, &[u8]) = (
         0xfb, // sti
         0xf4, // hlt
         0xeb, 0xfc, // jmp idle
-        // tick, 0x194: it does not return, so the interrupt's frame goes
+        // tick, 0x194: does not return, so it drops the interrupt frame
         0x83, 0xc4, 0x0c, // add $12,%esp
         0xb0, 0x20, 0xe6, 0x20, // out $0x20,0x20: end of interrupt
         0xff, 0x05, 0x14, 0x10, 0x00, 0x00, // incl TICKS
@@ -113,8 +114,8 @@ const START_32: (usize, &[u8]) = (
     ],
 );
 
-/// Descriptors: none, code, data, both flat with the accessed bit set (the image cannot be written to); then what lgdt and
-/// lidt read.
+/// GDT with the null descriptor, code and data, both flat and with the accessed bit set (the image is read-only); then
+/// the operands of lgdt and lidt.
 const TABLES: (usize, &[u8]) = (
     0x300,
     &[
@@ -129,21 +130,21 @@ const TABLES: (usize, &[u8]) = (
 /// The processor's first instruction: jmp 0x100.
 const RESET: (usize, &[u8]) = (0xfff0, &[0xe9, 0x0d, 0x01]);
 
-/// What a guest is to do.
+/// What a guest writes, and how its memory is filled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Program {
-    /// The page after the last one that is filled; those behind it stay zero.
+    /// Page after the last filled one. This page and those above stay zero.
     pub end: u32,
-    /// Pages that are written to, from [`FIRST_PAGE`] on; at least one.
+    /// Number of pages that the guest writes to, from [`FIRST_PAGE`] on; at least one.
     pub written: u32,
-    /// Writes per second, each a page.
+    /// Writes per second, each to one page.
     pub writes_per_second: f64,
-    /// In which order.
+    /// Order in which the guest writes to the pages.
     pub order: DirtyOrder,
 }
 
 impl Program {
-    /// Of a machine that is to move.
+    /// The program of a virtual machine that a load migrates.
     pub fn of(migration: &Migration) -> Self {
         let end = (migration.pages() - migration.zero()) as u32;
         let end = end.max(FIRST_PAGE + 1);
@@ -155,7 +156,7 @@ impl Program {
         }
     }
 
-    /// The firmware image.
+    /// The firmware image with this program and its parameters, [`IMAGE_BYTES`] long.
     pub fn image(&self) -> Vec<u8> {
         let mut image = vec![0; IMAGE_BYTES];
         let per_tick = self.writes_per_second / TICKS_PER_SECOND;
@@ -178,7 +179,7 @@ impl Program {
         image
     }
 
-    /// Gives the pages of a guest that has not started their contents.
+    /// Fills the memory of a guest that has not started.
     pub fn fill(&self, memory: &SharedMemory) {
         for page in FIRST_PAGE..self.end {
             let fill = u64::from(MAGIC ^ page);
@@ -188,7 +189,7 @@ impl Program {
         }
     }
 
-    /// The page of the first write, the second and so on, from [`FIRST_PAGE`].
+    /// The page of each write, from the first write on, counted from [`FIRST_PAGE`].
     fn pages(&self) -> impl Iterator<Item = u32> {
         let (written, random) = (self.written, self.order == DirtyOrder::Random);
         let (mut state, mut next) = (0u32, 0u32);
@@ -204,7 +205,7 @@ impl Program {
         })
     }
 
-    /// Holds a stopped guest's memory against what it must be after as many writes as it says. Returns these.
+    /// Compares a stopped guest's memory with the contents that follow from its count of writes. Returns this count.
     ///
     /// # Errors
     /// The first page that differs, in words.
@@ -215,7 +216,7 @@ impl Program {
         for (number, page) in (1..=done).zip(&mut pages) {
             last[page as usize] = number;
         }
-        // It may have been stopped between its next write and counting it.
+        // The guest may have been stopped between its next write and counting it.
         let next = pages.next();
         let all = (memory.len() / PAGE) as u32;
         for page in FIRST_PAGE..all {
@@ -259,7 +260,7 @@ pub fn ticks(memory: &SharedMemory) -> u32 {
     word(memory, TICKS)
 }
 
-/// Whether a guest has set itself up.
+/// Whether a guest has set up its interrupts and timer.
 pub fn is_ready(memory: &SharedMemory) -> bool {
     word(memory, DONE + 4) == MAGIC
 }

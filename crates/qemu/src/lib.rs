@@ -1,5 +1,5 @@
-//! A virtual machine in QEMU: its guest ([`guest`]), its process ([`Machine`]), its monitor (QMP), and whether this host
-//! can run one ([`found`]).
+//! A virtual machine in QEMU: its guest ([`guest`]), its process ([`Machine`]), its monitor (QMP), and whether this
+//! host can run one ([`found`]).
 //!
 //! Nothing outlives the process that starts a machine: QEMU is killed with it (`PR_SET_PDEATHSIG`), the monitor is its
 //! standard input and output, memory and firmware are memfd_create(2) files without a name.

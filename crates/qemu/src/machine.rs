@@ -1,4 +1,4 @@
-//! One QEMU process: started, asked, ended whatever happens.
+//! One QEMU process: starts it, controls it by its monitor, and ends it whatever happens.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -19,41 +19,43 @@ use crate::guest::{self, IMAGE_BYTES, Program};
 use crate::monitor::{Line, Monitor, Said};
 use crate::version::Version;
 
-/// How often, and at which interval, a process that closed its monitor is looked at before it is killed.
+/// Checks whether a process that closed its monitor has exited, before it is killed.
 const EXIT_LOOKS: u32 = 200;
+/// Time between two of these checks.
 const EXIT_LOOK: Duration = Duration::from_millis(10);
 
-/// Bytes of its standard error that are kept.
+/// Bytes that are kept of the end of QEMU's standard error.
 const KEPT: usize = 2 << 10;
-/// How long the greeting is waited for.
+/// Time-out for the monitor's greeting.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// The processor that a guest sees: the same on every host, as a machine that moves needs. With `host` QEMU 7.2 ends where
-/// a hypervisor of this host lets it set no MSR of the processor's own.
+/// CPU model of the guest: the same on every host, as a migration needs it. With `host`, QEMU 7.2 exits where the
+/// hypervisor of this host does not let it set the processor's MSRs.
 const PROCESSOR: &str = "qemu64";
 
-/// What machine is started.
+/// The machine to start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spec {
     /// Bytes of memory, a multiple of 4096.
     pub memory: u64,
-    /// How it runs.
+    /// How the machine runs: by KVM or by emulation.
     pub accelerator: Accelerator,
     /// What its guest does.
     pub program: Program,
-    /// Whether it waits for one that comes (`-incoming defer`) instead of starting its guest.
+    /// Whether the machine waits for an incoming migration (`-incoming defer`) instead of starting its guest.
     pub incoming: bool,
 }
 
-/// A machine. Its process is killed when this is dropped, and when this process ends.
+/// A virtual machine. Its QEMU process is killed when the value is dropped, and when the calling process ends.
 #[derive(Debug)]
 pub struct Machine {
     monitor: Monitor,
     memory: Arc<MemoryFile>,
     spec: Spec,
     version: Version,
-    /// The thread that started the process and waits for its end. It kills it when the sender is gone.
+    /// Ends the thread below: once dropped, it kills QEMU; upon a message, it first gives QEMU time to exit.
     end: Option<Sender<()>>,
+    /// The thread that started the QEMU process and waits for its end.
     process: Option<JoinHandle<io::Result<ExitStatus>>>,
     stderr: Arc<Mutex<Vec<u8>>>,
 }
@@ -94,7 +96,7 @@ fn command(qemu: &Path, spec: &Spec, memory: &MemoryFile, firmware: &MemoryFile)
     command
 }
 
-/// Keeps the end of what is written to standard error.
+/// Keeps the last [`KEPT`] bytes of QEMU's standard error.
 fn keep_stderr(mut from: ChildStderr, kept: &Mutex<Vec<u8>>) {
     let mut bytes = [0; 512];
     while let Ok(read) = from.read(&mut bytes) {
@@ -111,10 +113,11 @@ fn keep_stderr(mut from: ChildStderr, kept: &Mutex<Vec<u8>>) {
 type Pipes = (ChildStdin, ChildStdout, ChildStderr);
 
 impl Machine {
-    /// Starts one with a program. It is in the network namespace and on the processors of the calling thread.
+    /// Starts a machine with the program `qemu`, in the network namespace and on the processors of the calling thread.
     ///
     /// # Errors
-    /// Memory, threads or a process that cannot be had; QEMU that ends at once.
+    /// [`QemuError::Start`]: memory, a thread or the process cannot be created. [`QemuError::Died`]: QEMU exits at
+    /// once. [`QemuError::Silent`]: no greeting.
     pub fn start(qemu: &Path, spec: &Spec) -> Result<Self, QemuError> {
         let memory =
             MemoryFile::new(spec.memory as usize).map_err(failed("taking a machine's memory"))?;
@@ -140,14 +143,14 @@ impl Machine {
                         return Err(kind.into());
                     }
                 };
-                // The child has the firmware.
+                // The child has inherited the firmware's descriptor.
                 drop((command, firmware));
                 if let (Some(input), Some(output), Some(errors)) =
                     (child.stdin.take(), child.stdout.take(), child.stderr.take())
                 {
                     let _ = tell.send(Ok((input, output, errors)));
                 }
-                // It ends with the sender; what closed its monitor by itself is given the time to exit.
+                // Without a sender QEMU is killed. A message says that it closed its monitor: it gets time to exit.
                 if ends.recv().is_ok() {
                     for _ in 0..EXIT_LOOKS {
                         if let Some(status) = child.try_wait()? {
@@ -200,35 +203,35 @@ impl Machine {
         Ok(())
     }
 
-    /// Which QEMU it is.
+    /// Version of the running QEMU.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// What was started.
+    /// The specification that the machine was started with.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// Its memory, as the guest sees it.
+    /// The guest's memory.
     pub fn memory(&self) -> &SharedMemory {
         self.memory.memory()
     }
 
-    /// The same, for whoever looks at it while another thread moves the machine.
+    /// The guest's memory, for threads that read it while another one migrates the machine.
     pub fn memory_file(&self) -> Arc<MemoryFile> {
         Arc::clone(&self.memory)
     }
 
-    /// Where others may put what is waited for here as well ([`Line::Other`]).
+    /// Sender into the queue that [`Self::next`] reads: other threads put their messages there ([`Line::Other`]).
     pub fn queue(&self) -> Sender<Said> {
         self.monitor.queue()
     }
 
-    /// The next event, or what was put into the queue; `None`: nothing within that time.
+    /// The next event, or message in the queue; `None`: nothing within this time.
     ///
     /// # Errors
-    /// QEMU has ended.
+    /// [`QemuError::Died`].
     pub fn next(&mut self, within: Duration) -> Result<Option<Said>, QemuError> {
         match self.monitor.next(within) {
             Some(Said {
@@ -238,10 +241,10 @@ impl Machine {
         }
     }
 
-    /// Has a command executed, and returns what it did.
+    /// Executes a command of the monitor, and returns its result.
     ///
     /// # Errors
-    /// QEMU refused it, did not answer, or has ended.
+    /// [`QemuError::Refused`], [`QemuError::Silent`] or [`QemuError::Died`].
     pub fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value, QemuError> {
         match self.monitor.execute(command, arguments)? {
             Some(value) => Ok(value),
@@ -252,7 +255,7 @@ impl Machine {
     /// Waits until the guest runs and its timer ticks.
     ///
     /// # Errors
-    /// It does not within the time; QEMU has ended.
+    /// [`QemuError::NotBooted`] after this time; [`QemuError::Died`].
     pub fn await_guest(&mut self, within: Duration) -> Result<(), QemuError> {
         let deadline = Instant::now() + within;
         while !guest::is_ready(self.memory()) || guest::ticks(self.memory()) < 3 {
@@ -264,7 +267,7 @@ impl Machine {
         Ok(())
     }
 
-    /// How the process ended, which has closed its monitor.
+    /// Ends a process that has closed its monitor, and says how it ended.
     fn died(&mut self) -> QemuError {
         if let Some(end) = &self.end {
             let _ = end.send(());
@@ -279,7 +282,7 @@ impl Machine {
         }
     }
 
-    /// Kills the process where it runs, and waits for it.
+    /// Kills the QEMU process if it still runs, and waits for its end.
     fn end(&mut self) -> Option<ExitStatus> {
         self.end = None;
         self.process.take()?.join().ok()?.ok()

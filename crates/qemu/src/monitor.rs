@@ -11,30 +11,30 @@ use serde_json::{Value, json};
 
 use crate::error::QemuError;
 
-/// How long a command may take. A machine that waits for a core answers late.
+/// Time-out of a command. A QEMU process that waits for a core answers late.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest line that is read, bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// What was heard, and when.
+/// A line of the monitor, and when it arrived.
 #[derive(Debug)]
 pub struct Said {
-    /// When its line was complete.
+    /// When the line was complete.
     pub at: Instant,
-    /// What it was.
+    /// The line.
     pub line: Line,
 }
 
-/// One line.
+/// A decoded line of the monitor, or a message of another thread.
 #[derive(Debug)]
 pub enum Line {
-    /// What a command returned, or the words of its refusal.
+    /// Result of a command, or QEMU's message where it refused the command.
     Answer(Result<Value, String>),
     /// An event's name and data.
     Event(String, Value),
-    /// The monitor has ended, and QEMU with it.
+    /// End of the monitor's output: QEMU has ended.
     Ended,
-    /// What somebody else put into the queue (`Monitor::queue`).
+    /// Message that another thread put into the queue ([`crate::Machine::queue`]).
     Other(String),
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Monitor {
     input: ChildStdin,
     said: Receiver<Said>,
     queue: Sender<Said>,
-    /// What was heard while an answer was waited for.
+    /// Lines that arrived while a command waited for its result.
     before: VecDeque<Said>,
 }
 
@@ -73,7 +73,7 @@ fn read(output: ChildStdout, queue: &Sender<Said>) {
         let at = Instant::now();
         let line = match read {
             Ok(0) | Err(_) => Line::Ended,
-            // What is not understood is nothing that is waited for.
+            // Nothing waits for a line of an unknown kind.
             Ok(_) => match parse(&line) {
                 Some(line) => line,
                 None => continue,
@@ -87,7 +87,7 @@ fn read(output: ChildStdout, queue: &Sender<Said>) {
 }
 
 impl Monitor {
-    /// Talks over these.
+    /// Sends commands to `input`, and starts a thread that reads lines from `output`.
     pub(crate) fn new(input: ChildStdin, output: ChildStdout) -> std::io::Result<Self> {
         let (queue, said) = channel();
         let heard = queue.clone();
@@ -103,12 +103,12 @@ impl Monitor {
         })
     }
 
-    /// Where others may put what its owner waits for as well ([`Line::Other`]).
+    /// Sender into the queue that [`Self::next`] reads ([`Line::Other`]).
     pub(crate) fn queue(&self) -> Sender<Said> {
         self.queue.clone()
     }
 
-    /// The next thing that is said; `None`: nothing within that time.
+    /// The next line or message; `None`: nothing within this time.
     pub(crate) fn next(&mut self, within: Duration) -> Option<Said> {
         if let Some(said) = self.before.pop_front() {
             return Some(said);
@@ -116,7 +116,7 @@ impl Monitor {
         match self.said.recv_timeout(within) {
             Ok(said) => Some(said),
             Err(RecvTimeoutError::Timeout) => None,
-            // It holds a sender itself.
+            // Cannot happen: `queue` is a sender of this channel.
             Err(RecvTimeoutError::Disconnected) => Some(Said {
                 at: Instant::now(),
                 line: Line::Ended,
@@ -124,7 +124,7 @@ impl Monitor {
         }
     }
 
-    /// Has a command executed, and waits for what it returns. `Ok(None)`: QEMU has ended.
+    /// Executes a command and waits for its result. `Ok(None)`: QEMU has ended.
     pub(crate) fn execute(
         &mut self,
         command: &str,

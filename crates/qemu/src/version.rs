@@ -7,16 +7,16 @@ use serde_json::Value;
 /// A version of QEMU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Version {
-    /// 7 of 7.2.22.
+    /// Major version: 7 of 7.2.22.
     pub major: u32,
-    /// 2.
+    /// Minor version: 2 of 7.2.22.
     pub minor: u32,
-    /// 22.
+    /// Micro version: 22 of 7.2.22.
     pub micro: u32,
 }
 
 impl Version {
-    /// From the monitor's greeting; zeroes where it does not say.
+    /// Decodes the version in the monitor's greeting; missing parts are 0.
     pub(crate) fn of(greeting: &Value) -> Self {
         let number = |part: &str| {
             let number = greeting["version"]["qemu"][part].as_u64();

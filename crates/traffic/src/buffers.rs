@@ -6,11 +6,11 @@ use crate::handshake::CONTROL_BYTES;
 use crate::options::{Options, READ_BUFFER, Receiving};
 use crate::read_offset::SLACK;
 
-/// Bytes that a storage target reads of a connection at once, besides data of writes.
+/// Bytes that a storage target reads from a connection at once, besides data of large writes.
 pub(crate) const STORAGE_INPUT: usize = 128 << 10;
-/// Messages in a batch of datagrams.
+/// Upper bound on the messages of a batch (sendmmsg(2), recvmmsg(2)).
 pub(crate) const BATCH: usize = 64;
-/// Bytes in a batch of datagrams.
+/// Upper bound on the bytes of a batch of several messages.
 const BATCH_BYTES: usize = 512 << 10;
 /// Bytes that UDP_GRO may return as one message.
 const COALESCED: usize = 64 << 10;
@@ -41,7 +41,7 @@ pub(crate) struct BufferSizes {
 /// A thread's buffers, made and touched before the start.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    /// What is read over TCP.
+    /// Buffer of reads over TCP.
     pub(crate) read: Box<[u8]>,
     pub(crate) tx_batch: SendBatch,
     pub(crate) rx_batch: ReceiveBatch,
@@ -57,7 +57,7 @@ pub(crate) fn segments(options: &Options) -> usize {
 }
 
 impl BufferSizes {
-    /// Of a TCP workload without a ring.
+    /// Sizes for a TCP workload without a ring.
     pub(crate) fn tcp(options: &Options) -> Self {
         Self {
             read: (options.load.request.max(options.load.response) as usize).max(READ_BUFFER),
@@ -65,7 +65,7 @@ impl BufferSizes {
         }
     }
 
-    /// Of TCP request/response on connections that stay.
+    /// Sizes for TCP request/response on persistent connections.
     pub(crate) fn tcp_rr(options: &Options) -> Self {
         let largest = options.load.request.max(options.load.response) as usize;
         let ring = if largest > MAX_RING_MESSAGE {
@@ -80,7 +80,7 @@ impl BufferSizes {
         }
     }
 
-    /// Of storage: what has arrived for a client, and requests with small data for a target.
+    /// Sizes for storage: `read` for replies at a client, `connection` for requests with small data at a target.
     pub(crate) fn storage(_: &Options) -> Self {
         Self {
             read: 2 * READ_BUFFER,
@@ -89,7 +89,7 @@ impl BufferSizes {
         }
     }
 
-    /// Of storage at a path: blocks for each job.
+    /// Sizes for storage at a path: `connection` has the blocks of all outstanding I/Os of a job.
     pub(crate) fn path(options: &Options) -> Self {
         Self {
             connection: options.load.request as usize * options.load.depth as usize,
@@ -97,7 +97,7 @@ impl BufferSizes {
         }
     }
 
-    /// Of a TCP stream, whose readers choose where in them a read begins.
+    /// Sizes for a TCP stream, whose receiver chooses where in its buffer a read begins ([`crate::read_offset`]).
     pub(crate) fn tcp_stream(options: &Options) -> Self {
         let usual = Self::tcp(options);
         Self {
@@ -106,7 +106,7 @@ impl BufferSizes {
         }
     }
 
-    /// Of a UDP stream, either end.
+    /// Sizes for a UDP stream, either end.
     pub(crate) fn udp_stream(options: &Options) -> Self {
         let each = options.load.request as usize;
         let message = each * segments(options);
@@ -123,11 +123,11 @@ impl BufferSizes {
         }
     }
 
-    /// Of UDP request/response, either end.
+    /// Sizes for UDP request/response, either end.
     pub(crate) fn udp_rr(options: &Options) -> Self {
         let each =
             (options.load.request.max(options.load.response) as usize).max(CONTROL_BYTES) + 1;
-        // More than are outstanding never arrive at once.
+        // No more datagrams than are outstanding arrive at once.
         let most = (options.load.depth as usize).saturating_mul(options.load.streams as usize);
         let count = batch_of(each).min(most.max(1));
         Self {
@@ -150,13 +150,13 @@ impl BufferSizes {
     }
 }
 
-/// Messages of this size in a batch.
+/// Number of messages of `each` bytes in a batch.
 fn batch_of(each: usize) -> usize {
     (BATCH_BYTES / each).clamp(1, BATCH)
 }
 
 impl Buffers {
-    /// Allocated, every page of them resident; `coalesced` where the receiver uses UDP_GRO.
+    /// Allocates the buffers, every page of them resident. `coalesced`: the receiver uses UDP_GRO.
     pub(crate) fn new(sizes: &BufferSizes, coalesced: bool) -> Self {
         let mut tx_batch = SendBatch::new(sizes.send.0, sizes.send.1);
         if let Some(length) = sizes.datagram {

@@ -1,4 +1,4 @@
-//! The client: opens the flows, starts them, tells how they go, and ends them.
+//! The client: opens the flows, starts them, reports their counters, and ends them.
 
 mod path;
 mod stop;
@@ -32,9 +32,9 @@ pub struct Client {
     engine: Engine,
     flows: Vec<ClientFlow>,
     threads: Vec<JoinHandle<()>>,
-    /// Whether the kernel may find a segment size that passes.
+    /// Whether the kernel may find a segment size that passes ([`lost_segments::may_recover`]).
     may_recover: bool,
-    /// Of machines that are watched.
+    /// Service and observer of a watched migration.
     watched: Option<Watched>,
 }
 
@@ -43,13 +43,16 @@ impl Client {
     ///
     /// Sockets belong to the calling thread's network namespace: they are made on this thread, or (`tcp-crr`) on
     /// threads that it starts. Nothing is sent but the handshakes.
+    ///
+    /// # Errors
+    /// Invalid options; what this host lacks; a flow that does not connect in time, or that the server refuses.
     pub fn connect(
         target: impl Into<Address>,
         options: &Options,
         timeout: Duration,
     ) -> Result<Self, TrafficError> {
         let engine = Engine::new(options, End::Client)?;
-        // What the load needs here, as virtual machines, has its own time.
+        // The time-out begins after `Engine::new`: virtual machines, which that starts, have time-outs of their own.
         let deadline = Instant::now() + timeout;
         let flows = open_all(engine.ops.flow_kind, &target.into(), options, deadline)?;
         let mut client = Self {
@@ -122,7 +125,7 @@ impl Client {
         Ok(())
     }
 
-    /// Starts all flows together. Returns when that was.
+    /// Starts all flows together. Returns the time of the start.
     ///
     /// # Errors
     /// A flow that failed since it was connected.
@@ -143,7 +146,7 @@ impl Client {
         Ok(at)
     }
 
-    /// What this end keeps.
+    /// The shared state of this end.
     #[cfg(test)]
     pub(crate) fn shared(&self) -> &crate::shared::Shared {
         &self.engine.shared
@@ -155,7 +158,7 @@ impl Client {
         self.engine.rings()
     }
 
-    /// The options it was opened with.
+    /// The options that the client was opened with.
     pub fn options(&self) -> &Options {
         &self.engine.shared.options
     }
@@ -168,11 +171,11 @@ impl Client {
         self.engine.snapshot()
     }
 
-    /// Whether nothing is to be expected of any flow any more.
+    /// Checks that not every connection is stuck in a PMTU black hole.
     ///
     /// # Errors
     /// [`TrafficError::SegmentsLost`] where no connection had a full segment acknowledged, and the kernel will not try
-    /// smaller ones.
+    /// smaller segments.
     pub fn check_progress(&self) -> Result<(), TrafficError> {
         let connections = matches!(self.engine.ops.flow_kind, FlowKind::Connection { .. });
         match lost_segments::all_lost(&self.flows) {
@@ -199,7 +202,7 @@ impl Client {
         self.engine.shared.flows.bytes()
     }
 
-    /// Waits, at most `timeout`, until the load's limit has ended it; [`Self::stop`] is still to be called.
+    /// Waits, at most `timeout`, until its limit has ended the load; [`Self::stop`] is still to be called.
     ///
     /// # Errors
     /// A flow that failed; [`TrafficError::NotOver`] where the limit was not reached in time, or there is none.

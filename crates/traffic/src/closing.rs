@@ -16,13 +16,16 @@ use crate::options::Sending;
 use crate::shared::Shared;
 use crate::task::stream_sender::count_completions;
 
-/// How long zero-copy completions are waited for after all was read.
+/// How long zero-copy completions are waited for after the server has read all data.
 const COMPLETION: Duration = Duration::from_millis(100);
 
 /// Datagrams count as lost after this time without an arrival.
 const LATE_DATAGRAMS: Duration = Duration::from_millis(100);
 
-/// The server sends its count once it has read the stream to its end. `false`: not by the deadline.
+/// Closes a stream: the server sends its count of bytes once it has read to the end. `false`: not by the deadline.
+///
+/// # Errors
+/// `InvalidData`: the server's count is not what was sent.
 pub(crate) fn by_count(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
     let socket = &flow.socket;
     socket.set_nonblocking(false)?;
@@ -58,8 +61,8 @@ fn await_completions(shared: &Shared, socket: &Socket, index: u32) -> io::Result
     }
 }
 
-/// Waits for the server's FIN, which follows: acknowledged by us, it leaves no half-closed connection at the server.
-/// A late FIN does not make the flow less drained.
+/// Waits for the server's FIN, which follows its count. Once the FIN is acknowledged, the server has no half-closed
+/// connection left. A late FIN does not make the flow less drained.
 fn end_of_peer(mut socket: &Socket, deadline: Instant) -> io::Result<()> {
     socket.set_linger(None)?;
     socket.set_read_timeout(Some(remaining(deadline)))?;
@@ -67,7 +70,8 @@ fn end_of_peer(mut socket: &Socket, deadline: Instant) -> io::Result<()> {
     Ok(())
 }
 
-/// The server shuts down after we did: our receiving task has seen its FIN, or has not.
+/// Closes a bidirectional stream, which the server shuts down last: `true` if this end's receiving task has seen its
+/// FIN.
 pub(crate) fn by_peer(shared: &Shared, flow: &ClientFlow, _: Instant) -> io::Result<bool> {
     let state = &shared.flows.all()[flow.index as usize];
     let orderly = matches!(state.outcome.get(), Some(Outcome::Orderly));
@@ -77,7 +81,11 @@ pub(crate) fn by_peer(shared: &Shared, flow: &ClientFlow, _: Instant) -> io::Res
     Ok(orderly)
 }
 
-/// We shut down, the server answers the outstanding requests and shuts down.
+/// Closes a connection whose requests are all answered: shuts it down and waits for the server's FIN. `false`: not by
+/// the deadline.
+///
+/// # Errors
+/// `InvalidData`: the server sends anything else.
 pub(crate) fn by_end(_: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
     let socket = &flow.socket;
     socket.set_nonblocking(false)?;
@@ -106,7 +114,7 @@ fn io_error(error: TrafficError) -> io::Error {
     }
 }
 
-/// A further connection says that the flow has ended.
+/// Closes a flow with a connection for each transaction: a further connection tells the server that it has ended.
 pub(crate) fn by_connection(
     shared: &Shared,
     flow: &ClientFlow,
@@ -127,7 +135,7 @@ pub(crate) fn by_connection(
     Ok(true)
 }
 
-/// A datagram says that the flow has ended, and how many messages were sent.
+/// Closes a flow over UDP: a datagram tells the server that it has ended, and how many messages were sent.
 pub(crate) fn by_datagram(
     shared: &Shared,
     flow: &ClientFlow,
@@ -136,7 +144,7 @@ pub(crate) fn by_datagram(
     send_close(shared, flow, deadline).map(|_| true)
 }
 
-/// Sends the close and returns how many messages have arrived.
+/// Sends the close and returns how many messages of the flow have arrived at the server.
 fn send_close(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<u64> {
     let socket = &flow.socket;
     socket.set_nonblocking(false)?;
@@ -157,11 +165,11 @@ fn send_close(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Resu
     Ok(arrived)
 }
 
-/// The close of a UDP stream may overtake datagrams: waits until the server has received as many as were sent, no
-/// flow has received any for [`LATE_DATAGRAMS`], or the deadline.
+/// Waits for datagrams that the close of a UDP stream has overtaken: until the server has received as many as were
+/// sent, no flow has received any for [`LATE_DATAGRAMS`], or the deadline.
 pub(crate) fn await_late_datagrams(shared: &Shared, flows: &[ClientFlow], deadline: Instant) {
     let sent = |flow: &ClientFlow| shared.flows.all()[flow.index as usize].tx.messages.get();
-    // With the number that had arrived at the last query.
+    // Each with the number of messages that had arrived at its last query.
     let mut missed: Vec<(&ClientFlow, Option<u64>)> =
         flows.iter().map(|flow| (flow, None)).collect();
     let mut quiet = Instant::now();

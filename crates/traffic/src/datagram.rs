@@ -1,4 +1,4 @@
-//! The header of every datagram of a load: run, flow, number and sending time.
+//! The header of every datagram of a load: tag of the load, flow, number and sending time.
 
 use crate::sequence::Timestamp;
 
@@ -15,8 +15,8 @@ pub(crate) struct Datagram {
     pub(crate) tag: u32,
     /// The flow, from 0.
     pub(crate) flow: u16,
-    /// Whether it was sent while its sender was counted. The receiver assigns it to a window by this mark and not by
-    /// its arrival, so that a datagram that never arrives is missing from its own window.
+    /// Whether the datagram was sent within the measured window ([`crate::Client::set_counted`]). The receiver assigns
+    /// it to a window by this mark and not by its arrival, so that a lost datagram is missing from its own window.
     pub(crate) counted: bool,
     /// Number within the flow, from 0, modulo 2^47 (years at any rate).
     pub(crate) number: u64,
@@ -51,7 +51,7 @@ impl Datagram {
     }
 }
 
-/// A 32-bit hash of a run's secret: enough to recognise strays, too little to reveal the secret.
+/// A 32-bit hash of a load's secret: enough to recognise strays, too little to reveal the secret.
 pub(crate) fn tag(secret: &[u8; 16]) -> u32 {
     // FNV-1a over 64 bits, folded.
     let hash = secret.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -1,4 +1,4 @@
-//! Connections between loads that share a TCP port: whoever accepts a connection of another load hands it over.
+//! Hands accepted connections over between loads that share a TCP port: a thread may accept those of another load.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,12 +32,12 @@ struct LoadQueue {
     handoffs: Mutex<Vec<Handoff>>,
     /// Raised when a connection was queued.
     wake: Arc<Waker>,
-    /// The load takes no more connections.
+    /// Whether the load takes no more connections.
     closed: AtomicBool,
 }
 
 impl Dispatcher {
-    /// Each load with the wake of the thread that takes its connections.
+    /// `loads`: each load, with the waker of the thread that takes its connections.
     pub(crate) fn new<'a>(loads: impl Iterator<Item = (&'a Shared, Arc<Waker>)>) -> Self {
         let queue = |(shared, wake): (&Shared, _)| LoadQueue {
             secret: shared.options.secret,
@@ -50,13 +50,13 @@ impl Dispatcher {
         }
     }
 
-    /// The load that a header names.
+    /// Index of the load that a header names by its secret; `None`: no load of this port.
     pub(crate) fn target(&self, header: &[u8; HEADER_BYTES]) -> Option<usize> {
         let mut queues = self.queues.iter();
         queues.position(|queue| same(&header[SECRET..FLOW], &queue.secret))
     }
 
-    /// Raised when a connection of this load is queued.
+    /// The waker that is raised when a connection of this load is queued.
     pub(crate) fn wake(&self, load: usize) -> &Waker {
         &self.queues[load].wake
     }
@@ -78,7 +78,8 @@ impl Dispatcher {
         !self.queues[load].closed.load(Ordering::Relaxed)
     }
 
-    /// A load takes no more connections. Those whose header is not complete go to another load, where there is one.
+    /// Closes a load to new connections. Those whose header is not complete (`unidentified`) go to another open load,
+    /// if there is one.
     pub(crate) fn close(&self, load: usize, unidentified: impl Iterator<Item = Handoff>) {
         self.queues[load].closed.store(true, Ordering::Relaxed);
         let mut others = 0..self.queues.len();

@@ -1,4 +1,4 @@
-//! One end of a load together with what its workload does there: what a client, a server and an acceptor hold.
+//! One end of a load with the functions of its workload: held by clients, servers and acceptors.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,8 +30,10 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    /// Validates the options and sets up the state of one end.
+    ///
     /// # Errors
-    /// Options that no load can have; too few descriptors.
+    /// Invalid options; too few descriptors; no memory; virtual machines that do not start.
     pub(crate) fn new(options: &Options, end: End) -> Result<Self, TrafficError> {
         options.validate()?;
         raise_descriptors(options)?;
@@ -57,7 +59,7 @@ impl Engine {
         })
     }
 
-    /// Starts a thread of this end; a client's waits for the start.
+    /// Starts a thread of this end. A client's thread waits for [`crate::Client::start`].
     pub(crate) fn spawn(
         &self,
         thread: usize,
@@ -75,7 +77,7 @@ impl Engine {
     /// Counters, latencies, threads and socket states now.
     ///
     /// # Errors
-    /// A flow that broke, or that is not there.
+    /// A flow that failed, or is not connected.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, TrafficError> {
         Snapshot::take(&self.shared, self.io())
     }
@@ -87,7 +89,7 @@ impl Engine {
         threads.map(|thread| thread.ring_waits.get()).collect()
     }
 
-    /// How this end reads and writes: by its options, and by whether the kernel gave its threads rings.
+    /// How this end reads and writes. Depends on its options, and on whether the kernel gave its threads an io_uring.
     fn io(&self) -> Io {
         let rings = self
             .shared
@@ -118,7 +120,7 @@ impl Engine {
         }
     }
 
-    /// Bytes of one write and of one read at most.
+    /// Upper bounds on one write and on one read, bytes; 0 where this end does not write, or read.
     fn io_sizes(&self, rings: bool) -> (usize, usize) {
         let options = &self.shared.options;
         let sizes = &self.shared.buffer_sizes;

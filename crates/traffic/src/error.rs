@@ -10,13 +10,13 @@ use wirecost_sys::socket::CongestionError;
 /// A load that could not be set up, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
-    /// Options that no load can have.
+    /// Invalid options.
     #[error("the load's options: {0}")]
     Options(String),
     /// A limit of this host; see [`crate::Finding`].
     #[error("{0}")]
     Host(String),
-    /// A virtual machine could not be had.
+    /// A virtual machine could not be started.
     #[error("a virtual machine: {0}")]
     Machine(#[from] wirecost_qemu::QemuError),
     /// A socket could not be made or set up.
@@ -27,7 +27,7 @@ pub enum TrafficError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The requested congestion control.
+    /// The requested congestion control is missing, or not permitted.
     #[error(transparent)]
     Congestion(#[from] CongestionError),
     /// The kernel capped the socket buffer.
@@ -45,7 +45,7 @@ pub enum TrafficError {
         /// Bytes given.
         limit: u32,
     },
-    /// The server's address.
+    /// The server could not listen on its address.
     #[error("listening on {address}: {source}{}", in_use(source))]
     Listen {
         /// The address asked for.
@@ -61,7 +61,7 @@ pub enum TrafficError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// A connection failed.
+    /// A flow could not be connected.
     #[error("connecting flow {flow} to {target}: {source}")]
     Connect {
         /// The server's address.
@@ -125,7 +125,7 @@ pub enum TrafficError {
     SegmentsLost {
         /// The flow, from 0.
         flow: u32,
-        /// MSS of what is sent, bytes.
+        /// Sending MSS, bytes.
         mss: u32,
         /// Retransmitted segments.
         retransmits: u32,
@@ -142,7 +142,7 @@ pub enum TrafficError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// What the peer of a flow sent is not what it must be.
+    /// The peer of a flow violated the protocol, or its data are not what was written.
     #[error("the peer of flow {flow}, after {bytes} bytes: {source}")]
     Protocol {
         /// The flow, from 0.
@@ -152,20 +152,20 @@ pub enum TrafficError {
         /// What is wrong.
         source: io::Error,
     },
-    /// A flow ended before its window.
+    /// A flow ended before the end of its window.
     #[error("flow {flow} ended within the window, after {bytes} bytes")]
     EndedEarly {
         /// The flow, from 0.
         flow: u32,
-        /// Its bytes since the start.
+        /// Bytes of the flow since the start.
         bytes: u64,
     },
     /// Two snapshots of different loads.
     #[error("snapshots of {before} and of {after} flows cannot be compared")]
     Mismatch {
-        /// Flows in the earlier one.
+        /// Flows in the earlier snapshot.
         before: usize,
-        /// Flows in the later one.
+        /// Flows in the later snapshot.
         after: usize,
     },
     /// A socket's state could not be read.
@@ -194,7 +194,7 @@ pub enum TrafficError {
         /// The time-out.
         after: Duration,
     },
-    /// A path that cannot have the load, or did not keep what was written.
+    /// A path cannot be used for the load, or did not keep what was written.
     #[error("{path}: {source}")]
     Path {
         /// The path.
@@ -202,14 +202,14 @@ pub enum TrafficError {
         /// What is wrong.
         source: io::Error,
     },
-    /// A job of a path failed.
+    /// A job of storage at a path failed.
     #[error("{path}, job {job}, after {bytes} bytes: {source}")]
     PathJob {
         /// The path.
         path: String,
         /// The job, from 0.
         job: u32,
-        /// Bytes that it had read and written.
+        /// Bytes that the job had read and written.
         bytes: u64,
         /// What is wrong.
         source: io::Error,
@@ -259,12 +259,12 @@ pub enum Refusal {
     /// The two ends are of different versions.
     #[error("it speaks version {theirs} of the load's protocol, this end version {ours}")]
     Version {
-        /// This end's.
+        /// Version of this end.
         ours: u16,
-        /// The server's.
+        /// Version of the server.
         theirs: u16,
     },
-    /// It belongs to another run.
+    /// The server belongs to another run: its secret differs.
     #[error("it belongs to another run (the secrets differ)")]
     Secret,
     /// The number of flows differs, or the flow is connected already.
@@ -274,7 +274,7 @@ pub enum Refusal {
     #[error("it was given another workload, or other message sizes")]
     Load,
 }
-/// Advice where the port is in use.
+/// Advice where the port is in use, else empty.
 fn in_use(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::AddrInUse {
         ": another program has the port, choose another or leave it out"

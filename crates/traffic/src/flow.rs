@@ -48,9 +48,9 @@ counters! {
         messages => sent,
         /// Sends with `MSG_ZEROCOPY`.
         zero_copy => zero_copy,
-        /// Of these, completed.
+        /// Sends with `MSG_ZEROCOPY` that the kernel has completed.
         completed => zero_copy_completed,
-        /// Of these, copied by the kernel after all.
+        /// Completed sends with `MSG_ZEROCOPY` whose data the kernel copied after all.
         copied => zero_copy_copied,
         /// Sends with a copy, because the kernel could pin no more pages.
         fallbacks => zero_copy_fallbacks,
@@ -72,7 +72,7 @@ counters! {
         reordered => reordered,
         /// See [`crate::sequence::SequenceTracker::too_old`].
         too_old => too_old,
-        /// RFC 3550, nanoseconds.
+        /// Interarrival jitter (RFC 3550), nanoseconds.
         jitter_ns => jitter_ns,
         /// Requests that timed out.
         timeouts => timeouts,
@@ -84,9 +84,9 @@ counters! {
 /// How a flow ended.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Told to stop, or read to the end of the stream.
+    /// In order: the flow was told to stop, or read to the end of the stream.
     Orderly,
-    /// Aborted by its own side.
+    /// Aborted by this end.
     Released,
     /// Failed with this error.
     Failed(io::Error),
@@ -101,15 +101,15 @@ pub(crate) struct Flow {
     pub(crate) socket: OnceLock<Arc<Socket>>,
     /// Whether the flow is connected.
     pub(crate) connected: AtomicBool,
-    /// The peer has ended its direction: ours ends too.
+    /// Whether the peer has ended its direction, so that ours ends too.
     pub(crate) peer_done: AtomicBool,
-    /// Of storage at a client: what the server agreed to.
+    /// At a storage client: result of the NBD handshake.
     pub(crate) agreed: OnceLock<Agreed>,
-    /// Of storage at a client, when it has ended: what is to be verified.
+    /// At a storage client, once the flow has ended: the I/Os to verify.
     pub(crate) sample: OnceLock<Sample>,
-    /// At a client with a rate in requests: when they are due.
+    /// At a client with a rate in requests: when the requests are due.
     pub(crate) due: Arc<Due>,
-    /// Set once: when the last of its tasks has ended, or the first has failed.
+    /// How the flow ended. Set once: when the last of its tasks has ended, or the first has failed.
     pub(crate) outcome: OnceLock<Outcome>,
     /// When `outcome` was set.
     pub(crate) ended_at: OnceLock<Instant>,
@@ -145,17 +145,17 @@ pub(crate) struct Flows {
     started: OnceLock<Instant>,
     stopping: AtomicBool,
     aborted: AtomicBool,
-    /// The path that they read and write, where they have no peers.
+    /// The path that the flows read and write, for storage at a path.
     pub(crate) path: OnceLock<String>,
     strays: AtomicU32,
-    /// Raised when threads are to check the flags above.
+    /// One for each thread, raised when the thread is to check the flags above.
     wakes: Box<[Waker]>,
     lock: Mutex<()>,
     changed: Condvar,
 }
 
 impl Flows {
-    /// `count` flows that are not connected, with so many tasks each, and the wakes of their threads.
+    /// `count` unconnected flows with `tasks_per_flow` tasks each; `wakes` has one waker for each thread.
     pub(crate) fn new(count: u32, tasks_per_flow: u32, wakes: Box<[Waker]>) -> Self {
         Self {
             all: (0..count).map(|_| Flow::default()).collect(),
@@ -171,17 +171,17 @@ impl Flows {
         }
     }
 
-    /// One thread's wake.
+    /// The waker of a thread.
     pub(crate) fn wake(&self, thread: usize) -> &Waker {
         &self.wakes[thread]
     }
 
-    /// By index.
+    /// All flows, by index.
     pub(crate) fn all(&self) -> &[Flow] {
         &self.all
     }
 
-    /// Flows expected.
+    /// Number of flows, connected or not.
     pub(crate) fn count(&self) -> u32 {
         self.all.len() as u32
     }
@@ -325,7 +325,7 @@ impl Flows {
         true
     }
 
-    /// The first flow that failed, as an error.
+    /// Returns the error of the first failed flow, if any.
     pub(crate) fn check(&self) -> Result<(), TrafficError> {
         let broken = (0..)
             .zip(&self.all)
@@ -361,7 +361,7 @@ pub(crate) fn same(error: &io::Error) -> io::Error {
 pub struct Finished {
     /// Bytes of messages sent or read since the start, all flows.
     pub bytes: u64,
-    /// By flow index; a flow that was never connected has no bytes.
+    /// Figures of each flow, by index; a flow that was never connected has no bytes.
     pub flows: Vec<FinishedFlow>,
     /// Connections and datagrams dropped because they did not belong to this load.
     pub strays: u32,
@@ -379,7 +379,7 @@ impl Finished {
 pub struct FinishedFlow {
     /// Bytes sent or read since the start.
     pub bytes: u64,
-    /// At the server: it read to the end of the flow. At the client: the server confirmed that.
+    /// Whether all data were read. At the server: it read to the end of the flow. At the client: the server said so.
     pub drained: bool,
     /// Of a UDP stream: datagrams sent with the mark of [`crate::Client::set_counted`]; at the server those of them
     /// that arrived, each once.

@@ -4,17 +4,17 @@ use wirecost_model::end_window::ThreadWindow;
 
 use crate::snapshot::ThreadSnapshot;
 
-/// A thread that slept for less than this share of a window never waited for its sockets: a thousand wake-ups a
-/// second of a load that is limited elsewhere take about as much.
+/// Share of a window, 0..=1. A thread that slept for less never waited for its sockets: a thousand wake-ups a second
+/// of a load that is limited elsewhere take about as much.
 const NEVER_WAITED: f64 = 0.05;
-/// Likewise for a thread that spins: the share of its polls that found nothing to do.
+/// Share of the polls of a spinning thread, 0..=1. If fewer found nothing to do, the thread was never idle.
 const NEVER_IDLE: f64 = 0.01;
-/// And for a thread that was preempted for more than this share of the window by others that spin: data waited for it
-/// meanwhile.
+/// Share of a window, 0..=1. A spinning thread that other spinning threads preempted for longer counts as never idle:
+/// data waited for it meanwhile.
 const PREEMPTED: f64 = 0.2;
 
-/// One thread over a window of so many seconds. A thread that started within it counts from zero; one that never
-/// started counts as asleep.
+/// Load of one thread over a window of `seconds`. A thread that started within the window counts from zero; one that
+/// never started counts as asleep.
 pub(crate) fn thread_window(
     before: &ThreadSnapshot,
     after: &ThreadSnapshot,

@@ -48,9 +48,9 @@ pub(crate) enum Phase {
 pub(crate) struct Header {
     /// The workload's number.
     pub(crate) workload: u8,
-    /// What it is for.
+    /// What the header is for.
     pub(crate) phase: Phase,
-    /// The run's secret.
+    /// The load's secret.
     pub(crate) secret: [u8; 16],
     /// The flow, from 0.
     pub(crate) flow: u32,
@@ -208,7 +208,7 @@ pub(crate) fn read_answer(bytes: [u8; ANSWER_BYTES]) -> io::Result<Result<(), Re
     }
 }
 
-/// What both ends do with the first bytes of a flow; whether these open one of the load. For the fuzzer.
+/// Decodes the first bytes of a flow as both ends do. Returns whether they open a flow of the load. For the fuzzer.
 #[doc(hidden)]
 pub fn opens_a_flow(bytes: &[u8], options: &Options) -> bool {
     if let Some(answer) = bytes.first_chunk() {

@@ -37,7 +37,7 @@ impl LatencyRecorder {
         }
     }
 
-    /// Counts one latency. One thread only: it is loads and stores.
+    /// Counts one latency, nanoseconds. Only the histogram's own thread may call it: it is loads and stores.
     pub(crate) fn record(&self, ns: u64) {
         let bucket = bucket_of(ns);
         let block = bucket / BLOCK;

@@ -14,7 +14,7 @@
 //! machine: polled, it does what it can and says what it waits for. A worker thread (`worker/`) runs a task on a
 //! blocking socket, or many on non-blocking sockets with epoll or io_uring, or spinning.
 //!
-//! Not here: when a window begins and ends, what else the host did meanwhile (crate `meter`), what it means.
+//! Not here: when a window begins and ends; what else the host did meanwhile (crate `meter`); what the figures mean.
 
 mod buffers;
 mod client;

@@ -1,5 +1,5 @@
-//! Connections that opened and carried their handshake, and of which no full segment is acknowledged: a path-MTU black
-//! hole, or a filter. The kernel goes on to retransmit for minutes.
+//! Finds connections that opened and carried their handshake, but have no full segment acknowledged: a PMTU black hole,
+//! or a filter. The kernel goes on to retransmit for minutes.
 
 use std::fs;
 use std::time::Duration;
@@ -9,19 +9,21 @@ use wirecost_sys::socket::{TcpInfo, tcp_info};
 use crate::error::TrafficError;
 use crate::ops::ClientFlow;
 
-/// Retransmission timeouts back off from 200 ms (RFC 6298; `TCP_RTO_MIN`): the third is over after 1.4 s on a path
-/// with a short round trip, and later on others, as the timeout follows the round trip.
+/// Retransmissions from which on a connection counts as stuck. Timeouts back off from 200 ms (RFC 6298;
+/// `TCP_RTO_MIN`): the third is over after 1.4 s on a path with a short round trip, and later on others, as the
+/// timeout follows the round trip.
 const RETRANSMITS: u32 = 3;
+/// Time since the last acknowledgement from which on a connection counts as stuck.
 const SILENT: Duration = Duration::from_millis(1200);
 
 /// Whether the kernel looks for a smaller segment after some timeouts in the calling thread's network namespace
-/// (`net.ipv4.tcp_mtu_probing`, which is about IPv6 too): then a connection may recover.
+/// (`net.ipv4.tcp_mtu_probing`, which covers IPv6 too): then a connection may recover.
 pub(crate) fn may_recover() -> bool {
     let probing = fs::read_to_string("/proc/sys/net/ipv4/tcp_mtu_probing");
     probing.is_ok_and(|value| value.trim() != "0")
 }
 
-/// That every connection is stuck, told of the first one.
+/// The error of the first connection, if every connection is stuck.
 pub(crate) fn all_lost(flows: &[ClientFlow]) -> Option<TrafficError> {
     let mut first = None;
     for flow in flows {
@@ -39,7 +41,7 @@ fn is_stuck(info: &TcpInfo) -> bool {
     has_none_acknowledged(info) && info.total_retrans >= RETRANSMITS && silent >= SILENT
 }
 
-/// Whether a segment of full size is lost and none was ever acknowledged: small requests say nothing of size.
+/// Whether a segment of full size is lost and none was ever acknowledged. Small requests alone do not count.
 pub(crate) fn has_none_acknowledged(info: &TcpInfo) -> bool {
     let full = u64::from(info.snd_mss);
     let under_way = info.bytes_sent_once.saturating_sub(info.bytes_acked);

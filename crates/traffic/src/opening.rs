@@ -87,7 +87,7 @@ pub(crate) fn connect_flow(
         .set_linger(linger)
         .and_then(|()| connect(&socket, target, deadline))
         .and_then(|()| match options.export {
-            // Another's server knows nothing of headers.
+            // An NBD server that is not ours does not know our header.
             Some(_) => Ok(()),
             None => socket.write_all(&header),
         })
@@ -104,13 +104,14 @@ fn connect(socket: &Socket, target: &Address, deadline: Instant) -> io::Result<(
     if target.ip().is_some() {
         return socket.connect_timeout(&address, remaining(deadline));
     }
-    // Of a Unix socket only a full backlog is waited for, as long as a write (unix_wait_for_peer, net/unix/af_unix.c).
+    // On a Unix socket connect(2) waits only for room in the backlog, up to the time-out of writes (unix_wait_for_peer,
+    // net/unix/af_unix.c).
     socket.set_write_timeout(Some(remaining(deadline)))?;
     socket.connect(&address)?;
     socket.set_write_timeout(None)
 }
 
-/// Waits for the server's answer.
+/// Waits for the server's answer to the header of a flow.
 pub(crate) fn await_answer(
     mut socket: &Socket,
     target: &Address,
@@ -142,7 +143,7 @@ fn check_answer(
     })
 }
 
-/// Fills `bytes`.
+/// Reads until `bytes` is full.
 ///
 /// # Errors
 /// `TimedOut` at the deadline; `UnexpectedEof`.
@@ -193,13 +194,13 @@ fn open_udp_flow(
         });
     };
     check_answer(read_answer(answer), &target.into(), flow)?;
-    // Not before: a handshake datagram has another size.
+    // Not before the handshake: its datagrams have another size.
     socket::segment(&socket, options, true)?;
     Ok(socket)
 }
 
-/// Sends a handshake datagram repeatedly until it is answered; `None`: not by the deadline. Other datagrams are
-/// ignored.
+/// Sends a handshake datagram repeatedly until it is answered; `None`: not by the deadline. Returns the answer, and
+/// the server's count of messages received. Other datagrams are ignored.
 pub(crate) fn request_answer(
     socket: &Socket,
     question: &[u8],

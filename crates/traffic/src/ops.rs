@@ -17,7 +17,7 @@ use crate::task::Task;
 /// The tasks of one flow.
 pub(crate) type Tasks = io::Result<Vec<Box<dyn Task>>>;
 
-/// One workload.
+/// The functions and properties of one workload.
 #[derive(Debug)]
 pub(crate) struct WorkloadOps {
     /// Tasks for each flow: 2 where both directions carry a stream.
@@ -36,9 +36,9 @@ pub(crate) struct WorkloadOps {
     pub(crate) closing: Closing,
     /// What a client waits for once all of its flows are closed.
     pub(crate) after_close: Option<fn(&Shared, &[ClientFlow], Instant)>,
-    /// How many threads an end has where its options do not say it.
+    /// Default number of threads of an end.
     pub(crate) threads: ThreadPolicy,
-    /// The buffers of a thread.
+    /// Sizes of a thread's buffers.
     pub(crate) buffers: fn(&Options) -> BufferSizes,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum ThreadPolicy {
     Jobs,
 }
 
-/// Closes a client's flow by a deadline.
+/// Closes a client's flow by a deadline. Returns whether the server confirmed the end.
 pub(crate) type Closing = fn(&Shared, &ClientFlow, Instant) -> io::Result<bool>;
 
 /// Makes the task of a server thread, which is given by its index.
@@ -65,9 +65,9 @@ pub(crate) type MakeThreadTask = fn(&Shared, Listener, usize) -> io::Result<Box<
 pub(crate) struct Listener {
     /// The listener, or the thread's own socket on the port.
     pub(crate) socket: Arc<Socket>,
-    /// Over TCP: the loads on the port, and the index of this one.
+    /// Over TCP: the dispatcher of the loads on the port, and the index of this load.
     pub(crate) dispatcher: Option<(Arc<Dispatcher>, usize)>,
-    /// For accepted sockets that inherit other options from the listener.
+    /// Sets the load's options on accepted sockets that inherit others from the listener.
     pub(crate) fixup: Option<OptionFixup>,
 }
 
@@ -86,14 +86,14 @@ pub(crate) struct ClientFlow {
 pub(crate) enum FlowKind {
     /// One TCP connection; `streams`: this end writes a stream to it.
     Connection {
-        /// See [`crate::socket::set_sender_options`].
+        /// Whether the socket gets [`crate::socket::set_sender_options`].
         streams: bool,
     },
     /// A TCP connection for each transaction.
     ConnectionPerTransaction,
     /// A UDP socket.
     Udp,
-    /// None, but a file: its tasks are [`crate::task::path_client`]'s.
+    /// No socket, but a file or device; its tasks are made by [`crate::task::path_client`].
     Path,
 }
 

@@ -8,16 +8,17 @@ pub use wirecost_model::load::{
 
 use crate::error::TrafficError;
 
-/// A load, and what its ends need besides.
+/// A load, and what its ends need to run it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// What is run. Its direction is not used here: the caller knows which host has the client.
+    /// The load. Its direction is not used here: the caller knows which host has the client.
     pub load: Load,
     /// Source address of a client; `None`: the kernel's choice. Ignored by a server.
     pub source: Option<IpAddr>,
-    /// Of storage at a client: the name of the export of an NBD server that is not ours. Nothing but NBD is spoken then.
+    /// At a storage client: name of the export of an NBD server that is not ours. The flows then have no handshake but
+    /// NBD's. `None`: the server is ours.
     pub export: Option<String>,
-    /// Identifies this load's flows.
+    /// Identifies the flows of this load; the same at both ends.
     pub secret: [u8; 16],
     /// For benchmarks and tests: how a thread waits for several connections.
     #[doc(hidden)]
@@ -28,7 +29,7 @@ pub struct Options {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Multiplexing {
-    /// The one that measured better.
+    /// What measured better: io_uring where threads have several connections each and no request is timed, else epoll.
     #[default]
     Auto,
     /// epoll(7).
@@ -43,7 +44,7 @@ impl Options {
         Self::of(Load::new(workload), secret)
     }
 
-    /// These options for a load.
+    /// Options of a load with defaults for the rest.
     pub fn of(load: Load, secret: [u8; 16]) -> Self {
         Self {
             load,
@@ -54,7 +55,7 @@ impl Options {
         }
     }
 
-    /// The same with a changed load.
+    /// These options with a changed load.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Load)) -> Self {
         change(&mut self.load);
@@ -64,7 +65,7 @@ impl Options {
     /// Checks the load ([`Load::faults`]).
     ///
     /// # Errors
-    /// All faults together.
+    /// [`TrafficError::Options`] with all faults together.
     pub fn validate(&self) -> Result<(), TrafficError> {
         let wrong: Vec<String> = self
             .load
@@ -94,13 +95,13 @@ impl Options {
         self.load.nodelay && self.load.request < SMALL
     }
 
-    /// Whether a stream's thread paces each message. The kernel's pacing joins waiting messages to full segments
-    /// (tcp_sendmsg_locked in net/ipv4/tcp.c), `TCP_NODELAY` or not.
+    /// Whether a stream's thread paces each message, and not the kernel. The kernel's pacing joins waiting messages to
+    /// full segments (tcp_sendmsg_locked in net/ipv4/tcp.c), `TCP_NODELAY` or not.
     pub(crate) fn paces_messages(&self) -> bool {
         self.has_small_segments() && matches!(self.load.rate, Some(Rate::BitsPerSecond(_)))
     }
 
-    /// Bytes of one read of a stream at most: 128 KiB; with `nodelay` a message, as other generators and most
+    /// Upper bound on one read of a stream, bytes: 128 KiB; with `nodelay` one message, as other generators and most
     /// applications read (docs/loads.md).
     pub(crate) fn read_at_once(&self) -> usize {
         if self.load.nodelay {
@@ -117,10 +118,10 @@ const SMALL: u32 = 16 << 10;
 /// Smallest read buffer, and the size of a stream's reads, bytes (docs/loads.md).
 pub(crate) const READ_BUFFER: usize = 128 << 10;
 
-/// Bytes that one call discards at most (`MSG_TRUNC`).
+/// Upper bound on the bytes that one call discards (`MSG_TRUNC`).
 pub(crate) const DISCARDED_AT_ONCE: usize = 1 << 20;
 
-/// A buffer of this size holds several segments at any MTU, bytes.
+/// Smallest socket buffer of a corked stream, bytes: it holds several segments at any MTU.
 const CORKED_BUFFER: u32 = 128 * 1024;
 
 #[cfg(test)]

@@ -40,14 +40,14 @@ pub enum Finding {
     Descriptors {
         /// How many the load needs.
         needed: u64,
-        /// How many there may be.
+        /// How many this process may have.
         limit: u64,
     },
     /// Fewer local ports than flows.
     Ports {
         /// How many the load needs.
         needed: u64,
-        /// How many there are.
+        /// How many local ports there are.
         there: u64,
     },
     /// More memory than is available on the host, or left by a control group.
@@ -64,15 +64,15 @@ pub enum Finding {
         /// Processors that this process may use.
         processors: u64,
     },
-    /// No virtual machine runs here.
+    /// No virtual machine runs on this host.
     Qemu(QemuError),
-    /// The kernel does not tell which pages a machine has written to.
+    /// The kernel cannot track which pages a machine writes to, as pre-copy needs it.
     Tracking(io::Error),
-    /// Nobody can be made to wait for pages that are not there.
+    /// A thread cannot be made to wait for missing pages (userfaultfd(2)), as post-copy needs it.
     Waiting(io::Error),
     /// A capped socket buffer, or a congestion control that is missing or not permitted.
     Socket(TrafficError),
-    /// Options that no load can have.
+    /// Invalid options.
     Options(TrafficError),
 }
 
@@ -130,7 +130,7 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
     }
     let mut findings = Vec::new();
     if options.load.path.is_some() {
-        // It has no sockets.
+        // Storage at a path has no sockets.
         return findings;
     }
     let needed = u64::from(options.load.connections());
@@ -180,7 +180,7 @@ pub fn check_resources<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<F
             needed: wanted,
             limit,
         }),
-        // Where the limit cannot be read, making sockets will tell.
+        // Where the limit cannot be read, making sockets reports the error.
         Ok(_) | Err(_) => {}
     }
     if let Some(available) = available()
@@ -203,6 +203,9 @@ pub fn check_resources<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<F
 }
 
 /// Raises the descriptor limit for a load with both ends in this process.
+///
+/// # Errors
+/// [`TrafficError::Host`]: the limit does not suffice for one end.
 pub(crate) fn raise_descriptors(options: &Options) -> Result<(), TrafficError> {
     let needed = descriptors(options) + OTHER_DESCRIPTORS;
     let wanted = needed + descriptors(options);
@@ -222,7 +225,7 @@ fn descriptors(options: &Options) -> u64 {
     let each = u64::from(workload::ops(&options.load).tasks_per_flow);
     // A thread has an eventfd, an epoll set or a ring, and up to two sockets.
     let threads = 4 * u64::from(threads(options));
-    // A machine that is waited for has a userfaultfd and an eventfd.
+    // A machine with post-copy has a userfaultfd and an eventfd.
     let machines = match options.load.migration {
         Some(migration) if migration.post_copy => 2 * u64::from(options.load.streams),
         _ => 0,
@@ -232,8 +235,8 @@ fn descriptors(options: &Options) -> u64 {
 
 /// Memory of one end, kernel buffers included, bytes.
 fn memory(options: &Options) -> u64 {
-    // The kernel doubles the size that is asked for (socket(7)).
     let ops = workload::ops(&options.load);
+    // The kernel doubles the size that is asked for (socket(7)).
     let ways = 2 * u64::from(ops.tasks_per_flow);
     let buffers = options
         .load
@@ -266,10 +269,10 @@ fn local_ports() -> Option<u64> {
     Some((high + 1).saturating_sub(low))
 }
 
-/// Memory that control groups leave to this process, when that was last visible.
+/// Memory that control groups leave to this process, bytes, as [`note_control_groups`] found it.
 static LEFT: OnceLock<Option<u64>> = OnceLock::new();
 
-/// Stores what memory control groups leave to this process, for [`check_resources`]. To be called before /sys is
+/// Stores how much memory control groups leave to this process, for [`check_resources`]. To be called before /sys is
 /// covered by that of another network namespace, which shows no control groups.
 pub fn note_control_groups() {
     LEFT.get_or_init(left_by_groups);

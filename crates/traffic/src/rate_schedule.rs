@@ -14,7 +14,7 @@ pub(crate) struct RateSchedule {
     message: f64,
     /// When messages become due.
     kind: Kind,
-    /// Messages in all.
+    /// Upper bound on the messages of the load; infinite without a limit.
     limit: f64,
 }
 
@@ -25,14 +25,14 @@ enum Kind {
     Bytes,
     /// Datagrams of a stream, one by one at equal intervals.
     Datagrams,
-    /// Requests at random, with gaps of that mean on each flow, nanoseconds: the flows know when.
+    /// Requests at random, with gaps of this mean on each flow, nanoseconds; [`crate::flow::Flow::due`] has the times.
     Requests(f64),
 }
 
 impl RateSchedule {
-    /// `None` where a load has no rate that it is to keep.
+    /// The schedule of a load; `None` without a rate, and for a migration.
     pub(crate) fn of(options: &Options) -> Option<Self> {
-        // Of a migration the rate is an upper limit: when it writes is decided by its rounds.
+        // The rate of a migration is an upper limit: its rounds decide when it sends.
         if options.load.workload.is_migration() {
             return None;
         }
@@ -58,7 +58,7 @@ impl RateSchedule {
         })
     }
 
-    /// Messages due by an instant, which is `now` for tasks.
+    /// Messages due by the instant `at`, which is `now` on the clock of [`crate::shared::Shared::now`].
     pub(crate) fn due(&self, flows: &Flows, at: Instant, now: u64) -> f64 {
         if let Kind::Requests(mean) = self.kind {
             let flows = flows.all().iter();
@@ -71,7 +71,7 @@ impl RateSchedule {
         })
     }
 
-    /// Messages due so long after the start. Flows start at equal offsets within an interval, so that together they
+    /// Messages due this long after the start. Flows start at equal offsets within an interval, so that together they
     /// are one schedule, with the first message due at once.
     fn due_after(&self, since_start: Duration) -> f64 {
         let flowed = self.per_second * since_start.as_secs_f64();
@@ -83,7 +83,7 @@ impl RateSchedule {
         due.min(self.limit)
     }
 
-    /// Messages handed to the kernel: bytes and complete messages.
+    /// Messages sent, from the bytes and the complete messages that were handed to the kernel.
     pub(crate) fn sent(&self, bytes: u64, messages: u64) -> f64 {
         if self.kind == Kind::Bytes {
             bytes as f64 / self.message

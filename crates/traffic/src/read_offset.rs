@@ -6,7 +6,7 @@
 //! reader that is behind has reads of full length only. Reads whose offset advances with the stream have the distance
 //! of a program that fills its buffer block by block. Measurements: docs/loads.md.
 
-/// Addresses that differ by a multiple of it alias in the processor.
+/// Addresses that differ by a multiple of this number of bytes alias in the processor.
 const PAGE: usize = 4096;
 
 /// Bytes that the buffer needs beyond the length of a read.

@@ -20,13 +20,13 @@ pub(crate) struct SequenceTracker {
 /// What a datagram is, given those that arrived before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Its number is above all before it.
+    /// Its number is above all that arrived before.
     InOrder,
-    /// Its first arrival, after a higher number (RFC 4737, section 3.3).
+    /// Its first arrival, but after a higher number (RFC 4737, section 3.3).
     Reordered,
     /// It had arrived before.
     Duplicate,
-    /// More than [`WINDOW`] behind: a duplicate or not, which is not known.
+    /// More than [`WINDOW`] numbers behind the highest: it is not known whether it is a duplicate.
     TooOld,
 }
 
@@ -104,17 +104,17 @@ impl SequenceTracker {
         self.duplicated
     }
 
-    /// Of those received, the ones that came after a higher number.
+    /// Received datagrams that came after a higher number.
     pub(crate) fn reordered(&self) -> u64 {
         self.reordered
     }
 
-    /// More than [`WINDOW`] numbers behind: neither received nor duplicated.
+    /// Datagrams more than [`WINDOW`] numbers behind the highest: counted neither as received nor as duplicated.
     pub(crate) fn too_old(&self) -> u64 {
         self.too_old
     }
 
-    /// RFC 3550's interarrival jitter, nanoseconds.
+    /// Interarrival jitter (RFC 3550), nanoseconds.
     pub(crate) fn jitter_ns(&self) -> u64 {
         self.jitter.estimate as u64
     }
@@ -140,7 +140,7 @@ impl Timestamp {
 #[derive(Debug, Clone, Default)]
 struct Jitter {
     last_transit: Option<u32>,
-    /// Nanoseconds.
+    /// The jitter, nanoseconds.
     estimate: f64,
 }
 

@@ -28,7 +28,7 @@ use crate::snapshot::Snapshot;
 use crate::socket::{self, OptionFixup};
 use crate::steering;
 
-/// Backlog beyond the flows of the loads.
+/// Connections that the listen backlog holds beyond the flows of the loads.
 const SPARE_BACKLOG: u32 = 64;
 
 /// The end that listens on one port, and answers or receives. It takes its load's flows and no others, and serves each
@@ -41,25 +41,29 @@ pub struct Server {
     engine: Engine,
     acceptor: Option<AcceptorHandle>,
     threads: Vec<JoinHandle<()>>,
-    /// Answers for watched machines that have arrived.
+    /// Answers the observer for watched machines that have arrived.
     service: Option<Service>,
-    /// All sockets of its UDP port: none may leave the reuseport group before the last load ends.
+    /// All sockets of the server's UDP port: none may leave the reuseport group before the last load ends.
     _group: Arc<[Arc<Socket>]>,
 }
 
 impl Server {
     /// Listens on `bind` (port 0: any free one) in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// Those of [`Self::listen_all`].
     pub fn listen(bind: impl Into<Address>, options: &Options) -> Result<Self, TrafficError> {
         let mut servers = Self::listen_all(bind, std::slice::from_ref(options))?;
         // One load, one server.
         Ok(servers.remove(0))
     }
 
-    /// Listens for several loads on one TCP and one UDP port of an address (port 0: any free ones). Returns a server for
-    /// each, in their order.
+    /// Listens for several loads on one TCP and one UDP port of an address (port 0: any free ones). Returns a server
+    /// for each, in their order.
     ///
     /// # Errors
-    /// Also where the secrets of two loads are equal, or agree in the last four bytes or in the tag of datagrams.
+    /// Invalid options; what this host lacks; an address that cannot be bound; secrets of two loads that are equal, or
+    /// agree in the last four bytes or in the tag of datagrams.
     pub fn listen_all(
         bind: impl Into<Address>,
         options: &[Options],
@@ -100,8 +104,8 @@ impl Server {
         }
     }
 
-    /// Loads over TCP, or a Unix socket. A load with a connection for each transaction is accepted and served by its own threads, all
-    /// other loads by an acceptor that hands admitted connections to serving threads.
+    /// Listens for loads over TCP or a Unix socket. The threads of a load with a connection for each transaction accept
+    /// and serve its connections themselves; an acceptor hands the connections of all other loads to serving threads.
     fn listen_connections(bind: &Address, engines: Vec<Engine>) -> Result<Vec<Self>, TrafficError> {
         let accepts = |engine: &Engine| engine.ops.is_served_by_threads();
         let leader = engines
@@ -167,7 +171,7 @@ impl Server {
                 }
             }
         }
-        // Nothing may fail from here to the acceptor's start: a server would wait for its threads for ever.
+        // Nothing may fail from here to the acceptor's start: a dropped server would wait for its threads forever.
         for ((index, server), fixup) in servers.iter_mut().enumerate().zip(fixups) {
             if !accepts(&server.engine) {
                 let threads = admitting.add(server.engine.clone(), index, fixup);
@@ -186,7 +190,8 @@ impl Server {
         Ok(servers)
     }
 
-    /// Loads over UDP: each thread has a socket on the port and serves its share of the flows ([`steering`]).
+    /// Listens for loads over UDP: each thread has a socket on the port, and serves its share of the flows
+    /// ([`steering`]).
     fn listen_udp(bind: SocketAddr, engines: Vec<Engine>) -> Result<Vec<Self>, TrafficError> {
         let mut address = bind;
         let mut sockets = Vec::new();
@@ -244,7 +249,8 @@ impl Server {
         Ok(servers)
     }
 
-    /// Answers for machines that are watched, once they have arrived: on the UDP port with the number of the TCP port.
+    /// Starts the service that answers for watched machines once they have arrived: on the UDP port with the number of
+    /// the TCP port. `None`: no machine is watched.
     fn serve_watched(&self) -> Result<Option<Service>, TrafficError> {
         let shared = &self.engine.shared;
         let migration = shared.options.load.migration;
@@ -284,12 +290,15 @@ impl Server {
         Ok(())
     }
 
-    /// The address it listens on, with the port that was chosen.
+    /// The address that the server listens on, with the port that was chosen.
     pub fn address(&self) -> Address {
         self.address.clone()
     }
 
     /// Waits, at most `timeout`, until every flow is connected.
+    ///
+    /// # Errors
+    /// [`TrafficError::NotConnected`]; a flow that failed.
     pub fn wait_connected(&self, timeout: Duration) -> Result<(), TrafficError> {
         let flows = &self.engine.shared.flows;
         let connected = || flows.connected().count() as u32;
@@ -312,7 +321,7 @@ impl Server {
         self.engine.rings()
     }
 
-    /// The options it was opened with.
+    /// The options that the server was opened with.
     pub fn options(&self) -> &Options {
         &self.engine.shared.options
     }
@@ -331,7 +340,7 @@ impl Server {
         self.engine.shared.flows.received()
     }
 
-    /// What this end keeps.
+    /// The shared state of this end.
     #[cfg(test)]
     pub(crate) fn shared(&self) -> &Shared {
         &self.engine.shared
@@ -378,7 +387,7 @@ impl Server {
         flows.set_stopping();
         if let Some(AcceptorHandle { acceptor, threads }) = self.acceptor.take() {
             acceptor.wake.raise();
-            // An acceptor that panicked has none.
+            // An acceptor that panicked sends no threads.
             self.threads.extend(threads.recv().unwrap_or_default());
             acceptor.end();
         }

@@ -40,25 +40,27 @@ pub(crate) struct Shared {
     pub(crate) threads: Box<[ThreadState]>,
     /// The data sent over TCP, read-only; every page is resident before the start.
     pub(crate) message: Box<[u8]>,
-    /// At a storage server.
+    /// The export, at a storage server.
     pub(crate) target: Option<Target>,
-    /// At a client of storage at a path, once it is open.
+    /// The file or device, at a client of storage at a path, once it is open.
     pub(crate) path: OnceLock<Arc<OpenPath>>,
-    /// At a migration's client.
+    /// The machines at their source, at a migration's client.
     pub(crate) sources: Sources,
-    /// At a migration's server.
+    /// The machines at their destination, at a migration's server.
     pub(crate) landings: Box<[Landing]>,
-    /// Of a migration of virtual machines.
+    /// The virtual machines of a migration by QEMU, at either end.
     pub(crate) virtuals: Virtuals,
-    /// Of a migration that is watched, at its client.
+    /// What the observer saw, at the client of a watched migration.
     pub(crate) sightings: Sightings,
-    /// The tag of every datagram.
+    /// Tag of every datagram ([`crate::datagram::tag`]).
     pub(crate) tag: u32,
-    /// At a client with a rate.
+    /// Messages due by the load's rate; `None` at a server, and without a rate.
     pub(crate) rate_schedule: Option<RateSchedule>,
     /// Whether datagrams sent now are marked as counted.
     counted: AtomicBool,
+    /// Bytes, transactions or datagrams that are left of the load's limit; `None`: it has no such limit.
     budget: Option<AtomicU64>,
+    /// Zero of [`Self::now`].
     epoch: Instant,
 }
 
@@ -70,24 +72,24 @@ pub(crate) struct ThreadState {
     pub(crate) tid: AtomicU32,
     /// CPU times when the thread ended: those of an ended thread cannot be read.
     pub(crate) final_times: OnceLock<ThreadTimes>,
-    /// Latencies of transactions.
+    /// Latencies of transactions, at a request/response client.
     pub(crate) latency: Option<LatencyRecorder>,
-    /// Latencies of flushes.
+    /// Latencies of flushes, at a storage client that flushes.
     pub(crate) flushes: Option<LatencyRecorder>,
-    /// Lateness of requests with a rate.
+    /// How late requests were sent, at a client with a rate.
     pub(crate) lateness: Option<LatencyRecorder>,
     /// Polls of its flows, where the thread spins.
     pub(crate) polls: Counter,
-    /// Of these, the ones that found nothing to do.
+    /// Polls that found nothing to do.
     pub(crate) idle_polls: Counter,
     /// Whether the thread uses an io_uring.
     pub(crate) has_ring: AtomicBool,
-    /// Waits in the ring.
+    /// Waits in the io_uring.
     pub(crate) ring_waits: Counter,
 }
 
 impl Shared {
-    /// One end of a load with so many threads, and so many tasks for each flow.
+    /// The state of one end of a load with `threads` threads and `tasks_per_flow` tasks for each flow.
     pub(crate) fn new(
         options: &Options,
         end: End,
@@ -159,7 +161,7 @@ impl Shared {
             tag: tag(&options.secret),
             rate_schedule,
             budget: match options.load.limit {
-                // As many datagrams as are needed for so many bytes.
+                // The fewest datagrams that carry so many bytes.
                 Some(Limit::Bytes(amount)) if options.load.workload.is_udp() => Some(
                     AtomicU64::new(amount.div_ceil(u64::from(options.load.request))),
                 ),
@@ -174,17 +176,17 @@ impl Shared {
         }))
     }
 
-    /// Nanoseconds since this was made: the clock of this end.
+    /// Nanoseconds since this value was made: the clock of this end.
     pub(crate) fn now(&self) -> u64 {
         self.epoch.elapsed().as_nanos() as u64
     }
 
-    /// An instant, by the same clock.
+    /// An instant on the clock of [`Self::now`], nanoseconds; 0 before its zero.
     pub(crate) fn ns(&self, at: Instant) -> u64 {
         at.saturating_duration_since(self.epoch).as_nanos() as u64
     }
 
-    /// When sending started, by the same clock.
+    /// When sending started, on the clock of [`Self::now`], nanoseconds.
     pub(crate) fn began(&self) -> Option<u64> {
         self.flows.started_at().map(|started| self.ns(started))
     }
@@ -198,12 +200,12 @@ impl Shared {
         self.counted.store(counted, Relaxed);
     }
 
-    /// What requests of an observer begin with.
+    /// Tag at the beginning of an observer's requests.
     pub(crate) fn watch_tag(&self) -> u64 {
         content::mix(content::seed(&self.options))
     }
 
-    /// How a machine is seen to run at this end; `None`: it does not.
+    /// How it is known that a machine runs at this end; `None`: it does not run here.
     pub(crate) fn pulse(&self, end: End, machine: u32) -> Option<Pulse> {
         if let Some(pulse) = self.virtuals.pulse(machine) {
             return Some(pulse);
@@ -216,8 +218,8 @@ impl Shared {
         runs.then_some(Pulse::Runs)
     }
 
-    /// Takes up to `wanted` bytes, transactions or datagrams of the load's limit. Less than wanted: the limit is
-    /// reached.
+    /// Takes up to `wanted` bytes, transactions or datagrams of the load's limit. Returns how many; fewer than
+    /// `wanted`: the limit is reached.
     pub(crate) fn take_budget(&self, wanted: u64) -> u64 {
         let Some(budget) = &self.budget else {
             return wanted;
@@ -232,7 +234,7 @@ impl Shared {
         }
     }
 
-    /// Returns what was taken and not used.
+    /// Gives back what [`Self::take_budget`] took and the caller did not use.
     pub(crate) fn return_budget(&self, unused: u64) {
         if let Some(budget) = &self.budget {
             budget.fetch_add(unused, Relaxed);

@@ -23,9 +23,9 @@ use crate::shared::{Shared, ThreadState};
 pub struct Snapshot {
     /// When the flows' counters were read; socket states were read right after.
     pub at: Instant,
-    /// When sending started, where this end knows it.
+    /// When sending started; `None` before the start, and at a server that does not send a stream.
     pub started: Option<Instant>,
-    /// By flow index.
+    /// Each flow, by index.
     pub flows: Vec<FlowSnapshot>,
     /// Latencies of all transactions so far, at the client. Read a moment after the flows' counters.
     pub latency: Latency,
@@ -33,7 +33,7 @@ pub struct Snapshot {
     pub flushes: Latency,
     /// Lateness of all requests with a rate so far, at the client.
     pub lateness: Latency,
-    /// At a client with a rate.
+    /// Messages due and sent so far, at a client with a rate.
     pub scheduled: Option<ScheduleTotals>,
     /// How this end reads and writes.
     pub io: Io,
@@ -41,13 +41,13 @@ pub struct Snapshot {
     pub threads: Vec<ThreadSnapshot>,
     /// Connections and datagrams dropped because they did not belong to this load.
     pub strays: u32,
-    /// At a migration's client: the machines that are through.
+    /// At a migration's client: the machines whose move has ended.
     pub moves: Vec<MachineMove>,
-    /// At a client of storage at a path: how it is read and written.
+    /// At a client of storage at a path: how the path is read and written.
     pub path: Option<PathAccess>,
 }
 
-/// Messages that a rate has asked for by an instant, all flows.
+/// Messages due and sent by an instant, all flows of a client with a rate. A TCP stream counts parts of messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScheduleTotals {
     /// Messages due.
@@ -61,9 +61,9 @@ pub struct ScheduleTotals {
 pub struct FlowSnapshot {
     /// All counters since the start.
     pub counts: Counts,
-    /// Of a flow that is one TCP connection.
+    /// State of the connection, for a flow that is one TCP connection.
     pub tcp: Option<TcpState>,
-    /// When it ended, where it has.
+    /// When the flow ended; `None`: it has not.
     pub ended: Option<Instant>,
 }
 
@@ -83,11 +83,11 @@ pub struct TcpState {
 /// One of the load's threads at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadSnapshot {
-    /// Its CPU times, or the final ones where it has ended; `None` where it has not started.
+    /// CPU times of the thread, the final ones if it has ended; `None` if it has not started.
     pub times: Option<ThreadTimes>,
-    /// Polls of its flows, where it spins; else 0.
+    /// Polls of its flows, if the thread spins; else 0.
     pub polls: u64,
-    /// Of these, the ones that found nothing to do.
+    /// Polls that found nothing to do.
     pub idle_polls: u64,
 }
 
@@ -102,6 +102,8 @@ impl Snapshot {
         self.at.saturating_duration_since(before.at)
     }
 
+    /// Reads the counters and states of all flows and threads.
+    ///
     /// # Errors
     /// A flow that failed, or is not connected.
     pub(crate) fn take(shared: &Shared, io: Io) -> Result<Self, TrafficError> {
@@ -138,7 +140,7 @@ impl Snapshot {
         let lateness = books(|thread| thread.lateness.as_ref());
         let flushes = books(|thread| thread.flushes.as_ref());
         let threads = shared.threads.iter().map(look_at_thread).collect();
-        // The flows of virtual machines only carry what the two ends tell each other.
+        // The flows of virtual machines only carry messages between the two ends: QEMU has connections of its own.
         let virtual_machines = shared
             .options
             .load
@@ -199,7 +201,7 @@ fn look_at_thread(thread: &ThreadState) -> ThreadSnapshot {
     }
 }
 
-/// Whether it is a Unix socket, which has no state of TCP.
+/// Whether a socket is a Unix socket, which has no TCP state.
 fn is_unix(socket: &RawSocket) -> bool {
     socket.local_addr().is_ok_and(|address| address.is_unix())
 }

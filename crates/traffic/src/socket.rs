@@ -26,8 +26,9 @@ const BUSY_POLL_US: u32 = 50;
 const STARVED: Duration = Duration::from_mins(1);
 /// Unsent bytes of a stream beyond which a write waits (`TCP_NOTSENT_LOWAT`, tcp(7)).
 const UNSENT: u32 = 512 << 10;
-/// The same of all streams together, which bounds the kernel's memory for unsent data.
+/// Unsent bytes of all streams together, which bounds the kernel's memory for unsent data.
 const UNSENT_IN_ALL: u32 = 16 << 20;
+/// Lower bound on the unsent bytes of each stream.
 const LEAST_UNSENT: u32 = 16 << 10;
 /// Memory that the kernel accounts for a datagram besides its payload (`SKB_TRUESIZE`, include/linux/skbuff.h),
 /// about, bytes.
@@ -58,7 +59,7 @@ fn patience(options: &Options) -> Duration {
     }
 }
 
-/// The socket options of a load over TCP.
+/// Sets the options of a load on a TCP socket.
 fn of_connection(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
     if let Some(congestion) = &options.load.congestion {
         set_congestion(socket, congestion)?;
@@ -74,7 +75,7 @@ fn of_connection(socket: &Socket, options: &Options) -> Result<(), TrafficError>
     if let Some(Rate::BitsPerSecond(bits)) = options.load.rate
         && !options.paces_messages()
     {
-        // That of a machine is shared by its connections.
+        // The connections of a machine share its rate.
         let bits = bits / u64::from(options.load.migration.map_or(1, |one| one.channels));
         set_max_pacing_rate(socket, bits.div_ceil(8))
             .map_err(failed("setting SO_MAX_PACING_RATE"))?;
@@ -101,7 +102,8 @@ pub(crate) struct OptionFixup {
 }
 
 impl OptionFixup {
-    /// For connections of such a listener; `None` where they inherit all options of the load.
+    /// For connections of a load from a listener with the options `listener`; `None` where they inherit all options of
+    /// the load.
     ///
     /// # Errors
     /// The default congestion control of this network namespace cannot be read.
@@ -161,7 +163,7 @@ impl OptionFixup {
     }
 }
 
-/// A UDP socket with the load's options for so many flows, not yet bound or connected.
+/// A UDP socket with the load's options for `flows` flows, not yet bound or connected.
 pub(crate) fn udp(peer: SocketAddr, options: &Options, flows: u32) -> Result<Socket, TrafficError> {
     let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))
         .map_err(failed("making a UDP socket"))?;
@@ -193,7 +195,7 @@ pub(crate) fn connection(peer: &Address, options: &Options) -> Result<Socket, Tr
     Ok(socket)
 }
 
-/// As the kernel takes it.
+/// The address as the kernel takes it (`sockaddr`).
 ///
 /// # Errors
 /// A path that is too long.
@@ -206,7 +208,10 @@ pub(crate) fn kernel_address(address: &Address) -> io::Result<SockAddr> {
     }
 }
 
-/// An address over IP: only connections that stay may go over Unix sockets.
+/// The address and port of an IP address.
+///
+/// # Errors
+/// [`TrafficError::Options`] for a Unix socket, which only persistent connections may use.
 pub(crate) fn ip(address: &Address) -> Result<SocketAddr, TrafficError> {
     address
         .ip()
@@ -236,8 +241,8 @@ pub(crate) fn client_udp(peer: SocketAddr, options: &Options) -> Result<Socket, 
     Ok(socket)
 }
 
-/// Enlarges the receive buffer of a UDP request/response socket to hold what so many flows may have outstanding: they
-/// start together, and after a loss they retry together. Not where the plan sets the buffer.
+/// Enlarges the receive buffer of a UDP request/response socket to hold the outstanding datagrams of `flows` flows:
+/// they start together, and after a loss they retry together. Not where the plan sets the buffer.
 fn hold_outstanding(socket: &Socket, options: &Options, flows: u32) -> Result<(), TrafficError> {
     if !options.load.workload.is_request_response() || options.load.socket_buffer.is_some() {
         return Ok(());
@@ -285,8 +290,8 @@ fn common(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
         set_dscp(socket, dscp).map_err(failed("setting the DSCP"))?;
     }
     if options.load.waiting == Waiting::Spin {
-        // Polls the queue of a network card. Without the privilege, or on a device without such a queue, threads spin
-        // by polling the socket.
+        // Busy-polls the receive queue of the network card. Without the privilege, or on a device without such a queue,
+        // threads spin by polling the socket.
         let _ = set_busy_poll(socket, BUSY_POLL_US);
     }
     Ok(())
@@ -330,6 +335,9 @@ fn keep_little_unsent(socket: &Socket, streams: u32) -> Result<(), TrafficError>
 
 /// Sets both buffers and reads them back: the kernel silently caps what is asked for, then doubles it for its
 /// overhead (socket(7)). With CAP_NET_ADMIN the caps do not apply (`SO_SNDBUFFORCE`, `SO_RCVBUFFORCE`).
+///
+/// # Errors
+/// [`TrafficError::BufferCapped`].
 pub(crate) fn set_buffers(socket: &Socket, asked: u32) -> Result<(), TrafficError> {
     let bytes = asked as usize;
     socket

@@ -25,7 +25,7 @@ fn tail(shared: &Shared) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// Whether the loads differ in those bytes and in the tag of datagrams.
+/// Whether all loads differ in the last four bytes of their secrets, and in the tag of their datagrams.
 pub(crate) fn can_be_told_apart(loads: &[&Shared]) -> bool {
     let tails: BTreeSet<u32> = loads.iter().map(|shared| tail(shared)).collect();
     let tags: BTreeSet<u32> = loads.iter().map(|shared| shared.tag).collect();

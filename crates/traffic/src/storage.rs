@@ -1,4 +1,5 @@
-//! Storage over NBD, and at a path: what ends keep besides their connections. The protocol is crate `nbd`'s.
+//! Storage over NBD and at a path: contents, access pattern, verification, and our NBD target. The protocol itself is
+//! in crate `nbd`.
 
 pub(crate) mod access;
 pub(crate) mod content;
@@ -14,7 +15,7 @@ use std::io;
 
 use wirecost_nbd::NbdError;
 
-/// A broken protocol as the error of a flow.
+/// A violation of the protocol as the error of a flow (`InvalidData`).
 pub(crate) fn protocol(error: NbdError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }

@@ -4,9 +4,9 @@ use crate::ops::ThreadPolicy;
 use crate::options::{Options, Waiting};
 use crate::workload;
 
-/// Halves of TCP streams up to which each has a thread of its own.
+/// Up to this number of tasks (directions of TCP streams), each has a thread of its own.
 const FEW_STREAMS: u32 = 32;
-/// Flows of requests and responses that a thread has, where there are two threads at least.
+/// Request/response flows of each thread. Fewer flows have two threads all the same.
 const FLOWS_EACH: u32 = 8;
 
 /// Threads at each end, given the processors that the calling thread may use.
@@ -20,7 +20,7 @@ fn threads_on(options: &Options, cpus: u32) -> u32 {
     let tasks_per_flow = options.load.connections() * ops.tasks_per_flow;
     let usual = match ops.threads {
         ThreadPolicy::Halves => {
-            // Threads that spin have a processor each, or keep each other from it.
+            // Threads that spin have a processor each, or preempt each other.
             let few = match options.load.waiting {
                 Waiting::Sleep => FEW_STREAMS.max(cpus),
                 Waiting::Spin => cpus,

@@ -24,8 +24,8 @@ pub fn window(before: &Snapshot, after: &Snapshot) -> Result<EndWindow, TrafficE
     window_until_end(before, after)
 }
 
-/// The same for flows that may start or end within the window, as with a limit: the window begins with the start of
-/// the flows, and ends with the last flow where all have ended.
+/// [`window()`] for flows that may start or end within it, as with a limit: the window begins with the start of the
+/// flows, and ends with the last flow where all have ended.
 ///
 /// # Errors
 /// Snapshots of different loads.
@@ -68,7 +68,7 @@ pub fn window_until_end(before: &Snapshot, after: &Snapshot) -> Result<EndWindow
     })
 }
 
-/// What a rate asked for between two snapshots. Messages sent early are no backlog.
+/// Messages due and sent between two snapshots of a load with a rate. Messages sent early are no backlog.
 fn schedule(before: ScheduleTotals, after: ScheduleTotals) -> Schedule {
     let backlog = |asked: ScheduleTotals| (asked.due - asked.sent).max(0.0);
     Schedule {
@@ -82,7 +82,7 @@ fn schedule(before: ScheduleTotals, after: ScheduleTotals) -> Schedule {
 fn flow((before, after): (&FlowSnapshot, &FlowSnapshot)) -> FlowWindow {
     let counts = after.counts.since(&before.counts);
     let tcp = before.tcp.as_ref().zip(after.tcp.as_ref());
-    // Only an end that numbers datagrams can miss any.
+    // Only a receiver of numbered datagrams can miss any.
     let lost = if after.counts.expected > 0 {
         counts.expected.cast_signed() - counts.received.cast_signed()
     } else {

@@ -19,7 +19,7 @@ use crate::shared::Shared;
 use crate::task::{Context, Progress, Task};
 use crate::timeouts::POLL_INTERVAL;
 
-/// Tasks up to which a spinning thread polls each one instead of an epoll set.
+/// Up to this number of tasks, a spinning thread polls each of them, and not an epoll set.
 const MAX_ROUND_ROBIN: usize = 4;
 
 /// How a thread runs its tasks.
@@ -29,13 +29,13 @@ pub(crate) enum ThreadMode {
     Blocking,
     /// Any number of tasks on non-blocking sockets.
     Multiplexed,
-    /// The same without sleeping.
+    /// Any number of tasks on non-blocking sockets, polled without sleeping.
     Spinning,
 }
 
 impl ThreadMode {
-    /// The mode where each task has a thread of its own and may block, or not. All threads of an end have the same:
-    /// the two directions of a connection share a socket, which blocks for both or for neither.
+    /// The mode of all threads of an end. `own_threads`: each task has a thread of its own and may block. The mode is
+    /// the same for all: the two directions of a connection share a socket, which blocks for both or for neither.
     pub(crate) fn of(waiting: Waiting, own_threads: bool) -> Self {
         match waiting {
             Waiting::Spin => Self::Spinning,
@@ -45,7 +45,7 @@ impl ThreadMode {
     }
 }
 
-/// Starts a thread; a client's threads wait for the start.
+/// Starts a thread with these tasks. `waits_for_start`: it polls none before the flows are started or stopping.
 pub(crate) fn spawn(
     shared: &Arc<Shared>,
     thread: usize,
@@ -87,7 +87,7 @@ impl Worker {
         let thread = &shared.threads[self.thread];
         thread.tid.store(wirecost_sys::thread::current(), Relaxed);
         if shared.options.load.rate.is_some() || !shared.options.load.think_time.is_zero() {
-            // Without it a paced message may be sent up to 50 us late.
+            // With the default timer slack a paced message may be sent up to 50 us late.
             let _ = wirecost_sys::thread::exact_timers();
         }
         let mut tasks = std::mem::take(&mut self.tasks);
@@ -142,7 +142,7 @@ fn ended(shared: &Shared, task: &dyn Task, end: Outcome) {
     }
 }
 
-/// Runs one task that waits in its socket.
+/// Runs one task on a blocking socket.
 fn run_blocking(mut task: Box<dyn Task>, context: &mut Context<'_>) {
     let shared = context.shared;
     loop {
@@ -153,7 +153,7 @@ fn run_blocking(mut task: Box<dyn Task>, context: &mut Context<'_>) {
                 if shared.flows.is_aborted() {
                     return ended(shared, &*task, Outcome::Released);
                 }
-                // A task that waits for its socket has done so already.
+                // A task that waits for its socket has already waited in its system call.
                 if !(interest.read || interest.write) {
                     let left = until.map_or(POLL_INTERVAL, |until| {
                         Duration::from_nanos(until.saturating_sub(shared.now()))

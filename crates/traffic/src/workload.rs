@@ -13,7 +13,7 @@ mod tcp_stream;
 mod udp_rr;
 mod udp_stream;
 
-/// The table of a load.
+/// The functions of a load's workload.
 pub(crate) fn ops(load: &Load) -> &'static WorkloadOps {
     match load.workload {
         Workload::Storage if load.path.is_some() => &storage_path::OPS,

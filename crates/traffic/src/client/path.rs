@@ -1,4 +1,4 @@
-//! Storage at a path: opened with its jobs, verified and closed after them.
+//! A client of storage at a path: opens the path and starts its jobs, then verifies and closes it.
 
 use std::io;
 use std::sync::Arc;

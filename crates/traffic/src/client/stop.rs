@@ -1,4 +1,4 @@
-//! The end of a client: nothing more is sent, what is in flight is waited for, and a peer that is gone is named.
+//! The end of a client: stops sending, waits for data in flight, and reports a peer that has vanished.
 
 use std::io;
 use std::net::Shutdown;
@@ -19,12 +19,13 @@ const JIFFIES: Duration = Duration::from_millis(20);
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(1);
 
 impl Client {
-    /// Ends all flows together: nothing more is sent. What is in flight is waited for, at most `timeout`, until the
-    /// server has confirmed that it read all of it. Flows that are not drained by then are aborted.
+    /// Stops sending on all flows together, and waits, at most `timeout`, until the server has confirmed that it read
+    /// all data. Flows that are not drained by then are aborted.
     ///
     /// # Errors
-    /// A flow that failed; a peer that has acknowledged nothing on any flow since this began, named by the first one
-    /// (a single flow may be waiting for a retransmission). Every thread is joined all the same.
+    /// A flow that failed; [`TrafficError::PeerVanished`] for the first silent flow where the peer has acknowledged
+    /// nothing on any flow since the stop (a single flow may be waiting for a retransmission);
+    /// [`TrafficError::SegmentsLost`]. Every thread is joined all the same.
     pub fn stop(mut self, timeout: Duration) -> Result<Finished, TrafficError> {
         let began = Instant::now();
         if let Err(lost) = self.check_progress() {
@@ -90,8 +91,8 @@ impl Client {
         })
     }
 
-    /// Whether a flow that did not end in order in `time` shows that its peer is alive. A slow path may still have
-    /// much queued, but it acknowledges.
+    /// Whether a flow that did not end in order within `time` shows that its peer is alive. A slow path may still have
+    /// much data queued, but its peer acknowledges.
     fn liveness(&self, flow: &ClientFlow, moved: bool, time: Duration) -> Liveness {
         let silent = |silence: Duration| {
             let words = format!("nothing came from it for {:.1} s", silence.as_secs_f64());
@@ -163,7 +164,7 @@ impl Client {
     }
 }
 
-/// What a flow shows of its peer.
+/// What a flow shows about its peer.
 enum Liveness {
     Alive,
     Silent(TrafficError),

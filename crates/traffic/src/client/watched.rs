@@ -1,4 +1,4 @@
-//! Machines that are watched: who answers for them at their source, and who asks.
+//! Watched machines of a migration: the service that answers for them at their source, and their observer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,18 +12,18 @@ use super::Client;
 use crate::migration::observer::{Observer, Watch};
 use crate::migration::service::Service;
 
-/// What answers for watched machines at their source, and who asks.
+/// The service that answers for watched machines at their source, and their observer.
 #[derive(Debug)]
 pub(super) struct Watched {
     _service: Service,
-    /// Where it answers.
+    /// UDP address of the service.
     here: SocketAddr,
     observer: Mutex<Option<Observer>>,
     watch: OnceLock<Watch>,
 }
 
 impl Client {
-    /// Answers for machines at the address that their connections have here.
+    /// Starts the service, on a free UDP port of the local address of the load's connections.
     pub(super) fn serve_watched(&self) -> io::Result<Watched> {
         let first = self.flows.first().ok_or(io::ErrorKind::NotFound)?;
         let own = first.socket.local_addr()?.as_socket();
@@ -39,12 +39,14 @@ impl Client {
         })
     }
 
-    /// Where machines that are watched are reached: whoever observes them needs an address of the same kind.
+    /// UDP address of the service that answers for watched machines; `None`: they are not watched. The observer needs
+    /// an address of the same IP version.
     pub fn watched_at(&self) -> Option<SocketAddr> {
         Some(self.watched.as_ref()?.here)
     }
 
-    /// Has watched machines observed from where this observer was made, from the start on.
+    /// Sets the observer of watched machines, which begins to ask with [`Self::start`]. Without watched machines it is
+    /// dropped.
     pub fn observe(&self, observer: Observer) {
         if let Some(watched) = &self.watched {
             let mut kept = watched
@@ -55,7 +57,7 @@ impl Client {
         }
     }
 
-    /// Lets the observer begin.
+    /// Starts the observer, if one was set.
     pub(super) fn start_watch(&self) -> io::Result<()> {
         let Some(watched) = &self.watched else {
             return Ok(());

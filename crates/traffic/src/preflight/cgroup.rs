@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-/// The hierarchy of version 2, and the memory controller's of version 1.
+/// Mount point of the version 2 hierarchy.
 const UNIFIED: &str = "/sys/fs/cgroup";
+/// Mount point of the version 1 memory controller.
 const MEMORY: &str = "/sys/fs/cgroup/memory";
 
 /// Memory left by the process's group and its ancestors, bytes: the least of their limits less usage. Inactive file

@@ -1,5 +1,5 @@
-//! The acceptor of the servers on one TCP port: a thread that accepts connections, reads their headers without blocking,
-//! and admits only flows of these loads. A slow or silent peer delays no other.
+//! The acceptor of the servers on one TCP port: a thread that accepts connections, reads their headers without
+//! blocking, and admits only flows of these loads. A slow or silent peer delays no other.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -28,7 +28,7 @@ use crate::worker::ThreadMode;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pending connections beyond the loads' flows; above that the oldest is dropped.
 const SPARE: usize = 128;
-/// Longest wait for an event; the wake ends a wait at once.
+/// Longest wait for an event; the waker ends a wait at once.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 /// Pause before the next accept where the kernel has no descriptor or memory left.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -39,21 +39,21 @@ pub(super) struct Acceptor {
     dispatcher: Arc<Dispatcher>,
     wake: Arc<Waker>,
     loads: Vec<AcceptedLoad>,
-    /// Oldest first.
+    /// Connections whose header is not complete, oldest first.
     pending: VecDeque<Pending>,
 }
 
 /// A load whose connections the acceptor admits.
 struct AcceptedLoad {
     engine: Engine,
-    /// Its index in the dispatcher.
+    /// Index of the load in the dispatcher.
     index: usize,
-    /// For sockets that inherit other options from the listener.
+    /// Sets the load's options on sockets that inherit others from the listener.
     fixup: Option<OptionFixup>,
-    /// Tasks of admitted flows, by thread; a thread starts when its last task is there.
+    /// Tasks of admitted flows, by thread; a thread starts when it has all of its tasks.
     shares: Vec<Vec<Box<dyn Task>>>,
     threads: Vec<JoinHandle<()>>,
-    /// Receives the threads once the flows are stopping; `None`: no more flows are admitted.
+    /// Sends the threads to the server once the flows are stopping; `None` from then on: no more flows are admitted.
     stopped: Option<Sender<Vec<JoinHandle<()>>>>,
 }
 
@@ -90,7 +90,7 @@ enum HeaderRead {
 }
 
 impl Acceptor {
-    /// `listener` must not block; `wake` is the one of these loads in the dispatcher.
+    /// `listener` must not block; `wake` is the waker of these loads in the dispatcher.
     pub(super) fn new(
         listener: Option<Arc<Socket>>,
         dispatcher: Arc<Dispatcher>,
@@ -105,7 +105,8 @@ impl Acceptor {
         }
     }
 
-    /// Adds a load. Its threads come out of the returned channel once its flows are stopping.
+    /// Adds a load, with its index in the dispatcher. The returned channel yields its threads once its flows are
+    /// stopping.
     pub(super) fn add(
         &mut self,
         engine: Engine,
@@ -144,7 +145,7 @@ impl Acceptor {
         self.loads.iter().any(|load| load.stopped.is_some())
     }
 
-    /// Counts a connection of no load here at the first load.
+    /// Counts a connection that belongs to no load here, at the first load that still admits flows.
     fn count_stray(&self) {
         let open = |load: &&AcceptedLoad| load.stopped.is_some();
         let first = self.loads.iter().find(open).or(self.loads.first());
@@ -239,7 +240,7 @@ impl Acceptor {
         match (named, elsewhere) {
             (Some(load), _) => load.decide(socket, header),
             (None, Some(index)) => {
-                // Of a load whose own threads accept.
+                // The load's own threads accept.
                 let (header, filled) = (*header, HEADER_BYTES);
                 self.dispatcher.hand_over(
                     index,
@@ -250,7 +251,7 @@ impl Acceptor {
                     },
                 );
             }
-            // Of no load: the first one refuses it.
+            // The header names no load: the first one refuses the connection.
             (None, None) => match self.loads.iter_mut().find(|load| load.stopped.is_some()) {
                 Some(load) => load.decide(socket, header),
                 None => self.count_stray(),
@@ -319,7 +320,7 @@ impl AcceptedLoad {
         };
         let shared = Arc::clone(&self.engine.shared);
         let flow = &shared.flows.all()[index as usize];
-        // Only this thread sets it, after `is_new`.
+        // Cannot fail: only this thread sets the socket, after `is_new`.
         let _ = flow.socket.set(socket);
         let tasks_per_flow = self.engine.ops.tasks_per_flow as usize;
         for (half, task) in tasks.into_iter().enumerate() {
@@ -362,7 +363,7 @@ impl SharedAcceptor {
         std::mem::replace(&mut *kept, thread)
     }
 
-    /// A server has ended; the last one joins the acceptor's thread.
+    /// Notes that a server has ended; the last one joins the acceptor's thread.
     pub(super) fn end(&self) {
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1
             && let Some(thread) = self.replace_thread(None)

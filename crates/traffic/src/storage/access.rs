@@ -11,15 +11,15 @@ pub(crate) struct Access {
     places: u64,
     size: u64,
     random: bool,
-    /// Of 2^32 I/Os, how many read.
+    /// How many of 2^32 I/Os are reads.
     reads: u64,
     next: u64,
     state: u64,
 }
 
 impl Access {
-    /// Of flow `flow` of `flows`, which start at equal distances where they go on in order. `export` has room for one
-    /// I/O of `size` bytes at least.
+    /// The I/Os of flow `flow` of `flows`; sequential flows start at equal distances. `size` and `export` are the bytes
+    /// of an I/O and of the export, which has room for at least one I/O.
     pub(crate) fn new(
         storage: &Storage,
         size: u32,

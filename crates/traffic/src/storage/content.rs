@@ -28,7 +28,7 @@ pub(crate) fn mix(state: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// A number of this load.
+/// Seed of the contents of a load, from its secret.
 pub(crate) fn seed(options: &Options) -> u64 {
     let halves = options.secret.as_chunks::<8>().0;
     halves
@@ -36,12 +36,12 @@ pub(crate) fn seed(options: &Options) -> u64 {
         .fold(0, |seed, half| mix(seed ^ u64::from_be_bytes(*half)))
 }
 
-/// A number of one machine of a load, from the load's.
+/// Seed of one machine of a migration, from the load's seed.
 pub(crate) fn of_machine(seed: u64, number: u32) -> u64 {
     mix(seed ^ u64::from(number))
 }
 
-/// The body, for I/O of the load's size. Both ends have the same.
+/// The pseudo-random body for I/O of the load's size, the same at both ends.
 pub(crate) fn body(options: &Options) -> Box<[u8]> {
     let length = options.load.request as usize + PLACES as usize * 8;
     let seed = seed(options);
@@ -63,7 +63,7 @@ pub(crate) fn rest(body: &[u8], offset: u64, length: usize) -> &[u8] {
     &body[place + STAMP_BYTES..place + length]
 }
 
-/// The first byte of an I/O that is not what was written; `None`: all of it is.
+/// Index of the first byte of an I/O that is not what was written; `None`: all bytes are.
 pub(crate) fn first_difference(
     found: &[u8],
     body: &[u8],

@@ -9,7 +9,7 @@ use wirecost_nbd::client::{Agreed, ClientHandshake};
 use super::protocol;
 use crate::opening::remaining;
 
-/// Chooses an export. Nothing of what follows the handshake is read: a server sends nothing before it is asked.
+/// Selects an export. Reads nothing beyond the handshake: a server sends nothing before the first request.
 ///
 /// # Errors
 /// `InvalidData` with an [`wirecost_nbd::NbdError`]; `TimedOut`; `UnexpectedEof`.

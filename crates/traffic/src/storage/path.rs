@@ -1,7 +1,7 @@
 //! A file or a block device that a load reads and writes: opened, filled where it is the load's own, verified, closed.
 //!
-//! A mount whose server is gone stops whoever touches it: all of this runs on threads that nobody waits for longer than
-//! he said.
+//! A mount whose server is gone blocks every thread that touches it. All of this runs on threads of its own, which the
+//! caller waits for until its deadline.
 
 mod contents;
 mod in_use;
@@ -24,22 +24,22 @@ use crate::timeouts::PEER_TIMEOUT;
 
 pub(crate) use contents::write_block;
 
-/// What a load reads and writes: all jobs share it.
+/// The file or device of a load, shared by all of its jobs.
 #[derive(Debug)]
 pub(crate) struct OpenPath {
     pub(crate) file: Arc<File>,
     pub(crate) path: String,
     pub(crate) kind: PathKind,
-    /// Bytes that are used, from the beginning.
+    /// Bytes that the load uses, from the beginning.
     pub(crate) bytes: u64,
-    /// Why it is not direct.
+    /// Why I/O goes through the page cache; `None`: it does not (`O_DIRECT`).
     buffered: Option<String>,
-    /// Why there is no ring.
+    /// Why no io_uring is used; unset: one is.
     pub(crate) no_ring: OnceLock<String>,
 }
 
 impl OpenPath {
-    /// How it is read and written.
+    /// How the path is read and written.
     pub(crate) fn access(&self) -> PathAccess {
         PathAccess {
             kind: self.kind,
@@ -52,11 +52,11 @@ impl OpenPath {
     /// Opens the path of a load by a deadline.
     ///
     /// # Errors
-    /// What the kernel says, or what is wrong with what is there, in words; `TimedOut`.
+    /// The kernel's error, or why the load cannot use the path, in words; `TimedOut`.
     pub(crate) fn open(path: &str, options: &Options, deadline: Instant) -> io::Result<Self> {
         let (path, options) = (path.to_owned(), options.clone());
         let (opened, told) = mpsc::channel();
-        // Looking at it must not take long; filling a file may.
+        // Opening the path must not take long; filling a file may.
         let result = bounded(deadline, move || {
             let open = open(&path, &options)?;
             let _ = opened.send(());
@@ -69,18 +69,18 @@ impl OpenPath {
             .saturating_duration_since(Instant::now())
             .min(PEER_TIMEOUT);
         match told.recv_timeout(patience) {
-            // It failed.
+            // Opened, or failed: `result` has the error.
             Ok(()) | Err(RecvTimeoutError::Disconnected) => {}
             Err(RecvTimeoutError::Timeout) => return Err(no_answer("opening it", patience)),
         }
         result.wait("filling it")
     }
 
-    /// Verifies what the load's jobs read and wrote, and makes durable what was written. Both ends of what was not the
-    /// load's own are zero afterwards: it counts as empty.
+    /// Makes what the load wrote durable, and verifies what its jobs read and wrote. Both ends of a file or device that
+    /// is not the load's own are zeroed after writes, so that it counts as empty again.
     ///
     /// # Errors
-    /// `InvalidData`: the content is not what was written; what the kernel says; `TimedOut`.
+    /// `InvalidData`: the content is not what was written; the kernel's error; `TimedOut`.
     pub(crate) fn close(
         self: &Arc<Self>,
         options: &Options,
@@ -111,7 +111,7 @@ fn writes(options: &Options) -> bool {
         .is_some_and(|storage| storage.pattern.writes())
 }
 
-/// What a thread of its own does, for which is waited until a deadline.
+/// Work on a thread of its own, whose result is waited for until a deadline.
 struct Bounded<T> {
     result: mpsc::Receiver<io::Result<T>>,
     began: Instant,
@@ -153,7 +153,7 @@ fn no_answer(doing: &str, after: Duration) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, words)
 }
 
-/// The kernel's error with what was done.
+/// The kernel's error with what was being done, and advice.
 pub(crate) fn in_words(doing: &str, error: &io::Error) -> io::Error {
     let advice = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -169,7 +169,7 @@ fn refused<T>(words: String) -> io::Result<T> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, words))
 }
 
-/// Opens what is there, and looks whether it can have the load.
+/// Opens a path, and checks that the load can use it.
 fn open(path: &str, options: &Options) -> io::Result<OpenPath> {
     let load = &options.load;
     let asked = load.storage.map_or(0, |storage| storage.size);
@@ -251,7 +251,10 @@ fn open_there(place: &Path, writes: bool, kind: PathKind) -> io::Result<File> {
     })
 }
 
-/// Has I/O go past the page cache where that means something; else why it does not.
+/// Sets `O_DIRECT` where the file system supports it; else returns why I/O goes through the page cache.
+///
+/// # Errors
+/// `InvalidInput`: the load's I/O is not a multiple of the alignment that direct I/O needs.
 fn go_direct(file: &File, io: u32) -> io::Result<Option<String>> {
     let alignment = match direct_io(file) {
         Ok(Some(said)) if said.offset == 0 => {
@@ -260,7 +263,7 @@ fn go_direct(file: &File, io: u32) -> io::Result<Option<String>> {
             ));
         }
         Ok(Some(said)) => said.offset,
-        // NFS says nothing, and takes any.
+        // NFS reports no alignment, and accepts any.
         Ok(None) if is_nfs(file).unwrap_or(false) => 1,
         Ok(None) => {
             return Ok(Some(

@@ -9,14 +9,14 @@ use wirecost_model::load::Storage;
 use super::session::{Session, Step};
 use super::target::Target;
 
-/// An export of zeroes that any NBD client may have.
+/// An export of zeroes that any NBD client may use.
 #[derive(Debug)]
 pub struct PlainTarget {
     target: Target,
 }
 
 impl PlainTarget {
-    /// Of a load's kind and size.
+    /// An export with the backing and size that `storage` has.
     ///
     /// # Errors
     /// No memory.
@@ -26,10 +26,10 @@ impl PlainTarget {
         })
     }
 
-    /// Serves a connection, which blocks, until the client ends it.
+    /// Serves a blocking connection until the client ends it.
     ///
     /// # Errors
-    /// Of the socket; `InvalidData`: what the protocol does not allow.
+    /// Errors of the socket; `InvalidData`: the client violates the protocol.
     pub fn serve(&self, socket: &Socket) -> io::Result<()> {
         let mut session = Session::new(&self.target);
         loop {

@@ -6,24 +6,24 @@ use wirecost_nbd::request::Request;
 
 use crate::options::Options;
 
-/// Bytes that all flows together read back at most, but for one I/O each.
+/// Upper bound on the bytes that all flows together read back, unless a single I/O is larger.
 const BYTES: u32 = 1 << 20;
-/// I/Os that all flows together read back at most.
+/// Upper bound on the I/Os that all flows together read back.
 const MOST: u32 = 64;
 
 /// The last I/Os of a flow that are to be read back.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Sample {
     pub(crate) offsets: Vec<u64>,
-    /// Where the next one goes.
+    /// Index in `offsets` that the next I/O replaces, once there are `most`.
     next: usize,
     most: usize,
-    /// Of which I/Os.
+    /// Command of these I/Os: `READ` or `WRITE`.
     pub(crate) command: u16,
 }
 
 impl Sample {
-    /// `filled`: what is read was written before the load, with known content.
+    /// The empty sample of a flow. `filled`: the target was filled with known content before the load.
     pub(crate) fn new(options: &Options, flow: u32, filled: bool) -> Self {
         let load = &options.load;
         let Some(storage) = load.storage else {
@@ -51,7 +51,7 @@ impl Sample {
         }
     }
 
-    /// An I/O was answered.
+    /// Notes an I/O that was answered, if it has the sample's command.
     pub(crate) fn done(&mut self, request: &Request) {
         if request.command != self.command || self.most == 0 {
             return;

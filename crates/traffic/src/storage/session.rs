@@ -20,34 +20,34 @@ use super::target::{NAME, Target};
 use crate::buffers::STORAGE_INPUT;
 use crate::task::IoFailure;
 
-/// Missing bytes of a write from which on they are received straight into the target's memory.
+/// From this number of missing bytes on, data of a write are received straight into the target's memory.
 const DIRECT: usize = 32 << 10;
-/// Bytes of replies that are gathered for one call.
+/// Bytes of replies that are gathered for one system call.
 const GATHERED: usize = 256 << 10;
 /// Steps before other connections of the thread are served.
 const BUDGET: u32 = 8;
 
-/// What a connection has moved: data only, no headers.
+/// Counters of a connection: data only, no headers.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Moved {
-    /// Of writes.
+    /// Bytes of writes that arrived.
     pub(crate) written_bytes: u64,
-    /// Of reads.
+    /// Bytes of reads that were sent.
     pub(crate) read_bytes: u64,
     /// Reads and writes that arrived.
     pub(crate) requests: u64,
-    /// Of these, answered.
+    /// Reads and writes that were answered.
     pub(crate) replies: u64,
 }
 
 /// What a connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing.
+    /// Nothing: there is more to do.
     Again,
-    /// The client.
+    /// Bytes of the client.
     Read,
-    /// Room in the socket.
+    /// Room in the socket's send buffer.
     Write,
     /// The client has ended the session.
     Over,
@@ -59,7 +59,7 @@ pub(crate) struct Session {
     handshake: Option<ServerHandshake>,
     structured: bool,
     input: Box<[u8]>,
-    /// Of `input`, what was not used yet.
+    /// Range of `input` that was not used yet.
     unused: Range<usize>,
     /// Whether the last read emptied the socket.
     emptied: bool,
@@ -73,7 +73,7 @@ pub(crate) struct Session {
 #[derive(Debug)]
 struct Write {
     request: Request,
-    /// Where the next byte belongs; `None`: nowhere.
+    /// Index in the target's memory of the next byte; `None`: the write is refused, and its data are discarded.
     at: Option<usize>,
     left: usize,
     error: u32,
@@ -101,7 +101,8 @@ impl Session {
     /// Does what can be done now.
     ///
     /// # Errors
-    /// Of the socket; `InvalidData` with an [`NbdError`]; `UnexpectedEof`: the client is gone without having said so.
+    /// Errors of the socket; `InvalidData` with an [`NbdError`]; `UnexpectedEof`: the client closed the connection
+    /// without ending the session.
     pub(crate) fn poll(&mut self, socket: &Socket, target: &Target) -> io::Result<Step> {
         for _ in 0..BUDGET {
             if !self.out.flush(socket, target, &mut self.moved)? {
@@ -130,7 +131,8 @@ impl Session {
         Ok(Step::Again)
     }
 
-    /// The client ended the connection, and not the session (`DISC`, or `ABORT` within the handshake).
+    /// The error of a client that closes the connection without ending the session (`DISC`, or `ABORT` within the
+    /// handshake).
     fn gone(&self) -> io::Error {
         let words = if self.unused.is_empty() && self.write.is_none() {
             "it closed the connection without ending the session"
@@ -164,7 +166,7 @@ impl Session {
         Ok(read)
     }
 
-    /// Serves what has arrived, until replies fill a call.
+    /// Serves what has arrived, until replies fill a system call ([`GATHERED`]).
     fn serve(&mut self, target: &Target) -> Result<(), NbdError> {
         while !self.ending && !self.out.is_full() {
             let going_on = if self.handshake.is_some() {
@@ -181,7 +183,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns whether there may be more to serve.
+    /// Continues the handshake. Returns whether there may be more to serve.
     fn shake(&mut self) -> Result<bool, NbdError> {
         let Some(handshake) = &mut self.handshake else {
             return Ok(true);
@@ -202,7 +204,8 @@ impl Session {
         Ok(true)
     }
 
-    /// Stores data of a write; the last of it is answered.
+    /// Stores data of a write that have arrived, and answers a complete write. Returns whether there may be more to
+    /// serve.
     fn store(&mut self, target: &Target) -> bool {
         let Some(write) = &mut self.write else {
             return true;
@@ -270,7 +273,7 @@ impl Session {
                 self.out.bytes(&error_chunk(cookie, error));
             }
             Operation::Refuse(error) => self.out.bytes(&simple(cookie, error)),
-            // Memory is as durable as it will be.
+            // Nothing to do: memory does not become more durable.
             Operation::Flush => self.out.bytes(&simple(cookie, 0)),
             Operation::Disconnect => self.ending = true,
         }
@@ -281,7 +284,7 @@ impl Session {
 /// Replies that wait to be sent.
 #[derive(Debug, Default)]
 struct Outbox {
-    /// Headers of all of them.
+    /// Headers of all replies.
     heads: Vec<u8>,
     pieces: VecDeque<Piece>,
     bytes: usize,
@@ -289,9 +292,9 @@ struct Outbox {
 
 #[derive(Debug, Clone)]
 enum Piece {
-    /// Of the headers.
+    /// Range of `heads`.
     Head(Range<usize>),
-    /// Of the target's memory.
+    /// Range of the target's memory.
     Memory(Range<usize>),
 }
 
@@ -322,7 +325,7 @@ impl Outbox {
         self.pieces.push_back(Piece::Memory(range));
     }
 
-    /// Sends; `false` where the socket takes no more.
+    /// Sends the replies; `false` where the socket takes no more.
     fn flush(&mut self, socket: &Socket, target: &Target, moved: &mut Moved) -> io::Result<bool> {
         while !self.pieces.is_empty() {
             let heads = &self.heads;

@@ -1,4 +1,4 @@
-//! Our target: an export in memory, or none at all.
+//! Our NBD target: an export in memory, or one that keeps nothing.
 
 use std::io;
 
@@ -10,20 +10,20 @@ use wirecost_sys::shared_memory::SharedMemory;
 use super::content::{STAMP_BYTES, Writer, body, rest, seed, stamp};
 use crate::options::Options;
 
-/// What the export is called; the empty name is it as well.
+/// Name of the export; the empty name selects it as well.
 pub(crate) const NAME: &str = "wirecost";
 
-/// An export and what it is kept in: all connections share it.
+/// An export and its memory, shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) export: Export,
     pub(crate) memory: SharedMemory,
-    /// Every offset is the same memory.
+    /// Whether all offsets share the same memory: the export keeps nothing.
     null: bool,
 }
 
 impl Target {
-    /// Zeroes, or nothing.
+    /// An export of zeroes, or one that keeps nothing ([`Backing::Discard`]).
     ///
     /// # Errors
     /// No memory.
@@ -45,7 +45,7 @@ impl Target {
         })
     }
 
-    /// For a load: every I/O of its size has content that can be verified.
+    /// The export of a load. Unless it keeps nothing, every I/O of the load's size has content that can be verified.
     pub(crate) fn of_load(storage: &Storage, options: &Options) -> io::Result<Self> {
         let target = Self::new(storage)?;
         if !target.null {
@@ -63,7 +63,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Where in the memory the bytes at an offset of the export are.
+    /// Index in the memory of the byte at an offset of the export.
     pub(crate) fn place(&self, offset: u64) -> usize {
         if self.null { 0 } else { offset as usize }
     }

@@ -18,7 +18,7 @@ use crate::flow::Flow;
 use crate::opening::{read_all, remaining};
 use crate::shared::Shared;
 
-/// One read.
+/// One outstanding read, and how many bytes of its data have arrived.
 struct One(Request, u32);
 
 impl Outstanding for One {
@@ -30,7 +30,7 @@ impl Outstanding for One {
 /// Reads the flow's sample back, and ends the connection (`DISC`).
 ///
 /// # Errors
-/// `InvalidData`: the content is not what was written; what the protocol does not allow.
+/// `InvalidData`: the content is not what was written, or the server violates the protocol; errors of the socket.
 pub(crate) fn verify(
     shared: &Shared,
     flow: &Flow,
@@ -86,7 +86,7 @@ fn read_back(
     let mut found = vec![0; length];
     let mut reader = ReplyReader::new(agreed.structured);
     let mut one = One(request, 0);
-    // No more than this reply is on its way: it may be read in small pieces.
+    // Only this reply is outstanding: it may be read in small pieces.
     let mut buffer = vec![0; 64 << 10];
     loop {
         socket.set_read_timeout(Some(remaining(deadline)))?;
@@ -111,7 +111,7 @@ fn read_back(
     }
 }
 
-/// At least one byte.
+/// Receives at least one byte, by the deadline.
 fn receive_some(socket: &Socket, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
     let (first, rest) = buffer.split_at_mut(1);
     read_all(&mut &*socket, first, deadline)?;

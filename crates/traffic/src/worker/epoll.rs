@@ -12,13 +12,13 @@ use crate::flow::{Outcome, same};
 use crate::shared::Shared;
 use crate::task::{Context, Progress, Task};
 
-/// The token of the thread's own wake.
+/// The token of the thread's own waker.
 const WAKE: u64 = u64::MAX;
 
 /// A task and its registration.
 struct Slot {
     task: Box<dyn Task>,
-    /// What is registered with epoll, and for which descriptor.
+    /// Interest that is registered with epoll, and the number of the descriptor ([`Task::descriptor`]).
     registered: Option<(Interest, u32)>,
     queued: bool,
 }
@@ -26,13 +26,13 @@ struct Slot {
 struct EpollLoop {
     epoll: Epoll,
     slots: Vec<Option<Slot>>,
-    /// Tasks to be polled.
+    /// Indices of the tasks to poll.
     ready: VecDeque<usize>,
     timers: Timers,
     alive: usize,
 }
 
-/// Runs many tasks, each when it can continue.
+/// Runs many tasks, each when it can continue. `spins`: polls the epoll set without sleeping.
 pub(super) fn run_epoll(
     tasks: Vec<Box<dyn Task>>,
     context: &mut Context<'_>,
@@ -164,14 +164,14 @@ impl Slot {
         match self.registered {
             Some(before) if before == (interest, generation) => return Ok(()),
             Some((_, before)) if before == generation => epoll.modify(&fd, interest, token)?,
-            // A closed descriptor was removed by its closing.
+            // Closing the former descriptor has removed it from the set.
             _ => epoll.add(&fd, interest, token)?,
         }
         self.registered = Some((interest, generation));
         Ok(())
     }
 
-    /// The socket may stay open in its flow.
+    /// Removes the descriptor from the epoll set: the socket may stay open in its flow.
     fn unregister(&self, epoll: &Epoll) {
         if let (Some((fd, generation)), Some((_, registered))) =
             (self.task.descriptor(), self.registered)

@@ -13,7 +13,7 @@ use crate::options::Multiplexing;
 use crate::shared::Shared;
 use crate::task::{Context, IoFailure, Task};
 
-/// A ring for a thread with these tasks, where it is better than epoll and the kernel has it.
+/// A ring for a thread with these tasks; `None` where epoll is better, or the kernel has no io_uring.
 pub(super) fn for_tasks(
     tasks: &mut [Box<dyn Task>],
     shared: &Shared,
@@ -21,7 +21,7 @@ pub(super) fn for_tasks(
 ) -> Option<Ring> {
     let options = &shared.options;
     let each = shared.buffer_sizes.ring;
-    // Timed requests would be delayed: everything that is due leaves in one call.
+    // A ring would delay timed requests: everything that is due leaves in one call.
     let is_timed = options.load.rate.is_some() || !options.load.think_time.is_zero();
     let is_better = match options.multiplexing {
         // Better where threads have several connections each; then for all threads, even one with a single
@@ -55,7 +55,7 @@ pub(super) fn for_tasks(
 
 struct RingLoop<'a> {
     ring: Ring,
-    /// By the index of their sockets in the ring.
+    /// Tasks, by the index of their socket in the ring.
     tasks: Vec<Option<Box<dyn Task>>>,
     timers: Timers,
     alive: usize,
@@ -93,8 +93,8 @@ impl RingLoop<'_> {
         while self.alive > 0 {
             self.ring.wait(self.timers.left(shared.now()))?;
             context.thread.ring_waits.add(1);
-            // One time for all completions and what is submitted upon them: the kernel received the former before,
-            // and gets the latter right after.
+            // One timestamp for these completions and for what is submitted upon them: the kernel received the former
+            // just before, and gets the latter right after.
             let now = shared.now();
             let mut woken = false;
             while let Some(done) = self.ring.next_done() {
@@ -144,7 +144,7 @@ impl RingLoop<'_> {
         (0..self.tasks.len()).try_for_each(|index| self.go_on(index, context, now))
     }
 
-    /// Submits what a task wants and is not under way.
+    /// Submits the send and the receive that a task wants, unless they are under way already.
     fn go_on(&mut self, index: usize, context: &Context<'_>, now: u64) -> io::Result<()> {
         let task = self.tasks[index].as_mut();
         let Some(ring_io) = task.and_then(|task| task.ring_io()) else {
@@ -168,7 +168,7 @@ impl RingLoop<'_> {
     fn over(&mut self, index: usize, end: Outcome) -> io::Result<()> {
         self.timers.set(index, None);
         if let Some(task) = self.tasks[index].take() {
-            // Later completions of it are ignored.
+            // Later completions for this task are ignored.
             let taken_back = self.ring.cancel(index);
             ended(self.shared, &*task, end);
             self.alive -= 1;

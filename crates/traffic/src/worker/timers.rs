@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// Times by task.
+/// Deadlines of tasks, by index; nanoseconds on the clock of [`crate::shared::Shared::now`].
 pub(super) struct Timers {
     entries: BinaryHeap<Reverse<(u64, usize)>>,
     tasks: Box<[Timer]>,
@@ -12,15 +12,15 @@ pub(super) struct Timers {
 
 #[derive(Clone, Copy, Default)]
 struct Timer {
-    /// When it is to be polled at the latest.
+    /// When the task is to be polled at the latest; `None`: no deadline.
     due: Option<u64>,
-    /// The earliest entry in the heap. Most polls move `due` back, and an entry that is too early is cheaper than one
-    /// for each transaction.
+    /// The task's earliest entry in the heap. Most polls move `due` to a later time, and an entry that is too early is
+    /// cheaper than a new one for each transaction.
     entry: Option<u64>,
 }
 
 impl Timers {
-    /// So many tasks without a time.
+    /// `count` tasks without a deadline.
     pub(super) fn new(count: usize) -> Self {
         Self {
             entries: BinaryHeap::with_capacity(2 * count),
@@ -28,7 +28,7 @@ impl Timers {
         }
     }
 
-    /// Sets when a task is to be polled.
+    /// Sets the deadline of a task; `None`: it has none.
     pub(super) fn set(&mut self, index: usize, due: Option<u64>) {
         let timer = &mut self.tasks[index];
         timer.due = due;
@@ -41,13 +41,13 @@ impl Timers {
         }
     }
 
-    /// Time until the next entry.
+    /// Time until the earliest entry in the heap, at or before the next deadline; `None`: no entry.
     pub(super) fn left(&self, now: u64) -> Option<Duration> {
         let Reverse((due, _)) = self.entries.peek()?;
         Some(Duration::from_nanos(due.saturating_sub(now)))
     }
 
-    /// The next task that is due.
+    /// Takes the next task that is due at `now`.
     pub(super) fn next_due(&mut self, now: u64) -> Option<usize> {
         while let Some(Reverse((entry, index))) = self.entries.peek().copied() {
             if entry > now {

@@ -1,4 +1,4 @@
-//! Memory of machines that go on writing to it.
+//! Live migration: the memory of machines that go on writing to it.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -21,7 +21,8 @@ use crate::task::qemu_target::QemuTarget;
 
 pub(crate) static OPS: WorkloadOps = WorkloadOps {
     tasks_per_flow: 1,
-    // Connections of one machine wait for each other. QEMU has its own, and each machine a thread that waits for it.
+    // Connections of one machine wait for each other, so their tasks may not block. QEMU has connections of its own,
+    // and a task with a thread that waits for each machine.
     may_block: is_virtual,
     flow_kind: FlowKind::Connection { streams: true },
     client: |shared, flow| {
@@ -64,7 +65,7 @@ fn verify_and_close(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io
     closing::by_end(shared, flow, deadline)
 }
 
-/// Compares the pages of a connection with what the destination has.
+/// Compares the pages of a connection with those at the destination, by their digest.
 fn verify(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<()> {
     let load = &shared.options.load;
     let channels = load.connections() / load.streams;
@@ -99,7 +100,7 @@ fn verify(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<(
     Err(io::Error::new(io::ErrorKind::InvalidData, words))
 }
 
-/// Has the destination stop a machine and hold its memory against what its guest's writes make of it.
+/// Has the destination stop a virtual machine and compare its memory with what follows from its guest's writes.
 fn verify_virtual(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<()> {
     if !shared.virtuals.is_there(flow.index) {
         return Ok(());

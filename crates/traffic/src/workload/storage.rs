@@ -40,7 +40,10 @@ fn may_block(options: &Options) -> bool {
     options.load.depth == 1
 }
 
-/// Whether an export can have the load.
+/// Checks that an export can serve the load.
+///
+/// # Errors
+/// `InvalidInput` with the reason.
 fn fits(options: &Options, export: &wirecost_nbd::export::Export) -> io::Result<()> {
     let load = &options.load;
     let writes = load.storage.is_some_and(|storage| storage.pattern.writes());

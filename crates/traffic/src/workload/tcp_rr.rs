@@ -1,4 +1,4 @@
-//! Requests and responses on connections that stay.
+//! Requests and responses on persistent connections.
 
 use crate::buffers::BufferSizes;
 use crate::closing;

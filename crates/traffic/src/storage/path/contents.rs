@@ -1,4 +1,4 @@
-//! What is in a file or device: whether it is empty, what the load fills it with, and whether that is there afterwards.
+//! Contents of a file or device: checks that it is empty, fills it, verifies it and empties it again.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -12,15 +12,15 @@ use crate::options::Options;
 use crate::storage::content::{STAMP_BYTES, Writer, body, first_difference, rest, seed, stamp};
 use crate::storage::sample::Sample;
 
-/// Bytes at the beginning and at the end that are looked at: signatures of file systems, partition tables, volumes and RAID
-/// are there (libblkid's probes).
+/// Bytes at the beginning and at the end that are checked: signatures of file systems, partition tables, volumes and
+/// RAID are there (libblkid's probes).
 const ENDS: u64 = 1 << 20;
-/// Bytes that are written at once where a file is filled, about.
+/// Bytes of one write when a file is filled, rounded to whole I/Os.
 const AT_ONCE: usize = 1 << 20;
 /// Alignment of memory that any direct I/O is content with, bytes.
 const PAGE: usize = 4096;
 
-/// What a signature is of, where it is, and its bytes.
+/// Signatures: what has them, their offset in bytes, and their bytes.
 const SIGNATURES: &[(&str, usize, &[u8])] = &[
     ("a GPT partition table", 512, b"EFI PART"),
     ("a GPT partition table", 4096, b"EFI PART"),
@@ -63,7 +63,7 @@ pub(super) fn size(mut file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// Where the parts at both ends of so many bytes begin, and their lengths.
+/// Offsets and lengths of the first and of the last [`ENDS`] of so many bytes, without overlap.
 fn ends(bytes: u64) -> impl Iterator<Item = (u64, usize)> {
     let first = bytes.min(ENDS);
     let last = (bytes - first).min(ENDS);
@@ -73,7 +73,10 @@ fn ends(bytes: u64) -> impl Iterator<Item = (u64, usize)> {
         .map(|(at, length)| (at, length as usize))
 }
 
-/// Refuses what is not zero at its beginning or end.
+/// Checks that a file or device is zero at its beginning and end ([`ENDS`]).
+///
+/// # Errors
+/// `InvalidInput` with what was found; the kernel's error.
 pub(super) fn must_be_empty(path: &str, file: &File, bytes: u64) -> io::Result<()> {
     for (at, length) in ends(bytes) {
         let mut buffer = Aligned::new(length);
@@ -127,14 +130,14 @@ pub(super) fn fill(open: &OpenPath, options: &Options) -> io::Result<()> {
     open.file.sync_data()
 }
 
-/// Puts the content of an I/O at an offset into its block.
+/// Writes the content of the I/O at `offset` into `block`.
 pub(crate) fn write_block(block: &mut [u8], body: &[u8], seed: u64, writer: Writer, offset: u64) {
     let length = block.len();
     block[..STAMP_BYTES].copy_from_slice(&stamp(seed, writer, offset));
     block[STAMP_BYTES..].copy_from_slice(rest(body, offset, length));
 }
 
-/// Compares what the jobs' samples say with what is there.
+/// Reads the I/Os of the jobs' samples back, and compares them with what was written.
 pub(super) fn verify(open: &OpenPath, options: &Options, samples: &[Sample]) -> io::Result<()> {
     let body = body(options);
     let length = options.load.request as usize;
@@ -162,9 +165,9 @@ pub(super) fn verify(open: &OpenPath, options: &Options, samples: &[Sample]) -> 
     Ok(())
 }
 
-/// Zeroes at both ends: nothing there looks like content any more.
+/// Zeroes both ends ([`ENDS`]), so that nothing there looks like content any more.
 pub(super) fn empty(open: &OpenPath) -> io::Result<()> {
-    // A file may end at any byte, where no direct I/O does.
+    // A file may end at any byte, but direct I/O only at a block boundary.
     set_direct(&open.file, false)?;
     for (at, length) in ends(size(&open.file)?) {
         open.file.write_all_at(&vec![0; length], at)?;

@@ -1,6 +1,6 @@
-//! Whether something uses a file or block device, which a load must not write to then.
+//! Whether a file or block device is in use, so that a load must not write to it.
 //!
-//! For a device the kernel itself refuses (`O_EXCL`); here is who it is, in words, and the same for files.
+//! The kernel itself refuses a device in use (`O_EXCL`); this module says what uses it, and covers files as well.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use wirecost_sys::block_file::device_numbers;
 
-/// Where the kernel tells of block devices, mounts, swap and loop devices.
+/// Where the kernel lists block devices, mounts, swap and loop devices.
 struct Sources {
     sys: PathBuf,
     mounts: PathBuf,
@@ -26,7 +26,10 @@ impl Sources {
     }
 }
 
-/// Refuses a file or device that is in use.
+/// Checks that a file or device is not in use.
+///
+/// # Errors
+/// `ResourceBusy` with what uses it.
 pub(super) fn check(path: &Path, metadata: &Metadata) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let device = metadata.file_type().is_block_device();
@@ -104,15 +107,15 @@ fn partitions(device: &Path) -> Vec<(String, String, PathBuf)> {
     parts.collect()
 }
 
-/// Where a device is mounted (proc(5), mountinfo: the third field is the device, the fifth the mount point; behind the dash
-/// are type and source).
+/// Mount point of a device (proc(5), mountinfo: the third field is the device, the fifth the mount point; type and
+/// source follow the dash).
 fn mounted(sources: &Sources, numbers: &str, path: &Path, partition: &str) -> Option<String> {
     let mounts = fs::read_to_string(&sources.mounts).ok()?;
     mounts.lines().find_map(|line| {
         let (front, back) = line.split_once(" - ")?;
         let mut front = front.split(' ').skip(2);
         let (device, point) = (front.next()?, front.nth(1)?);
-        // Btrfs has numbers of its own.
+        // Btrfs reports device numbers of its own: the source is compared, too.
         let source = back.split(' ').nth(1)?;
         let named = partition.is_empty() && Path::new(source) == path;
         (device == numbers || named).then(|| point.to_owned())
