@@ -1,4 +1,4 @@
-//! Compiles bpf/*.bpf.c with clang; its warnings are errors here as everywhere.
+//! Compiles bpf/*.bpf.c with clang; warnings are errors.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
@@ -20,9 +20,9 @@ fn compile(program: &str) {
     compile
         .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3"])
         .args(["-Wall", "-Wextra", "-Werror"])
-        // No path of this machine in the program.
+        // Keep paths of this machine out of the object.
         .arg("-fdebug-compilation-dir=.")
-        // Debian keeps asm/types.h in a directory of the host's own architecture.
+        // On Debian, asm/types.h is in a directory of the host's architecture.
         .arg(format!("-I/usr/include/{arch}-linux-gnu"))
         .arg("-c")
         .arg(Path::new("bpf").join(format!("{program}.bpf.c")))

@@ -1,38 +1,39 @@
-//! A factor without the type of its levels: what the cross product and selections go by.
+//! A factor without the type of its levels, for the cross product and for selections.
 
 use std::borrow::Cow;
 
 use crate::keys::Key;
 use crate::read::{Entry, Levels, Reader};
 
-/// A factor.
+/// A factor by its name and the labels of its levels.
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
     /// The factor's key in records: `underlay.mtu`, `streams`.
     pub(crate) name: Cow<'static, str>,
     pub(crate) key: &'static Key,
     pub(crate) labels: Vec<String>,
-    /// Whether `labels` are all that the plan wrote.
+    /// Whether every level that the plan wrote could be read.
     pub(crate) sound: bool,
-    /// Reads a level and labels it as the factor does.
+    /// Reads a level from a value of the plan and returns its label.
     pub(crate) read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
-    /// Of an option the number of its load in the plan's list: to other loads it means nothing.
+    /// For an option, the number of its load in the plan's list: it does not apply to other loads.
     pub(crate) of_load: Option<usize>,
-    /// Of an option of a load that the others are measured with and without: what tells whether it runs.
+    /// For an option of a load that the others are measured with and without: the factor that says whether the load
+    /// runs.
     pub(crate) runs_by: Option<RunsBy>,
 }
 
 /// The factor that says whether a load runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunsBy {
-    /// Its number among those of the loads.
+    /// The factor's number among those of the loads.
     pub(crate) axis: usize,
-    /// The number of its level without the load.
+    /// The number of the level without the load.
     pub(crate) without: usize,
 }
 
 impl Axis {
-    /// A factor whose levels are read by its key.
+    /// A factor with these levels, named after its key.
     pub(crate) fn of<T>(
         key: &'static Key,
         levels: &Levels<T>,
@@ -46,7 +47,7 @@ impl Axis {
         }
     }
 
-    /// A factor whose levels are called by their labels; it has none yet.
+    /// A factor whose levels are named by their labels, so far without levels.
     pub(crate) fn of_words(name: Cow<'static, str>, key: &'static Key) -> Self {
         Self {
             name,

@@ -1,4 +1,4 @@
-//! The plans that come with the program.
+//! The plans and studies that come with the program.
 
 mod on_hosts;
 
@@ -64,7 +64,7 @@ pub const STUDIES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The built-in plan that `name`, which may be a file's, was most likely meant to be.
+/// The built-in plan or study whose name is nearest to `name`, which may be that of a file; `None` if none is near.
 pub fn nearest_builtin(name: &str) -> Option<&'static str> {
     let file = name.rsplit('/').next().unwrap_or(name);
     let stem = file
@@ -74,7 +74,7 @@ pub fn nearest_builtin(name: &str) -> Option<&'static str> {
     nearest(stem.unwrap_or(file), names)
 }
 
-/// The text of a built-in plan, those of studies among them.
+/// The text of a built-in plan or study.
 pub fn builtin(name: &str) -> Option<&'static str> {
     BUILTIN
         .iter()
@@ -83,13 +83,13 @@ pub fn builtin(name: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// Rounds of a quick run.
+/// Upper bound on the rounds of a quick run.
 const QUICK_ROUNDS: u32 = 5;
-/// Share of the measured seconds that a quick run keeps, and the fewest in one sample.
+/// Share of the measured seconds that a quick run keeps, and lower bound on the seconds of a sample.
 const QUICK_SECONDS: (f64, f64) = (0.5, 0.25);
 
-/// The text of a study's plan with fewer rounds and shorter windows, so that the record's plan is the one that was run;
-/// `None` where the plan does not say how often in one line.
+/// The text of a plan with fewer rounds and shorter windows, so that the record's plan is the one
+/// that was run. `None` where the plan has no `repeat` key in one line.
 pub fn quick(name: &str, text: &str) -> Option<String> {
     let repeat = crate::load(name, text).ok()?.plan.repeat;
     let rounds = repeat.rounds.min(QUICK_ROUNDS);

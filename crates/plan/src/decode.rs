@@ -1,4 +1,4 @@
-//! The tree of a plan's text to a plan: one function per section.
+//! Decodes the tree of a plan's text: one function per section.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::plan::{Cores, Hosts, Plan, Underlay};
@@ -19,7 +19,7 @@ use crate::transit;
 use crate::values::{name, number, switch, text, whole, word};
 use crate::vary::{self, Varied};
 
-/// Reads a whole plan; `None` where the reader has faults.
+/// Decodes a whole plan; `None` where the reader has faults.
 pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let Some(root) = Fields::open(reader, "", "", node) else {
         not_a_plan(reader, node);
@@ -81,7 +81,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         &between,
     );
 
-    // Faulty levels may come to more combinations than memory holds.
+    // With faulty levels there may be more combinations than memory holds.
     if !reader.faults.is_empty() {
         return None;
     }
@@ -135,7 +135,7 @@ fn underlay_of(factors: &Factors, between: transit::Written, release_us: Option<
     }
 }
 
-/// A plan with its factors; where nothing is built, none of them is of what is.
+/// The experiment of a plan. Where nothing is built, it has no factors of what is built.
 fn experiment(plan: Plan, axes: &[Axis], mut cells: Vec<Cell>) -> Experiment {
     let of_hosts = |axis: &Axis| {
         let path = axis.key.path;
@@ -153,7 +153,7 @@ fn experiment(plan: Plan, axes: &[Axis], mut cells: Vec<Cell>) -> Experiment {
         cell.levels
             .retain(|key, _| axes.iter().any(|axis| axis.name == *key));
     }
-    // Which few plans have, and others should not have to read of.
+    // Few plans have a logical network; the record of the others does not mention its factors.
     let has_logical = cells.iter().any(|cell| cell.network.datapath.is_ovn());
     let told = axes
         .iter()
@@ -173,7 +173,7 @@ fn experiment(plan: Plan, axes: &[Axis], mut cells: Vec<Cell>) -> Experiment {
     experiment
 }
 
-/// Microseconds between two releases of the line; `None` where no cell has one, beside which the key is a fault.
+/// The line's release interval, microseconds. `None` where no cell has a line; the key is then a fault.
 fn release(reader: &mut Reader, underlay: &Fields<'_>, rates: &[Option<u64>]) -> Option<u32> {
     let entry = underlay.get(reader, &keys::UNDERLAY_RELEASE)?;
     let seconds = number(reader, &entry)?;
@@ -189,7 +189,7 @@ fn release(reader: &mut Reader, underlay: &Fields<'_>, rates: &[Option<u64>]) ->
     None
 }
 
-/// Several links are told apart by their lines: each rate must be one.
+/// Checks that every cell with several links has a rate: the links are separate lines.
 fn links(reader: &mut Reader, factors: &Factors) {
     let several = factors.links.levels.iter().find(|level| level.value > 1);
     let unlimited = factors.rate.values().contains(&None);
@@ -201,7 +201,7 @@ fn links(reader: &mut Reader, factors: &Factors) {
     }
 }
 
-/// The first cell that can be built once more, where the plan asks for it.
+/// The duplicate of the first cell that can be built, where the plan asks for it (`self_test`).
 fn twin(experiment: &Experiment) -> Option<Cell> {
     let mut cells = experiment.cells.iter();
     let first = cells.find(|cell| experiment.skips(cell).is_none());
@@ -220,7 +220,7 @@ fn not_a_plan(reader: &mut Reader, node: &Node) {
     }
 }
 
-/// The keys of a section; all absent where the section is.
+/// The keys of a section; all are absent if the section is.
 fn fields<'a>(reader: &mut Reader, section: Option<&'a Entry<'_>>) -> Fields<'a> {
     section
         .and_then(|entry| Fields::open(reader, entry.key.path, &entry.path, &entry.node))

@@ -1,4 +1,4 @@
-//! A level of `encapsulation`: which, and its options.
+//! Decodes a level of `encapsulation`: its kind and options.
 
 use std::fmt;
 
@@ -12,14 +12,14 @@ use crate::node::Value;
 use crate::read::{Entry, Fields, Reader};
 use crate::values::{as_word, switch, whole, whole32, word};
 
-/// An encapsulation, and whether it says itself what becomes of the outer UDP checksum.
+/// An encapsulation, and its own setting of the outer UDP checksum if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Encapsulated {
     pub(crate) encapsulation: Encapsulation,
     pub(crate) udp_checksum: Option<bool>,
 }
 
-/// The level's label.
+/// The label of the level.
 impl fmt::Display for Encapsulated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.encapsulation.fmt(f)
@@ -27,7 +27,7 @@ impl fmt::Display for Encapsulated {
 }
 
 impl Encapsulated {
-    /// Whether the plan's `udp_checksum` means something to it.
+    /// Whether the plan's `udp_checksum` applies to the encapsulation.
     pub(crate) const fn takes_checksum(&self) -> bool {
         self.encapsulation.udp().is_some() && self.udp_checksum.is_none()
     }
@@ -40,7 +40,7 @@ const NONE: Encapsulated = Encapsulated {
 
 type Options = fn(&mut Reader, &Fields<'_>) -> Option<Encapsulated>;
 
-/// Those that have options: the word is the mapping's key.
+/// Encapsulations with options; the word is also the key of the mapping.
 const WITH_OPTIONS: [(&Key, Options); 7] = [
     (&keys::VLAN, vlan),
     (&keys::VXLAN, vxlan),
@@ -89,7 +89,7 @@ fn vlan(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
     })
 }
 
-/// The keys of what both tunnels have.
+/// The keys that VXLAN and Geneve share.
 struct TunnelKeys {
     vni: &'static Key,
     port: &'static Key,
@@ -155,13 +155,13 @@ fn geneve(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
     })
 }
 
-/// What both have, and whether the checksum was written.
+/// The options that VXLAN and Geneve share, and the checksum if it was written.
 fn tunnel(
     reader: &mut Reader,
     fields: &Fields<'_>,
     keys: &TunnelKeys,
 ) -> Option<(UdpTunnel, Option<bool>)> {
-    // Every option is read before the first `?`, so that each gets to say what is wrong with it.
+    // Every option is read before the first `?`, so that all faults are reported.
     let vni = fields
         .get(reader, keys.vni)
         .and_then(|entry| whole32(reader, &entry));
@@ -225,7 +225,7 @@ fn wireguard(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
         .get(reader, &keys::WIREGUARD_PORT)
         .and_then(|entry| whole(reader, &entry));
     let port = port?.try_into().ok()?;
-    // The kernel computes its outer UDP checksum always.
+    // The kernel always computes WireGuard's outer UDP checksum.
     Some(without_udp(Encapsulation::Wireguard(Wireguard { port })))
 }
 
@@ -236,14 +236,14 @@ const fn without_udp(encapsulation: Encapsulation) -> Encapsulated {
     }
 }
 
-/// What the tunnels without UDP have.
+/// The options of the tunnels without UDP.
 fn ip_tunnel(
     reader: &mut Reader,
     fields: &Fields<'_>,
     key: Option<&'static Key>,
     (ttl, df): (&'static Key, &'static Key),
 ) -> Option<Gre> {
-    // Every option is read before the first `?`, so that each gets to say what is wrong with it.
+    // Every option is read before the first `?`, so that all faults are reported.
     let key = match key {
         Some(key) => fields
             .get(reader, key)
@@ -276,7 +276,7 @@ fn ip_tunnel(
     Some(Gre { key, ttl, df })
 }
 
-/// A number; the key's word is none.
+/// A number; `None` is the key's word.
 type OrWord = Option<u32>;
 
 fn or_word(reader: &mut Reader, entry: &Entry<'_>) -> Option<OrWord> {
@@ -301,7 +301,7 @@ fn geneve_options(reader: &mut Reader, entry: &Entry<'_>) -> Option<GeneveOption
     Some(GeneveOptions::Bytes(bytes.try_into().ok()?))
 }
 
-/// `auto` is no range.
+/// Source ports; `None` is `auto`.
 type Range = Option<SourcePorts>;
 
 fn source_ports(reader: &mut Reader, entry: &Entry<'_>) -> Option<Range> {
@@ -315,7 +315,7 @@ fn source_ports(reader: &mut Reader, entry: &Entry<'_>) -> Option<Range> {
     ports.map(Some)
 }
 
-/// `none` is no tag.
+/// VLAN identifier; `None` is `none`.
 type Tag = Option<u16>;
 
 fn inner_vlan(reader: &mut Reader, entry: &Entry<'_>) -> Option<Tag> {

@@ -1,4 +1,4 @@
-//! What is wrong with a plan: every error with its place and what to write instead.
+//! Errors of a plan, each with its place and what to write instead.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 
-/// An error before it knows the text around it: what the decoder collects.
+/// An error without the text around it, as the decoder collects it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
@@ -16,7 +16,7 @@ pub(crate) struct Fault {
     pub(crate) help: String,
 }
 
-/// One error in a plan. Renders by itself, with its line of the text and a caret.
+/// One error in a plan. It renders on its own, with its line of the text and a caret.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
@@ -25,37 +25,37 @@ pub struct PlanError {
     pub message: String,
     /// What to write instead.
     pub help: String,
-    /// What stands beside the caret.
+    /// The text next to the caret.
     pub label: String,
     /// Line, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
     pub column: usize,
-    /// The place in the text, in bytes; within one line.
+    /// The place in the text as a range of bytes, within one line.
     pub span: Range<usize>,
     /// The key's path, such as `repeat.rounds` or `guest_mtu[1]`; empty for the text as a whole.
     pub path: String,
     shown: Shown,
 }
 
-/// What of the text an error is shown with.
+/// The part of the text with which an error is shown.
 #[derive(Debug, Clone)]
 struct Shown {
     source_code: Arc<NamedSource<String>>,
     span: Range<usize>,
-    /// Whether it is a part of its line, so that columns in it are others.
+    /// Whether it is a part of its line only, so that its columns differ from the text's.
     is_part: bool,
 }
 
-/// Bytes of a line that is shown whole; a YAML file has longer ones only where something went wrong.
+/// Length of the longest line that is shown completely, bytes; a YAML file has longer ones only by mistake.
 const LONGEST_LINE: usize = 300;
-/// Bytes of a longer one that are shown before the error, and from it on.
+/// Bytes shown of a longer line: before the start of the error, and from there on.
 const AROUND: (usize, usize) = (40, 80);
-/// Characters of a message; what it quotes may be of any length.
+/// Length of the longest message, characters; a message may quote text of any length.
 const LONGEST_MESSAGE: usize = 500;
 
 impl Shown {
-    /// The part of a long line around an error, by the same number.
+    /// The part of a long line around an error. The line keeps its number.
     fn window(name: &str, text: &str, line_start: usize, line: usize, span: &Range<usize>) -> Self {
         let rest = &text[span.start..];
         let line_end = span.start + rest.find('\n').unwrap_or(rest.len());
@@ -78,12 +78,12 @@ impl Shown {
     }
 }
 
-/// A text that is no longer than a message.
+/// Shortens a text to about [`LONGEST_MESSAGE`] characters.
 fn clipped(text: String) -> String {
     match text.char_indices().nth(LONGEST_MESSAGE) {
         None => text,
         Some((end, _)) => {
-            // What is said about a value stands behind it.
+            // The end is kept too: what is said about a quoted value follows it.
             let tail: Vec<char> = text.chars().rev().take(LONGEST_MESSAGE / 3).collect();
             let tail: String = tail.into_iter().rev().collect();
             let head = text.floor_char_boundary(end * 2 / 3);
@@ -113,7 +113,7 @@ impl PlanErrors {
         }
     }
 
-    /// The errors, by place.
+    /// The errors in the order of their places.
     pub fn errors(&self) -> &[PlanError] {
         &self.errors
     }
@@ -149,7 +149,7 @@ impl PlanError {
     }
 }
 
-/// Cuts a span to what its first line holds, so that a caret never runs over half the plan.
+/// Cuts a span to its first line, so that a caret never spans several lines.
 fn within_line(text: &str, span: Range<usize>) -> Range<usize> {
     let start = text.floor_char_boundary(span.start);
     let end = text.floor_char_boundary(span.end).max(start);

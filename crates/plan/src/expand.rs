@@ -1,4 +1,4 @@
-//! The cross product: cells, and the rules that take several factors to see.
+//! Expands the factors into cells, and checks the rules that involve several factors.
 
 use std::collections::BTreeSet;
 
@@ -21,10 +21,10 @@ use crate::select::Exclusion;
 use crate::transit::Written;
 use crate::vary::Varied;
 
-/// Most cells of an experiment, excluded ones counted: beyond it a plan is a slip of the pen.
+/// Upper bound on the cells of an experiment, excluded ones included: a plan with more is a mistake.
 pub const MAX_CELLS: usize = 4096;
 
-/// Places of factors in a choice, which are those in [`Factors::axes`].
+/// Positions of factors in a choice, as in [`Factors::axes`].
 const UNDERLAY_IP: usize = 4;
 const ENCAPSULATION: usize = 5;
 const UDP_CHECKSUM: usize = 6;
@@ -34,37 +34,37 @@ const ACL: usize = 9;
 const GUEST_MTU: usize = 10;
 const OFFLOAD: usize = 13;
 
-/// A factor's level in a cell to which the factor means nothing: no entry of `exclude` matches it.
+/// Stands for a level in a cell to which the factor does not apply: no entry of `exclude` matches it.
 const NONE: usize = usize::MAX;
 
-/// Everything that is varied.
+/// All factors of a plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Varying<'a> {
     pub(crate) factors: &'a Factors,
     pub(crate) loads: &'a Loads,
     pub(crate) varied: &'a [Varied],
-    /// Of the network, of the loads, of the plan's own: the order of the cross product.
+    /// The factors in the order of the cross product: of the network, of the loads, the plan's own.
     pub(crate) axes: &'a [Axis],
 }
 
 impl Varying<'_> {
-    /// Where the plan's own factors begin.
+    /// Index of the first of the plan's own factors.
     fn own(&self) -> usize {
         self.axes.len() - self.varied.len()
     }
 
-    /// The number of a cell's load in the plan's list.
+    /// Number of a cell's load in the plan's list.
     fn load(&self, choice: &[usize]) -> usize {
         let listed = self.loads.count() > 1;
         if listed { choice[COUNT] } else { 0 }
     }
 
-    /// Every combination with the load of that number.
+    /// Number of levels of each factor for the load of that number; 1 where the factor is fixed.
     fn sizes(&self, load: usize) -> Vec<usize> {
         let size = |(at, axis): (usize, &Axis)| {
             let other = axis.of_load.is_some_and(|of| of != load);
             let chosen = at == COUNT && self.loads.count() > 1;
-            // A factor with no level that could be read does not keep the others from being checked.
+            // A factor none of whose levels could be read does not prevent the check of the others.
             if other || chosen {
                 1
             } else {
@@ -75,15 +75,15 @@ impl Varying<'_> {
     }
 }
 
-/// Whether a factor means something to a cell with the load of that number: an option of another load does not, nor
-/// does one of a load that does not run.
+/// Whether a factor applies to a cell with the load of that number. An option of another load, or
+/// of a load that does not run, does not.
 fn means(axis: &Axis, load: usize, choice: &[usize]) -> bool {
     let runs = |by: RunsBy| choice.get(COUNT + by.axis) != Some(&by.without);
     axis.of_load.is_none_or(|of| of == load) && axis.runs_by.is_none_or(runs)
 }
 
-/// Expands the factors into cells, in the order of the cross product. What it returns is meant
-/// only where the reader has no faults.
+/// Expands the factors into cells, in the order of the cross product. The result is valid only if
+/// the reader has no faults.
 pub(crate) fn cells(
     reader: &mut Reader,
     varying: &Varying<'_>,
@@ -128,7 +128,7 @@ pub(crate) fn cells(
             if exclusions.iter().any(|exclusion| exclusion.matches(&meant)) {
                 continue;
             }
-            // Where nothing tunnels, every level of `underlay.ip` is the same cell.
+            // Without a tunnel, all levels of `underlay.ip` are the same cell.
             if !tunnels(factors, &choice) {
                 choice[UNDERLAY_IP] = 0;
             }
@@ -144,7 +144,7 @@ pub(crate) fn cells(
         }
     }
     if varying.loads.count() > 1 {
-        // The loads of one network follow each other.
+        // The loads of one network are measured one after the other.
         kept.sort_unstable();
     }
     if kept.is_empty() && reader.faults.is_empty() {
@@ -192,7 +192,7 @@ pub(crate) fn cells(
     cells
 }
 
-/// The levels' numbers of one cell: the last factor varies fastest.
+/// The level numbers of the cell with that number: the last factor varies fastest.
 fn digits(mut number: usize, sizes: &[usize]) -> Vec<usize> {
     let mut digits = vec![0; sizes.len()];
     for (digit, size) in digits.iter_mut().zip(sizes).rev() {
@@ -213,19 +213,19 @@ fn too_many(reader: &mut Reader, axes: &[Axis], total: usize) {
     reader.fault(0..0, "", message, "this plan", help);
 }
 
-/// Whether a cell has a tunnel, as far as its encapsulation could be read.
+/// Whether a cell has a tunnel; `true` if its encapsulation could not be read.
 fn tunnels(factors: &Factors, choice: &[usize]) -> bool {
     let level = factors.encapsulation.get(choice[ENCAPSULATION]);
     level.is_none_or(|level| level.value.encapsulation.is_tunnel())
 }
 
-/// Whether the plan's `udp_checksum` means something to a cell.
+/// Whether the plan's `udp_checksum` applies to a cell.
 fn takes_checksum(factors: &Factors, choice: &[usize]) -> bool {
     let level = factors.encapsulation.get(choice[ENCAPSULATION]);
     level.is_none_or(|level| level.value.takes_checksum())
 }
 
-/// A checksum where nothing has a UDP header of its own, or where each says it itself.
+/// A fault where `udp_checksum` is on but no cell has an outer UDP header whose checksum it decides.
 fn nothing_to_sum(reader: &mut Reader, factors: &Factors) {
     let asked = |level: &&crate::read::Level<bool>| level.written && level.value;
     if let Some(level) = factors.udp_checksum.levels.iter().find(asked) {
@@ -237,7 +237,7 @@ fn nothing_to_sum(reader: &mut Reader, factors: &Factors) {
     }
 }
 
-/// An IP for tunnels where there are none is a slip: most likely the guests' was meant.
+/// A fault where `underlay.ip` is IPv6 but no cell has a tunnel: most likely `guest_ip` was meant.
 fn nothing_to_carry(reader: &mut Reader, factors: &Factors) {
     let levels = &factors.underlay_ip.levels;
     let asked =
@@ -251,8 +251,8 @@ fn nothing_to_carry(reader: &mut Reader, factors: &Factors) {
     }
 }
 
-/// Whether a cell has a tunnel's device: eBPF needs none, Open vSwitch in userspace neither. Where the run chooses, a
-/// cell that sets one is the kernel's.
+/// Whether a cell has a tunnel device: not with eBPF or with Open vSwitch in userspace. Where the
+/// run chooses the datapath, a cell that sets a tunnel device is built by the kernel.
 fn has_tunnel_device(factors: &Factors, choice: &[usize]) -> bool {
     let datapath = factors.datapath.get(choice[DATAPATH]);
     let has_none = datapath.is_some_and(|level| {
@@ -263,7 +263,7 @@ fn has_tunnel_device(factors: &Factors, choice: &[usize]) -> bool {
     tunnels(factors, choice) && !has_none
 }
 
-/// Features of a tunnel's device, asked for where there is none.
+/// A fault where a level sets features of a tunnel device in a cell without one.
 fn without_tunnel(
     reader: &mut Reader,
     factors: &Factors,
@@ -295,7 +295,7 @@ fn without_tunnel(
     }
 }
 
-/// Builds one cell; notes in `fit` where its network does not work out.
+/// Builds one cell, or notes in `fit` why its network does not fit and returns `None`.
 fn cell(
     varying: &Varying<'_>,
     choice: &[usize],
@@ -328,7 +328,7 @@ fn cell(
         rps,
     ] = *choice.first_chunk::<COUNT>()?;
     let guests = factors.guests.get(guests).map_or(1, |level| level.value);
-    // Whatever else is wrong, each load says what is wrong with it.
+    // Faults of loads are reported whatever else is wrong.
     let loads = loads.cell(load, &choice[COUNT..varying.own()], guests, faults);
     let underlay_level = factors.underlay_mtu.get(mtu)?;
     let guest_level = factors.guest_mtu.get(guest)?;
@@ -338,7 +338,7 @@ fn cell(
     let datapath = factors.datapath.get(datapath)?.value;
     let network = Network {
         underlay_mtu: underlay_level.value,
-        // A rate that could not be read keeps nothing from being held against its room.
+        // A rate that could not be read does not prevent the checks of sizes.
         rate: factors.rate.get(rate).and_then(|level| level.value),
         links: factors.links.get(links).map_or(1, |level| level.value),
         underlay_ip: match factors.underlay_ip.get(underlay_ip) {
@@ -349,7 +349,7 @@ fn cell(
             .encapsulation
             .clone()
             .with_udp_checksum(encapsulated.udp_checksum.unwrap_or(checksum_of_plan)),
-        // Where the run is to choose, it is the first choice until then.
+        // Where the run chooses the datapath, its first candidate until then.
         datapath: datapath.unwrap_or(Datapath::AUTO[0]),
         logical: logical::of(factors, datapath, (topology, acl))?,
         guest_ip: factors.guest_ip.get(guest_ip)?.value,
@@ -389,7 +389,7 @@ fn cell(
         })
         .collect();
     if encapsulated.udp_checksum == Some(false) {
-        // The encapsulation's label tells of `on` alone.
+        // The encapsulation's label mentions only `on`.
         levels.insert(keys::UDP_CHECKSUM.path.to_owned(), "off".to_owned());
     }
     Some(Cell {
@@ -403,12 +403,12 @@ fn cell(
     })
 }
 
-/// Whether a cell tells its level of a factor: not where that means nothing to it.
+/// Whether a cell's record has its level of a factor: not where the factor does not apply.
 fn has_level(varying: &Varying<'_>, axis: &Axis, choice: &[usize], network: &Network) -> bool {
     let factors = varying.factors;
     match axis.key.path {
         path if path == keys::UNDERLAY_IP.path => tunnels(factors, choice),
-        // One link is what there was before there could be several.
+        // Records from before there could be several links do not name the factor.
         path if path == keys::UNDERLAY_LINKS.path => {
             factors.links.levels.len() > 1 || network.links > 1
         }
@@ -418,7 +418,7 @@ fn has_level(varying: &Varying<'_>, axis: &Axis, choice: &[usize], network: &Net
     }
 }
 
-/// What the plan's own factors change in a cell.
+/// The settings of the plan's own factors in a cell.
 fn settings(varied: &[Varied], levels: &[usize]) -> Vec<Setting> {
     let each = varied
         .iter()

@@ -1,4 +1,4 @@
-//! The factors that every experiment has: how a level of each is read and labelled.
+//! The factors that every experiment has: how their levels are read and labelled.
 
 mod offload;
 
@@ -18,10 +18,10 @@ use crate::pairs;
 use crate::read::{Entry, Fields, Levels, Reader};
 use crate::values::{as_word, rate, switch, whole32, word};
 
-/// The levels of every factor, those that could not be read left out.
+/// The levels of every factor, without those that could not be read.
 #[derive(Debug)]
 pub(crate) struct Factors {
-    /// None where the plan does not say: hosts a and b.
+    /// Empty where the plan names no pairs: the pair is then hosts a and b.
     pub(crate) pairs: Levels<PairNames>,
     pub(crate) underlay_mtu: Levels<u32>,
     pub(crate) rate: Levels<Option<u64>>,
@@ -29,7 +29,7 @@ pub(crate) struct Factors {
     pub(crate) underlay_ip: Levels<IpVersion>,
     pub(crate) encapsulation: Levels<Encapsulated>,
     pub(crate) udp_checksum: Levels<bool>,
-    /// `None` is the run's choice.
+    /// `None` is the choice of the run.
     pub(crate) datapath: Levels<Chosen>,
     pub(crate) topology: Levels<Topology>,
     pub(crate) acl: Levels<Acl>,
@@ -41,13 +41,13 @@ pub(crate) struct Factors {
     pub(crate) rps: Levels<Rps>,
 }
 
-/// Bits per second, or no limit.
+/// Bits per second; `None` is no limit.
 type Limit = Option<u64>;
 
-/// Number of factors of the network.
+/// Number of factors in [`Factors`].
 pub(crate) const COUNT: usize = 16;
 
-/// A datapath, or the run's choice.
+/// A datapath; `None` is the choice of the run.
 type Chosen = Option<Datapath>;
 
 impl Factors {
@@ -58,7 +58,7 @@ impl Factors {
             .collect()
     }
 
-    /// None where the run is to choose.
+    /// The datapaths that the plan names; empty where the run chooses.
     pub(crate) fn datapaths(&self) -> Vec<Datapath> {
         self.datapath.values().into_iter().flatten().collect()
     }
@@ -70,7 +70,7 @@ impl Factors {
         }
     }
 
-    /// The steering of a cell by the numbers of its levels.
+    /// The steering of a cell by its level numbers.
     pub(crate) fn steering_of(&self, queues: usize, rps: usize) -> Steering {
         let rps = self.rps.get(rps).map(|level| level.value.clone());
         Steering {
@@ -134,7 +134,7 @@ impl Factors {
     }
 }
 
-/// Reads the factors that stand in the plan itself, in its underlay and its steering.
+/// Reads the factors from the plan's top level, its `underlay` and its `steering`.
 pub(crate) fn read(
     reader: &mut Reader,
     root: &Fields<'_>,

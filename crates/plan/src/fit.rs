@@ -1,4 +1,4 @@
-//! Checks that guest MTUs fit their tunnels and underlays (IPv6 included), and that no cell comes twice.
+//! Checks that guest MTUs fit their tunnels and underlays (also over IPv6), and that no two cells are the same.
 
 mod report;
 
@@ -10,16 +10,16 @@ use wirecost_model::ip::IpVersion;
 
 use crate::transit::Written;
 
-/// The range of guest MTUs that fit, and the levels that limit it.
+/// The range of guest MTUs that fit a network, bytes, and the levels that limit it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GuestMtuRange {
-    /// Most bytes that get from host to host.
+    /// Largest guest MTU whose packets get from host to host.
     pub(crate) largest: u32,
-    /// Most bytes that the hosts' own devices take.
+    /// Largest guest MTU whose packets the hosts' own devices send.
     sendable: u32,
-    /// The underlay's MTU, or that of the narrowest hop or path below it.
+    /// The underlay's MTU, or that of the narrowest hop or path if smaller.
     path_mtu: u32,
-    /// Least bytes: what the guests' IP asks of a link.
+    /// Smallest guest MTU that the guests' IP version allows.
     least: u32,
     guest_ip: IpVersion,
     underlay_ip: IpVersion,
@@ -28,7 +28,7 @@ pub(crate) struct GuestMtuRange {
 }
 
 impl GuestMtuRange {
-    /// `underlay` and `encapsulation` are the numbers of the levels.
+    /// The range for a network; `underlay` and `encapsulation` are level numbers.
     pub(crate) fn of(network: &Network, underlay: usize, encapsulation: usize) -> Self {
         Self {
             largest: network.path_mtu().saturating_sub(network.overhead_bytes()),
@@ -44,7 +44,7 @@ impl GuestMtuRange {
         }
     }
 
-    /// What is special about the least, behind the number.
+    /// Why this is the smallest MTU, for a message after the number.
     const fn why_least(self) -> &'static str {
         match self.guest_ip {
             IpVersion::Ipv4 => "the smallest",
@@ -53,37 +53,37 @@ impl GuestMtuRange {
     }
 }
 
-/// What does not work out, by the number of the level at fault: one fault each is enough.
+/// Combinations that do not fit, by the number of the level at fault: one fault per level is enough.
 #[derive(Debug, Default)]
 pub(crate) struct Fit {
     /// By level of `underlay.mtu`: too small to carry IPv6.
     small_underlays: BTreeMap<usize, GuestMtuRange>,
-    /// By level of `encapsulation`: what a router cannot pass on.
+    /// By level of `encapsulation`: guests' frames that a router cannot forward.
     unrouted: BTreeMap<usize, GuestMtuRange>,
-    /// By level of `encapsulation` and datapath: why it cannot be built.
+    /// By level of `encapsulation` and datapath: why the datapath cannot build it.
     beyond_datapaths: BTreeMap<(usize, Datapath), &'static str>,
-    /// By level of `offload`: why a switch of it changes nothing in some cell.
+    /// By level of `offload`: why one of its switches changes nothing in some cell.
     idle_offloads: BTreeMap<usize, &'static str>,
-    /// Levels of `offload` that some cell has of which they change something.
+    /// Levels of `offload` that change something in some cell.
     working_offloads: BTreeSet<usize>,
-    /// Some cell can be built by the datapath that the plan names for it.
+    /// Whether some cell can be built by the datapath that the plan names.
     can_be_built: bool,
-    /// What is between the hosts is too small to carry IPv6.
+    /// A hop or path between the hosts is too small to carry IPv6.
     small_path: Option<GuestMtuRange>,
-    /// By level of `encapsulation`: options that IPv6 does not have.
+    /// By level of `encapsulation`: a `df` option over IPv6, which has none.
     without_df: BTreeMap<usize, GuestMtuRange>,
-    /// By level of `guest_mtu`: the tightest room that it does not fit.
+    /// By level of `guest_mtu`: the smallest range that it does not fit.
     misfits: BTreeMap<usize, GuestMtuRange>,
-    /// By level of `guest_mtu`: below what the guests' IP asks for.
+    /// By level of `guest_mtu`: below the smallest MTU of the guests' IP version.
     small_guests: BTreeMap<usize, GuestMtuRange>,
-    /// Every cell with its guest MTU in bytes, and the level that gave it.
+    /// Every cell with its guest MTU in bytes, and the level of `guest_mtu` that gave it.
     resolved: BTreeMap<Vec<usize>, usize>,
-    /// A level of `guest_mtu` that comes to the same number of bytes as an earlier one, and where.
+    /// By level of `guest_mtu` that gives a cell again: the earlier level, the range, and the bytes of both.
     same: BTreeMap<usize, (usize, GuestMtuRange, u32)>,
 }
 
 impl Fit {
-    /// Whether the underlay can carry the network's tunnels; notes why not.
+    /// Whether the underlay can carry the network; notes why not.
     pub(crate) fn takes_underlay(
         &mut self,
         network: &Network,
@@ -111,8 +111,9 @@ impl Fit {
         large_enough
     }
 
-    /// Notes whether the datapath that the plan names can build the network, and why not. Such a cell is one of the
-    /// plan's all the same, which a run skips and tells of, unless nothing else is left to measure.
+    /// Notes whether the datapath that the plan names can build the network, and why not. Such a
+    /// cell remains part of the plan; a run skips and reports it. It is a fault only if no cell can
+    /// be built.
     pub(crate) fn note_datapath(&mut self, network: &Network, range: GuestMtuRange) {
         match network.cannot() {
             Some(reason) => {
@@ -123,8 +124,8 @@ impl Fit {
         }
     }
 
-    /// Notes whether a cell's level of `offload` changes something there, and why not. A run skips such a cell; a level
-    /// of which nothing is left is a fault.
+    /// Notes whether a cell's level of `offload` changes something in that cell, and why not. A run
+    /// skips the cell if not; a level that changes nothing in any cell is a fault.
     pub(crate) fn note_offload(&mut self, level: usize, idle: Option<&'static str>) {
         match idle {
             Some(reason) => {
@@ -136,7 +137,7 @@ impl Fit {
         }
     }
 
-    /// Whether guests of that MTU, by that level, fit; notes why not.
+    /// Whether guests with that MTU, from that level of `guest_mtu`, fit; notes why not.
     pub(crate) fn takes_guest(
         &mut self,
         level: usize,
@@ -163,7 +164,7 @@ impl Fit {
         true
     }
 
-    /// Notes a cell, so that the same one by another level of `guest_mtu` is found.
+    /// Notes a cell, to find one that is the same by another level of `guest_mtu`.
     pub(crate) fn note_cell(
         &mut self,
         resolved: Vec<usize>,

@@ -1,4 +1,5 @@
-//! Whose network it is: a lab that is built, existing hosts, or tunnels between them; and then what must not be asked of them.
+//! Decodes `hosts` and `network`: a lab, existing hosts, or tunnels between them, and which other
+//! keys each of these excludes.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +16,19 @@ use crate::read::{Entry, Fields, Level, Levels, Reader, quoted, value};
 use crate::values::{as_word, rate, switch, text, word};
 use crate::vary::Varied;
 
-/// What a plan says of hosts and their network.
+/// What a plan says about hosts and their network.
 #[derive(Debug)]
 pub(crate) struct WrittenHosts {
     pub(crate) hosts: Hosts,
-    /// Those beside a and b.
+    /// Further hosts besides a and b, by name.
     pub(crate) more: BTreeMap<String, HostAddress>,
-    /// Where they are named.
+    /// Where the plan names hosts.
     named: Option<Span>,
     pub(crate) allow_host_changes: bool,
     pub(crate) max_rate: MaxRate,
 }
 
-/// Keys of what is built.
+/// Keys of what a lab builds; faults on an existing network.
 const OF_A_LAB: [&Key; 11] = [
     &keys::CORES,
     &keys::UNDERLAY,
@@ -41,9 +42,9 @@ const OF_A_LAB: [&Key; 11] = [
     &keys::OFFLOAD,
     &keys::STEERING,
 ];
-/// Keys of what is not.
+/// Keys for existing hosts; faults in a lab.
 const OF_EXISTING: [&Key; 3] = [&keys::PAIRS, &keys::ALLOW_HOST_CHANGES, &keys::MAX_RATE];
-/// Keys of what tunnels between existing hosts do not change, or not yet.
+/// Keys of what tunnels between existing hosts do not change, or not yet; faults there.
 const NOT_OF_TUNNELS: [&Key; 5] = [
     &keys::CORES,
     &keys::UNDERLAY,
@@ -52,7 +53,7 @@ const NOT_OF_TUNNELS: [&Key; 5] = [
     &keys::VARY,
 ];
 
-/// Reads `hosts`, `network` and what goes with them.
+/// Reads `hosts`, `network`, `allow_host_changes` and `max_rate`.
 pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> WrittenHosts {
     let entry = root.get(reader, &keys::HOSTS);
     let (pair, more) = entry
@@ -168,7 +169,8 @@ fn address(reader: &mut Reader, entry: &Entry<'_>) -> Option<HostAddress> {
 }
 
 impl WrittenHosts {
-    /// Of an existing network the sizes are unknown until it is there, and guests have one MTU.
+    /// Adjusts the factors to existing hosts: the MTU of their network is unknown until they are
+    /// reached, and guests have one MTU.
     pub(crate) fn apply(&self, reader: &mut Reader, factors: &mut Factors) {
         if self.hosts.is_tunnel() {
             tunnels(reader, factors);
@@ -197,8 +199,9 @@ impl WrittenHosts {
         }
     }
 
-    /// What of `vary` existing hosts do not have, and whether they may be changed at all. They have no guests. And whether
-    /// pairs are of hosts that there are.
+    /// Checks `vary` and `pairs` against existing hosts: places that these do not have, whether
+    /// they may be changed at all, and pairs of unknown hosts. Existing hosts have no guests, so a
+    /// scope of both is the hosts.
     pub(crate) fn judge(
         &self,
         reader: &mut Reader,
@@ -238,7 +241,7 @@ impl WrittenHosts {
     }
 }
 
-/// Names of hosts that the command line gives, in its order: `a`, `b`, `c` and so on.
+/// Whether a name is one that the command line gives to hosts, in its order: `a`, `b`, `c` and so on.
 fn is_letter(name: &str) -> bool {
     matches!(name.as_bytes(), [b'a'..=b'z'])
 }
@@ -296,7 +299,8 @@ impl WrittenHosts {
     }
 }
 
-/// Of tunnels between hosts the underlay's MTU is unknown until they are reached, and every cell has one, by the kernel.
+/// Adjusts the factors to tunnels between hosts: the underlay's MTU is unknown until these are
+/// reached, and every cell must have a tunnel, built by the kernel.
 fn tunnels(reader: &mut Reader, factors: &mut Factors) {
     for level in &mut factors.underlay_mtu.levels {
         level.value = u32::from(u16::MAX);
@@ -328,7 +332,7 @@ fn tunnels(reader: &mut Reader, factors: &mut Factors) {
     }
 }
 
-/// A lab makes its devices, and has keys for what they are.
+/// A fault where a level sets devices of existing hosts: a lab makes its devices, and has other keys for them.
 fn of_existing_devices(reader: &mut Reader, varied: &[Varied]) {
     for level in varied.iter().flat_map(|factor| &factor.levels.levels) {
         let mut set = level.value.device.keys().map(|setting| setting.key());

@@ -1,7 +1,7 @@
-//! The keys of a plan, declared once: what each takes, its range, its default, what it means.
-//! The decoder reads by this table, and a schema or a reference page can be made from it.
+//! The keys of a plan, declared once: kind, range, default and meaning of each. The decoder reads
+//! by this table; the schema and the reference page are made from it.
 
-/// Keys, each with its path, its kind, what else is declared of it, and what it means.
+/// Declares keys, each with its path, its kind, further fields of [`Key`], and its meaning.
 macro_rules! keys {
     ($($name:ident $path:literal $kind:ident { $($field:ident: $value:expr),* $(,)? } $doc:literal;)*) => {
         $(pub(crate) static $name: Key = Key {
@@ -11,7 +11,7 @@ macro_rules! keys {
             $($field: $value,)*
             ..BASE
         };)*
-        /// These, in the order of the documentation.
+        /// The keys of this module, in the order of the documentation.
         pub(super) static KEYS: &[&Key] = &[$(&$name),*];
     };
 }
@@ -44,15 +44,15 @@ pub(crate) use run::*;
 pub(crate) use underlay::*;
 pub(crate) use vary::*;
 
-/// Longest name of a plan, which becomes part of a directory's, in characters.
+/// Maximum length of a plan's name, which becomes part of a directory's name, in characters.
 pub(crate) const NAME_MAX: usize = 64;
-/// Longest name of a factor and label of a level that a plan makes, in characters.
+/// Maximum length of the name of a factor, and of the label of a level, that a plan makes, in characters.
 pub(crate) const LABEL_MAX: usize = 60;
-/// The last part of the path of what stands below names of one's own.
+/// Last part of the path of a key that stands for any name of the user's own.
 pub(crate) const ANY_NAME: &str = "*";
-/// Longest name of a load of a mix, and of a host, in characters.
+/// Maximum length of the name of a load in a mix, and of a host, in characters.
 pub(crate) const LOAD_NAME_MAX: usize = 32;
-/// Longest name of a congestion control: `TCP_CA_NAME_MAX` less the final 0 (include/net/tcp.h).
+/// Maximum length of the name of a congestion control: `TCP_CA_NAME_MAX` without the final 0 (include/net/tcp.h).
 pub(crate) const CONGESTION_MAX: usize = 15;
 
 /// Every key of a plan, outer before inner, in the order of the documentation.
@@ -101,7 +101,7 @@ const BASE: Key = Key {
     doc: "",
 };
 
-/// The smallest MTU is IPv4's; that IPv6 wants more takes two keys to see.
+/// Range of MTUs in bytes. The minimum is IPv4's; that of IPv6 is checked where both keys are known.
 const MTU: (Bound<f64>, Bound<f64>) = from_to(IpVersion::Ipv4.min_mtu() as f64, 65535.0);
 const IP: &[&str] = &[IpVersion::Ipv4.key(), IpVersion::Ipv6.key()];
 const ON_OFF: &[&str] = &["on", "off"];

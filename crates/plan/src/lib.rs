@@ -1,12 +1,12 @@
-//! A plan's text to an experiment, or every error in it with its place.
+//! Turns a plan's text into an experiment, or into all of its errors, each with its place.
 //!
 //! A crate without I/O: text in, [`Experiment`] or [`PlanErrors`] out. It reads no files, looks at no
 //! devices and does not know whether this machine can run what the plan asks for.
 //!
-//! The text becomes a tree of nodes with byte positions (module `yaml`, the only one that knows
-//! the YAML parser), and a decoder driven by one table of [`keys()`] reads the tree. The decoder is our
-//! own because serde stops at the first error, and a plan's errors are wanted all at once, those
-//! that take two keys to see (a guest MTU that does not fit its tunnel) included.
+//! The text becomes a tree of nodes with byte positions (module `yaml`, the only one that uses the
+//! YAML parser), which a decoder driven by one table of [`keys()`] reads. The decoder is our own
+//! because serde stops at the first error, and all errors of a plan are wanted at once, including
+//! those that involve two keys (a guest MTU that does not fit its tunnel).
 //!
 //! ```
 //! let experiment = wirecost_plan::load(
@@ -53,11 +53,11 @@ pub use schema::{BEYOND_SCHEMA, Schema, schema};
 
 /// Reads a plan and expands it into cells.
 ///
-/// `source_name` is what the errors call the text: the file's name as the user gave it.
+/// `source_name` names the text in error messages: the file's name as the user gave it.
 ///
 /// # Errors
 ///
-/// Every error of the text, in the order of their places. A syntax error hides those behind it.
+/// All errors of the text, in the order of their places. A syntax error hides those after it.
 pub fn load(source_name: &str, text: &str) -> Result<Experiment, PlanErrors> {
     let mut reader = read::Reader::default();
     let experiment =

@@ -1,4 +1,4 @@
-//! The loads of a plan: one, a list of which each is measured by itself, or a mix of several at once.
+//! The loads of a plan: one, a list of loads measured separately, or a mix of several at once.
 
 mod faults;
 mod guests;
@@ -21,7 +21,7 @@ use setting::Setting;
 
 const MESSAGE: &str = "message";
 
-/// What stands for no load in the list of a mix's load.
+/// The word for no load in a list within a mix.
 const NONE: &str = "none";
 
 /// The levels of `load`.
@@ -32,10 +32,10 @@ pub(crate) struct Loads {
     sound: bool,
 }
 
-/// One level: what runs at once.
+/// One level of `load`: the loads that run at the same time.
 #[derive(Debug)]
 struct Choice {
-    /// The workload's name, or those of the parts: `bulk+ping`.
+    /// Label of the level: the load's name, or those of a mix joined: `bulk+ping`.
     label: String,
     parts: Vec<Part>,
 }
@@ -44,7 +44,7 @@ struct Choice {
 struct Part {
     name: String,
     workload: Workload,
-    /// Of a load that the others are measured with and without: the number of the level without it, 0 or 1.
+    /// For a load that the others are measured with and without, the number of the level without it, 0 or 1.
     without: Option<usize>,
     /// The levels of every option that the workload has.
     options: Vec<(&'static Key, Levels<Setting>)>,
@@ -53,13 +53,12 @@ struct Part {
 }
 
 impl Loads {
-    /// How many levels there are to go through; at least one, so that everything else is checked where none could be
-    /// read.
+    /// Number of levels; at least one, so that everything else is checked where none could be read.
     pub(crate) fn count(&self) -> usize {
         self.choices.len().max(1)
     }
 
-    /// Whether options have to say which load they are of.
+    /// Whether the names of options need that of their load.
     fn several(&self) -> bool {
         self.choices
             .iter()
@@ -68,8 +67,8 @@ impl Loads {
             > 1
     }
 
-    /// The factors in the order of the cross product: which load, where there are several, then of each load whether
-    /// it runs, where the plan asks for both, and its options.
+    /// The factors in the order of the cross product: the load, where there are several; then for
+    /// each load whether it runs, where the plan asks for both, and its options.
     pub(crate) fn axes(&self) -> Vec<Axis> {
         let mut axes = Vec::new();
         if self.choices.len() > 1 {
@@ -111,7 +110,7 @@ impl Loads {
         axes
     }
 
-    /// Servers and paths that are not ours are on existing networks: nothing of a lab reaches them.
+    /// A fault where a lab's load names a server or path: a lab does not reach these.
     pub(crate) fn in_a_lab(&self, reader: &mut Reader) {
         let parts = self.choices.iter().flat_map(|choice| &choice.parts);
         for (key, levels) in parts.flat_map(|part| &part.options) {
@@ -139,7 +138,7 @@ impl Loads {
         }
     }
 
-    /// A load that is a factor by its own name is called as no other factor is.
+    /// A fault where a load that is a factor has the name of another factor.
     pub(crate) fn named_apart(&self, reader: &mut Reader, axes: &[Axis]) {
         let parts = self.choices.iter().flat_map(|choice| &choice.parts);
         for part in parts.filter(|part| part.without.is_some()) {
@@ -154,7 +153,7 @@ impl Loads {
         }
     }
 
-    /// What the plan says, for the record.
+    /// The levels as the record has them.
     pub(crate) fn levels(&self) -> Vec<LoadLevel> {
         let part = |part: &Part| LoadPart {
             name: part.name.clone(),
@@ -175,8 +174,9 @@ impl Loads {
         self.choices.iter().map(level).collect()
     }
 
-    /// The loads of a cell: of the level `number` of `load`, with the levels of its options. `picked` has a number for
-    /// each of [`Self::axes`]; `guests` is how many each host has.
+    /// The loads of a cell: those of level `number` of `load`, with the levels of their options.
+    /// `picked` has a level number for each of [`Self::axes`]; `guests` is the number of guests per
+    /// host.
     pub(crate) fn cell(
         &self,
         number: usize,
@@ -222,13 +222,13 @@ impl Loads {
             if let (Some(_), Some(storage)) = (&load.path, &mut load.storage)
                 && places.iter().all(|(name, ..)| *name != setting::SIZE)
             {
-                // All of what is there.
+                // Size 0 is the whole file or device.
                 storage.size = 0;
             }
             faults.count(part, &mut load, guests, &places);
             faults.judge(part, &mut load, total, &places);
             faults.too_little(part, &load, guests, &places);
-            // Beside a migration the others go on until its machines have moved.
+            // Other loads of a mix with a migration run until its machines have moved.
             if !load.workload.is_migration() {
                 limits.push((part, load.limit.is_some(), places));
             }
@@ -244,8 +244,7 @@ impl Loads {
         loads
     }
 
-    /// Holds the loads of a cell, of the level `number` of `load`, against what their network carries: its guests' MTU and
-    /// version of IP.
+    /// Checks a cell's loads, those of level `number` of `load`, against the guests' MTU and IP version.
     pub(crate) fn hold_against(
         &self,
         number: usize,
@@ -265,7 +264,7 @@ impl Loads {
 }
 
 impl Choice {
-    /// How many of [`Loads::axes`] are its own.
+    /// Number of factors of this level in [`Loads::axes`].
     fn axes(&self) -> usize {
         let of = |part: &Part| usize::from(part.without.is_some()) + part.factors().count();
         self.parts.iter().map(of).sum()
@@ -273,7 +272,8 @@ impl Choice {
 }
 
 impl Part {
-    /// The labels of a load that the others are measured with and without, in the plan's order; of any other none.
+    /// The labels of a load that the others are measured with and without, in the plan's order;
+    /// empty for any other load.
     fn levels(&self) -> Vec<String> {
         let name = self.workload.name();
         let labels: &[&str] = match self.without {
@@ -284,7 +284,7 @@ impl Part {
         labels.iter().map(|&label| label.to_owned()).collect()
     }
 
-    /// Where messages of so many bytes were written, or else the load.
+    /// Where the message size of so many bytes is written, or else the load.
     fn place_of_message(&self, bytes: u32) -> (Span, String) {
         let mut options = self.options.iter();
         let levels = options
@@ -301,14 +301,14 @@ impl Part {
         }
     }
 
-    /// The options that are factors.
+    /// The options that are factors, with their levels.
     fn factors(&self) -> impl Iterator<Item = (&'static Key, &Levels<Setting>)> {
         let options = self.options.iter().map(|(key, levels)| (*key, levels));
         options.filter(|(key, levels)| is_factor(key, levels))
     }
 }
 
-/// Whether an option is a factor of the run: said by the plan, or what such a load is known by.
+/// Whether an option is a factor of the run: written in the plan, or characteristic of such a load.
 fn is_factor(key: &Key, levels: &Levels<Setting>) -> bool {
     TELLING.contains(&key.name()) || levels.levels.iter().any(|level| level.written)
 }

@@ -1,4 +1,4 @@
-//! The factors of OVN's logical network, which mean something where OVN builds it.
+//! The factors of OVN's logical network, which apply only where OVN builds it.
 
 use wirecost_model::datapath::Datapath;
 use wirecost_model::logical::{Acl, Logical, Topology};
@@ -7,12 +7,12 @@ use crate::factors::Factors;
 use crate::keys;
 use crate::read::Reader;
 
-/// Whether it is the key of one of them.
+/// Whether the path is that of one of these factors' keys.
 pub(crate) fn has_key(path: &str) -> bool {
     [keys::TOPOLOGY.path, keys::ACL.path].contains(&path)
 }
 
-/// The logical network of a cell by its datapath and the numbers of its levels; `None` where a level could not be read.
+/// The logical network of a cell by its datapath and level numbers; `None` where a level could not be read.
 pub(crate) fn of(
     factors: &Factors,
     datapath: Option<Datapath>,
@@ -27,14 +27,14 @@ pub(crate) fn of(
     })
 }
 
-/// Whether a cell has a logical network, by the number of its level of `datapath`: by OVN, which a run never chooses by itself.
+/// Whether OVN builds a cell, by the number of its level of `datapath`. A run never chooses OVN by itself.
 pub(crate) fn by_ovn(factors: &Factors, datapath: usize) -> bool {
-    // With no level that could be read, none is known not to be OVN.
+    // If no level could be read, OVN cannot be ruled out.
     let level = factors.datapath.get(datapath);
     level.is_none_or(|level| level.value.is_some_and(Datapath::is_ovn))
 }
 
-/// A logical network where there is no OVN.
+/// A fault where a logical network is set but no cell is built by OVN.
 pub(crate) fn changes_nothing(reader: &mut Reader, factors: &Factors) {
     let help = "it is about OVN's logical network: write `datapath: ovn`, or leave the key out";
     let mut fault = |key: &keys::Key, span, path: &str| {

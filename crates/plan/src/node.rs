@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A place in the text, in bytes.
+/// A place in the text, a range of bytes.
 pub(crate) type Span = Range<usize>;
 
 /// A value with its place.
@@ -22,12 +22,12 @@ pub(crate) enum Value {
     List(Vec<Node>),
     /// Keys (scalars or refused) and values, in the order of the text, no key twice.
     Map(Vec<(Node, Node)>),
-    /// Complained about already.
+    /// A value that is reported as a fault already.
     Refused,
 }
 
 impl Node {
-    /// The text of a scalar.
+    /// The text of a scalar; `None` for anything else.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar(text) => Some(text),

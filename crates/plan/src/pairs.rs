@@ -1,4 +1,4 @@
-//! Which pairs of more than two existing hosts are measured.
+//! Reads `pairs`: which pairs of more than two existing hosts are measured.
 
 use wirecost_model::plan::PairNames;
 
@@ -6,7 +6,7 @@ use crate::keys;
 use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Levels, Reader};
 
-/// The levels of `pairs`, none without the key. A list of two names is one pair.
+/// The levels of `pairs`; empty without the key. A list of two names is a single pair.
 pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> Levels<PairNames> {
     let mut levels = Levels {
         levels: Vec::new(),
@@ -26,7 +26,7 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> Levels<PairNames> 
     levels
 }
 
-/// One pair.
+/// Reads one pair.
 pub(crate) fn names(reader: &mut Reader, entry: &Entry<'_>) -> Option<PairNames> {
     let names: Option<Vec<&str>> = match &entry.node.value {
         Value::List(items) => items.iter().map(Node::text).collect(),

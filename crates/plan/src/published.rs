@@ -1,4 +1,4 @@
-//! `published`: what others published, held against the plan's factors and cells.
+//! Reads `published`, and checks it against the plan's factors and cells.
 
 use wirecost_model::cell::Experiment;
 use wirecost_model::compared::cells_with;
@@ -15,14 +15,14 @@ use crate::read::{Entry, Fields, Reader, describe, value};
 use crate::select;
 use crate::values::{number, numbers, switch, text, word};
 
-/// What was read, and where its comparisons stand.
+/// The section as read, with the places of its comparisons.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) published: Published,
     places: Vec<Place>,
 }
 
-/// Where a comparison stands.
+/// The place of a comparison in the plan.
 #[derive(Debug)]
 struct Place {
     path: String,
@@ -80,7 +80,7 @@ pub(crate) fn read(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Opt
     })
 }
 
-/// What `read` makes of each mapping of a list.
+/// Reads each mapping of a list with `read`.
 fn each<T>(
     reader: &mut Reader,
     fields: &Fields<'_>,
@@ -198,7 +198,7 @@ fn chart(reader: &mut Reader, fields: &Fields<'_>, axes: &[Axis]) -> Option<Publ
     })
 }
 
-/// The name of a factor that the plan has.
+/// Reads the name of a factor of the plan.
 fn factor(
     reader: &mut Reader,
     fields: &Fields<'_>,
@@ -210,7 +210,7 @@ fn factor(
     known(reader, &entry, &name, axes).then_some(name)
 }
 
-/// Names of factors that the plan has, with commas between.
+/// Reads names of factors of the plan, separated by commas.
 fn factors(
     reader: &mut Reader,
     fields: &Fields<'_>,
@@ -232,7 +232,8 @@ fn known(reader: &mut Reader, entry: &Entry<'_>, name: &str, axes: &[Axis]) -> b
     known
 }
 
-/// Holds the comparisons against the cells: each side is of exactly one, and a load of both has the figure.
+/// Checks the comparisons against the cells: each side must match exactly one cell, and a load of
+/// both must have the figure.
 pub(crate) fn check(reader: &mut Reader, read: &Read, experiment: &Experiment) {
     for (comparison, place) in read.published.comparisons.iter().zip(&read.places) {
         let mut sound = true;

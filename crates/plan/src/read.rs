@@ -1,5 +1,5 @@
-//! The decoder's machinery: mappings opened by the table of keys, values as one or as a list of
-//! levels, and every fault collected on the way. A fault never stops the reading of anything else.
+//! The decoder's tools: they open mappings by the table of keys, read values or lists of levels,
+//! and collect all faults. A fault never stops the reading of anything else.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use crate::keys::{ANY_NAME, Key, Presence, keys};
 use crate::node::{Node, Span, Value};
 use crate::suggest::{listed, nearest};
 
-/// Collects what is wrong.
+/// Collects the faults of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     pub(crate) faults: Vec<Fault>,
@@ -33,13 +33,13 @@ impl Reader {
         });
     }
 
-    /// Whether something between the ends of `span` has been complained about.
+    /// Whether a fault was reported within `span`.
     pub(crate) fn complained_within(&self, span: &Span) -> bool {
         let within = |fault: &Fault| span.start <= fault.span.start && fault.span.end <= span.end;
         self.faults.iter().any(within)
     }
 
-    /// A value that its key does not take.
+    /// Reports a value that its key does not take.
     pub(crate) fn wrong(&mut self, entry: &Entry<'_>, label: impl Into<String>) {
         let value = &entry.node.value;
         if *value == Value::Refused {
@@ -59,7 +59,7 @@ impl Reader {
     }
 }
 
-/// A value in words, for a sentence.
+/// A value in words, for use in a sentence.
 pub(crate) fn describe(value: &Value) -> String {
     match value {
         Value::Null | Value::Refused => "empty".to_owned(),
@@ -69,26 +69,26 @@ pub(crate) fn describe(value: &Value) -> String {
     }
 }
 
-/// Text of the plan as it stands in a message: one line, not too long.
+/// Quotes text of the plan for a message: in one line, shortened.
 pub(crate) fn quoted(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     let more = if short.len() < text.len() { "..." } else { "" };
     format!("`{}{more}`", short.escape_debug())
 }
 
-/// The value of one key, or the default that stands for it.
+/// The value of a key, or its default.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry<'a> {
     pub(crate) key: &'static Key,
-    /// The key's path with the numbers of list items: `published.figures[0].gbps`.
+    /// The key's path with the indices of list items: `published.figures[0].gbps`.
     pub(crate) path: String,
     pub(crate) node: Cow<'a, Node>,
-    /// Whether the plan says it, or the default does.
+    /// Whether the plan writes the value; `false` for a default.
     pub(crate) written: bool,
 }
 
 impl<'a> Entry<'a> {
-    /// A value found at `node`.
+    /// A value that the plan writes at `node`.
     pub(crate) fn at(key: &'static Key, path: impl Into<String>, node: &'a Node) -> Self {
         Self {
             key,
@@ -98,7 +98,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The default of a key that has one.
+    /// The default of a key, placed at `at`; `None` if the key has none.
     pub(crate) fn default(key: &'static Key, at: &Span) -> Option<Self> {
         let (Presence::Default(text) | Presence::Until(text)) = key.presence else {
             return None;
@@ -114,7 +114,7 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// What to write here.
+    /// What to write for the key.
     pub(crate) fn advice(&self) -> String {
         let Key { example, .. } = self.key;
         let expects = self.key.expects();
@@ -125,8 +125,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The items of a list, each with its own path; a value that is none is a list of itself.
-    /// An empty list is a fault.
+    /// The items of a list, each with its own path. Any other value is its own single item; an empty list is a fault.
     pub(crate) fn items<'s>(&'s self, reader: &mut Reader) -> Vec<Entry<'s>> {
         let Value::List(items) = &self.node.value else {
             return vec![Entry {
@@ -143,7 +142,7 @@ impl<'a> Entry<'a> {
         items.iter().enumerate().map(item).collect()
     }
 
-    /// The levels of a factor: one value or a list of them, none twice.
+    /// The levels of a factor: one value or a list of values. A level that occurs twice is a fault.
     pub(crate) fn levels<T>(
         &self,
         reader: &mut Reader,
@@ -179,7 +178,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// One level of a factor and where it was written.
+/// One level of a factor, with its place in the plan.
 #[derive(Debug, Clone)]
 pub(crate) struct Level<T> {
     pub(crate) value: T,
@@ -189,7 +188,7 @@ pub(crate) struct Level<T> {
     pub(crate) written: bool,
 }
 
-/// The levels of a factor that could be read.
+/// The levels of a factor, without those that could not be read.
 #[derive(Debug, Clone)]
 pub(crate) struct Levels<T> {
     pub(crate) levels: Vec<Level<T>>,
@@ -205,7 +204,7 @@ impl<T> Levels<T> {
 }
 
 impl<T: Clone> Levels<T> {
-    /// The values alone.
+    /// The values of the levels.
     pub(crate) fn values(&self) -> Vec<T> {
         self.levels
             .iter()
@@ -217,18 +216,18 @@ impl<T: Clone> Levels<T> {
 /// A mapping whose keys are in the table.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
-    /// Its path as written, with list numbers.
+    /// Path of the mapping as written, with indices of list items.
     path: String,
-    /// Where to point for what is missing.
+    /// Place that a fault about a missing key points at.
     at: Span,
     pairs: &'a [(Node, Node)],
-    /// Known keys that an unknown one was most likely meant to be.
+    /// Known keys for which an unknown one was most likely meant.
     meant: Vec<&'static str>,
 }
 
 impl<'a> Fields<'a> {
-    /// Opens the mapping at `node`, whose keys are those with the parent `parent` in the table;
-    /// unknown keys are faults. `None` where it is no mapping, which the caller reports.
+    /// Opens the mapping at `node`, whose keys are those below `parent` in the table. Unknown keys
+    /// are faults. `None` if `node` is not a mapping, which the caller reports.
     pub(crate) fn open(
         reader: &mut Reader,
         parent: &str,
@@ -265,7 +264,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A mapping that the plan does not have: every key has its default.
+    /// An absent mapping: every key has its default.
     pub(crate) const fn absent() -> Self {
         Self {
             path: String::new(),
@@ -275,13 +274,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether the plan has this key here.
+    /// Whether the plan writes this key here.
     pub(crate) fn names(&self, key: &Key) -> bool {
         let mut names = self.pairs.iter().map(|(name, _)| name.text());
         names.any(|name| name == Some(key.name()))
     }
 
-    /// What stands under names of the plan's own, each by its name, as `key` takes it.
+    /// The entries under names of the user's own, each with its name and as a value of `key`.
     pub(crate) fn others(&self, key: &'static Key) -> Vec<(&'a Node, Entry<'a>)> {
         let is_known = |name: &str| {
             let mut known = keys().iter().filter(|known| known.parent() == key.parent());
@@ -294,14 +293,14 @@ impl<'a> Fields<'a> {
         others.collect()
     }
 
-    /// The value of `key`, its default, or `None`; a required key that is missing is a fault.
+    /// The value of `key`, its default, or `None`. A missing required key is a fault.
     pub(crate) fn get(&self, reader: &mut Reader, key: &'static Key) -> Option<Entry<'a>> {
         let path = join(&self.path, key.name());
         let written = |(name, _): &&(Node, Node)| name.text() == Some(key.name());
         if let Some((name, node)) = self.pairs.iter().find(written) {
             let mut entry = Entry::at(key, path, node);
             if node.value == Value::Null {
-                // An empty value has no place of its own: point at the key.
+                // An empty value has no place: point at the key.
                 entry.node.to_mut().span = name.span.clone();
             }
             return Some(entry);
@@ -320,7 +319,7 @@ impl<'a> Fields<'a> {
         Entry::default(key, &self.at)
     }
 
-    /// The mapping below `key`, empty where the plan has none; anything else is a fault.
+    /// The mapping that is the value of `key`; `None` where the plan has none. Any other value is a fault.
     pub(crate) fn section(&self, reader: &mut Reader, key: &'static Key) -> Option<Entry<'a>> {
         let entry = self.get(reader, key)?;
         if matches!(entry.node.value, Value::Map(_)) {
@@ -331,7 +330,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// `path` is the mapping as written, `parent` as the table has it.
+/// Reports an unknown key. `path` is that of the mapping as written, `parent` that in the table.
 fn unknown_key(
     reader: &mut Reader,
     (path, parent): (&str, &str),
@@ -362,7 +361,7 @@ fn unknown_key(
     reader.fault(span.clone(), &path, message, "unknown key", help);
 }
 
-/// The value of `key` as `read` reads it; `None` without the key.
+/// Reads the value of `key` with `read`; `None` without the key.
 pub(crate) fn value<T>(
     reader: &mut Reader,
     fields: &Fields<'_>,
@@ -373,7 +372,7 @@ pub(crate) fn value<T>(
     read(reader, &entry)
 }
 
-/// A path one key longer.
+/// Appends a key to a path.
 pub(crate) fn join(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()

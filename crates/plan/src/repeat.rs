@@ -1,4 +1,4 @@
-//! How often and how long: a fixed number of rounds, or adaptive rounds.
+//! Reads `repeat`: a fixed number of rounds, or an adaptive run.
 
 use wirecost_model::plan::{Ask, Repeat, Until};
 
@@ -6,7 +6,7 @@ use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Reader, value};
 use crate::values::{number, whole32, word};
 
-/// The keys of an adaptive run: one of them makes it one.
+/// The keys of an adaptive run: any of them makes a run adaptive.
 static UNTIL: [&Key; 5] = [
     &keys::PRECISION,
     &keys::BUDGET,
@@ -43,7 +43,7 @@ pub(crate) fn read(reader: &mut Reader, fields: &Fields<'_>) -> Option<Repeat> {
     })
 }
 
-/// The most rounds, and when fewer will do.
+/// The maximum number of rounds, and when an adaptive run may end earlier.
 fn until(reader: &mut Reader, fields: &Fields<'_>) -> Option<(u32, Until)> {
     let precision = value(reader, fields, &keys::PRECISION, number);
     let budget_s = value(reader, fields, &keys::BUDGET, number);
@@ -82,7 +82,7 @@ fn beside(reader: &mut Reader, fixed: &Entry<'_>, until: &Entry<'_>) {
     reader.fault(span, &fixed.path, message, label, help);
 }
 
-/// Points at what the plan says, not at a default.
+/// A fault where `min_rounds` is above `max_rounds`; it points at a value that the plan writes, not at a default.
 fn above(reader: &mut Reader, fields: &Fields<'_>, least: u32, most: u32) {
     let ends = [&keys::MIN_ROUNDS, &keys::MAX_ROUNDS].map(|key| fields.get(reader, key));
     let [Some(least_entry), Some(most_entry)] = ends else {

@@ -1,7 +1,7 @@
-//! The table of keys as a JSON Schema, for editors and for those who write plans by program.
+//! The table of keys as a JSON Schema, for editors and for programs that write plans.
 //!
-//! The schema never refuses a plan that the program takes. What it cannot say, and so lets pass,
-//! is listed in [`BEYOND_SCHEMA`]; tests hold the two against each other.
+//! The schema never refuses a plan that the program accepts. What it cannot express, and so
+//! accepts, is listed in [`BEYOND_SCHEMA`]; tests check that the two agree.
 
 mod document;
 
@@ -19,7 +19,7 @@ use crate::keys::{
 use crate::read::Reader;
 use crate::{node, yaml};
 
-/// What a schema does not see, and the program refuses all the same.
+/// Rules that the schema cannot express and the program checks.
 pub const BEYOND_SCHEMA: &[&str] = &[
     "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
      a router where nothing tunnels, a `datapath` that can build none of the encapsulations, streams that do not divide among the guests, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
@@ -47,7 +47,7 @@ pub const BEYOND_SCHEMA: &[&str] = &[
      levels",
 ];
 
-/// A decimal number as the units take it.
+/// Regular expression of a decimal number, as the units take it.
 const DECIMAL: &str = r"([0-9]+\.?[0-9]*|\.[0-9]+)";
 
 /// The JSON Schema (draft 2020-12) of a plan.
@@ -74,7 +74,7 @@ pub fn schema() -> Schema {
     }
 }
 
-/// A mapping of the keys that stand below `parent`.
+/// The schema of a mapping with the keys below `parent`.
 fn mapping(parent: &str) -> Schema {
     let below = || keys().iter().filter(|key| key.parent() == parent);
     let others = below().find(|key| key.name() == ANY_NAME);
@@ -91,11 +91,11 @@ fn mapping(parent: &str) -> Schema {
     }
 }
 
-/// A key: what it takes, and what people want to know of it.
+/// The schema of a key: what it takes, its description, default and example.
 fn property(key: &Key) -> Schema {
     let takes = match key.factor_name() {
         Some(name) => {
-            // The options of several loads have one name, and ranges of their own.
+            // Options of several loads share a name, and differ in range.
             let one = || {
                 if key.is_option() {
                     level(key)
@@ -139,7 +139,7 @@ fn description(key: &Key) -> String {
     format!("{} Takes {}.{without}{factor}", key.doc, key.expects())
 }
 
-/// One value of a key.
+/// The schema of one value of a key.
 fn level(key: &Key) -> Schema {
     let mut alternatives = Vec::new();
     if !key.words.is_empty() {
@@ -153,7 +153,7 @@ fn level(key: &Key) -> Schema {
     Schema::any(alternatives)
 }
 
-/// The words of a key; those that YAML reads as numbers in both forms.
+/// The schema of a key's words; words that YAML reads as numbers in both forms.
 fn words(key: &Key) -> Schema {
     let mut values: Vec<Value> = key.words.iter().copied().map(Value::from).collect();
     let others = key.words.iter().map(|word| resolved(word));
@@ -171,7 +171,7 @@ fn is_switch(key: &Key) -> bool {
     key.words == ["on", "off"]
 }
 
-/// What a key takes beside its words.
+/// The schemas of what a key takes other than its words.
 fn values(key: &Key) -> Vec<Schema> {
     match key.kind {
         Kind::Word => vec![],
@@ -237,7 +237,7 @@ fn values(key: &Key) -> Vec<Schema> {
             )
         }],
         Kind::Named => vec![names(label_text(), each_named(key))],
-        // Written without quotes, YAML takes a mask for a number.
+        // Without quotes, YAML reads a mask as a number.
         Kind::Mask => vec![
             Schema::text("^0x[0-9A-Fa-f]+$"),
             Schema {
@@ -269,7 +269,7 @@ fn bare(key: &Key) -> Vec<Schema> {
     ]
 }
 
-/// A load of a mix; or a list of `none` and a load.
+/// A load of a mix, or a list of `none` and a load.
 fn with_or_without() -> Schema {
     let load = || Schema::defined(keys::LOAD.path);
     let none = Schema {
@@ -285,7 +285,7 @@ fn with_or_without() -> Schema {
     ])
 }
 
-/// A mapping of one's own names to what each takes.
+/// A mapping of names of the user's own to values.
 fn names(name: Schema, each: Schema) -> Schema {
     Schema {
         property_names: Some(Box::new(name)),
@@ -295,7 +295,7 @@ fn names(name: Schema, each: Schema) -> Schema {
     }
 }
 
-/// What each name of a mapping of one's own names takes.
+/// The value for each name in a mapping of names of the user's own.
 fn each_named(key: &Key) -> Schema {
     let path = format!("{}.*", key.path);
     let each = keys().iter().find(|key| key.path == path);
@@ -320,7 +320,7 @@ fn label_text() -> Schema {
     }
 }
 
-/// `on` or `off`, also as YAML's booleans.
+/// `on` or `off`, also as booleans of YAML.
 fn switch() -> Schema {
     Schema::any(vec![
         Schema {
@@ -331,7 +331,7 @@ fn switch() -> Schema {
     ])
 }
 
-/// Text, where YAML's numbers and booleans are text too.
+/// Text; YAML's numbers and booleans count as text too.
 fn scalar(pattern: &str, max_length: Option<usize>) -> Schema {
     Schema {
         types: Some(Types::Several(&["string", "number", "boolean"])),
@@ -341,7 +341,7 @@ fn scalar(pattern: &str, max_length: Option<usize>) -> Schema {
     }
 }
 
-/// A bare number in the key's range.
+/// A number without a unit in the key's range.
 fn number(key: &Key, name: &'static str) -> Schema {
     let (low, high) = key.range;
     let mut schema = Schema::of_type(name);
@@ -358,7 +358,7 @@ fn number(key: &Key, name: &'static str) -> Schema {
     schema
 }
 
-/// Whole numbers without a fraction's point, which integers are wanted to have none of.
+/// A JSON number; whole numbers have no decimal point, as integers require.
 fn json_number(number: f64) -> Number {
     if number.fract() == 0.0 {
         if number < 0.0 {
@@ -369,13 +369,13 @@ fn json_number(number: f64) -> Number {
     Number::from_f64(number).unwrap_or_else(|| Number::from(0))
 }
 
-/// A number in quotes, or one with a unit.
+/// A number in quotes, with or without a unit.
 fn quantity(units: &[Unit]) -> Schema {
     let names: Vec<&str> = units.iter().map(|unit| unit.name).collect();
     Schema::text(format!(r"^{DECIMAL}(\s*({}))?$", names.join("|")))
 }
 
-/// A rate: the unit in any case, and never left out.
+/// A rate: its unit is required, in any case.
 fn rate() -> Schema {
     let any_case = |unit: &Unit| -> String {
         let letters = unit.name.chars();
@@ -387,10 +387,10 @@ fn rate() -> Schema {
     Schema::text(format!(r"^{DECIMAL}\s*({})(/[sS])?$", names.join("|")))
 }
 
-/// A mapping of factors, at least one; those of the plan's own are as `of_the_plan` says.
+/// A mapping of at least one factor to levels. The plan's own factors take `of_the_plan`.
 fn selection(of: impl Fn(&Key) -> Schema, of_the_plan: Schema) -> Schema {
     let factor = |key: &&'static Key| {
-        // Those of loads may have the load's name before theirs.
+        // An option's factor may carry its load's name as a prefix.
         let name = key.factor_name().filter(|_| !key.is_option())?;
         let schema = Schema {
             description: Some(format!("Of the levels of `{}`. {}", key.path, key.doc)),
@@ -406,7 +406,7 @@ fn selection(of: impl Fn(&Key) -> Schema, of_the_plan: Schema) -> Schema {
     }
 }
 
-/// A level as a selection names it: as the factor takes it, or by the label that a record has.
+/// A level in a selection: as the factor takes it, or by its label in records.
 fn selected(factor: &Key) -> Vec<Schema> {
     let mut alternatives: Vec<Schema> = factor
         .factor_name()
@@ -425,7 +425,7 @@ fn selected(factor: &Key) -> Vec<Schema> {
     alternatives
 }
 
-/// A key's example as JSON.
+/// The example of a key as JSON.
 fn example(key: &Key) -> Option<Value> {
     yaml::parse(key.example, &mut Reader::default()).map(|node| json(&node))
 }

@@ -9,15 +9,15 @@ use crate::node::{Node, Value};
 use crate::read::{Entry, Reader, describe, join, quoted};
 use crate::suggest::{listed, nearest};
 
-/// One entry of `exclude`: every factor named must have one of its labels.
+/// One entry of `exclude`: a cell matches if each factor named has one of the levels named.
 #[derive(Debug, Default)]
 pub(crate) struct Exclusion {
-    /// By the number of the factor, the numbers of the levels.
+    /// Level numbers by the number of the factor.
     sets: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Exclusion {
-    /// Whether a cell, given by the numbers of its levels, is dropped.
+    /// Whether a cell, given by its level numbers, is excluded.
     pub(crate) fn matches(&self, cell: &[usize]) -> bool {
         !self.sets.is_empty()
             && self
@@ -26,7 +26,7 @@ impl Exclusion {
                 .all(|(axis, levels)| levels.contains(&cell[*axis]))
     }
 
-    /// The same as single combinations.
+    /// The entry as single combinations of levels.
     pub(crate) fn levels(&self, axes: &[Axis]) -> Vec<Levels> {
         let mut combinations = vec![Levels::new()];
         for (number, levels) in &self.sets {
@@ -46,8 +46,8 @@ impl Exclusion {
     }
 }
 
-/// Reads `exclude`. An entry with a fault keeps what could be read of it, so that it still covers
-/// the cells it was meant to cover and their faults are not reported beside its own.
+/// Reads `exclude`. An entry with a fault keeps what could be read, so that it still covers the
+/// cells that it was meant to cover, and their faults are not reported in addition.
 pub(crate) fn exclusions(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Vec<Exclusion> {
     if !matches!(entry.node.value, Value::List(_)) {
         reader.wrong(entry, "not a list");
@@ -75,7 +75,7 @@ pub(crate) fn exclusions(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) 
     read.collect()
 }
 
-/// Reads one level each of the factors named.
+/// Reads a mapping of factors to one level each; `None` where none could be read.
 pub(crate) fn levels(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Option<Levels> {
     let mut levels = Levels::new();
     for (index, path, node) in pairs(reader, entry, axes, "would match every cell") {
@@ -91,7 +91,7 @@ pub(crate) fn levels(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> O
     (!levels.is_empty()).then_some(levels)
 }
 
-/// The factors that a mapping names: number, path and value of each.
+/// The factors that a mapping names: index, path and value of each.
 fn pairs<'n>(
     reader: &mut Reader,
     entry: &'n Entry<'_>,
@@ -126,7 +126,7 @@ fn pairs<'n>(
     found
 }
 
-/// A name that no factor of the plan has.
+/// Reports a name that no factor of the plan has.
 pub(crate) fn unknown_factor(
     reader: &mut Reader,
     key: &Node,
@@ -134,10 +134,10 @@ pub(crate) fn unknown_factor(
     path: &str,
     axes: &[Axis],
 ) {
-    // One without levels is of a key that the plan does not have.
+    // A factor without levels belongs to a key that the plan does not have.
     let there = |axis: &&Axis| !(axis.sound && axis.labels.is_empty());
     let names = || axes.iter().filter(there).map(|axis| &*axis.name);
-    // `mtu` and `tcp-stream.streams` are how the keys look where they stand in the plan.
+    // `mtu` and `tcp-stream.streams` are the keys as they are written in the plan.
     let same_end = names().find(|known| known.rsplit('.').next() == name.rsplit('.').next());
     let hint = same_end
         .or_else(|| nearest(name, names()))
@@ -158,7 +158,7 @@ fn level(reader: &mut Reader, axis: &Axis, entry: &Entry<'_>) -> Option<usize> {
     if let Some(level) = read.as_deref().and_then(number) {
         return Some(level);
     }
-    // A level that could not be read may be the one that is meant: its own fault is enough.
+    // A level that could not be read may be the one meant: its own fault is enough.
     if axis.sound && entry.node.value != Value::Refused {
         let value = read.map_or_else(|| describe(&entry.node.value), |label| quoted(&label));
         let message = format!("`{}` has no level {value}", axis.name);

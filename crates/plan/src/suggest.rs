@@ -1,14 +1,14 @@
-//! "Did you mean": the known word nearest to an unknown one.
+//! Finds the known word nearest to an unknown one, for "did you mean".
 
-/// The candidate that `word` is most likely a misspelling of, if any is near enough:
-/// a third of its letters may be wrong, case and the kind of dash set aside.
+/// The candidate of which `word` is most likely a misspelling; `None` if none is near enough. A
+/// third of its letters may differ; case, and `-` against `_`, do not count.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let word = plain(word);
-    // Nothing in a plan is longer, and the distance takes time quadratic in the length.
+    // No name in a plan is longer, and the distance takes quadratic time.
     if word.len() > 64 {
         return None;
     }
@@ -24,13 +24,13 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// `` `a`, `b` and `c` ``, or with another last word.
+/// Joins words in quotes: `` `a`, `b` and `c` ``, or with another last conjunction.
 pub(crate) fn listed<'a>(words: impl IntoIterator<Item = &'a str>, and: &str) -> String {
     let quoted: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     joined(&quoted, and)
 }
 
-/// The same for phrases that carry their own quotes.
+/// Like [`listed`], for phrases that have their own quotes.
 pub(crate) fn joined(phrases: &[String], and: &str) -> String {
     match phrases {
         [] => String::new(),

@@ -1,4 +1,4 @@
-//! What lies between the hosts: `underlay.hops` and `underlay.paths`.
+//! Reads what lies between the hosts: `underlay.hops` and `underlay.paths`.
 
 use wirecost_model::transit::{Hop, HopKind, Icmp, MAX_HOPS, Member, Mtus, Transit};
 
@@ -7,26 +7,26 @@ use crate::node::{Span, Value};
 use crate::read::{Entry, Fields, Reader, describe};
 use crate::values::{number, whole32, word};
 
-/// What could be read of it, and where the plan says so.
+/// The hops and paths that could be read, and their places in the plan.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) transit: Transit,
-    /// Where its narrowest place stands.
+    /// MTU of the narrowest hop or path, bytes, and its place.
     narrowest: Option<(u32, Span, String)>,
-    /// Where it begins to be routed.
+    /// Place of the first router or of the paths.
     routed: Option<(Span, String)>,
-    /// Whether guests may have an MTU that it does not carry.
+    /// Whether a guest MTU may exceed what the hops and paths carry.
     pub(crate) takes_oversize: bool,
 }
 
 impl Written {
-    /// The narrowest hop or path in bytes, with its place in the plan.
+    /// MTU of the narrowest hop or path, bytes, with its place in the plan.
     pub(crate) fn narrowest(&self) -> Option<(u32, &Span, &str)> {
         let (mtu, span, path) = self.narrowest.as_ref()?;
         Some((*mtu, span, path))
     }
 
-    /// Where the plan asks for the first router.
+    /// The place of the first router or of the paths; `None` without either.
     pub(crate) fn routed(&self) -> Option<(&Span, &str)> {
         self.routed
             .as_ref()
@@ -44,7 +44,7 @@ impl Written {
     }
 }
 
-/// Reads both keys; what is wrong with them is a fault.
+/// Reads `underlay.hops`, `underlay.paths` and `underlay.oversize`.
 pub(crate) fn read(reader: &mut Reader, underlay: &Fields<'_>) -> Written {
     let mut written = Written::default();
     if let Some(entry) = underlay.get(reader, &keys::UNDERLAY_HOPS) {
@@ -134,7 +134,7 @@ fn hop(reader: &mut Reader, item: &Entry<'_>) -> Option<Hop> {
         if let (Value::Map(pairs), true) = (&item.node.value, named.is_empty())
             && !pairs.is_empty()
         {
-            // What stands there instead has been told to be unknown.
+            // The unknown key that is there instead is reported already.
             return None;
         }
         let label = match named.len() {

@@ -1,4 +1,4 @@
-//! Scalars: text to words, numbers and quantities, held against their key's range.
+//! Reads scalars: words, numbers and quantities, checked against their key's range.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -55,7 +55,7 @@ pub(crate) fn text(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// A name that can be a directory's.
+/// A name that is valid as a directory's name.
 pub(crate) fn name(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
     let text = scalar(reader, entry)?;
     let stray = |c: &char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
@@ -71,8 +71,7 @@ pub(crate) fn name(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
     None
 }
 
-/// The name of a congestion control, as `TCP_CONGESTION` takes it. Whether the kernel has it is
-/// not known here.
+/// The name of a congestion control, as `TCP_CONGESTION` takes it. Whether the kernel has it is not checked.
 pub(crate) fn congestion(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
     let text = scalar(reader, entry)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -85,7 +84,7 @@ pub(crate) fn congestion(reader: &mut Reader, entry: &Entry<'_>) -> Option<Strin
     None
 }
 
-/// A path from the root.
+/// An absolute path.
 pub(crate) fn path(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
     let text = scalar(reader, entry)?;
     if text.starts_with('/') {
@@ -138,7 +137,7 @@ pub(crate) fn size(reader: &mut Reader, entry: &Entry<'_>) -> Option<u32> {
     bytes(reader, entry)?.try_into().ok()
 }
 
-/// A rate in bits per second.
+/// A rate in bits per second; its unit is required.
 pub(crate) fn rate(reader: &mut Reader, entry: &Entry<'_>) -> Option<u64> {
     let label = match entry.node.text() {
         Some(text) if text.parse::<f64>().is_ok() => "a rate needs its unit",
@@ -150,7 +149,7 @@ pub(crate) fn rate(reader: &mut Reader, entry: &Entry<'_>) -> Option<u64> {
     Some(bits as u64)
 }
 
-/// Seconds, a fraction or Gbit/s, by the key's kind.
+/// A number: seconds for durations, a fraction for shares, else without a unit.
 pub(crate) fn number(reader: &mut Reader, entry: &Entry<'_>) -> Option<f64> {
     match entry.key.kind {
         Kind::Seconds => quantity(reader, entry, "not a duration", |text| {
@@ -188,10 +187,10 @@ fn quantity(
     parse: impl Fn(&str) -> Option<f64>,
 ) -> Option<f64> {
     let text = scalar(reader, entry)?;
-    // The units know no sign: read the number behind it, so that the fault is the range.
+    // Units take no sign: parse the number behind it, so that the fault is about the range.
     let value = match text.strip_prefix('-') {
         _ if text.trim() != text => None,
-        // Below zero even where it is `-0`, so that no quantity has a sign.
+        // Negative even for `-0`, so that no quantity has a sign.
         Some(rest) => parse(rest).map(|number| -number.max(f64::MIN_POSITIVE)),
         None => parse(text),
     };
@@ -201,7 +200,7 @@ fn quantity(
     in_range(reader, entry, value?)
 }
 
-/// `number`, if it is in the key's range; else a fault that names the end it is beyond.
+/// `number` if it is in the key's range; otherwise a fault that names the bound that it exceeds.
 fn in_range(reader: &mut Reader, entry: &Entry<'_>, number: f64) -> Option<f64> {
     let key = entry.key;
     if key.range.contains(&number) {

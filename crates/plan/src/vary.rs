@@ -1,4 +1,4 @@
-//! Factors of the plan's own: each level is a setting of the hosts.
+//! Reads `vary`: the plan's own factors, whose levels are settings of the hosts.
 
 mod setting;
 
@@ -12,7 +12,7 @@ use crate::keys::{self, Key, LABEL_MAX, keys};
 use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Level, Levels, Reader, join, quoted};
 
-/// A factor that the plan makes.
+/// A factor of the plan's own.
 #[derive(Debug)]
 pub(crate) struct Varied {
     pub(crate) name: String,
@@ -36,7 +36,7 @@ impl Varied {
     }
 }
 
-/// Reads `vary`.
+/// Reads `vary`. `builds` is whether the run builds its network.
 pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>, builds: bool) -> Vec<Varied> {
     let Some(entry) = root.get(reader, &keys::VARY) else {
         return Vec::new();
@@ -60,7 +60,8 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>, builds: bool) -> Vec<
     varied
 }
 
-/// A name that can stand in tables and sentences, and is no other factor's; where nothing is built there are none of what is.
+/// Checks a factor's name: fit for tables and sentences, and not that of another factor. Where
+/// nothing is built, the names of factors of what is built are free.
 fn factor_name(reader: &mut Reader, key: &Node, builds: bool) -> Option<String> {
     let name = key.text()?;
     let path = join(keys::VARY.path, name);
@@ -89,7 +90,7 @@ fn factor_name(reader: &mut Reader, key: &Node, builds: bool) -> Option<String> 
     None
 }
 
-/// What keeps text from being a name or a label.
+/// Why a text cannot be a name or a label; `None` if it can.
 fn unfit(text: &str) -> Option<&'static str> {
     let length = text.chars().count();
     if length == 0 || length > LABEL_MAX {
@@ -147,7 +148,7 @@ fn levels(
     Levels { levels, sound }
 }
 
-/// A level that is there already, by its name or by what it does.
+/// The fault of a level that occurred before, by its label or by its settings.
 fn again(levels: &[Level<Setting>], new: &Setting) -> Option<(String, &'static str)> {
     let factor = &new.factor;
     for known in levels {
@@ -166,7 +167,7 @@ fn again(levels: &[Level<Setting>], new: &Setting) -> Option<(String, &'static s
     None
 }
 
-/// Two factors that set one thing would undo each other.
+/// Faults where two factors set the same thing: they would undo each other.
 fn clashes(reader: &mut Reader, varied: &[Varied]) {
     let mut told = BTreeSet::new();
     for (index, later) in varied.iter().enumerate() {

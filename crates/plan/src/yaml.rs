@@ -1,7 +1,7 @@
-//! YAML text to a tree of nodes with byte positions. The one module that knows the YAML parser.
+//! Parses YAML text into a tree of nodes with byte positions. The only module that uses the YAML parser.
 //!
-//! A plan is one document of mappings, lists and scalars. Scalars stay text: what a value means is
-//! its key's business, so that `1500` and `"1500"` are the same level and `on` is never a surprise.
+//! A plan is one document of mappings, lists and scalars. Scalars remain text: each key decides
+//! what its value means, so that `1500` and `"1500"` are the same level and `on` is no surprise.
 //! Anchors, aliases and tags are refused.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
@@ -10,10 +10,10 @@ use crate::error::Fault;
 use crate::node::{Node, Span, Value};
 use crate::read::Reader;
 
-/// Deepest nesting that is read; a plan needs five levels.
+/// Maximum depth of nesting; a plan needs five levels.
 const MAX_DEPTH: usize = 16;
 
-/// Reads the one document of `text`; `None` after a fault that leaves no tree.
+/// Parses the one document of `text`; `None` after a fault that leaves no tree.
 pub(crate) fn parse(text: &str, reader: &mut Reader) -> Option<Node> {
     let mut builder = Builder {
         text,
@@ -50,12 +50,12 @@ pub(crate) fn parse(text: &str, reader: &mut Reader) -> Option<Node> {
     root
 }
 
-/// A collection whose end has not come yet.
+/// A collection whose end has not been parsed yet.
 struct Open {
     start: usize,
     /// End of the last child so far.
     end: usize,
-    /// Written with brackets or braces: its end is theirs.
+    /// Whether it is written with brackets or braces, whose end is the collection's.
     flow: bool,
     kind: Kind,
 }
@@ -152,8 +152,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Refuses a tab before a block collection's entry. Indentation is spaces (YAML 1.2, rule 63);
-    /// the parser lets a tab pass that stands before the first key of a line.
+    /// Refuses a tab before the first entry of a block collection. YAML is indented with spaces
+    /// (YAML 1.2, rule 63); the parser accepts a tab before the first key of a line.
     fn indented(&self, entry: usize) -> Result<(), Fault> {
         let before = &self.text[..entry];
         let blank = before.trim_end_matches([' ', '\t']).len();
@@ -230,7 +230,7 @@ impl Builder<'_> {
     }
 }
 
-/// What is wrong with a key that is about to join `pairs`.
+/// The fault of a key that is to be added to `pairs`, if it has one.
 fn key_fault(text: &str, pairs: &[(Node, Node)], name: &Node) -> Option<Fault> {
     let Some(key) = name.text() else {
         return (name.value != Value::Refused).then(|| {

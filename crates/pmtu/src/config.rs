@@ -1,35 +1,38 @@
-//! What probing is told, and what it asks for.
+//! Options of probing, and the probes it asks for.
 
 use std::time::Duration;
 
-/// How to probe.
+/// Options of probing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Copies of each size in a round, at least 1. Rounds of many sizes send two at most: what is lost there is only
-    /// suspected, and asked for again.
+    /// Copies of each size in a round, at least 1. A round of more than eight sizes sends at most
+    /// two: a loss there is only a suspicion, and is probed again.
     pub copies: u32,
-    /// How long answers are waited for after a round's last probe while no round trip is known; then a knock follows,
-    /// and others at growing intervals.
+    /// Wait for answers after a round's last probe while no round trip is known. Rounds of control
+    /// probes alone follow, at growing intervals.
     pub wait: Duration,
-    /// Where nothing was answered for so long, nothing is there to answer.
+    /// Time without any answer after which the outcome is
+    /// [`CannotTell::NoAnswer`](crate::CannotTell::NoAnswer), while no round trip is known.
     pub patience: Duration,
-    /// Once one is known, the wait is what RFC 6298 makes of the round trips, at least the slowest of the last ones and
-    /// this. It covers what a busy machine takes to run the other end. Too short a wait makes no verdict wrong: control
-    /// probes come late as well, so that nothing is concluded.
+    /// Once a round trip is known, the wait is that of RFC 6298, but at least the slowest of the
+    /// recent round trips plus this. It covers the time that a busy machine takes to schedule the
+    /// other end. Too short a wait makes no verdict wrong: control probes are then late as well,
+    /// and nothing is concluded.
     pub min_wait: Duration,
-    /// Rounds after which the outcome is [`CannotTell`](crate::CannotTell), at least 1.
+    /// Number of rounds after which the outcome is [`CannotTell`](crate::CannotTell), at least 1.
     pub max_rounds: u32,
-    /// IP packet size of the control probes in bytes: small enough to pass anywhere, large enough for what a probe
-    /// has to carry.
+    /// IP packet size of the control probes in bytes: small enough to pass anywhere, large enough
+    /// for a probe's payload.
     pub control_size: u32,
 }
 
-/// Longer than any answer on the way takes: two satellites, or a mobile network whose queues are full, take three
-/// seconds. For [`Config::patience`].
+/// A [`Config::patience`] longer than any round trip: two satellite hops, or a mobile network with
+/// full queues, take three seconds.
 pub const FAR_AWAY: Duration = Duration::from_millis(3600);
 
 impl Default for Config {
-    /// 3 copies, 50 ms, 0.8 s, 10 ms, 32 rounds, controls of 64 bytes: for a lab or a data centre.
+    /// For a lab or a data centre: 3 copies, 50 ms wait, 0.8 s patience, 10 ms minimum wait, 32
+    /// rounds, control probes of 64 bytes.
     fn default() -> Self {
         Self {
             copies: 3,
@@ -45,22 +48,22 @@ impl Default for Config {
 /// A packet to send now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
-    /// Counts from 0; the acknowledgement names it.
+    /// Id of the probe, counted from 0, which its acknowledgement repeats.
     pub id: u64,
     /// Size of the IP packet in bytes, its header included.
     pub size: u32,
-    /// Whether it only shows that the path is alive.
+    /// Whether it is a control probe, which only shows that the path is alive.
     pub control: bool,
 }
 
-/// How a probe arrived, as its acknowledgement tells.
+/// How a probe arrived, according to its acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// In one piece.
     Whole,
-    /// In fragments, although it forbids them: something on the way ignores that.
+    /// In fragments, although it forbids them: a device on the path ignores the DF bit.
     Fragmented {
-        /// The largest fragment's IP packet, bytes (`IP_RECVFRAGSIZE`).
+        /// Size of the largest fragment's IP packet, bytes (`IP_RECVFRAGSIZE`).
         largest: u32,
     },
 }

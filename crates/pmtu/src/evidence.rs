@@ -1,27 +1,27 @@
-//! The record of probes, and what may be concluded from their loss.
+//! The log of probes, and the conclusions from their loss.
 
 use std::time::Duration;
 
 use crate::config::Arrival;
 
-/// The largest chance that a size is called too big although it passes.
+/// Largest probability that a size that passes is called too big.
 pub(crate) const ERROR: f64 = 1e-4;
-/// Of that, what one of the sizes a search meets may use up: it looks at several before it ends, and at those that bad
-/// luck has already picked out (in the manner of Bonferroni's correction).
+/// The part of [`ERROR`] for one of the sizes of a search, which looks at several before it ends,
+/// and at those that bad luck has already picked out (in the manner of Bonferroni's correction).
 pub(crate) const ERROR_IN_SEARCH: f64 = ERROR / 5.0;
 
 /// Every probe handed out, in the order of their ids.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     probes: Vec<Entry>,
-    /// By round: whether anything sent in it was answered. Silent rounds are no evidence.
+    /// By round: whether any of its probes was answered. Silent rounds are no evidence.
     live: Vec<bool>,
-    /// By round: when the last of it was sent.
+    /// By round: when its last probe was sent.
     last: Vec<Duration>,
-    /// What was sent until then and is not answered is lost; later ones may be on their way.
+    /// Unanswered probes sent up to this moment are lost; later ones may be on their way.
     overdue: Option<Duration>,
     largest_answered: Option<u32>,
-    /// The smallest size that arrived in fragments, and the largest fragment.
+    /// The smallest size that arrived in fragments, and the size of its largest fragment, bytes.
     fragmented: Option<(u32, u32)>,
 }
 
@@ -37,13 +37,13 @@ struct Entry {
 enum Fate {
     Unanswered,
     Answered,
-    /// Arrived, but not in one piece.
+    /// The probe arrived in fragments.
     Fragmented,
-    /// Never left this host: neither passed nor lost.
+    /// The probe never left this host: it neither passed nor was lost.
     Refused,
 }
 
-/// Probes of one kind: how many, and how many of them were lost.
+/// Number of probes of one kind, and of those that were lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LossCount {
     pub(crate) sent: u32,
@@ -67,7 +67,7 @@ impl Log {
         self.live.len() as u32
     }
 
-    /// Answers to what was sent until then had their time.
+    /// Marks unanswered probes sent up to `at` as lost: the wait for their answers is over.
     pub(crate) fn overdue_until(&mut self, at: Option<Duration>) {
         self.overdue = self.overdue.max(at);
     }
@@ -80,7 +80,7 @@ impl Log {
         self.probes.len() as u32
     }
 
-    /// Records a probe of the current round; its id.
+    /// Records a probe of the current round and returns its id.
     pub(crate) fn sent(&mut self, size: u32, at: Duration) -> u64 {
         let id = self.probes.len() as u64;
         let round = self.live.len().saturating_sub(1);
@@ -96,7 +96,8 @@ impl Log {
         id
     }
 
-    /// Records the first answer to a probe; when that was sent.
+    /// Records the first answer to a probe and returns when the probe was sent. `None` for an
+    /// unknown id or a later answer.
     pub(crate) fn answered(&mut self, id: u64, arrival: Arrival) -> Option<Duration> {
         let entry = self.open(id)?;
         let (size, round, at) = (entry.size, entry.round, entry.at);
@@ -116,13 +117,14 @@ impl Log {
         Some(at)
     }
 
-    /// The smallest size that arrived in fragments, and its largest fragment; larger than any that arrived whole.
+    /// The smallest size that arrived in fragments and its largest fragment, bytes, if larger than
+    /// any size that arrived whole.
     pub(crate) fn fragmented(&self) -> Option<(u32, u32)> {
         self.fragmented
             .filter(|&(size, _)| Some(size) > self.largest_answered)
     }
 
-    /// Records that a probe did not leave this host; its size.
+    /// Records that a probe did not leave this host and returns its size.
     pub(crate) fn refused(&mut self, id: u64) -> Option<u32> {
         let entry = self.open(id)?;
         entry.fate = Fate::Refused;
@@ -138,7 +140,8 @@ impl Log {
         self.largest_answered
     }
 
-    /// The smallest size that may be too big: larger than any answered, and lost while others were answered.
+    /// The smallest size that may be too big: larger than any that arrived whole, and lost in a
+    /// round in which others were answered.
     pub(crate) fn smallest_lost(&self) -> Option<u32> {
         let lost = |entry: &&Entry| self.is_lost(entry) && self.live[entry.round];
         let sizes = self.probes.iter().filter(lost).map(|entry| entry.size);
@@ -157,12 +160,12 @@ impl Log {
             .all(|entry| entry.fate != Fate::Unanswered)
     }
 
-    /// How many rounds there have been since the last answered one.
+    /// Number of rounds since the last one with an answer.
     pub(crate) fn silent_rounds(&self) -> usize {
         self.live.iter().rev().take_while(|live| !**live).count()
     }
 
-    /// The same of those whose answers had their time.
+    /// Number of rounds since the last one with an answer, of those whose wait is over.
     pub(crate) fn overdue_rounds(&self) -> usize {
         let rounds = self.live.iter().zip(&self.last).rev();
         let silent = rounds.take_while(|(live, _)| !**live);
@@ -171,14 +174,15 @@ impl Log {
             .count()
     }
 
-    /// The probes of sizes that are known to pass.
+    /// Loss of probes of sizes that are known to pass.
     pub(crate) fn passing(&self) -> LossCount {
         self.tally(|entry| Some(entry.size) <= self.largest_answered)
     }
 
-    /// Whether the losses of `size` are more than bad luck, from the rounds it was probed in, and the chance that they
-    /// are not is at most `error`. Where something of about that size passes, only that is held against it: a policer
-    /// or a queue that is full has room for small packets when it has none for large ones.
+    /// Whether probes of `size` arrived in fragments, or all were lost and chance alone explains that
+    /// with a probability of at most `error`, judged in the rounds in which the size was probed.
+    /// Where a size of at least 7/8 of it passes, it is compared with such sizes only: a policer or
+    /// a full queue has room for small packets when it has none for large ones.
     pub(crate) fn is_too_big(&self, size: u32, error: f64) -> bool {
         if self.fragmented().is_some_and(|(known, _)| known == size) {
             return true;
@@ -200,7 +204,7 @@ impl Log {
         big.lost == big.sent && chance_that_only_luck_lost(big.sent, passing) <= error
     }
 
-    /// Of those whose fate is known.
+    /// Loss of the probes for which `counts` holds, of those whose fate is known.
     fn tally(&self, counts: impl Fn(&Entry) -> bool) -> LossCount {
         let mut tally = LossCount::default();
         for entry in self.probes.iter().filter(|entry| counts(entry)) {
@@ -213,16 +217,17 @@ impl Log {
     }
 }
 
-/// Fisher's exact test, one-sided: if all probes were equally likely to be lost, the chance that the losses include
-/// all `big` ones, given how many losses there were. It needs no estimate of the loss rate.
+/// Fisher's exact test, one-sided: the probability that the losses include all `big` probes if
+/// every probe is equally likely to be lost, given the number of losses. It needs no estimate of
+/// the loss rate.
 pub(crate) fn chance_that_only_luck_lost(big: u32, passing: LossCount) -> f64 {
     (1..=big)
         .map(|i| f64::from(passing.lost + i) / f64::from(passing.sent + i))
         .product()
 }
 
-/// How many copies of a size decide in one round that it is too big, where nothing else is lost: with each goes one
-/// of the size that passes.
+/// Copies of a size that decide in one round that it is too big where nothing else is lost: each
+/// copy is accompanied by a probe of a size that passes.
 pub(crate) fn copies_to_decide(error: f64) -> u32 {
     const MOST: u32 = 16;
     let clean = |copies: u32| LossCount {

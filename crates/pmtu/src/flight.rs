@@ -1,12 +1,13 @@
-//! What is under way, over all flows: when the next probe may leave, how long its answer is waited for, and what was
-//! lost.
+//! Probes in flight over all flows: when the next probe may leave, how long its answer is waited
+//! for, and what was lost.
 //!
-//! The pace follows what is answered, because what a path carries is not known before: it begins slowly, and doubles
-//! when what was sent at one pace is answered, and as fast as it was sent (a shaper's queue would be filling
-//! otherwise). What may be unanswered at a time is what the pace allows in a round trip and [`QUEUED`]. Where more than a third is lost that
-//! was not at the first pace, a queue was too short or a policer's bucket empty, and that was us: it goes back to the
-//! first pace, and from then on only up to half of what was too much. Random loss does not follow the pace and does
-//! not slow it down.
+//! What a path carries is unknown at first, so the pace follows the answers. It begins slowly, and
+//! doubles when the probes sent at one pace are answered, and the answers arrive as fast as the
+//! probes were sent (otherwise a shaper's queue is filling). The bytes unanswered at a time are at
+//! most those of the pace in a round trip and [`QUEUED`]. When more than a third is lost beyond the
+//! loss at the first pace, our probes have filled a short queue or emptied a policer's bucket: the
+//! pace returns to the first one, and from then on stays at or below half of the pace that was too
+//! high. Random loss does not depend on the pace and does not slow it down.
 
 mod slowing;
 
@@ -19,42 +20,44 @@ use crate::rtt::Rtt;
 
 use slowing::Slowed;
 
-/// What an answer has to come for at a pace before that is doubled: so long's worth of bytes, and four times what
-/// round trips vary by.
+/// A pace is doubled once the bytes of this time at that pace are answered, plus those of four
+/// times the variation of round trips.
 const PROVEN: Duration = Duration::from_millis(2);
-/// The same once a pace was too much: a bucket that is filling lets much pass at first.
+/// The same after a pace was too high: a token bucket that is filling lets much pass at first.
 const PROVEN_AGAIN: Duration = Duration::from_millis(100);
-/// How long probes may wait in queues on the way that are ours alone.
+/// Time that our own probes may wait in queues on the path.
 const QUEUED: Duration = Duration::from_millis(20);
-/// Bytes after which it is waited for the first answer: what TCP sends at once (RFC 6928), and a jumbo frame.
+/// Bytes sent before the first answer is waited for: TCP's initial window (RFC 6928), and a jumbo frame.
 const UNHEARD: u64 = 20_000;
-/// Answers that come in this many times what it took to send what they answer are too slow.
+/// Answers are too slow if they come in more than this many times the time in which their probes were sent, plus
+/// [`SPREAD_BESIDE`] and the variation of round trips.
 const SPREAD: f64 = 1.5;
 const SPREAD_BESIDE: Duration = Duration::from_millis(1);
 
-/// Everything that was sent, and at which pace.
+/// All probes of all flows, and the pace at which they are sent.
 #[derive(Debug)]
 pub(crate) struct Flight {
     config: Config,
     pacer: Pacer,
     rtt: Rtt,
-    /// In the order of sending.
+    /// Probes in the order of sending.
     sent: Vec<Sent>,
     flows: Vec<Flow>,
-    /// Everything before this one is answered, or was overtaken by an answer, or is overdue.
+    /// Index in `sent`: every probe before it is answered, overtaken by an answer, or overdue.
     first_open: usize,
-    /// Everything before this one is overdue, and was looked at.
+    /// Index in `sent`: every probe before it is overdue, and its loss has been evaluated.
     looked: usize,
     level: RateStep,
-    /// No pace above this one: it was too much.
+    /// Upper bound of the pace, bytes per second: higher paces lost too much.
     most: f64,
     is_lifted: bool,
-    /// Loss of what was sent before is known and was acted on.
+    /// When the pace was last lowered. The loss of probes sent before that is accounted for.
     slowed_at: Duration,
-    /// What it was, to take it back.
+    /// The last lowering, in case it has to be undone.
     slowed: Option<Slowed>,
-    /// The last probes that can pass, of those that are half as large as the largest or more: a bit for each that was
-    /// lost. Small ones pass where there is no room for large ones.
+    /// Loss of the last large probes: a bit for each, set if it was lost, and their number. Only sizes
+    /// that pass and are at least half of the largest that does: small probes pass where there is no
+    /// room for large ones.
     last: (u32, u32),
     at_first_pace: LossCount,
 }
@@ -66,7 +69,7 @@ struct Sent {
     at: Duration,
     level: u32,
     rate: f64,
-    /// Bytes sent until then, with this one.
+    /// Bytes of all probes sent up to and including this one.
     until: u64,
     fate: Fate,
 }
@@ -75,23 +78,23 @@ struct Sent {
 enum Fate {
     Open,
     Answered,
-    /// Never left this host.
+    /// The probe never left this host.
     Refused,
 }
 
 #[derive(Debug, Default)]
 struct Flow {
-    /// Where each id is in `sent`.
+    /// Index in `sent` of each probe id.
     places: Vec<u32>,
     largest_answered: Option<u32>,
 }
 
-/// What is answered at one pace.
+/// Answers to probes sent at one pace.
 #[derive(Debug, Default, Clone, Copy)]
 struct RateStep {
     number: u32,
     bytes: u64,
-    /// When the first answer came, and when its probe was sent.
+    /// When the first answer came, and when the probe that it answers was sent.
     first: Option<(Duration, Duration)>,
 }
 
@@ -119,19 +122,19 @@ impl Flight {
         self.rtt
     }
 
-    /// Bytes per second that the path was found to carry, or that it is asked at.
+    /// The current pace, bytes per second.
     pub(crate) fn rate(&self) -> f64 {
         self.pacer.rate()
     }
 
-    /// How long an answer may take.
+    /// How long an answer is waited for.
     pub(crate) fn wait(&self) -> Duration {
         self.rtt
             .wait(self.config.min_wait)
             .unwrap_or(self.config.wait)
     }
 
-    /// When the next datagram may leave, unless answers come before.
+    /// When the next datagram may leave unless answers come earlier.
     pub(crate) fn free_at(&self) -> Duration {
         let free = self.pacer.free_at();
         match self.sent.get(self.first_open) {
@@ -140,18 +143,19 @@ impl Flight {
         }
     }
 
-    /// How long a probe counts as on its way. Where one of a size that does not pass fills what may be unanswered, no later
-    /// one is sent whose answer would overtake it: then the round trips of now count, and not those of a while ago.
+    /// How long an unanswered probe counts as in flight. Where probes of a size that does not pass
+    /// fill the window, no later probe is sent whose answer could overtake them: so the latest
+    /// round trip counts, and not the slowest one.
     fn leaves_within(&self) -> Duration {
         self.wait().min(self.rtt.latest() * 2 + QUEUED)
     }
 
-    /// Whether enough was sent to be answered, and nothing was.
+    /// Whether [`UNHEARD`] bytes were sent and none was answered.
     pub(crate) fn is_unheard(&self) -> bool {
         !self.rtt.is_known() && self.bytes() >= UNHEARD
     }
 
-    /// Whether as much is unanswered as may be.
+    /// Whether as many bytes are unanswered as the pace allows.
     fn is_full(&self) -> bool {
         if !self.rtt.is_known() {
             return false;
@@ -166,7 +170,7 @@ impl Flight {
         self.sent.last().map_or(0, |sent| sent.until)
     }
 
-    /// A probe of a flow leaves; its id.
+    /// Records a probe of a flow as sent and returns its id.
     pub(crate) fn sent(&mut self, flow: u32, size: u32, now: Duration) -> u64 {
         let until = self.bytes() + u64::from(size);
         self.pacer.charge(size, now);
@@ -190,7 +194,7 @@ impl Flight {
         Some(*places.get(usize::try_from(id).ok()?)? as usize)
     }
 
-    /// The last probe did not leave this host after all.
+    /// Records that the last probe did not leave this host after all.
     pub(crate) fn refused(&mut self, flow: u32, id: u64) {
         self.pacer.refund();
         let Some(place) = self.place(flow, id) else {
@@ -203,7 +207,7 @@ impl Flight {
         }
     }
 
-    /// A probe was answered; whether that is the first answer to it.
+    /// Records an answer and returns whether it is the first one to its probe.
     pub(crate) fn answered(&mut self, flow: u32, id: u64, whole: bool, now: Duration) -> bool {
         let Some(place) = self.place(flow, id) else {
             return false;
@@ -230,7 +234,7 @@ impl Flight {
         true
     }
 
-    /// Doubles the pace where it is proven.
+    /// Doubles the pace once enough of its bytes are answered, unless the answers came too slowly.
     fn raise_rate_if_proven(&mut self, first: (Duration, Duration), sent: Duration, now: Duration) {
         let rate = self.pacer.rate();
         let proven = if self.slowed_at.is_zero() {
@@ -258,7 +262,7 @@ impl Flight {
         };
     }
 
-    /// Looks at what is overdue; to be called before something is sent.
+    /// Evaluates the loss of probes that are overdue; to be called before a probe is sent.
     pub(crate) fn look(&mut self, now: Duration) {
         if !self.rtt.is_known() {
             return;
@@ -274,15 +278,14 @@ impl Flight {
         }
     }
 
-    /// Back to the first pace, for good: what is lost then is not lost to the pace.
+    /// Sets a pace for good: loss from then on is not due to a higher pace.
     pub(crate) fn stay_slow(&mut self, rate: f64, now: Duration) {
         self.most = rate;
         self.pacer.set_rate(rate, now);
         self.next_level();
     }
 
-    /// Probes sent, but for the `before` first: those of sizes that pass whose answers are there or overdue, and how many
-    /// are missing.
+    /// Loss of the probes from index `before` on whose size passes on their flow and whose answer came or is overdue.
     pub(crate) fn overdue(&self, before: usize, now: Duration) -> LossCount {
         let mut tally = LossCount::default();
         let wait = self.wait();
@@ -299,22 +302,22 @@ impl Flight {
         tally
     }
 
-    /// Flows on which something of this size was answered, or larger.
+    /// Whether a probe of this size or a larger one was answered on the flow.
     pub(crate) fn passes(&self, flow: u32, size: u32) -> bool {
         self.flows[flow as usize].largest_answered >= Some(size)
     }
 
-    /// How many are in the order of sending.
+    /// Number of probes recorded, those that did not leave this host included.
     pub(crate) fn count(&self) -> usize {
         self.sent.len()
     }
 
-    /// Datagrams that left this host.
+    /// Number of datagrams that left this host.
     pub(crate) fn datagrams(&self) -> u32 {
         self.pacer.sent()
     }
 
-    /// Sends more slowly from now on than it would.
+    /// Sends at a quarter of the pace from now on.
     pub(crate) fn slow_down(&mut self) {
         self.pacer.slow_down();
     }

@@ -1,4 +1,4 @@
-//! How many flows it takes to meet every one of several equal paths, and what a share of failing flows says.
+//! How many flows it takes to meet every one of several equal paths, and what the share of failing flows says.
 //!
 //! A router that spreads flows over n equal paths picks one by a hash of the 5-tuple: each new flow meets each path
 //! with the chance 1/n. How many flows are needed is the stopping rule of the Multipath Detection Algorithm (Veitch,
@@ -14,7 +14,7 @@
 pub fn flows_to_meet_all(paths: u32, confidence: f64) -> u32 {
     let mut met = Met::new(paths);
     let mut flows = 0;
-    // Whatever is asked for, it ends: 1,024 flows a path leave a chance of e⁻¹⁰²⁴ for each.
+    // The loop always ends: 1,024 flows per path leave a chance of e⁻¹⁰²⁴ to miss a given path.
     while met.all() < confidence && flows < paths.saturating_mul(1024) {
         met.one_more_flow();
         flows += 1;
@@ -22,7 +22,8 @@ pub fn flows_to_meet_all(paths: u32, confidence: f64) -> u32 {
     flows
 }
 
-/// The number of flows of which at least one meets one certain path of `paths` equal ones, at this `confidence`.
+/// The number of flows of which at least one meets a given path of `paths` equal ones with this
+/// `confidence`, in (0, 1).
 pub fn flows_to_meet_one(paths: u32, confidence: f64) -> u32 {
     if paths <= 1 {
         return 1;
@@ -40,7 +41,7 @@ pub fn paths_met(flows: u32, confidence: f64) -> u32 {
     paths
 }
 
-/// How many of n paths have been met: the distribution, flow by flow.
+/// Distribution of the number of paths, out of n, that were met: index the number. Updated flow by flow.
 struct Met {
     chance: Vec<f64>,
 }
@@ -70,23 +71,23 @@ impl Met {
     }
 }
 
-/// Of how many flows how many fail, and what that says about the paths behind.
+/// The share of flows that fail, and what it says about the paths.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FailingShare {
     /// Flows that fail.
     pub failing: u32,
-    /// Flows that were asked about and answered.
+    /// Flows that were probed and answered.
     pub of: u32,
-    /// The share itself.
+    /// `failing / of`, 0..=1.
     pub share: f64,
-    /// Its 95 % interval (Wilson's).
+    /// 95 % interval of the share (Wilson's).
     pub between: (f64, f64),
-    /// One bad member of about so many, where the share is at most a half.
+    /// One of about this many paths is bad; absent where the share is above a half.
     pub one_in: Option<u32>,
 }
 
 impl FailingShare {
-    /// `None` where no flow fails, or none was asked about.
+    /// The share of `failing` flows of `of`. `None` where no flow fails, or none was probed.
     pub fn new(failing: u32, of: u32) -> Option<Self> {
         if failing == 0 || of == 0 {
             return None;
@@ -102,7 +103,7 @@ impl FailingShare {
     }
 }
 
-/// Wilson's score interval at 95 % (Wilson 1927); it behaves near 0 and 1.
+/// Wilson's score interval at 95 % (Wilson 1927), which stays within 0..=1.
 fn wilson(hits: u32, of: u32) -> (f64, f64) {
     const Z: f64 = 1.959_963_985;
     let (n, p) = (f64::from(of), f64::from(hits) / f64::from(of));

@@ -1,8 +1,9 @@
 //! Path MTU: the proof that a path carries packets of exactly one size, and the search for the size it does carry.
 //!
-//! A state machine without sockets or clock: it says which probe to send and when to come back, and is told what came
-//! of them. A probe is an IP packet of exactly [`Probe::size`] bytes that cannot be segmented or fragmented, and the
-//! other end acknowledges it with a small reply; nothing else (a ping, `IP_MTU`, an ICMP message) counts as proof.
+//! State machines without sockets or clock: they say which probe to send and when to come back, and
+//! are told the results. A probe is an IP packet of exactly [`Probe::size`] bytes that cannot be
+//! segmented or fragmented, and the other end acknowledges it with a small reply; nothing else (a
+//! ping, `IP_MTU`, an ICMP message) counts as proof.
 //!
 //! ```
 //! use std::time::Duration;
@@ -23,28 +24,33 @@
 //!     }
 //!     now = prober.next_timeout().unwrap_or(now);
 //! };
-//! assert_eq!(outcome.to_string(), "8900 bytes do not pass: the path carries 1500 and drops larger packets without ICMP");
+//! assert_eq!(
+//!     outcome.to_string(),
+//!     "8900 bytes do not pass: the path carries 1500 and drops larger packets without ICMP"
+//! );
 //! ```
 //!
-//! # How sure it is
-//! A packet that is acknowledged passes: there is no doubt in that. A lost one may have been too big or unlucky, and
-//! the difference is told by small control probes (and by sizes that are known to pass) sent between the big ones: a
-//! size is called too big only when every copy was lost **and** the chance that luck alone lost just these, rather than
-//! any others of the same rounds, is at most 1 in 10 000. How many copies that takes follows from the path: 6 where
-//! nothing else is lost, 15 where one in three round trips fails; a search is stricter, and sends 7 to 9 at once. A size that passes is called too big with a
-//! probability below 10⁻⁴ at any rate of random loss (2 × 10⁻⁵ with 20 % lost each way; a test computes it exactly);
-//! where the path is too bad to tell in time, the outcome says so.
+//! # Certainty
+//! A packet that is acknowledged passes, without doubt. A lost one may have been too big or
+//! unlucky, and small control probes (and sizes that are known to pass), sent between the big ones,
+//! tell the difference: a size is called too big only when every copy was lost **and** the chance
+//! that luck alone lost just these, rather than any others of the same rounds, is at most 1 in
+//! 10,000. How many copies that takes follows from the path: 6 where nothing else is lost, 15 where
+//! one in three round trips fails. A search is stricter, and sends 7 to 9 at once. A size that
+//! passes is called too big with a probability below 10⁻⁴ at any rate of random loss (2 × 10⁻⁵ with
+//! 20 % lost each way; a test computes it exactly); where the path is too lossy to decide in time,
+//! the outcome says so.
 //!
-//! What it relies on: packets that are smaller pass too, and loss does not otherwise grow with size. A queue too short
-//! for a round's probes would look like a small MTU: a survey paces them.
+//! It assumes that packets smaller than one that passes pass too, and that loss does not otherwise grow with size. A
+//! queue too short for a round's probes would look like a small MTU: a survey paces them.
 //!
-//! # What is built on it
-//! - [`Prober`]: one flow. A proof, a search, or a comparison with what another flow carries.
-//! - [`Survey`]: every equal path in one direction. One flow is searched, the others are asked whether they carry the
-//!   same and no more, and those that differ are searched again. The other direction is another survey, at the same
-//!   time. [`flows_to_meet_all`] says how many flows it takes.
-//! - [`Locator`]: between which two routers a size is lost.
-//! - [`Tracer`]: what reaches each hop.
+//! # The state machines
+//! - [`Prober`]: one flow. A proof, a search, or a comparison with the MTU of another flow.
+//! - [`Survey`]: every equal path in one direction. One flow is searched, the others are probed for the same MTU and
+//!   one byte more, and those that differ are searched too. The other direction is another survey, at the same time.
+//!   [`flows_to_meet_all`] says how many flows it takes.
+//! - [`Locator`]: the two routers between which a size is lost.
+//! - [`Tracer`]: the routers of a path, and the largest size that reaches each.
 //! - [`OneSided`]: what can be known without an agent at the far end.
 
 mod config;

@@ -1,29 +1,31 @@
 //! Locates where a size is lost: between which two routers, by probes with a rising TTL.
 //!
-//! A packet whose TTL ends at a router is reported by it whatever its size (RFC 1812, section 4.3.2.7; Linux looks at
-//! the TTL before the MTU of the next link, net/ipv4/ip_forward.c). So a router that reports a large packet was
-//! reached by it: the loss is behind it, and that is certain. A router that reports small ones only was not: the loss
-//! is before it, unless luck or its rate limit kept the answers away; small packets sent after the large ones show
-//! that it still answers. A switch has no TTL: it is placed between two routers.
+//! A router reports a packet whose TTL ends there whatever the packet's size (RFC 1812, section
+//! 4.3.2.7; Linux looks at the TTL before the MTU of the next link, net/ipv4/ip_forward.c). A
+//! router that reports a large packet was reached by it: the loss is behind that router, for
+//! certain. A router that reports only small ones was not reached: the loss is before it, unless
+//! loss or its rate limit suppressed the reports; small packets sent after the large ones show that
+//! it still answers. A switch has no TTL: it is placed between two routers.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// How to look.
+/// Options of locating a loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LocateConfig {
     /// IP packet size that passes, bytes; small.
     pub passing: u32,
-    /// IP packet size that does not, bytes, which this host can send.
+    /// IP packet size that does not pass, bytes; this host must be able to send it.
     pub failing: u32,
-    /// The furthest hop to ask.
+    /// Largest TTL to probe.
     pub max_ttl: u8,
-    /// Large packets to each router that is asked; at 20 % loss each way 14 of them are all lost by chance once in
-    /// 1.6 million times.
+    /// Large packets sent to each router that is probed; at 20 % loss each way, all 14 are lost by
+    /// chance once in 1.6 million times.
     pub copies: u32,
-    /// How long an answer is waited for.
+    /// Wait for an answer.
     pub wait: Duration,
-    /// Bytes per second at most, above 0: a queue that is full because of us is no place of a loss.
+    /// Upper bound on the pace, bytes per second, above 0: a queue that our own probes fill is not
+    /// the place of the loss.
     pub bytes_per_second: f64,
 }
 
@@ -41,10 +43,10 @@ impl LocateConfig {
     }
 }
 
-/// A packet to send with a TTL of its own.
+/// A packet to send with the given TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HopProbe {
-    /// Counts from 0.
+    /// Id of the probe, counted from 0.
     pub id: u64,
     /// TTL or hop limit.
     pub ttl: u8,
@@ -57,68 +59,68 @@ pub struct HopProbe {
 pub enum PathPoint {
     /// The sending host.
     Sender,
-    /// A router that reported.
+    /// A router that reported the end of a TTL.
     Router {
-        /// Its distance.
+        /// The TTL that ends at the router.
         ttl: u8,
-        /// Its address, as it reports.
+        /// Source address of its reports.
         address: IpAddr,
     },
-    /// The other end.
+    /// The destination host.
     Destination,
 }
 
-/// Where a size is lost.
+/// The path segment on which a size is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// The routers on the way by distance, beginning with 1; `None`: it does not answer.
+    /// The routers of the path by TTL, from 1; `None` for a hop that does not answer.
     pub hops: Vec<Option<IpAddr>>,
-    /// Large packets reach this place: certain.
+    /// The last point that large packets certainly reach.
     pub after: PathPoint,
-    /// They do not reach this one, which answers small ones before and after.
+    /// The first point that large packets do not reach; it answers small ones before and after.
     pub before: PathPoint,
-    /// Packets sent.
+    /// Number of packets sent.
     pub probes: u32,
 }
 
-/// Why nothing was located.
+/// Why the loss could not be located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotLocated {
-    /// The large size arrived.
+    /// The size that should fail arrived.
     #[error("a packet of the failing size arrived while looking for the place")]
     Passes,
 }
 
-/// Mute hops in a row after which the rest of the way is not asked.
+/// Silent hops in a row after which discovery ends.
 const MUTE: usize = 5;
-/// Tries with which a hop is looked for.
+/// Packets sent to discover a hop.
 const TRIES: u32 = 3;
-/// Small packets that a router has to report after large ones it did not: a single report may be the one that its rate
-/// limit allows in that moment (Linux: 6 at once, then one a second).
+/// Reports of small packets that show that a router still answers after large ones. One may be just
+/// the report that its rate limit allows at that moment (Linux: 6 at once, then one a second).
 const STILL: u32 = 2;
 
-/// Looks for the place where a size is lost, on one flow.
+/// Locates where a size is lost, on one flow.
 ///
-/// One hop and size is asked at a time, so that an answer that quotes too little of the packet still has its place.
+/// One hop and size is probed at a time, so that a report that quotes too little of the packet can still be assigned.
 #[derive(Debug)]
 pub struct Locator {
     config: LocateConfig,
     stage: Stage,
-    /// Sent in this stage, how many may be before answers are waited for, and when the last one was.
+    /// Packets sent in this stage, how many are sent before answers are waited for, and when the last one was sent.
     sent: u32,
     allowed: u32,
     last: Option<Duration>,
-    /// When the next one may leave.
+    /// When the next packet may leave.
     free_at: Duration,
     next_id: u64,
-    /// Reports in this stage, and the probe of the last one.
+    /// Reports in this stage, and the probe id of the last one.
     reports: u32,
     reported: Option<u64>,
-    /// Ids of the stage under way begin here.
+    /// First probe id of the current stage.
     first_id: u64,
     hops: Vec<Option<IpAddr>>,
-    /// Distances of routers that may tell, ascending; the loss is behind those before `low`, and before those from
-    /// `high` on.
+    /// TTLs of the routers that answer, ascending. Those before index `low` are reached by large
+    /// packets, those from `high` on are not.
     asked: Vec<u8>,
     low: usize,
     high: usize,
@@ -127,16 +129,16 @@ pub struct Locator {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Who is there.
+    /// Discovers the router at a TTL.
     Discover { ttl: u8 },
-    /// Whether large packets reach a router.
+    /// Probes whether large packets reach a router, an index of `asked`.
     Large { position: usize },
-    /// Whether that router still answers.
+    /// Probes whether that router still answers small packets.
     Still { position: usize },
 }
 
 impl Locator {
-    /// Begins at the first hop.
+    /// A locator that begins at TTL 1.
     pub fn new(config: LocateConfig) -> Self {
         Self {
             config: LocateConfig {
@@ -161,8 +163,8 @@ impl Locator {
         }
     }
 
-    /// The next packet to send; `None`: wait for an answer or [`next_timeout`](Self::next_timeout), unless there is a
-    /// [`result`](Self::result).
+    /// The next packet to send. `None`: wait for an answer or for
+    /// [`next_timeout`](Self::next_timeout), unless there is a [`result`](Self::result).
     pub fn poll_transmit(&mut self, now: Duration) -> Option<HopProbe> {
         if self.done.is_some() {
             return None;
@@ -193,7 +195,7 @@ impl Locator {
         Some(HopProbe { id, ttl, size })
     }
 
-    /// When to call [`poll_transmit`](Self::poll_transmit) again if nothing is heard.
+    /// When to call [`poll_transmit`](Self::poll_transmit) again if no answer comes; `None` at the end.
     pub fn next_timeout(&self) -> Option<Duration> {
         if self.done.is_some() {
             return None;
@@ -207,7 +209,8 @@ impl Locator {
         })
     }
 
-    /// A router reports that a TTL ended. `probe` is `None` where it quotes too little to tell which.
+    /// Records a router's report that a TTL ended. `probe` is `None` where the report quotes too
+    /// little to identify it.
     pub fn on_expired(&mut self, probe: Option<u64>, from: IpAddr) {
         if !self.is_current(probe) || (probe.is_none() && self.is_anothers(from)) {
             return;
@@ -235,7 +238,7 @@ impl Locator {
         }
     }
 
-    /// The destination answered.
+    /// Records an answer of the destination.
     pub fn on_arrived(&mut self, probe: u64) {
         if !self.is_current(Some(probe)) {
             return;
@@ -247,7 +250,7 @@ impl Locator {
         }
     }
 
-    /// What came of it.
+    /// The result, once there is one.
     pub fn result(&self) -> Option<&Result<Located, NotLocated>> {
         self.done.as_ref()
     }
@@ -258,7 +261,7 @@ impl Locator {
             && probe.is_none_or(|id| (self.first_id..self.next_id).contains(&id))
     }
 
-    /// Whether an address is known as that of another hop than the one that is asked.
+    /// Whether the address belongs to another hop than the one that is being probed.
     fn is_anothers(&self, from: IpAddr) -> bool {
         let asked = match self.stage {
             Stage::Discover { ttl } => ttl,
@@ -280,7 +283,7 @@ impl Locator {
         self.first_id = self.next_id;
     }
 
-    /// What was sent in this stage was not answered in time.
+    /// The packets of this stage were not answered in time.
     fn unanswered(&mut self) {
         match self.stage {
             Stage::Discover { .. } if self.allowed < TRIES => self.allowed = TRIES,
@@ -291,7 +294,7 @@ impl Locator {
             }
             Stage::Large { position } => self.begin(Stage::Still { position }),
             Stage::Still { position } => {
-                // It answers nothing any more, so it tells nothing.
+                // The router answers no more, so it is no evidence.
                 self.asked.remove(position);
                 self.high -= 1;
                 self.bisect();
@@ -308,7 +311,7 @@ impl Locator {
         }
     }
 
-    /// Every router that is there to ask is known.
+    /// Discovery has ended: begins the bisection over the routers that answered.
     fn reached(&mut self) {
         self.asked = (1..=self.config.max_ttl)
             .zip(&self.hops)

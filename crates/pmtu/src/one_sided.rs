@@ -1,10 +1,11 @@
-//! What one side can know, where no agent answers at the far end.
+//! What one side can find out where no agent answers at the far end.
 //!
-//! An echo request (ICMP, DF set) comes back at its full size: what is acknowledged passed **there and back**, and
-//! what is not was lost on either. A datagram to a closed port is answered by a small message: that it came shows
-//! that the datagram passed **there**. So the echo is searched, and then one byte more is sent to a closed port.
-//! Hosts limit such answers (Linux: 6 at once, then one a second, net/ipv4/icmp.c), so few are asked for: what is
-//! dropped on the way costs none.
+//! An echo request (ICMP, DF set) comes back at its full size: a size whose reply arrives passes in
+//! **both directions**, and a size whose reply does not was lost in either. A datagram to a closed
+//! port is answered by a small ICMP message, which shows that the datagram passed in the
+//! **forward** direction. So the echo size is searched first, and then one byte more is sent to a
+//! closed port. Hosts limit such ICMP messages (Linux: 6 at once, then one a second,
+//! net/ipv4/icmp.c), so few are provoked: datagrams that are dropped on the path provoke none.
 
 use std::time::Duration;
 
@@ -15,47 +16,48 @@ use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
 use crate::pacing::RateLimit;
 use crate::prober::Prober;
 
-/// How a probe is to be sent.
+/// How a probe is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeKind {
-    /// As an echo request, whose reply is as large.
+    /// As an ICMP echo request, whose reply has the same size.
     Echo,
-    /// To a port where nobody listens.
+    /// As a UDP datagram to a port on which nothing listens.
     ClosedPort,
 }
 
-/// A probe and how to send it.
+/// A probe, and how to send it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OneSidedProbe {
-    /// How.
+    /// How to send the probe.
     pub kind: ProbeKind,
-    /// The probe; ids are unique over both ways.
+    /// The probe; its id is unique over both kinds.
     pub probe: Probe,
 }
 
-/// What is known of the way there, when larger echoes do not come back.
+/// What is known of the forward direction when larger echoes do not come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardMtu {
-    /// Not asked: every size of interest comes back, or this host sends no larger one.
+    /// Not probed: every size of interest comes back, or this host sends no larger one.
     NotAsked,
-    /// It carries this size at least, in bytes: the way back is the narrow one, or where no echo came back at all, echoes
-    /// are filtered.
+    /// The forward direction carries at least this size in bytes: the return direction is the
+    /// narrow one or, where no echo came back at all, echoes are filtered.
     AtLeast(u32),
-    /// It carries no more than what comes back; nothing is known of the way back beyond that. Where no echo came back at
-    /// all: small packets and not the largest of interest.
+    /// The forward direction carries no more than what comes back; the return direction may carry
+    /// more. Where no echo came back at all: it carries small packets and not the largest size of
+    /// interest.
     NoMore,
-    /// Nobody answers on closed ports, or too seldom: either way may be the narrow one.
+    /// The closed port does not answer, or too seldom: either direction may be the narrow one.
     CannotTell,
 }
 
-/// What came of it.
+/// The result of probing from one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneSidedResult {
-    /// What comes back as an echo.
+    /// The largest size that comes back as an echo.
     pub both_ways: Outcome,
-    /// Which way is the narrow one.
+    /// What the forward direction carries beyond that.
     pub forward: ForwardMtu,
-    /// Packets sent.
+    /// Number of packets sent.
     pub probes: u32,
 }
 
@@ -72,28 +74,29 @@ impl OneSidedResult {
     }
 }
 
-/// How often a lossy echo is taken for one that is limited, and asked for more slowly: the share of answers to sizes
-/// that pass which are missing.
+/// Share of missing answers, among sizes that pass, above which a rate limit on echoes is suspected
+/// and they are sent more slowly.
 const LIMITED: f64 = 0.5;
-/// Large datagrams to the closed port after each small one: 5 answered small ones and 20 lost large ones are luck once
-/// in 53,130 times, and take 5 of the 6 answers that Linux gives at once.
+/// Large datagrams to the closed port after each small one. That 5 small ones are answered and 20
+/// large ones lost is chance once in 53,130 times, and takes 5 of the 6 answers that Linux gives at
+/// once.
 const LARGE_PER_SMALL: u32 = 5;
 const SMALL: u32 = 5;
-/// How long an answer from a closed port is waited for where no echo was answered.
+/// Wait for an answer from a closed port where no echo was answered.
 const UNHEARD: Duration = Duration::from_secs(1);
 
-/// Asks a path from one side.
+/// Probes a path from one side: first by echoes, then by a closed port.
 #[derive(Debug)]
 pub struct OneSided {
     echo: Prober,
     flight: Flight,
     config: Config,
     high: u32,
-    /// Ids of the second part begin here.
+    /// First probe id of the closed-port check.
     base: u64,
     port: Option<PortCheck>,
     forward: Option<ForwardMtu>,
-    /// Rounds of echoes that were looked at for a limit.
+    /// Rounds of echoes that were examined for a rate limit.
     looked: u32,
     tally: LossCount,
 }
@@ -110,7 +113,7 @@ struct PortCheck {
 }
 
 impl OneSided {
-    /// Searches from `low` to `high` bytes, trying `likely_sizes` first.
+    /// A search from `low` to `high` bytes that tries `likely_sizes` first.
     pub fn new(
         low: u32,
         high: u32,
@@ -131,8 +134,8 @@ impl OneSided {
         }
     }
 
-    /// The next probe to send; `None`: wait for an answer or [`next_timeout`](Self::next_timeout), unless there is a
-    /// [`result`](Self::result).
+    /// The next probe to send. `None`: wait for an answer or for
+    /// [`next_timeout`](Self::next_timeout), unless there is a [`result`](Self::result).
     pub fn poll_transmit(&mut self, now: Duration) -> Option<OneSidedProbe> {
         if self.forward.is_some() {
             return None;
@@ -188,7 +191,7 @@ impl OneSided {
         None
     }
 
-    /// When to call [`poll_transmit`](Self::poll_transmit) again if nothing is heard.
+    /// When to call [`poll_transmit`](Self::poll_transmit) again if no answer comes; `None` at the end.
     pub fn next_timeout(&self) -> Option<Duration> {
         if self.forward.is_some() {
             return None;
@@ -203,7 +206,7 @@ impl OneSided {
         Some(self.flight.ends_at().map_or(next, |end| next.min(end)))
     }
 
-    /// A probe was answered: an echo came back, whole or in fragments, or the closed port reported.
+    /// Records an answer: an echo came back, whole or in fragments, or the closed port sent its ICMP message.
     pub fn on_answered(&mut self, probe: u64, arrival: Arrival, now: Duration) {
         let whole = arrival == Arrival::Whole;
         if !self.flight.answered(0, probe, whole, now) {
@@ -226,17 +229,18 @@ impl OneSided {
         }
     }
 
-    /// A message said that a packet was too big.
+    /// Records an ICMP message that a packet was too big.
     pub fn on_too_big(&mut self, message: TooBig) {
         self.echo.on_too_big(message);
-        // A router's word on the way there: nobody on the way back would tell us.
+        // Such a message comes from the forward direction: routers of the return direction send
+        // theirs to the other end.
     }
 
-    /// This host refused to send a probe because of its size.
+    /// Records that this host refused to send a probe because of its size; `mtu` is the limit it named.
     pub fn on_send_refused(&mut self, probe: u64, mtu: Option<u32>) {
         self.flight.refused(0, probe);
         if let Some(port) = &self.port {
-            // Asked for more than this host sends: then for what it does.
+            // The check began with more than this host sends: it restarts with what the host does send.
             if let Some(mtu) = mtu.filter(|&mtu| mtu < port.size && self.is_silent()) {
                 self.port = Some(PortCheck::new(mtu));
                 self.base = probe + 1;
@@ -248,7 +252,7 @@ impl OneSided {
         }
     }
 
-    /// What came of it, once it has ended.
+    /// The result, once probing has ended.
     pub fn result(&self) -> Option<OneSidedResult> {
         Some(OneSidedResult {
             both_ways: self.echo.outcome()?.clone(),
@@ -257,8 +261,7 @@ impl OneSided {
         })
     }
 
-    /// How long an answer from a closed port may take.
-    /// Ends it where nothing was answered: there is a reason for that.
+    /// Ends probing where nothing was answered.
     pub fn give_up_unanswered(&mut self) {
         if !self.flight.rtt().is_known() {
             self.echo.give_up(CannotTell::NoAnswer);
@@ -266,6 +269,7 @@ impl OneSided {
         }
     }
 
+    /// How long an answer from a closed port is waited for.
     fn port_wait(&self) -> Duration {
         self.flight.wait().max(if self.is_silent() {
             UNHEARD
@@ -279,7 +283,7 @@ impl OneSided {
         matches!(outcome, Some(Outcome::CannotTell { .. }))
     }
 
-    /// Slows down where many answers are missing that could have come: whoever answers limits them, perhaps.
+    /// Slows down where many answers to sizes that pass are missing: the other end may limit them.
     fn look_for_a_limit(&mut self) {
         let rounds = self.echo.rounds();
         if rounds == self.looked {
@@ -311,7 +315,7 @@ impl OneSided {
                 self.port = Some(PortCheck::new(mtu + 1));
                 return;
             }
-            // Echo requests are filtered, perhaps, and the port is not.
+            // Echo requests may be filtered while the port is not.
             Some(Outcome::CannotTell {
                 reason: CannotTell::NoAnswer,
                 at_least: None,
@@ -362,7 +366,7 @@ impl PortCheck {
     }
 
     fn is_complete(&self) -> bool {
-        // It begins and ends with a small one.
+        // The check begins and ends with a small datagram.
         self.sent > (SMALL - 1) * (1 + LARGE_PER_SMALL)
     }
 

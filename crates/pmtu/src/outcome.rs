@@ -1,16 +1,16 @@
-//! The outcomes of probing, as values and in words.
+//! Outcomes of probing, as values and in words.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// A message that a packet was too big: a hint, which is verified.
+/// A message that a packet was too big: a hint that probes verify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooBig {
-    /// The largest IP packet that is said to pass, in bytes.
+    /// The MTU that the message names: size of the largest IP packet, in bytes.
     pub mtu: u32,
-    /// Who said so.
+    /// The sender of the message.
     pub source: Source,
 }
 
@@ -19,31 +19,31 @@ pub struct TooBig {
 pub enum Source {
     /// This host, before sending (`EMSGSIZE`).
     Local,
-    /// An ICMP message with this source: a router's, or one that a tunnel made in the destination's name.
+    /// The source of an ICMP message: a router, or a tunnel endpoint that answers in the destination's name.
     Router(IpAddr),
 }
 
-/// Why nothing larger passes.
+/// Why no larger packet passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// Nothing larger was to be sent: the path may carry more.
+    /// No larger packet was to be sent: the path may carry more.
     NotSought,
-    /// This host's own device sends no more.
+    /// The MTU of this host's own device.
     Device {
-        /// Its MTU in bytes.
+        /// The device's MTU in bytes.
         mtu: u32,
     },
-    /// A router reports it by ICMP.
+    /// An ICMP message of a router.
     Signalled {
         /// The source of the message.
         by: IpAddr,
-        /// What it says passes, in bytes; the truth where it is what was found.
+        /// MTU that the message names, in bytes. It is right if it equals the MTU that was found.
         mtu: u32,
     },
-    /// Larger packets arrive, but in fragments, although they forbid it.
+    /// Larger packets arrive in fragments, although they forbid fragmentation.
     Fragmented {
-        /// The largest fragment's IP packet, bytes.
+        /// Size of the largest fragment's IP packet, bytes.
         largest: u32,
     },
     /// PMTU black hole: larger packets are dropped without ICMP.
@@ -51,7 +51,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// In a word, for documents: `ok`, `device`, `signalled`, `fragmented` or `silent`.
+    /// The word for documents: `ok`, `device`, `signalled`, `fragmented` or `silent`.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::NotSought => "ok",
@@ -77,26 +77,26 @@ pub enum Outcome {
         size: u32,
         /// The largest packet that passes, where it was searched for and found.
         carries: Option<u32>,
-        /// Why not.
+        /// Why packets of that size do not pass.
         limit: Limit,
     },
     /// The largest packet that passes was found, or confirmed.
     Carries {
-        /// Its size in bytes.
+        /// Size of the packet in bytes.
         mtu: u32,
-        /// Why one byte more does not.
+        /// Why one byte more does not pass.
         limit: Limit,
     },
-    /// The probes do not say.
+    /// The probes do not decide it.
     CannotTell {
-        /// Why not.
+        /// The reason.
         reason: CannotTell,
-        /// The largest packet that was acknowledged, in bytes.
+        /// Size of the largest packet that was acknowledged, in bytes.
         at_least: Option<u32>,
     },
 }
 
-/// Why the probes do not say.
+/// Why the probes do not decide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CannotTell {
     /// Nothing answers: the path, or the responder, is not there.
@@ -105,28 +105,28 @@ pub enum CannotTell {
     /// This host refuses to send even small probes.
     #[error("this host does not send even small probes")]
     Refused,
-    /// The rounds ran out.
+    /// The limit on rounds was reached.
     #[error("undecided after {rounds} rounds: of {sent} probes that can pass, {lost} were lost")]
     Undecided {
-        /// Rounds that were made.
+        /// Number of rounds.
         rounds: u32,
-        /// Probes that were sent of sizes that pass.
+        /// Number of probes of sizes that pass.
         sent: u32,
-        /// How many of them were not acknowledged.
+        /// Number of these that were not acknowledged.
         lost: u32,
     },
-    /// The time or the datagrams that were allowed ran out.
+    /// The limit on time or datagrams was reached.
     #[error("stopped at the limit on time or datagrams, undecided")]
     OutOfBudget,
 }
 
 impl Outcome {
-    /// Whether the size to be proven was.
+    /// Whether the size to be proven passes.
     pub const fn is_proven(&self) -> bool {
         matches!(self, Self::Proven { .. })
     }
 
-    /// The largest packet that is known to pass, in bytes.
+    /// Size of the largest packet that is known to pass, in bytes.
     pub const fn mtu(&self) -> Option<u32> {
         match self {
             Self::Proven { size } => Some(*size),
@@ -136,7 +136,7 @@ impl Outcome {
         }
     }
 
-    /// Why nothing larger passes, where that was found out.
+    /// Why no larger packet passes, where that was found.
     pub const fn limit(&self) -> Option<Limit> {
         match self {
             Self::TooBig { limit, .. } | Self::Carries { limit, .. } => Some(*limit),
@@ -145,7 +145,7 @@ impl Outcome {
     }
 }
 
-/// As the end of a sentence that says what does pass.
+/// Completes a sentence that says which size passes.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

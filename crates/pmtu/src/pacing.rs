@@ -1,27 +1,27 @@
-//! How fast probes leave: a check must not be the load that breaks the path.
+//! Pacing of probes: a check must not overload the path.
 
 use std::time::Duration;
 
-/// How fast, and how much in all.
+/// Limits on the pace and on the whole of a survey.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
-    /// Bytes of IP packets per second to begin with, above 0; while answers come it doubles. A path that carries no
-    /// more loses nothing by us.
+    /// Pace at the beginning in bytes of IP packets per second, above 0; it doubles while answers
+    /// come. Low enough for a path that carries little.
     pub first_bytes_per_second: f64,
-    /// Datagrams per second at most, above 0.
+    /// Upper bound on the pace in datagrams per second, above 0.
     pub datagrams_per_second: f64,
-    /// Bytes of IP packets per second at most, above 0.
+    /// Upper bound on the pace in bytes of IP packets per second, above 0.
     pub bytes_per_second: f64,
-    /// Datagrams after which a survey ends without an answer for what is still open.
+    /// Number of datagrams after which a survey ends, undecided for the flows that are still open.
     pub max_datagrams: u32,
-    /// Time after which it does, beside [`ROUND_TRIPS`] times what an answer takes.
+    /// Time after which a survey ends likewise, in addition to [`ROUND_TRIPS`] times the wait for an answer.
     pub max_time: Duration,
 }
 
-/// Round trips that a survey may take beside [`RateLimit::max_time`]: a search is over after some five rounds, and so is a
-/// comparison of flows whose members differ.
+/// Round trips that a survey may take in addition to [`RateLimit::max_time`]: a search takes about
+/// five rounds, and so does a comparison of flows that differ.
 pub const ROUND_TRIPS: u32 = 12;
-/// However long an answer takes, a survey ends so much later at most.
+/// Upper bound on the time that [`ROUND_TRIPS`] add to [`RateLimit::max_time`].
 pub const LONGEST_EXTENSION: Duration = Duration::from_mins(1);
 
 impl Default for RateLimit {
@@ -37,16 +37,17 @@ impl Default for RateLimit {
     }
 }
 
-/// What a pacer that was late may catch up with at once: timers are no finer than a millisecond.
+/// Time that a late pacer may catch up at once: timers are no finer than a millisecond.
 const CATCH_UP: Duration = Duration::from_millis(2);
 
-/// Says when the next datagram may leave. It pays afterwards, so that a datagram's size need not be known before.
+/// Decides when the next datagram may leave. A datagram is charged after it is sent, so that its
+/// size need not be known before.
 #[derive(Debug, Clone)]
 pub(crate) struct Pacer {
     pace: RateLimit,
     bytes_per_second: f64,
     free_at: Duration,
-    /// What the last charge was, to give it back.
+    /// The last charge, in case it is refunded.
     last: Duration,
     sent: u32,
     began: Option<Duration>,
@@ -71,19 +72,20 @@ impl Pacer {
         self.free_at
     }
 
-    /// Bytes per second now.
+    /// The current pace, bytes per second.
     pub(crate) fn rate(&self) -> f64 {
         self.bytes_per_second
     }
 
-    /// The pace that it began with.
+    /// The pace at the beginning, bytes per second.
     pub(crate) fn first_rate(&self) -> f64 {
         self.pace
             .first_bytes_per_second
             .min(self.pace.bytes_per_second)
     }
 
-    /// Sends so many bytes per second from now on, as far as is allowed; what was charged last is paid at the new pace.
+    /// Sets the pace in bytes per second, up to the limit. The remaining wait of the last datagram
+    /// is shortened accordingly.
     pub(crate) fn set_rate(&mut self, bytes_per_second: f64, now: Duration) {
         let rate = bytes_per_second.min(self.pace.bytes_per_second);
         let due = self.free_at.saturating_sub(now);
@@ -92,7 +94,7 @@ impl Pacer {
         self.bytes_per_second = rate;
     }
 
-    /// A datagram of `size` bytes leaves at `now`.
+    /// Charges a datagram of `size` bytes that leaves at `now`.
     pub(crate) fn charge(&mut self, size: u32, now: Duration) {
         self.began.get_or_insert(now);
         let each = (1.0 / self.pace.datagrams_per_second)
@@ -106,13 +108,13 @@ impl Pacer {
         self.sent += 1;
     }
 
-    /// The last datagram did not leave after all.
+    /// Refunds the last datagram, which did not leave after all.
     pub(crate) fn refund(&mut self) {
         self.free_at = self.free_at.saturating_sub(std::mem::take(&mut self.last));
         self.sent = self.sent.saturating_sub(1);
     }
 
-    /// Sends at a quarter of the pace from now on, down to a 64th.
+    /// Sends at a quarter of the pace from now on, down to a 64th of it.
     pub(crate) fn slow_down(&mut self) {
         self.slowed = (self.slowed * 4.0).min(64.0);
     }
@@ -121,12 +123,12 @@ impl Pacer {
         self.sent
     }
 
-    /// Whether what is allowed in all is used up, where an answer takes `wait` at most.
+    /// Whether the limit on datagrams or time is reached, where an answer takes `wait` at most.
     pub(crate) fn is_exhausted(&self, now: Duration, wait: Duration) -> bool {
         self.sent >= self.pace.max_datagrams || self.ends_at(wait).is_some_and(|end| now >= end)
     }
 
-    /// When the time that is allowed ends.
+    /// When the time limit is reached; `None` before the first datagram.
     pub(crate) fn ends_at(&self, wait: Duration) -> Option<Duration> {
         let beside = (wait * ROUND_TRIPS).min(LONGEST_EXTENSION);
         Some(

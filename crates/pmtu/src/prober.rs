@@ -1,5 +1,5 @@
-//! The machine for one flow: a proof, a search, or a comparison with another flow; rounds of probes, each planned
-//! from what the ones before have shown.
+//! The state machine for one flow: a proof, a search, or a comparison with another flow. It sends
+//! rounds of probes, each planned from the results of the ones before.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::rounds::Rounds;
 use crate::rtt::Rtt;
 use crate::sizes::between;
 
-/// Sizes of a round before the largest two.
+/// Number of sizes in a round that are sent before the largest two.
 const BEFORE_LARGEST: usize = 6;
 
-/// Proves or searches a path MTU: see the crate's documentation for the loop around it.
+/// Proves or searches a path MTU. The crate's documentation shows the loop around it.
 ///
 /// `now` is the time since any fixed moment, and never goes back.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Prober {
     /// Whether `high` was to be proven first.
     proof: bool,
     search: Option<Search>,
-    /// The largest chance that a size is called too big although it passes, where a search says so.
+    /// Largest probability that a search calls a size too big that passes.
     error: f64,
     outcome: Option<Outcome>,
 }
@@ -35,7 +35,7 @@ pub struct Prober {
 enum Stage {
     Proof,
     Search,
-    /// Whether the path carries this and no more.
+    /// Whether the path carries this size and no more.
     Confirm(u32),
 }
 
@@ -46,14 +46,15 @@ struct Search {
 }
 
 impl Prober {
-    /// Proves that the path carries IP packets of exactly `size` bytes: [`Outcome::Proven`] with the first
-    /// acknowledgement, [`Outcome::TooBig`] when it is sure that they do not pass.
+    /// A proof that the path carries IP packets of exactly `size` bytes: [`Outcome::Proven`] with
+    /// the first acknowledgement, [`Outcome::TooBig`] when it is certain that they do not pass.
     pub fn verify(size: u32, config: Config) -> Self {
         Self::new(size, Stage::Proof, None, config)
     }
 
-    /// Searches the largest packet that passes, from `low` to `high` bytes, trying `likely_sizes` first:
-    /// [`Outcome::Carries`]. Where not even `low` passes, the search goes on below it.
+    /// A search for the largest packet that passes, from `low` to `high` bytes, that tries
+    /// `likely_sizes` first: [`Outcome::Carries`]. Where not even `low` passes, the search
+    /// continues below it.
     pub fn search(low: u32, high: u32, likely_sizes: Vec<u32>, config: Config) -> Self {
         let search = Search {
             low: low.min(high),
@@ -62,15 +63,15 @@ impl Prober {
         Self::new(high, Stage::Search, Some(search), config)
     }
 
-    /// Asks whether the path carries `mtu` bytes and, where `high` is larger, no more: [`Outcome::Carries`] where it
-    /// is so (or where one byte more passes: then with [`Limit::NotSought`]), [`Outcome::TooBig`] where it carries
-    /// less.
+    /// A check whether the path carries `mtu` bytes and, where `high` is larger, no more:
+    /// [`Outcome::Carries`] if so (or with [`Limit::NotSought`] if one byte more passes),
+    /// [`Outcome::TooBig`] if the path carries less.
     pub fn confirm(mtu: u32, high: u32, config: Config) -> Self {
         Self::new(high.max(mtu), Stage::Confirm(mtu), None, config)
     }
 
-    /// Lets a failed proof go on to search what the path does carry, from `low` bytes up, so that
-    /// [`Outcome::TooBig`] can tell.
+    /// Lets a failed proof continue with a search from `low` bytes up, so that [`Outcome::TooBig`]
+    /// tells what the path does carry.
     #[must_use]
     pub fn or_search(mut self, low: u32, likely_sizes: Vec<u32>) -> Self {
         self.search = Some(Search {
@@ -80,7 +81,7 @@ impl Prober {
         self
     }
 
-    /// Divides the chance of a wrong verdict by the number of probers whose verdicts are told together.
+    /// Divides the probability of a wrong verdict by the number of probers whose verdicts are reported together.
     #[must_use]
     pub fn among(mut self, probers: u32) -> Self {
         self.error = ERROR_IN_SEARCH / f64::from(probers.max(1));
@@ -102,47 +103,48 @@ impl Prober {
         }
     }
 
-    /// The next probe to send, `None` when there is nothing to send now: then wait for an answer or
+    /// The next probe to send. `None`: wait for an answer or for
     /// [`next_timeout`](Self::next_timeout), unless there is an [`outcome`](Self::outcome).
     pub fn poll_transmit(&mut self, now: Duration) -> Option<Probe> {
         self.on_timeout(now);
         self.rounds.transmit(now)
     }
 
-    /// When to call [`poll_transmit`](Self::poll_transmit) again if nothing is heard: the end of the current round.
+    /// When to call [`poll_transmit`](Self::poll_transmit) again if no answer comes: the end of the current round.
     pub fn next_timeout(&self) -> Option<Duration> {
         self.rounds
             .deadline()
             .filter(|_| self.outcome.is_none() && !self.is_due())
     }
 
-    /// Whether [`poll_transmit`](Self::poll_transmit) has something to do now.
+    /// Whether [`poll_transmit`](Self::poll_transmit) has a probe to send or a round to plan now.
     pub fn is_due(&self) -> bool {
         self.outcome.is_none() && self.rounds.is_due()
     }
 
-    /// How it ended, once it has.
+    /// The outcome, once there is one.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
     }
 
-    /// Probes handed out so far.
+    /// Number of probes handed out so far.
     pub fn probes(&self) -> u32 {
         self.rounds.log.probes()
     }
 
-    /// Rounds begun so far.
+    /// Number of rounds begun so far.
     pub fn rounds(&self) -> u32 {
         self.rounds.log.rounds()
     }
 
-    /// The other end acknowledged a probe that arrived whole. Duplicates and late ones are welcome, unknown ids are
-    /// ignored.
+    /// Records the acknowledgement of a probe that arrived whole. Duplicates and late ones are
+    /// allowed, unknown ids are ignored.
     pub fn on_acked(&mut self, probe: u64, now: Duration) {
         self.on_arrived(probe, Arrival::Whole, now);
     }
 
-    /// The other end acknowledged a probe and told how it arrived. What arrives in fragments does not pass.
+    /// Records the acknowledgement of a probe, and how the probe arrived. A size that arrives in
+    /// fragments does not pass.
     pub fn on_arrived(&mut self, probe: u64, arrival: Arrival, now: Duration) {
         if !self.rounds.on_acked(probe, arrival, now) {
             return;
@@ -168,7 +170,7 @@ impl Prober {
         }
     }
 
-    /// What is acknowledged passes, and one byte more this host does not send: there is nothing to wait for.
+    /// Concludes at once where this host does not send one byte more than what was acknowledged.
     fn conclude_at_device(&mut self) {
         let next = self.rounds.log.largest_answered().map(|mtu| mtu + 1);
         if self.outcome.is_some() || next.is_none() || self.rounds.refused() != next {
@@ -181,13 +183,14 @@ impl Prober {
         }
     }
 
-    /// A message said that a packet was too big. It guides the search and is kept for the outcome, never believed.
+    /// Records a message that a packet was too big. It guides the search and is kept for the
+    /// outcome, but is no proof.
     pub fn on_too_big(&mut self, message: TooBig) {
         self.rounds.on_too_big(message);
     }
 
-    /// This host refused to send a probe because of its size (`EMSGSIZE`), and said its limit if it knows one. Nothing
-    /// of that size or more will be sent.
+    /// Records that this host refused to send a probe because of its size (`EMSGSIZE`), with the
+    /// limit it named, if any. Nothing of that size or more will be sent.
     pub fn on_send_refused(&mut self, probe: u64, mtu: Option<u32>) {
         let Some(size) = self.rounds.on_refused(probe, mtu) else {
             return;
@@ -215,7 +218,7 @@ impl Prober {
         }
         if self.outcome.is_none() {
             if self.rounds.is_silent() {
-                // Controls alone: a path that is dead is not filled with what it cannot carry.
+                // Control probes alone: a dead path gets no probes that it may not carry.
                 self.rounds.plan(&[], None);
                 return;
             }
@@ -226,9 +229,9 @@ impl Prober {
         }
     }
 
-    /// Ends it without an answer, unless it has one.
+    /// Ends without an answer, unless there is an outcome.
     pub fn give_up(&mut self, reason: CannotTell) {
-        // A search that fails takes nothing back from the proof that failed before it.
+        // The proof failed before, and stands even if the search that followed fails.
         let refuted = self.proof && self.stage == Stage::Search;
         self.end(if refuted {
             self.too_big_without_search(self.high)
@@ -240,27 +243,28 @@ impl Prober {
         });
     }
 
-    /// Sends no more in this round.
+    /// Sends no more probes in this round.
     pub(crate) fn end_round_early(&mut self) {
         self.rounds.stop();
     }
 
-    /// What round trips were measured, on other flows as well.
+    /// Takes over round trips measured on all flows.
     pub(crate) fn add_rtt(&mut self, rtt: Rtt) {
         self.rounds.add_rtt(rtt);
     }
 
-    /// Whether a round went by and nothing was ever answered.
+    /// Whether a round has passed and nothing was ever answered.
     pub(crate) fn is_unheard(&self) -> bool {
         self.rounds.is_unheard()
     }
 
-    /// The probes of sizes that are known to pass.
+    /// Loss of the probes of sizes that are known to pass.
     pub(crate) fn passing(&self) -> LossCount {
         self.rounds.log.passing()
     }
 
-    /// The smallest size above what passes that is known or suspected not to.
+    /// The smallest size above the largest that passes that is known or suspected not to pass;
+    /// `high + 1` without one.
     fn ceiling(&self) -> u32 {
         let passes = self.rounds.log.largest_answered();
         let refused = self.rounds.refused().filter(|&size| Some(size) > passes);
@@ -338,13 +342,13 @@ impl Prober {
         self.rounds.stop();
     }
 
-    /// What the next round asks for.
+    /// The sizes of the next round.
     fn sizes(&self) -> Vec<u32> {
         match (self.stage, &self.search) {
             (Stage::Search, Some(search)) => {
                 let mut sizes: Vec<u32> = self.candidates(search).into_iter().collect();
-                // The largest may end it, and on a slow path the others would be in its way. Some small ones go before
-                // it: with them the pace rises where it may.
+                // The largest two may end the search, but on a slow path they would delay the
+                // others. Some small sizes go before them: with their answers the pace rises.
                 if sizes.len() > BEFORE_LARGEST + 2 {
                     sizes[BEFORE_LARGEST..].rotate_right(2);
                 }
@@ -373,9 +377,10 @@ impl Prober {
             .rounds
             .hints()
             .flat_map(|mtu| [mtu, mtu.saturating_add(1)]);
-        // One more than what passes: if a likely size was right, this is the last to be shown.
+        // One byte more than the largest that passes: if a likely size was right, this is all that
+        // is left to be shown.
         let likely = search.likely.iter().copied();
-        // Above the likely ones, the sizes in between fill a slow path and are lost: first it is seen whether any passes.
+        // Sizes above the likely ones would fill a slow path and be lost: they wait until anything has passed.
         let unlikely = search.likely.last().filter(|_| passes == 0);
         let spread =
             between(floor, ceiling).filter(move |size| unlikely.is_none_or(|it| size <= it));
@@ -384,7 +389,7 @@ impl Prober {
             .chain([floor + 1, self.high])
             .chain(spread)
             .filter(|size| (floor + 1..ceiling).contains(size))
-            // The largest that this host sends: where much is lost for another reason, it ends the search.
+            // The largest size that this host sends: on a lossy path its answer ends the search.
             .chain([self.rounds.refused().map_or(self.high, |size| size - 1)])
             .filter(|&size| size > passes)
             .collect()

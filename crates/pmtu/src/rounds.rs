@@ -1,4 +1,4 @@
-//! What every question asked of a path shares: rounds of probes, how long to wait for them, and what was heard.
+//! Rounds of probes over one flow, as every kind of probing needs them: how long to wait, and what was heard.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,15 +8,16 @@ use crate::evidence::Log;
 use crate::outcome::{CannotTell, Limit, Source, TooBig};
 use crate::rtt::Rtt;
 
-/// Rounds without a single answer are waited for 1, 1, 2, 4, 4 and 4 times as long as was configured, 0.8 s in all by
-/// default: on a busy machine the other end may stand still for a while. Where a round trip is known they are waited for
-/// at least as long as an answer takes, and then nothing is there any longer. Where none is, more may follow, each
-/// waited for 14 times as long, until the patience is over.
+/// Rounds without an answer in a row after which the path counts as dead. They are waited for 1, 1,
+/// 2, 4, 4 and 4 times [`Config::wait`], 0.8 s in all by default: on a busy machine the other end
+/// may stand still for a while. Where a round trip is known, each is waited for at least that long,
+/// and then nothing is left that could answer. Where none is known, more rounds may follow, each waited
+/// for [`LATER`] times as long, until [`Config::patience`] is over.
 const SILENT_ROUNDS: usize = 6;
 const LATER: u32 = 14;
-/// At least one control probe is sent for this many others.
+/// Number of other probes per control probe, at most.
 const CONTROL_EVERY: usize = 8;
-/// Messages that are kept; a path has few routers, and a flood of lies must not fill the memory.
+/// Number of ICMP messages that are kept: a path has few routers, and forged messages must not fill the memory.
 const MAX_MESSAGES: usize = 16;
 
 /// Rounds of probes over one flow.
@@ -26,11 +27,11 @@ pub(crate) struct Rounds {
     queue: VecDeque<(u32, bool)>,
     pub(crate) log: Log,
     last_sent: Option<Duration>,
-    /// When the answer to the last probe came.
+    /// When the answer to the last probe sent arrived.
     last_answered: Option<Duration>,
     rtt: Rtt,
     messages: Vec<TooBig>,
-    /// The smallest size that this host refused to send, and the limit that it named.
+    /// The smallest size that this host refused to send, and the limit that it named, bytes.
     refused: Option<(u32, u32)>,
 }
 
@@ -51,12 +52,13 @@ impl Rounds {
         }
     }
 
-    /// Plans a round. Copies are spread over it, so that a burst of loss does not take all of one size, controls are
-    /// put between them, and every copy begins elsewhere, so that whoever answers only the first of many answers no
-    /// size more often than another.
+    /// Plans a round. The copies of a size are spread over the round, so that a burst of loss does
+    /// not take all of them, with control probes between them. Every copy begins at another size,
+    /// so that a host that answers only the first of many probes favours none.
     ///
-    /// `deciding`: the copies of one that is to decide at once, rather than to cost another wait. What passes is sent as
-    /// often, so that one control goes with each.
+    /// `deciding` is the number of copies where the round is to decide at once, and not after
+    /// another wait. A size that passes is then sent as often, so that one control probe per copy
+    /// is enough.
     pub(crate) fn plan(&mut self, sizes: &[u32], deciding: Option<u32>) {
         self.log.start_round();
         let copies = if let Some(copies) = deciding {
@@ -90,12 +92,12 @@ impl Rounds {
         })
     }
 
-    /// Whether there is something to do before anything is heard: to send, or to plan.
+    /// Whether there is work before any answer: to send, or to plan a round.
     pub(crate) fn is_due(&self) -> bool {
         !self.queue.is_empty() || self.log.rounds() == 0 || self.log.current_round_is_answered()
     }
 
-    /// Whether the current round has come to its end, or none was begun.
+    /// Whether the current round is over, or none was begun.
     pub(crate) fn is_over(&self, now: Duration) -> bool {
         self.queue.is_empty()
             && (self.log.rounds() == 0
@@ -103,9 +105,9 @@ impl Rounds {
                 || self.log.current_round_is_answered())
     }
 
-    /// When the current round ends if nothing more is heard; `None` while there is something to send. Where its last
-    /// probe is answered, those before it were overtaken: they are waited for as long as packets may be reordered by
-    /// (RFC 8985).
+    /// When the current round ends if nothing more is heard; `None` while probes are left to send.
+    /// Once its last probe is answered, the unanswered ones before it were overtaken: they are
+    /// waited for only as long as packets may be reordered (RFC 8985).
     pub(crate) fn deadline(&self) -> Option<Duration> {
         let sent = self.last_sent.filter(|_| self.queue.is_empty())?;
         let silence = self.silence(self.log.silent_rounds());
@@ -113,13 +115,13 @@ impl Rounds {
         Some(self.overtaken().map_or(waited, |over| over.min(waited)))
     }
 
-    /// When everything that is unanswered of the current round counts as overtaken.
+    /// When all unanswered probes of the current round count as overtaken, and so as lost.
     fn overtaken(&self) -> Option<Duration> {
         let answered = self.last_answered.filter(|_| self.queue.is_empty())?;
         Some(answered + self.rtt.reordering(self.config.min_wait))
     }
 
-    /// How long the nth round without an answer is waited for at least.
+    /// Least wait for the nth round in a row without an answer.
     fn silence(&self, round: usize) -> Duration {
         if round > SILENT_ROUNDS {
             return self.config.wait * LATER;
@@ -131,12 +133,12 @@ impl Rounds {
         self.rtt.wait(self.config.min_wait)
     }
 
-    /// What round trips were measured, on other flows as well.
+    /// Takes over round trips measured on all flows.
     pub(crate) fn add_rtt(&mut self, rtt: Rtt) {
         self.rtt = rtt;
     }
 
-    /// Takes for lost what had its time.
+    /// Marks as lost what has been waited for long enough.
     pub(crate) fn look(&mut self, now: Duration) {
         let until = self.wait().and_then(|wait| now.checked_sub(wait));
         self.log.overdue_until(until);
@@ -145,17 +147,17 @@ impl Rounds {
         }
     }
 
-    /// Whether the last round, which is over, was not answered at all: then only a knock is worth sending.
+    /// Whether the last round, which is over, was not answered at all: then only control probes are worth sending.
     pub(crate) fn is_silent(&self) -> bool {
         self.log.silent_rounds() > 0
     }
 
-    /// Whether nothing was ever answered, and a round is over.
+    /// Whether a round is over and nothing was ever answered whole.
     pub(crate) fn is_unheard(&self) -> bool {
         self.log.largest_answered().is_none() && self.log.rounds() > 1
     }
 
-    /// Whether this is the first answer to a probe that is known.
+    /// Records an answer and returns whether it is the first one to a known probe.
     pub(crate) fn on_acked(&mut self, probe: u64, arrival: Arrival, now: Duration) -> bool {
         let Some(sent) = self.log.answered(probe, arrival) else {
             return false;
@@ -173,7 +175,7 @@ impl Rounds {
         }
     }
 
-    /// The size of the refused probe; nothing of that size or more will be sent.
+    /// Records a refused probe and returns its size; nothing of that size or more will be sent.
     pub(crate) fn on_refused(&mut self, probe: u64, mtu: Option<u32>) -> Option<u32> {
         let size = self.log.refused(probe)?;
         let below = size.saturating_sub(1);
@@ -190,7 +192,7 @@ impl Rounds {
         self.refused.map(|(size, _)| size)
     }
 
-    /// What messages say passes: worth a try.
+    /// MTUs named by messages or by this host: candidates for the search.
     pub(crate) fn hints(&self) -> impl Iterator<Item = u32> {
         let refused = self.refused.map(|(_, mtu)| mtu);
         self.messages
@@ -199,8 +201,9 @@ impl Rounds {
             .chain(refused)
     }
 
-    /// Why packets larger than `mtu` do not pass. Of several messages the one that names `mtu` is the truth;
-    /// otherwise the smallest is told, and differs from what was found.
+    /// Why packets larger than `mtu` do not pass. Of several messages one that names `mtu` is
+    /// preferred; otherwise the one with the smallest MTU is reported, which differs from the MTU
+    /// found.
     pub(crate) fn limit_above(&self, mtu: u32) -> Limit {
         if self.refused() == Some(mtu + 1) {
             return Limit::Device {
@@ -215,7 +218,7 @@ impl Rounds {
         self.told(mtu).unwrap_or(Limit::BlackHole)
     }
 
-    /// Why a packet of `size` bytes does not pass, when nothing is known of what does.
+    /// Why a packet of `size` bytes does not pass, where the largest size that passes is unknown.
     pub(crate) fn limit_of(&self, size: u32) -> Limit {
         match (self.refused, self.log.fragmented()) {
             (Some((refused, mtu)), _) if refused <= size => Limit::Device { mtu },
@@ -235,7 +238,7 @@ impl Rounds {
         })
     }
 
-    /// Why to give up, when it is time to.
+    /// The reason to give up, once there is one.
     pub(crate) fn reason_to_give_up(&self) -> Option<CannotTell> {
         let silent = self.log.silent_rounds();
         let is_over = if self.rtt.is_known() {

@@ -1,38 +1,40 @@
-//! How long an answer takes: the estimator of RFC 6298, section 2, above the slowest of the last answers.
+//! How long to wait for an answer: the estimator of RFC 6298, section 2, on top of the slowest recent answer.
 
 use std::time::Duration;
 
-/// Answers after which the slowest of them is forgotten; those of one generation before still count.
+/// Number of answers in a generation. The slowest answer of the current and of the previous generation counts.
 const GENERATION: u32 = 16;
-/// No answer is waited for longer than this: the first one, and a path of 3 s whose queues are full.
+/// Upper bound of the wait for an answer: that of the first one, on a path of 3 s with full queues.
 const LONGEST: Duration = Duration::from_secs(10);
-/// After so many answers that took less than 1/[`FASTER`] of the slowest one, and were asked for after that one came,
-/// everything before is forgotten.
+/// After [`ENOUGH`] answers that took less than 1/[`FASTER`] of the slowest one, to probes sent
+/// after that one arrived, all older answers are forgotten.
 const ENOUGH: u32 = 4;
 const FASTER: u32 = 4;
 
-/// What round trips were measured. RFC 6298 alone follows the mean, and a path with much jitter has many answers that
-/// are slower than that; what is not answered in time is taken for lost here, and not only sent again.
+/// Estimate of round trips. RFC 6298 alone follows the mean, and on a path with much jitter many
+/// answers are slower than it allows. Here an answer that misses the wait counts as lost, it is not
+/// only sent again.
 ///
-/// What is under way while a neighbour is resolved (ARP, duplicate address detection) or a host does not run is answered
-/// late, and nothing of that is a property of the path: probes that leave afterwards are answered as ever.
+/// Probes in flight while a neighbour is resolved (ARP, duplicate address detection) or a host
+/// stands still are answered late. That is no property of the path: probes that leave afterwards
+/// are answered as before.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rtt {
     all: Estimate,
-    /// The same of probes that left after the answer to the slowest one came.
+    /// Estimate from the probes that left after the slowest answer arrived.
     recent: Estimate,
-    /// When that was.
+    /// When the slowest answer arrived.
     slowest_at: Duration,
     least: Duration,
-    /// When the last probe left of those that are answered, and how long its answer took.
+    /// When the last of the answered probes left, and how long its answer took.
     latest: (Duration, Duration),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Estimate {
-    /// `SRTT` and `RTTVAR`.
+    /// `SRTT` and `RTTVAR` of RFC 6298.
     smoothed: Option<(Duration, Duration)>,
-    /// The slowest of the generation under way and of the one before.
+    /// Slowest answer of the current generation and of the previous one.
     slowest: [Duration; 2],
     count: u32,
 }
@@ -59,8 +61,8 @@ impl Estimate {
 }
 
 impl Rtt {
-    /// A probe that was sent at `sent` is answered at `now`. Every probe has an id of its own, so that it is known which
-    /// one is answered.
+    /// Adds the round trip of a probe that was sent at `sent` and answered at `now`. Every probe
+    /// has its own id, so the answer is unambiguous.
     pub(crate) fn measured(&mut self, sent: Duration, now: Duration) {
         let rtt = now.saturating_sub(sent);
         self.least = if self.is_known() {
@@ -90,15 +92,15 @@ impl Rtt {
         self.all.smoothed.is_some()
     }
 
-    /// How long an answer may take from now on; at least `granularity` more than the slowest of the last ones. `None`:
-    /// none was measured.
+    /// How long to wait for an answer from now on: at least `granularity` more than the slowest
+    /// recent one. `None` before the first measurement.
     pub(crate) fn wait(&self, granularity: Duration) -> Option<Duration> {
         let (mean, varies) = self.all.smoothed?;
         let slowest = self.all.slowest().max(mean);
         Some((slowest + granularity.max(varies * 4)).min(LONGEST))
     }
 
-    /// How long an answer takes now: that to the probe that left last.
+    /// Round trip of the probe that left last.
     pub(crate) fn latest(&self) -> Duration {
         self.latest.1
     }
@@ -110,12 +112,12 @@ impl Rtt {
         granularity.max(self.least / 4).max(range * 2)
     }
 
-    /// The shortest round trip: that of the path without queues.
+    /// The shortest round trip: the path without queues.
     pub(crate) fn least(&self) -> Duration {
         self.least
     }
 
-    /// By how much round trips vary.
+    /// `RTTVAR`: the variation of round trips.
     pub(crate) fn varies(&self) -> Duration {
         self.all
             .smoothed

@@ -1,21 +1,21 @@
-//! The sizes to probe.
+//! Sizes to probe.
 
 use std::collections::BTreeSet;
 
-/// Sizes tried at once between two known ones.
+/// Number of sizes probed at once between two known ones.
 const FAN_OUT: u32 = 16;
 
-/// IP MTUs that links have: X.25 and the IPv4 default, the IPv6 minimum, PPPoE, Ethernet, baby giants, FDDI, jumbo
-/// frames as vendors and clouds set them.
+/// IP MTUs of common links, bytes: X.25 and the IPv4 default, the IPv6 minimum, PPPoE, Ethernet,
+/// baby giants, FDDI, jumbo frames as set by vendors and clouds.
 const LINKS: [u32; 12] = [
     576, 1280, 1400, 1492, 1500, 1600, 2000, 4352, 8500, 8950, 9000, 9216,
 ];
 
-/// What encapsulations take from them: VLAN, PPPoE, GRE, WireGuard over IPv4 and IPv6, gretap, NVGRE, VXLAN and Geneve
-/// over IPv4, with a VLAN tag, with OVN's option, over IPv6.
+/// Overheads of encapsulations, bytes: VLAN, PPPoE, GRE, WireGuard over IPv4 and IPv6, gretap,
+/// NVGRE, VXLAN and Geneve over IPv4, with a VLAN tag, with OVN's option, over IPv6.
 const OVERHEADS: [u32; 11] = [4, 8, 24, 60, 80, 38, 42, 50, 54, 58, 70];
 
-/// Sizes that paths often carry, ascending: what links carry, and the common ones less each encapsulation.
+/// Sizes that paths often carry, bytes, ascending: the MTUs of links, and 1500 and 9000 less each encapsulation.
 pub fn likely_sizes() -> Vec<u32> {
     let inside = [1500, 9000]
         .into_iter()

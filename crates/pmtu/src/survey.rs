@@ -1,6 +1,7 @@
-//! Every equal path between two addresses: one flow is searched, the others are asked whether they carry the same,
-//! and where they do not it is searched again. How much is lost is counted by a survey of its own, when nothing else of
-//! ours is on the way: what a search loses to its own pace, or to that of the other direction, is not the path's loss.
+//! Surveys every equal path between two addresses: one flow is searched, the others are probed for
+//! the same MTU, and searched where they differ. Loss is counted by a survey of its own, when no
+//! other probes of ours are on the path: what a search loses to its own pace, or to that of the
+//! other direction, is not the path's loss.
 
 mod flow;
 mod loss;
@@ -22,13 +23,13 @@ pub use result::{FlowOutcome, Group, SurveyResult};
 /// A probe and the flow that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowProbe {
-    /// Counts from 0; the driver gives each flow a source port of its own.
+    /// Number of the flow, from 0; the driver gives each flow its own source port.
     pub flow: u32,
-    /// The probe; its id is the flow's own.
+    /// The probe; its id is counted per flow.
     pub probe: Probe,
 }
 
-/// Asks every flow of a path, in one direction; the other direction is another survey, at the same time.
+/// Probes every flow of a path in one direction. The other direction is another survey, at the same time.
 ///
 /// `now` is the time since any fixed moment, and never goes back.
 #[derive(Debug)]
@@ -36,18 +37,18 @@ pub struct Survey {
     question: SurveyRequest,
     flows: Vec<Flow>,
     flight: Flight,
-    /// Where the next look for something to send begins, so that no flow starves another.
+    /// Flow at which the next search for a probe begins, so that no flow starves another.
     turn: usize,
     knocked: bool,
-    /// Whether the first round was cut short, because nothing was answered yet.
+    /// Whether the first round was cut short, because nothing had been answered.
     cut: bool,
-    /// What is done once every flow is settled.
+    /// The count of loss, once every flow is settled.
     loss: Option<Loss>,
     ended: Option<Duration>,
 }
 
 impl Survey {
-    /// Begins with the first flow.
+    /// A survey that begins with the first flow.
     pub fn new(question: SurveyRequest) -> Self {
         let question = SurveyRequest {
             flows: question.flows.max(1),
@@ -82,8 +83,8 @@ impl Survey {
         survey
     }
 
-    /// The next probe to send; `None`: wait for an answer or [`next_timeout`](Self::next_timeout), unless there is a
-    /// [`result`](Self::result).
+    /// The next probe to send. `None`: wait for an answer or for
+    /// [`next_timeout`](Self::next_timeout), unless there is a [`result`](Self::result).
     pub fn poll_transmit(&mut self, now: Duration) -> Option<FlowProbe> {
         if self.ended.is_some() {
             return None;
@@ -101,7 +102,7 @@ impl Survey {
             return self.count_loss(now);
         }
         loop {
-            // Rounds end whether or not something may leave.
+            // Rounds end even when no probe may leave.
             for flow in self.flows.iter_mut().filter(|flow| flow.is_active()) {
                 if flow.prober.next_timeout().is_some_and(|at| now >= at) {
                     flow.prober.on_timeout(now);
@@ -139,7 +140,7 @@ impl Survey {
         }
     }
 
-    /// When to call [`poll_transmit`](Self::poll_transmit) again if nothing is heard.
+    /// When to call [`poll_transmit`](Self::poll_transmit) again if no answer comes; `None` at the end.
     pub fn next_timeout(&self) -> Option<Duration> {
         if self.ended.is_some() {
             return None;
@@ -167,7 +168,7 @@ impl Survey {
         self.flight.ends_at().map_or(at, |end| at.min(end))
     }
 
-    /// The other end acknowledged a probe and told how it arrived.
+    /// Records the acknowledgement of a probe, and how the probe arrived.
     pub fn on_arrived(&mut self, flow: u32, probe: u64, arrival: Arrival, now: Duration) {
         let was_known = self.flight.rtt().is_known();
         let whole = arrival == Arrival::Whole;
@@ -189,14 +190,14 @@ impl Survey {
         }
     }
 
-    /// A message said that a packet of a flow was too big.
+    /// Records an ICMP message that a packet of a flow was too big.
     pub fn on_too_big(&mut self, flow: u32, message: TooBig) {
         if let Some(flow) = self.flows.get_mut(flow as usize) {
             flow.prober.on_too_big(message);
         }
     }
 
-    /// This host refused to send a probe because of its size.
+    /// Records that this host refused to send a probe because of its size; `mtu` is the limit it named.
     pub fn on_send_refused(&mut self, flow: u32, probe: u64, mtu: Option<u32>) {
         self.flight.refused(flow, probe);
         if let Some((flow, id)) = self.find(flow, probe) {
@@ -204,7 +205,7 @@ impl Survey {
         }
     }
 
-    /// Ends it; flows that have no answer yet get none.
+    /// Ends the survey; flows without an outcome get [`Outcome::CannotTell`] with this reason.
     pub fn stop(&mut self, reason: CannotTell, now: Duration) {
         for flow in self.flows.iter_mut().filter(|flow| flow.settled.is_none()) {
             flow.settled_at = now;
@@ -221,7 +222,7 @@ impl Survey {
         self.ended.get_or_insert(now);
     }
 
-    /// What came of it, once all flows are settled.
+    /// The result, once all flows are settled.
     pub fn result(&self) -> Option<SurveyResult> {
         let ended = self.ended?;
         let outcomes = (0..).zip(&self.flows).filter_map(|(number, flow)| {
@@ -246,12 +247,12 @@ impl Survey {
         })
     }
 
-    /// Whether anything was answered.
+    /// Whether any probe was answered.
     pub fn is_answered(&self) -> bool {
         self.flight.rtt().is_known()
     }
 
-    /// Datagrams sent so far.
+    /// Number of datagrams sent so far.
     pub fn probes(&self) -> u32 {
         self.flight.datagrams()
     }
@@ -262,7 +263,7 @@ impl Survey {
         flow.is_active().then_some((flow, id))
     }
 
-    /// Takes what probers have come to, and gives the waiting flows something to do; whether anything changed.
+    /// Takes the probers' outcomes, and gives waiting flows a new task. Returns whether anything changed.
     fn settle(&mut self, now: Duration) -> bool {
         let mut changed = false;
         for flow in self.flows.iter_mut().filter(|flow| flow.is_active()) {
@@ -271,7 +272,7 @@ impl Survey {
             };
             changed = true;
             match (flow.stage, &outcome) {
-                // It carries something else: it waits for its own search, or for that of one like it.
+                // The flow carries another size: it waits for its own search, or for that of a similar flow.
                 (Stage::Compares(mtu), Outcome::TooBig { carries: None, .. }) => {
                     flow.below = mtu;
                     flow.stage = Stage::Waits;
@@ -298,8 +299,8 @@ impl Survey {
         changed
     }
 
-    /// The first flow hears nothing: whether others do is asked meanwhile. One after the other, dead flows would take a
-    /// search's patience each.
+    /// While the first flow hears nothing, probes whether other flows do. One after the other, dead
+    /// flows would each take the patience of a search.
     fn probe_for_any_answer(&mut self) {
         if self.knocked || !self.flows[0].prober.is_unheard() {
             return;
@@ -315,7 +316,7 @@ impl Survey {
         }
     }
 
-    /// Nothing is under way: compare the waiting flows with what was found last, or search one of them.
+    /// No flow is active: compares the waiting flows with the MTUs found so far, or searches one of them.
     fn next_stage(&mut self) {
         let rtt = self.flight.rtt();
         let mut known: Vec<u32> = self
@@ -334,7 +335,7 @@ impl Survey {
             .iter_mut()
             .filter(|flow| flow.settled.is_none() && flow.stage == Stage::Waits)
         {
-            // The largest that may be: most paths carry what most paths carry.
+            // The largest candidate first: most flows of a path carry the same.
             let mut may_be = known.iter().rev();
             let untried = may_be
                 .find(|&&mtu| mtu > flow.above && mtu < flow.below)
@@ -351,7 +352,7 @@ impl Survey {
                     Some(expected) if flow.below > expected && flow.above < expected => {
                         question.proof(expected)
                     }
-                    // Up to the largest: what is said to be too big there need not be.
+                    // Up to `high`: sizes that are too big on another flow may pass on this one.
                     _ => question.search(question.low, question.high),
                 }
             };

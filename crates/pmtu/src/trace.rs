@@ -1,9 +1,10 @@
-//! A line for each hop of a path: who is there, how long its answer takes, and the largest size that reaches it.
+//! Traces a path: for each hop its address, its round trip, and the largest size that reaches it.
 //!
-//! As for the [`Locator`](crate::Locator), a router that reports a packet whose TTL ended was reached by it, whatever its
-//! size. Routers limit such reports (Linux: 6 at once, then one a second, net/ipv4/icmp.c), so few are asked for: each
-//! hop is asked about what the hop before was reached by, and only where that fails about smaller sizes. One hop and
-//! size is asked at a time, so that an answer that quotes too little of the packet still has its place.
+//! As for the [`Locator`](crate::Locator), a router that reports a packet whose TTL ended was
+//! reached by it, whatever its size. Routers limit such reports (Linux: 6 at once, then one a
+//! second, net/ipv4/icmp.c), so few are provoked: each hop is probed with the size that reached the
+//! hop before, and only if that fails with smaller sizes. One hop and size is probed at a time, so
+//! that a report that quotes too little of the packet can still be assigned.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,29 +12,29 @@ use std::time::Duration;
 use crate::locate::HopProbe;
 use crate::outcome::TooBig;
 
-/// How to trace.
+/// Options of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceConfig {
     /// IP packet size that passes wherever anything does, bytes.
     pub passing: u32,
-    /// Sizes that may reach a hop, bytes; the largest is what this host sends.
+    /// Sizes that may reach a hop, bytes; this host can send all of them.
     pub sizes: Vec<u32>,
-    /// The furthest hop to ask.
+    /// Largest TTL to probe.
     pub max_ttl: u8,
-    /// How long an answer is waited for.
+    /// Wait for an answer.
     pub wait: Duration,
 }
 
-/// What a hop, or somebody on the way to it, said beside its report.
+/// An ICMP message of a hop, or of a router before it, other than the report of an ended TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HopMessage {
-    /// That a packet is too big, and what passes by that word, bytes.
+    /// A packet is too big; with the MTU that the message names.
     TooBig(TooBig),
-    /// That packets do not get there, with the ICMP code.
+    /// The destination is unreachable.
     Unreachable {
-        /// Who says so.
+        /// Source of the message.
         by: IpAddr,
-        /// Of type 3, over IPv6 of type 1.
+        /// ICMP code, of type 3 over IPv4 and of type 1 over IPv6.
         code: u8,
     },
 }
@@ -41,26 +42,26 @@ pub enum HopMessage {
 /// One hop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TracedHop {
-    /// Its distance, from 1.
+    /// TTL that ends at the hop, from 1.
     pub ttl: u8,
-    /// Its address, as it reports; `None`: it does not answer.
+    /// Source address of the hop's answers; `None` if it does not answer.
     pub address: Option<IpAddr>,
-    /// The shortest time that an answer took.
+    /// The shortest round trip to the hop.
     pub rtt: Option<Duration>,
-    /// The largest packet that reached it, bytes.
+    /// Size of the largest packet that reached the hop, bytes.
     pub reached_by: Option<u32>,
-    /// What was said while it was asked.
+    /// The message that came while the hop was probed.
     pub message: Option<HopMessage>,
-    /// Whether it is the destination.
+    /// Whether the hop is the destination.
     pub destination: bool,
 }
 
-/// Hops in a row without an answer after which the rest of the way is not asked.
+/// Silent hops in a row after which the trace ends.
 const MUTE: usize = 5;
-/// Copies of each packet before it counts as not answered: the second is sent when the first one's time is over.
+/// Copies of each packet before it counts as unanswered. The second is sent when the wait for the first is over.
 const COPIES: u32 = 2;
 
-/// An answer is waited for so long at least.
+/// Least wait for an answer.
 const LEAST: Duration = Duration::from_millis(50);
 
 /// Traces one flow.
@@ -68,8 +69,8 @@ const LEAST: Duration = Duration::from_millis(50);
 pub struct Tracer {
     config: TraceConfig,
     hops: Vec<TracedHop>,
-    /// Sizes that are still of interest for the hop that is asked: a range of [`TraceConfig::sizes`], ascending; what is
-    /// below it reached the hop, what is above did not.
+    /// Sizes still to probe at the current hop: a range of indices of [`TraceConfig::sizes`], which
+    /// is ascending. Sizes below the range reached the hop, those above did not.
     range: (usize, usize),
     asking: u32,
     sent: u32,
@@ -80,7 +81,7 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Begins at the first hop.
+    /// A tracer that begins at TTL 1.
     pub fn new(mut config: TraceConfig) -> Self {
         config.sizes.push(config.passing);
         config.sizes.retain(|&size| size >= config.passing);
@@ -102,8 +103,8 @@ impl Tracer {
         tracer
     }
 
-    /// The next packet to send; `None`: wait for an answer or [`next_timeout`](Self::next_timeout), unless there is a
-    /// [`result`](Self::result).
+    /// The next packet to send. `None`: wait for an answer or for
+    /// [`next_timeout`](Self::next_timeout), unless there is a [`result`](Self::result).
     pub fn poll_transmit(&mut self, now: Duration) -> Option<HopProbe> {
         if self.done {
             return None;
@@ -128,12 +129,13 @@ impl Tracer {
         })
     }
 
-    /// When to call [`poll_transmit`](Self::poll_transmit) again if nothing is heard.
+    /// When to call [`poll_transmit`](Self::poll_transmit) again if no answer comes; `None` at the end.
     pub fn next_timeout(&self) -> Option<Duration> {
         (!self.done).then(|| self.last.map_or(Duration::ZERO, |last| last + self.wait()))
     }
 
-    /// A router reports that a TTL ended. `probe` is `None` where it quotes too little to tell which.
+    /// Records a router's report that a TTL ended. `probe` is `None` where the report quotes too
+    /// little to identify it.
     pub fn on_expired(&mut self, probe: Option<u64>, from: IpAddr, now: Duration) {
         let of_another = |hop: &TracedHop| hop.address == Some(from);
         let before = &self.hops[..self.hops.len().saturating_sub(1)];
@@ -147,7 +149,7 @@ impl Tracer {
         self.reached(now);
     }
 
-    /// The destination answered; `probe` is `None` where its answer does not tell which.
+    /// Records an answer of the destination; `probe` is `None` where the answer does not identify it.
     pub fn on_arrived(&mut self, probe: Option<u64>, from: IpAddr, now: Duration) {
         if self.done || !self.is_current(probe) {
             return;
@@ -158,14 +160,13 @@ impl Tracer {
         self.reached(now);
     }
 
-    /// Somebody says why a packet goes no further. A message of the destination's host about a large packet belongs to
-    /// the hop that is asked, as every other.
+    /// Records an ICMP error. Every message, also one of the destination, belongs to the hop that is being probed.
     pub fn on_message(&mut self, message: HopMessage) {
         if self.done {
             return;
         }
         let told = &mut self.hop_mut().message;
-        // What a router says of a size goes before what it says of anything else.
+        // A message about the size takes precedence over any other.
         if told.is_none() || matches!(message, HopMessage::TooBig(_)) {
             *told = Some(message);
         }
@@ -173,12 +174,12 @@ impl Tracer {
             && self.asking > self.config.passing
         {
             self.add_size(too_big.mtu);
-            // It will not be answered.
+            // The packet that is too big will not be answered.
             self.on_refused();
         }
     }
 
-    /// What a router says passes is worth a try.
+    /// Adds an MTU named by a router to the sizes to try.
     fn add_size(&mut self, size: u32) {
         let at = self.config.sizes.partition_point(|&known| known < size);
         let is_news = self.config.sizes.get(at) != Some(&size);
@@ -189,7 +190,7 @@ impl Tracer {
         }
     }
 
-    /// This host does not send as much.
+    /// Records that this host does not send the current size.
     pub fn on_refused(&mut self) {
         if !self.done && self.asking > self.config.passing {
             self.sent = COPIES;
@@ -197,22 +198,22 @@ impl Tracer {
         }
     }
 
-    /// Whether an answer to this packet is still waited for.
+    /// Whether an answer to this probe is still waited for.
     pub fn is_awaited(&self, probe: u64) -> bool {
         !self.done && self.last.is_some() && self.is_current(Some(probe))
     }
 
-    /// The hops by distance, once it has ended.
+    /// The hops by distance, once the trace has ended.
     pub fn result(&self) -> Option<&[TracedHop]> {
         self.done.then_some(&self.hops[..])
     }
 
-    /// The hops so far: where the time is over.
+    /// The hops so far, for when the time runs out.
     pub fn so_far(&self) -> &[TracedHop] {
         &self.hops
     }
 
-    /// An answer to a large packet takes little longer than that to a small one did.
+    /// Wait for an answer: a large packet takes little longer than a small one did.
     fn wait(&self) -> Duration {
         let known = self.hop().rtt.map(|rtt| (rtt * 3).max(LEAST));
         known.map_or(self.config.wait, |known| known.min(self.config.wait))
@@ -245,7 +246,7 @@ impl Tracer {
 
     fn unanswered(&mut self) {
         if self.hop().reached_by.is_none() {
-            // Not even the small one: nobody is there, or he says nothing.
+            // Not even the small packet is answered: the hop is silent, or nothing is there.
             self.finish_hop();
             return;
         }
@@ -257,7 +258,7 @@ impl Tracer {
         self.next_size(false);
     }
 
-    /// First the largest that may be, then halves.
+    /// Probes the next size of the hop: first the largest possible one, then by bisection.
     fn next_size(&mut self, first: bool) {
         let (low, high) = self.range;
         if low >= high {
@@ -295,7 +296,7 @@ impl Tracer {
         }
     }
 
-    /// What reached no hop before this one does not reach it.
+    /// Begins the next hop. A size that did not reach the hop before is not probed.
     fn next_hop(&mut self) {
         let ttl = self.hops.last().map_or(1, |hop| hop.ttl.saturating_add(1));
         let before = self.hops.iter().rev().find_map(|hop| hop.reached_by);

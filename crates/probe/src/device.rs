@@ -1,4 +1,4 @@
-//! What this host's own device takes towards a destination.
+//! The MTU of this host's own device towards a destination.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,11 +14,11 @@ const LONGEST: u32 = 65_535;
 const ENOBUFS: i32 = 105;
 
 /// The largest IP packet that this host's own device sends towards `to`, bytes: the MTU of the device that the route
-/// leads to, whatever MTU the route or a too-big message set. It is what the kernel says when it refuses the largest
-/// datagram there is; nothing leaves, unless that fits (a loopback device), and then 65535.
+/// leads to, whatever MTU the route or a too-big message set. The kernel names it when it refuses the largest UDP
+/// datagram. Nothing leaves the host unless that datagram fits, as on a loopback device; the result is then 65535.
 ///
 /// # Errors
-/// Where there is no route, or `from` is not this host's.
+/// There is no route, or `from` is not an address of this host.
 pub fn device_mtu(from: IpAddr, to: SocketAddr) -> Result<u32, ProbeError> {
     let endpoints = Endpoints {
         from,
@@ -31,8 +31,8 @@ pub fn device_mtu(from: IpAddr, to: SocketAddr) -> Result<u32, ProbeError> {
         return Ok(LONGEST);
     };
     let failed = |source| ProbeError::Socket { to, source };
-    // It fits, and was dropped further down, as by a veth whose other end takes less (net/ipv4/ip_output.c,
-    // `ip_send_skb` tells that where errors are queued).
+    // The datagram fits, and was dropped further down, as by a veth whose peer takes less
+    // (`ip_send_skb` in net/ipv4/ip_output.c reports that where errors are queued).
     if refused.raw_os_error() == Some(ENOBUFS) {
         return Ok(LONGEST);
     }

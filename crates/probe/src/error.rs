@@ -1,4 +1,4 @@
-//! What went wrong while probing: the step, and what to do.
+//! Errors of probing: the step that failed, and what to do.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -6,38 +6,38 @@ use std::net::{IpAddr, SocketAddr};
 /// Why a path could not be probed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// A flow's socket.
+    /// The socket of a flow could not be opened.
     #[error("opening flow {flow} from {from} to {to}: {source}{}", hint(.source))]
     Flow {
-        /// Counts from 0.
+        /// Number of the flow, from 0.
         flow: u32,
-        /// Where it was to be bound.
+        /// Address to bind.
         from: SocketAddr,
         /// Destination address.
         to: SocketAddr,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The responder's socket.
+    /// A socket of the responder could not be opened.
     #[error("opening a responder on {address}: {source}{}", hint(.source))]
     Responder {
-        /// Where.
+        /// Address to bind.
         address: SocketAddr,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Receiving on a port that another socket owns.
+    /// Receiving on a port that another socket owns is not possible.
     #[error(
         "listening on {address} beside the tunnel or program that has the port: {source} (this needs CAP_NET_RAW: run as \
          root, or take another port)"
     )]
     Tap {
-        /// Where.
+        /// Address to listen on.
         address: SocketAddr,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The socket for echo requests.
+    /// The socket for echo requests could not be opened.
     #[error(
         "sending echo requests to {to}: {source} (this needs CAP_NET_RAW, or a group in net.ipv4.ping_group_range: \
          `sysctl -w net.ipv4.ping_group_range=\"0 2147483647\"`)"
@@ -45,33 +45,33 @@ pub enum ProbeError {
     Echo {
         /// Destination address.
         to: IpAddr,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Source and destination are of different IP versions.
+    /// Source and destination have different IP versions.
     #[error("{from} and {to} are of different IP versions")]
     Versions {
-        /// The source.
+        /// Source address.
         from: IpAddr,
-        /// The destination.
+        /// Destination address.
         to: IpAddr,
     },
-    /// There are not so many ports.
+    /// The flows need ports above 65535.
     #[error(
         "{flows} flows from port {first} need ports above 65535: take fewer flows, or a lower first port"
     )]
     Ports {
-        /// How many were asked for.
+        /// Number of flows asked for.
         flows: u32,
         /// The first port.
         first: u16,
     },
-    /// Reading or sending failed for a reason that is not the path's.
+    /// Reading or sending failed for a reason other than the path.
     #[error("probing {to}: {source}")]
     Socket {
         /// Destination address.
         to: SocketAddr,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
 }

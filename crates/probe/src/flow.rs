@@ -1,4 +1,4 @@
-//! One flow: a socket with a source port of its own, and what its error queue says.
+//! One flow: a socket with its own source port, and its error queue.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -13,11 +13,11 @@ use crate::error::ProbeError;
 use crate::message::{PROBE_BYTES, ProbeMessage, Secret};
 
 pub(crate) const EMSGSIZE: i32 = 90;
-/// Time exceeded: type 11 of ICMP (RFC 792), 3 of `ICMPv6` (RFC 4443).
+/// ICMP type of time exceeded: 11 over IPv4 (RFC 792), 3 over IPv6 (RFC 4443).
 const EXCEEDED: u8 = 11;
 const EXCEEDED6: u8 = 3;
 
-/// IP and UDP headers, bytes.
+/// Length of the IP and UDP headers, bytes.
 pub(crate) const fn headers(address: IpAddr) -> u32 {
     match address {
         IpAddr::V4(_) => 20 + 8,
@@ -25,12 +25,12 @@ pub(crate) const fn headers(address: IpAddr) -> u32 {
     }
 }
 
-/// The smallest probe: the size of control probes.
+/// IP packet size of the smallest probe, bytes: that of control probes.
 pub(crate) const fn control_size(address: IpAddr) -> u32 {
     headers(address) + PROBE_BYTES as u32
 }
 
-/// A datagram socket on an address of this host, in a VRF or not.
+/// A UDP socket bound to an address of this host, in a VRF or not.
 pub(crate) fn datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
@@ -38,12 +38,12 @@ pub(crate) fn datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// A connected socket that sends in one piece or not at all.
+/// A connected UDP socket whose datagrams are sent in one piece or not at all.
 pub(crate) fn open(flow: u32, from: SocketAddr, to: SocketAddr) -> Result<UdpSocket, ProbeError> {
     opened(flow, (from, to), datagrams)
 }
 
-/// The same on a port that other flows have too.
+/// Like [`open`], on a port that other flows share (`SO_REUSEADDR`).
 pub(crate) fn open_shared(
     flow: u32,
     from: SocketAddr,
@@ -82,33 +82,33 @@ fn opened(
     })
 }
 
-/// What an entry of the error queue says.
+/// An entry of a socket's error queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SocketError {
-    /// This host does not send as much; its device's MTU, bytes.
+    /// This host refused to send a datagram of that size; the MTU it named, bytes.
     Refused(u32),
     TooBig(TooBig),
-    /// A router says that a TTL ended; the probe that it quotes, if it quotes enough.
+    /// A router reported that a TTL ended. `probe` is `None` where the report quotes too little.
     Expired {
         from: IpAddr,
         probe: Option<ProbeMessage>,
     },
     /// The destination port is closed (ICMP port unreachable).
     Closed,
-    /// Somebody says that it does not pass.
+    /// An ICMP message says that the datagram does not get through.
     Unreachable(Refusal),
 }
 
-/// An ICMP message that a packet does not get there, and not for its size.
+/// An ICMP message that a packet does not get through, for another reason than its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// Who says so.
+    /// Source of the message.
     pub by: IpAddr,
-    /// The message's code: of type 3 (RFC 792, RFC 1812), over IPv6 of type 1 (RFC 4443).
+    /// ICMP code, of type 3 over IPv4 (RFC 792, RFC 1812) and of type 1 over IPv6 (RFC 4443).
     pub code: u8,
 }
 
-/// Destination unreachable.
+/// ICMP type of destination unreachable.
 const fn unreachable(origin: ErrorOrigin) -> u8 {
     match origin {
         ErrorOrigin::Icmp6 => 1,
@@ -116,12 +116,12 @@ const fn unreachable(origin: ErrorOrigin) -> u8 {
     }
 }
 
-/// Takes the next thing that the error queue says; `None`: it is empty.
+/// Takes the next entry of the error queue; `None` if it is empty.
 pub(crate) fn socket_error(socket: &UdpSocket, secret: &Secret) -> io::Result<Option<SocketError>> {
     socket_error_of(socket, secret, true)
 }
 
-/// The same; whether a closed port is told as such, or as a refusal like others.
+/// Like [`socket_error`]. A closed port is [`SocketError::Closed`] if `closed_is_told`, else a [`Refusal`].
 pub(crate) fn socket_error_of(
     socket: &UdpSocket,
     secret: &Secret,

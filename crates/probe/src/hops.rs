@@ -1,5 +1,5 @@
-//! Probes with a rising TTL on one flow, over a real socket: what [`locate`](crate::locate()) and
-//! [`trace`](crate::trace()) share.
+//! Drives probes with a rising TTL over a real socket, on one flow; shared by
+//! [`locate`](crate::locate()) and [`trace`](crate::trace()).
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
@@ -13,25 +13,26 @@ use crate::flow::{self, SocketError};
 use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
 use crate::survey::{LARGEST, is_queued};
 
-/// A machine that asks hops.
+/// A state machine that probes hops.
 pub(crate) trait HopMachine {
-    /// What its probes call their flow: an answer to a probe of before is not taken for one of theirs.
+    /// Flow number in its probes, which keeps answers to earlier probes apart.
     const FLOW: u32;
 
     fn poll_transmit(&mut self, now: Duration) -> Option<HopProbe>;
     fn next_timeout(&self) -> Option<Duration>;
     fn is_done(&self) -> bool;
-    /// Whether an answer to this probe is still of interest.
+    /// Whether an answer to this probe is still waited for.
     fn is_awaited(&self, probe: u64) -> bool;
-    /// A router reports that a TTL ended; `None`: it quotes too little to tell of which probe.
+    /// Records a router's report that a TTL ended; `probe` is `None` where the report quotes too
+    /// little to identify it.
     fn on_expired(&mut self, probe: Option<u64>, from: IpAddr, now: Duration);
-    /// The destination `to` acknowledged a probe.
+    /// Records that the destination `to` acknowledged a probe.
     fn on_arrived(&mut self, probe: u64, to: IpAddr, now: Duration);
-    /// Any other error of the socket.
+    /// Records any other error of the socket.
     fn on_error(&mut self, error: SocketError, to: IpAddr, now: Duration);
 }
 
-/// Lets a machine work until it is done; whether that was within `limit`.
+/// Drives a machine until it is done. Returns whether that was within `limit`.
 pub(crate) fn drive(
     socket: &UdpSocket,
     machine: &mut impl HopMachine,
@@ -74,7 +75,7 @@ fn send<M: HopMachine>(
     payload[..PROBE_BYTES].copy_from_slice(&message.write(secret));
     let length = probe.size.saturating_sub(flow::headers(to)) as usize;
     let length = length.clamp(PROBE_BYTES, payload.len());
-    // An ICMP error of an earlier probe takes the place of sending, once.
+    // An ICMP error of an earlier probe fails a send, once.
     for _ in 0..4 {
         match socket.send(&payload[..length]) {
             Err(error) if is_queued(&error) => {

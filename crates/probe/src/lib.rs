@@ -1,12 +1,13 @@
-//! The machines of crate `pmtu` over real sockets, the responder that acknowledges their probes, and a short TCP stream
-//! beside them.
+//! The state machines of crate `pmtu` over real sockets, the responder that acknowledges their
+//! probes, and a short TCP stream as an additional test.
 //!
-//! Sockets are made in the calling thread's network namespace and stay there. A flow is a socket of its own, and so a
-//! source port of its own. Probes cannot be fragmented by this host (`IP_PMTUDISC_PROBE`); what an ICMP message says
-//! is read from the error queue (`IP_RECVERR`), never from a raw socket, so that none of it needs privilege but the
-//! echo of [`one_sided`] where `net.ipv4.ping_group_range` leaves the caller out.
+//! Sockets are made in the calling thread's network namespace and stay there. Each flow is a socket
+//! with its own source port. This host cannot fragment probes (`IP_PMTUDISC_PROBE`). ICMP messages
+//! are read from the error queue (`IP_RECVERR`), never from a raw socket, so nothing here needs
+//! privilege except the echo of [`one_sided`], where `net.ipv4.ping_group_range` excludes the
+//! caller, and what says that it needs `CAP_NET_RAW`.
 //!
-//! Not here: what follows from the answers (`pmtu`), what a host's devices look like (`audit`).
+//! Not here: conclusions from the answers (`pmtu`), the state of a host's devices (`audit`).
 
 mod device;
 mod error;

@@ -1,4 +1,4 @@
-//! Where a size is lost, over a real socket: one flow, rising TTL.
+//! Locates where a size is lost, over a real socket: one flow, rising TTL.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -12,17 +12,17 @@ use crate::hops::{self, HopMachine};
 use crate::message::Secret;
 use crate::survey::Endpoints;
 
-/// Whatever happens, it ends: after so long, or so many times what an answer takes, and a minute at most.
+/// Time limit of [`locate`]: this, or [`ANSWERS`] times the wait for an answer if longer, but at most [`LOCATING`].
 const LIMIT: Duration = Duration::from_secs(20);
 const ANSWERS: u32 = 30;
-/// The longest that it takes.
+/// Upper bound on the time that [`locate`] takes.
 pub const LOCATING: Duration = Duration::from_mins(1);
 
-/// Looks between which two hops packets of `failing` bytes are lost, on the flow that leaves from `endpoints`' first
-/// port. An answer takes `wait` at most; no more than `bytes_per_second` are sent.
+/// Locates the two hops between which packets of `failing` bytes are lost, on the flow from
+/// `endpoints`' first port. An answer is waited for `wait`; at most `bytes_per_second` are sent.
 ///
 /// # Errors
-/// Where the socket fails; that nothing can be located is in the answer.
+/// The socket fails, or the time limit is reached. That the loss cannot be located is part of the result.
 pub fn locate(
     endpoints: Endpoints,
     failing: u32,
@@ -35,12 +35,13 @@ pub fn locate(
     locate_on(&socket, to, failing, (wait, bytes_per_second), secret)
 }
 
-/// The same on a flow of a [`survey`](crate::survey()), whose hop limit is not what it was afterwards. Another socket with the
-/// same ports need not take the same path: between namespaces of one machine Linux chooses among equal routes by a
-/// random number of the sending socket (net/ipv4/route.c, `fib_multipath_hash`; net/core/sock.c, `sk_set_txhash`).
+/// Like [`locate`], on a flow of a [`survey`](crate::survey()); the socket's hop limit is changed.
+/// Another socket with the same ports need not take the same path: between namespaces of one
+/// machine Linux chooses among equal routes by a random number of the sending socket
+/// (net/ipv4/route.c, `fib_multipath_hash`; net/core/sock.c, `sk_set_txhash`).
 ///
 /// # Errors
-/// As of [`locate`].
+/// As [`locate`].
 pub fn locate_on(
     socket: &UdpSocket,
     to: SocketAddr,
@@ -88,6 +89,6 @@ impl HopMachine for Locator {
         Self::on_arrived(self, probe);
     }
 
-    /// What else is said of a size does not tell where it is lost.
+    /// Other errors about a size do not tell where it is lost.
     fn on_error(&mut self, _: SocketError, _: IpAddr, _: Duration) {}
 }

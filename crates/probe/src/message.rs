@@ -1,50 +1,50 @@
-//! What travels in a probe, and in its acknowledgement, which is shorter: a responder can never be used to send more
-//! than it was sent.
+//! Payload of a probe and of its acknowledgement. The acknowledgement is shorter, so that a
+//! responder can never be used to amplify traffic.
 
 use serde::{Deserialize, Serialize};
 use wirecost_sys::secret::same;
 
-/// `WCP` and the format's version.
+/// `WCP` and the version of the format.
 const MAGIC: [u8; 4] = *b"WCP2";
 const PROBE: u8 = 1;
 const ACKNOWLEDGEMENT: u8 = 3;
 
-/// Magic, kind, the run's secret, flow, id.
+/// Length of a probe's message: magic, kind, secret, flow, id; bytes.
 pub const PROBE_BYTES: usize = 4 + 1 + 16 + 4 + 8;
-/// Magic, kind, half of the other secret, flow, id, largest fragment.
+/// Length of an acknowledgement: magic, kind, secret, flow, id, size of the largest fragment; bytes.
 pub const ACKNOWLEDGEMENT_BYTES: usize = 4 + 1 + 8 + 4 + 8 + 4;
 
-/// What both ends of a run know and nobody else: random, made anew for each run.
+/// Secrets known only to both ends of a run: random, made anew for each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret {
-    /// Is in every probe.
+    /// Carried by every probe.
     pub probe: [u8; 16],
-    /// Is in every acknowledgement.
+    /// Carried by every acknowledgement.
     pub acknowledgement: [u8; 8],
 }
 
-/// A probe's content; the rest of the datagram is padding.
+/// Content of a probe; the rest of the datagram is padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeMessage {
-    /// Counts from 0.
+    /// Number of the flow, from 0.
     pub flow: u32,
-    /// The flow's own count.
+    /// Id of the probe, counted per flow.
     pub id: u64,
 }
 
-/// An acknowledgement's content.
+/// Content of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// The probe's flow.
+    /// Flow of the probe.
     pub flow: u32,
-    /// The probe's id.
+    /// Id of the probe.
     pub id: u64,
-    /// Where the probe came in fragments: the IP packet of the largest, bytes.
+    /// Size of the largest fragment's IP packet, bytes; `None` if the probe arrived whole.
     pub fragment: Option<u32>,
 }
 
 impl ProbeMessage {
-    /// The head of a probe.
+    /// Encodes the message, the head of a probe.
     pub fn write(&self, secret: &Secret) -> [u8; PROBE_BYTES] {
         let mut bytes = [0; PROBE_BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
@@ -55,7 +55,7 @@ impl ProbeMessage {
         bytes
     }
 
-    /// `None`: no probe of this run.
+    /// Decodes a probe; `None` if it is not of this run.
     pub fn parse(bytes: &[u8], secret: &Secret) -> Option<Self> {
         let head: &[u8; PROBE_BYTES] = bytes.first_chunk()?;
         let ours = head[..4] == MAGIC && head[4] == PROBE && same(&head[5..21], &secret.probe);
@@ -67,7 +67,7 @@ impl ProbeMessage {
 }
 
 impl Acknowledgement {
-    /// The whole datagram.
+    /// Encodes the acknowledgement, a whole datagram.
     pub fn write(&self, secret: &Secret) -> [u8; ACKNOWLEDGEMENT_BYTES] {
         let mut bytes = [0; ACKNOWLEDGEMENT_BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
@@ -79,7 +79,7 @@ impl Acknowledgement {
         bytes
     }
 
-    /// `None`: no acknowledgement of this run.
+    /// Decodes an acknowledgement; `None` if it is not of this run.
     pub fn parse(bytes: &[u8], secret: &Secret) -> Option<Self> {
         let bytes: &[u8; ACKNOWLEDGEMENT_BYTES] = bytes.try_into().ok()?;
         let ours = bytes[..4] == MAGIC
@@ -94,7 +94,8 @@ impl Acknowledgement {
     }
 }
 
-/// What a responder answers to a datagram: a shorter one, or nothing.
+/// The responder's answer to a datagram, which is shorter than a probe; `None` if the datagram is
+/// no probe of this run.
 pub fn answer(
     datagram: &[u8],
     fragment: Option<u32>,

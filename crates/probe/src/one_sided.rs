@@ -1,5 +1,5 @@
-//! What one side can know, over real sockets: echo requests from a ping socket (icmp(7)), or a raw one where ping
-//! sockets are not allowed, and datagrams to a closed port.
+//! Probing from one side over real sockets: echo requests from a ping socket (icmp(7)), or from a
+//! raw one where ping sockets are not allowed, and datagrams to a closed port.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -22,20 +22,22 @@ use crate::message::{PROBE_BYTES, ProbeMessage, Secret};
 use crate::survey::{LARGEST, is_queued};
 use crate::watch::{Watch, Watched};
 
-/// Type, code, checksum, identifier, sequence number.
+/// Length of the ICMP header, bytes: type, code, checksum, identifier, sequence number.
 const ICMP_HEADER: usize = 8;
-/// A port of traceroute's range, where hardly anybody listens; the second one is for large datagrams, so that the
-/// answers of both are told apart even where they quote nothing.
+/// Destination ports of traceroute's range, on which hardly any program listens: the first for small
+/// datagrams, the second for large ones, so that their answers are told apart even where these quote
+/// nothing.
 const CLOSED_PORTS: [u16; 2] = [33_434, 33_435];
 
-/// How long answers are waited for where the probes are refused by ICMP.
+/// How long answers are waited for once an ICMP message has refused the probes.
 const REFUSED: Duration = Duration::from_millis(400);
 
-/// Searches from `low` to `high` bytes what passes to `to` and back, and which way is the narrow one; beside it what a packet
-/// socket saw of ICMP messages, before this host's own filter, where that is allowed.
+/// Searches from `low` to `high` bytes for the largest size that passes to `to` and back, and which
+/// direction limits it. Also returns what a packet socket saw of ICMP messages, before this host's
+/// own filter, where `CAP_NET_RAW` allows one.
 ///
 /// # Errors
-/// Where a socket cannot be opened: see [`ProbeError::Echo`] for what the echo needs.
+/// A socket cannot be opened: [`ProbeError::Echo`] tells what the echo needs.
 pub fn one_sided(
     from: IpAddr,
     to: IpAddr,
@@ -66,7 +68,7 @@ pub fn one_sided(
         from,
         to,
         refusal: None,
-        // What comes back must be ours; nobody else has to know it, so the addresses and the time will do.
+        // The mark identifies replies to our own requests; random bytes suffice.
         secret: Secret {
             probe: own_mark(),
             acknowledgement: [0; 8],
@@ -94,7 +96,8 @@ fn own_mark() -> [u8; 16] {
     mark
 }
 
-/// A ping socket, which needs no privilege where the group may have one; else a raw one. Whether it is raw.
+/// A ping socket, which needs no privilege where `net.ipv4.ping_group_range` has the group, else a
+/// raw one. Also returns whether the socket is raw.
 fn open_echo(from: IpAddr, to: IpAddr) -> io::Result<(UdpSocket, bool)> {
     let (domain, protocol) = match to {
         IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
@@ -110,16 +113,16 @@ fn open_echo(from: IpAddr, to: IpAddr) -> io::Result<(UdpSocket, bool)> {
     bind_here(&socket, SocketAddr::new(from, 0))?;
     set_mtu_discover_probe(&socket)?;
     enable_recverr(&socket)?;
-    // Not on every kernel; replies in fragments then count as whole.
+    // Some kernels lack this; replies in fragments then count as whole.
     let _ = enable_fragment_size(&socket);
-    // Full-size replies come in bursts; the default holds some twenty of them.
+    // Full-size replies come in bursts; the default buffer holds about twenty.
     socket.set_recv_buffer_size(4 << 20)?;
     socket.connect(&SocketAddr::new(to, 0).into())?;
     socket.set_nonblocking(true)?;
     Ok((socket.into(), raw))
 }
 
-/// Whether an ICMP message is an echo reply; a raw socket on a loopback device hears the requests as well.
+/// Whether an ICMP message is an echo reply; a raw socket on a loopback device receives the requests as well.
 fn is_reply(message: &[u8], to: IpAddr) -> bool {
     let reply = if to.is_ipv4() { 0 } else { 129 };
     message.first() == Some(&reply)
@@ -141,16 +144,17 @@ pub(crate) fn checksum(message: &[u8]) -> [u8; 2] {
 struct Asking {
     machine: OneSided,
     echo: UdpSocket,
-    /// Whether that is a raw socket: checksum and identifier are ours to write, and over IPv4 the header is received.
+    /// Whether `echo` is a raw socket: checksum and identifier are then ours to write, and over
+    /// IPv4 the IP header is received.
     raw: bool,
     ports: [UdpSocket; 2],
-    /// Ids to each closed port that were not answered.
+    /// Ids of unanswered probes to each closed port.
     outstanding: [VecDeque<u64>; 2],
-    /// Echo requests' sizes, by id.
+    /// IP packet sizes of echo requests by id, bytes.
     sizes: HashMap<u64, u32>,
     from: IpAddr,
     to: IpAddr,
-    /// Who refuses the probes by ICMP, the last one.
+    /// The last ICMP message that refused the probes.
     refusal: Option<Refusal>,
     secret: Secret,
     began: Instant,
@@ -189,9 +193,9 @@ impl Asking {
             id: probe.id,
         }
         .write(&self.secret);
-        // An ICMP error of an earlier probe takes the place of sending, once.
+        // An ICMP error of an earlier probe fails a send, once.
         for _ in 0..8 {
-            // Both headers in front are 8 bytes: UDP's is the kernel's to write, ICMP's ours.
+            // Both transport headers are 8 bytes: the kernel writes that of UDP, we that of ICMP.
             let payload = probe.size.saturating_sub(flow::headers(self.to)) as usize;
             let payload = payload.clamp(PROBE_BYTES, LARGEST);
             let sent = match kind {
@@ -235,7 +239,7 @@ impl Asking {
                 Err(error) if is_queued(&error) => {
                     self.hear(None)?;
                 }
-                // A full queue: lost, as on the way.
+                // Any other error is a full queue: lost, as on the path.
                 Ok(_) | Err(_) => {
                     if kind == ProbeKind::ClosedPort {
                         self.outstanding[usize::from(!probe.control)].push_back(probe.id);
@@ -247,7 +251,7 @@ impl Asking {
         Ok(())
     }
 
-    /// Reads what the sockets have to tell; whether this host refused the probe `sent`.
+    /// Reads the sockets' errors and replies. Returns whether this host refused the probe `sent`.
     fn hear(&mut self, sent: Option<(ProbeKind, u64)>) -> io::Result<bool> {
         let mut refused = false;
         let now = self.began.elapsed();
@@ -267,7 +271,7 @@ impl Asking {
                             self.machine.on_answered(id, Arrival::Whole, now);
                         }
                     }
-                    // Not this host's own word, that a neighbour does not answer.
+                    // Not from this host itself, which reports a neighbour that does not answer.
                     SocketError::Unreachable(refusal) if refusal.by != self.from => {
                         self.refusal = Some(refusal);
                     }
@@ -301,7 +305,7 @@ impl Asking {
             let Some(reply) = reply else { continue };
             let ip = flow::headers(self.to) - 8;
             let size = (arrived.length - header) as u32 + ip;
-            // A reply that is shorter than the request proves nothing about its size.
+            // A reply that is shorter than its request proves nothing about the size.
             if self.sizes.get(&reply.id) == Some(&size) {
                 let arrival = arrived
                     .fragment

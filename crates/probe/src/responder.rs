@@ -1,4 +1,4 @@
-//! The far end: acknowledges the probes of one run, and says how they arrived.
+//! The far end of a survey: acknowledges the probes of one run, and how they arrived.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, UdpSocket};
@@ -15,63 +15,64 @@ use crate::flow::datagrams;
 use crate::message::{Secret, answer};
 use crate::tap::Tap;
 
-/// It only ever waits for a datagram or its end: how long at a time does not matter, and nothing wakes up between.
+/// Wait for a datagram or for the end of the responder. Its length does not matter, and nothing wakes up in between.
 const WAIT: Duration = Duration::from_mins(10);
 
-/// What may wait until a busy machine lets the responder run: a tenth of a second and more at 40 MB/s. The kernel counts
-/// about twice a datagram's size, and doubles this in turn. By default no more than some twenty large datagrams may wait.
+/// Receive buffer, bytes: what arrives at 40 MB/s in a tenth of a second and more, until a busy
+/// machine schedules the responder. The kernel accounts about twice a datagram's size, and doubles
+/// this value in turn (socket(7), `SO_RCVBUF`). The default holds only some twenty large datagrams.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// Answers on one socket or many, from one thread, until it is dropped.
+/// Answers probes on one or more sockets, from one thread, until it is dropped.
 #[derive(Debug)]
 pub struct Responder {
     addresses: Vec<SocketAddr>,
-    /// Closed, it ends the thread.
+    /// Ends the thread when it is closed.
     end: UnixStream,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Responder {
-    /// Opens a responder in the calling thread's namespace; port 0: any.
+    /// Starts a responder in the calling thread's namespace. Port 0 is any port.
     ///
     /// # Errors
-    /// Where the address cannot be bound.
+    /// The address cannot be bound.
     pub fn start(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
         Self::over(vec![Self::bind(address)?], secret)
     }
 
-    /// Opens a responder on a port that something else on this host has, such as a live tunnel: it listens to what
-    /// arrives for that port, and answers in its name. No guest sees the probes: they are no header of a tunnel (for
-    /// VXLAN one without a network identifier, for Geneve one of an unknown version, RFC 7348 and RFC 8926), so that
-    /// the tunnel drops them.
+    /// Starts a responder on a port that another socket of this host owns, such as a live tunnel's:
+    /// it captures what arrives for that port, and answers in its name. No guest sees the probes:
+    /// they have no valid tunnel header (for VXLAN one without a network identifier, for Geneve one
+    /// of an unknown version, RFC 7348 and RFC 8926), so that the tunnel drops them.
     ///
-    /// What arrives is seen before the host's own filters have their say.
+    /// Datagrams are captured before the host's own filters.
     ///
     /// # Errors
-    /// Without `CAP_NET_RAW`.
+    /// `CAP_NET_RAW` is missing.
     pub fn start_tapped(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
         let tap = Tap::open(address).map_err(|source| ProbeError::Tap { address, source })?;
         Self::run(vec![address], vec![Ear::Tap(tap)], secret)
     }
 
-    /// A socket for [`over`](Self::over), in the calling thread's namespace, where it stays; port 0: any.
+    /// A socket for [`over`](Self::over), in the calling thread's namespace, where it stays. Port 0 is any port.
     ///
     /// # Errors
-    /// Where the address cannot be bound.
+    /// The address cannot be bound.
     pub fn bind(address: SocketAddr) -> Result<UdpSocket, ProbeError> {
         let bound = datagrams(address);
         let socket = bound.map_err(|source| ProbeError::Responder { address, source })?;
-        // Less where `net.core.rmem_max` does not allow it.
+        // The buffer is smaller where `net.core.rmem_max` limits it.
         let _ = SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER);
-        // Without it, an old kernel's, a datagram in fragments counts as whole.
+        // Old kernels lack this; a datagram in fragments then counts as whole.
         let _ = enable_fragment_size(&socket);
         Ok(socket)
     }
 
-    /// Opens a responder over sockets of any namespaces.
+    /// Starts a responder over bound sockets, which may be of different namespaces.
     ///
     /// # Errors
-    /// Where a socket has no address, or no thread can be started.
+    /// A socket has no address, or no thread can be started.
     pub fn over(sockets: Vec<UdpSocket>, secret: Secret) -> Result<Self, ProbeError> {
         let addresses: io::Result<Vec<_>> = sockets.iter().map(UdpSocket::local_addr).collect();
         let addresses = addresses.map_err(failed)?;
@@ -92,7 +93,7 @@ impl Responder {
         })
     }
 
-    /// Where it answers, by socket.
+    /// The addresses on which it answers, by socket.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -107,7 +108,7 @@ impl Drop for Responder {
     }
 }
 
-/// Where probes are heard.
+/// A source of probes.
 #[derive(Debug)]
 enum Ear {
     Socket(UdpSocket),
@@ -123,7 +124,7 @@ impl AsFd for Ear {
     }
 }
 
-/// What has no address of its own to blame.
+/// An error of no address in particular.
 fn failed(source: io::Error) -> ProbeError {
     ProbeError::Responder {
         address: SocketAddr::from(([0; 4], 0)),
@@ -149,28 +150,28 @@ fn respond(ears: &[Ear], secret: &Secret, ends: &UnixStream) {
     }
 }
 
-/// Datagrams after which other sockets, and the end, have their turn.
+/// Number of datagrams of one socket after which the other sockets are read.
 const TURN: usize = 256;
 
-/// Answers what has arrived at one socket.
+/// Answers the datagrams that have arrived at a socket.
 fn answer_all(socket: &UdpSocket, secret: &Secret, buffer: &mut [u8]) {
     for _ in 0..TURN {
         match receive_arrived(socket, buffer) {
             Ok(Some(arrived)) => {
                 let datagram = &buffer[..arrived.length.min(buffer.len())];
                 if let Some(answer) = answer(datagram, arrived.fragment, secret) {
-                    // Lost on the way or refused here: the prober asks again.
+                    // An answer that is lost or refused here is no error: the prober sends again.
                     let _ = socket.send_to(&answer, arrived.from);
                 }
             }
             Ok(None) => return,
-            // An ICMP message about an answer of ours; the socket stays good.
+            // An ICMP message about an earlier answer; the socket stays usable.
             Err(_) => {}
         }
     }
 }
 
-/// The same of what has arrived for somebody else.
+/// Answers the datagrams that have arrived for another socket's port.
 fn answer_tapped(tap: &Tap, secret: &Secret, buffer: &mut [u8]) {
     for _ in 0..TURN {
         match tap.receive(buffer) {

@@ -1,8 +1,10 @@
-//! Which size of TCP segments passes, one segment at a time: a bulk transfer on one machine leaves in super-packets that no
-//! device looks at, and one segment alone is a packet as on a wire.
+//! Finds which size of TCP segments passes, one segment at a time. A bulk transfer on one machine
+//! leaves in super-packets whose size no device checks; a single segment is a packet as on the
+//! wire.
 //!
-//! What passes is proven by one acknowledged segment. What does not, by the loss of every copy, each on a connection of its
-//! own that carried small segments right before; the kernel sends each again meanwhile.
+//! One acknowledged segment proves that a size passes. That it does not is concluded when every
+//! copy is lost, each on a connection of its own that carried small segments right before;
+//! meanwhile the kernel retransmits each.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -16,33 +18,35 @@ use crate::error::ProbeError;
 use crate::message::Secret;
 use crate::stream::{SMALL, SMALL_WRITE, StreamPath, connect, part};
 
-/// Connections for one size.
+/// Number of connections for one size.
 const COPIES: usize = 3;
-/// Sizes at once.
+/// Number of sizes at once.
 const WIDTH: usize = 16;
-/// Rounds of them: with each the gap shrinks by the width.
+/// Number of rounds to narrow the search: each divides the gap by [`WIDTH`].
 const ROUNDS: usize = 3;
-/// Beside two answers. The kernel sends again after 200 ms.
+/// Wait for an answer, in addition to two round trips. The kernel retransmits after 200 ms.
 pub(crate) const WAIT: Duration = Duration::from_millis(250);
-/// The same once it is known that a size fails: what is lost then only narrows the search.
+/// The same once a size is known to fail: a loss then only narrows the search.
 const NARROWING: Duration = Duration::from_millis(80);
-/// TCP's timestamps, bytes (RFC 7323).
+/// Length of TCP's timestamp option, bytes (RFC 7323).
 const TIMESTAMPS: u32 = 12;
 
-/// What was found. IP packets, bytes.
+/// Sizes of segments that pass and fail, as IP packets, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Segments {
-    /// The largest that arrived; `None`: no connection carried even small segments.
+    /// The largest that arrived; `None` if no connection carried even small segments.
     pub passes: Option<u32>,
-    /// The smallest of which every copy was lost; `None`: none was, or the connection's ends agreed on less.
+    /// The smallest of which every copy was lost; `None` if there is none, or the ends of the
+    /// connection agreed on a smaller MSS.
     pub fails: Option<u32>,
 }
 
-/// Asks which segments pass to a [`StreamServer`](crate::StreamServer) with the same secret: those of `path.size`, and where
-/// they do not and it is given, smaller ones down to `low` bytes. Takes at most about a second and some round trips.
+/// Finds which segments pass to a [`StreamServer`](crate::StreamServer) with the same secret: those
+/// of `path.size` and, where these do not and `low` is given, smaller ones down to `low` bytes.
+/// Takes at most about a second and some round trips.
 ///
 /// # Errors
-/// Where a socket cannot be made. What the path does is no error.
+/// A socket cannot be made. What the path does is no error.
 pub fn segments(
     from: IpAddr,
     to: SocketAddr,
@@ -58,11 +62,11 @@ pub fn segments(
         .map_err(|source| ProbeError::Socket { to, source })
 }
 
-/// Asks about one size on one connection; an answer is waited for so long, and two round trips.
+/// Probes one size on one connection; the answer is waited for the given time and two round trips.
 pub(crate) type Ask<'a> = dyn Fn(u32, Duration) -> io::Result<Answer> + Sync + 'a;
 
-/// Whether `size` passes; where it does not and `low` is given, the largest that does. `lost`: it was lost before, and
-/// smaller ones are asked for at once.
+/// Whether `size` passes and, where it does not and `low` is given, the largest size that does.
+/// With `lost`, `size` was lost before, and smaller sizes are probed in the first round too.
 pub(crate) fn search(
     size: u32,
     (low, lost): (Option<u32>, bool),
@@ -82,7 +86,7 @@ pub(crate) fn search(
                 Answer::Untold => {}
             }
         }
-        // Larger ones may have been lost by chance.
+        // Larger sizes may have been lost by chance.
         found.fails = found
             .fails
             .filter(|&fails| found.passes.is_none_or(|it| it < fails));
@@ -98,7 +102,7 @@ pub(crate) fn search(
     Ok(found)
 }
 
-/// Sizes between, those that links have first.
+/// Sizes between the two, exclusive: likely ones if there are 4 to [`WIDTH`] of them, else evenly spaced ones.
 fn between(above: u32, below: u32) -> Vec<u32> {
     let mut sizes: Vec<u32> = likely_sizes();
     sizes.retain(|size| (above + 1..below).contains(size));
@@ -112,7 +116,7 @@ fn between(above: u32, below: u32) -> Vec<u32> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A packet of this size did, which may be less than was asked for.
+    /// A packet of this size arrived, which may be smaller than the one asked for; bytes.
     Arrived(u32),
     Lost,
     /// Not even small segments arrived.
@@ -147,13 +151,13 @@ fn ask_all(sizes: &[u32], within: Duration, ask: &Ask<'_>) -> io::Result<Vec<(u3
     })
 }
 
-/// Headers of a data segment, bytes: IP, TCP, and timestamps where both ends have them.
+/// Length of a data segment's headers, bytes: IP, TCP, and timestamps where both ends use them.
 pub(crate) const fn headers(to: SocketAddr, timestamps: bool) -> u32 {
     let plain = if to.is_ipv4() { 40 } else { 60 };
     plain + if timestamps { TIMESTAMPS } else { 0 }
 }
 
-/// One connection: small segments, and then a single one.
+/// One connection: small segments, then a single one of the size in question.
 fn one(
     from: IpAddr,
     to: SocketAddr,

@@ -1,5 +1,6 @@
-//! Small and full segments of TCP, with what arrives compared byte by byte: checksums that an offload computes wrongly,
-//! and segments that it cuts wrongly, show where a datagram of the same size passes.
+//! Small and full TCP segments whose content is compared byte by byte on arrival. They reveal
+//! checksums that an offload computes wrongly, and segments that it cuts wrongly, where a datagram
+//! of the same size passes.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,61 +16,61 @@ use wirecost_sys::socket::{bind_here, poll_readable, set_max_pacing_rate};
 use crate::error::ProbeError;
 use crate::message::Secret;
 
-/// How long a connection may take to be made beside two answers: where a filter drops it, nothing is said about it.
+/// Time limit to connect, in addition to two round trips: where a filter drops the SYN, no error comes.
 const CONNECTING: Duration = Duration::from_millis(300);
-/// How long a part may take beside the answers that it needs: a lost segment comes again after 200 ms.
+/// Time limit for a part, in addition to the round trips that it needs: a lost segment is sent again after 200 ms.
 const ANSWERING: Duration = Duration::from_millis(400);
-/// The server's patience with a client: the longest answer, and a part on a slow path.
+/// The server's time limit for a read or write: the longest round trip, and a part on a slow path.
 const SERVING: Duration = Duration::from_secs(15);
-/// Bytes of the small part, sent in writes of [`SMALL_WRITE`], and of the full one at most.
+/// Bytes of the small part, sent in writes of [`SMALL_WRITE`], and upper bound on those of the full part.
 pub(crate) const SMALL: usize = 800;
 pub(crate) const SMALL_WRITE: usize = 100;
 const FULL: usize = 256 << 10;
-/// On a path with long round trips the full part is what a connection sends at once (RFC 6928: ten segments), and on a
-/// slow one what passes in this time.
+/// Wait above which the path has long round trips. The full part is then what a connection sends at
+/// once (RFC 6928: ten segments), and on a slow path what passes in [`FULL_TIME`].
 const FAR: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 10;
-/// There small segments are fewer, and go with the full ones: each answer is a round trip.
+/// On such a path there are fewer small segments, sent together with the full ones: each answer is a round trip.
 const FAR_SMALL_WRITE: usize = SMALL / 2;
 const FAR_SMALL: usize = 3;
-/// IP and TCP headers with timestamps at most, bytes.
+/// Upper bound on the length of IP and TCP headers with timestamps, bytes.
 const HEADERS: u32 = 40 + 32;
 const FULL_TIME: Duration = Duration::from_millis(250);
-/// The content repeats after so many bytes, a prime: no segment is like the next.
+/// Period of the content in bytes, a prime: no segment equals the next.
 const PERIOD: usize = 251;
-/// TCP and IP headers without options, bytes.
+/// Length of a TCP header without options, bytes.
 const TCP_BYTES: u32 = 20;
-/// Connections that are tried at once.
+/// Number of connections that are tried at once.
 const TRIES: usize = 4;
-/// It only waits for a client or its end.
+/// The server only waits for a client or for its end.
 const WAIT: Duration = Duration::from_mins(10);
 
-/// What came of it.
+/// Outcome of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streamed {
-    /// No connection, and nothing was heard: filtered, perhaps, or every segment is spoiled.
+    /// No connection and no error: filtered perhaps, or every segment is corrupted.
     NotConnected,
-    /// No connection, and somebody said so: a reset, though the far end listens, or an ICMP message.
+    /// The connection was refused: by a reset, though the far end listens, or by an ICMP message.
     Refused,
-    /// Everything arrived as it was sent.
+    /// All content arrived as it was sent.
     Passed,
-    /// Small segments already do not arrive in time, or not as they were sent.
+    /// Not even small segments arrive in time and unchanged.
     SmallFails {
-        /// They arrived, and were not what was sent.
+        /// Whether they arrived with other content than was sent.
         changed: bool,
     },
-    /// Small ones arrive, full ones do not.
+    /// Small segments arrive, full ones do not.
     FullFails {
-        /// As of [`SmallFails`](Self::SmallFails).
+        /// Whether they arrived with other content than was sent.
         changed: bool,
     },
 }
 
-/// Takes streams until it is dropped.
+/// Accepts streams until it is dropped.
 #[derive(Debug)]
 pub struct StreamServer {
     address: SocketAddr,
-    /// Closed, it ends the thread.
+    /// Ends the thread when it is closed.
     end: UnixStream,
     thread: Option<JoinHandle<()>>,
 }
@@ -78,7 +79,7 @@ impl StreamServer {
     /// Listens on any port of an address, in the calling thread's namespace.
     ///
     /// # Errors
-    /// Where the address cannot be bound.
+    /// The address cannot be bound.
     pub fn start(address: IpAddr, secret: Secret) -> Result<Self, ProbeError> {
         let address = SocketAddr::new(address, 0);
         let failed = |source| ProbeError::Responder { address, source };
@@ -97,7 +98,7 @@ impl StreamServer {
         })
     }
 
-    /// Where it listens.
+    /// The address and port on which it listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
@@ -112,7 +113,7 @@ impl Drop for StreamServer {
     }
 }
 
-/// A listener on an address of this host, in a VRF or not.
+/// A TCP listener on an address of this host, in a VRF or not.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
@@ -128,7 +129,7 @@ fn serve(listener: &TcpListener, secret: &Secret, ends: &UnixStream) {
         }
         if let Ok((stream, _)) = listener.accept() {
             let secret = *secret;
-            // A client that goes wrong is its own loss, and delays no other.
+            // A client's error concerns that client only, and delays no other.
             let _ = thread::Builder::new()
                 .name("stream".into())
                 .spawn(move || take(stream, &secret));
@@ -136,7 +137,8 @@ fn serve(listener: &TcpListener, secret: &Secret, ends: &UnixStream) {
     }
 }
 
-/// The secret, the bytes of the full part, then both parts, each answered with 1 where it arrived as it was sent, or with 0.
+/// Serves a client, which sends the secret, the length of the full part and both parts. Each part
+/// is answered with 1 if it arrived as it was sent, else with 0.
 fn take(mut stream: TcpStream, secret: &Secret) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(SERVING))?;
@@ -175,14 +177,14 @@ const fn content(at: usize) -> u8 {
     (at % PERIOD) as u8
 }
 
-/// A path for a stream.
+/// Properties of a path for a stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StreamPath {
-    /// Full segments are IP packets of this size, bytes.
+    /// IP packet size of full segments, bytes.
     pub size: u32,
-    /// How fast at most, bytes per second, above 0.
+    /// Upper bound on the pace, bytes per second, above 0.
     pub bytes_per_second: f64,
-    /// How long an answer may take.
+    /// Upper bound on the round trip.
     pub wait: Duration,
 }
 
@@ -191,27 +193,28 @@ impl StreamPath {
         self.wait > FAR
     }
 
-    /// Bytes of the full part.
+    /// Length of the full part, bytes.
     fn full(&self) -> usize {
         let segments = (AT_ONCE - FAR_SMALL) * self.size.saturating_sub(HEADERS) as usize;
         let far = if self.is_far() { segments } else { FULL };
         let slow = self.bytes_per_second * FULL_TIME.as_secs_f64();
-        // Some segments in any case: their checksums are what it is about.
+        // Some segments in any case: the test is about their checksums.
         far.min((slow as usize).max(segments / 2)).min(FULL)
     }
 
-    /// How long so many bytes may take in all, there and their answer back.
+    /// Time limit to send so many bytes and get the answer.
     fn answering(&self, bytes: usize) -> Duration {
         let sending = bytes as f64 / self.bytes_per_second;
         ANSWERING + self.wait * 2 + Duration::try_from_secs_f64(2.0 * sending).unwrap_or_default()
     }
 }
 
-/// Sends small and full segments to a [`StreamServer`] with the same secret. The connection and each part have an end of
-/// their own, so that it takes little more than a second and some round trips at most.
+/// Sends small and full segments to a [`StreamServer`] with the same secret. The connection and
+/// each part have a time limit of their own, so that it takes little more than a second and some
+/// round trips at most.
 ///
 /// # Errors
-/// Where a socket cannot be made. What the path does is no error.
+/// A socket cannot be made. What the path does is no error.
 pub fn stream(
     from: IpAddr,
     to: SocketAddr,
@@ -255,8 +258,8 @@ pub fn stream(
     })
 }
 
-/// The first of several connections that are opened at once: a lost SYN is sent again only after a second (RFC 6298, 2.1)
-/// and would look like a filter.
+/// The first of several connections that are opened at once. With a single one, a lost SYN would
+/// look like a filter: it is sent again only after a second (RFC 6298, 2.1).
 pub(crate) fn connect(
     from: IpAddr,
     to: SocketAddr,
@@ -297,7 +300,8 @@ fn open(from: IpAddr, to: SocketAddr, path: &StreamPath) -> io::Result<Socket> {
     };
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     bind_here(&socket, SocketAddr::new(from, 0))?;
-    // A larger device must not make it send more than is asked about. The kernel's range: net/ipv4/tcp.c, TCP_MAXSEG.
+    // On a device with a larger MTU, segments must not be larger than asked for. Range of
+    // `TCP_MAXSEG`: net/ipv4/tcp.c.
     let segment = path.size.saturating_sub(header + TCP_BYTES);
     let segment = segment.clamp(88, 32_767);
     socket.set_tcp_mss(segment)?;
@@ -305,7 +309,7 @@ fn open(from: IpAddr, to: SocketAddr, path: &StreamPath) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Sends a part in writes of so many bytes; what the other end answers.
+/// Sends a part in writes of `each` bytes. Returns whether it arrived as it was sent.
 pub(crate) fn part(
     stream: &mut TcpStream,
     bytes: usize,
@@ -332,7 +336,7 @@ fn send(stream: &mut TcpStream, bytes: usize, each: usize, until: Instant) -> io
     Ok(())
 }
 
-/// Whether a part arrived as it was sent.
+/// Reads the answer: whether a part arrived as it was sent.
 fn answer(stream: &mut TcpStream, until: Instant) -> io::Result<bool> {
     let left = until.saturating_duration_since(Instant::now());
     stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;

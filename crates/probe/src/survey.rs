@@ -1,4 +1,4 @@
-//! A survey over real sockets.
+//! Drives a survey over real sockets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -14,23 +14,23 @@ use crate::flow::{self, EMSGSIZE, Refusal, SocketError};
 use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
 use crate::watch::{Watch, Watched};
 
-/// The largest payload that UDP has a length for, over IPv4.
+/// The largest UDP payload over IPv4, bytes.
 pub(crate) const LARGEST: usize = 65_507;
 
-/// How often it is asked whether to give up.
+/// Interval at which the caller is asked whether to give up.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long a port may be held after it was closed here.
+/// How long a port may stay occupied after its socket was closed here.
 const HELD: Duration = Duration::from_secs(2);
 
-/// Source address, source ports and destination.
+/// Source address, source ports and destination of the flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoints {
-    /// The address that probes leave with.
+    /// Source address of the probes.
     pub from: IpAddr,
-    /// Flow f leaves from port `first_port` + f; 0: the kernel picks.
+    /// Flow f leaves from port `first_port` + f. With 0 the kernel picks the ports.
     pub first_port: u16,
-    /// The far responder.
+    /// Address and port of the far responder.
     pub to: SocketAddr,
 }
 
@@ -61,28 +61,29 @@ impl Endpoints {
     }
 }
 
-/// What came of a survey.
+/// The result of a survey.
 #[derive(Debug)]
 pub struct Surveyed {
-    /// The answers, by flow.
+    /// The outcomes, by flow.
     pub result: SurveyResult,
     /// Source ports, by flow.
     pub ports: Vec<u16>,
-    /// From the first socket to the last answer.
+    /// Time from opening the first socket to the last answer.
     pub took: Duration,
     /// The flows' sockets, for [`locate_on`](crate::locate_on).
     pub sockets: Vec<UdpSocket>,
-    /// Who refuses the probes by ICMP, the last one.
+    /// The last ICMP message that refused the probes.
     pub refusal: Option<Refusal>,
-    /// What a packet socket saw of ICMP messages and acknowledgements, before this host's own filter; `None`: it may not.
+    /// What a packet socket saw of ICMP messages and acknowledgements, before this host's own filter; `None` without
+    /// `CAP_NET_RAW`.
     pub watched: Option<Watched>,
 }
 
-/// Asks every flow of the path to a [`Responder`](crate::Responder) with the same secret. The control size of the
-/// question's config is set to the smallest probe.
+/// Surveys every flow of the path to a [`Responder`](crate::Responder) with the same secret. The
+/// request's control size is set to that of the smallest probe.
 ///
 /// # Errors
-/// Where a flow cannot be opened. What the path does to the probes is no error.
+/// A flow's socket cannot be opened. What the path does to the probes is no error.
 pub fn survey(
     endpoints: Endpoints,
     question: SurveyRequest,
@@ -91,10 +92,11 @@ pub fn survey(
     survey_unless(endpoints, question, secret, &|_| false)
 }
 
-/// The same; while nothing is answered it is asked regularly, with the time since the beginning, whether to give up.
+/// Like [`survey`]; while nothing is answered, `given_up` is called regularly with the time since the beginning, and
+/// ends the survey when it returns `true`.
 ///
 /// # Errors
-/// As of [`survey`].
+/// As [`survey`].
 pub fn survey_unless(
     endpoints: Endpoints,
     question: SurveyRequest,
@@ -109,11 +111,12 @@ pub fn survey_unless(
     survey_over(sockets, to, question, (secret, given_up))
 }
 
-/// Asks the way back to a host behind address translation: from the port that its flows went to, to where each of them was
-/// seen to come from. Its flows' sockets have to answer.
+/// Surveys the direction back to a host behind address translation: from the port to which its
+/// flows went, to the addresses from which each flow was seen to come. The sockets of that host's
+/// flows have to answer.
 ///
 /// # Errors
-/// As of [`survey`].
+/// As [`survey`].
 pub fn survey_mapped(
     from: SocketAddr,
     to: &[SocketAddr],
@@ -127,8 +130,8 @@ pub fn survey_mapped(
     survey_over(sockets, first, question, (secret, &|_| false))
 }
 
-/// Sockets on one port, of which the one that had it before has just been closed: a program that was started meanwhile holds
-/// a copy until its `exec`.
+/// Opens sockets on one port whose previous socket has just been closed: a process that was forked
+/// meanwhile holds a copy of it until its `exec`.
 fn open_when_free(from: SocketAddr, to: &[SocketAddr]) -> Result<Vec<UdpSocket>, ProbeError> {
     let until = Instant::now() + HELD;
     loop {
@@ -189,10 +192,10 @@ fn survey_over(
     })
 }
 
-/// Sends so many probes of one size on a flow, whose answers nobody reads.
+/// Sends `count` probes of `size` bytes on a flow; their answers are not read.
 ///
 /// # Errors
-/// Where this host does not send them.
+/// This host does not send them.
 pub fn burst(
     socket: &UdpSocket,
     to: IpAddr,
@@ -251,11 +254,11 @@ impl Driving<'_> {
         self.payload[..PROBE_BYTES].copy_from_slice(&head);
         let length = size.saturating_sub(flow::headers(self.to.ip())) as usize;
         let length = length.clamp(PROBE_BYTES, LARGEST);
-        // An ICMP error of an earlier probe is told once here, and then the datagram did not leave.
+        // An ICMP error of an earlier probe fails a send, once: the datagram then did not leave.
         for _ in 0..8 {
             match self.sockets[flow as usize].send(&self.payload[..length]) {
                 Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
-                    // A router's message surfaces here too; only the queue tells whose it is.
+                    // A router's message also shows as `EMSGSIZE`; only the error queue tells which it is.
                     if self.hear(flow, Some(id))? {
                         return Ok(());
                     }
@@ -263,7 +266,7 @@ impl Driving<'_> {
                 Err(error) if is_queued(&error) => {
                     self.hear(flow, None)?;
                 }
-                // Sent, or lost to a full queue: an answer will tell.
+                // Sent, or lost to a full queue: the answer or its absence tells.
                 Ok(_) | Err(_) => return Ok(()),
             }
             if self.survey.result().is_some() {
@@ -273,7 +276,7 @@ impl Driving<'_> {
         Ok(())
     }
 
-    /// Reads what a flow's socket has to tell; whether this host refused the probe `sent`.
+    /// Reads errors and answers of a flow's socket. Returns whether this host refused the probe `sent`.
     fn hear(&mut self, flow: u32, sent: Option<u64>) -> io::Result<bool> {
         let mut refused = false;
         let mut answer = [0; ACKNOWLEDGEMENT_BYTES + 1];
@@ -302,7 +305,7 @@ impl Driving<'_> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(refused),
-                // An ICMP message's error, told once; the queue had or has the details.
+                // The error of an ICMP message, reported once; the error queue has or had the details.
                 Err(error) if is_queued(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -310,7 +313,8 @@ impl Driving<'_> {
     }
 }
 
-/// Errors that an ICMP message leaves on a socket (net/ipv4/icmp.c, `icmp_err_convert`; net/ipv6/icmp.c).
+/// Whether the error is one that an ICMP message leaves on a socket (net/ipv4/icmp.c, `icmp_err_convert`;
+/// net/ipv6/icmp.c).
 pub(crate) fn is_queued(error: &io::Error) -> bool {
     const CODES: [i32; 9] = [
         13,  // EACCES: prohibited, over IPv6

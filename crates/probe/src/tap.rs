@@ -1,5 +1,5 @@
-//! Receiving and answering on a UDP port that another socket owns: a packet socket receives, a raw one
-//! answers in its name.
+//! Receives and answers on a UDP port that another socket owns: a packet socket receives, a raw
+//! socket answers in its name.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,10 +11,10 @@ use wirecost_sys::socket::{PacketCapture, link_device, vrf_of};
 
 use crate::message::{ProbeMessage, Secret};
 
-/// Whole datagrams: their checksums are looked at.
+/// Bytes captured of a packet: whole datagrams, whose checksums are verified.
 const SNAP_BYTES: usize = 1 << 16;
 const UDP: u8 = 17;
-/// IPv6's fragment header, and its length in bytes (RFC 8200, section 4.5).
+/// Protocol number of IPv6's fragment header, and the header's length in bytes (RFC 8200, section 4.5).
 const FRAGMENT: u8 = 44;
 const FRAGMENT_BYTES: usize = 8;
 const UDP_BYTES: usize = 8;
@@ -22,10 +22,10 @@ const V4_BYTES: usize = 20;
 const V6_BYTES: usize = 40;
 const ETHER_IPV4: u16 = 0x0800;
 const ETHER_IPV6: u16 = 0x86dd;
-/// IPPROTO_RAW: the IP header is written by the sender, and nothing is ever received (raw(7)).
+/// `IPPROTO_RAW`: the sender writes the IP header, and nothing is ever received (raw(7)).
 const RAW: i32 = 255;
 
-/// Both sockets.
+/// The packet socket that receives and the raw socket that answers.
 #[derive(Debug)]
 pub(crate) struct Tap {
     address: SocketAddr,
@@ -33,19 +33,19 @@ pub(crate) struct Tap {
     answers: Socket,
 }
 
-/// A datagram to a port that another socket owns.
+/// A captured datagram to a port that another socket owns.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TappedDatagram<'a> {
-    /// Who sent it.
+    /// Source address and port.
     pub from: SocketAddr,
-    /// Of a first fragment the IP packet it came in, bytes.
+    /// Size of the IP packet if it is a first fragment, bytes.
     pub fragment: Option<u32>,
-    /// As far as it was copied.
+    /// UDP payload, as far as it was captured.
     pub payload: &'a [u8],
 }
 
 impl Tap {
-    /// In the calling thread's namespace.
+    /// Opens both sockets in the calling thread's namespace.
     pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
         let (domain, ether_type) = match address {
             SocketAddr::V4(_) => (Domain::IPV4, ETHER_IPV4),
@@ -67,12 +67,14 @@ impl Tap {
         })
     }
 
-    /// The next packet, without waiting: how many bytes of it are in the buffer, and whether its checksum is to be looked at.
+    /// The next packet, without waiting: the number of bytes in the buffer, and whether its
+    /// checksum has to be verified.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, bool)>> {
         self.heard.recv_checked(buffer)
     }
 
-    /// What a packet is; `None`: not for this address, or one that the kernel drops for its checksum where that is `checked`.
+    /// Parses a packet; `None` if it is not for this address, or if the kernel drops it because its
+    /// checksum, where `checked`, is wrong.
     pub(crate) fn parse<'a>(&self, packet: &'a [u8], checked: bool) -> Option<TappedDatagram<'a>> {
         let heard = heard(packet, self.address)?;
         let spoiled = checked && heard.fragment.is_none() && !has_right_checksum(packet, &heard);
@@ -97,13 +99,13 @@ impl AsFd for Tap {
 /// What arrived for a responder's port, before this host's own filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Arrivals {
-    /// Probes of this run with a right checksum.
+    /// Number of probes of this run with a right checksum.
     pub probes: u32,
-    /// Where each flow's came from.
+    /// Source address and port of each flow's probes.
     pub sources: BTreeMap<u32, SocketAddr>,
 }
 
-/// Listens beside a responder, and answers nothing.
+/// Captures what arrives for a responder, and answers nothing.
 #[derive(Debug)]
 pub struct Listener {
     tap: Tap,
@@ -111,10 +113,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// In the calling thread's namespace.
+    /// Opens the capture in the calling thread's namespace.
     ///
     /// # Errors
-    /// Without `CAP_NET_RAW`.
+    /// `CAP_NET_RAW` is missing.
     pub fn open(address: SocketAddr, secret: Secret) -> io::Result<Self> {
         Ok(Self {
             tap: Tap::open(address)?,
@@ -122,7 +124,7 @@ impl Listener {
         })
     }
 
-    /// What has arrived since it was opened or read last.
+    /// What has arrived since the listener was opened or last read.
     pub fn read(&self) -> Arrivals {
         let mut arrivals = Arrivals::default();
         let mut buffer = vec![0; SNAP_BYTES];
@@ -139,7 +141,8 @@ impl Listener {
     }
 }
 
-// Classic BPF (linux/bpf_common.h): load byte, load half-word, the same at X, X = 4 * (byte & 15), jumps, return.
+// Classic BPF (linux/bpf_common.h): load byte, load half-word, load half-word at X, X = 4 * (byte &
+// 15), jumps, return.
 const LOAD_B: u16 = 0x30;
 const LOAD_H: u16 = 0x28;
 const LOAD_H_X: u16 = 0x48;
@@ -149,7 +152,7 @@ const IF_EQUAL: u16 = 0x15;
 const IF_ANY: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
-/// UDP to `port` over IPv4, but for later fragments.
+/// Filter for UDP to `port` over IPv4, without later fragments.
 fn v4_filter(port: u16) -> Vec<SockFilter> {
     let of = SockFilter::new;
     vec![
@@ -165,7 +168,7 @@ fn v4_filter(port: u16) -> Vec<SockFilter> {
     ]
 }
 
-/// The same over IPv6, behind a fragment header too.
+/// Filter for UDP to `port` over IPv6, also after a fragment header, without later fragments.
 fn v6_filter(port: u16) -> Vec<SockFilter> {
     let of = SockFilter::new;
     vec![
@@ -185,7 +188,7 @@ fn v6_filter(port: u16) -> Vec<SockFilter> {
     ]
 }
 
-/// What a packet is, from its IP header on; `None`: not UDP to this address and port, or too short.
+/// Parses a packet from its IP header on; `None` if it is not UDP to this address and port, or too short.
 pub fn heard(packet: &[u8], to: SocketAddr) -> Option<TappedDatagram<'_>> {
     let half = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
     let (from, at, destination, fragment): (IpAddr, usize, IpAddr, Option<u32>) = match to {
@@ -226,7 +229,7 @@ pub fn heard(packet: &[u8], to: SocketAddr) -> Option<TappedDatagram<'_>> {
     wanted.then_some(heard)
 }
 
-/// Whether a datagram's UDP checksum is right, or over IPv4 left out (RFC 768; RFC 8200, section 8.1).
+/// Whether a datagram's UDP checksum is right, or over IPv4 absent (RFC 768; RFC 8200, section 8.1).
 fn has_right_checksum(packet: &[u8], heard: &TappedDatagram<'_>) -> bool {
     let at = packet.len() - heard.payload.len() - UDP_BYTES;
     let six = heard.from.is_ipv6();
@@ -235,7 +238,7 @@ fn has_right_checksum(packet: &[u8], heard: &TappedDatagram<'_>) -> bool {
         return false;
     };
     let length = usize::from(u16::from_be_bytes([udp[4], udp[5]]));
-    // Behind it there may be padding of a short Ethernet frame.
+    // The datagram may be followed by padding of a short Ethernet frame.
     let Some(datagram) = udp.get(..length).filter(|_| length >= UDP_BYTES) else {
         return false;
     };
@@ -252,8 +255,8 @@ fn has_right_checksum(packet: &[u8], heard: &TappedDatagram<'_>) -> bool {
     crate::one_sided::checksum(&covered) == [0, 0]
 }
 
-/// A whole datagram with its IP header. Over IPv4 the kernel fills in length, identification and checksum of that
-/// header (raw(7)).
+/// An IP packet with a UDP datagram. Over IPv4 the kernel fills in length, identification and
+/// checksum of the IP header (raw(7)).
 fn packet(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let length = (UDP_BYTES + payload.len()) as u16;
     let mut udp = Vec::with_capacity(length.into());
@@ -282,10 +285,10 @@ fn packet(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
             (header, addresses)
         }
     };
-    // The pseudo-header of RFC 768 and RFC 8200: addresses, protocol, length; zeros do not count.
+    // The pseudo-header of RFC 768 and RFC 8200: addresses, protocol, length; zeros do not change the sum.
     let covered = [&pseudo[..], &[0, UDP], &length.to_be_bytes(), &udp].concat();
     let sum = match crate::one_sided::checksum(&covered) {
-        // 0 would say that there is none.
+        // A checksum of 0 would mean that there is none.
         [0, 0] => [0xff, 0xff],
         sum => sum,
     };

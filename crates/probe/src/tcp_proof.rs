@@ -1,7 +1,7 @@
-//! Proof over TCP to any open port: a full segment is acknowledged by the other end's kernel, whatever the program behind
-//! the port makes of it. No agent is needed there.
+//! Proof over TCP to any open port: the other end's kernel acknowledges a full segment, whatever
+//! the program behind the port does with it. No agent is needed there.
 //!
-//! Each segment has a connection of its own, as those of [`segments`](crate::segments()) have. It carries newlines.
+//! Each segment has its own connection, as for [`segments`](crate::segments()). Its content is newlines.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -14,40 +14,41 @@ use crate::error::ProbeError;
 use crate::segments::{Answer, Segments, headers, search};
 use crate::stream::{StreamPath, Streamed, connect};
 
-/// Connections that are tried at once to see whether somebody listens.
+/// Number of connections tried at once to see whether the port is open.
 const TRIES: usize = 3;
-/// How long a connection may take to be made, beside two round trips that are not known yet: SYN is sent again after a
-/// second, and a path of three seconds still answers.
+/// Time limit to connect while no round trip is known: a SYN is sent again after a second, and a
+/// path of three seconds still answers.
 const CONNECTING: Duration = Duration::from_millis(3600);
-/// How often it is asked what was acknowledged.
+/// Interval at which the kernel is asked what was acknowledged.
 const OFTEN: Duration = Duration::from_millis(2);
 
-/// What TCP showed.
+/// Result of the proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpProof {
-    /// Why no connection was made.
+    /// Why no connection was made; `None` if one was.
     pub failed: Option<Streamed>,
-    /// The IP packet of a full segment of this connection, bytes.
+    /// IP packet size of a full segment of this connection, bytes.
     pub full: u32,
-    /// Which segments pass.
+    /// Sizes of segments that pass and fail.
     pub segments: Segments,
     /// Bytes of full segments that were acknowledged.
     pub acknowledged: u64,
-    /// Segments sent again.
+    /// Number of segments that were retransmitted.
     pub retransmits: u32,
-    /// MSS of what this end sends: the far end's word, or less where this host sends less; bytes.
+    /// MSS of the segments that this end sends, bytes: the one that the far end announced, or less where this host
+    /// sends less.
     pub snd_mss: u32,
     /// MSS that this end announced, bytes.
     pub adv_mss: u32,
-    /// This socket's path MTU when the connection was made, and after the segments, bytes.
+    /// The socket's path MTU when the connection was made and after the first segment, bytes.
     pub pmtu: (u32, u32),
 }
 
-/// Tries full segments to an open port. Segments are `path.size` bytes at most; where they are lost, smaller ones down to
-/// `low` are tried.
+/// Sends full segments to an open port. Segments are at most `path.size` bytes; where they are lost,
+/// smaller ones down to `low` are tried.
 ///
 /// # Errors
-/// Where a socket cannot be made. What the path does is no error.
+/// A socket cannot be made. What the path does is no error.
 pub fn tcp_proof(
     from: IpAddr,
     to: SocketAddr,
@@ -81,7 +82,7 @@ pub fn tcp_proof(
     proof.full = (info.snd_mss + headers(to, info.timestamps)).min(path.size);
     (proof.snd_mss, proof.adv_mss) = (info.snd_mss, info.adv_mss);
     proof.pmtu = (info.pmtu, info.pmtu);
-    // A program that ends the connection at the first byte has its kernel acknowledge it first.
+    // Even if the program closes the connection at the first byte, its kernel acknowledges the segment first.
     let (first, told) =
         acknowledged(stream, info.snd_mss as usize, within(&path)).map_err(failed)?;
     if first {
@@ -98,7 +99,7 @@ fn within(path: &StreamPath) -> Duration {
     crate::segments::WAIT + path.wait * 2
 }
 
-/// One connection with a single segment.
+/// Probes one size: a connection with a single segment.
 fn one(
     from: IpAddr,
     to: SocketAddr,
@@ -112,7 +113,7 @@ fn one(
     };
     let info = tcp_info(&stream)?;
     let (arrived, told) = acknowledged(stream, info.snd_mss as usize, within)?;
-    // A router's message made the kernel cut it.
+    // A router's message may have made the kernel send smaller segments.
     let mss = told.snd_mss.min(info.snd_mss);
     let sent = (mss + headers(to, info.timestamps)).min(size);
     Ok(if arrived {
@@ -122,7 +123,7 @@ fn one(
     })
 }
 
-/// Whether one segment was acknowledged, and what the kernel told last of the connection.
+/// Sends one segment of `bytes`. Returns whether it was acknowledged, and the last `TCP_INFO` of the connection.
 fn acknowledged(
     mut stream: TcpStream,
     bytes: usize,
@@ -137,7 +138,7 @@ fn acknowledged(
     let mut last = before;
     loop {
         let info = tcp_info(&stream)?;
-        // After a reset the kernel forgets most of it.
+        // After a reset most of `TCP_INFO` is zero.
         if info.snd_mss > 0 {
             last = info;
         }

@@ -1,4 +1,4 @@
-//! A path hop by hop, over a real socket: one flow, rising TTL.
+//! Traces a path hop by hop over a real socket: one flow, rising TTL.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::hops::{self, HopMachine};
 use crate::message::Secret;
 use crate::survey::Endpoints;
 
-/// The longest that it takes; what is known by then is told.
+/// Upper bound on the time that a trace takes; the hops known by then are the result.
 pub const TRACING: Duration = Duration::from_mins(1);
 
-/// A port of traceroute's range, where hardly anybody listens.
+/// A port of traceroute's range, on which hardly any program listens.
 const CLOSED_PORT: u16 = 33_434;
 
 /// Traces the path to an address without an agent: a closed port there answers.
 ///
 /// # Errors
-/// Where the socket fails.
+/// The socket fails.
 pub fn trace(
     from: IpAddr,
     to: IpAddr,
@@ -38,10 +38,10 @@ pub fn trace(
     trace_on(&socket, to, config, secret)
 }
 
-/// Traces a flow of a [`survey`](crate::survey()), whose hop limit is not what it was afterwards.
+/// Traces the path of a flow of a [`survey`](crate::survey()); the socket's hop limit is changed.
 ///
 /// # Errors
-/// Where the socket fails.
+/// The socket fails.
 pub fn trace_on(
     socket: &UdpSocket,
     to: SocketAddr,

@@ -1,8 +1,10 @@
-//! A TCP transfer over a path, watched where it arrives: what a fault of sizes does to an application. First some small
-//! messages there and back, as heartbeats are, then as many bytes as were asked for, then the end.
+//! A TCP transfer over a path, observed where it arrives: what a size-dependent fault does to an
+//! application. It begins with some small messages in both directions, like heartbeats, followed by
+//! the bytes asked for, and the end of the stream.
 //!
-//! A connection whose large segments vanish goes on trying for a quarter of an hour. Here it is given a limit, and then
-//! ended at once (`SO_LINGER` 0), so that the kernel does not go on without us.
+//! A connection whose large segments are dropped goes on retransmitting for a quarter of an hour.
+//! This one has a time limit, and is then closed at once (`SO_LINGER` 0), so that the kernel does
+//! not retransmit any longer.
 
 mod receive;
 mod send;
@@ -12,21 +14,22 @@ use std::time::Duration;
 pub use receive::{Received, Receiver};
 pub use send::{Sent, transfer};
 
-/// Small messages before the bytes, each answered by the same.
+/// Number of small messages before the bytes, each echoed by the receiver.
 pub const HEARTBEATS: u32 = 10;
-/// Bytes of one.
+/// Length of a small message, bytes.
 const HEARTBEAT_BYTES: usize = 64;
-/// Nothing for so long is a stall: the kernel's shortest retransmission timeout (`TCP_RTO_MIN`, include/net/tcp.h).
+/// A pause of at least this length is a stall: the kernel's shortest retransmission timeout (`TCP_RTO_MIN`,
+/// include/net/tcp.h).
 pub const STALL: Duration = Duration::from_millis(200);
-/// How often it is looked whether it is to end.
+/// Interval at which an end checks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is to be sent, and how long that may take.
+/// How much to send, and for how long at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Amount {
-    /// Bytes after the small messages.
+    /// Number of bytes after the small messages.
     pub bytes: u64,
-    /// From the connection's start; then it is given up.
+    /// Time limit from the start of the connection.
     pub limit: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! What arrives for a survey before this host's own filter has its say: ICMP messages about its probes, and
-//! acknowledgements. A packet socket, so that it needs `CAP_NET_RAW`.
+//! Captures what arrives for a survey before this host's own filter: ICMP messages about its
+//! probes, and acknowledgements. Uses a packet socket, and so needs `CAP_NET_RAW`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,29 +23,29 @@ const V6_BYTES: usize = 40;
 /// An ICMP message about a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IcmpMessage {
-    /// It is too big; what passes by that word, bytes.
+    /// The datagram is too big.
     TooBig {
-        /// Who says so.
+        /// Source of the message.
         by: IpAddr,
-        /// Bytes; 0: not said.
+        /// MTU that the message names, bytes; 0 if it names none.
         mtu: u32,
     },
-    /// It does not get there.
+    /// The datagram does not get through.
     Refused(Refusal),
 }
 
-/// What was seen.
+/// What was captured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watched {
-    /// Who says that probes are too big, and what passes, bytes; the smallest.
+    /// Sources of too-big messages, with the smallest MTU that each named, bytes.
     pub too_big: BTreeMap<IpAddr, u32>,
-    /// Who refuses them.
+    /// The last message that refused the probes.
     pub refusal: Option<Refusal>,
-    /// Acknowledgements of this run's.
+    /// Number of acknowledgements of this run.
     pub acknowledgements: u32,
 }
 
-/// Looks until it is read.
+/// Captures until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     to: SocketAddr,
@@ -59,7 +59,7 @@ impl Watch {
         Ok(Self { to, heard })
     }
 
-    /// Everything that was seen until now.
+    /// Everything that was captured since the last read.
     pub(crate) fn read(&self, secret: &Secret) -> Watched {
         let mut watched = Watched::default();
         let mut buffer = [0; SNAP_BYTES];
@@ -87,7 +87,7 @@ impl Watch {
     }
 }
 
-/// ICMP, and UDP from the far port, without options or extension headers.
+/// Filter for ICMP, and for UDP from the far port, without IP options or extension headers.
 fn filter(to: SocketAddr) -> Vec<SockFilter> {
     // Classic BPF (linux/bpf_common.h): load byte, load half-word, jump if equal, return.
     const LOAD_B: u16 = 0x30;
@@ -110,8 +110,9 @@ fn filter(to: SocketAddr) -> Vec<SockFilter> {
     ]
 }
 
-/// What a packet, from its IP header on, says of a datagram to this address and port, or where the port is 0 of echo
-/// requests and datagrams to any; `None`: nothing. That a port is closed is no refusal then.
+/// Parses an ICMP message about a datagram to this address and port. With port 0, about an echo
+/// request or a datagram to any port, and port unreachable is not reported. `None` for any other
+/// packet. `packet` begins with its IP header.
 pub fn icmp(packet: &[u8], to: SocketAddr) -> Option<IcmpMessage> {
     let half = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
     let word = |at: usize| Some(u32::from_be_bytes(*packet.get(at..)?.first_chunk()?));
@@ -132,7 +133,7 @@ pub fn icmp(packet: &[u8], to: SocketAddr) -> Option<IcmpMessage> {
         return None;
     }
     let (kind, code) = (*packet.get(at)?, *packet.get(at + 1)?);
-    // The datagram that it is about, from its IP header on.
+    // The datagram that the message quotes, from its IP header on.
     let quoted = at + 8;
     let (destination, header, carried) = if six {
         (address(quoted + 24)?, V6_BYTES, *packet.get(quoted + 6)?)
@@ -146,8 +147,8 @@ pub fn icmp(packet: &[u8], to: SocketAddr) -> Option<IcmpMessage> {
         return None;
     }
     let refused = matches!((six, kind, code), (false, 3, 0..=3 | 5..) | (true, 1, _));
-    // A rule or a route that refuses is about every port, acknowledgements that leave this host included, and the few
-    // messages that a router's rate limit allows may be about those.
+    // A rule or a route that refuses concerns every port, also that of acknowledgements that leave
+    // this host, and the few messages that a router's rate limit allows may be about these.
     let any_port = refused && !matches!((six, code), (false, 3) | (true, 4));
     let is_asked = port == to.port() || (to.port() == 0 && !refused);
     if !is_asked && !any_port {

@@ -1,15 +1,16 @@
-//! Rounds added up until processors' time can be told: the kernel counts it in steps.
+//! Blocks of rounds: CPU time summed over rounds until the steps of the kernel's counter resolve it.
 
 use wirecost_model::metric::CpuParts;
 
-/// Steps of its counter that busy time takes: one more or less is then within 5 %.
+/// Steps of the CPU counter that a cell must have been busy for: an error of one step is then 5 %.
 pub const ENOUGH_STEPS: f64 = 20.0;
 
-/// Consecutive rounds added up until each of `N` cells was busy for [`ENOUGH_STEPS`]: where one round is enough, a block is
-/// a round. What is left at the end is part of the last block. A round in which nothing was counted counts as nothing: who
-/// dropped it would be left with the rounds in which a step happened to end.
+/// Sums consecutive rounds into blocks in which each of `N` cells was busy for [`ENOUGH_STEPS`] at
+/// least. Where one round is enough, a block is one round; the rounds left over at the end join the
+/// last block. A round in which the counter did not advance counts as zero: without such rounds
+/// only those would remain in which a step happened to end.
 ///
-/// Empty where all rounds together are not enough.
+/// Empty where all rounds together hold too few steps.
 pub fn blocks<const N: usize>(rounds: &[[CpuParts; N]]) -> Vec<[CpuParts; N]> {
     let mut blocks: Vec<[CpuParts; N]> = Vec::new();
     let mut open: Option<[CpuParts; N]> = None;
@@ -31,16 +32,16 @@ pub fn blocks<const N: usize>(rounds: &[[CpuParts; N]]) -> Vec<[CpuParts; N]> {
     blocks
 }
 
-/// Figures of one cell.
+/// CPU figures of one cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CpuFigures {
-    /// One for each block, in the metric's unit.
+    /// One figure per block, in the metric's unit.
     Told(Vec<f64>),
-    /// All rounds together hold too few steps: it is below this.
+    /// Upper bound in the metric's unit: all rounds together hold fewer than [`ENOUGH_STEPS`] steps.
     Below(f64),
 }
 
-/// Figures of processors' time of one cell, from its valid samples in the order of rounds. `None` without a sample.
+/// CPU figures of one cell, from its valid samples in the order of rounds. `None` without a sample.
 pub fn cpu_figures(samples: &[CpuParts]) -> Option<CpuFigures> {
     let all = samples.iter().copied().reduce(|sum, one| sum + one)?;
     let rounds: Vec<[CpuParts; 1]> = samples.iter().map(|one| [*one]).collect();
@@ -90,7 +91,8 @@ mod tests {
         assert!((blocks[1][1].units - 160.0).abs() < 1e-9);
     }
 
-    /// Requests at 100/s in windows of 0.41 s: a window was 0.3 or 10.3 ms busy, and those that showed nothing were dropped.
+    /// Requests at 100/s in windows of 0.41 s: a window was 0.3 or 10.3 ms busy, and those that showed nothing were
+    /// dropped.
     #[test]
     fn zeros_are_never_dropped() {
         let busy: Vec<CpuParts> = (0..60)

@@ -1,4 +1,4 @@
-//! Resampling of rounds, from a seed that is passed in.
+//! Bootstrap over rounds, with a seed that is passed in.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -6,11 +6,11 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::interval::{Interval, moments};
 use crate::order::below;
 
-/// Resamples: the ends of a 95 % interval then vary by about 1 % of its width from seed to seed, and
-/// by some percent at the long end of a skewed one.
+/// Number of resamples: the ends of a 95 % interval then vary by about 1 % of its width from seed
+/// to seed, and by some percent at the long end of a skewed one.
 const RESAMPLES: usize = 4000;
 
-/// Values below which a bootstrap knows too few different resamples to be a second opinion.
+/// Values below which there are too few different resamples for a second opinion.
 const LEAST: usize = 10;
 
 /// `resamples` draws of `n` indices below `n`.
@@ -23,13 +23,13 @@ pub(crate) fn resamples(n: usize, resamples: usize, seed: u64) -> impl Iterator<
     })
 }
 
-/// The studentised bootstrap interval of the mean ("bootstrap-t": Efron and Tibshirani, "An
+/// The studentised bootstrap interval of the mean at `1 - alpha` ("bootstrap-t": Efron and Tibshirani, "An
 /// Introduction to the Bootstrap", 1993, section 12.5; Hall, "Theoretical comparison of bootstrap
 /// confidence intervals", Ann. Statist. 16 (1988) 927). `None` below ten values and where they are
 /// all the same.
 ///
-/// Not BCa, which covered less in simulations of 10 to 40 rounds of noise with tails. What this one
-/// covers: docs/statistics.md.
+/// Not BCa, which covered less in simulations of 10 to 40 rounds of noise with tails. The coverage
+/// of this interval: docs/statistics.md.
 pub fn bootstrap_mean(values: &[f64], alpha: f64, seed: u64) -> Option<Interval> {
     let (mean, Some(sd)) = moments(values)? else {
         return None;
@@ -42,7 +42,7 @@ pub fn bootstrap_mean(values: &[f64], alpha: f64, seed: u64) -> Option<Interval>
         .filter_map(|drawn| {
             let drawn: Vec<f64> = drawn.into_iter().map(|i| values[i]).collect();
             let (again, sd_again) = moments(&drawn)?;
-            // One value drawn n times has no spread, and tells nothing.
+            // A resample of one value drawn n times has no standard deviation, and gives no t.
             Some((again - mean) / sd_again.filter(|&sd| sd > 0.0)?)
         })
         .collect();
@@ -53,7 +53,8 @@ pub fn bootstrap_mean(values: &[f64], alpha: f64, seed: u64) -> Option<Interval>
     })
 }
 
-/// The `p` quantile of sorted values, linear between them (Hyndman and Fan's type 7).
+/// The `p` quantile (0 to 1) of sorted values, interpolated linearly (Hyndman and Fan's type 7).
+/// Panics without a value.
 pub(crate) fn quantile(sorted: &[f64], p: f64) -> f64 {
     let at = p.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);

@@ -1,9 +1,10 @@
-//! Whether two cells differ in nothing but what is compared: the guard before every verdict.
+//! The guard before every verdict: whether two cells differ in nothing but the factor that is compared.
 //!
-//! A verdict is about the network only where the figure is. Each check looks at one thing that decides figures beside the
-//! factor, and where it differs between the two cells no verdict is given: the [`Remark`] stands in its place. Where the
-//! factor is about that very thing, or the difference is small, the remark stands beside the verdict. What a record does
-//! not know is not checked.
+//! A verdict is about the network only where the figure is. Each check looks at one thing besides
+//! the factor that decides figures. Where it differs between the two cells, the verdict is withheld
+//! and a [`Remark`] says why. Where the factor itself changes that thing, or the difference is
+//! small, the remark accompanies the verdict. A check is skipped where the record lacks what it
+//! needs.
 
 mod about;
 mod aggregation;
@@ -45,24 +46,24 @@ pub use wakeups::{AGREE, EXPLAINED, SMALL};
 /// Whether two cells are comparable, and what else differs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Comparability {
-    /// Why they cannot be compared.
+    /// Why the cells cannot be compared; no verdict is then given.
     pub barred: Option<Remark>,
-    /// Why "makes no difference" cannot be said of them; any other verdict can.
+    /// Why the verdict "makes no difference" cannot be given; any other verdict can.
     pub unchanged: Option<Remark>,
-    /// What else differs.
+    /// Other differences, reported with the verdict.
     pub remarks: Vec<Remark>,
 }
 
-/// What one check finds.
+/// The result of one check.
 enum Objection {
-    /// No verdict.
+    /// No verdict can be given.
     Bars(Remark),
-    /// A remark next to the verdict.
+    /// A verdict can be given, with this remark.
     Remarks(Remark),
 }
 
 impl Objection {
-    /// Bars, but where the factor is about it.
+    /// A bar to the verdict, or a remark only where the factor is about this very difference.
     const fn unless(about: bool, remark: Remark) -> Self {
         if about {
             Self::Remarks(remark)
@@ -72,7 +73,7 @@ impl Objection {
     }
 }
 
-/// Two cells and what of them is compared.
+/// Two cells, and the metric and factor by which they are compared.
 struct Pair<'a> {
     subject: &'a Subject<'a>,
     from: &'a Evidence<'a>,
@@ -81,12 +82,12 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// The same of both cells, where both have it.
+    /// One property of both cells; `None` unless both have it.
     fn both<T>(&self, of: impl Fn(&Evidence<'_>) -> Option<T>) -> Option<(T, T)> {
         Some((of(self.from)?, of(self.to)?))
     }
 
-    /// `1.0 with none and 29 with vxlan`.
+    /// Both figures with their levels: `1.0 with none and 29 with vxlan`.
     fn figures(&self, (from, to): (f64, f64)) -> String {
         self.texts((&number(from), &number(to)))
     }
@@ -101,7 +102,7 @@ impl Pair<'_> {
     }
 }
 
-/// Three digits or so.
+/// Formats a figure with about three significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         v if v < 1e-9 => "0".into(),
@@ -120,7 +121,7 @@ fn remark(kind: RemarkKind, text: String, advice: &str) -> Remark {
     }
 }
 
-/// The checks, in the order in which the first that bars is told.
+/// All checks. Where several bar, the first in this order is the reason given.
 const CHECKS: [fn(&Pair<'_>) -> Option<Objection>; 17] = [
     factor_is_figure::check,
     host::open_vswitch,
@@ -141,7 +142,7 @@ const CHECKS: [fn(&Pair<'_>) -> Option<Objection>; 17] = [
     transit::joined_inside,
 ];
 
-/// Looks at two cells, or at one cell in two runs.
+/// Runs every check on two cells of one run, or on one cell in two runs.
 pub fn look(
     subject: &Subject<'_>,
     from: &Evidence<'_>,
@@ -161,7 +162,7 @@ pub fn look(
     for says in CHECKS.iter().filter_map(|check| check(&pair)) {
         match says {
             Objection::Bars(remark) if found.barred.is_none() => found.barred = Some(remark),
-            // A verdict is given all the same: there is nothing that has to be done.
+            // A verdict is withheld already: only the first bar carries advice.
             Objection::Bars(remark) | Objection::Remarks(remark) => found.remarks.push(Remark {
                 advice: String::new(),
                 ..remark
@@ -171,7 +172,7 @@ pub fn look(
     found
 }
 
-/// The guard of one experiment: what its samples say of each cell's loads, worked out once.
+/// The guard of one experiment: the evidence of each cell's loads, computed once.
 pub(crate) struct Guard<'a> {
     experiment: &'a Experiment,
     cells: BTreeMap<(u32, &'a str), Evidence<'a>>,

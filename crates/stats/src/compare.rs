@@ -1,4 +1,4 @@
-//! Two runs against each other: nothing pairs their rounds, so each has its own spread.
+//! Comparison of two runs. Their rounds are not paired, so each run has its own spread.
 
 use serde::Serialize;
 
@@ -6,40 +6,39 @@ use crate::hodges_lehmann::{mann_whitney, shift};
 use crate::interval::{Interval, moments, t_upper};
 use crate::ratio::has_log;
 
-/// How many times the figures of one run are those of another.
+/// The figures of one run as a multiple of those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Unpaired {
     /// Samples of the run compared with.
     pub from_samples: u32,
     /// Samples of the run compared.
     pub to_samples: u32,
-    /// Ratio of the geometric means; absent where a run has no sample.
+    /// Ratio of the geometric means, `to / from`; absent where a run has no sample.
     pub ratio: Option<f64>,
-    /// Its 95 % interval: Welch's t on the logarithms ("The generalization of Student's problem",
+    /// 95 % interval of the ratio: Welch's t on the logarithms ("The generalization of Student's problem",
     /// Biometrika 34 (1947) 28). Absent where a run has a single sample.
     pub interval: Option<Interval>,
-    /// Two-sided p of Welch's t.
+    /// Two-sided p of Welch's t that the runs do not differ.
     pub p: Option<f64>,
     /// Satterthwaite's degrees of freedom.
     pub freedom: Option<f64>,
-    /// Hodges and Lehmann's shift of the logarithms, as a ratio, with the interval of the rank-sum
-    /// test: a few outliers hardly move it.
+    /// Hodges and Lehmann's shift of the logarithms, as a ratio `to / from`: a few outliers hardly move it.
     pub rank_ratio: Option<f64>,
-    /// That interval; absent with too few samples (4 against 4 are enough).
+    /// 95 % interval of `rank_ratio` from the rank-sum test; absent with too few samples (4 against 4 are enough).
     pub rank_interval: Option<Interval>,
     /// Exact two-sided p of Mann and Whitney's test.
     pub rank_p: Option<f64>,
 }
 
-/// Compares two sets of samples; figures that are not positive and finite are left out.
+/// Compares the samples of two runs; figures that are not positive and finite are left out.
 ///
-/// What differs between the runs besides what is asked about - the hour, the machine's state -
-/// cannot be distinguished from the effect: the interval covers the noise within runs only.
+/// Whatever else differs between the runs - the hour, the machine's state - cannot be distinguished
+/// from the change in question: the interval covers the noise within runs only.
 pub fn compare(from: &[f64], to: &[f64]) -> Unpaired {
     weigh(from, to).0
 }
 
-/// The comparison, and what of Welch's test its p at a margin is made from.
+/// The comparison, and the parts of Welch's test from which its p at a margin is computed.
 pub(crate) fn weigh(from: &[f64], to: &[f64]) -> (Unpaired, Option<Welch>) {
     let logs = |values: &[f64]| -> Vec<f64> {
         let figures = values.iter().copied().filter(|&value| has_log(value));
@@ -66,9 +65,9 @@ pub(crate) fn weigh(from: &[f64], to: &[f64]) -> (Unpaired, Option<Welch>) {
 }
 
 pub(crate) struct Welch {
-    /// Of the means of the logarithms.
+    /// Difference of the means of the logarithms.
     pub(crate) difference: f64,
-    /// Its standard error.
+    /// Standard error of the difference.
     pub(crate) error: f64,
     pub(crate) freedom: f64,
     interval: Interval,
@@ -81,7 +80,7 @@ impl Welch {
         let (va, vb) = (part(a), part(b));
         let error = (va + vb).sqrt();
         if error <= 0.0 {
-            // Without any spread the smaller sample's degrees of freedom are the safe ones.
+            // Without any spread, the smaller sample's degrees of freedom are the cautious choice.
             let freedom = (a.1.min(b.1).checked_sub(1)?) as f64;
             return Some(Self {
                 difference,

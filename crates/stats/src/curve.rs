@@ -1,35 +1,36 @@
-//! Levels that are numbers, many of them: where most of the gain is reached, and where there is a step.
+//! Curves: factors with many numeric levels, where most of the gain is reached early or the figure makes a step.
 
 use wirecost_model::curve::{Curve, Knee, Step};
 
 use crate::interval::{self, Interval};
 use crate::published::Column;
 
-/// Levels below which a factor is no curve.
+/// Least number of levels for which a curve is examined.
 pub const LEAST_LEVELS: usize = 6;
-/// Share of the whole gain that is most of it.
+/// Share of the whole gain that counts as most of it.
 pub const MOST: f64 = 0.8;
-/// Share of the way from the first level to the last up to which reaching most of the gain is a knee: on a straight line it
-/// takes [`MOST`] of the way.
+/// Share of the distance from the first level to the last within which [`MOST`] of the gain must be
+/// reached to be a knee. A straight line takes [`MOST`] of the distance.
 pub const EARLY: f64 = 0.6;
 
-/// A level by its number, and its figure by round.
+/// A numeric level, and its figures by round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// The level's number, ascending from point to point, above 0.
+    /// The level as a number above 0, ascending from point to point.
     pub at: f64,
-    /// Rounds and figures above 0, ascending.
+    /// Rounds, ascending, and the figure of each, above 0.
     pub column: Vec<(u32, f64)>,
 }
 
-/// Looks for both. Everything that is said holds for intervals at 95 % for the whole curve (Bonferroni), paired within
-/// rounds:
+/// Looks for a knee and for steps; `worth` is the margin as a fraction. Every statement rests on
+/// 95 % intervals for the whole curve (Bonferroni), paired within rounds:
 ///
-/// - a knee only where the last level differs from the first by more than the margin, upwards, and the level and every one
-///   behind it have more than [`MOST`] of that gain;
-/// - a step down where a level is worse than the one before by more than the margin;
-/// - a step up where it is better by more than the margin beyond what the change before it continues to, level for level on
-///   the logarithmic scale: the gain of larger frames flattens out, and does not begin anew.
+/// - a knee only where the last level exceeds the first by more than the margin, and the knee's
+///   level and every later one have more than [`MOST`] of that gain;
+/// - a step down where a level is lower than the one before by more than the margin;
+/// - a step up where a level is higher, by more than the margin, than the change before it
+///   extrapolates to on the logarithmic scale: the gain of larger frames flattens out, and does not
+///   begin anew.
 pub fn curve(points: &[Point], worth: f64) -> Curve {
     if points.len() < LEAST_LEVELS {
         return Curve::default();
@@ -47,7 +48,7 @@ pub fn curve(points: &[Point], worth: f64) -> Curve {
     }
 }
 
-/// Rounds in which every level has a figure.
+/// Rounds in which every level has a figure above 0.
 fn in_all(points: &[Point]) -> Vec<u32> {
     let has = |column: &Column, round: u32| {
         let found = column.binary_search_by_key(&round, |(known, _)| *known);
@@ -66,7 +67,7 @@ fn logs_of(column: &Column, rounds: &[u32]) -> Vec<f64> {
     of_rounds.map(|(_, value)| value.ln()).collect()
 }
 
-/// Mean and interval of a combination of levels, round by round, one of so many tests.
+/// Mean over the rounds and interval of one combination of levels, Bonferroni-corrected for `tests` tests.
 fn mean(rounds: usize, tests: usize, of: impl Fn(usize) -> f64) -> Option<(f64, Interval)> {
     let values: Vec<f64> = (0..rounds).map(of).collect();
     let (mean, sd) = interval::moments(&values)?;
@@ -85,7 +86,7 @@ fn knee(points: &[Point], logs: &[Vec<f64>], margin: f64, tests: usize) -> Optio
         let of = |round: usize| (level[round] - first[round]) - MOST * (last[round] - first[round]);
         mean(rounds, tests, of).is_some_and(|(_, interval)| interval.low > 0.0)
     };
-    // From the end to the front: the last level has all of it.
+    // From the last level to the first: the last level has the whole gain.
     let inner = &logs[1..logs.len() - 1];
     let behind = inner.iter().rev().take_while(|level| beyond(level)).count();
     let at = logs.len() - 1 - behind;

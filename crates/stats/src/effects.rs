@@ -1,4 +1,4 @@
-//! Every effect of an experiment.
+//! The effects of an experiment: contrasts of cells, judged.
 
 mod partners;
 
@@ -17,17 +17,17 @@ use crate::verdict;
 use self::partners::Partners;
 
 /// Compares every level of every varied factor with the factor's first, the other factors equal,
-/// as a run with a fixed number of rounds does ([`Contrast::effect`] tells more).
+/// as a run with a fixed number of rounds does (see [`Contrast::effect`]).
 ///
 /// Pairs are valid samples of one round; a sample without a positive figure (its CPU counter did
-/// not move in a short window) pairs for no ratio of that metric, and [`Effect::rounds`] shows it.
-/// A combination of which a cell was excluded has no effect; one without a valid pair has an
-/// effect without a ratio. `where_` holds the other *varied* factors.
+/// not advance in a short window) is no pair for that metric, and [`Effect::rounds`] does not count
+/// it. A combination of which a cell was excluded has no effect; one without a valid pair has an
+/// effect without a ratio. `where_` holds the levels of the other *varied* factors.
 ///
-/// A cell without a level of some factor is one to which that factor means nothing, as the IP of the
-/// underlay does where nothing tunnels: it is compared with the cells of every level.
+/// A cell lacks a level of a factor that means nothing to it, as the IP version of the underlay
+/// does where nothing tunnels: such a cell is compared with the cells of every level.
 ///
-/// Cells with different loads are not compared: the factor `load` has no effects, it is where others have theirs.
+/// Cells with different loads are not compared: the factor `load` has no effects of its own.
 ///
 /// Ordered by factor (as in the plan), then by where (as the cells are), level, load and metric.
 pub fn effects(experiment: &Experiment, observed: &Observed) -> Vec<Effect> {
@@ -42,7 +42,7 @@ pub fn effects(experiment: &Experiment, observed: &Observed) -> Vec<Effect> {
 pub struct Contrast {
     /// The factor's key.
     pub factor: String,
-    /// Its first level.
+    /// The factor's first level, which is compared with.
     pub from: String,
     /// The level compared.
     pub to: String,
@@ -50,28 +50,29 @@ pub struct Contrast {
     pub where_: Levels,
     /// The load whose figure is compared.
     pub load: String,
-    /// What is compared.
+    /// The metric that is compared.
     pub metric: Metric,
     /// The numbers of the two cells.
     pub cells: [u32; 2],
-    /// Logarithms of `to / from`, one per round in which both are valid, in the order of rounds; of processors' time
-    /// that takes several rounds to be told, one per [block](crate::blocks::blocks) of them.
+    /// Logarithms of `to / from`, one per round in which both cells are valid, in the order of
+    /// rounds. For CPU metrics whose counter needs several rounds to resolve the figure, one per
+    /// [block](crate::blocks::blocks) of rounds.
     pub logs: Vec<f64>,
-    /// Rounds in which both are valid.
+    /// Rounds in which both cells are valid.
     pub rounds: u32,
-    /// What else differs between the two, besides the factor.
+    /// Whether the two cells are comparable, and what differs between them besides the factor.
     pub found: Comparability,
 }
 
 impl Contrast {
-    /// The effect with its interval and verdict.
+    /// The effect with its interval and verdict. `worth` is the margin, a fraction.
     pub fn effect(&self, worth: f64, stopping: Stopping) -> Effect {
         self.judged(PairedRatio::of_logs(&self.logs, stopping), worth)
     }
 
-    /// The effect of an adaptive run that something other than its rule has stopped: with the
-    /// lasting interval, which holds at any stopping time. It has none while that is endless, and
-    /// none below [`Aim::MIN_ROUNDS`].
+    /// The effect of an adaptive run that something other than its rule has stopped, with the
+    /// lasting interval, which holds at any stopping time. The effect has no interval while the
+    /// lasting one is infinite, or below [`Aim::MIN_ROUNDS`].
     pub fn lasting_effect(&self, aim: &Aim, ends_at: u32) -> Effect {
         let look = look(&self.logs, aim, ends_at);
         let enough = self.logs.len() >= Aim::MIN_ROUNDS as usize;
@@ -84,7 +85,7 @@ impl Contrast {
         self.judged(ratio, aim.worth)
     }
 
-    /// Whether no verdict can be given on it, however many rounds there are.
+    /// Whether no verdict can be given, however many rounds there are.
     pub const fn is_barred(&self) -> bool {
         self.found.barred.is_some()
     }
@@ -142,7 +143,7 @@ pub fn contrasts(experiment: &Experiment, observed: &Observed) -> Vec<Contrast> 
     contrasts
 }
 
-/// Two cells by one figure. A level that means nothing to one of them is empty.
+/// The contrast of two cells in one figure. The level of a factor that a cell lacks is the empty string.
 fn contrast(
     experiment: &Experiment,
     guard: &Guard<'_>,
@@ -178,8 +179,8 @@ fn contrast(
     }
 }
 
-/// Contrasts of any two cells, whatever they differ in: the guard is asked about the first factor whose levels differ, and
-/// `where_` has the first cell's level of every other one.
+/// Contrasts of any two cells, whatever they differ in: the guard takes the first factor whose
+/// levels differ as the subject, and `where_` has the first cell's level of every other one.
 pub fn contrasts_of(
     experiment: &Experiment,
     observed: &Observed,
@@ -207,15 +208,16 @@ fn too_few_steps() -> Remark {
     }
 }
 
-/// The contrasts that an adaptive run waits for: those asked for that have a pair and are comparable. One of
-/// which a cell cannot be measured, or whose cells differ in something else, would never be settled.
+/// The contrasts that an adaptive run waits for: of the metrics asked for, those that have a pair
+/// and are comparable. A contrast of which a cell cannot be measured, or whose cells differ in
+/// something else, would never settle.
 pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast> {
     contrasts.iter().filter(move |contrast| {
         ask.asks(contrast.metric) && !contrast.logs.is_empty() && !contrast.is_barred()
     })
 }
 
-/// Contrasts that were asked for and that no number of rounds makes comparable.
+/// Number of contrasts of the metrics asked for that no number of rounds makes comparable.
 pub fn barred(contrasts: &[Contrast], ask: Ask) -> usize {
     let asked = contrasts
         .iter()
@@ -234,8 +236,8 @@ pub fn self_test_logs(experiment: &Experiment, observed: &Observed, figure: &Fig
         .logs
 }
 
-/// The pairs of cells that differ in `factor` alone, the first of each at the factor's first level.
-/// What means nothing to one of the two is no difference.
+/// The pairs of cells that differ in `factor` alone; the first cell of each is at the factor's
+/// first level. A factor of which one of the two has no level is no difference.
 pub(crate) fn pairs<'a>(
     experiment: &'a Experiment,
     factor: &'a Factor,
@@ -248,22 +250,22 @@ pub(crate) fn pairs<'a>(
     firsts.flat_map(move |from| partners.of_cell(from).into_iter().map(move |to| (from, to)))
 }
 
-/// One figure of every cell.
+/// One figure in every cell.
 pub(crate) struct Figures<'a> {
     figure: Figure,
-    /// By the cell's number; nothing of cells that have no such figure.
+    /// Series by the cell's number; `None` for cells without this figure.
     cells: Vec<Option<&'a Series>>,
 }
 
-/// A figure of two cells, round by round.
+/// One figure of two cells, paired within rounds.
 pub(crate) struct Paired {
     pub(crate) logs: Vec<f64>,
     pub(crate) rounds: u32,
-    /// Whether the rounds hold too few steps of the processors' counter for an interval.
+    /// Whether the rounds hold too few steps of the CPU counter for an interval.
     pub(crate) is_coarse: bool,
 }
 
-/// The logarithms of one figure by round: a column for each cell, NaN where it has none.
+/// Logarithms of one figure: a column of rounds for each cell, NaN where a round has no figure.
 pub(crate) struct Logs {
     rounds: usize,
     cells: Vec<Option<Vec<f64>>>,
@@ -286,7 +288,7 @@ impl<'a> Figures<'a> {
         *self.cells.get(cell.index as usize)?
     }
 
-    /// The logarithms of `to / from`. Of processors' time they are of sums over blocks of rounds.
+    /// Logarithms of `to / from` by round; for CPU metrics by block, of the sums over its rounds.
     pub(crate) fn paired(&self, from: &Cell, to: &Cell) -> Paired {
         let (Some(from), Some(to)) = (self.series(from), self.series(to)) else {
             return Paired {
@@ -319,27 +321,26 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// Whether every sample of a cell holds steps enough of the processors' counter to stand for itself.
+    /// Whether every sample of a cell holds enough steps of the CPU counter to stand for itself.
     pub(crate) fn is_fine(&self, cell: &Cell) -> bool {
         let mut parts = self.series(cell).into_iter().flat_map(Series::parts);
         parts.all(|(_, parts)| parts.steps() >= ENOUGH_STEPS)
     }
 
-    /// Whether every sample of both cells has the figure. A tail that only the rounds with most transactions have
-    /// would be compared over these, and they are not like the others.
+    /// Whether every sample of both cells has the figure. A tail percentile that only rounds with
+    /// many transactions have would be compared over these rounds, which are not like the others.
     fn is_whole(&self, from: &Cell, to: &Cell) -> bool {
         let sparse = |cell| self.series(cell).is_some_and(|series| series.is_sparse);
         !sparse(from) && !sparse(to)
     }
 
-    /// Whether a cell can have the figure: it runs the load, and runs it alone where the figure is what the load
-    /// takes of a host.
+    /// Whether a cell can have the figure: it runs the load, and for CPU metrics runs no other load.
     fn is_of(&self, cell: &Cell) -> bool {
         let shares = cell.loads.len() > 1 && self.figure.metric.is_cpu();
         !shares && cell.load(&self.figure.load).is_some()
     }
 
-    /// The logarithms of all cells, round by round.
+    /// Logarithms of all cells by round.
     pub(crate) fn logs(&self) -> Logs {
         let of = |series: &'a Series| series.values().filter(|(_, value)| has_log(*value));
         let all = self.cells.iter().copied().flatten();
@@ -369,7 +370,7 @@ impl<'a> Figures<'a> {
 }
 
 impl Logs {
-    /// What `combine` makes of each round's logarithms; rounds of which it makes nothing are left out.
+    /// `combine` applied to each round's logarithms; rounds for which it returns `None` are left out.
     pub(crate) fn each_round(
         &self,
         combine: impl Fn(&dyn Fn(&Cell) -> Option<f64>) -> Option<f64>,

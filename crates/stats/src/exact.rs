@@ -1,11 +1,11 @@
-//! Exact null distributions of rank statistics, as probabilities by the statistic's value.
+//! Exact null distributions of rank statistics: the probability of each value of the statistic.
 //!
-//! Probabilities and not counts: 2^60 and 60! do not fit into integers, and a relative error of
+//! Probabilities instead of counts: 2^60 and 60! do not fit into integers, and a relative error of
 //! 1e-13 does not matter to a p-value.
 
 use std::cmp::Ordering;
 
-/// Wilcoxon's signed-rank statistic of `n` pairs without ties: index W, 0 to n (n + 1) / 2.
+/// Distribution of Wilcoxon's signed-rank statistic W of `n` pairs without ties; the index is W, 0 to n (n + 1) / 2.
 pub(crate) fn signed_rank(n: usize) -> Vec<f64> {
     let mut p = vec![0.0; n * (n + 1) / 2 + 1];
     p[0] = 1.0;
@@ -20,11 +20,11 @@ pub(crate) fn signed_rank(n: usize) -> Vec<f64> {
     p
 }
 
-/// The sum of `take` of these whole-number ranks, each choice equally likely: index the sum.
-/// Doubled midranks carry ties.
+/// Distribution of the sum of `take` of these integer ranks, each choice equally likely; the index
+/// is the sum. Ties are carried by doubled midranks.
 pub(crate) fn rank_sum(ranks: &[usize], take: usize) -> Vec<f64> {
     let total: usize = ranks.iter().sum();
-    // by_size[k][s]: probability that k were taken and sum to s, given the ranks gone through.
+    // by_size[k][s]: probability that k were taken and sum to s, given the ranks processed so far.
     let mut by_size = vec![vec![0.0; total + 1]; take + 1];
     by_size[0][0] = 1.0;
     for (gone, &rank) in ranks.iter().enumerate() {
@@ -45,7 +45,7 @@ pub(crate) fn rank_sum(ranks: &[usize], take: usize) -> Vec<f64> {
     by_size.swap_remove(take)
 }
 
-/// Inversions of a random permutation of `n`: index their number, 0 to n (n - 1) / 2.
+/// Distribution of the inversions of a random permutation of `n`; the index is their number, 0 to n (n - 1) / 2.
 pub(crate) fn inversions(n: usize) -> Vec<f64> {
     let mut p = vec![1.0];
     for size in 2..=n {
@@ -63,7 +63,7 @@ pub(crate) fn inversions(n: usize) -> Vec<f64> {
     p
 }
 
-/// Ranks from 1, doubled so that midranks of ties are whole.
+/// Ranks from 1, doubled so that midranks of ties are integers.
 pub(crate) fn doubled_midranks(values: &[f64]) -> Vec<usize> {
     values
         .iter()
@@ -83,7 +83,7 @@ pub(crate) fn two_sided(p: &[f64], at: usize) -> f64 {
     (2.0 * low.min(high)).min(1.0)
 }
 
-/// The largest k with P(statistic < k) <= tail: that many values may be left out at either end.
+/// The largest k with P(statistic < k) <= tail: the number of values that may be dropped at either end.
 pub(crate) fn droppable(p: &[f64], tail: f64) -> usize {
     let mut below = 0.0;
     for (k, mass) in p.iter().enumerate() {

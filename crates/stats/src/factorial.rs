@@ -1,4 +1,4 @@
-//! Main effects and two-factor interactions.
+//! Main effects and two-factor interactions of a factorial experiment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +16,18 @@ use crate::ratio::PairedRatio;
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
 
-/// Main effects and two-factor interactions of one metric of one load. Empty below two factors that are varied
-/// among the cells with that load: with one, its effects are all there is.
+/// Main effects and two-factor interactions of one metric of one load. Empty where fewer than two
+/// factors are varied among the cells with that load: the effects of a single factor say
+/// everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Factorial {
     /// The load's name.
     pub load: String,
-    /// What was compared.
+    /// The metric that is compared.
     pub metric: Metric,
-    /// Per factor and level.
+    /// One per factor and level other than the first.
     pub main: Vec<MainEffect>,
-    /// Per pair of factors and of levels.
+    /// One per pair of factors and of their levels other than the first.
     pub interactions: Vec<Interaction>,
 }
 
@@ -35,14 +36,14 @@ pub struct Factorial {
 pub struct MainEffect {
     /// The factor's key.
     pub factor: String,
-    /// Its first level.
+    /// The factor's first level, which is compared with.
     pub from: String,
     /// The level compared.
     pub to: String,
-    /// Geometric mean of the ratios over the combinations, within rounds; only rounds in which all
-    /// of them are valid count, so that every round averages the same.
+    /// Geometric mean of the ratios over the combinations, within rounds. Only rounds in which all
+    /// combinations are valid count, so that every round averages the same.
     pub ratio: PairedRatio,
-    /// What follows, on average: see the interactions before saying it of every combination.
+    /// The verdict on the average. The interactions say whether it holds for every combination.
     pub verdict: Verdict,
     /// Combinations averaged over.
     pub combinations: u32,
@@ -51,14 +52,15 @@ pub struct MainEffect {
 /// How much one factor's effect depends on another's level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Interaction {
-    /// The ratio of ratios: the effect of the first view's factor at the other's level `to`, divided
-    /// by its effect at `from`; the same the other way round. 1 is no interaction.
+    /// The ratio of ratios: the effect of the first view's factor at the other's level `to`,
+    /// divided by its effect at `from`. It is the same with the factors exchanged; 1 is no
+    /// interaction.
     pub ratio: PairedRatio,
-    /// The interval excludes 1: the effects do depend on each other.
+    /// Whether the interval excludes 1: the factors' effects depend on each other.
     pub matters: bool,
     /// Combinations of the remaining factors averaged over.
     pub combinations: u32,
-    /// Either factor's effect at both levels of the other.
+    /// The effect of each factor at both levels of the other.
     pub views: [SimpleEffect; 2],
 }
 
@@ -67,56 +69,57 @@ pub struct Interaction {
 pub struct SimpleEffect {
     /// The factor whose effect it is.
     pub factor: String,
-    /// Its first level.
+    /// The factor's first level, which is compared with.
     pub from: String,
     /// The level compared.
     pub to: String,
-    /// The factor that it may depend on.
+    /// The factor on which the effect may depend.
     pub other: String,
-    /// That factor's first level.
+    /// First level of `other`.
     pub other_from: String,
-    /// Its level compared.
+    /// Level of `other` that is compared with its first.
     pub other_to: String,
     /// The effect at `other_from`.
     pub at_from: PairedRatio,
-    /// Its verdict.
+    /// The verdict on `at_from`.
     pub verdict_at_from: Verdict,
     /// The effect at `other_to`.
     pub at_to: PairedRatio,
-    /// Its verdict.
+    /// The verdict on `at_to`.
     pub verdict_at_to: Verdict,
-    /// What can be said in words, where the interaction matters.
+    /// The dependence, where the interaction matters and the verdicts tell which.
     pub says: Option<Dependence>,
 }
 
-/// A sentence about a view. `with` is the level of the other factor.
+/// How an effect depends on another factor; `with` is the level of that other factor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "says")]
 pub enum Dependence {
-    /// "8900 pays only with offload none": at the other level it makes no difference or is not told.
+    /// The level pays only with `with`: with the other level it makes no difference, or the verdict is open.
     PaysOnlyWith {
-        /// The level.
+        /// The other factor's level.
         with: String,
     },
-    /// It costs only with that level.
+    /// The level costs only with `with`.
     CostsOnlyWith {
-        /// The level.
+        /// The other factor's level.
         with: String,
     },
-    /// It pays with one level and costs with the other.
+    /// The level pays with one level of the other factor and costs with the other.
     Reverses {
-        /// The level with which it pays.
+        /// The other factor's level with which it pays.
         pays_with: String,
     },
-    /// It pays, or costs, with both, and more so with that level.
+    /// The level pays, or costs, with both, and more so with `with`.
     MoreWith {
-        /// The level.
+        /// The other factor's level.
         with: String,
     },
 }
 
-/// Works out main effects and interactions of one metric from valid samples. Where two of the cells are
-/// [not comparable](crate::comparable), neither is what is made of them: nothing is said about it.
+/// Computes main effects and interactions of one metric from valid samples. Where two of the cells
+/// are [not comparable](crate::comparable), the verdict says so and the interaction does not
+/// matter.
 pub fn factorial(
     experiment: &Experiment,
     observed: &Observed,
@@ -165,7 +168,7 @@ pub fn factorial(
     result
 }
 
-/// The experiment with the cells that can have the figure, and the levels that these have.
+/// The experiment reduced to the cells that can have the figure, and to the levels of these cells.
 fn running(experiment: &Experiment, figure: &Figure) -> Experiment {
     let alone = |cell: &Cell| cell.loads.len() == 1 || !figure.metric.is_cpu();
     let mut part = experiment.clone();
@@ -209,7 +212,8 @@ fn main(
     })
 }
 
-/// The four cells of an interaction: neither, only the first factor's, only the second's, both.
+/// The four cells of an interaction: both factors at their first level, only the first factor
+/// changed, only the second, both.
 type Square<'a> = [&'a Cell; 4];
 
 fn interaction(
@@ -241,7 +245,7 @@ fn interaction(
         return None;
     }
     // Every mean is over rounds in which all four cells are valid: the views and the ratio of
-    // ratios then speak of the same rounds, and agree exactly.
+    // ratios are of the same rounds, and agree exactly.
     let of = |signs: [f64; 4]| {
         judge.mean(&squares, move |log, square| {
             let mut sum = 0.0;
@@ -331,7 +335,7 @@ fn says(view: &SimpleEffect) -> Option<Dependence> {
     })
 }
 
-/// A metric's figures, and how what comes of them is judged.
+/// The figures of a metric, with everything needed to judge what is computed from them.
 struct Judge<'a> {
     figures: Figures<'a>,
     logs: Logs,
@@ -344,14 +348,14 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Whether two cells that differ in a factor are not comparable.
+    /// Whether two cells that differ in `factor` are not comparable.
     fn bars(&self, factor: &Factor, cells: [&Cell; 2]) -> bool {
         let coarse = self.metric.is_cpu() && !cells.iter().all(|cell| self.figures.is_fine(cell));
         let found = self.guard.look(&factor.key, cells, self.load, self.metric);
         coarse || found.barred.is_some()
     }
 
-    /// The mean of `term` over `items` within each round; a round that lacks one is left out.
+    /// The mean of `term` over `items` within each round; a round that lacks an item is left out.
     fn mean<T>(
         &self,
         items: &[T],

@@ -1,5 +1,5 @@
-//! Many effects at once: what is left of the verdicts when the whole family may be wrong once in
-//! twenty and not each of them.
+//! Correction for many effects at once: the verdicts that remain when the whole family, not each
+//! effect, may be wrong once in twenty times.
 
 use serde::Serialize;
 use wirecost_model::effect::Verdict;
@@ -10,25 +10,24 @@ use crate::ratio::PairedRatio;
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
 
-/// An effect's p-values and its verdict under correction. The raw interval stays what it is.
+/// An effect's p-values, and its verdict after correction for the family.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Corrected {
     /// Two-sided p of Student's t that there is no effect; absent below two pairs.
     pub p: Option<f64>,
-    /// The same, adjusted by Holm's method over the family.
+    /// `p` adjusted by Holm's method over the family.
     pub adjusted_p: Option<f64>,
-    /// p of the claim about the margin that the figures speak for most: beyond it, short of it on
-    /// the other side, or within it.
+    /// p of the claim about the margin that the figures support most: beyond the margin on either side, or within it.
     pub claim_p: Option<f64>,
-    /// The same, adjusted.
+    /// `claim_p` adjusted by Holm's method over the family.
     pub adjusted_claim_p: Option<f64>,
-    /// The verdict that remains.
+    /// The verdict that remains after correction.
     pub verdict: Verdict,
 }
 
 /// Adjusts p-values by Holm's step-down method ("A simple sequentially rejective multiple test
-/// procedure", Scand. J. Statist. 6 (1979) 65), for any dependence between them. Absent ones stay
-/// so, and are not counted.
+/// procedure", Scand. J. Statist. 6 (1979) 65), for any dependence between them. `None` stays
+/// `None` and does not count.
 pub fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut order: Vec<(usize, f64)> = p
         .iter()
@@ -45,7 +44,8 @@ pub fn holm(p: &[Option<f64>]) -> Vec<Option<f64>> {
     adjusted
 }
 
-/// The log ratios of every effect of a family, which way each is better, and the margin.
+/// Corrects the verdicts of a family, given the log ratios of every effect and which direction is
+/// better. `worth` is the margin, a fraction.
 ///
 /// Per effect the margin asks three questions of which only one can be answered yes - above, below,
 /// within - so they need no correction among themselves (Goeman, Solari and Stijnen, "Three-sided
@@ -80,7 +80,7 @@ pub(crate) struct FamilyMember {
     pub(crate) raw: Verdict,
 }
 
-/// What is left of every claim at `alpha`, see [`correct`].
+/// The corrected verdict of every claim at `alpha`, see [`correct`].
 pub(crate) fn adjust(claims: &[FamilyMember], alpha: f64) -> Vec<Corrected> {
     let zero: Vec<_> = claims.iter().map(|c| c.ps.map(|ps| ps.zero)).collect();
     let claim: Vec<_> = claims.iter().map(|c| c.ps.map(|ps| ps.claim)).collect();
@@ -132,9 +132,9 @@ impl Ps {
         Some(Self::at(mean, error, (logs.len() - 1) as f64, margin))
     }
 
-    /// From a log ratio, its standard error and degrees of freedom.
+    /// p-values from a mean log ratio, its standard error and degrees of freedom.
     pub(crate) fn at(mean: f64, error: f64, freedom: f64, margin: f64) -> Self {
-        // Twice the tail: each side is judged at half of alpha, as the interval's ends are.
+        // Twice the tail: each side is judged at alpha / 2, as the interval's ends are.
         let p = |distance: f64| {
             if error > 0.0 {
                 (2.0 * t_tail(distance / error, freedom)).min(1.0)

@@ -6,15 +6,15 @@ use serde::Serialize;
 use crate::exact::{doubled_midranks, droppable, rank_sum, signed_rank, two_sided};
 use crate::interval::{Interval, phi_inverse};
 
-/// Pairs, or product of sample sizes, above which the normal approximation of the rank
-/// distribution stands in for the exact one.
+/// Number of pairs, and of values in both samples together, above which the normal approximation of
+/// the rank distribution replaces the exact one.
 const EXACT_PAIRS: usize = 200;
 const EXACT_SAMPLES: usize = 80;
 
-/// A centre and the interval of the rank test that belongs to it.
+/// A location estimate and the interval of the rank test that belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Centre {
-    /// The median of the pairwise averages or differences.
+    /// The median of the pairwise averages, or of the pairwise differences.
     pub estimate: f64,
     /// Absent where there are too few values for any interval at that level.
     pub interval: Option<Interval>,
@@ -89,7 +89,7 @@ fn least_sum(ranks: &[usize], take: usize) -> usize {
     sorted[..take].iter().sum()
 }
 
-/// The distribution of the sum of `take` ranks, from the least it can be.
+/// Distribution of the sum of `take` ranks, indexed from its smallest possible value.
 fn rank_sums(ranks: &[usize], take: usize) -> Vec<f64> {
     let mut sums = rank_sum(ranks, take);
     sums.drain(..least_sum(ranks, take));
@@ -102,18 +102,18 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// Values made of every pair. There are too many of them to be listed where the pairs are of thousands of values: 100,000
-/// rounds have 5 thousand million averages.
+/// Values derived from every pair of values, counted without listing them: the averages of 100,000
+/// rounds are 5 thousand million.
 trait OfPairs {
-    /// How many there are.
+    /// Number of derived values.
     fn count(&self) -> usize;
-    /// The least and the largest; there is one.
+    /// The smallest and the largest derived value. Panics without one.
     fn ends(&self) -> (f64, f64);
-    /// How many are at most so much.
+    /// Number of derived values that are at most `most`.
     fn up_to(&self, most: f64) -> usize;
 }
 
-/// The averages of a value and itself or a later one; ascending.
+/// Walsh averages of ascending values: of each value with itself and every later one.
 struct Walsh(Vec<f64>);
 
 impl OfPairs for Walsh {
@@ -140,7 +140,7 @@ impl OfPairs for Walsh {
     }
 }
 
-/// The differences `to - from`, either ascending.
+/// The differences `to - from`; both vectors are ascending.
 struct Differences {
     from: Vec<f64>,
     to: Vec<f64>,
@@ -168,7 +168,8 @@ impl OfPairs for Differences {
     }
 }
 
-/// The value with so many before it in ascending order, by bisection over the numbers that a float can be: 64 counts at most.
+/// The value with `before` values before it in ascending order, by bisection over the bit patterns
+/// of floats: at most 64 calls of [`OfPairs::up_to`].
 fn nth(of: &impl OfPairs, before: usize) -> f64 {
     let (low, high) = of.ends();
     let (mut low, mut high) = (rank(low), rank(high));
@@ -183,7 +184,7 @@ fn nth(of: &impl OfPairs, before: usize) -> f64 {
     ranked(low)
 }
 
-/// A number that is larger for the larger of two floats; both zeros are one.
+/// Maps a float to an integer of the same order; both zeros map to one.
 fn rank(value: f64) -> u64 {
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 1 {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal, StudentsT};
 
-/// A confidence interval, ends included; 95 % unless what returns it says otherwise.
+/// A confidence interval, ends included; at 95 % unless the function that returns it says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Lower end.
@@ -34,14 +34,14 @@ pub(crate) fn of_mean(mean: f64, sd: f64, n: usize, alpha: f64) -> Option<Interv
     })
 }
 
-/// What a t variable of `freedom` degrees exceeds with probability `tail`, 0 < `tail` <= 0.5.
+/// The value that a t variable of `freedom` degrees exceeds with probability `tail`, 0 < `tail` <= 0.5.
 pub(crate) fn t_upper(tail: f64, freedom: f64) -> f64 {
     let Ok(student) = StudentsT::new(0.0, 1.0, freedom) else {
         return f64::INFINITY;
     };
-    // By the lower tail: 1 - tail would lose the digits of a small one. Far out the library's
-    // inverse is wrong by a factor (its tail is not): Newton's steps on the tail's logarithm, which
-    // is nearly straight in the quantile's, end that.
+    // From the lower tail: 1 - tail would lose the digits of a small one. Far out the library's
+    // inverse is wrong by a factor, its tail is not. Newton's steps on the logarithm of the tail,
+    // which is nearly straight in the quantile's logarithm, fix that.
     let mut t = -student.inverse_cdf(tail);
     for _ in 0..STEPS {
         let here = student.sf(t);
@@ -58,7 +58,7 @@ pub(crate) fn t_upper(tail: f64, freedom: f64) -> f64 {
     t
 }
 
-/// Two are enough near the centre, a dozen in the far tail of one degree of freedom.
+/// Newton's steps at most: two suffice near the centre, a dozen in the far tail of one degree of freedom.
 const STEPS: usize = 40;
 
 /// Probability that a t variable of `freedom` degrees exceeds `t`.
@@ -71,18 +71,18 @@ pub(crate) fn phi(z: f64) -> f64 {
     Normal::standard().cdf(z)
 }
 
-/// Its upper tail, `1 - phi(z)`, without the loss of digits.
+/// The upper tail of the standard normal distribution, `1 - phi(z)` without the loss of digits.
 pub(crate) fn phi_upper(z: f64) -> f64 {
     Normal::standard().sf(z)
 }
 
-/// Its inverse.
+/// The quantile function of the standard normal distribution, inverse of [`phi`].
 pub(crate) fn phi_inverse(p: f64) -> f64 {
     Normal::standard().inverse_cdf(p)
 }
 
 impl Interval {
-    /// Both ends through a rising function.
+    /// Both ends mapped by an increasing function.
     pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
         Self {
             low: f(self.low),
@@ -90,7 +90,7 @@ impl Interval {
         }
     }
 
-    /// Whether `value` lies in it.
+    /// Whether `value` lies in the interval, ends included.
     pub fn holds(self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }

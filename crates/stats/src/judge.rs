@@ -1,4 +1,4 @@
-//! Every figure of two runs against each other: verdicts, alone and as a family.
+//! Judges every figure of two runs against each other: verdicts for each figure alone and as a family.
 
 use serde::Serialize;
 use wirecost_model::effect::Verdict;
@@ -12,25 +12,25 @@ use crate::verdict::verdict;
 /// One figure's samples in both runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sides {
-    /// Of the run compared with.
+    /// Samples of the run compared with.
     pub from: Vec<f64>,
-    /// Of the run compared.
+    /// Samples of the run compared.
     pub to: Vec<f64>,
-    /// Which way is better.
+    /// Direction in which the figure is better.
     pub better: Direction,
 }
 
 /// The comparison and verdict of one figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureVerdict {
-    /// How many times the one the other is.
+    /// The ratio of the two runs.
     #[serde(flatten)]
     pub unpaired: Unpaired,
     /// The verdict of Welch's interval, as if this were the only figure.
     pub verdict: Verdict,
     /// The verdict of the rank interval; absent without one.
     pub rank_verdict: Option<Verdict>,
-    /// What is left of the verdict among all figures that were compared (Holm), as
+    /// p-values and verdict after correction for the number of figures compared (Holm), as
     /// [`correct`](crate::correct) does for the effects within a run.
     pub corrected: Corrected,
 }

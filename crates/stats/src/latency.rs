@@ -1,4 +1,4 @@
-//! Percentiles from histograms of every round, merged, never averaged.
+//! Latency percentiles from the rounds' histograms, merged and never averaged.
 
 use std::collections::BTreeMap;
 
@@ -8,36 +8,35 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use crate::bootstrap::{quantile, resamples};
 use crate::interval::{Interval, phi};
 
-/// Resamples of rounds.
+/// Number of resamples of the rounds.
 const RESAMPLES: usize = 1000;
 
 /// Rounds below which there is no interval: resamples of four rounds hold 35 different sets.
 const LEAST_ROUNDS: usize = 5;
 
-/// Values beyond a percentile below which it rests on a handful of them.
+/// Values beyond a percentile below which it depends on a handful of requests.
 const ENOUGH_BEYOND: f64 = 10.0;
 
-/// How often each value was seen: values in whole units (nanoseconds, say), as precise as whoever
-/// recorded them made the buckets.
+/// Number of times each value was seen. Values are integers in the recorder's unit (nanoseconds, say) and resolution.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Histogram {
     counts: BTreeMap<u64, u64>,
 }
 
 impl Histogram {
-    /// Counts another value, `count` times.
+    /// Counts `value` a further `count` times.
     pub fn add(&mut self, value: u64, count: u64) {
         if count > 0 {
             *self.counts.entry(value).or_default() += count;
         }
     }
 
-    /// Values counted.
+    /// Total number of values counted.
     pub fn count(&self) -> u64 {
         self.counts.values().sum()
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (&value, &count) in &other.counts {
             self.add(value, count);
@@ -45,7 +44,7 @@ impl Histogram {
     }
 
     /// The smallest value that at least a share of `p` (0 to 1) of the values do not exceed: the
-    /// nearest-rank percentile, a value that was seen. `None` without a value.
+    /// nearest-rank percentile, a value that was seen. `None` of an empty histogram.
     pub fn percentile(&self, p: f64) -> Option<u64> {
         let counts = self.counts.iter().map(|(&value, &count)| (value, count));
         nearest_rank(counts, self.count(), p)
@@ -53,7 +52,7 @@ impl Histogram {
 }
 
 impl FromIterator<(u64, u64)> for Histogram {
-    /// From values and how often each was seen.
+    /// From pairs of a value and its count.
     fn from_iter<T: IntoIterator<Item = (u64, u64)>>(buckets: T) -> Self {
         let mut histogram = Self::default();
         for (value, count) in buckets {
@@ -78,15 +77,15 @@ fn nearest_rank(counts: impl Iterator<Item = (u64, u64)>, total: u64, p: f64) ->
 /// A percentile of all rounds together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Percentile {
-    /// Which, 0 to 1.
+    /// The percentile as a share, 0 to 1.
     pub p: f64,
-    /// Its value in the histograms' unit.
+    /// Value of the percentile, in the histograms' unit.
     pub value: u64,
     /// The 95 % interval from resampled rounds; absent below five rounds with values.
     pub interval: Option<Interval>,
-    /// Values in all.
+    /// Total number of values.
     pub count: u64,
-    /// Fewer than ten values lie beyond it: it depends on a few requests.
+    /// Whether fewer than ten values lie beyond the percentile: it then depends on a few requests.
     pub sparse: bool,
 }
 
@@ -116,9 +115,9 @@ pub fn percentiles(rounds: &[Histogram], wanted: &[f64], seed: u64) -> Vec<Perce
         .collect()
 }
 
-/// How many times a percentile of `from` is that of `to`, with its interval: rounds of both are
-/// resampled together, as pairs (surplus rounds of either are left out). `None` where a side has no
-/// value or a value of zero.
+/// Ratio of a percentile of `to` to that of `from`, with its 95 % interval. Rounds of both are
+/// resampled together, as pairs; surplus rounds of either are left out. `None` where a side has no
+/// value or `from`'s percentile is zero.
 pub fn percentile_ratio(
     from: &[Histogram],
     to: &[Histogram],
@@ -141,12 +140,12 @@ pub fn percentile_ratio(
     Some((value, interval.filter(|i| i.high.is_finite())))
 }
 
-/// Rounds' counts by value, so that a resample is a sum of columns.
+/// Counts of all rounds by value, so that a resample is a weighted sum of columns.
 struct Pool {
     values: Vec<u64>,
-    /// By value, then by round.
+    /// Counts by value, then by round.
     counts: Vec<Vec<u64>>,
-    /// By round.
+    /// Total count by round.
     totals: Vec<u64>,
 }
 
@@ -171,12 +170,12 @@ impl Pool {
         }
     }
 
-    /// Every round once.
+    /// Weights that take every round once.
     fn once(&self) -> Vec<u64> {
         vec![1; self.totals.len()]
     }
 
-    /// The percentile with each round taken as often as `weights` says.
+    /// The percentile with each round weighted by `weights`.
     fn percentile(&self, weights: &[u64], p: f64) -> Option<u64> {
         let sum = |counts: &[u64]| counts.iter().zip(weights).map(|(a, b)| a * b).sum::<u64>();
         let buckets = self.values.iter().zip(&self.counts);
@@ -187,7 +186,8 @@ impl Pool {
         )
     }
 
-    /// Intervals of `figure(percentile here, percentile of other)` for each of `wanted`.
+    /// Bootstrap intervals of `figure(percentile of self, percentile of other)` for each of
+    /// `wanted`; `None` below five rounds.
     fn resampled(
         &self,
         other: &Self,

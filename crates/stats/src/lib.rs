@@ -13,11 +13,11 @@
 //! | may the run stop, how long will it take | [`sequential`] |
 //! | do other methods agree, does it stand among many | [`second_opinions`], [`correct`] |
 //! | can the run be trusted | [`validity`] |
-//! | what would others have said | [`rules`] |
+//! | which results would other tools' rules give | [`rules`] |
 //! | is this run like that one | [`compare`], [`judge`] |
-//! | where is a knee, where a step | [`curve`] |
+//! | where does a curve have a knee or a step | [`curve`] |
 //! | does it agree with what others published | [`published`] |
-//! | how late, how often | [`percentiles`], [`rate`] |
+//! | latency percentiles, event rates | [`percentiles`], [`rate`] |
 //!
 //! Methods, citations and the simulations they rest on: docs/statistics.md.
 //!

@@ -1,5 +1,5 @@
-//! What the samples of an experiment come to: columns of figures and sums. Samples are added one by one and not kept, so
-//! that a run of a million of them fits into memory.
+//! The samples of an experiment as columns of figures and sums. Samples are added one by one and
+//! not kept, so that a run of a million samples fits into memory.
 
 use std::collections::BTreeMap;
 
@@ -14,43 +14,44 @@ use crate::sums::LoadSums;
 /// The valid samples of an experiment, a column for each figure of each cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
-    /// What a wake-up costs on the machine that the samples were taken on.
+    /// Core time that a wake-up costs on the machine of the run.
     cost: Option<WakeupCost>,
-    /// First those that verdicts are about.
+    /// All figures: first the `judged` ones that verdicts are about, then those that are only shown.
     figures: Vec<Figure>,
     judged: usize,
     cells: BTreeMap<u32, CellColumns>,
 }
 
-/// One cell's, each column in the order of rounds.
+/// The columns of one cell, each in the order of rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CellColumns {
-    /// By figure.
+    /// Series in the order of [`Observed::figures`], followed by the figures that are only shown.
     series: Vec<Series>,
-    /// What was around each sample.
+    /// Conditions around each sample.
     pub(crate) around: Around,
-    /// In the cell's order.
+    /// Loads in the cell's order, with their sums.
     loads: Vec<(NamedLoad, LoadSums)>,
 }
 
-/// One figure of one cell. Of processors' time there are the parts that it is made of, of everything else the figure.
+/// One figure of one cell. CPU metrics are kept as their parts (`parts`), all others as the figure (`values`).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Series {
     rounds: Vec<u32>,
     values: Vec<f64>,
     parts: Vec<CpuParts>,
-    /// Whether a sample has too few transactions for this percentile.
+    /// Whether a sample has too few transactions for the percentile.
     pub(crate) is_sparse: bool,
-    /// Interrupts, seconds that they cost, seconds that were busy, and units, where all are known.
+    /// Sums of interrupts, of the seconds they cost, of busy seconds and of units of work, over the
+    /// samples that have all.
     pub(crate) woken: Option<[f64; 4]>,
-    /// Whether a host's share of devices between the hosts is not known.
+    /// Whether a sample lacks the CPU of the devices between the hosts, so that it is part of the hosts'.
     pub(crate) has_unknown_transit: bool,
 }
 
-/// Stands for a figure that is not known, in columns of figures that are never negative.
+/// Placeholder for an unknown value, in columns of values that are never negative.
 const UNKNOWN: f64 = -1.0;
 
-/// Other programs and the cores' distance, of every sample; [`UNKNOWN`] where they are not known.
+/// Cores of other programs and distance of the cores, of every sample; [`UNKNOWN`] where a sample lacks one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Around {
     rounds: Vec<u32>,
@@ -59,7 +60,7 @@ pub(crate) struct Around {
 }
 
 impl Observed {
-    /// Nothing yet. `cost` is what a wake-up costs on the machine.
+    /// Without samples. `cost` is what a wake-up costs on the machine of the run.
     pub fn new(experiment: &Experiment, cost: Option<WakeupCost>) -> Self {
         let mut figures = experiment.figures();
         let judged = figures.len();
@@ -84,7 +85,7 @@ impl Observed {
         }
     }
 
-    /// From samples that are there already.
+    /// From existing samples. `cost` is what a wake-up costs on the machine of the run.
     pub fn of<'a>(
         experiment: &Experiment,
         samples: impl IntoIterator<Item = &'a Sample>,
@@ -97,7 +98,7 @@ impl Observed {
         observed
     }
 
-    /// Adds a sample; one that is not valid, or of no cell of the experiment, adds nothing.
+    /// Adds a sample. A sample that is not valid, or whose cell is not of the experiment, is ignored.
     pub fn add(&mut self, sample: &Sample) {
         let Some(cell) = self.cells.get_mut(&sample.cell) else {
             return;
@@ -114,7 +115,7 @@ impl Observed {
         }
     }
 
-    /// The experiment's figures, in their order.
+    /// The experiment's figures that verdicts are about, in the experiment's order.
     pub fn figures(&self) -> &[Figure] {
         &self.figures[..self.judged]
     }
@@ -134,13 +135,13 @@ impl Observed {
             .map(|(_, value)| value)
     }
 
-    /// The same with the rounds.
+    /// A figure of a cell's valid samples with their rounds, ascending, in the metric's own unit.
     pub fn column(&self, cell: u32, figure: &Figure) -> Vec<(u32, f64)> {
         let series = self.series(cell, figure);
         series.into_iter().flat_map(Series::values).collect()
     }
 
-    /// What a figure of processors' time is made of, likewise; empty of others.
+    /// The parts of a CPU figure of a cell's valid samples, in the order of rounds; empty for other metrics.
     pub fn parts(&self, cell: u32, figure: &Figure) -> &[CpuParts] {
         let series = self.series(cell, figure);
         series.map_or(&[], |series| &series.parts)
@@ -205,7 +206,7 @@ impl Series {
         }
     }
 
-    /// Rounds and figures; of processors' time those in which a step was counted.
+    /// Rounds and figures; for CPU metrics without the rounds in which the counter did not advance.
     pub(crate) fn values(&self) -> impl Iterator<Item = (u32, f64)> + Clone + '_ {
         let figure = |parts: &CpuParts| {
             Some(parts.figure()).filter(|value| *value > 0.0 && value.is_finite())
@@ -218,7 +219,7 @@ impl Series {
             .filter_map(|(round, value)| Some((round, value?)))
     }
 
-    /// Rounds and parts.
+    /// Rounds and the parts of CPU figures.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (u32, CpuParts)> + '_ {
         self.rounds.iter().copied().zip(self.parts.iter().copied())
     }
@@ -234,7 +235,7 @@ impl Around {
         self.distance_ns.insert(at, distance.unwrap_or(UNKNOWN));
     }
 
-    /// Rounds, other programs' cores, and nanoseconds.
+    /// Rounds, cores of other programs, and the cache-line round trip between the cores in nanoseconds.
     pub(crate) fn each(&self) -> impl Iterator<Item = (u32, Option<f64>, Option<f64>)> + '_ {
         let known = |value: &f64| Some(*value).filter(|value| *value >= 0.0);
         let foreign = self.foreign.iter().map(known);
@@ -244,7 +245,7 @@ impl Around {
     }
 }
 
-/// Where a round belongs, the end as a rule; it is there afterwards.
+/// Inserts a round in ascending order and returns its index, which is usually the end.
 fn place(rounds: &mut Vec<u32>, round: u32) -> usize {
     let at = match rounds.last() {
         Some(last) if *last > round => rounds.partition_point(|one| *one <= round),
@@ -254,7 +255,7 @@ fn place(rounds: &mut Vec<u32>, round: u32) -> usize {
     at
 }
 
-/// What two columns have of the same rounds.
+/// Values of two columns in the rounds that both have. Both columns are ascending.
 pub(crate) fn join<A: Copy, B: Copy>(
     from: impl Iterator<Item = (u32, A)>,
     to: impl Iterator<Item = (u32, B)>,

@@ -11,14 +11,14 @@ use crate::ratio::PairedRatio;
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
 
-/// A method for a second opinion.
+/// The method of a second opinion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Hodges and Lehmann's estimate with the interval of the exact signed-rank test, which a few
     /// outliers hardly move.
     SignedRank,
-    /// The studentised bootstrap of the mean, which takes the values' own skewness.
+    /// The studentised bootstrap of the mean, which follows the skewness of the values.
     Bootstrap,
 }
 
@@ -27,19 +27,20 @@ pub enum Method {
 pub struct SecondOpinion {
     /// The method.
     pub method: Method,
-    /// Its estimate of the ratio.
+    /// The method's estimate of the ratio.
     pub ratio: f64,
-    /// Its interval.
+    /// The method's interval of the ratio.
     pub interval: Interval,
-    /// The verdict that would follow.
+    /// The verdict that this interval gives.
     pub verdict: Verdict,
-    /// Whether that verdict differs from the one by Student's t.
+    /// Whether `verdict` differs from the one by Student's t.
     pub differs: bool,
-    /// Whether its estimate lies outside the t interval: outliers or skewness decide the result.
+    /// Whether `ratio` lies outside the t interval: outliers or skewness decide the result.
     pub outside: bool,
 }
 
-/// Asks every method that has rounds enough: the signed-rank test from 6, the bootstrap from 10 and with a seed.
+/// Applies every method for which there are enough rounds: the signed-rank test from 6, the
+/// bootstrap from 10 and with a seed.
 pub fn second_opinions(
     logs: &[f64],
     better: Direction,

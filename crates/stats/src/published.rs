@@ -1,4 +1,4 @@
-//! Whether what was measured agrees with what others published.
+//! Whether a measured comparison agrees with a published one.
 
 use serde::Serialize;
 use wirecost_model::metric::Direction;
@@ -8,15 +8,15 @@ use crate::interval::{self, Interval};
 use crate::rules::{Pbench, PbenchOutcome, pbench, trimmed, worst_of};
 use crate::verdict::Margin;
 
-/// What a published comparison and a measured one say of each other.
+/// How a measured comparison relates to a published one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
     /// The whole interval is on the published figure's side of the margin, in the same direction.
     Agrees,
-    /// No part of it is.
+    /// No part of the interval is on that side.
     Differs,
-    /// Some of it is: more rounds are needed.
+    /// Part of the interval is on that side: more rounds are needed.
     CannotTell,
     /// The comparison was not measured, or its cells differ in something else.
     NotComparable,
@@ -24,16 +24,17 @@ pub enum Agreement {
 
 /// Compares a published figure with a measured interval.
 ///
-/// A published ratio has a side: above the margin `1 + worth`, below its reciprocal, or between the two, ends included. The
-/// measured ratio agrees if its whole interval is on that side. Of a published difference only the sign is compared, for the
-/// figures themselves belong to the publisher's machines; `interval` is then one of the difference. `AtMost` is taken as it
-/// stands.
+/// A published ratio lies above the margin `1 + worth`, below its reciprocal, or between the two,
+/// ends included. The measured ratio agrees if its whole interval lies there too. Of a published
+/// difference only the sign is compared, since the figures themselves belong to the publisher's
+/// machines; `interval` is then of the difference. [`PublishedValue::AtMost`] is compared as it
+/// stands, without a margin.
 pub fn agreement(published: PublishedValue, interval: Option<Interval>, worth: f64) -> Agreement {
     let Some(Interval { low, high }) = interval else {
         return Agreement::CannotTell;
     };
     let margin = Margin::of(worth);
-    // The published side as an interval, without its ends where `open`.
+    // The published side as an interval; its ends are excluded where `open`.
     let (from, to, open) = match (published, published.ratio()) {
         (_, Some(ratio)) if ratio > margin.high => (margin.high, f64::INFINITY, true),
         (_, Some(ratio)) if ratio < margin.low => (f64::NEG_INFINITY, margin.low, true),
@@ -59,10 +60,10 @@ pub fn agreement(published: PublishedValue, interval: Option<Interval>, worth: f
     }
 }
 
-/// Rounds of a cell and its figure, ascending.
+/// A cell's figure by round; rounds ascending.
 pub type Column = [(u32, f64)];
 
-/// Both cells' figures of the rounds that both have.
+/// Figures of both cells in the rounds that both have.
 fn both<'a>(from: &'a Column, to: &'a Column) -> impl Iterator<Item = (f64, f64)> + 'a {
     crate::observed::join(from.iter().copied(), to.iter().copied())
 }
@@ -83,7 +84,7 @@ pub fn difference(from: &Column, to: &Column) -> Option<(f64, Option<Interval>)>
     Some((mean, interval))
 }
 
-/// What a study's rule makes of a cell's runs; `None` where it comes to no figure.
+/// The figure that a study's rule computes from a cell's runs; `None` where the rule gives none.
 pub fn by_rule(rule: Rule, values: &[f64], better: Direction) -> Option<f64> {
     match rule {
         Rule::Mean => interval::moments(values).map(|(mean, _)| mean),

@@ -1,4 +1,4 @@
-//! Counts of things that happen - retransmits, drops, lost datagrams - as rates with intervals.
+//! Rates of counted events - retransmits, drops, lost datagrams - with intervals.
 
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
@@ -8,13 +8,13 @@ use crate::interval::{Interval, t_upper};
 /// A rate over several rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rate {
-    /// Events in all.
+    /// Total number of events.
     pub count: u64,
     /// Events per unit of exposure (a second, a packet).
     pub rate: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of the rate.
     pub interval: Interval,
-    /// How many times the counts vary more over the rounds than independent events would (Pearson's
+    /// Ratio of the counts' variance over the rounds to that of independent events (Pearson's
     /// chi-squared over its degrees of freedom); absent below two rounds and without events.
     pub dispersion: Option<f64>,
 }

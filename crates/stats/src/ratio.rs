@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::interval::{self, Interval};
 use crate::sequential::Stopping;
 
-/// How many times `from` is `to`, over rounds in which both were measured.
+/// The ratio `to / from` of two cells over the rounds in which both were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PairedRatio {
     /// Pairs, one per round.
@@ -20,8 +20,8 @@ pub struct PairedRatio {
 }
 
 impl PairedRatio {
-    /// From the finite logarithms of the ratios; the interval is the one that belongs to how it
-    /// was decided when to stop.
+    /// From the finite logarithms of the ratios. `stopping` selects the level of the interval: it
+    /// depends on how the number of rounds was decided.
     pub fn of_logs(logs: &[f64], stopping: Stopping) -> Self {
         let moments = interval::moments(logs);
         let interval = moments
@@ -34,7 +34,7 @@ impl PairedRatio {
         }
     }
 
-    /// The interval, where there are pairs enough for one.
+    /// The 95 % interval; `None` below two pairs.
     pub fn interval(&self) -> Option<Interval> {
         Some(Interval {
             low: self.low?,
@@ -46,7 +46,7 @@ impl PairedRatio {
 /// Why figures have no ratio.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RatioError {
-    /// Not a pair for every round.
+    /// The two levels have different numbers of figures.
     #[error("{from} figures cannot be paired with {to}")]
     Unpaired {
         /// Figures of the level compared with.
@@ -54,10 +54,10 @@ pub enum RatioError {
         /// Figures of the level compared.
         to: usize,
     },
-    /// A logarithm is needed.
+    /// A figure has no logarithm.
     #[error("pair {pair} holds {value}, which is not a positive finite figure")]
     NotPositive {
-        /// Which pair, from 0.
+        /// Index of the pair.
         pair: usize,
         /// The figure.
         value: f64,
@@ -76,7 +76,7 @@ pub fn paired_ratio(from: &[f64], to: &[f64]) -> Result<PairedRatio, RatioError>
     paired_ratio_stopped(from, to, Stopping::Fixed)
 }
 
-/// [`paired_ratio`] of as many pairs as were decided on in this way.
+/// [`paired_ratio`] of a number of pairs that was decided as `stopping` says.
 ///
 /// # Errors
 /// As [`paired_ratio`].
@@ -101,7 +101,7 @@ pub fn paired_ratio_stopped(
     Ok(PairedRatio::of_logs(&logs, stopping))
 }
 
-/// Whether a figure can enter a ratio.
+/// Whether a figure has a logarithm: positive and finite.
 pub(crate) fn has_log(value: f64) -> bool {
     value > 0.0 && value.is_finite()
 }

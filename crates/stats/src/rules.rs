@@ -1,5 +1,5 @@
-//! Stopping rules of other tools, by name, on the same samples. They are shown next to the verdicts and never
-//! decide one.
+//! Rules of other tools, by name, applied to the same samples. Reports show them next to the
+//! verdicts; they never decide one.
 
 mod netperf;
 mod pbench;

@@ -1,8 +1,8 @@
 //! Adaptive runs: when a run may stop, and the interval that stays right when it does.
 //!
-//! Two intervals do two jobs. The *lasting* interval ([`Look::lasting`]) is for looking: it may be
-//! looked at after every round, and a verdict read from it is wrong with a probability that does
-//! not grow with the looks. It is wide early on, so it is not what one wants to publish. The
+//! There are two intervals with two purposes. The *lasting* interval ([`Look::lasting`]) is for
+//! decisions: it may be looked at after every round, and a verdict read from it is wrong with a
+//! probability that does not grow with the looks. It is too wide early on to be published. The
 //! *reported* interval ([`Look::interval`]) is for the result: an ordinary t interval, a little
 //! wider than the 95 % one, which covers 95 % of the time when it is read where this rule stops.
 //! How the two follow from each other, with citations and simulations: docs/statistics.md.
@@ -19,19 +19,19 @@ pub use boundary::{BOUNDARY, FIXED_ALPHA, IN_A_ROW, SEQUENTIAL_ALPHA};
 pub use forecast::{Forecast, chance_settled, forecast, rounds_needed};
 pub use look::{Answer, Look, SequentialState, look, standing};
 
-/// How it was decided when to stop: it sets the level of the intervals.
+/// How the number of rounds was decided: it sets the level of the intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopping {
     /// The number of rounds was fixed before the first.
     #[default]
     Fixed,
-    /// The run went on until it was known ([`standing`]).
+    /// The run went on until the effects were settled ([`standing`]).
     Sequential,
 }
 
 impl Stopping {
-    /// The `alpha` of a t interval with which its coverage is 95 %.
+    /// The `alpha` of a t interval whose coverage is then 95 %.
     pub const fn alpha(self) -> f64 {
         match self {
             Self::Fixed => FIXED_ALPHA,
@@ -40,47 +40,47 @@ impl Stopping {
     }
 }
 
-/// What is asked of an adaptive run.
+/// The goal of an adaptive run: when it may stop.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Aim {
-    /// An interval this narrow is narrow enough: its half-width as a fraction; 0.02 is from
-    /// `1/1.02` to 1.02 times the ratio.
+    /// Half-width at which an interval is narrow enough, a fraction above 0 and at most 1: 0.02 is
+    /// from `1/1.02` to 1.02 times the ratio.
     pub precision: f64,
-    /// The smallest change worth having, a fraction.
+    /// The smallest change worth having, a fraction from 0 to 1.
     pub worth: f64,
-    /// Rounds below which it does not stop, at least [`Aim::MIN_ROUNDS`].
+    /// Rounds below which the run does not stop, at least [`Aim::MIN_ROUNDS`].
     pub min_rounds: u32,
-    /// Rounds at which it stops whatever is known.
+    /// Rounds at which the run stops, whatever is settled.
     pub max_rounds: u32,
 }
 
-/// Why a run cannot be asked for this.
+/// Why an aim is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum AimError {
-    /// Not a width.
+    /// The precision is out of range.
     #[error("a precision of {0} is not above 0 and at most 1")]
     Precision(f64),
-    /// Not a margin.
+    /// The margin is out of range.
     #[error("a worth of {0} is not from 0 to 1")]
     Worth(f64),
-    /// A spread cannot be estimated from so few.
+    /// Too few rounds to estimate a spread from.
     #[error("min_rounds {0} is below {min}, too few to tell the spread from", min = Aim::MIN_ROUNDS)]
     TooFew(u32),
-    /// The wrong way round.
+    /// `max_rounds` is below `min_rounds`.
     #[error("max_rounds {max} is below min_rounds {min}")]
     Order {
-        /// The least.
+        /// `min_rounds`.
         min: u32,
-        /// The most.
+        /// `max_rounds`.
         max: u32,
     },
 }
 
 impl Aim {
-    /// Below four rounds the spread seen says next to nothing about the spread.
+    /// Least rounds of an adaptive run: with fewer, the spread seen says next to nothing about the true spread.
     pub const MIN_ROUNDS: u32 = 4;
 
-    /// What a plan asks for; `None` where it has a fixed number of rounds.
+    /// The aim of a plan; `None` where the plan has a fixed number of rounds.
     pub fn of(repeat: &Repeat) -> Option<Self> {
         let until = repeat.until?;
         Some(Self {
@@ -114,10 +114,10 @@ impl Aim {
         Ok(self)
     }
 
-    /// The round at which the run ends if nothing is settled before: `max_rounds`, or what the
+    /// The round at which the run ends if nothing is settled before: `max_rounds`, or what the time
     /// budget allows at the pace so far (`rounds` rounds took `elapsed_s` of `budget_s` seconds).
     ///
-    /// The information fraction is counted from it. That it moves with the pace does no harm: the
+    /// The information fraction is relative to this round. That the round moves with the pace does no harm: the
     /// pace is not what is measured (Lan and DeMets 1989, "Changing frequency of interim analysis
     /// in sequential monitoring", Biometrics 45, 1017).
     pub fn ends_at(&self, budget_s: Option<f64>, elapsed_s: f64, rounds: u32) -> u32 {

@@ -1,4 +1,4 @@
-//! A cell's samples in a few figures.
+//! Summary statistics of a cell's samples.
 
 use serde::Serialize;
 
@@ -7,9 +7,9 @@ use crate::interval;
 /// The spread of one figure over a cell's valid samples, in the figure's own unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
-    /// Samples.
+    /// Number of samples.
     pub n: u32,
-    /// Middle value, or the mean of the two middle values.
+    /// The middle value, or the mean of the two middle values.
     pub median: f64,
     /// Arithmetic mean.
     pub mean: f64,
@@ -23,7 +23,7 @@ pub struct Summary {
     pub relative_sd: Option<f64>,
     /// Lower end of the 95 % Student's t interval of the mean; absent below two samples.
     pub low: Option<f64>,
-    /// Upper end of that interval.
+    /// Upper end of that interval; absent below two samples.
     pub high: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What the samples of a load come to besides its figures: sums.
+//! Sums over the samples of a load, besides its figures.
 
 use wirecost_model::latency::Latency;
 use wirecost_model::load::NamedLoad;
@@ -7,7 +7,7 @@ use wirecost_model::sample::{LoadResult, Mark, Sample, ZeroCopyCounts};
 use wirecost_model::switch::OvsDatapath;
 use wirecost_model::usage::HostUsage;
 
-/// What the valid samples that ran a load come to: sums, in the order in which they were added.
+/// Sums over the valid samples that ran a load, in the order in which they were added.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct LoadSums {
     pub(crate) samples: usize,
@@ -19,19 +19,19 @@ pub(crate) struct LoadSums {
     pub(crate) handled: u64,
     pub(crate) zero_copy: Option<ZeroCopyCounts>,
     pub(crate) min_rtt_us: Option<u32>,
-    /// From due to sent, and from sent to answered, of all transactions.
+    /// Lateness (due to sent) and latency (sent to answered) of all transactions.
     pub(crate) lateness: Latency,
     pub(crate) latency: Latency,
-    /// Cores of other programs, their sum and how many samples know them.
+    /// Cores used by other programs: the sum, and the number of samples that recorded them.
     pub(crate) foreign: (f64, usize),
-    /// Of the first sample that has one.
+    /// The Open vSwitch datapath of the first sample that has one.
     pub(crate) open_vswitch: Option<OvsDatapath>,
     pub(crate) is_not_steered: bool,
-    /// Whether a sample has no window without the line.
+    /// Whether a sample lacks the window without the line.
     pub(crate) has_no_saturated: bool,
 }
 
-/// A geometric mean of what is positive.
+/// Geometric mean of the positive values.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct LogMean {
     sum: f64,
@@ -52,7 +52,7 @@ impl LogMean {
 }
 
 impl LoadSums {
-    /// Adds a valid sample, if it ran the load.
+    /// Adds a valid sample; one that did not run the load is ignored.
     pub(crate) fn add(&mut self, load: &NamedLoad, sample: &Sample) {
         let Some(result) = sample.load(&load.name) else {
             return;
@@ -84,7 +84,7 @@ impl LoadSums {
             self.lateness.merge(&requests.lateness);
             self.latency.merge(&requests.latency);
         }
-        // One host looks, for the machine that both are on.
+        // One of the hosts counts foreign cores, for the machine that both are on.
         if let Some(cores) = hosts.clone().find_map(|usage| usage.foreign_cores) {
             self.foreign = (self.foreign.0 + cores, self.foreign.1 + 1);
         }
@@ -100,7 +100,7 @@ fn is_bound(sample: &Sample, name: &str) -> bool {
     marks.any(|mark| matches!(mark, Mark::GeneratorBound { load, .. } if load == name))
 }
 
-/// Packets that a host got: whatever came came over one of its devices.
+/// Packets that a host received: all came through one device, the one with most packets.
 fn packets(usage: &HostUsage) -> u64 {
     let links = usage.links.values();
     links.map(|link| link.rx_packets).max().unwrap_or(0)

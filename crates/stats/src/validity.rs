@@ -1,4 +1,4 @@
-//! Threats to the validity of a result: detected and reported with their numbers; no sample is removed.
+//! Threats to the validity of a result: detected and reported with their numbers. No sample is removed.
 
 mod dip;
 mod drift;

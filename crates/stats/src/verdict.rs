@@ -1,13 +1,13 @@
-//! What follows from an interval and the margin called worth it.
+//! The verdict that follows from an interval and the margin.
 
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Direction;
 
 use crate::interval::Interval;
 
-/// The ratios that are too near to 1 to be worth it, ends included.
+/// The margin: ratios that are too close to 1 to be worth it, ends included.
 ///
-/// Symmetric on the log scale, as the ratios are: a gain of 5 % and its undoing are equally large,
+/// Symmetric on the log scale, as the ratios are: a gain of 5 % and its reversal are equally large,
 /// so `worth` 0.05 is from 1/1.05 to 1.05.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Margin {

@@ -15,71 +15,71 @@ const UDP_BYTES: u32 = 8;
 /// One tunnel endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The device that encapsulated frames leave and arrive by, in the calling thread's namespace.
+    /// Name of the underlay device, which sends and receives encapsulated frames, in the calling thread's namespace.
     pub underlay: String,
-    /// What is put around a guest's frame.
+    /// The encapsulation of guests' frames.
     pub format: Format,
-    /// A VLAN tag that every frame carries inside the tunnel, put on and taken off here: 1 to 4094. Without
-    /// it a guest's own tag is carried.
+    /// VLAN identifier, 1 to 4094, of a tag that the endpoint adds to and removes from every frame
+    /// inside the tunnel. Without it a guest's own tag is carried.
     pub inner_vlan: Option<u16>,
-    /// Largest IP packet that the underlay's path takes, in bytes, where that is less than the device and the
-    /// route say.
+    /// Size of the largest IP packet that the underlay's path carries, bytes, where that is less
+    /// than device and route say.
     pub mtu: Option<u32>,
     /// How the programs are attached.
     pub hook: Hook,
 }
 
-/// What is put around a guest's frame.
+/// Encapsulation of a guest's frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
-    /// Nothing: guests are on the underlay itself, by the same code.
+    /// None: guests are on the underlay itself, by the same programs.
     Plain,
     /// An IEEE 802.1Q tag.
     Vlan {
-        /// 1 to 4094.
+        /// VLAN identifier, 1 to 4094.
         id: u16,
     },
-    /// RFC 7348.
+    /// VXLAN (RFC 7348).
     Vxlan(Tunnel),
-    /// RFC 8926, with options in every packet. Types among them are known on receipt too.
+    /// Geneve (RFC 8926) with these options in every packet. Their types are also the ones known on receipt.
     Geneve(Tunnel, Options),
 }
 
-/// The UDP tunnel below VXLAN or Geneve.
+/// The UDP tunnel of VXLAN or Geneve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tunnel {
-    /// Outer source address, one of the underlay's; remotes are of its family.
+    /// Outer source address, one of the underlay's; remotes have the same IP version.
     pub local: IpAddr,
-    /// Outer UDP destination port, here and at remotes.
+    /// Outer UDP destination port, of this endpoint and the remotes.
     pub port: u16,
-    /// Whether outer UDP checksums are sent. Those that arrive are checked either way; 0 means that there is
-    /// none (RFC 6935 and 6936 for IPv6).
+    /// Whether outer UDP checksums are sent. Those of received packets are always verified; 0 means
+    /// that there is none (RFC 6935 and 6936 for IPv6).
     pub udp_checksum: bool,
-    /// Outer source ports, both ends included, chosen by a hash over the inner flow.
+    /// Range of outer UDP source ports, both ends included; a hash over the inner flow selects one.
     pub source_ports: (u16, u16),
-    /// Outer TTL or hop limit.
+    /// Outer TTL or hop limit, above 0.
     pub hop_limit: u8,
 }
 
-/// Where programs are attached.
+/// Where the programs are attached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Hook {
-    /// tcx where the kernel has it, else clsact.
+    /// tcx if the kernel has it, else clsact.
     #[default]
     Best,
     /// tcx (Linux 6.6).
     Tcx,
-    /// A clsact queueing discipline: the device's programs survive a killed process until the device goes.
+    /// A clsact qdisc. The device's programs survive a killed process until the device is removed.
     Clsact,
 }
 
 impl Tunnel {
-    /// VXLAN on IANA's port, no checksum, the dynamic ports (RFC 6335) as sources.
+    /// VXLAN on IANA's port, without checksum, with the dynamic ports (RFC 6335) as source ports.
     pub const fn vxlan(local: IpAddr) -> Self {
         Self::on_port(local, 4789)
     }
 
-    /// Geneve on IANA's port, otherwise as [`Tunnel::vxlan`].
+    /// Geneve on IANA's port, otherwise like [`Tunnel::vxlan`].
     pub const fn geneve(local: IpAddr) -> Self {
         Self::on_port(local, geneve::PORT)
     }
@@ -96,11 +96,12 @@ impl Tunnel {
 }
 
 impl Format {
-    /// The format of an encapsulation of a plan, between endpoints of which this one has the address `local`. Where the
-    /// plan leaves the source ports open, they are the dynamic ones.
+    /// The format for a plan's encapsulation; `local` is this endpoint's address. Where the plan
+    /// leaves the source ports open, they are the dynamic ones.
     ///
     /// # Errors
-    /// [`Error::Config`] for Geneve options that are no multiple of four bytes, and for what the programs do not do.
+    /// [`Error::Config`] for Geneve options that are not a multiple of four bytes, and for
+    /// encapsulations that the programs do not support.
     pub fn of(encapsulation: &Encapsulation, local: IpAddr) -> Result<Self, Error> {
         if !encapsulation.kind().datapaths.contains(&Datapath::Ebpf) {
             let words = format!("no program here encapsulates in {encapsulation}");
@@ -128,7 +129,7 @@ impl Format {
         Ok(Self::Geneve(tunnel, options))
     }
 
-    /// The UDP tunnel, where there is one.
+    /// The UDP tunnel; `None` for formats without one.
     pub const fn tunnel(&self) -> Option<&Tunnel> {
         match self {
             Self::Plain | Self::Vlan { .. } => None,
@@ -136,7 +137,8 @@ impl Format {
         }
     }
 
-    /// Bytes in front of the guest's frame, outer Ethernet header included; a VLAN tag lies within the frame.
+    /// Length of the headers before the guest's frame, outer Ethernet header included, bytes. A
+    /// VLAN tag is part of the frame.
     pub(crate) fn header_bytes(&self) -> u32 {
         let tunnel = match self {
             Self::Plain | Self::Vlan { .. } => return 0,
@@ -151,7 +153,7 @@ impl Format {
 }
 
 impl Config {
-    /// A tunnel endpoint with nothing but a device and a format.
+    /// A configuration with defaults for everything but device and format.
     pub fn new(underlay: &str, format: Format) -> Self {
         Self {
             underlay: underlay.to_owned(),
@@ -162,7 +164,7 @@ impl Config {
         }
     }
 
-    /// The endpoint of an encapsulation of a plan: [`Format::of`], and the tag inside.
+    /// The configuration for a plan's encapsulation: [`Format::of`], and the inner VLAN tag.
     ///
     /// # Errors
     /// As [`Format::of`].
@@ -174,14 +176,14 @@ impl Config {
         })
     }
 
-    /// Bytes of an underlay's IP packet that its guests cannot use for theirs.
+    /// Bytes of the underlay's IP MTU that guests cannot use for their IP packets.
     pub fn overhead(&self) -> u32 {
         let tag = if self.inner_vlan.is_some() {
             vlan::TAG_BYTES as u32
         } else {
             0
         };
-        // The outer Ethernet header is not the underlay's IP packet, the inner one is.
+        // The outer Ethernet header does not count towards the underlay's IP MTU, the inner one does.
         self.format.header_bytes() + tag
     }
 

@@ -1,57 +1,58 @@
-//! What the programs count, summed over the processors.
+//! The programs' counters, summed over the CPUs.
 
 use std::fmt;
 
-/// Something that happened to a frame.
+/// An event that the programs count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Counter {
-    /// Sent to the underlay; a super-packet counts once.
+    /// A frame was sent to the underlay; a super-packet counts once.
     Encapsulated,
-    /// Handed to a guest from the underlay; a super-packet counts once.
+    /// A frame from the underlay was delivered to a guest; a super-packet counts once.
     Decapsulated,
-    /// Copies of a frame for everyone, or for a station that is not known.
+    /// A copy of a broadcast or multicast frame, or of one for an unknown MAC address, was sent.
     Flooded,
-    /// From guest to guest of this host.
+    /// A frame went from guest to guest of this host.
     Switched,
-    /// Super-packets segmented before they were encapsulated, for their last segment's checksum.
+    /// A super-packet was segmented before its encapsulation, for the checksum of its last segment.
     Resegmented,
-    /// Too big for the underlay, and the guest was informed.
+    /// A packet was too big for the underlay, and the guest was sent an ICMP error.
     TooBigAnswered,
-    /// Too big for the underlay, and the guest was not told: a group's packet, no IP, or told too often already.
+    /// A packet was too big for the underlay and the guest was sent no ICMP error: the packet is for
+    /// several receivers, not IP, a later fragment or itself an ICMP error, or errors are rate limited.
     TooBigUnanswered,
-    /// The next hop's address is not known, and the frame is not IP.
+    /// The next hop's MAC address is unknown, and the frame is not IP.
     NoNeighbour,
-    /// No destination: no remote and no guest has this address.
+    /// No remote and no guest has the destination address.
     NoDestination,
-    /// A guest sent a tag where the endpoint puts its own.
+    /// A guest sent a tagged frame to an endpoint that adds its own tag.
     GuestTag,
-    /// Shorter than its headers say.
+    /// The packet is shorter than its headers say.
     Short,
     /// A fragment of an outer packet: endpoints do not reassemble (RFC 7348, section 4.3).
     Fragment,
-    /// No VNI, an unknown version, a control packet, or no Ethernet inside.
+    /// The tunnel header has no VNI, an unknown version, the control flag, or a payload other than Ethernet.
     BadHeader,
-    /// The outer IPv4 header's checksum or the outer UDP checksum is wrong.
+    /// The checksum of the outer IPv4 header or of outer UDP is wrong.
     BadChecksum,
-    /// A Geneve option is longer than the options, or the options longer than the packet.
+    /// A Geneve option exceeds the options, or the options exceed the packet.
     OptionBeyond,
-    /// A critical Geneve option that is not known.
+    /// A critical Geneve option is unknown.
     CriticalOption,
-    /// No guest here has this VNI.
+    /// No guest of this host has the VNI.
     UnknownVni,
-    /// The sender is not among the remotes.
+    /// The outer source address is none of the remotes'.
     UnknownRemote,
-    /// The inner frame ends in its headers, or before its IP packet does.
+    /// The inner frame ends within its headers, or before its IP packet does.
     InnerTruncated,
-    /// The inner tag is not the one that is expected.
+    /// The inner VLAN tag is not the expected one.
     InnerTag,
-    /// The kernel refused a change to the frame.
+    /// The kernel refused to change the frame.
     KernelRefused,
 }
 
 impl Counter {
-    /// All, in the order of `bpf/counters.h`.
+    /// All counters, in the order of `bpf/counters.h`.
     pub const ALL: [Self; 21] = [
         Self::Encapsulated,
         Self::Decapsulated,
@@ -76,12 +77,12 @@ impl Counter {
         Self::KernelRefused,
     ];
 
-    /// Whether the frame was lost; one that was too big and answered is the guest's to send again.
+    /// Whether the frame was lost. One that was too big and answered is not: the guest sends it again.
     pub fn is_drop(self) -> bool {
         self > Self::TooBigAnswered
     }
 
-    /// The name in records and on the screen.
+    /// Name in records and on the screen.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Encapsulated => "encapsulated",
@@ -115,17 +116,17 @@ impl fmt::Display for Counter {
     }
 }
 
-/// Counts since the endpoint was attached.
+/// Counts since the endpoint was attached, as events.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters([u64; Counter::ALL.len()]);
 
 impl Counters {
-    /// How often something happened.
+    /// The count of an event.
     pub const fn get(&self, counter: Counter) -> u64 {
         self.0[counter as usize]
     }
 
-    /// Frames lost, whatever the reason.
+    /// Number of frames lost, for any reason.
     pub fn dropped(&self) -> u64 {
         self.iter()
             .filter(|(counter, _)| counter.is_drop())
@@ -140,7 +141,7 @@ impl Counters {
             .map(|counter| (counter, self.get(counter)))
     }
 
-    /// What has been counted since `before`.
+    /// The counts since `before` was read.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i].wrapping_sub(before.0[i])))
@@ -151,7 +152,7 @@ impl Counters {
     }
 }
 
-/// Those that are not zero.
+/// Lists the counters that are not zero.
 impl fmt::Debug for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = self.iter().filter(|&(_, count)| count > 0);

@@ -1,4 +1,5 @@
-//! What the programs would do with a frame (`BPF_PROG_TEST_RUN`): nothing is sent but copies for several receivers.
+//! Dry runs of the programs on single frames (`BPF_PROG_TEST_RUN`). Nothing is sent, except the copies for several
+//! receivers.
 
 use aya::programs::{TestRun as _, TestRunOptions};
 
@@ -6,44 +7,44 @@ use crate::error::Error;
 use crate::load::{DECAPSULATE, ENCAPSULATE, classifier};
 use crate::vtep::Vtep;
 
-/// `struct __sk_buff` (include/uapi/linux/bpf.h): its length and where the device stands in it.
+/// Length of `struct __sk_buff` (include/uapi/linux/bpf.h), and offset of the device's index in it, bytes.
 pub(crate) const CONTEXT_BYTES: usize = 192;
 const IFINDEX_AT: usize = 40;
 
-/// What becomes of a frame.
+/// What a program did with a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Left to the host, as if the endpoint were not there.
+    /// Passed on to the host, as if the endpoint did not exist.
     Passed,
-    /// Dropped; the counters say why.
+    /// Dropped; the counters tell why.
     Dropped,
-    /// Sent on to another device.
+    /// Redirected to another device.
     Redirected,
 }
 
-/// What a program made of a frame.
+/// Result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DryRun {
-    /// Where it went.
+    /// What the program did.
     pub verdict: Verdict,
-    /// The frame as it went there. A VLAN tag beside it is not in its bytes.
+    /// The frame afterwards, without a VLAN tag that is kept in the packet's metadata.
     pub frame: Vec<u8>,
 }
 
 impl Vtep {
-    /// What happens to a frame that the guest behind `device` sends. It is counted like any other.
+    /// Runs the program for a frame that the guest behind `device` sends. The frame is counted like any other.
     ///
     /// # Errors
-    /// [`Error::Unknown`] for a device without a guest, [`Error::Refused`] where the kernel cannot try it.
+    /// [`Error::Unknown`] for a device without a guest, [`Error::Refused`] if the kernel cannot run it.
     pub fn dry_run_from_guest(&mut self, device: &str, frame: &[u8]) -> Result<DryRun, Error> {
         let ifindex = self.guest_index(device)?;
         self.dry_run(ENCAPSULATE, ifindex, frame)
     }
 
-    /// What happens to a frame that arrives on the underlay. It is counted like any other.
+    /// Runs the program for a frame that arrives on the underlay. The frame is counted like any other.
     ///
     /// # Errors
-    /// [`Error::Refused`] where the kernel cannot try it: frames below 14 bytes, for one.
+    /// [`Error::Refused`] if the kernel cannot run it, as for frames below 14 bytes.
     pub fn dry_run_from_underlay(&mut self, frame: &[u8]) -> Result<DryRun, Error> {
         let ifindex = self.underlay_index();
         self.dry_run(DECAPSULATE, ifindex, frame)

@@ -1,4 +1,4 @@
-//! Why a tunnel endpoint is not there.
+//! Errors of a tunnel endpoint.
 
 use std::io;
 use std::net::IpAddr;
@@ -8,83 +8,83 @@ use aya::EbpfError;
 use aya::maps::MapError;
 use aya::programs::ProgramError;
 
-/// What went wrong, with the thing it went wrong with.
+/// An error of a tunnel endpoint, with the object that it concerns.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The endpoint cannot be as it was asked for.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(String),
-    /// A device is missing or cannot be read or made.
+    /// A device is missing, or cannot be read or made.
     #[error("device {device}: {source}")]
     Device {
-        /// Its name.
+        /// Name of the device.
         device: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// No route leads to a remote.
     #[error("no route to {address} by {device}: {source}")]
     Route {
-        /// The remote.
+        /// Address of the remote.
         address: IpAddr,
-        /// The underlay's device.
+        /// Name of the underlay device.
         device: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// eBPF is not allowed here.
+    /// This process may not load eBPF programs.
     #[error(
         "the kernel does not let this process load eBPF programs: run as root outside of user namespaces (CAP_BPF, CAP_NET_ADMIN)"
     )]
     NotAllowed,
-    /// The object with the programs could not be loaded.
+    /// The object with the maps and programs could not be loaded.
     #[error("eBPF maps cannot be made: {0}")]
     Load(#[source] Box<EbpfError>),
-    /// The kernel's verifier refused a program; its log is in the text.
+    /// The kernel's verifier refused a program; the text has its log.
     #[error(
         "the kernel refuses the eBPF program `{program}` (Linux 5.13 or later is needed): {source}"
     )]
     Refused {
-        /// Which one.
+        /// Name of the program.
         program: &'static str,
-        /// With the verifier's log.
+        /// The kernel's error with the verifier's log.
         source: Box<ProgramError>,
     },
-    /// A program cannot be attached to a device.
+    /// A program cannot be attached to, or detached from, a device.
     #[error("eBPF program `{program}` on {device}: {source}")]
     Attach {
-        /// Which one.
+        /// Name of the program.
         program: &'static str,
-        /// To what.
+        /// Name of the device.
         device: String,
-        /// Why.
+        /// The cause.
         source: Box<ProgramError>,
     },
-    /// A table of the programs cannot be read or written.
+    /// A map cannot be read or written.
     #[error("eBPF map `{map}`: {source}")]
     Map {
-        /// Which one.
+        /// Name of the map.
         map: &'static str,
-        /// Why.
+        /// The cause.
         source: Box<MapError>,
     },
-    /// What was attached cannot be left to the kernel.
+    /// A link or map cannot be pinned.
     #[error("pinning {}: {source}", path.display())]
     Pin {
-        /// Its name on the BPF file system.
+        /// Path on the BPF file system.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A table has no room left.
+    /// A map is full.
     #[error("no more than {most} {what}")]
     Full {
-        /// Of what.
+        /// What the map holds, in the plural.
         what: &'static str,
-        /// How many there is room for.
+        /// Number of entries that the map holds at most.
         most: usize,
     },
-    /// Something was named that the endpoint does not have.
+    /// A device or remote does not belong to this endpoint.
     #[error("{0} is not attached to this endpoint")]
     Unknown(String),
 }

@@ -1,4 +1,4 @@
-//! The bytes of the programs' tables, as `bpf/maps.h` has them: integers in the host's order unless said otherwise.
+//! The layout of the programs' map values, as in `bpf/maps.h`: integers in host byte order unless stated otherwise.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ pub(crate) type Station = [u8; 8];
 pub(crate) type Remote = [u8; 392];
 pub(crate) type Flood = [u8; 8 + 4 * (MAX_REMOTES + MAX_PORTS)];
 
-/// An address as 16 bytes of which IPv4 takes the first four.
+/// An IP address in 16 bytes; IPv4 takes the first four.
 pub(crate) fn address(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(v4) => {
@@ -26,7 +26,7 @@ pub(crate) fn address(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Numbers one after the other, the rest zero.
+/// Packs numbers one after the other; the rest is zero.
 fn numbers<const N: usize>(numbers: impl IntoIterator<Item = u32>) -> [u8; N] {
     let mut bytes = [0; N];
     for (place, number) in bytes.chunks_exact_mut(4).zip(numbers) {
@@ -45,7 +45,7 @@ pub(crate) fn station_key(vni: u32, mac: [u8; 6]) -> StationKey {
     bytes
 }
 
-/// A station at a remote of this index, from 1, or at the guest's device.
+/// A station at the remote of this index, from 1, or at the guest device of this interface index.
 pub(crate) fn station(remote: u32, ifindex: u32) -> Station {
     numbers([remote, ifindex])
 }
@@ -67,7 +67,7 @@ pub(crate) fn flood(remotes: &[u32], ports: &[u32]) -> Flood {
     )
 }
 
-/// `struct remote`, member by member.
+/// The members of `struct remote`.
 pub(crate) struct RemoteFields<'a> {
     pub(crate) header: &'a [u8],
     pub(crate) address: [u8; 16],
@@ -76,12 +76,12 @@ pub(crate) struct RemoteFields<'a> {
     pub(crate) ip_sum: u32,
     pub(crate) mtu: u32,
     pub(crate) ceiling: u32,
-    /// Whether the header's MACs are the right ones.
+    /// Whether the header has the right MAC addresses.
     pub(crate) resolved: bool,
 }
 
 impl RemoteFields<'_> {
-    /// Never looked up by the programs themselves.
+    /// Encodes the struct, with `looked` 0: the programs have not looked up the remote's route yet.
     pub(crate) fn bytes(&self) -> Remote {
         let mut bytes = [0; size_of::<Remote>()];
         let mut at = 0;

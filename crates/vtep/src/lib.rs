@@ -1,11 +1,12 @@
-//! A tunnel endpoint in eBPF: guests' frames in VLAN, VXLAN or Geneve, on tc hooks, where the kernel has no driver
-//! or to compare two headers on one code path.
+//! A tunnel endpoint in eBPF on tc hooks: puts guests' frames into VLAN, VXLAN or Geneve where the
+//! kernel has no driver, or to compare two headers on the same code path.
 //!
-//! Beside it a program that tells each packet when it departs on an emulated line ([`Departures`]).
+//! A second program sets the departure times of packets on an emulated line ([`Departures`]).
 //!
-//! The programs are in `bpf/`, compiled by clang in build.rs, loaded here. Programs, maps and links vanish with the
-//! [`Vtep`], at the latest with the process, unless [`Vtep::pin`] leaves them to the kernel. What devices there are, and which offloads
-//! they have, is the caller's business; docs/encapsulations.md says what works well.
+//! The programs are in `bpf/`; clang compiles them in build.rs, and they are loaded here. Programs,
+//! maps and links are removed with the [`Vtep`], at the latest with the process, unless
+//! [`Vtep::pin`] leaves them to the kernel. Devices and their offloads are the caller's
+//! responsibility; docs/encapsulations.md says which work well.
 
 mod config;
 mod counters;

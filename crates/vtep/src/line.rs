@@ -1,10 +1,12 @@
-//! A line on a device's egress, by departure times: a program says when each packet leaves, and fq, which the caller puts
-//! on the device, holds it back until then (EDT, net/sched/sch_fq.c). Without fq nothing is held back.
+//! A line on a device's egress, by departure times: a program decides when each packet leaves, and
+//! fq, which the caller puts on the device, holds it back until then (EDT, net/sched/sch_fq.c).
+//! Without fq nothing is held back.
 //!
-//! Times are `CLOCK_MONOTONIC`'s. What waits leaves at multiples of the step, so that all of it is released by one timer,
-//! as a card's interrupt moderation does. fq's `timer_slack` alone makes no such steps: whenever anything is enqueued, fq
-//! also releases what is due by then. The rate is exact over any time: a packet takes the line from where the one before
-//! left it, however late a timer was.
+//! Times are on `CLOCK_MONOTONIC`. Waiting packets leave at multiples of the step, so that one
+//! timer releases all of them, as a card's interrupt moderation does. fq's `timer_slack` alone
+//! makes no such steps: whenever a packet is enqueued, fq also releases what is due by then. The
+//! rate is exact over any time: a packet occupies the line from the end of the one before it,
+//! however late a timer was.
 
 use aya::maps::{Array, MapData};
 use aya::programs::{TcAttachType, TestRun as _, TestRunOptions};
@@ -20,33 +22,34 @@ use crate::load::{self, Attached, attach_to, classifier};
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/line.bpf.o"));
 
 const DEPART: &str = "depart";
-/// `FRACTION` and `COST_FRACTION` of `bpf/line.bpf.c`.
+/// Bits of fraction of a cost: `FRACTION` and `COST_FRACTION` of `bpf/line.bpf.c`.
 const COST_BITS: u32 = 7 + 16;
-/// Where `struct __sk_buff` has `tstamp`: behind 38 words and one pointer (include/uapi/linux/bpf.h).
+/// Offset of `tstamp` in `struct __sk_buff`, bytes: after 38 words and one pointer (include/uapi/linux/bpf.h).
 const TSTAMP_AT: usize = 152;
 
-/// What a line is like.
+/// Properties of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineRate {
-    /// Bits per second, 1e8 to 1e13.
+    /// Rate in bit/s, 1e8 to 1e13.
     pub rate: u64,
-    /// Nanoseconds between two releases; 0 releases each packet by itself.
+    /// Interval between two releases, nanoseconds; 0 releases each packet on its own.
     pub step_ns: u64,
-    /// The most that waits, in nanoseconds of the line; what comes then is dropped.
+    /// Longest queue, nanoseconds at the line's rate; a packet that would wait longer is dropped.
     pub limit_ns: u64,
-    /// What a packet takes of the line.
+    /// Sizes of frames, for the bytes that a packet takes on the line.
     pub frames: Frames,
-    /// Links, each such a line, among which flows are divided by their addresses and ports; 1 to [`MAX_LINKS`].
+    /// Number of links, each a line of this rate, among which flows are divided by addresses and
+    /// ports; 1 to [`MAX_LINKS`].
     pub links: u32,
-    /// Whether packets are not given a departure time, but the class of their link, 1:1 the first one's: htb then is on the
-    /// device.
+    /// Whether packets get the class of their link instead of a departure time, 1:1 for the first
+    /// link, for an htb on the device.
     pub classes: bool,
 }
 
 type LineBytes = [u8; 48];
 
 impl LineRate {
-    /// `struct line`, member by member.
+    /// Encodes `struct line`.
     fn bytes(&self) -> LineBytes {
         let mut bytes = [0; size_of::<LineBytes>()];
         let cost = (8_000_000_000u128 << COST_BITS) / u128::from(self.rate.max(1));
@@ -75,9 +78,9 @@ impl LineRate {
     }
 }
 
-/// The program, loaded, and attached while the line is in force. Dropping it, in the device's namespace, takes it off.
+/// The loaded program, attached while a line is in force. Dropping it, in the device's namespace, detaches it.
 pub struct Departures {
-    // Off the hook before anything else goes.
+    // Dropped first: off the hook before anything else is freed.
     attached: Option<Attached>,
     device: String,
     line: Array<MapData, LineBytes>,
@@ -95,10 +98,10 @@ impl std::fmt::Debug for Departures {
 }
 
 impl Departures {
-    /// Loads the program for a device of the calling thread's network namespace; it is not attached yet.
+    /// Loads the program for a device of the calling thread's network namespace, without attaching it.
     ///
     /// # Errors
-    /// [`Error::NotAllowed`] without the privilege, [`Error::Refused`] with the verifier's log.
+    /// [`Error::NotAllowed`] without privilege, [`Error::Refused`] with the verifier's log.
     pub fn load(device: &str) -> Result<Self, Error> {
         let mut object = load::verify(EbpfLoader::new().load(OBJECT), &[DEPART])?;
         Ok(Self {
@@ -110,11 +113,11 @@ impl Departures {
         })
     }
 
-    /// Puts a line in force on the device's egress, or changes the one that is: behind whatever else is attached there.
-    /// To be called in the device's namespace, with fq on the device.
+    /// Puts a line in force on the device's egress, after other programs there, or changes the line
+    /// in force. To be called in the device's namespace, with fq on the device.
     ///
     /// # Errors
-    /// [`Error::Attach`], [`Error::Map`].
+    /// [`Error::Attach`] if the program cannot be attached, [`Error::Map`] if the line cannot be written.
     pub fn set(&mut self, pace: &LineRate, hook: Hook) -> Result<(), Error> {
         self.pace(pace)?;
         if self.attached.is_none() {
@@ -133,10 +136,10 @@ impl Departures {
         })
     }
 
-    /// Takes the line off: packets leave as they come. What waited for it is forgotten.
+    /// Lifts the line: packets leave as they come. The state of its queue is reset.
     ///
     /// # Errors
-    /// [`Error::Attach`], [`Error::Map`].
+    /// [`Error::Attach`] if the program cannot be detached, [`Error::Map`] if the state cannot be written.
     pub fn lift(&mut self) -> Result<(), Error> {
         if let Some(attached) = self.attached.take() {
             attached.detach(DEPART, &self.device)?;
@@ -151,11 +154,11 @@ impl Departures {
         Ok(())
     }
 
-    /// When a frame would depart, in nanoseconds of `CLOCK_MONOTONIC`; `None` where it would be dropped. It takes its time of
-    /// the line like any other (`BPF_PROG_TEST_RUN`). For tests.
+    /// Departure time of a frame, nanoseconds of `CLOCK_MONOTONIC`; `None` if it would be dropped.
+    /// The frame takes its time on the line like any other (`BPF_PROG_TEST_RUN`). For tests.
     ///
     /// # Errors
-    /// [`Error::Map`], [`Error::Refused`] where the kernel cannot try it: frames below 14 bytes, for one.
+    /// [`Error::Map`], or [`Error::Refused`] if the kernel cannot run the program, as for frames below 14 bytes.
     pub fn dry_run(&mut self, pace: &LineRate, frame: &[u8]) -> Result<Option<u64>, Error> {
         self.pace(pace)?;
         let (context, mut after) = ([0; CONTEXT_BYTES], [0; CONTEXT_BYTES]);

@@ -1,4 +1,4 @@
-//! The little that has to be asked of rtnetlink(7): devices, a veth pair of our own, the next hop's neighbour.
+//! What is needed of rtnetlink(7): devices, a veth pair, and the neighbour entry of the next hop.
 
 use std::io;
 use std::net::IpAddr;
@@ -23,19 +23,20 @@ pub(crate) struct Device {
     pub(crate) mac: [u8; 6],
 }
 
-/// Where packets for a remote go first.
+/// The next hop towards a remote.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NextHop {
     pub(crate) mac: Option<[u8; 6]>,
     pub(crate) mtu: Option<u32>,
 }
 
-/// How often and in what steps a neighbour's answer is waited for. One that is there answers in microseconds, but
-/// an IPv6 interface that has just come up takes a second or two until it does.
+/// Number of times that a neighbour is looked up, and the interval. A neighbour that exists answers
+/// within microseconds, but an IPv6 interface that has just come up takes a second or two until it
+/// does.
 const ASKS: usize = 300;
 const BETWEEN_ASKS: Duration = Duration::from_millis(10);
 
-/// A connection to the namespace it was opened in.
+/// An rtnetlink connection to the namespace in which it was opened.
 pub(crate) struct Links {
     netlink: Netlink,
 }
@@ -70,7 +71,7 @@ impl Links {
         Ok(device)
     }
 
-    /// Makes a veth pair of this MTU, both ends here.
+    /// Makes a veth pair of this MTU, with both ends in this namespace.
     pub(crate) fn create_pair(&mut self, names: [&str; 2], mtu: u32) -> io::Result<()> {
         let [mut own, peer] = names.map(|name| {
             let mut link = named(name);
@@ -98,11 +99,12 @@ impl Links {
         self.netlink.apply(delete, Intent::Change)
     }
 
-    /// The next hop's MAC address on the way to `address` by `device`, and that route's own MTU; the first is
-    /// `None` where nobody has answered for it yet. The kernel is made to ask.
+    /// The next hop's MAC address on the route to `address` through `device`, and the MTU of that
+    /// route. The MAC address is `None` if the neighbour has not answered yet; the kernel is made
+    /// to resolve it.
     ///
     /// # Errors
-    /// `ENETUNREACH`, `EHOSTUNREACH` where no route goes there.
+    /// `ENETUNREACH` or `EHOSTUNREACH` if there is no route.
     pub(crate) fn next_hop(&mut self, address: IpAddr, device: u32) -> io::Result<NextHop> {
         let route = self.route(address, device)?;
         let gateway = route
@@ -133,7 +135,7 @@ impl Links {
                     mtu,
                 });
             }
-            // As if a packet had to go there (net/core/neighbour.c, NTF_USE).
+            // Makes the kernel resolve the neighbour, as a packet to it would (net/core/neighbour.c, NTF_USE).
             let mut use_it = neighbour(hop, device);
             use_it.header.flags = NeighbourFlags::Use;
             let ask = RouteNetlinkMessage::NewNeighbour(use_it);
@@ -152,7 +154,7 @@ impl Links {
         let Some(RouteNetlinkMessage::NewNeighbour(found)) = answer else {
             return Ok(None);
         };
-        // NUD_VALID of include/net/neighbour.h.
+        // States with a valid address: NUD_VALID of include/net/neighbour.h.
         let valid = [
             NeighbourState::Permanent,
             NeighbourState::Noarp,

@@ -1,4 +1,4 @@
-//! The object that clang made, its constants set, through the verifier, onto hooks.
+//! Loads the compiled object: sets its constants, passes the verifier, and attaches the programs to hooks.
 
 use std::io;
 
@@ -16,23 +16,23 @@ use crate::layout::{self, KNOWN_OPTIONS};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/vtep.bpf.o"));
 
-/// The kernel's word for an attach type that it does not know.
+/// Error of the kernel for an unknown attach type.
 const EINVAL: i32 = 22;
-/// The kernel's word for a verification that was cut short.
+/// Error of the kernel for a verification that was interrupted.
 const EAGAIN: i32 = 11;
 
-/// The program for what guests send.
+/// Name of the program for frames from guests.
 pub(crate) const ENCAPSULATE: &str = "encapsulate";
-/// The program for what the underlay brings.
+/// Name of the program for frames from the underlay.
 pub(crate) const DECAPSULATE: &str = "decapsulate";
 
-/// A program on a hook; dropping it takes it off.
+/// A program attached to a hook; dropping it detaches the program.
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub(crate) link: SchedClassifierLink,
 }
 
-/// Sets the programs' constants and loads both.
+/// Sets the programs' constants and loads both programs.
 pub(crate) fn load(config: &Config, underlay: u32, segmenter: (u32, u32)) -> Result<Ebpf, Error> {
     let tunnel = config.format.tunnel();
     let (format, vlan): (u32, u32) = match config.format {
@@ -82,7 +82,7 @@ pub(crate) fn load(config: &Config, underlay: u32, segmenter: (u32, u32)) -> Res
     verify(loader.load(OBJECT), &[ENCAPSULATE, DECAPSULATE])
 }
 
-/// Takes an object's programs through the verifier.
+/// Loads an object's programs through the verifier.
 pub(crate) fn verify(
     loaded: Result<Ebpf, EbpfError>,
     programs: &[&'static str],
@@ -94,7 +94,7 @@ pub(crate) fn verify(
     Ok(object)
 }
 
-/// Has the verifier look, again where a signal to this thread cut it short (kernel/bpf/verifier.c, `do_check`).
+/// Loads a program, again if a signal to this thread interrupted the verifier (kernel/bpf/verifier.c, `do_check`).
 fn verified(classifier: &mut SchedClassifier) -> Result<(), ProgramError> {
     const ATTEMPTS: u32 = 10;
     for _ in 1..ATTEMPTS {
@@ -106,7 +106,7 @@ fn verified(classifier: &mut SchedClassifier) -> Result<(), ProgramError> {
     classifier.load()
 }
 
-/// A program of an object of our own.
+/// A program of one of our objects.
 pub(crate) fn classifier<'a>(
     object: &'a mut Ebpf,
     program: &'static str,
@@ -117,7 +117,7 @@ pub(crate) fn classifier<'a>(
         .expect("a classifier in our own object")
 }
 
-/// Attaches to a device's ingress.
+/// Attaches a program to a device's ingress.
 pub(crate) fn attach(
     object: &mut Ebpf,
     program: &'static str,
@@ -127,7 +127,7 @@ pub(crate) fn attach(
     attach_to(object, program, device, TcAttachType::Ingress, hook)
 }
 
-/// Attaches to a device's ingress or egress, behind what is there already.
+/// Attaches a program to a device's ingress or egress, after those already there.
 pub(crate) fn attach_to(
     object: &mut Ebpf,
     program: &'static str,
@@ -156,7 +156,7 @@ pub(crate) fn attach_to(
     let id = match hook {
         Hook::Tcx => tcx(classifier),
         Hook::Clsact => clsact(classifier),
-        // A kernel without tcx knows no such attach type.
+        // A kernel without tcx does not know the attach type.
         Hook::Best => match tcx(classifier) {
             Err(error) if code(&error) == Some(EINVAL) => clsact(classifier),
             other => other,
@@ -167,7 +167,7 @@ pub(crate) fn attach_to(
 }
 
 impl Attached {
-    /// Takes it off and says whether that went well.
+    /// Detaches the program and reports errors.
     pub(crate) fn detach(self, program: &'static str, device: &str) -> Result<(), Error> {
         self.link.detach().map_err(|source| Error::Attach {
             program,
@@ -182,7 +182,7 @@ fn is_there(error: &TcError) -> bool {
         || source_io(error).is_some_and(|io| io.kind() == io::ErrorKind::AlreadyExists)
 }
 
-/// The kernel's own error below aya's.
+/// The kernel's error below aya's.
 fn source_io<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a io::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -206,7 +206,7 @@ fn cannot_load(error: EbpfError) -> Error {
 }
 
 fn refused(program: &'static str, error: ProgramError) -> Error {
-    // Without a log the verifier did not even look.
+    // Without a log the verifier did not run.
     let looked = matches!(&error, ProgramError::LoadError { verifier_log, .. } if !verifier_log.to_string().is_empty());
     match source_io(&error).map(io::Error::kind) {
         Some(io::ErrorKind::PermissionDenied) if !looked => Error::NotAllowed,
@@ -217,7 +217,7 @@ fn refused(program: &'static str, error: ProgramError) -> Error {
     }
 }
 
-/// A map of an object of our own, out of it.
+/// Takes a map out of one of our objects.
 pub(crate) fn typed<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(
     object: &mut Ebpf,
     map: &'static str,
@@ -229,14 +229,14 @@ pub(crate) fn typed<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(
     })
 }
 
-/// The programs' tables.
+/// The programs' maps.
 pub(crate) struct Maps {
     pub(crate) ports: HashMap<MapData, u32, layout::Port>,
     pub(crate) stations: HashMap<MapData, layout::StationKey, layout::Station>,
     pub(crate) remotes: Array<MapData, layout::Remote>,
     pub(crate) sources: HashMap<MapData, [u8; 16], u32>,
     pub(crate) floods: HashMap<MapData, u32, layout::Flood>,
-    /// `None` once it was pinned.
+    /// `None` once the map is pinned.
     pub(crate) counters: Option<PerCpuArray<MapData, u64>>,
 }
 

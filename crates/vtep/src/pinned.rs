@@ -1,4 +1,4 @@
-//! Endpoints that outlive the process that made them: their links and counters pinned in a BPF file system.
+//! Endpoints that outlive the process that made them: their links and counters are pinned in a BPF file system.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -15,13 +15,14 @@ use crate::vtep::{Vtep, in_map, read_counters};
 const COUNTERS: &str = "counters";
 
 impl Vtep {
-    /// Leaves the endpoint to the kernel: what was attached stays so until [`unpin`] or until its devices go. The
-    /// directory, on a BPF file system, must not exist.
+    /// Leaves the endpoint to the kernel: its programs stay attached until [`unpin`] or until its
+    /// devices are removed. `directory`, on a BPF file system, must not exist.
     ///
-    /// What the programs know stays as it is: nobody looks routes and neighbours up again, but on a host that forwards.
+    /// The programs' maps are no longer updated: routes and neighbours are looked up again only on
+    /// a host that forwards.
     ///
     /// # Errors
-    /// [`Error::Pin`]; nothing is attached then any more. Links can be pinned on tcx alone (Linux 6.6).
+    /// [`Error::Pin`]; the endpoint is then detached. Only tcx links can be pinned (Linux 6.6).
     pub fn pin(mut self, directory: &Path) -> Result<(), Error> {
         fs::create_dir_all(directory).map_err(|source| failed(directory, source.into()))?;
         let pinned = self.pin_all(directory);
@@ -61,10 +62,10 @@ fn failed(path: &Path, source: Box<dyn std::error::Error + Send + Sync>) -> Erro
     }
 }
 
-/// What a pinned endpoint has counted since it was attached.
+/// The counts of a pinned endpoint since it was attached.
 ///
 /// # Errors
-/// [`Error::Map`] where there is none.
+/// [`Error::Map`] if there is no such endpoint.
 pub fn counters(directory: &Path) -> Result<Counters, Error> {
     let data = MapData::from_pin(directory.join(COUNTERS)).map_err(in_map("counters"))?;
     let map: PerCpuArray<MapData, u64> = Map::PerCpuArray(data)
@@ -73,10 +74,10 @@ pub fn counters(directory: &Path) -> Result<Counters, Error> {
     read_counters(&map)
 }
 
-/// Takes a pinned endpoint off its devices: its links go with their names. One that is gone is no error.
+/// Detaches a pinned endpoint: removing its pins removes its links. A missing directory is no error.
 ///
 /// # Errors
-/// What the file system says.
+/// The directory or its entries cannot be read or removed.
 pub fn unpin(directory: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

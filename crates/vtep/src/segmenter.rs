@@ -1,9 +1,10 @@
-//! A veth pair that segments super-packets: its sending end can do nothing for them, so the kernel does it in
-//! software, and their segments arrive one by one at the other end.
+//! A veth pair that segments super-packets. Segmentation offload is off on its sending end, so the
+//! kernel segments in software, and the segments arrive one by one at the other end.
 //!
-//! Only for outer checksums, and only for super-packets whose last segment is shorter than the others: the kernel
-//! copies the outer header to each segment, and the shorter one's checksum differs. Only the kernel's own tunnels
-//! can ask for better (SKB_GSO_UDP_TUNNEL_CSUM).
+//! It is used only with outer checksums, and only for super-packets whose last segment is shorter
+//! than the others: the kernel copies the outer header to each segment, but the shorter segment
+//! needs another checksum. Only the kernel's own tunnels can ask for outer checksums per segment
+//! (SKB_GSO_UDP_TUNNEL_CSUM).
 
 use std::io;
 
@@ -12,15 +13,15 @@ use wirecost_sys::ethtool::Ethtool;
 use crate::error::Error;
 use crate::link::Links;
 
-/// More than any packet; what arrives is no longer than the guests' MTU.
+/// MTU of the pair, larger than any packet; no packet is longer than the guests' MTU.
 const MTU: u32 = 65535;
 
-/// The name of the pair's sending end, by the underlay's interface index: with it both go.
+/// Name of the pair's sending end for an underlay device's interface index. Removing it removes both ends.
 pub fn sending_end(underlay: u32) -> String {
     format!("wcseg{underlay}s")
 }
 
-/// The pair; it is removed by [`Segmenter::remove`] or with its namespace.
+/// The veth pair; it is removed by [`Segmenter::remove`] or with its namespace.
 #[derive(Debug)]
 pub(crate) struct Segmenter {
     pub(crate) sends: String,
@@ -29,7 +30,7 @@ pub(crate) struct Segmenter {
 }
 
 impl Segmenter {
-    /// One pair for each underlay device, named after it.
+    /// Makes the pair of an underlay device, named after its interface index.
     pub(crate) fn create(links: &mut Links, underlay: u32) -> Result<Self, Error> {
         let (sends, receives) = (sending_end(underlay), format!("wcseg{underlay}r"));
         let failed = |source| Error::Device {
@@ -40,7 +41,7 @@ impl Segmenter {
             .create_pair([&sends, &receives], MTU)
             .map_err(failed)?;
         let indexes = Self::set_up(links, &sends, &receives).inspect_err(|_| {
-            // Half a pair is of no use; the first error is the one to report.
+            // A pair that is not set up is useless; the first error is the one to report.
             let _ = links.remove(&sends);
         });
         Ok(Self {
@@ -62,7 +63,7 @@ impl Segmenter {
             .map(|name| (name, false))
             .collect();
         ethtool.set_features(sends, &segmentation)?;
-        // Joined again, they would be what they were.
+        // GRO would join the segments again.
         ethtool.set_features(receives, &[("rx-gro".to_owned(), false)].into())?;
         for device in [sends, receives] {
             links.bring_up(device)?;

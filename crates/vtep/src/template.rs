@@ -8,17 +8,17 @@ use crate::config::{Format, Tunnel};
 
 const UDP: u8 = 17;
 
-/// Outer headers with lengths, checksums, source port, VNI and MACs left zero, and what they sum to.
+/// Outer headers with lengths, checksums, source port, VNI and MAC addresses left zero, and their partial checksums.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) bytes: Vec<u8>,
-    /// Over the pseudo-header without length, UDP header and tunnel header.
+    /// Sum over the pseudo-header without length, UDP header and tunnel header.
     pub(crate) udp_sum: u32,
-    /// Over the IPv4 header; 0 for IPv6.
+    /// Sum over the IPv4 header; 0 for IPv6.
     pub(crate) ip_sum: u32,
 }
 
-/// `None` for formats without outer headers, and where the addresses are of two families.
+/// The template for a remote; `None` for formats without outer headers, and for addresses of different IP versions.
 pub(crate) fn template(format: &Format, remote: IpAddr) -> Option<Template> {
     let (tunnel, header) = match format {
         Format::Plain | Format::Vlan { .. } => return None,
@@ -39,11 +39,11 @@ pub(crate) fn template(format: &Format, remote: IpAddr) -> Option<Template> {
     })
 }
 
-/// Ethernet type, IP header without length and checksum, and the addresses in it.
+/// Ethernet type, IP header without length and checksum, and the addresses in the header.
 fn ip_header(tunnel: &Tunnel, remote: IpAddr) -> Option<(u16, Vec<u8>, Vec<u8>)> {
     match (tunnel.local, remote) {
         (IpAddr::V4(local), IpAddr::V4(remote)) => {
-            // DF: an endpoint must not fragment (RFC 7348, 4.3); then the identification may be zero (RFC 6864).
+            // DF: an endpoint must not fragment (RFC 7348, 4.3). The identification may then be zero (RFC 6864).
             let mut ip = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, tunnel.hop_limit, UDP, 0, 0];
             let addresses = [local.octets(), remote.octets()].concat();
             ip.extend(&addresses);
@@ -59,7 +59,7 @@ fn ip_header(tunnel: &Tunnel, remote: IpAddr) -> Option<(u16, Vec<u8>, Vec<u8>)>
     }
 }
 
-/// Sum of 16-bit words in the host's order, folded to 16 bits (RFC 1071: the order does not matter).
+/// Sum of 16-bit words in host byte order, folded to 16 bits (RFC 1071: the byte order does not matter).
 fn sum(bytes: &[u8]) -> u32 {
     let mut sum: u32 = bytes
         .chunks(2)

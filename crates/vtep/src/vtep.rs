@@ -25,10 +25,10 @@ struct Guest {
     attached: Attached,
 }
 
-/// A tunnel endpoint. Dropping it takes the programs off and frees everything.
+/// An attached tunnel endpoint. Dropping it detaches the programs and frees everything.
 pub struct Vtep {
     config: Config,
-    // Links first: off the hooks before anything else goes.
+    // Dropped first: off the hooks before anything else is freed.
     underlay_hook: Option<Attached>,
     segmenter_hook: Option<Attached>,
     guests: BTreeMap<String, Guest>,
@@ -53,11 +53,11 @@ impl std::fmt::Debug for Vtep {
 }
 
 impl Vtep {
-    /// Loads the programs and attaches to the underlay's device, in the calling thread's network namespace.
+    /// Loads the programs and attaches them to the underlay device, in the calling thread's network namespace.
     ///
     /// # Errors
-    /// [`Error::Config`] for what cannot be, [`Error::Device`] for an underlay that is not there,
-    /// [`Error::NotAllowed`] without the privilege, [`Error::Refused`] with the verifier's log.
+    /// [`Error::Config`] for an invalid configuration, [`Error::Device`] for a missing underlay device,
+    /// [`Error::NotAllowed`] without privilege, [`Error::Refused`] with the verifier's log.
     pub fn attach(config: Config) -> Result<Self, Error> {
         config.validate()?;
         let underlay_error = |source| Error::Device {
@@ -131,21 +131,23 @@ impl Vtep {
             .map_or(self.underlay.mtu, |mtu| mtu.min(self.underlay.mtu))
     }
 
-    /// What it was made from.
+    /// The configuration of the endpoint.
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The largest IP packet that a guest can send over the underlay's MTU now, in bytes. Longer ones are
-    /// answered with "too big".
+    /// Size of the largest IP packet that a guest can send at the underlay's current MTU, bytes.
+    /// Longer ones are answered with an ICMP "too big" error.
     pub fn guest_mtu(&self) -> u32 {
         self.mtu().saturating_sub(self.config.overhead())
     }
 
-    /// Makes a device of this host a guest's: what it receives goes into segment `vni` (0 for formats without).
+    /// Makes a device of this host a guest's: frames that it receives go into segment `vni` (0 for
+    /// formats without VNI).
     ///
     /// # Errors
-    /// [`Error::Device`] where it is not there, [`Error::Attach`], [`Error::Full`] beyond 64 guests.
+    /// [`Error::Device`] if the device is missing, [`Error::Attach`] if the program cannot be
+    /// attached, [`Error::Full`] beyond 64 guests.
     pub fn add_guest(&mut self, device: &str, vni: u32) -> Result<(), Error> {
         self.check_vni(vni)?;
         if self.guests.contains_key(device) {
@@ -177,10 +179,10 @@ impl Vtep {
         self.write_flood(vni)
     }
 
-    /// Takes a device back: what it receives is the host's again.
+    /// Removes a guest's device from the endpoint: frames that it receives are the host's again.
     ///
     /// # Errors
-    /// [`Error::Unknown`] where it is no guest's.
+    /// [`Error::Unknown`] if the device is no guest's.
     pub fn remove_guest(&mut self, device: &str) -> Result<(), Error> {
         let guest = self
             .guests
@@ -196,12 +198,12 @@ impl Vtep {
         self.at_home_result(|| guest.attached.detach(ENCAPSULATE, device))
     }
 
-    /// Looks again at what the programs were told of the underlay: its MTU, the routes to the remotes, the next
-    /// hops' addresses. To be called after changes to them. On a host that forwards, the programs find routes
-    /// and next hops by themselves, once a second.
+    /// Updates what the programs know of the underlay: its MTU, the routes to the remotes, the next
+    /// hops' MAC addresses. To be called after these change. On a host that forwards, the programs
+    /// look up routes and next hops by themselves, once a second.
     ///
     /// # Errors
-    /// [`Error::Device`], [`Error::Route`] where one of them is gone.
+    /// [`Error::Device`] if the underlay device is gone, [`Error::Route`] if a remote has no route.
     pub fn refresh(&mut self) -> Result<(), Error> {
         let name = self.config.underlay.clone();
         let found = self.at_home(|| Links::open()?.device(&name));
@@ -219,10 +221,10 @@ impl Vtep {
         Ok(())
     }
 
-    /// What has been counted since it was attached.
+    /// The counts since the endpoint was attached.
     ///
     /// # Errors
-    /// [`Error::Map`] where the kernel does not report it.
+    /// [`Error::Map`] if the kernel does not report them.
     pub fn counters(&self) -> Result<Counters, Error> {
         match &self.maps.counters {
             Some(map) => read_counters(map),
@@ -234,7 +236,7 @@ impl Vtep {
         self.maps.counters.take()
     }
 
-    /// Everything on a hook, by a name of its own.
+    /// Takes all attached programs, each with a unique name.
     pub(crate) fn take_attached(&mut self) -> Vec<(String, Attached)> {
         let mut all: Vec<(String, Attached)> = std::mem::take(&mut self.guests)
             .into_iter()
@@ -242,21 +244,21 @@ impl Vtep {
             .collect();
         let segmenter = self.segmenter_hook.take();
         all.extend(segmenter.map(|attached| ("segmenter".to_owned(), attached)));
-        // Last: nothing comes in before all else is in place.
+        // The underlay last: no frame comes in before everything else is in place.
         let underlay = self.underlay_hook.take();
         all.extend(underlay.map(|attached| ("underlay".to_owned(), attached)));
         all
     }
 
-    /// Leaves the pair of devices where it is.
+    /// Leaves the veth pair in place.
     pub(crate) fn leave_segmenter(&mut self) {
         self.segmenter = None;
     }
 
-    /// Takes everything off and says what did not go well. Dropping does the same in silence.
+    /// Detaches everything and reports errors. Dropping does the same without a report.
     ///
     /// # Errors
-    /// The first thing that could not be taken off; the rest is, all the same.
+    /// The first error; everything else is detached all the same.
     pub fn detach(mut self) -> Result<(), Error> {
         self.take_down()
     }
@@ -297,7 +299,7 @@ impl Vtep {
             .ok_or_else(|| Error::Unknown(device.to_owned()))
     }
 
-    /// Runs `work` with the programs, in the namespace they are attached in.
+    /// Runs `work` with the programs, in the namespace in which they are attached.
     pub(crate) fn within<T>(&mut self, work: impl FnOnce(&mut Ebpf) -> T) -> Result<T, Error> {
         let object = &mut self.object;
         self.home
@@ -322,7 +324,7 @@ impl Vtep {
 
 impl Drop for Vtep {
     fn drop(&mut self) {
-        // Whoever wants to know calls `detach`.
+        // Errors are reported by `detach` only.
         let _ = self.take_down();
     }
 }

@@ -1,7 +1,8 @@
-//! What a frame captured on the underlay shows: how long it was, whether it was a fragment, whose datagram it carried.
+//! Parses frames captured on the underlay: their length, whether they are fragments, and the UDP
+//! datagram that they carry.
 //!
-//! Nothing is copied, and a capture may end anywhere behind the innermost UDP header: lengths are taken from the
-//! headers and from the capture's own note of the frame's length.
+//! Nothing is copied. A capture may end anywhere after the innermost UDP header: lengths are taken
+//! from the headers, and from the frame's length that the capture reports.
 
 mod cursor;
 mod error;
@@ -15,16 +16,16 @@ pub use crate::geneve::GeneveId;
 pub use crate::gre::GreId;
 pub use crate::vxlan::VxlanId;
 
-/// One segment of an overlay as it is found on an underlay.
+/// Identifies one overlay segment on an underlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TunnelId {
-    /// RFC 7348.
+    /// VXLAN (RFC 7348).
     Vxlan(VxlanId),
-    /// RFC 8926.
+    /// Geneve (RFC 8926).
     Geneve(GeneveId),
-    /// RFC 2784.
+    /// GRE (RFC 2784).
     Gre(GreId),
-    /// RFC 2003, RFC 4213, RFC 2473: an IP packet in an IP packet.
+    /// An IP packet in an IP packet (RFC 2003, RFC 4213, RFC 2473).
     IpInIp,
 }
 
@@ -49,55 +50,62 @@ impl From<GreId> for TunnelId {
 /// The outermost headers of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outer {
-    /// The frame on the link in bytes, Ethernet header included, FCS not; more than was captured if it was cut.
+    /// Length of the frame on the link in bytes, with Ethernet header, without FCS; more than was
+    /// captured if the capture cut it.
     pub frame_bytes: u32,
-    /// The outermost IP packet in bytes, its header included.
+    /// Length of the outermost IP packet in bytes, its header included.
     pub ip_bytes: u32,
-    /// Whether it is a fragment, the first included.
+    /// Whether the packet is a fragment, a first one included.
     pub fragment: bool,
-    /// Whether it must not be fragmented: IPv4's DF bit; always so in IPv6.
+    /// Whether the packet must not be fragmented: the DF bit of IPv4; always `true` for IPv6.
     pub df: bool,
 }
 
 /// A UDP datagram found in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen<'a> {
-    /// The frame on the link in bytes, Ethernet header included, FCS not.
+    /// Length of the frame on the link in bytes, with Ethernet header, without FCS.
     pub frame_bytes: u32,
-    /// The outermost IP packet in bytes, its header included.
+    /// Length of the outermost IP packet in bytes, its header included.
     pub outer_ip_bytes: u32,
     /// Whether the outermost IP packet is a fragment.
     pub fragment: bool,
     /// Whether the outermost IP packet must not be fragmented.
     pub df: bool,
-    /// Identifier of the outermost VLAN tag.
+    /// Identifier of the outermost VLAN tag, 0 to 4095.
     pub vlan: Option<u16>,
-    /// Identifier of the outermost VLAN tag inside the tunnel.
+    /// Identifier of the outermost VLAN tag inside the tunnel, 0 to 4095.
     pub inner_vlan: Option<u16>,
-    /// Geneve options as they stand in the frame; empty without any.
+    /// Geneve options in their frame format; empty without any.
     pub options: &'a [u8],
     /// Source port of the innermost datagram.
     pub src_port: u16,
     /// Destination port of the innermost datagram.
     pub dst_port: u16,
-    /// Its length in bytes, UDP header and payload, as its header says; of all fragments together.
+    /// Length of the innermost datagram in bytes, UDP header and payload, from its header; of all fragments together.
     pub udp_bytes: u32,
-    /// Its payload, as far as it was captured; link padding is left out.
+    /// Payload of the innermost datagram as far as it was captured, without link padding.
     pub payload: &'a [u8],
 }
 
-/// Reads a frame's outermost headers: Ethernet, any VLAN tags, IPv4 or IPv6.
+/// Parses a frame's outermost headers: Ethernet, any VLAN tags, IPv4 or IPv6.
 ///
-/// `frame` is what was captured, from the Ethernet header on; `frame_bytes` the length the frame had before the capture
-/// cut it.
+/// `frame` is the captured part from the Ethernet header on, `frame_bytes` the length of the frame
+/// before the capture cut it.
+///
+/// # Errors
+/// The frame is not IP, its headers are malformed, or the capture is too short.
 pub fn outer(frame: &[u8], frame_bytes: u32) -> Result<Outer, FrameError> {
     read_outer(&mut Cursor::new(frame), frame_bytes).map(|(outer, ..)| outer)
 }
 
-/// Reads the UDP datagram of a frame: the outermost without a tunnel, or the one that `tunnel` carries inside.
+/// Parses the UDP datagram of a frame: the outermost one without a tunnel, or the one that `tunnel` carries.
 ///
-/// Arguments are those of [`outer`]. A first fragment is read as far as it goes. An error says which header was not the
-/// expected one: a frame of another protocol, port or VNI, a later fragment, or too short a capture.
+/// Arguments are those of [`outer`]. A first fragment is parsed as far as it goes.
+///
+/// # Errors
+/// Names the header that is not the expected one: the frame is of another protocol, port or VNI, is
+/// a later fragment, or the capture is too short.
 pub fn innermost_udp(
     frame: &[u8],
     frame_bytes: u32,
@@ -149,7 +157,7 @@ pub fn innermost_udp(
     })
 }
 
-/// The outermost headers, and the outermost tag's identifier.
+/// Parses the outermost headers, with the outermost VLAN tag's identifier.
 fn read_outer(
     cursor: &mut Cursor<'_>,
     frame_bytes: u32,

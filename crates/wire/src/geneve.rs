@@ -8,7 +8,7 @@ pub use error::{BuildError, ReadError};
 
 use wirecost_model::plan::GeneveOptions;
 
-/// One overlay segment as it is found on an underlay.
+/// Identifies one overlay segment on an underlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GeneveId {
     /// UDP destination port; IANA's is [`PORT`].
@@ -21,9 +21,9 @@ pub struct GeneveId {
 pub const PORT: u16 = 6081;
 /// Length of the header without options, in bytes.
 pub const HEADER_BYTES: usize = 8;
-/// Most bytes of options: the header counts them in six bits, in words of four bytes.
+/// Largest length of all options, bytes: the header counts them in six bits, in words of four bytes.
 pub const MOST_OPTION_BYTES: usize = 63 * 4;
-/// Most bytes of data in one option: counted in five bits, in words of four bytes.
+/// Largest length of the data of one option, bytes: counted in five bits, in words of four bytes.
 pub const MOST_DATA_BYTES: usize = 31 * 4;
 /// Protocol type of an Ethernet frame inside (Transparent Ethernet Bridging).
 pub const ETHERNET: u16 = 0x6558;
@@ -35,25 +35,25 @@ const TYPE_CRITICAL: u8 = 0x80;
 /// First class for experiments (RFC 8926, section 7).
 const EXPERIMENTAL: u16 = 0xff00;
 
-/// One option, its data as it stands in the frame.
+/// One option; its data is in frame format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GeneveOption<'a> {
-    /// Who defines the type.
+    /// Option class: the organisation that defines the type.
     pub class: u16,
-    /// What it is; with the highest bit, an endpoint that does not know it drops the packet.
+    /// Option type. If its highest bit is set, an endpoint that does not know the option drops the packet.
     pub kind: u8,
-    /// A multiple of four bytes, at most [`MOST_DATA_BYTES`].
+    /// Data of the option; its length is a multiple of four bytes, at most [`MOST_DATA_BYTES`].
     pub data: &'a [u8],
 }
 
 impl GeneveOption<'_> {
-    /// Whether an endpoint that does not know it must drop the packet.
+    /// Whether an endpoint that does not know the option must drop the packet.
     pub const fn is_critical(&self) -> bool {
         self.kind & TYPE_CRITICAL != 0
     }
 }
 
-/// Options in their frame format, known to be well formed.
+/// Well-formed options in frame format.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Options {
     bytes: Vec<u8>,
@@ -65,8 +65,9 @@ impl Options {
         Self { bytes: Vec::new() }
     }
 
-    /// The option that OVN puts in every packet: ingress and egress logical port (ovn-architecture(7),
-    /// "Tunnel Encapsulations"): class 0x0102, type 0x80, four bytes, critical.
+    /// The option that OVN puts into every packet, with ingress and egress logical port
+    /// (ovn-architecture(7), "Tunnel Encapsulations"): class 0x0102, type 0x80, four bytes of data,
+    /// critical.
     pub fn ovn(ingress: u16, egress: u16) -> Self {
         let value = u32::from(ingress & 0x7fff) << 16 | u32::from(egress);
         let mut options = Self::none();
@@ -80,11 +81,11 @@ impl Options {
         options
     }
 
-    /// Options of an experimental class that take `bytes` of the header, for measuring what that costs. They
-    /// are not critical and their data is zero.
+    /// Options of an experimental class that take `bytes` of the header, to measure their cost.
+    /// They are not critical, and their data is zero.
     ///
     /// # Errors
-    /// Where `bytes` is no multiple of four, or above [`MOST_OPTION_BYTES`].
+    /// `bytes` is not a multiple of four, or above [`MOST_OPTION_BYTES`].
     pub fn of_size(bytes: usize) -> Result<Self, BuildError> {
         if !bytes.is_multiple_of(4) {
             return Err(BuildError::NotWords(bytes));
@@ -104,10 +105,10 @@ impl Options {
         Ok(options)
     }
 
-    /// Adds an option at the end.
+    /// Appends an option.
     ///
     /// # Errors
-    /// Where its data is no multiple of four bytes, too long, or leaves no room.
+    /// The length of its data is not a multiple of four bytes or too large, or no room is left.
     pub fn push(&mut self, option: GeneveOption<'_>) -> Result<(), BuildError> {
         let data = option.data.len();
         if !data.is_multiple_of(4) {
@@ -126,7 +127,7 @@ impl Options {
         Ok(())
     }
 
-    /// As a plan asks for them: OVN's with ports 1 and 2, or so many bytes.
+    /// The options that a plan asks for: OVN's, with ports 1 and 2, or a number of bytes.
     ///
     /// # Errors
     /// As [`Options::of_size`].
@@ -137,12 +138,12 @@ impl Options {
         }
     }
 
-    /// The bytes as they stand behind the header; a multiple of four.
+    /// The options in frame format; the length is a multiple of four bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Each option in order.
+    /// The options in their order.
     pub fn iter(&self) -> impl Iterator<Item = GeneveOption<'_>> {
         let mut rest = self.bytes.as_slice();
         std::iter::from_fn(move || {
@@ -152,13 +153,13 @@ impl Options {
         })
     }
 
-    /// Whether one of them is critical: then the header says so too (flag C).
+    /// Whether an option is critical: the header then has flag C.
     pub fn are_critical(&self) -> bool {
         self.iter().any(|option| option.is_critical())
     }
 }
 
-/// The header of an Ethernet frame in segment `vni` with `options`; only the VNI's low 24 bits are used.
+/// The header for an Ethernet frame in segment `vni` with `options`; only the low 24 bits of `vni` are used.
 pub fn header(vni: u32, options: &Options) -> Vec<u8> {
     let words = (options.bytes.len() / 4) as u8;
     let flags = if options.are_critical() {
@@ -173,27 +174,27 @@ pub fn header(vni: u32, options: &Options) -> Vec<u8> {
     bytes
 }
 
-/// What a header says.
+/// A parsed header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Geneve<'a> {
     /// Virtual network identifier, below 2^24.
     pub vni: u32,
-    /// Flag O: a control packet, whose payload is not the network's.
+    /// Flag O: a control packet, which carries no data of the overlay.
     pub control: bool,
-    /// Flag C: an option is critical.
+    /// Flag C: some option is critical.
     pub critical: bool,
-    /// Ethernet type of what is inside.
+    /// Ethernet type of the payload.
     pub protocol: u16,
-    /// The options in order.
+    /// The options in their order.
     pub options: Vec<GeneveOption<'a>>,
-    /// What is behind header and options.
+    /// The bytes after header and options.
     pub payload: &'a [u8],
 }
 
-/// Reads a header, all its options, and what is behind them. Reserved bits are ignored, as the RFC asks.
+/// Parses a header with all its options. Reserved bits are ignored, as the RFC requires.
 ///
 /// # Errors
-/// Says which part ends too early or is of a version that is not known.
+/// The packet or its options end too early, or the version is unknown.
 pub fn read(bytes: &[u8]) -> Result<Geneve<'_>, ReadError> {
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
         return Err(ReadError::Short(bytes.len()));
@@ -224,10 +225,10 @@ pub fn read(bytes: &[u8]) -> Result<Geneve<'_>, ReadError> {
     })
 }
 
-/// The first option and what is behind it; `None` at the end.
+/// Parses the first option and returns it with the bytes after it; `None` at the end.
 fn next_option(bytes: &[u8]) -> Result<Option<(GeneveOption<'_>, &[u8])>, ReadError> {
     let Some((header, rest)) = bytes.split_first_chunk::<OPTION_HEADER_BYTES>() else {
-        // All lengths are multiples of four: fewer bytes than a header are none.
+        // All lengths are multiples of four, so fewer bytes than an option's header are none.
         return Ok(None);
     };
     let [c0, c1, kind, length] = *header;

@@ -1,56 +1,55 @@
-//! The GRE header (RFC 2784, section 2.1), with checksum, key and sequence number where the packet has them (RFC 2890,
-//! section 2).
+//! The GRE header (RFC 2784, section 2.1), with the optional checksum, key and sequence number (RFC 2890, section 2).
 
-/// Length in bytes of a header with nothing optional.
+/// Length of a header without optional fields, bytes.
 pub const HEADER_BYTES: usize = 4;
-/// Length in bytes of each optional field.
+/// Length of each optional field, bytes.
 const FIELD_BYTES: usize = 4;
-/// The Ethernet type of Ethernet frames inside: "transparent Ethernet bridging".
+/// Ethernet type for Ethernet frames as payload ("transparent Ethernet bridging").
 pub const ETHERNET: u16 = 0x6558;
 
 const CHECKSUM: u16 = 0x8000;
-/// RFC 1701's routing, which RFC 2784 abolished.
+/// Flag of routing (RFC 1701), which RFC 2784 abolished.
 const ROUTING: u16 = 0x4000;
 const KEY: u16 = 0x2000;
 const SEQUENCE: u16 = 0x1000;
 const VERSION: u16 = 0x0007;
 
-/// One tunnel as it is found on an underlay.
+/// Identifies one tunnel on an underlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GreId {
-    /// The key of its packets; `None`: they have none.
+    /// Key of the tunnel's packets; `None` if they have none.
     pub key: Option<u32>,
-    /// Whether it carries Ethernet frames; else IP packets.
+    /// Whether the tunnel carries Ethernet frames instead of IP packets.
     pub frames: bool,
 }
 
-/// What a header says.
+/// A parsed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gre<'a> {
-    /// Ethernet type of what is carried.
+    /// Ethernet type of the payload.
     pub protocol: u16,
-    /// The key.
+    /// The key; `None` if the header has none.
     pub key: Option<u32>,
-    /// What is behind the header.
+    /// The bytes after the header.
     pub payload: &'a [u8],
 }
 
-/// Why a header cannot be read.
+/// Why bytes are not a GRE header that a receiver accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadError {
-    /// The packet ends within it.
+    /// The packet ends within the header.
     Short {
-        /// Bytes that it has, as far as known.
+        /// Length of the header, as far as known, bytes.
         needed: usize,
     },
-    /// A version other than 0, or routing.
+    /// The header has a version other than 0, or routing.
     Unknown,
 }
 
-/// Reads the header that `packet` begins with.
+/// Parses the header at the beginning of `packet`.
 ///
 /// # Errors
-/// A packet that ends within the header, and headers that RFC 2784 tells a receiver to discard.
+/// The packet ends within the header, or RFC 2784 tells a receiver to discard it.
 pub fn read(packet: &[u8]) -> Result<Gre<'_>, ReadError> {
     let Some(&[a, b, c, d]) = packet.first_chunk() else {
         return Err(ReadError::Short {

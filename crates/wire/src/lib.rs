@@ -1,4 +1,4 @@
-//! Frame bytes and arithmetic: what a link can carry, what a frame costs, what a captured frame says.
+//! Frame bytes and arithmetic: what a link carries, what encapsulations cost, what captured frames contain.
 //!
 //! Pure: no sockets, no files, no clock.
 

@@ -1,4 +1,4 @@
-//! The physical limit of an Ethernet line: what is left of its rate once every frame is framed.
+//! The capacity of an Ethernet line: what framing leaves of its rate.
 
 use wirecost_model::ip::IpVersion;
 
@@ -6,30 +6,32 @@ use wirecost_model::ip::IpVersion;
 /// header 14, FCS 4, gap 12.
 pub const FRAMING_BYTES: u32 = 38;
 
-/// TCP/IP headers of a data segment with timestamps: IPv4 20 or IPv6 40, TCP 20, timestamps and padding 12 (RFC 7323).
+/// Length of the TCP/IP headers of a data segment with timestamps, bytes: IPv4 20 or IPv6 40, TCP 20, timestamps and
+/// padding 12 (RFC 7323).
 pub const fn tcp_header_bytes(ip: IpVersion) -> u32 {
     ip.header_bytes() + 20 + 12
 }
 
-/// Bytes that one full-size guest packet occupies on the line, gap included.
+/// Bytes that a full-size guest packet occupies on the line, interframe gap included.
 ///
-/// `guest_mtu` is the IP MTU of the guest, `overhead` what the encapsulation adds in front of the guest's IP packet
-/// within the underlay's IP MTU (0 without a tunnel, 50 for VXLAN over IPv4, 70 over IPv6); both in bytes.
+/// `guest_mtu` is the guest's IP MTU. `overhead` is what the encapsulation adds before the guest's
+/// IP packet within the underlay's IP MTU (0 without a tunnel, 50 for VXLAN over IPv4, 70 over
+/// IPv6). Both are in bytes.
 pub fn line_bytes(guest_mtu: u32, overhead: u32) -> u64 {
     u64::from(guest_mtu) + u64::from(overhead) + u64::from(FRAMING_BYTES)
 }
 
-/// The most TCP payload, in bits per second, that a line of `rate_bps` carries in full-size segments with timestamps.
+/// Largest TCP goodput, bit/s, of a line of `rate_bps` bit/s with full-size segments with timestamps.
 ///
-/// `guest_ip` is what the guests speak; what the underlay speaks is part of `overhead`. Zero where the MTU leaves no
-/// room for payload. The reverse direction's acknowledgements do not share a full-duplex line and are not counted.
+/// `guest_ip` is the guests' IP version; that of the underlay is part of `overhead`. Zero where the MTU leaves no
+/// room for payload. Acknowledgements use the other direction of a full-duplex line and are not counted.
 pub fn tcp_goodput_bps(rate_bps: u64, guest_mtu: u32, overhead: u32, guest_ip: IpVersion) -> f64 {
     f64::from(guest_mtu.saturating_sub(tcp_header_bytes(guest_ip)))
         * frames_per_second(rate_bps, guest_mtu, overhead)
         * 8.0
 }
 
-/// Full-size frames per second at which a line of `rate_bps` bits per second is full.
+/// Full-size frames per second on a full line of `rate_bps` bit/s.
 pub fn frames_per_second(rate_bps: u64, guest_mtu: u32, overhead: u32) -> f64 {
     rate_bps as f64 / 8.0 / line_bytes(guest_mtu, overhead) as f64
 }

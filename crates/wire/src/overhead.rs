@@ -1,13 +1,16 @@
-//! What an encapsulation costs, header by header: guest MTU, bytes on the line, what is left of the line's rate.
+//! The cost of an encapsulation, header by header: guest MTU, bytes on the line, and the share left
+//! of the line's rate.
 //!
-//! An encapsulation is written from the guest outwards, `NAME[:OPTION[,OPTION]]` joined by `+`: each is carried by the
-//! one to its right, so that `geneve:ovn+esp` is Geneve inside ESP. `vlan` and `qinq` right behind an encapsulation
-//! that carries Ethernet frames tag the frame inside it and so take from the MTU (`vxlan+vlan`); `outer-vlan` and
-//! `outer-qinq`, written last, tag the frame on the line and take nothing from the MTU. A single `vlan` is a tagged
-//! line. What reads two ways is refused, with both ways to write it.
+//! An encapsulation is written from the guest outwards, as `NAME[:OPTION[,OPTION]]` joined by `+`.
+//! Each is carried by the one to its right: `geneve:ovn+esp` is Geneve inside ESP. `vlan` and
+//! `qinq` right after an encapsulation that carries Ethernet frames tag the inner frame and so
+//! reduce the MTU (`vxlan+vlan`). `outer-vlan` and `outer-qinq`, written last, tag the frame on the
+//! line and do not. A single `vlan` is a tagged line. Ambiguous expressions are refused, with both
+//! ways to write them.
 //!
-//! The catalogue is data: per encapsulation its headers and trailers, each with its bytes and where they are defined.
-//! Padding depends on the size of what is padded, so a guest MTU is searched for and not subtracted.
+//! The catalogue is data: for each encapsulation its headers and trailers, with their lengths and
+//! sources. Padding depends on the size of what is padded, so guest MTUs are searched for and not
+//! subtracted.
 
 mod catalogue;
 mod error;

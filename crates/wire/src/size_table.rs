@@ -1,24 +1,25 @@
-//! The kernel's qdisc size table (`TCA_STAB`): what a packet of a given length costs on the line.
+//! The kernel's qdisc size table (`TCA_STAB`): the bytes on the line of a packet of a given length.
 //!
-//! A token bucket's own `overhead` is added once per packet, and an offloaded stream hands it super-packets of up to
-//! 64 KiB: at MTU 1500 such a stream then runs 1.6 % above the line. A size table maps every length to bytes on the
-//! wire, so that a super-packet costs as much as the frames it will become.
+//! The `overhead` of a token bucket is added once per packet, but an offloaded stream hands it
+//! super-packets of up to 64 KiB: at MTU 1500 such a stream runs 1.6 % above the line's rate. A
+//! size table maps every length to bytes on the line, so that a super-packet costs as much as the
+//! frames that it is cut into.
 
 use wirecost_model::ip::IpVersion;
 
 use crate::line::tcp_header_bytes;
 
-/// Ethernet header, as the qdisc sees it in a packet's length.
+/// Length of the Ethernet header, which a qdisc counts in a packet's length, bytes.
 const ETHERNET_HEADER: u32 = 14;
-/// Shortest Ethernet frame without its FCS (IEEE 802.3): shorter ones are padded.
+/// Length of the shortest Ethernet frame without its FCS, bytes (IEEE 802.3): shorter frames are padded.
 const MIN_FRAME: u32 = 60;
-/// Framing that a packet's length lacks: preamble 8, FCS 4, gap 12.
+/// Framing that a packet's length does not include, bytes: preamble 8, FCS 4, gap 12.
 const UNSEEN: u32 = crate::line::FRAMING_BYTES - ETHERNET_HEADER;
-/// Lengths the table covers: the largest super-packet, 64 KiB of payload, and room for its headers.
+/// Largest length that the table covers, bytes: a super-packet of 64 KiB of payload, and room for its headers.
 const COVERED: u32 = 65_536 + 1024;
-/// A cell is 4 bytes wide.
+/// Binary logarithm of a cell's width: 4 bytes.
 const CELL_LOG: u8 = 2;
-/// Values are halved, so that 16 bits reach 131070 bytes.
+/// Binary logarithm of the values' unit: they are halved, so that 16 bits reach 131070 bytes.
 const SIZE_LOG: u8 = 1;
 
 /// A size table as `struct tc_sizespec` and `TCA_STAB_DATA` carry it; `cell_align` and `overhead` are 0.
@@ -26,32 +27,34 @@ const SIZE_LOG: u8 = 1;
 pub struct SizeTable {
     /// Binary logarithm of a cell's width in bytes.
     pub cell_log: u8,
-    /// Values are shifted left by this much.
+    /// Number of bits by which values are shifted left.
     pub size_log: u8,
-    /// One value per cell, ascending.
+    /// One value per cell, in ascending order of lengths.
     pub data: Vec<u16>,
 }
 
-/// The shapes of the frames that a path's packets become.
+/// Sizes of the frames into which a path's packets are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frames {
-    /// Headers of each segment, in bytes.
+    /// Length of each segment's headers, bytes.
     pub header: u32,
-    /// Most TCP payload in one frame, in bytes; at least 1.
+    /// Largest TCP payload of a frame, bytes; at least 1.
     pub payload: u32,
-    /// Bytes of a frame on the line that a packet's length lacks.
+    /// Bytes of a frame on the line that a packet's length does not include.
     pub unseen: u32,
 }
 
 impl Frames {
-    /// A packet's length of the shortest frame: below, it is padded.
+    /// Length of the shortest frame as a packet's length, bytes: shorter packets are padded.
     pub const SHORTEST: u32 = MIN_FRAME;
 
-    /// The frames of a path whose guests speak `guest_ip` with an IP MTU of `guest_mtu` and whose encapsulation adds
-    /// `overhead`; each frame on the line has `tag` bytes of VLAN tags, which the kernel keeps beside a packet and does not
-    /// count in its length until the device sends it (include/linux/if_vlan.h, `__vlan_hwaccel_put_tag`).
+    /// The frames of a path whose guests have the IP version `guest_ip` and an IP MTU of
+    /// `guest_mtu`, and whose encapsulation adds `overhead`. Each frame on the line has `tag` bytes
+    /// of VLAN tags, which the kernel keeps in the packet's metadata and does not count in its
+    /// length until the device sends it (include/linux/if_vlan.h, `__vlan_hwaccel_put_tag`). All
+    /// sizes are in bytes.
     pub fn new(guest_mtu: u32, overhead: u32, guest_ip: IpVersion, tag: u32) -> Self {
-        // Repeated in each segment behind the inner Ethernet header: IP, and TCP with timestamps.
+        // The headers after the inner Ethernet header that each segment repeats: IP, and TCP with timestamps.
         let segment_header = tcp_header_bytes(guest_ip);
         Self {
             header: ETHERNET_HEADER + overhead + segment_header,
@@ -60,7 +63,7 @@ impl Frames {
         }
     }
 
-    /// Frames that a packet of `len` bytes becomes.
+    /// Number of frames into which a packet of `len` bytes is cut.
     fn count(self, len: u32) -> u32 {
         len.saturating_sub(self.header)
             .div_ceil(self.payload)
@@ -69,8 +72,9 @@ impl Frames {
 
     /// Bytes that a packet occupies on the line once it is cut into frames, gaps included.
     ///
-    /// `len` is the packet's length as a qdisc sees it: Ethernet header included, FCS not. Up to the largest frame it is
-    /// one frame (padded to 60 bytes); beyond, it is taken for a TCP super-packet that is cut into full segments.
+    /// `len` is the packet's length as a qdisc sees it: Ethernet header included, FCS not. Up to
+    /// the largest frame it is one frame (padded to 60 bytes); a longer one is taken for a TCP
+    /// super-packet that is cut into full segments.
     pub fn wire_bytes(self, len: u32) -> u32 {
         match self.count(len) {
             1 => len.max(MIN_FRAME) + self.unseen,
@@ -78,8 +82,9 @@ impl Frames {
         }
     }
 
-    /// The length that a cell is sized for: the one that fills its last frame, where the cell holds one (bulk traffic
-    /// is made of these, and a byte more costs a frame more), otherwise the cell's middle.
+    /// The length that represents a cell: one that exactly fills its last frame if the cell has one
+    /// (bulk traffic consists of these, and one byte more costs a frame more), otherwise the middle
+    /// of the cell.
     fn representative(self, cell: u32, width: u32) -> u32 {
         let (middle, last) = (cell + width / 2, cell + width - 1);
         let full = self.header + (self.count(last) - 1).max(1) * self.payload;
@@ -90,9 +95,9 @@ impl Frames {
         }
     }
 
-    /// The same as the kernel's table. The lengths that full frames and full super-packets have are exact within 1 byte. Any
-    /// other length is within 4 bytes, except up to 3 bytes above a full one, where the table is short by one frame's headers
-    /// and framing.
+    /// The kernel's table for these frames. The lengths of full frames and full super-packets are
+    /// exact within 1 byte. Any other length is within 4 bytes, except up to 3 bytes above a full
+    /// one, where the table is short by one frame's headers and framing.
     pub fn table(self) -> SizeTable {
         let width = 1 << CELL_LOG;
         let value = |cell| {
@@ -107,19 +112,20 @@ impl Frames {
     }
 }
 
-/// [`Frames::wire_bytes`] without a tag.
+/// [`Frames::wire_bytes`] for frames without a tag.
 pub fn wire_bytes(len: u32, guest_mtu: u32, overhead: u32, guest_ip: IpVersion) -> u32 {
     Frames::new(guest_mtu, overhead, guest_ip, 0).wire_bytes(len)
 }
 
-/// [`Frames::table`] of a path without a tag; a `guest_mtu` of at least 73.
+/// [`Frames::table`] for frames without a tag; `guest_mtu` must be at least 73.
 pub fn size_table(guest_mtu: u32, overhead: u32, guest_ip: IpVersion) -> SizeTable {
     Frames::new(guest_mtu, overhead, guest_ip, 0).table()
 }
 
 impl SizeTable {
-    /// What the kernel counts for a packet of `len` bytes: `__qdisc_calculate_pkt_len` (`net/sched/sch_api.c`), with its
-    /// extrapolation beyond the table.
+    /// The length that the kernel accounts for a packet of `len` bytes, bytes:
+    /// `__qdisc_calculate_pkt_len` (`net/sched/sch_api.c`), with its extrapolation beyond the
+    /// table.
     pub fn lookup(&self, len: u32) -> u32 {
         let Some(&largest) = self.data.last() else {
             return len.max(1);

@@ -6,13 +6,13 @@ pub const TAG_BYTES: usize = 4;
 pub const TPID: u16 = 0x8100;
 /// Ethernet type of a service tag (IEEE 802.1ad).
 pub const SERVICE_TPID: u16 = 0x88a8;
-/// Largest identifier that names a VLAN; 0 is a tag for its priority alone, 4095 is reserved.
+/// Largest identifier of a VLAN; 0 is for priority tags, 4095 is reserved.
 pub const LARGEST_ID: u16 = 4094;
 
-/// What a tag says.
+/// A VLAN tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tag {
-    /// Which kind of tag: [`TPID`] or [`SERVICE_TPID`].
+    /// Ethernet type of the tag: [`TPID`] or [`SERVICE_TPID`].
     pub tpid: u16,
     /// Priority code point, 0 to 7.
     pub priority: u8,
@@ -33,7 +33,7 @@ impl Tag {
         }
     }
 
-    /// Tag control information: priority, drop eligibility and identifier as they stand in a frame.
+    /// Tag control information: priority, drop eligibility and identifier, as in a frame.
     pub const fn tci(self) -> u16 {
         (self.priority as u16 & 7) << 13 | (self.drop_eligible as u16) << 12 | self.id & 0xfff
     }
@@ -45,7 +45,7 @@ impl Tag {
         [t0, t1, c0, c1]
     }
 
-    /// Reads a tag; `None` where the type is that of no tag.
+    /// Parses a tag; `None` if the Ethernet type is not that of a tag.
     pub const fn read(bytes: [u8; TAG_BYTES]) -> Option<Self> {
         let tpid = u16::from_be_bytes([bytes[0], bytes[1]]);
         if tpid != TPID && tpid != SERVICE_TPID {

@@ -5,7 +5,7 @@ pub const HEADER_BYTES: usize = 8;
 /// Flag I: the header carries a VNI.
 const FLAG_VNI: u8 = 0x08;
 
-/// One overlay segment as it is found on an underlay.
+/// Identifies one overlay segment on an underlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VxlanId {
     /// UDP destination port; IANA's is 4789.
@@ -14,13 +14,13 @@ pub struct VxlanId {
     pub vni: u32,
 }
 
-/// The header of a packet in segment `vni`; only its low 24 bits are used.
+/// The header for segment `vni`; only the low 24 bits of `vni` are used.
 pub const fn header(vni: u32) -> [u8; HEADER_BYTES] {
     let [_, high, middle, low] = vni.to_be_bytes();
     [FLAG_VNI, 0, 0, 0, high, middle, low, 0]
 }
 
-/// The VNI that a header carries, `None` without flag I. Reserved bits are ignored, as the RFC asks of a receiver.
+/// The VNI of a header; `None` without flag I. Reserved bits are ignored, as the RFC requires of a receiver.
 pub const fn vni(header: &[u8; HEADER_BYTES]) -> Option<u32> {
     let [flags, _, _, _, high, middle, low, _] = *header;
     if flags & FLAG_VNI == 0 {

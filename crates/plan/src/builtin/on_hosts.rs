@@ -1,18 +1,18 @@
-//! Published studies between real hosts: what is measured is a plan of its own, unscaled; what was published is the study's, less
-//! what cannot be had there.
+//! Published studies between real hosts. Each has a plan of its own, unscaled; the published
+//! figures are those of the study, without what cannot be measured there.
 
 use super::STUDIES;
 
 /// A study between real hosts.
 struct OnHosts {
     study: &'static str,
-    /// The plan without what was published.
+    /// The plan without its `published` section.
     plan: &'static str,
-    /// How its levels are written there: the study's, and the plan's.
+    /// Replacements of levels in the published section: as the study writes them, and as the plan does.
     levels: &'static [(&'static str, &'static str)],
-    /// What in a comparison or chart cannot be had, and why.
+    /// Words of comparisons and charts that cannot be measured there, and why.
     lacking: &'static [(&'static str, &'static str)],
-    /// What differs all the same.
+    /// What differs from the published setup all the same.
     scaled: &'static str,
 }
 
@@ -72,10 +72,10 @@ const ON_HOSTS: &[OnHosts] = &[
     },
 ];
 
-/// The plan of a study between real hosts, as text; `None` where there is no such study.
+/// The text of a study's plan between real hosts; `None` where there is no such study.
 ///
 /// # Errors
-/// Why a study cannot be run between real hosts.
+/// Why the study cannot be run between real hosts.
 pub fn on_hosts(name: &str) -> Option<Result<String, String>> {
     let (_, study) = STUDIES.iter().find(|(known, _)| *known == name)?;
     let Some(hosts) = ON_HOSTS.iter().find(|hosts| hosts.study == name) else {
@@ -92,7 +92,7 @@ pub fn on_hosts(name: &str) -> Option<Result<String, String>> {
     )))
 }
 
-/// What was published, of the levels that there are.
+/// The published section, rewritten for the levels that the plan has.
 fn rewritten(published: &str, hosts: &OnHosts) -> String {
     let mut text = published.to_owned();
     for (theirs, ours) in hosts.levels {
@@ -106,7 +106,7 @@ fn rewritten(published: &str, hosts: &OnHosts) -> String {
         match (section, lacking) {
             ("scaled", _) => kept.extend(["  scaled: ", &quoted(hosts.scaled), "\n"]),
             ("unmeasured", _) if !is_item => {}
-            // What a lab lacks hosts may have.
+            // What a lab lacks, real hosts may have.
             ("unmeasured", _) if lines.contains("the lab") => {}
             ("unmeasured", _) => unmeasured += lines,
             ("comparisons", Some((_, why))) if is_item => {
@@ -125,13 +125,13 @@ fn rewritten(published: &str, hosts: &OnHosts) -> String {
     kept
 }
 
-/// Lines of a mapping that belong together: a key's, or an item's of its list.
+/// Lines of a mapping that belong together: those of a key, or of an item in its list.
 struct Part<'a> {
     section: &'a str,
     lines: &'a str,
 }
 
-/// As the studies are written: keys are indented by two, items by four.
+/// Splits a section that is indented as the studies are: keys by two, items by four.
 fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     let (mut begin, mut section) = (0, "");

@@ -1,4 +1,4 @@
-//! Levels of `offload`: a profile, or one with single switches changed.
+//! Levels of `offload`: a profile, or a profile with single switches changed.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::node::Value;
 use crate::read::{Entry, Fields, Level, Levels, Reader};
 use crate::values::{switch, word};
 
-/// Offloads that switch the same things everywhere are the same level, however they are written.
+/// Reads the levels. Two that set the same switches everywhere are the same level, a fault, however they are written.
 pub(super) fn levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Offload> {
     let mut all = super::levels(reader, root, &keys::OFFLOAD, read, Offload::to_string);
     let mut kept = Vec::<Level<Offload>>::new();
@@ -44,7 +44,7 @@ fn profile(word: &str) -> Profile {
     }
 }
 
-/// The plan's key of every switch.
+/// The plan's key of each switch.
 const SWITCHES: [(&Key, Feature); 5] = [
     (&keys::OFFLOAD_TSO, Feature::Tso),
     (&keys::OFFLOAD_GSO, Feature::Gso),

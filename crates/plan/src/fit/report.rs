@@ -1,4 +1,4 @@
-//! What does not fit, in words: where the plan says it, and what to write instead.
+//! Reports what does not fit: the place in the plan, and what to write instead.
 
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
@@ -244,7 +244,7 @@ fn report_misfit(
             format!("below {}", range.least),
         ),
     };
-    // Point at what the plan says, not at a default.
+    // Point at a level that the plan writes, not at a default.
     let (span, path) = if level.written {
         (level.span.clone(), level.path.clone())
     } else {
@@ -274,7 +274,7 @@ fn report_small_guest(reader: &mut Reader, factors: &Factors, guest: usize, rang
     reader.fault(level.span.clone(), &level.path, message, label, help);
 }
 
-/// The first of two places, unless it is that of a default.
+/// The first of two places, or the second if the first is of a default.
 fn written(
     (is_written, span, path): (bool, &Span, &str),
     (other_span, other_path): (&Span, &str),
@@ -286,7 +286,7 @@ fn written(
     }
 }
 
-/// `in vxlan over an IPv6 underlay of 9000`; IPv4 goes without saying.
+/// Describes a path: `in vxlan over an IPv6 underlay of 9000`. IPv4 is not mentioned.
 fn describe(factors: &Factors, range: GuestMtuRange) -> Option<String> {
     let underlay: &Level<u32> = factors.underlay_mtu.get(range.underlay)?;
     let encapsulation = factors.encapsulation.get(range.encapsulation)?;

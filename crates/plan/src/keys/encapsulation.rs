@@ -1,4 +1,4 @@
-//! How what guests send crosses the underlay, and what does it.
+//! Keys of how guests' packets cross the underlay, and of the datapath that encapsulates them.
 
 use wirecost_model::plan::{Description, GeneveOptions};
 

@@ -1,4 +1,4 @@
-//! Guests, and how packets are treated on their way to them.
+//! Keys of guests, offloads and steering.
 
 use wirecost_model::cell::MAX_GUESTS;
 

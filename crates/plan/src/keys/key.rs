@@ -1,4 +1,4 @@
-//! What is declared of a key, and what that says in words.
+//! The declaration of a key, and what it says in words.
 
 use std::ops::Bound::{self, Excluded, Included};
 use std::ops::RangeBounds;
@@ -12,58 +12,58 @@ use crate::suggest::joined;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Key {
-    /// Where it stands: `repeat.rounds`. Keys of the mappings in a list have the list's path.
+    /// Path of the key: `repeat.rounds`. Keys of mappings in a list have the list's path.
     pub path: &'static str,
-    /// What a value is, beside the words.
+    /// Kind of a value other than the words.
     pub kind: Kind,
-    /// Words it takes.
+    /// Words that the key takes.
     pub words: &'static [&'static str],
-    /// Smallest and largest number it takes, in the kind's unit.
+    /// Smallest and largest number that the key takes, in the kind's unit.
     pub range: (Bound<f64>, Bound<f64>),
-    /// What its absence means.
+    /// What the absence of the key means.
     pub presence: Presence,
-    /// Whether a list makes it a factor.
+    /// Whether a list of values makes the key a factor.
     pub factor: bool,
-    /// A value, as YAML.
+    /// An example of a value, as YAML.
     pub example: &'static str,
-    /// What it means, in a sentence, with its unit.
+    /// Meaning of the key in a sentence or more, with its unit.
     pub doc: &'static str,
 }
 
-/// What a value is.
+/// Kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// One of the words only; `on` and `off` may be written `true` and `false`.
+    /// One of the words only. `on` and `off` may also be written `true` and `false`.
     Word,
     /// Any text.
     Text,
     /// Letters, digits, `.`, `_` and `-`, at most 64; not dots only.
     Name,
-    /// A congestion control's name: a letter, then letters, digits, `_` and `-`, at most
-    /// 15; neither `true` nor `false`.
+    /// Name of a congestion control: a letter, then letters, digits, `_` and `-`, at most 15
+    /// characters; neither `true` nor `false`.
     Congestion,
     /// The URI of an NBD server, or a path.
     Target,
-    /// A path from the root.
+    /// An absolute path.
     Path,
     /// A whole number.
     Whole,
-    /// Bytes, with or without a unit.
+    /// A size in bytes, with or without a unit.
     Size,
-    /// Bits per second with a unit.
+    /// A rate in bits per second, with a unit.
     Rate,
-    /// Seconds, or with a unit.
+    /// A duration in seconds, or with a unit.
     Seconds,
-    /// A percentage or a fraction.
+    /// A share: a percentage or a fraction.
     Share,
-    /// Gbit/s as a bare number.
+    /// Gbit/s as a number without a unit.
     Gbps,
-    /// A bare number.
+    /// A number without a unit.
     Number,
-    /// A list of two bare numbers.
+    /// A list of two numbers without a unit.
     Pair,
-    /// A list of two names of hosts.
+    /// A list of the names of two hosts.
     Names,
     /// A number of requests per second.
     PerSecond,
@@ -71,27 +71,27 @@ pub enum Kind {
     Mix,
     /// A mapping of the keys below it.
     Map,
-    /// A mapping of one of the keys below it: which, and its options.
+    /// A mapping with one of the keys below it, whose value is its options.
     Choice,
     /// A list of mappings of the keys below it.
     Maps,
-    /// A list of mappings, each of one of the keys below it: which, and its options.
+    /// A list of mappings, each with one of the keys below it, whose value is its options.
     Choices,
-    /// A whole number, or as many mappings of the keys below it in a list.
+    /// A whole number, or a list of as many mappings of the keys below it.
     Members,
     /// A mapping of factors to one level each.
     Levels,
     /// A list of mappings of factors to one or several levels each.
     LevelSets,
-    /// A mapping of names of one's own; what each takes has the path with `*`.
+    /// A mapping of names of the user's own; the key whose path ends in `*` says what each takes.
     Named,
-    /// Cores as a mask in hexadecimal digits.
+    /// A mask of cores in hexadecimal digits.
     Mask,
     /// A range of UDP ports.
     Ports,
     /// 1 to 60 characters in one line.
     Label,
-    /// A shell's command.
+    /// A command for a shell.
     Command,
     /// A mapping of sysctls to values.
     Sysctls,
@@ -102,30 +102,30 @@ pub enum Kind {
 /// What the absence of a key means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// An error.
+    /// The key is required: an error.
     Required,
-    /// Nothing.
+    /// The key has no default.
     Optional,
-    /// As if this had been written.
+    /// The default, as it would be written.
     Default(&'static str),
-    /// As if this had been written, where another key of the group is; else nothing. The group are
-    /// the keys of an adaptive run.
+    /// The default, as it would be written, if another key of an adaptive run is present; else the key has none.
     Until(&'static str),
 }
 
 impl Key {
-    /// The last part of its path: the key as it is written.
+    /// The last part of the path: the key as it is written.
     pub fn name(&self) -> &'static str {
         self.path.rsplit('.').next().unwrap_or(self.path)
     }
 
-    /// The path of the mapping that it stands in; empty for the plan itself.
+    /// The path of the mapping that the key belongs to; empty for the plan itself.
     pub fn parent(&self) -> &'static str {
         self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
     }
 
-    /// The name that a factor has in records and selections: `underlay.mtu`, `streams`. Where a plan has several
-    /// loads, the name of an option follows that of its load: `ping.streams`.
+    /// The name of the factor in records and selections: `underlay.mtu`, `streams`; `None` if the
+    /// key is no factor. Where a plan has several loads, the load's name precedes that of an
+    /// option: `ping.streams`.
     pub fn factor_name(&self) -> Option<&'static str> {
         let name = if self.is_option() {
             self.name()
@@ -135,12 +135,12 @@ impl Key {
         self.factor.then_some(name)
     }
 
-    /// Whether it is an option of a load.
+    /// Whether the key is an option of a load.
     pub fn is_option(&self) -> bool {
         self.path.starts_with("load.") && self.path.matches('.').count() == 2
     }
 
-    /// What to write, in words: ``a rate from 100mbit to 10000gbit, or `none` ``.
+    /// What to write for the key, in words: ``a rate from 100mbit to 10000gbit, or `none` ``.
     pub fn expects(&self) -> String {
         let range = self.range_words();
         let quantity = match self.kind {
@@ -182,12 +182,12 @@ impl Key {
         joined(&phrases, "or")
     }
 
-    /// Whether a number is in its range.
+    /// Whether a number is in the key's range.
     pub(crate) fn takes(&self, number: f64) -> bool {
         self.range.contains(&number)
     }
 
-    /// A bound of its range in its unit.
+    /// A number in the kind's unit, for a bound of the range.
     pub(crate) fn amount(&self, number: f64) -> String {
         match self.kind {
             Kind::Size => format_bytes(number as u64),

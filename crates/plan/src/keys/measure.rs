@@ -1,4 +1,4 @@
-//! What is loaded, how often and how long.
+//! Keys of the load, and of how often and how long to measure.
 
 use wirecost_model::load::Workload;
 

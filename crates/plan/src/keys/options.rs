@@ -1,7 +1,7 @@
-//! The options of loads: which each workload has, with its own ranges and defaults. Those that several have are in files
-//! by what they are about.
+//! The options of loads: which ones each workload has, with its own ranges and defaults. The files
+//! below hold options shared by several workloads, by topic.
 
-/// A workload with an example and what it is, and its options.
+/// Declares a workload: an example, its meaning, and its options.
 macro_rules! table {
     ($visible:vis $name:ident $workload:literal $example:literal $doc:literal: $($option:literal => $make:expr),* $(,)?) => {
         $visible static $name: Table = Table {
@@ -46,11 +46,11 @@ use self::pace::{
 use self::storage::STORAGE;
 use super::{BASE, Key, Kind};
 
-/// The keys of a workload.
+/// The key of a workload and the keys of its options.
 struct Table {
-    /// `load.WORKLOAD`.
+    /// The key `load.WORKLOAD`.
     key: Key,
-    /// Those that stand for it first.
+    /// The options, the ones that characterise the workload first.
     options: &'static [Key],
 }
 
@@ -67,17 +67,17 @@ fn table(workload: Workload) -> &'static Table {
     }
 }
 
-/// The key under which a workload's options are.
+/// The key of a workload, below which its options are.
 pub(crate) fn workload_key(workload: Workload) -> &'static Key {
     &table(workload).key
 }
 
-/// The options of one workload, those that stand for it first.
+/// The options of a workload, the ones that characterise it first.
 pub(crate) fn options(workload: Workload) -> &'static [Key] {
     table(workload).options
 }
 
-/// Options that are factors of a run whether or not the plan says them: what a load is known by.
+/// Options that are factors of a run whether or not the plan writes them: they characterise a load.
 pub(crate) const TELLING: [&str; 15] = [
     "streams",
     "streams_per_guest",

@@ -1,4 +1,4 @@
-//! What others published of the cells.
+//! Keys of published figures.
 
 use wirecost_model::published::{Outcome, Rule};
 

@@ -1,4 +1,4 @@
-//! The plan itself, where its hosts are, and what a run may do there.
+//! Keys of the plan itself, of its hosts, and of what a run may do there.
 
 use std::ops::Bound::{Included, Unbounded};
 

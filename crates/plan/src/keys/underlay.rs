@@ -1,4 +1,4 @@
-//! The network between the hosts.
+//! Keys of the network between the hosts.
 
 use wirecost_model::cell::MAX_LINKS;
 use wirecost_model::transit::MAX_PATHS;

@@ -1,4 +1,4 @@
-//! Settings as factors of one's own, and combinations that are left out.
+//! Keys of the plan's own factors, and of excluded combinations.
 
 use super::Presence::Default;
 use super::{BASE, Key, Kind, MTU, from_to};

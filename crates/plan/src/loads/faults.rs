@@ -1,4 +1,4 @@
-//! What is wrong with a plan's loads, at the place where the plan says it.
+//! Faults of a plan's loads, with their places in the plan.
 
 use wirecost_model::ip::IpVersion;
 use wirecost_model::load::{Limit, Load, Rate};
@@ -9,13 +9,13 @@ use crate::node::Span;
 use crate::read::Reader;
 use crate::suggest::joined;
 
-/// RFC 768, bytes.
+/// Length of the UDP header, bytes (RFC 768).
 const UDP_HEADER: u32 = 8;
 
-/// Where a load's options were written, by name.
+/// Where a load's options are written, by the option's name.
 pub(super) type Places = Vec<(&'static str, Span, String)>;
 
-/// What no load can have, each thing once, whatever the number of cells with it.
+/// Faults of loads, each kept once however many cells have it.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     found: Vec<Fault>,
@@ -25,12 +25,12 @@ pub(crate) struct Faults {
 struct Fault {
     span: Span,
     path: String,
-    /// Message, label and help.
+    /// Message, label and help of the fault.
     words: [String; 3],
 }
 
 impl Faults {
-    /// Resolves the rate of all flows, and holds a load against the rules of all loads.
+    /// Divides the rate of all flows among them, and checks the load against the rules for all loads.
     pub(super) fn judge(
         &mut self,
         part: &Part,
@@ -61,7 +61,7 @@ impl Faults {
         }
     }
 
-    /// A limit is divided among the guests.
+    /// Checks that a limit leaves something for every guest.
     pub(super) fn too_little(
         &mut self,
         part: &Part,
@@ -77,7 +77,7 @@ impl Faults {
         }
     }
 
-    /// The kernel cuts many datagrams out of one, and does not fragment them then.
+    /// Checks that datagrams fit the guests' MTU: those segmented by the kernel (`UDP_SEGMENT`) cannot be fragmented.
     pub(super) fn too_long(
         &mut self,
         load: &Load,
@@ -102,7 +102,7 @@ impl Faults {
         self.put(Fault { span, path, words });
     }
 
-    /// What runs at once is over at once: of a mix every load ends by itself, or none does.
+    /// Checks that either all loads of a mix end by themselves, or none.
     pub(super) fn endless(&mut self, limits: &[(&Part, bool, Places)]) {
         let Some((without, ..)) = limits.iter().find(|(_, limited, _)| !limited) else {
             return;
@@ -125,7 +125,7 @@ impl Faults {
         }
     }
 
-    /// Every load of a mix is one that the others are measured without.
+    /// A fault of a cell in which no load of a mix runs.
     pub(super) fn idle(&mut self, choice: &Choice) {
         let Some(first) = choice.parts.first() else {
             return;

@@ -1,4 +1,4 @@
-//! Flows among guests: in all, or between each pair of them.
+//! Counts a load's flows: in total, or between each pair of guests.
 
 use wirecost_model::load::{Load, MAX_STREAMS, Workload};
 
@@ -6,7 +6,7 @@ use super::{Faults, Loads, Part};
 use crate::node::Span;
 use crate::read::{Levels, Reader};
 
-/// Flows in all, and between each pair of guests, as a workload calls them.
+/// A workload's options for the number of flows in total, and between each pair of guests.
 const fn names(workload: Workload) -> (&'static str, &'static str) {
     if workload.is_storage() {
         ("connections", "connections_per_guest")
@@ -18,8 +18,8 @@ const fn names(workload: Workload) -> (&'static str, &'static str) {
 }
 
 impl Loads {
-    /// Decides for each load whether its flows are counted in all or for each pair of guests, and leaves it the option
-    /// that counts them so. Both at once are a fault.
+    /// Decides for each load whether its flows are counted in total or for each pair of guests, and
+    /// keeps only the option that counts them so. Both at once are a fault.
     pub(crate) fn count_among(&mut self, reader: &mut Reader, guests: &Levels<u32>) {
         let several = guests.levels.iter().any(|level| level.value > 1);
         for part in self.choices.iter_mut().flat_map(|choice| &mut choice.parts) {
@@ -41,7 +41,7 @@ impl Loads {
 }
 
 impl Part {
-    /// Where the plan says an option.
+    /// Where the plan writes an option.
     fn written(&self, option: &str) -> Option<(Span, String)> {
         let (_, levels) = self.options.iter().find(|(key, _)| key.name() == option)?;
         let level = levels.levels.iter().find(|level| level.written)?;
@@ -56,7 +56,8 @@ impl Part {
 }
 
 impl Faults {
-    /// Makes a load's flows those of all guests; notes where they cannot be so many, or are not even.
+    /// Sets a load's flows to those of all guests together. Notes where these are too many, or
+    /// cannot be divided evenly.
     pub(super) fn count(
         &mut self,
         part: &Part,

@@ -1,4 +1,4 @@
-//! How `load` is read: a workload's name, one with its options, or a mix.
+//! Reads `load`: a workload's name, a workload with options, or a mix.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> Loads {
     }
 }
 
-/// A workload's name, a mapping of one workload to its options, or a mix.
+/// Reads one level: a workload's name, a mapping of a workload to its options, or a mix.
 fn choice(reader: &mut Reader, entry: &Entry<'_>) -> Option<Choice> {
     let is_mix = |pairs: &[(Node, Node)]| pairs.iter().any(|(key, _)| key.text() == Some("mix"));
     let parts = match &entry.node.value {
@@ -42,14 +42,14 @@ fn choice(reader: &mut Reader, entry: &Entry<'_>) -> Option<Choice> {
     })
 }
 
-/// One load; by its workload's name where it has none of its own.
+/// Reads one load. Without a name of its own it is named after its workload.
 fn part(reader: &mut Reader, entry: &Entry<'_>, name: Option<&str>) -> Option<Part> {
     let (workload, node) = match &entry.node.value {
         Value::Map(pairs) => {
             if pairs.is_empty() {
                 reader.wrong(entry, "names no load");
             }
-            // Unknown workloads are its faults.
+            // Unknown workloads are faults of the mapping.
             Fields::open(reader, keys::LOAD.path, &entry.path, &entry.node)?;
             let known = |(key, node): &'_ (Node, Node)| {
                 let text = key.text()?;
@@ -110,7 +110,7 @@ fn section(workload: Workload) -> String {
     format!("{}.{}", keys::LOAD.path, workload.name())
 }
 
-/// `{ mix: { NAME: LOAD, ... } }`.
+/// Reads `{ mix: { NAME: LOAD, ... } }`.
 fn mix(reader: &mut Reader, entry: &Entry<'_>) -> Option<Vec<Part>> {
     let fields = Fields::open(reader, keys::LOAD.path, &entry.path, &entry.node)?;
     let mix = fields.get(reader, &keys::MIX)?;
@@ -134,7 +134,7 @@ fn mix(reader: &mut Reader, entry: &Entry<'_>) -> Option<Vec<Part>> {
         reader.wrong(&mix, "not a mapping");
         return None;
     };
-    // Of a key that stands twice only the first is kept, and the fault is that one.
+    // Of a key that occurs twice only the first is kept, and reported already.
     if pairs.len() < 2 && !reader.complained_within(&mix.node.span) {
         let message = format!("`{}` has fewer than two loads", mix.path);
         let help = "a mix is several loads at once: `{ bulk: tcp-stream, ping: tcp-rr }`";
@@ -174,7 +174,7 @@ fn mix(reader: &mut Reader, entry: &Entry<'_>) -> Option<Vec<Part>> {
     (sound && parts.len() > 1).then_some(parts)
 }
 
-/// `[none, LOAD]`: a load that the others of its mix are measured without and with.
+/// Reads `[none, LOAD]`: a load without which and with which the other loads of its mix are measured.
 fn with_and_without(reader: &mut Reader, entry: &Entry<'_>, name: &str) -> Option<Part> {
     let items = entry.items(reader);
     let is_none = |item: &Entry<'_>| item.node.text() == Some(NONE);
@@ -210,7 +210,7 @@ fn with_and_without(reader: &mut Reader, entry: &Entry<'_>, name: &str) -> Optio
     })
 }
 
-/// The name of a load of a mix.
+/// Checks the name of a load in a mix.
 fn name(reader: &mut Reader, path: &str, key: &Node) -> Option<String> {
     let name = key.text()?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -233,7 +233,7 @@ fn name(reader: &mut Reader, path: &str, key: &Node) -> Option<String> {
     sound.then(|| name.to_owned())
 }
 
-/// Loads are distinguished by their names.
+/// Checks that no two loads have the same name.
 fn clashes(reader: &mut Reader, choices: &[Choice]) {
     let mut known = BTreeSet::new();
     for part in choices.iter().flat_map(|choice| &choice.parts) {

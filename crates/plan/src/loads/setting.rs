@@ -1,4 +1,4 @@
-//! A level of a load's option: how it is read, labelled and put into a load.
+//! A level of a load's option: how it is read, labelled and applied to a load.
 
 use std::time::Duration;
 
@@ -14,37 +14,37 @@ use crate::values::{
     as_word, bytes, congestion, nbd_uri, number, path, rate, size, switch, whole, whole32, word,
 };
 
-/// The option that ends a load by itself.
+/// The option after which a load ends by itself.
 pub(super) const LIMIT: &str = "limit";
-/// The option that says what storage is loaded.
+/// The option that names the storage that is loaded.
 pub(super) const TARGET: &str = "target";
-/// The option that says how much of it is used.
+/// The option for the number of bytes of it that are used.
 pub(super) const SIZE: &str = "size";
 
-/// A level of an option.
+/// The level of an option.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Setting {
     /// One of the key's words.
     Word(&'static str),
     /// `on` or `off`.
     Switch(bool),
-    /// A number, or bytes.
+    /// A number, or a size in bytes, by the kind.
     Whole(u32, Kind),
-    /// After how much it is over.
+    /// The limit after which the load ends.
     Limit(Limit),
-    /// How fast.
+    /// A rate of bits or of requests per second.
     Rate(Rate),
-    /// A time, in seconds.
+    /// A duration, in seconds.
     Seconds(f64),
-    /// A congestion control.
+    /// Name of a congestion control.
     Name(String),
     /// An NBD server.
     Server(NbdUri),
-    /// A file, a device or a directory.
+    /// Path of a file, a device or a directory.
     Path(String),
 }
 
-/// Reads a level by its key's kind.
+/// Reads a level according to the kind of its key.
 pub(super) fn read(reader: &mut Reader, entry: &Entry<'_>) -> Option<Setting> {
     let key = entry.key;
     if is_switch(key) {
@@ -84,7 +84,7 @@ fn is_switch(key: &Key) -> bool {
     key.words == ["on", "off"]
 }
 
-/// As records name the level.
+/// The label of the level in records.
 pub(super) fn label(setting: &Setting) -> String {
     match setting {
         Setting::Word(word) => (*word).to_owned(),
@@ -103,7 +103,7 @@ pub(super) fn label(setting: &Setting) -> String {
     }
 }
 
-/// `0`, `1ms`, `200us`, `1.5s`.
+/// Formats a duration: `0`, `1ms`, `200us`, `1.5s`.
 fn format_seconds(seconds: f64) -> String {
     let ns = (seconds * 1e9).round();
     let units = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
@@ -116,7 +116,8 @@ fn format_seconds(seconds: f64) -> String {
 }
 
 impl Setting {
-    /// Sets the option of that name; the rate of all flows goes to `total`, since it needs to know how many there are.
+    /// Sets the option of that name in `load`. The rate of all flows goes to `total`: to divide it,
+    /// the number of flows must be known.
     pub(super) fn apply(&self, option: &str, load: &mut Load, total: &mut Option<Rate>) {
         let whole = match self {
             Self::Whole(number, _) => Some(*number),
@@ -132,7 +133,7 @@ impl Setting {
             _ => Duration::ZERO,
         };
         match option {
-            // Of several guests' flows all are made later: how many guests there are is no option.
+            // Flows per guest are multiplied later: the number of guests is no option.
             "streams"
             | "streams_per_guest"
             | "connections"
@@ -216,7 +217,7 @@ impl Setting {
         }
     }
 
-    /// Sets an option that only storage has.
+    /// Sets an option that only storage loads have.
     fn apply_storage(&self, option: &str, storage: &mut Storage) {
         match (option, self) {
             ("pattern", Self::Word(word)) => {
@@ -235,7 +236,7 @@ impl Setting {
         }
     }
 
-    /// Sets an option that only a migration has.
+    /// Sets an option that only migrations have.
     fn apply_migration(&self, option: &str, migration: &mut Migration) {
         let percent = |whole: &u32, before: u8| u8::try_from(*whole).unwrap_or(before);
         match (option, self) {

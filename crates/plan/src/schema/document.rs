@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Number, Value};
 
-/// A JSON Schema, draft 2020-12: what serialises is the document.
+/// A JSON Schema, draft 2020-12; its serialisation is the document.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Schema {
@@ -61,7 +61,7 @@ pub struct Schema {
     pub(super) definitions: Named,
 }
 
-/// One type, or several.
+/// One type name, or several.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Types {
@@ -69,7 +69,7 @@ pub(super) enum Types {
     Several(&'static [&'static str]),
 }
 
-/// Properties that are not named: whether there may be any, or what each is.
+/// `additionalProperties`: whether there may be any, or the schema of each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Additional {
@@ -101,7 +101,7 @@ impl Schema {
         }
     }
 
-    /// Text that matches.
+    /// A string that matches a pattern.
     pub(super) fn text(pattern: impl Into<String>) -> Self {
         Self {
             pattern: Some(pattern.into()),
@@ -109,7 +109,7 @@ impl Schema {
         }
     }
 
-    /// What `$defs` has under that name.
+    /// A reference to the definition of that name in `$defs`.
     pub(super) fn defined(name: &str) -> Self {
         Self {
             reference: Some(format!("#/$defs/{name}")),
@@ -117,7 +117,7 @@ impl Schema {
         }
     }
 
-    /// One or more that match `item`.
+    /// A list of one or more values that match `item`.
     pub(super) fn list(item: Self) -> Self {
         Self {
             items: Some(Box::new(item)),
@@ -126,7 +126,7 @@ impl Schema {
         }
     }
 
-    /// What matches one of them.
+    /// A value that matches one of the alternatives.
     pub(super) fn any(mut alternatives: Vec<Self>) -> Self {
         if alternatives.len() == 1 {
             return alternatives.remove(0);

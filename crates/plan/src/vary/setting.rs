@@ -1,4 +1,4 @@
-//! One level of a factor of the plan's own: what it changes, and where.
+//! Reads one level of a factor of the plan's own: what it changes, and where.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Reader, describe, join, quoted};
 use crate::values::{as_word, text, whole32, word};
 
-/// Devices that a level may set features of.
+/// The keys of the devices whose features a level may set.
 const DEVICES: [(&Key, Role); 4] = [
     (&keys::VARY_UNDERLAY, Role::Underlay),
     (&keys::VARY_TUNNEL, Role::Tunnel),
@@ -20,7 +20,7 @@ const DEVICES: [(&Key, Role); 4] = [
     (&keys::VARY_GUEST_PORT, Role::GuestPort),
 ];
 
-/// Sysctls that would change nothing, and what to write instead.
+/// Sysctls without effect in a run, and what to write instead.
 const WITHOUT_EFFECT: [(&str, &str); 2] = [
     (
         "net.core.rps_default_mask",
@@ -32,8 +32,8 @@ const WITHOUT_EFFECT: [(&str, &str); 2] = [
     ),
 ];
 
-/// What `ethtool -K` calls some features, and the kernel's name (ethtool(8); net/ethtool/common.c,
-/// `netdev_features_strings`).
+/// Short names of features in `ethtool -K`, and the kernel's names (ethtool(8);
+/// net/ethtool/common.c, `netdev_features_strings`).
 const SHORT_NAMES: [(&str, &str); 8] = [
     ("rx", "rx-checksum"),
     ("sg", "tx-scatter-gather"),
@@ -56,7 +56,7 @@ pub(super) fn level(reader: &mut Reader, factor: &str, item: &Entry<'_>) -> Opti
         }
         return None;
     };
-    // Everything is read before the first `?`, so that each gets to say what is wrong with it.
+    // Every key is read before the first `?`, so that all faults are reported.
     let on_entry = fields.get(reader, &keys::VARY_ON);
     let on = on_entry.as_ref().and_then(|entry| word(reader, entry));
     let label = fields
@@ -178,8 +178,8 @@ fn sysctls(reader: &mut Reader, entry: &Entry<'_>) -> Option<BTreeMap<String, St
     (reader.faults.len() == faults).then_some(sysctls)
 }
 
-/// `net.ipv4.tcp_sack`, `net/ipv4/conf/eth0.7/mtu`: at least two parts below /proc/sys, none empty and
-/// none that leads elsewhere.
+/// Whether a name is that of a sysctl, such as `net.ipv4.tcp_sack` or `net/ipv4/conf/eth0.7/mtu`:
+/// at least two parts below /proc/sys, none empty and none that leads elsewhere.
 fn is_sysctl(name: &str) -> bool {
     let fits =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '@' | ':');
@@ -187,7 +187,7 @@ fn is_sysctl(name: &str) -> bool {
     name.chars().all(fits) && parts.len() > 1 && parts.iter().all(|part| !part.is_empty())
 }
 
-/// What is not a network namespace's own belongs to the machine, and so to everybody on it.
+/// A fault where a sysctl is not per network namespace: it belongs to the machine, and affects everything on it.
 fn of_a_namespace(reader: &mut Reader, entry: &Entry<'_>, setting: &Setting) {
     let Value::Map(pairs) = &entry.node.value else {
         return;
@@ -279,7 +279,7 @@ fn features(reader: &mut Reader, entry: &Entry<'_>) -> Option<Features> {
     Some(features)
 }
 
-/// Settings of the measured device, all of which can be read.
+/// Settings of the measured device; `None` where one could not be read.
 fn device(reader: &mut Reader, fields: &Fields<'_>) -> Option<BTreeMap<DeviceSetting, String>> {
     const NUMBERS: [(&Key, DeviceSetting); 4] = [
         (&keys::VARY_MTU, DeviceSetting::Mtu),
@@ -319,7 +319,7 @@ fn device(reader: &mut Reader, fields: &Fields<'_>) -> Option<BTreeMap<DeviceSet
     (reader.faults.len() == faults).then_some(device)
 }
 
-/// A device's name, by itself or behind the file of a network namespace.
+/// Reads the name of a device, optionally behind the file of its network namespace.
 fn device_name(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
     let text = text(reader, entry)?;
     if !is_device(&text) {
@@ -333,7 +333,8 @@ fn device_name(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
     Some(text)
 }
 
-/// As the kernel takes names of devices (net/core/dev.c, `dev_valid_name`).
+/// Whether the kernel takes it as a device's name (net/core/dev.c, `dev_valid_name`), behind a
+/// namespace's file if there is one.
 fn is_device(text: &str) -> bool {
     let (directory, name) = text.rsplit_once('/').unwrap_or(("", text));
     let named = directory.strip_prefix("/run/netns/");
@@ -347,7 +348,7 @@ fn is_device(text: &str) -> bool {
     is_netns && !matches!(name, "" | "." | "..") && name.len() < 16 && name.chars().all(fits)
 }
 
-/// The command and what undoes it; an error is told already.
+/// The command and the one that undoes it. `Err` if a fault was reported.
 fn command(reader: &mut Reader, fields: &Fields<'_>) -> Result<Option<Deed>, ()> {
     let entries = [&keys::VARY_BEFORE, &keys::VARY_AFTER].map(|key| fields.get(reader, key));
     let read = entries

@@ -1,34 +1,36 @@
-//! When a pace was too much, and when it only seemed so.
+//! Lowers the pace when it was too high, and undoes that when the loss was only apparent.
 
 use std::time::Duration;
 
 use super::{Fate, Flight, Sent};
 use crate::evidence::LossCount;
 
-/// Of the last [`LAST`] large probes this share lost, beyond what the first pace loses, is too much; of so many at least.
+/// The pace is too high if of the last [`LAST`] large probes, [`SOME`] at least, a share of
+/// [`TOO_MUCH`] more is lost than at the first pace.
 const LAST: u32 = 16;
 const SOME: u32 = 8;
 const TOO_MUCH: f64 = 1.0 / 3.0;
-/// Probes at the first pace that tell what is lost whatever the pace.
+/// Probes at the first pace that suffice to estimate the loss that does not depend on the pace.
 const ENOUGH: u32 = 20;
-/// From this share of those on, what is lost is not our doing.
+/// Share of loss at the first pace from which on the path, and not our pace, causes the loss.
 const NOT_OURS: f64 = 0.2;
 
-/// The last time that the pace was lowered.
+/// State before the pace was last lowered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slowed {
-    /// The highest pace, and when it was lowered before.
+    /// The upper bound of the pace, and when the pace had been lowered before.
     before: (f64, Duration),
-    /// Bytes per second until then.
+    /// The pace before it was lowered, bytes per second.
     rate: f64,
-    /// Probes that were taken for lost, and those of them that were answered since.
+    /// Large probes that were counted as lost, and late answers since.
     lost: u32,
     late: u32,
 }
 
 impl Flight {
-    /// What was taken for lost is answered after all: a host did not run for a while, and no queue was full (as in the
-    /// Eifel detection, RFC 3522). Where it was half of what the pace was lowered for, that is taken back.
+    /// A probe that was counted as lost is answered after all: a host stood still for a while, and
+    /// no queue was full (as in the Eifel detection, RFC 3522). If half of the losses for which the
+    /// pace was lowered are of this kind, the lowering is undone.
     pub(super) fn was_late(&mut self, sent: Sent, now: Duration) {
         if sent.rate <= self.pacer.first_rate() {
             self.at_first_pace.lost = self.at_first_pace.lost.saturating_sub(1);
@@ -73,7 +75,7 @@ impl Flight {
         let (bits, count) = self.last;
         let (lost, count) = (f64::from(bits.count_ones()), f64::from(count));
         let share = self.share_at_most();
-        // No luck: four standard deviations of what the first pace loses.
+        // Beyond chance: four standard deviations of the loss at the first pace.
         let usual = count * share + 4.0 * (count * share * (1.0 - share)).sqrt();
         if count >= f64::from(SOME) && lost > (count * (TOO_MUCH + share)).max(usual) {
             self.slowed = Some(Slowed {
@@ -90,14 +92,14 @@ impl Flight {
         }
     }
 
-    /// The same, as much as it may be with 95 %.
+    /// Upper end of the 95 % interval of the share lost at the first pace.
     fn share_at_most(&self) -> f64 {
         let share = self.share();
         let sent = f64::from(self.at_first_pace.sent.max(1));
         (share + 2.0 * (share * (1.0 - share) / sent).sqrt()).min(1.0)
     }
 
-    /// What share the first pace loses; unknown until enough was sent at it.
+    /// Share of probes lost at the first pace; 0 until enough were sent at it.
     fn share(&self) -> f64 {
         let LossCount { sent, lost } = self.at_first_pace;
         if sent < ENOUGH {

@@ -8,15 +8,15 @@ use crate::prober::Prober;
 #[derive(Debug)]
 pub(super) struct Flow {
     pub(super) prober: Prober,
-    /// Probes of the probers that came before: ids go on from there.
+    /// Number of probes of earlier probers on this flow: ids continue from there.
     pub(super) base: u64,
     pub(super) settled: Option<Outcome>,
-    /// When it was.
+    /// When `settled` was set.
     pub(super) settled_at: Duration,
     pub(super) stage: Stage,
-    /// It carries less than this.
+    /// The flow carries less than this, bytes.
     pub(super) below: u32,
-    /// It carries more than this.
+    /// The flow carries more than this, bytes.
     pub(super) above: u32,
 }
 
@@ -25,7 +25,8 @@ impl Flow {
         self.settled.is_none() && self.stage != Stage::Waits
     }
 
-    /// Whether it was taken for dead: too early, where an answer comes after all, or the first one of all flows.
+    /// Whether the flow was taken for dead. That was too early if an answer comes after all, or the
+    /// first answer of any flow.
     pub(super) fn is_given_up(&self) -> bool {
         let silent = Outcome::CannotTell {
             reason: CannotTell::NoAnswer,
@@ -34,7 +35,7 @@ impl Flow {
         self.settled.as_ref() == Some(&silent)
     }
 
-    /// Ids of late answers to the prober before stay unknown to the new one.
+    /// Gives the flow a new prober. Late answers to the previous one have ids that the new one ignores.
     pub(super) fn begin(&mut self, prober: Prober) {
         self.base += u64::from(self.prober.probes());
         self.prober = prober;
@@ -45,8 +46,8 @@ impl Flow {
 pub(super) enum Stage {
     Waits,
     Searches,
-    /// Is compared with what another flow carries.
+    /// Compares the flow with this MTU of another flow, bytes.
     Compares(u32),
-    /// Is asked for any answer at all, because the first flow gives none.
+    /// Probes the flow for any answer at all, because the first flow gives none.
     ProbesForAnyAnswer,
 }

@@ -1,4 +1,4 @@
-//! How much is lost, whatever its size and whatever the pace: small datagrams, one after the other.
+//! Counts loss independent of size and pace: small datagrams, one after the other.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use super::{FlowProbe, Survey};
 use crate::config::Probe;
 use crate::flight::Flight;
 
-/// So many are sent: of 5 % lost each way they tell 6.4 to 13.5 %.
+/// Number of datagrams for the count. At 5 % loss each way they give an interval of 6.4 to 13.5 %.
 const COUNTED: u32 = 300;
-/// Bytes per second of these at most; those of the other direction's answers come beside them.
+/// Upper bound on their pace in bytes per second; the other direction's answers come on top.
 const SLOW: f64 = 25e3;
 
-/// The count under way.
+/// State of the count.
 #[derive(Debug)]
 pub(super) struct Loss {
-    /// Probes that were sent before it.
+    /// Index of the first probe of the count.
     pub(super) before: usize,
     left: u32,
     last: Option<Duration>,
-    /// The flow that comes next.
+    /// The next flow to send on.
     turn: usize,
 }
 
@@ -32,7 +32,7 @@ impl Loss {
 }
 
 impl Survey {
-    /// Every flow is settled: the end, unless it is to be counted what is lost.
+    /// Every flow is settled: ends the survey, or begins the count of loss where that was asked for.
     pub(super) fn all_settled(&mut self, now: Duration) {
         if self.ended.is_some() || self.loss.is_some() {
             return;

@@ -1,28 +1,28 @@
-//! What a survey is asked, and the probers that follow from it.
+//! The request of a survey, and the probers it leads to.
 
 use crate::config::Config;
 use crate::pacing::RateLimit;
 use crate::prober::Prober;
 
-/// What a survey asks of one direction of a path.
+/// What a survey is to find out about one direction of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SurveyRequest {
-    /// Where the search begins: the smallest IP packet of interest, bytes.
+    /// Lower end of the search: the smallest IP packet of interest, bytes.
     pub low: u32,
-    /// Where it ends, bytes.
+    /// Upper end of the search, bytes.
     pub high: u32,
-    /// What the path should carry, bytes. Where it does, nothing else is asked; where not, what it carries is
-    /// searched.
+    /// Size that the path should carry, bytes. Where it passes, nothing larger is probed; where it
+    /// does not, the MTU is searched.
     pub expect: Option<u32>,
-    /// Sizes to try first.
+    /// Sizes to try first, bytes.
     pub likely_sizes: Vec<u32>,
-    /// Flows (5-tuples) to ask, at least 1.
+    /// Number of flows (5-tuples) to probe, at least 1.
     pub flows: u32,
-    /// How to probe each.
+    /// Options of each flow's prober.
     pub config: Config,
-    /// How fast.
+    /// Limits on pace, datagrams and time.
     pub pace: RateLimit,
-    /// Whether, once every flow is settled, it is counted how much is lost, with small datagrams at a slow pace.
+    /// Whether loss is counted once every flow is settled, with small datagrams at a slow pace.
     pub count: bool,
 }
 
@@ -37,7 +37,7 @@ impl SurveyRequest {
             .among(self.flows)
     }
 
-    /// Where a size is expected, more than it is not asked for.
+    /// A check of a flow for `mtu`. Where a size is expected, nothing larger than it is probed.
     pub(super) fn comparison(&self, mtu: u32) -> Prober {
         let high = match self.expect {
             Some(expected) if mtu >= expected => mtu,

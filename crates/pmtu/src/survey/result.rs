@@ -1,4 +1,4 @@
-//! What a survey comes to: flows that carry the same, side by side.
+//! The result of a survey: flows grouped by what they carry.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,55 +6,55 @@ use std::time::Duration;
 use crate::flows::{FailingShare, paths_met};
 use crate::outcome::{Limit, Outcome};
 
-/// One flow's answer.
+/// The outcome of one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowOutcome {
-    /// Counts from 0.
+    /// Number of the flow, from 0.
     pub flow: u32,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Datagrams sent on it.
+    /// Number of datagrams sent on the flow.
     pub probes: u32,
-    /// When its answer was known, from the same moment as `now`.
+    /// When the outcome was known, on the clock of `now`.
     pub took: Duration,
 }
 
-/// Flows that carry the same.
+/// Flows that carry the same size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// The largest packet that passes, bytes.
     pub mtu: u32,
-    /// Why no larger one does; that of the first flow that knows.
+    /// Why no larger packet passes; from the first flow that knows.
     pub limit: Limit,
     /// The flows, ascending.
     pub flows: Vec<u32>,
 }
 
-/// A survey's answers.
+/// The outcomes of a survey.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SurveyResult {
-    /// Every flow's answer, by flow.
+    /// The outcome of every flow, by flow.
     pub outcomes: Vec<FlowOutcome>,
-    /// What was expected, bytes.
+    /// The size that was expected, bytes.
     pub expected: Option<u32>,
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     pub probes: u32,
-    /// How long it took, from the same moment as `now`.
+    /// When the survey ended, on the clock of `now`.
     pub took: Duration,
-    /// Datagrams of sizes that pass whose answers came, or were waited for in vain. Where it was to be counted what is
-    /// lost, these are the small ones that were sent for it; else those of the search, some of which may have been lost to
-    /// its own pace.
+    /// Datagrams of sizes that pass whose answer came or was waited for in vain. If loss was
+    /// counted, these are the small datagrams of the count; otherwise those of the search, some of
+    /// which may have been lost to its own pace.
     pub awaited: u32,
-    /// How many of these were not answered: lost there or back, whatever their size.
+    /// Number of these that were not answered: lost in either direction.
     pub missing: u32,
-    /// How long an answer may take on this path.
+    /// How long an answer is waited for on this path.
     pub wait: Duration,
-    /// Bytes per second that it was asked at in the end, without loss of our making.
+    /// Pace at the end of the survey, bytes per second.
     pub bytes_per_second: f64,
 }
 
 impl SurveyResult {
-    /// The flows by what they carry, the narrowest first. Flows without an answer are in none of them.
+    /// The flows grouped by MTU, the smallest first. Flows without an answer are in none of the groups.
     pub fn groups(&self) -> Vec<Group> {
         let mut groups: BTreeMap<u32, Group> = BTreeMap::new();
         for (flow, mtu, limit) in self.answers() {
@@ -81,7 +81,7 @@ impl SurveyResult {
             })
     }
 
-    /// What every flow that answered carries: the narrowest, bytes. `None` where none answered.
+    /// The MTU of the path: the smallest of all flows that answered, bytes. `None` where none answered.
     pub fn mtu(&self) -> Option<u32> {
         self.answers().map(|(_, mtu, _)| mtu).min()
     }
@@ -95,13 +95,14 @@ impl SurveyResult {
             .collect()
     }
 
-    /// What a flow has to carry to be called good: what was expected, or else what the widest flow carries.
+    /// The size that a flow has to carry not to fail, bytes: the expected one, or else the largest
+    /// that any flow carries.
     pub fn wanted(&self) -> Option<u32> {
         self.expected
             .or_else(|| self.answers().map(|(_, mtu, _)| mtu).max())
     }
 
-    /// The flows that carry less than is [`wanted`](Self::wanted), ascending.
+    /// The flows that carry less than [`wanted`](Self::wanted), ascending.
     pub fn failing(&self) -> Vec<u32> {
         let Some(wanted) = self.wanted() else {
             return Vec::new();
@@ -119,15 +120,14 @@ impl SurveyResult {
             .collect()
     }
 
-    /// How large a share of the flows that answered fails, and of how many members one is bad; `None` where all or
-    /// none fail.
+    /// The share of failing flows among those that answered; `None` where all or none fail.
     pub fn uneven(&self) -> Option<FailingShare> {
         let told = (self.outcomes.len() - self.untold().len()) as u32;
         let failing = self.failing().len() as u32;
         FailingShare::new(failing, told).filter(|share| share.failing < share.of)
     }
 
-    /// The largest number of equal paths of which, with this confidence, every one was met.
+    /// The largest number of equal paths every one of which was met with this confidence, in (0, 1).
     pub fn paths_met(&self, confidence: f64) -> u32 {
         let told = self.outcomes.len() - self.untold().len();
         paths_met(told as u32, confidence)

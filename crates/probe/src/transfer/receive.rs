@@ -1,4 +1,4 @@
-//! The receiving end.
+//! The receiving end of a transfer.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,10 +15,10 @@ use crate::error::ProbeError;
 use crate::message::Secret;
 use crate::stream::listen;
 
-/// Who says nothing for so long after connecting is hung up on.
+/// A connection that sends no small message for so long is closed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Takes one transfer. Dropping it ends it.
+/// Receives one transfer, and ends when it is dropped.
 #[derive(Debug)]
 pub struct Receiver {
     address: SocketAddr,
@@ -26,28 +26,28 @@ pub struct Receiver {
     thread: Option<JoinHandle<Received>>,
 }
 
-/// What arrived, and when. Times count from the answer to the last small message.
+/// What arrived, and when. Times are relative to the answer to the last small message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
-    /// Small messages that were answered.
+    /// Number of small messages that were answered.
     pub heartbeats: u32,
-    /// Bytes after them, in order.
+    /// Number of bytes after them, in order.
     pub bytes: u64,
-    /// Until the last byte arrived, or until it was given up, if more was to come.
+    /// Time until the last byte arrived or, if more was to come, until the transfer was given up.
     pub took: Duration,
-    /// Pauses of [`STALL`] and more, together.
+    /// Total length of pauses of [`STALL`] or more.
     pub stalled: Duration,
-    /// When the last of these pauses was over; `None`: there was none, or it never was.
+    /// When the last of these pauses ended; `None` if there was none, or it did not end.
     pub flows_since: Option<Duration>,
-    /// Whether the sender said that this was all.
+    /// Whether the sender closed the stream after the last byte.
     pub ended: bool,
 }
 
 impl Receiver {
-    /// Listens in the calling thread's namespace; port 0: any. Who does not know the secret is hung up on.
+    /// Listens in the calling thread's namespace. Port 0 is any port. A client without the secret is disconnected.
     ///
     /// # Errors
-    /// Where the address cannot be bound.
+    /// The address cannot be bound.
     pub fn start(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
         let failed = |source| ProbeError::Responder { address, source };
         let listener = listen(address).map_err(failed)?;
@@ -66,12 +66,12 @@ impl Receiver {
         })
     }
 
-    /// Where it listens.
+    /// The address and port on which it listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it where it has not ended by itself, and tells what arrived.
+    /// Ends the transfer if it still runs, and returns what arrived.
     pub fn finish(mut self) -> Received {
         self.ends.store(true, Ordering::Relaxed);
         let joined = self.thread.take().map(JoinHandle::join);
@@ -101,7 +101,7 @@ fn receive(listener: &TcpListener, secret: &Secret, ends: &AtomicBool) -> Receiv
             continue;
         }
         let mut received = Received::default();
-        // A connection that breaks has told what it has told.
+        // A connection that breaks counts for what it carried.
         let _ = heartbeats(&stream, secret, ends, &mut received)
             .and_then(|()| take(&stream, ends, &mut received));
         if received.heartbeats > 0 {
@@ -111,7 +111,7 @@ fn receive(listener: &TcpListener, secret: &Secret, ends: &AtomicBool) -> Receiv
     Received::default()
 }
 
-/// Waits for something to read; `false`: it is to end.
+/// Waits for data; `false` if the transfer has to end or `until` has passed.
 fn wait(stream: &TcpStream, ends: &AtomicBool, until: Option<Instant>) -> io::Result<bool> {
     while !ends.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
         if !poll_readable(&[stream.as_fd()], LOOK)?.is_empty() {
@@ -146,7 +146,7 @@ fn heartbeats(
         if message[..secret.probe.len()] != secret.probe {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        // Smaller than any send buffer.
+        // The message is smaller than any send buffer.
         stream.write_all(&message)?;
         received.heartbeats += 1;
     }
@@ -161,7 +161,7 @@ fn take(mut stream: &TcpStream, ends: &AtomicBool, received: &mut Received) -> i
         let more = wait(stream, ends, None)?;
         let length = match stream.read(&mut buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && more => continue,
-            // Given up, here or there.
+            // Given up by this end or the other.
             Err(_) => None,
             Ok(length) => Some(length),
         };
@@ -169,7 +169,7 @@ fn take(mut stream: &TcpStream, ends: &AtomicBool, received: &mut Received) -> i
         let pause = now.saturating_sub(last);
         let stalled = pause >= STALL;
         match length {
-            // The sender's last word may come late and delays nothing.
+            // The end of the stream may come late, which is no stall.
             Some(0) => {
                 received.ended = true;
                 return Ok(());

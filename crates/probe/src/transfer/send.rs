@@ -1,4 +1,4 @@
-//! The sending end.
+//! The sending end of a transfer.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -14,23 +14,24 @@ use crate::message::Secret;
 /// What the sender knows of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// Small messages that were answered.
+    /// Number of small messages that were answered.
     pub heartbeats: u32,
-    /// The largest segment when the bytes began, bytes of payload.
+    /// MSS when the bytes began, bytes of payload.
     pub mss_before: u32,
-    /// The same at the end.
+    /// MSS at the end, bytes of payload.
     pub mss_after: u32,
-    /// Segments that were sent again.
+    /// Number of segments that were retransmitted.
     pub retransmits: u32,
-    /// The kernel's congestion control for this connection.
+    /// Name of the kernel's congestion control for this connection.
     pub congestion_control: String,
 }
 
-/// Sends `amount` from an address to a [`Receiver`](super::Receiver) with the same secret, until everything was taken
-/// or the limit is reached. Then the connection is gone, whatever was still on its way.
+/// Sends `amount` from an address to a [`Receiver`](super::Receiver) with the same secret, until
+/// everything is received or the time limit is reached. The connection is then closed, with
+/// whatever was still on its way.
 ///
 /// # Errors
-/// Where there is no socket. A connection that is not made, or breaks, is told in the result.
+/// A socket cannot be made. That the connection is not made, or breaks, is part of the result.
 pub fn transfer(
     from: IpAddr,
     to: SocketAddr,
@@ -66,12 +67,12 @@ pub fn transfer(
 fn open(from: IpAddr, to: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
     bind_here(&socket, SocketAddr::new(from, 0))?;
-    // Closed is gone: nothing is sent again after this.
+    // Closing resets the connection: nothing is retransmitted afterwards.
     socket.set_linger(Some(Duration::ZERO))?;
     Ok(socket)
 }
 
-/// Tries again while the time-out of a socket passes and the deadline does not.
+/// Repeats a step that ran into the socket's timeout until the deadline.
 fn until<T>(deadline: Instant, mut step: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match step() {
@@ -127,7 +128,7 @@ fn bytes(
         left -= until(deadline, || stream.write(&buffer[..length]))? as u64;
     }
     stream.shutdown(std::net::Shutdown::Write)?;
-    // The receiver closes when it has everything.
+    // The receiver closes the connection when it has everything.
     let mut end = [0; 1];
     until(deadline, || stream.read(&mut end))?;
     Ok(())

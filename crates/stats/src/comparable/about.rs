@@ -1,13 +1,13 @@
-//! What is compared, and what it is about by its nature.
+//! What is compared: a factor or two runs, and which differences belong to it by its nature.
 
 use wirecost_model::plan::Plan;
 
-/// What two cells are compared for.
+/// What a comparison of two cells is about.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject<'a> {
     /// Two levels of a factor.
     Factor {
-        /// The plan that varies it.
+        /// The plan that varies the factor.
         plan: &'a Plan,
         /// The factor's key.
         key: &'a str,
@@ -20,7 +20,7 @@ pub enum Subject<'a> {
     Runs,
 }
 
-/// What a factor changes.
+/// What a factor changes. Kinds decide which differences between cells are the factor's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind<'a> {
     /// Packets on their way: MTU, IP, encapsulation, datapath, line, guests.
@@ -31,9 +31,9 @@ enum Kind<'a> {
     Option(&'a str),
     /// Sysctls or device features that the plan sets.
     Setting,
-    /// A command of the plan, whose effect is not known.
+    /// A command of the plan with unknown effect.
     Command,
-    /// Anything, between two runs.
+    /// Two runs: anything may differ.
     Runs,
 }
 
@@ -80,7 +80,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The option of a load that is varied.
+    /// Name of the load option that is varied, without the load's name.
     pub(super) fn option(&self) -> Option<&str> {
         match self.kind() {
             Kind::Option(option) => Some(option),
@@ -92,22 +92,22 @@ impl Subject<'_> {
         self.kind() == Kind::Offload
     }
 
-    /// Whether it decides how many segments travel as one packet.
+    /// Whether the factor decides how many segments travel as one packet.
     pub(super) fn is_about_aggregation(&self) -> bool {
         !matches!(self.kind(), Kind::Network | Kind::Command)
     }
 
-    /// Whether it decides how full backlogs become.
+    /// Whether the factor decides how full backlogs become.
     pub(super) fn is_about_backlog(&self) -> bool {
         self.is_about_aggregation()
     }
 
-    /// Whether it decides what the load's own threads do for each message.
+    /// Whether the factor decides what the load's own threads do for each message.
     pub(super) fn is_about_generator(&self) -> bool {
         matches!(self.kind(), Kind::Option(_))
     }
 
-    /// Whether fewer wake-ups are what it is there for.
+    /// Whether the factor is meant to change the number of wake-ups.
     pub(super) fn is_about_wakeups(&self) -> bool {
         const OPTIONS: [&str; 15] = [
             "streams",
@@ -150,7 +150,7 @@ impl Subject<'_> {
     }
 }
 
-/// `ping.rate` is the option `rate` of the load `ping`.
+/// Name of a load's option, without the load: `ping.rate` is the option `rate` of the load `ping`.
 fn option(key: &str) -> &str {
     key.rsplit_once('.').map_or(key, |(_, option)| option)
 }

@@ -1,12 +1,12 @@
-//! How many segments travel as one packet, at either end: the largest cost of a stream is per packet.
+//! Checks of how many segments travel as one packet at either end: most of a stream's cost is per packet.
 
 use wirecost_model::effect::RemarkKind;
 
 use super::{Objection, Pair, encapsulation, remark};
 
-/// Segments per packet that differ by more than this decide the figure, and not what is compared.
+/// Ratio of segments per packet between the cells above which aggregation, not the factor, decides the figure.
 pub const APART: f64 = 1.5;
-/// A difference beyond this is reported.
+/// Ratio of segments per packet between the cells above which the difference is reported.
 pub const REMARKABLE: f64 = 1.1;
 
 pub(super) fn at_receiver(pair: &Pair<'_>) -> Option<Objection> {
@@ -29,7 +29,8 @@ pub(super) fn at_sender(pair: &Pair<'_>) -> Option<Objection> {
     )
 }
 
-/// `inherent` is why the levels that are compared differ in it by their nature: then there is a verdict.
+/// Compares segments per packet of the two cells. `inherent` says why the compared levels differ in
+/// them by their nature: then a verdict is given all the same.
 fn check(
     pair: &Pair<'_>,
     segments: (f64, f64),
@@ -37,7 +38,7 @@ fn check(
     verb: &str,
     advice: &str,
 ) -> Option<Objection> {
-    // There it is the figure's own column, and what was asked for.
+    // With the factor `offload`, aggregation is what the plan varies.
     if pair.subject.is_offload() {
         return None;
     }
@@ -71,9 +72,10 @@ fn check(
     }
 }
 
-/// How many times one end's packets are larger or smaller than the MTU's change explains, at least 1. With frames k times
-/// as large a packet holds between as many segments (where nothing is aggregated) and as many bytes (where everything is
-/// up to the largest packet): what lies between the two is the MTU's.
+/// Factor, at least 1, by which one end's packets differ in size beyond what the change of MTU
+/// explains. With frames k times as large, a packet holds as many segments as before (where nothing
+/// is aggregated) to as many bytes as before (where packets are aggregated to the largest size): a
+/// difference between these two is the MTU's.
 fn excess((from, to): (f64, f64), (mtu_from, mtu_to): (u32, u32)) -> f64 {
     let segments = (to / from).ln();
     let bytes = segments + (f64::from(mtu_to) / f64::from(mtu_from)).ln();

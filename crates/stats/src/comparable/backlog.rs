@@ -1,15 +1,16 @@
-//! Packets that a core's backlog dropped: TCP slows down because of them, whatever sent them.
+//! Check for packets dropped from a core's backlog: they slow TCP down, whatever the factor.
 
 use wirecost_model::effect::RemarkKind;
 
 use super::{Objection, Pair, number, remark};
 
-/// Share of a cell's packets whose loss decides a stream's speed. A full receiving core drops up to 0.12 % in labs where
-/// nothing is offloaded, which follows from the cell; a backlog of 16 packets drops 0.7 % and quarters a stream.
+/// Share of a cell's packets (0..=1) dropped from backlogs above which the loss decides a stream's
+/// speed. A full receiving core drops up to 0.12 % in labs where nothing is offloaded, which
+/// follows from the cell; a backlog of 16 packets drops 0.7 % and quarters a stream.
 pub const DROPPED: f64 = 3e-3;
-/// A share that is reported with a verdict.
+/// Share of dropped packets (0..=1) from which on it is reported with the verdict.
 pub const TOLD: f64 = 1e-4;
-/// The other cell's share is so much of it at most, or both have the same trouble.
+/// Largest ratio of the smaller share to the larger one at which the cells differ; above it both drop alike.
 pub const MUCH_LESS: f64 = 0.1;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {

@@ -1,14 +1,16 @@
-//! The distance of the cores: in a virtual machine the hypervisor moves them.
+//! Check of the distance between the cores: in a virtual machine the hypervisor may move them.
 
 use wirecost_model::effect::RemarkKind;
 
 use super::evidence::geometric;
 use super::{Objection, Pair, remark};
 
-/// In one round a cache line took more than so many times as long in one cell as in the other: the cores were elsewhere.
+/// Ratio of the two cells' cache-line round trip times in one round above which their cores were at
+/// different distances.
 pub const FARTHER: f64 = 1.5;
-/// Share of the rounds, those the other way taken off, in which the cores of the same cell were farther apart, from which
-/// on it decides the figure. Cores that move now and then make rounds differ, and the interval wider.
+/// Share of the rounds, net of those in the opposite direction, in which the same cell's cores were
+/// farther apart: above this the distance decides the figure. Cores that move only now and then
+/// make the rounds differ, and the interval wider.
 pub const ROUNDS: f64 = 0.5;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {

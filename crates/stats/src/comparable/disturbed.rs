@@ -1,10 +1,11 @@
-//! Other programs on the hosts' cores, in one of the two cells more than in the other: their time is taken for the cell's.
+//! Check for other programs on the hosts' cores in one of the two cells: their CPU time counts as the cell's.
 
 use wirecost_model::effect::RemarkKind;
 
 use super::{Objection, Pair, remark};
 
-/// Cores of other programs, the mean over a cell's samples, that may differ between two cells. Twice of what marks a sample.
+/// Difference of the cores that other programs used, means over each cell's samples, above which no
+/// verdict is given: twice the threshold that marks a sample.
 pub const MORE_CORES: f64 = 0.1;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {

@@ -1,4 +1,4 @@
-//! What a kind of encapsulation does by itself, in the lab and elsewhere.
+//! Properties of an encapsulation that hold in the lab and elsewhere.
 
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::encapsulation::Description;
@@ -11,8 +11,9 @@ fn kind(cell: &Evidence<'_>) -> &'static Description {
     cell.cell.network.encapsulation.kind()
 }
 
-/// Why frames of one of the two cells arrive as frames where the other's may arrive joined: a tunnel that cuts
-/// super-packets itself does so with any offloads and on any network.
+/// Why only one of the two cells receives single frames: a tunnel that cuts super-packets into
+/// frames itself does so with any offloads and on any network. `None` where both encapsulations
+/// cut, or neither.
 pub(super) fn cuts(pair: &Pair<'_>) -> Option<String> {
     let one = [pair.from, pair.to].map(kind);
     let [from, to] = one.map(|kind| kind.cuts);
@@ -20,7 +21,8 @@ pub(super) fn cuts(pair: &Pair<'_>) -> Option<String> {
     (from != to).then(|| format!("; {word} cuts super-packets into frames before it sends them"))
 }
 
-/// A host's CPU where the kernel encapsulates on all cores, those of the other host of the lab among them.
+/// Bars a verdict on one host's CPU where the kernel encapsulates on all cores, which in a lab
+/// include the other host's.
 pub(super) fn on_all_cores(pair: &Pair<'_>) -> Option<Objection> {
     let of_one_host =
         pair.metric.is_cpu() && !matches!(pair.metric, Metric::Cpu | Metric::TransactionCpu);

@@ -1,4 +1,4 @@
-//! What the samples of a cell show besides its figures.
+//! What the samples of a cell show besides its figures, for the checks of comparability.
 
 use std::collections::BTreeMap;
 
@@ -19,27 +19,26 @@ pub struct Evidence<'a> {
     pub(super) cell: &'a Cell,
     pub(super) load: &'a NamedLoad,
     pub(super) sums: &'a LoadSums,
-    /// What a wake-up costs on the machine of the run.
+    /// Core time that a wake-up costs on the machine of the run.
     pub(super) cost: Option<WakeupCost>,
-    /// Segments per packet at the receiver, the geometric mean.
+    /// Geometric mean of the segments per packet at the receiver.
     pub(super) received: Option<f64>,
-    /// The same at the sender.
+    /// Geometric mean of the segments per packet at the sender.
     pub(super) sent: Option<f64>,
-    /// Samples that fell behind their schedule, and the smallest share of it that was kept.
+    /// Samples that fell behind their schedule, and the smallest share of the schedule that was kept (0..=1).
     pub(super) behind: Option<(usize, f64)>,
-    /// Samples in which the load's own threads were the limit.
+    /// Samples in which the load's own threads were the bottleneck.
     pub(super) generator_bound: usize,
-    /// Packets dropped from a backlog of those that the hosts' stacks handled, a share.
+    /// Share (0..=1) of packets that were dropped from a backlog. `None` where no packet was counted.
     pub(super) dropped: Option<f64>,
-    /// Sends from the load's own pages.
+    /// Counts of sends by zero copy.
     pub(super) zero_copy: Option<ZeroCopyCounts>,
-    /// The smallest round trip that a socket saw, microseconds; `None` where no socket was read.
+    /// Smallest round trip reported by a socket, microseconds; `None` where no socket was read.
     pub(super) min_rtt_us: Option<u32>,
 }
 
 impl Observed {
-    /// What the samples show of a cell's load besides its figures; `None` of a load or a cell that the experiment does not
-    /// have.
+    /// The evidence of a cell's load besides its figures. `None` for a load or a cell that is not of the experiment.
     pub fn evidence<'a>(&'a self, cell: &'a Cell, load: &'a NamedLoad) -> Option<Evidence<'a>> {
         let sums = self.load_sums(cell.index, &load.name)?;
         Some(Evidence::new(self, cell, load, sums))
@@ -70,12 +69,12 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Samples that count.
+    /// Number of valid samples.
     pub(super) fn count(&self) -> usize {
         self.sums.samples
     }
 
-    /// The column of one of the load's figures.
+    /// The column of one of the load's metrics.
     pub(super) fn series(&self, metric: Metric) -> Option<&'a Series> {
         let figure = Figure {
             load: self.load.name.clone(),
@@ -93,13 +92,13 @@ impl<'a> Evidence<'a> {
         (count > 0).then(|| sum / f64::from(count))
     }
 
-    /// Cores of other programs, the mean over the samples that know them.
+    /// Cores used by other programs, the mean over the samples that recorded them.
     pub(super) fn foreign_cores(&self) -> Option<f64> {
         let (sum, count) = self.sums.foreign;
         (count > 0).then(|| sum / count as f64)
     }
 
-    /// The distance of the cores by round, nanoseconds.
+    /// Cache-line round trip between the cores by round, nanoseconds.
     pub(super) fn core_distance(&self) -> BTreeMap<u32, f64> {
         let around = self.observed.around(self.cell.index);
         let each = around.into_iter().flat_map(crate::observed::Around::each);
@@ -107,23 +106,23 @@ impl<'a> Evidence<'a> {
             .collect()
     }
 
-    /// From sent to answered, of all transactions.
+    /// Latency from sent to answered, of all transactions.
     pub const fn latency(&self) -> &'a Latency {
         &self.sums.latency
     }
 
-    /// From due to sent.
+    /// Lateness from due to sent, of all transactions.
     pub const fn lateness(&self) -> &'a Latency {
         &self.sums.lateness
     }
 
-    /// Whether a percentile was judged by more than a handful of transactions.
+    /// Whether both lateness and latency were recorded.
     pub(super) fn has_lateness(&self) -> bool {
         self.lateness().count() > 0 && self.latency().count() > 0
     }
 }
 
-/// The geometric mean of what is positive.
+/// Geometric mean of the positive values. `None` without one.
 pub(super) fn geometric(values: impl Iterator<Item = f64>) -> Option<f64> {
     let logs: Vec<f64> = values.filter(|value| *value > 0.0).map(f64::ln).collect();
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())

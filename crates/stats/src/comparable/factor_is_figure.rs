@@ -1,4 +1,4 @@
-//! A factor that is the figure: whoever offers twice as much gets twice as much.
+//! Checks for a factor that sets the figure itself: a load that is offered twice the rate reaches twice the rate.
 
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::load::{Load, Rate};
@@ -6,9 +6,9 @@ use wirecost_model::metric::Metric;
 
 use super::{Evidence, Objection, Pair, remark};
 
-/// A figure this near to what was offered, or to what the line carries, is that.
+/// A figure of at least this share of the offered rate, or of the line's rate, is limited by it.
 pub const REACHED: f64 = 0.95;
-/// Offers that differ by less are the same.
+/// Offered rates whose ratio is below this are the same.
 const SAME: f64 = 1.01;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
@@ -17,7 +17,8 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
         .or_else(|| line_rate(pair))
 }
 
-/// CPU of two offers: what a load that pauses takes is how often its cores sleep and wake, and that is the factor.
+/// CPU at different offered rates: what a load that pauses costs is how often its cores sleep and
+/// wake, which the rate decides.
 fn pauses(pair: &Pair<'_>) -> Option<Objection> {
     const OFFERS: [&str; 3] = ["rate", "total_rate", "think_time"];
     let offers = pair.subject.option().filter(|key| OFFERS.contains(key));
@@ -65,7 +66,7 @@ fn offered_rate(pair: &Pair<'_>) -> Option<Objection> {
 
 const ADVICE: &str = "look at latency and loss";
 
-/// What all flows together were asked for, in the metric's own unit; `None` where there is no such limit.
+/// Offered rate of all flows together, in the metric's own unit. `None` where the load sets no such limit.
 fn offered(load: &Load, metric: Metric) -> Option<f64> {
     let streams = f64::from(load.streams);
     match (load.rate?, metric) {
@@ -105,7 +106,8 @@ fn line_rate(pair: &Pair<'_>) -> Option<Objection> {
     )))
 }
 
-/// How full the line is of full-size frames with this payload (preamble, header, FCS and gap: 38 bytes a frame).
+/// Share of the line's rate that full-size frames with this payload take (preamble, Ethernet
+/// header, FCS and gap: 38 bytes per frame). `None` without a line.
 fn share_of_line(cell: &Evidence<'_>) -> Option<f64> {
     const FRAMING: u32 = 38;
     let network = &cell.cell.network;
@@ -114,7 +116,7 @@ fn share_of_line(cell: &Evidence<'_>) -> Option<f64> {
     let (packet, payload) = if load.workload.is_udp() {
         (load.request + ip + 8, load.request)
     } else {
-        // With timestamps, as Linux has them.
+        // The TCP header has the timestamp option, as by default on Linux: 32 bytes.
         (
             cell.cell.guest_mtu,
             cell.cell.guest_mtu.saturating_sub(ip + 32),
@@ -125,7 +127,7 @@ fn share_of_line(cell: &Evidence<'_>) -> Option<f64> {
     Some(bits / network.total_rate()? as f64)
 }
 
-/// As few digits as are significant.
+/// Formats a figure: no decimals from 100 on, three at most below.
 fn number(value: f64) -> String {
     if value >= 100.0 {
         format!("{value:.0}")

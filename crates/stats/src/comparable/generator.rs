@@ -1,11 +1,11 @@
-//! Checks for loads that were generator-bound.
+//! Check for generator-bound loads.
 
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::sample::GENERATOR_BOUND_ADVICE;
 
 use super::{Evidence, Objection, Pair, remark};
 
-/// Share of a cell's samples from which on its threads count as the limit.
+/// Share of a cell's samples (0..=1) from which on the load's threads count as its bottleneck.
 pub const MOST: f64 = 0.5;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
@@ -23,7 +23,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
         "the load's own threads were the limit in {}",
         pair.texts((&of(pair.from), &of(pair.to)))
     );
-    // A thread of a paced load does no work while it waits.
+    // A thread of a paced load is idle while it waits.
     let paced = pair.from.load.load.rate.is_some() || pair.to.load.load.rate.is_some();
     let about = pair.subject.is_about_generator() && !paced;
     Some(Objection::unless(

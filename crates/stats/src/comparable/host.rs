@@ -1,12 +1,12 @@
-//! What the hosts were beyond what their cells say: which datapath of Open vSwitch, whether receive work kept to its
-//! host's cores.
+//! Checks of host properties that the cells do not name: the datapath of Open vSwitch, and whether
+//! received packets are handled on the host's own cores.
 
 use wirecost_model::effect::RemarkKind;
 
 use super::{Evidence, Objection, Pair, remark};
 
-/// Between cells of which the one was switched in the kernel and the other in userspace. Before `ovs-kernel` was a level,
-/// `ovs` meant either.
+/// Bars a verdict between cells of which one was switched in the kernel and the other in userspace.
+/// Before `ovs-kernel` was a level, `ovs` meant either.
 pub(super) fn open_vswitch(pair: &Pair<'_>) -> Option<Objection> {
     let of = |cell: &Evidence<'_>| cell.sums.open_vswitch;
     let (from, to) = pair.both(of)?;
@@ -21,7 +21,7 @@ pub(super) fn open_vswitch(pair: &Pair<'_>) -> Option<Objection> {
     })
 }
 
-/// Between a run that could steer what hosts receive and one that could not.
+/// Bars a verdict between a run that could steer received packets to each host's cores and one that could not.
 pub(super) fn steering(pair: &Pair<'_>) -> Option<Objection> {
     let (from, to) = (pair.from.sums.is_not_steered, pair.to.sums.is_not_steered);
     (from != to).then(|| {

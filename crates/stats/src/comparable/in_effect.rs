@@ -1,4 +1,4 @@
-//! Checks for settings that had no effect.
+//! Checks for settings without effect.
 
 use wirecost_model::effect::{Remark, RemarkKind};
 use wirecost_model::load::Sending;
@@ -7,9 +7,9 @@ use wirecost_model::sample::ZeroCopyCounts;
 
 use super::{Evidence, Objection, Pair, number, remark};
 
-/// Share of the sends from the load's own pages that were copied, from which on it is zero copy by name only.
+/// Share of zero-copy sends that the kernel copied after all, from which on zero copy was not in effect.
 pub const COPIED: f64 = 0.9;
-/// Segments per packet that differ by less are the same.
+/// Segments per packet whose ratio is below this are the same.
 pub const UNCHANGED: f64 = 1.05;
 
 pub(super) fn zero_copy(pair: &Pair<'_>) -> Option<Objection> {
@@ -34,8 +34,9 @@ fn copied(counts: &ZeroCopyCounts) -> Option<f64> {
     (over > 0).then(|| (counts.copied + counts.fallbacks) as f64 / over as f64)
 }
 
-/// Levels of `offload` that differ in who segments and aggregates, where both ends see the same packets all the same. Only
-/// of streams: there is nothing to aggregate of single requests.
+/// Whether a level of `offload` had no effect: the levels differ only in segmentation and
+/// aggregation, and both ends see the same packets. For TCP streams only: single requests are not
+/// aggregated.
 pub(super) fn offload(pair: &Pair<'_>) -> Option<Remark> {
     let workload = pair.from.load.load.workload;
     let offloads = (&pair.from.cell.offload, &pair.to.cell.offload);
@@ -62,7 +63,7 @@ pub(super) fn offload(pair: &Pair<'_>) -> Option<Remark> {
     })
 }
 
-/// Whether no switch but those of segmentation and aggregation differs.
+/// Whether the two levels have the same checksum offload, and so differ in segmentation and aggregation only.
 fn differ_in_segments_only((from, to): (&Offload, &Offload), pair: &Pair<'_>) -> bool {
     let checksum = |offload: &Offload, cell: &Evidence<'_>| {
         let tunnelled = cell.cell.network.encapsulation.is_tunnel();

@@ -1,10 +1,10 @@
-//! Congestion control that paces: between hosts that are microseconds apart it measures its own timers.
+//! Check for congestion control that paces: between hosts microseconds apart it measures its own timers.
 
 use wirecost_model::effect::RemarkKind;
 
 use super::{Evidence, Objection, Pair, remark};
 
-/// A round trip below this is one without a network in it, microseconds.
+/// Round trip below which there is no network between the hosts, microseconds.
 pub const MICROSECONDS: u32 = 1_000;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {

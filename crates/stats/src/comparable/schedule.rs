@@ -1,14 +1,14 @@
-//! Schedules: whether they were kept, and how late requests left.
+//! Checks of request schedules: whether they were kept, and how late requests left.
 
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::sample::Behind;
 
 use super::{Evidence, Objection, Pair, remark};
 
-/// Lateness of more than this share of the latency is told.
+/// Ratio of lateness to latency above which the lateness is reported.
 pub const LATE: f64 = 0.2;
 
-/// A load that fell behind measured its own backlog.
+/// Bars a verdict on latency where a load fell behind its schedule: it measured its own backlog.
 pub(super) fn kept(pair: &Pair<'_>) -> Option<Objection> {
     if !pair.metric.is_latency() || (pair.from.behind.is_none() && pair.to.behind.is_none()) {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn kept(pair: &Pair<'_>) -> Option<Objection> {
     )))
 }
 
-/// Requests that leave late meet another path than those of a load that is punctual.
+/// Remarks on requests that left late: they meet another path than those of a punctual load.
 pub(super) fn late(pair: &Pair<'_>) -> Option<Objection> {
     if !pair.metric.is_latency() {
         return None;

@@ -1,14 +1,14 @@
-//! Switches and routers of the lab work on the hosts' cores, and hand over frames one by one.
+//! Remarks on the lab's switches and routers: they run on the hosts' cores and forward single frames.
 
 use wirecost_model::effect::RemarkKind;
 use wirecost_model::metric::Metric;
 
 use super::{Evidence, Objection, Pair, remark};
 
-/// Segments per packet at the receiver from which on frames were joined.
+/// Segments per packet at the receiver above which frames were joined.
 const JOINED: f64 = 2.0;
 
-/// Core time of the devices between the hosts, where it was not measured by itself.
+/// Remarks that the hosts' CPU includes the devices between them, where that share was not measured separately.
 pub(super) fn cpu(pair: &Pair<'_>) -> Option<Objection> {
     if !pair.metric.is_cpu() {
         return None;
@@ -25,7 +25,8 @@ pub(super) fn cpu(pair: &Pair<'_>) -> Option<Objection> {
     })
 }
 
-/// A tunnel that is taken off frame by frame behind a hop, beside none (docs/offloads.md).
+/// Remarks on a tunnel behind a switch or router against none: its headers are removed frame by frame
+/// (docs/offloads.md).
 pub(super) fn joined_inside(pair: &Pair<'_>) -> Option<Objection> {
     if !matches!(pair.metric, Metric::Throughput | Metric::ReceiverCpu) {
         return None;

@@ -1,24 +1,25 @@
-//! Below saturation CPU is wake-ups: timers of the line and of pacing, interrupts to the other core.
+//! Check for CPU that is mostly wake-ups, as below saturation: timers of the line and of pacing,
+//! interrupts to the other core.
 
 use wirecost_model::effect::RemarkKind;
 
 use super::{Evidence, Objection, Pair, number, remark};
 
-/// Wake-ups per unit that differ by less are the same.
+/// Interrupts per unit whose ratio is at most this are the same.
 pub const AGREE: f64 = 1.25;
-/// A share of the busy time that hardly matters.
+/// Share of the busy time up to which wake-ups do not matter.
 pub const SMALL: f64 = 0.2;
-/// Where wake-ups explain less than this share of what was measured, the rest speaks.
+/// Share of the measured difference in CPU: where wake-ups explain less, the figure is about more than wake-ups.
 pub const EXPLAINED: f64 = 0.5;
 
-/// A cell's wake-ups over all its samples.
+/// Interrupts of a cell over all its samples, per unit of work (Gbit or transaction).
 #[derive(Debug, Clone, Copy)]
 struct Woken {
-    /// Interrupts per Gbit or transaction.
+    /// Interrupts per unit.
     per_unit: f64,
-    /// Seconds of core time that they cost, per Gbit or transaction.
+    /// Core time that the interrupts cost at most, seconds per unit.
     cost: f64,
-    /// Seconds of core time that were busy, per Gbit or transaction.
+    /// Busy core time, seconds per unit.
     busy: f64,
 }
 
@@ -66,7 +67,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
 
 /// Whether the figure is about more than wake-ups.
 fn speaks(from: &Woken, to: &Woken) -> bool {
-    // Of none in either it is no number.
+    // NaN where neither cell has interrupts: they agree.
     let core_distance = (to.per_unit / from.per_unit).ln().abs();
     let agree = core_distance.is_nan() || core_distance <= AGREE.ln();
     let small = from.share() <= SMALL && to.share() <= SMALL;

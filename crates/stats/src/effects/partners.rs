@@ -1,28 +1,28 @@
-//! Which cells a cell is compared with.
+//! Finds the cells that a cell is compared with.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
 
-/// The cells at a factor's other levels, found by the levels of the other factors. One has levels of
-/// fewer factors than another where some mean nothing to it, so they are kept by which they have:
-/// a few kinds, whatever the number of cells.
+/// Index of the cells at a factor's levels other than the first, by the levels of the other
+/// factors. Cells may lack levels of factors that mean nothing to them, so the index is grouped by
+/// the set of factors of which cells have a level: a few groups, whatever the number of cells.
 pub(super) struct Partners<'a> {
     key: &'a str,
     kinds: Vec<LevelGroup<'a>>,
 }
 
-/// Cells with levels of the same factors.
+/// Cells that have levels of the same factors.
 struct LevelGroup<'a> {
     factors: Vec<&'a str>,
-    /// By the levels of the factors that a kind of first cells has in common with it.
+    /// Cells by the factors they share with a kind of first-level cell, and by their levels of these factors.
     by_levels: BTreeMap<(Vec<&'a str>, Vec<&'a str>), Vec<Partner<'a>>>,
 }
 
-/// The number of the level, that of the cell, and the cell.
+/// A cell with the index of its level and its own number, by which partners are sorted.
 type Partner<'a> = (usize, u32, &'a Cell);
 
-/// The factors that a cell has levels of, but for one.
+/// The factors of which a cell has a level, without `except`.
 fn factors_of<'a>(cell: &'a Cell, except: &str) -> Vec<&'a str> {
     let keys = cell.levels.keys().map(String::as_str);
     keys.filter(|key| *key != except).collect()
@@ -78,8 +78,8 @@ impl<'a> Partners<'a> {
         }
     }
 
-    /// Those that agree with a cell at the first level in every factor that both have a level of, in the
-    /// order of levels and cells.
+    /// The cells that agree with a first-level cell in every factor of which both have a level,
+    /// ordered by level and cell.
     pub(super) fn of_cell(&self, from: &'a Cell) -> Vec<&'a Cell> {
         let own = factors_of(from, self.key);
         let mut found: Vec<Partner<'_>> = Vec::new();

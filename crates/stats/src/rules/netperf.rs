@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::interval::{moments, t_upper};
 
-/// netperf's `-I level,width` and `-i max,min` (manual, "Global Options"): `-I 99,5` asks that the
-/// mean is with 99 % confidence within +-2.5 % of the true one, tried with `min` to `max`
+/// netperf's `-I level,width` and `-i max,min` (manual, "Global Options"). `-I 99,5` demands that
+/// the mean is, with 99 % confidence, within +-2.5 % of the true one, reached in `min` to `max`
 /// iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Netperf {
@@ -13,13 +13,13 @@ pub struct Netperf {
     pub level: NetperfLevel,
     /// Whole width of the interval, a fraction of the mean.
     pub width: f64,
-    /// Least iterations; netperf takes no fewer than 3.
+    /// Minimum number of iterations; netperf takes no fewer than 3.
     pub min: u32,
-    /// Most iterations; netperf takes no more than 30.
+    /// Maximum number of iterations; netperf takes no more than 30.
     pub max: u32,
 }
 
-/// The levels that netperf knows.
+/// The confidence levels that netperf accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum NetperfLevel {
     /// 95 %.
@@ -30,7 +30,7 @@ pub enum NetperfLevel {
     P99,
 }
 
-/// `-I 99,5 -i 10,3`.
+/// netperf's options `-I 99,5 -i 10,3`.
 impl Default for Netperf {
     fn default() -> Self {
         Self {
@@ -42,14 +42,14 @@ impl Default for Netperf {
     }
 }
 
-/// The rule on a cell's samples.
+/// Result of the rule on a cell's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct NetperfResult {
     /// Mean of the iterations taken.
     pub mean: f64,
     /// Width reached, a fraction of the mean: netperf prints it with its warning.
     pub width: f64,
-    /// Whether it is as narrow as asked; `None` where the samples ended before the iterations did.
+    /// Whether the interval is as narrow as demanded; `None` where the samples ended before the iterations did.
     pub met: Option<bool>,
     /// Iterations taken.
     pub iterations: u32,

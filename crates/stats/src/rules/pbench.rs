@@ -1,20 +1,20 @@
-//! pbench's rule: repeat the whole set until its standard deviation is small.
+//! pbench's rule: repeat a set of samples until its standard deviation is small.
 
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::interval::moments;
 
-/// `pbench-fio`, `pbench-uperf` and the like: a set of samples counts if its population standard
-/// deviation is within a share of its mean; else the set is set aside as a whole and measured anew,
-/// a number of times at most (options `--samples`, `--max-stddev`, `--max-failures`).
+/// The rule of `pbench-fio`, `pbench-uperf` and the like: a set of samples counts if its population
+/// standard deviation is within a share of its mean. Otherwise the whole set is discarded and
+/// measured anew, up to a number of times (options `--samples`, `--max-stddev`, `--max-failures`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pbench {
     /// Samples of a set, at least 2.
     pub samples: u32,
-    /// The standard deviation allowed, a fraction of the mean.
+    /// Largest standard deviation allowed, a fraction of the mean.
     pub within: f64,
-    /// Sets measured at most.
+    /// Largest number of sets.
     pub sets: u32,
 }
 
@@ -29,42 +29,42 @@ impl Default for Pbench {
     }
 }
 
-/// What the rule makes of a cell.
+/// Outcome of the rule on a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum PbenchOutcome {
     /// A set was steady enough.
     Settled {
-        /// Its mean: the result.
+        /// Mean of the set: the result.
         mean: f64,
-        /// Its population standard deviation as a fraction of it.
+        /// Population standard deviation of the set as a fraction of its mean.
         relative_sd: f64,
     },
-    /// No set was, and no more are allowed: the rule reports a failure.
+    /// No set was steady enough, and no more are allowed: the rule reports a failure.
     NeverSettled,
-    /// There are not samples enough to say.
+    /// The samples ended before the rule did.
     RanOut,
 }
 
-/// The rule on a cell's samples.
+/// Result of the rule on a cell's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PbenchResult {
-    /// What came of it.
+    /// The outcome.
     #[serde(flatten)]
     pub outcome: PbenchOutcome,
-    /// Whole sets that were looked at.
+    /// Complete sets that were examined.
     pub sets: u32,
-    /// Samples that the rule would have taken in these sets.
+    /// Samples that the rule would have taken for these sets.
     pub samples: u32,
-    /// Chance that a set settles, at the spread of all the cell's samples and normal noise; absent
-    /// below two samples.
+    /// Chance (0..=1) that a set settles, given normal noise with the spread of all the cell's
+    /// samples; absent below two samples.
     pub chance: Option<f64>,
-    /// Samples that the rule takes on average at that chance, set-asides included.
+    /// Samples that the rule takes on average at that chance, discarded sets included.
     pub expected_samples: Option<f64>,
 }
 
-/// Applies the rule to a cell's valid samples in the order in which they were taken. Times are the
-/// counts of samples times what one sample takes.
+/// Applies the rule to a cell's valid samples in the order in which they were taken. Multiply
+/// counts of samples by the time of one sample for a time.
 pub fn pbench(values: &[f64], rule: Pbench) -> PbenchResult {
     let size = rule.samples.max(2);
     let mut sets = 0;
@@ -88,7 +88,7 @@ pub fn pbench(values: &[f64], rule: Pbench) -> PbenchResult {
         samples: sets * size,
         chance,
         expected_samples: chance.map(|chance| {
-            // Sets measured: the first, and each next one if all before were set aside.
+            // Sets measured: the first one always, each next one if all before it were discarded.
             let mut sets = 0.0;
             let mut all_failed = 1.0;
             for _ in 0..rule.sets {
@@ -100,7 +100,7 @@ pub fn pbench(values: &[f64], rule: Pbench) -> PbenchResult {
     }
 }
 
-/// Mean and population standard deviation relative to it.
+/// Mean, and population standard deviation as a fraction of the mean.
 fn population(set: &[f64]) -> Option<(f64, f64)> {
     let (mean, Some(sd)) = moments(set)? else {
         return None;

@@ -1,4 +1,4 @@
-//! How many rounds a verdict needs.
+//! Forecast of the rounds that a verdict needs.
 
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
@@ -7,26 +7,25 @@ use super::Aim;
 use super::boundary::{IN_A_ROW, SEQUENTIAL_ALPHA, critical, information};
 use crate::interval::{moments, phi, phi_inverse, t_upper};
 
-/// Rounds beyond which a forecast is of no use.
+/// Rounds above which a forecast is useless.
 const NEVER: u32 = 100_000;
 
-/// Points at which the distribution of the spread is taken.
+/// Number of quantiles by which the distribution of the estimated spread is integrated.
 const POINTS: usize = 64;
 
-/// What is to be expected of a run.
+/// What to expect of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
     /// Standard deviation of the log ratios so far.
     pub spread: f64,
-    /// Rounds with which the effect is settled with the chance asked for, if the spread and the
-    /// ratio are as they look now. `None`: more than is practical.
+    /// Rounds by which the effect is settled with the chance asked for, if the true spread and
+    /// ratio are as estimated now. `None`: more than is practical.
     pub rounds: Option<u32>,
-    /// The same if the spread is at the upper end of its one-sided 80 % confidence interval.
+    /// The same if the true spread is the upper end of its one-sided 80 % confidence interval.
     pub cautious: Option<u32>,
 }
 
-/// What to expect from the log ratios so far; `None` below two pairs. `chance` as in
-/// [`rounds_needed`].
+/// The forecast from the log ratios so far; `None` below two pairs. `chance` as in [`rounds_needed`].
 pub fn forecast(logs: &[f64], aim: &Aim, chance: f64) -> Option<Forecast> {
     let (mean, Some(spread)) = moments(logs)? else {
         return None;
@@ -41,12 +40,12 @@ pub fn forecast(logs: &[f64], aim: &Aim, chance: f64) -> Option<Forecast> {
     })
 }
 
-/// The rounds with which an effect is settled with a probability of `chance` (0 to 1), given the
-/// standard deviation `spread` of the log ratios and the true `ratio` (1 is no effect). The least
-/// rounds of `aim` are minded, the most are not: what comes back may be more. `None` where it is
-/// more than 100,000.
+/// The rounds by which an effect is settled with a probability of `chance` (0 to 1), given the
+/// standard deviation `spread` of the log ratios and the true `ratio` (1 is no effect).
+/// `aim.min_rounds` is respected, `aim.max_rounds` is not: the result may exceed it. `None` where
+/// it is more than 100,000.
 ///
-/// Normal log ratios are assumed. `spread` is about the
+/// Log ratios are assumed to be normal. `spread` is about the
 /// relative standard deviation of one sample times the square root of two.
 pub fn rounds_needed(spread: f64, ratio: f64, aim: &Aim, chance: f64) -> Option<u32> {
     let enough = |rounds: u32| chance_settled(rounds, spread, ratio, aim) >= chance;
@@ -67,8 +66,9 @@ pub fn rounds_needed(spread: f64, ratio: f64, aim: &Aim, chance: f64) -> Option<
     Some(high)
 }
 
-/// The chance that an effect is settled by a number of rounds: that there was an answer as many rounds
-/// earlier as it has to hold ([`IN_A_ROW`]; that it then does hold is nearly certain). 0 for fewer.
+/// The chance (0..=1) that an effect is settled by a number of rounds: that there was an answer
+/// [`IN_A_ROW`] - 1 rounds earlier (that it then holds is nearly certain). 0 for fewer than four
+/// rounds.
 pub fn chance_settled(rounds: u32, spread: f64, ratio: f64, aim: &Aim) -> f64 {
     let n = f64::from(rounds) - (IN_A_ROW - 1) as f64;
     if n < 2.0 {
@@ -86,7 +86,7 @@ pub fn chance_settled(rounds: u32, spread: f64, ratio: f64, aim: &Aim) -> f64 {
         if half <= wanted {
             return 1.0;
         }
-        // That the run ends somewhere is not known here: the width alone is the information.
+        // The round at which the run ends is not known here: only the width gives information.
         let reach = critical(information(half, wanted, 0, u32::MAX), freedom) * seen;
         let beyond = |side: f64| phi((side * effect - margin - reach) / error);
         let within =

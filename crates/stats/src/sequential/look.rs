@@ -1,4 +1,4 @@
-//! One look at the rounds so far, and where a run stands.
+//! One look at the rounds so far, and the state of a run.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::{Aim, Stopping};
 use crate::interval::{Interval, moments, t_upper};
 use crate::ratio::PairedRatio;
 
-/// Why nothing more needs to be known of an effect.
+/// Why no more rounds are needed for an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -24,23 +24,24 @@ pub enum Answer {
 /// One effect after some rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Look {
-    /// The ratio with the interval to report if the run stops here by its rule.
+    /// The ratio with the interval to report if the run stops at this look by its rule.
     pub ratio: PairedRatio,
-    /// The interval to rely on while looking, and when the run was stopped because of what
-    /// they saw; its ends may be 0 and infinity. Absent below two pairs.
+    /// The interval that holds at every look, and when someone stopped the run because of what they
+    /// saw; its ends may be 0 and infinity. Absent below two pairs.
     pub lasting: Option<Interval>,
     /// Standard deviation of the log ratios; absent below two pairs.
     pub spread: Option<f64>,
-    /// How much of the information that will be needed is there: 0 to 1.
+    /// Information fraction: how much of the information that will be needed is there, 0 to 1.
     pub information: f64,
-    /// What this look by itself says.
+    /// The answer of this look alone.
     pub answer: Option<Answer>,
-    /// Whether the answer held for [`IN_A_ROW`] looks and there are the least rounds asked for.
+    /// Whether there was an answer in each of the last [`IN_A_ROW`] looks, and the least rounds
+    /// asked for are reached.
     pub settled: bool,
 }
 
 impl Look {
-    /// The reported interval, where there are pairs enough for one.
+    /// The reported interval; `None` below two pairs.
     pub fn interval(&self) -> Option<Interval> {
         self.ratio.interval()
     }
@@ -49,8 +50,7 @@ impl Look {
 /// Looks at the log ratios of one effect, one per round in which both its cells were valid, in the
 /// order in which they were taken. `ends_at` is [`Aim::ends_at`].
 ///
-/// It depends on its arguments only: a run that is resumed, or read again from its record, comes to
-/// the same.
+/// The result depends on the arguments only: a run that is resumed, or read again from its record, gives the same.
 pub fn look(logs: &[f64], aim: &Aim, ends_at: u32) -> Look {
     let now = Glance::at(logs, aim, ends_at);
     let settled = logs.len() >= aim.min_rounds as usize
@@ -70,18 +70,18 @@ pub fn look(logs: &[f64], aim: &Aim, ends_at: u32) -> Look {
     }
 }
 
-/// Where a run with several effects stands.
+/// The state of a run with several effects.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SequentialState {
-    /// A look per effect, in their order.
+    /// One look per effect, in the order of the effects.
     pub looks: Vec<Look>,
-    /// How many of them are settled.
+    /// How many effects are settled.
     pub settled: usize,
-    /// Whether the run may stop: every effect is settled. Never so without an effect.
+    /// Whether the run may stop: there is an effect and all are settled.
     pub known: bool,
 }
 
-/// Looks at every asked-for effect; the run goes on until all are settled.
+/// Looks at every effect asked for; the run goes on until all are settled.
 pub fn standing<'a>(
     effects: impl IntoIterator<Item = &'a [f64]>,
     aim: &Aim,
@@ -99,7 +99,7 @@ pub fn standing<'a>(
     }
 }
 
-/// What a look sees on the log scale.
+/// One look on the log scale, without its history.
 struct Glance {
     lasting: Option<Interval>,
     spread: Option<f64>,

@@ -1,4 +1,4 @@
-//! Hartigan's dip: how far a sample is from every distribution with one mode.
+//! Hartigan's dip: the distance of a sample from the nearest unimodal distribution.
 
 /// The dip of the values: Hartigan and Hartigan, "The dip test of unimodality", Ann. Statist. 13
 /// (1985) 70; computed as in Hartigan, "Computation of the dip statistic", Appl. Statist. 34 (1985)
@@ -8,7 +8,7 @@ pub fn dip(values: &[f64]) -> Option<f64> {
     x.sort_unstable_by(f64::total_cmp);
     let n = x.len();
     let (mut low, mut high) = (0, n.checked_sub(1)?);
-    // In units of 1 / n, twice the dip: the least any step function has.
+    // Twice the dip in units of 1 / n, from the least that any step function has.
     let mut most = 1.0f64;
     if x[low] < x[high] {
         while low < high {
@@ -30,8 +30,9 @@ pub fn dip(values: &[f64]) -> Option<f64> {
     Some(most / (2.0 * n as f64))
 }
 
-/// Where the hull of the points `(x[i], i)` touches them, from `low` to `high`: with `drop` for
-/// clockwise turns the greatest convex minorant, for the others the least concave majorant.
+/// Indices at which the hull of the points `(x[i], i)` from `low` to `high` touches them: the
+/// greatest convex minorant if `drop` is true for clockwise turns, the least concave majorant if
+/// for the others.
 fn hull(x: &[f64], low: usize, high: usize, drop: impl Fn(f64) -> bool) -> Vec<usize> {
     let mut touching: Vec<usize> = vec![low];
     for i in low + 1..=high {
@@ -47,8 +48,8 @@ fn hull(x: &[f64], low: usize, high: usize, drop: impl Fn(f64) -> bool) -> Vec<u
     touching
 }
 
-/// The index that the straight line from touching point `a` to `b` has at `x[i]`; on an upright one,
-/// between equal values, it is every index.
+/// The index at `x[i]` on the straight line from touching point `a` to `b`; between equal values
+/// the line is vertical, and the index is `i`.
 fn line(x: &[f64], a: usize, b: usize, i: usize) -> f64 {
     if x[b] > x[a] {
         a as f64 + (b - a) as f64 * (x[i] - x[a]) / (x[b] - x[a])
@@ -57,8 +58,8 @@ fn line(x: &[f64], a: usize, b: usize, i: usize) -> f64 {
     }
 }
 
-/// The largest distance between the two hulls, and the modal interval it leaves: from the minorant's
-/// touching point at or before it to the majorant's at or after it.
+/// The largest distance between the two hulls, and the modal interval that it bounds: from the
+/// minorant's touching point at or before it to the majorant's at or after it.
 fn widest(x: &[f64], below: &[usize], above: &[usize]) -> (f64, usize, usize) {
     let segment = |touching: &[usize], i: usize| {
         let end = touching.partition_point(|&t| t < i).max(1);
@@ -84,7 +85,7 @@ fn widest(x: &[f64], below: &[usize], above: &[usize]) -> (f64, usize, usize) {
     best
 }
 
-/// The largest distance of the steps from a hull, over its segments with `inside` of their end.
+/// The largest distance of the steps from a hull, over the segments for whose end `inside` is true.
 fn fit(
     x: &[f64],
     touching: &[usize],
@@ -99,11 +100,11 @@ fn fit(
         .fold(1.0, f64::max)
 }
 
-/// p that values from the uniform distribution, the worst with one mode, have a dip this large;
-/// between 0.001 and 0.5 by the table below (its ends otherwise). `None` below 10 values.
+/// p that values from the uniform distribution, the worst case of one mode, have a dip this large;
+/// between 0.001 and 0.5 by interpolation in the table below, clamped at its ends. `None` below 10 values.
 ///
-/// For a distribution with tails, a normal one say, p is far too large: the test then hardly ever
-/// cries wolf, and misses mild bimodality.
+/// For a distribution with tails, a normal one say, p is far too large: false alarms are then rare, and mild
+/// bimodality is missed.
 pub fn dip_p(dip: f64, n: usize) -> Option<f64> {
     let scaled = dip * (n as f64).sqrt();
     let at = TABLE.partition_point(|(size, _)| *size <= n);

@@ -1,4 +1,4 @@
-//! A trend of one figure over another: over the rounds it is drift, over foreign load disturbance.
+//! Monotone trend of one figure over another: over rounds it means drift, over foreign load disturbance.
 
 use std::cmp::Ordering;
 
@@ -9,20 +9,20 @@ use crate::exact::{inversions, two_sided};
 use crate::interval::phi_upper;
 use crate::validity::pairs::{self, Score};
 
-/// Points above which, ties or not, the normal approximation stands in for the exact distribution.
+/// Points above which the normal approximation replaces the exact distribution, ties or not.
 const EXACT: usize = 100;
 
-/// Points up to which every pair is looked at: half a million slopes.
+/// Points up to which every pair is examined: half a million slopes.
 const EACH_PAIR: usize = 1000;
 
 /// A monotone trend and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Trend {
-    /// Points.
+    /// Number of points.
     pub n: u32,
     /// Kendall's tau-b, -1 to 1.
     pub tau: f64,
-    /// Two-sided p that there is none.
+    /// Two-sided p that there is no trend.
     pub p: f64,
     /// Theil and Sen's slope: the median of all pairwise slopes, in units of y per unit of x.
     pub slope: f64,
@@ -58,7 +58,7 @@ pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
     }
     let tau = score as f64 / ((pairs - tied_x) as f64 * (pairs - tied_y) as f64).sqrt();
     let p = if tied_x + tied_y == 0 && n <= EXACT {
-        // Without ties the pairs that fall follow from the score.
+        // Without ties the number of falling pairs follows from the score.
         two_sided(&inversions(n), ((pairs - score) / 2) as usize)
     } else {
         let xs: Vec<f64> = points.iter().map(|point| point.0).collect();
@@ -77,7 +77,7 @@ pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
     })
 }
 
-/// The score, and all slopes ascending.
+/// Kendall's score and ties, and all slopes, ascending.
 fn each_pair(points: &[(f64, f64)]) -> (Score, Vec<f64>) {
     let (mut score, mut slopes) = (0i64, Vec::new());
     let (mut tied_x, mut tied_y) = (0i64, 0i64);
@@ -109,7 +109,7 @@ fn each_pair(points: &[(f64, f64)]) -> (Score, Vec<f64>) {
     (score, slopes)
 }
 
-/// The variance of Kendall's score under no trend.
+/// Variance of Kendall's score without a trend, corrected for ties.
 fn variance(xs: &[f64], ys: &[f64]) -> f64 {
     let n = xs.len() as f64;
     let sums = |values: &[f64]| {

@@ -1,4 +1,4 @@
-//! Every finding of an experiment, from its samples.
+//! All findings of an experiment, from its samples.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,9 @@ use crate::ratio::{PairedRatio, has_log};
 use crate::sequential::Stopping;
 use crate::verdict::Margin;
 
-/// How often a sound run may show a drift over all its metrics, as often a foreign load over
-/// all its cells, and as often cores that moved: findings are read as warnings, and one false in a hundred runs is enough.
+/// Probability that a sound run shows a drift in any of its metrics; the same for a foreign load,
+/// and for cores that moved. Findings are read as warnings: one false finding in a hundred runs is
+/// few enough.
 pub const FINDING_ALPHA: f64 = 0.01;
 
 /// A threat to the validity of a result.
@@ -24,68 +25,68 @@ pub const FINDING_ALPHA: f64 = 0.01;
 pub enum Finding {
     /// A figure rose or fell over the rounds, in all cells together.
     Drift {
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// The figure.
+        /// The metric.
         metric: Metric,
-        /// Factor from the first to the last round.
+        /// Factor of the figure from the first round to the last.
         change: f64,
-        /// The test.
+        /// The trend over the rounds.
         trend: Trend,
     },
     /// A figure correlates with the load of other programs.
     ForeignLoad {
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// The figure.
+        /// The metric.
         metric: Metric,
-        /// Cores that others used: the 5th percentile over the samples.
+        /// Cores that other programs used: the 5th percentile over the samples.
         least: f64,
-        /// The 95th percentile.
+        /// The 95th percentile of these cores.
         most: f64,
-        /// Factor from the least to the most.
+        /// Factor of the figure from `least` to `most`.
         change: f64,
-        /// The test, on samples divided by their cell's median.
+        /// The trend of samples, divided by their cell's median, over the foreign cores.
         trend: Trend,
     },
-    /// A figure correlates with the core distance, where that changed.
+    /// A figure correlates with the distance of the cores, where that changed.
     #[serde(rename = "cores_apart")]
     CoreDistance {
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// The figure.
+        /// The metric.
         metric: Metric,
-        /// Nanoseconds that a cache line took from core to core and back: the 5th percentile over the samples.
+        /// Round trip of a cache line between the cores, nanoseconds: the 5th percentile over the samples.
         nearest_ns: f64,
-        /// The 95th percentile.
+        /// The 95th percentile of the round trip, nanoseconds.
         farthest_ns: f64,
-        /// Factor from the nearest to the farthest.
+        /// Factor of the figure from the nearest cores to the farthest.
         change: f64,
-        /// The test, of samples divided by their cell's median on the logarithm of the time.
+        /// The trend of samples, divided by their cell's median, over the logarithm of the round trip.
         trend: Trend,
     },
-    /// A cell has good and bad runs.
+    /// The samples of a cell fall into two modes.
     TwoModes {
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// The figure.
+        /// The metric.
         metric: Metric,
         /// The cell's number.
         cell: u32,
-        /// How much higher the higher mode is.
+        /// Ratio of the higher mode to the lower one.
         ratio: f64,
         /// The modes, in logarithms of the figure.
         modes: TwoModes,
     },
-    /// Samples far from the others of their cell, which count all the same.
+    /// Samples far from the others of their cell; they still count.
     Outliers {
-        /// The load.
+        /// Name of the load.
         load: String,
-        /// The figure.
+        /// The metric.
         metric: Metric,
         /// The cell's number.
         cell: u32,
-        /// Round, modified z-score, and the sample as a multiple of the cell's median.
+        /// The outlying samples.
         samples: Vec<OutlierSample>,
     },
 }
@@ -93,31 +94,31 @@ pub enum Finding {
 /// A sample far from the others of its cell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OutlierSample {
-    /// Its round, from 0.
+    /// Round of the sample, from 0.
     pub round: u32,
-    /// Modified z-score of its logarithm.
+    /// Modified z-score of the sample's logarithm.
     pub z: f64,
     /// The sample divided by the cell's median.
     pub of_median: f64,
 }
 
-/// What a cell compared with itself shows.
+/// The comparison of a cell with its duplicate (A/A).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SelfTest {
-    /// Ratio and interval.
+    /// The ratio of the duplicate to the cell, with its interval.
     pub ratio: PairedRatio,
-    /// Two-sided p of Student's t; absent below two pairs.
+    /// Two-sided p of Student's t that they do not differ; absent below two pairs.
     pub p: Option<f64>,
-    /// The interval excludes 1: something other than what was varied differs between cells. It
-    /// happens by chance in one of twenty runs for each metric.
+    /// Whether the interval excludes 1: something other than what was varied differs between cells.
+    /// By chance this happens in one of twenty runs for each metric.
     pub shows_effect: bool,
-    /// The interval lies wholly beyond the margin: no verdict of this run can be trusted.
+    /// Whether the interval lies entirely beyond the margin: no verdict of this run can be trusted.
     pub beyond_worth: bool,
-    /// Half-width of the interval as a fraction: differences below it cannot be seen by this run.
+    /// Half-width of the interval as a fraction: this run cannot resolve smaller differences.
     pub resolution: Option<f64>,
 }
 
-/// Judges the log ratios of a cell and its duplicate (A/A).
+/// Judges the log ratios of a cell and its duplicate (A/A). `worth` is the margin, a fraction.
 pub fn self_test(logs: &[f64], worth: f64, stopping: Stopping) -> SelfTest {
     let ratio = PairedRatio::of_logs(logs, stopping);
     let interval = ratio.interval();
@@ -145,7 +146,7 @@ pub fn self_test(logs: &[f64], worth: f64, stopping: Stopping) -> SelfTest {
 pub fn findings(observed: &Observed) -> Vec<Finding> {
     let mut trends: [Vec<(Trend, Finding)>; 3] = Default::default();
     let mut found: [Vec<Finding>; 2] = Default::default();
-    // One at a time: each is as large as all its samples.
+    // One figure at a time: a table is as large as all its samples.
     for at in 0..observed.figures().len() {
         let table = Table::of(at, observed);
         for (all, one) in
@@ -162,7 +163,7 @@ pub fn findings(observed: &Observed) -> Vec<Finding> {
     significant.chain(found.into_iter().flatten()).collect()
 }
 
-/// Those of one kind that stand after Holm's correction over the metrics.
+/// The findings of one kind that remain significant after Holm's correction over the metrics.
 fn significant(results: Vec<(Trend, Finding)>) -> Vec<Finding> {
     let adjusted = holm(
         &results
@@ -178,7 +179,8 @@ fn significant(results: Vec<(Trend, Finding)>) -> Vec<Finding> {
         .collect()
 }
 
-/// Points of which a trend is made at most: of more, every so many-th. What these tell of its size is far more than matters.
+/// Most points for one trend: of more points, every nth is taken. So many give the trend far more
+/// precisely than needed.
 const POINTS: usize = 50_000;
 
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
@@ -186,8 +188,8 @@ fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     points.into_iter().step_by(step).collect()
 }
 
-/// A sample's round, its logarithm, that of its ratio to the cell's median, the foreign load, and the logarithm of how far
-/// apart the cores were.
+/// One sample: its round, the logarithm of its figure, that of the ratio to the cell's median, the
+/// foreign cores, and the logarithm of the distance of the cores in nanoseconds.
 struct Entry {
     round: u32,
     log: f64,
@@ -196,7 +198,7 @@ struct Entry {
     core_distance: Option<f64>,
 }
 
-/// One metric's valid samples by cell.
+/// Valid samples of one figure, by cell.
 struct Table {
     figure: Figure,
     cells: BTreeMap<u32, Vec<Entry>>,
@@ -268,7 +270,7 @@ impl Table {
         ))
     }
 
-    /// How the figure went with something else: the trend, and the 5th and the 95th percentile of the other.
+    /// The trend of the figure over `other`, and the 5th and the 95th percentile of `other`.
     fn over(&self, other: impl Fn(&Entry) -> Option<f64>) -> Option<(Trend, [f64; 2])> {
         let points: Vec<(f64, f64)> = self
             .entries()
@@ -285,7 +287,7 @@ impl Table {
     fn core_distance(&self) -> Option<(Trend, Finding)> {
         let (trend, [least, most]) = self.over(|entry| entry.core_distance)?;
         let (nearest_ns, farthest_ns) = (least.exp(), most.exp());
-        // Cores that stay are not always told as just as far apart.
+        // Even with cores that stay, the distance is not measured as exactly the same.
         if !CoreDistance::differ([nearest_ns, farthest_ns]) {
             return None;
         }
@@ -311,7 +313,7 @@ impl Table {
                 metric: self.figure.metric,
                 least,
                 most,
-                // Not for a whole core: nothing is known beyond the range that was seen.
+                // Not extrapolated to a whole core: nothing is known beyond the range that was seen.
                 change: (trend.slope * (most - least)).exp(),
                 trend,
             },

@@ -1,26 +1,26 @@
-//! Two modes: good runs and bad runs of the same cell.
+//! Detects two modes: good and bad runs of the same cell.
 
 use serde::Serialize;
 
 use super::dip::{dip, dip_p};
 use crate::interval::moments;
 
-/// p of the dip at which a second mode is called one. Among values with one mode and tails it is
-/// reached far less often than one in a hundred ([`dip_p`]).
+/// p of the dip up to which two modes are reported. Values with one mode and tails reach it far
+/// less often than one time in a hundred ([`dip_p`]).
 const ALPHA: f64 = 0.01;
 
-/// Ashman's D above which two modes are clean apart: Ashman, Bird and Zepf, "Detecting bimodality in
+/// Ashman's D above which two modes are cleanly separated: Ashman, Bird and Zepf, "Detecting bimodality in
 /// astronomical datasets", Astron. J. 108 (1994) 2348.
 const CLEAN: f64 = 2.0;
 
-/// A sample that falls into two.
+/// The two modes of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TwoModes {
-    /// Values.
+    /// Number of values.
     pub n: u32,
-    /// Hartigan's dip.
+    /// Hartigan's dip of the values.
     pub dip: f64,
-    /// Its p against the uniform distribution; 0.001 stands for that and less.
+    /// p of the dip against the uniform distribution; 0.001 stands for 0.001 or less.
     pub p: f64,
     /// The share of values in the lower mode.
     pub low_share: f64,
@@ -28,14 +28,15 @@ pub struct TwoModes {
     pub low: f64,
     /// Mean of the higher mode.
     pub high: f64,
-    /// Ashman's D: the distance of the two means in units of their spread; `None` where they have none.
+    /// Ashman's D: the distance of the two means relative to the spread within the modes; `None`
+    /// where there is no spread.
     pub ashman_d: Option<f64>,
 }
 
-/// Two modes, where the dip finds them at p of at most 0.01 and they are clean apart. The values are
-/// divided where that leaves the least sum of squares (Otsu's and k-means' criterion). `None` below
-/// ten values: with fewer nothing can be said. With ten to twenty, only modes of about equal weight
-/// and far apart are found.
+/// The two modes of the values, where the dip has a p of at most 0.01 and the modes are cleanly
+/// separated. The values are split where the sum of squares is least (Otsu's and k-means'
+/// criterion). `None` where there is one mode, and below ten values. With ten to twenty values,
+/// only modes of about equal weight and far from each other are found.
 pub fn two_modes(values: &[f64]) -> Option<TwoModes> {
     let n = values.len();
     let dip = dip(values)?;
@@ -61,14 +62,15 @@ pub fn two_modes(values: &[f64]) -> Option<TwoModes> {
     })
 }
 
-/// Where the sorted values fall into two with the least sum of squares about either mean: where the squares of the means
-/// themselves are most.
+/// Index at which to split the sorted values for the least sum of squares about the two means:
+/// where the sum of squares between the means is largest.
 fn divided(sorted: &[f64]) -> Option<usize> {
     let (mean, _) = moments(sorted)?;
     let n = sorted.len();
     let (mut below, mut best) = (0.0, None);
     for at in 1..n {
-        // About the mean of all, so that no digits are lost; both sides then sum to the same.
+        // Relative to the mean of all, so that no digits are lost; the sums of both sides are then
+        // equal but for the sign.
         below += sorted[at - 1] - mean;
         let between = below * below * (1.0 / at as f64 + 1.0 / (n - at) as f64);
         if best.is_none_or(|(most, _)| between > most) {

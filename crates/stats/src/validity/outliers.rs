@@ -1,18 +1,18 @@
-//! Outliers: named, never removed.
+//! Finds outliers; they are named, never removed.
 
 use serde::Serialize;
 
 use crate::bootstrap::quantile;
 
-/// From which modified z-score on a value is called an outlier: Iglewicz and Hoaglin, "How to
-/// detect and handle outliers", ASQC Basic References in Quality Control 16 (1993), page 12.
+/// Modified z-score above which a value is called an outlier: Iglewicz and Hoaglin, "How to detect
+/// and handle outliers", ASQC Basic References in Quality Control 16 (1993), page 12.
 pub const MODIFIED_Z: f64 = 3.5;
 
-/// Makes the median absolute deviation of a normal distribution its standard deviation (ibid.).
+/// Ratio of a normal distribution's median absolute deviation to its standard deviation (ibid.).
 const NORMAL_MAD: f64 = 0.6745;
 
-/// The same for the mean absolute deviation, which stands in where more than half of the values
-/// are equal (ibid.): the root of pi / 2.
+/// Ratio of a normal distribution's standard deviation to its mean absolute deviation, which is
+/// used where more than half of the values are equal (ibid.): the root of pi / 2.
 const NORMAL_MEAN_AD: f64 = 1.253_314;
 
 /// Values below which an outlier cannot be distinguished from the spread.
@@ -21,13 +21,13 @@ const LEAST: usize = 6;
 /// A value far from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Outlier {
-    /// Its index in what was given.
+    /// Index of the value in the input.
     pub index: usize,
-    /// Its modified z-score: negative below the median.
+    /// Modified z-score: negative below the median.
     pub z: f64,
 }
 
-/// The values whose modified z-score is beyond [`MODIFIED_Z`]. None below six values.
+/// The values whose modified z-score exceeds [`MODIFIED_Z`] in magnitude. Empty below six values.
 pub fn outliers(values: &[f64]) -> Vec<Outlier> {
     if values.len() < LEAST {
         return Vec::new();

@@ -1,12 +1,11 @@
-//! What all pairs of many points say together, without going through the pairs: 30,000 points have
-//! 450 million of them.
+//! Statistics over all pairs of many points, without enumerating the pairs: 30,000 points have 450 million.
 
 use std::cmp::Ordering;
 
-/// Kendall's score and its ties.
+/// Kendall's score and the numbers of ties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Score {
-    /// Pairs that rise less pairs that fall.
+    /// Pairs that rise minus pairs that fall.
     pub(super) difference: i64,
     /// Pairs with the same x.
     pub(super) tied_x: i64,
@@ -14,11 +13,11 @@ pub(super) struct Score {
     pub(super) tied_y: i64,
 }
 
-/// Counts by sorting (Knight, "A computer method for calculating Kendall's tau with ungrouped data",
+/// Kendall's score by sorting (Knight, "A computer method for calculating Kendall's tau with ungrouped data",
 /// JASA 61 (1966) 436).
 pub(super) fn score(points: &[(f64, f64)]) -> Score {
     let n = points.len();
-    // Adding 0 makes one zero of the two that floats have.
+    // Adding 0 turns -0 into 0.
     let mut sorted: Vec<_> = points.iter().map(|(x, y)| (x + 0.0, y + 0.0)).collect();
     sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let tied_x = tied(&sorted, |a, b| same(a.0, b.0));
@@ -34,8 +33,9 @@ pub(super) fn score(points: &[(f64, f64)]) -> Score {
     }
 }
 
-/// The median of all slopes between points of different x, to a 10^12th of the slopes' scale: found by
-/// bisection, for the slopes up to some value are the inversions of what is left above that slope.
+/// The median of all slopes between points of different x, accurate to 1e-12 of the overall slope.
+/// Found by bisection: the slopes up to a value are the inversions of the residuals from a line of
+/// that slope.
 pub(super) fn median_slope(points: &[(f64, f64)]) -> f64 {
     let mut sorted = points.to_vec();
     sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -67,7 +67,7 @@ pub(super) fn median_slope(points: &[(f64, f64)]) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Pairs of points, sorted by x, whose slope is `slope` or less.
+/// Number of pairs of points, sorted by x, whose slope is `slope` or less.
 fn slopes_up_to(sorted: &[(f64, f64)], slope: f64) -> i64 {
     let mut above: Vec<f64> = sorted.iter().map(|(x, y)| y - slope * x).collect();
     let mut start = 0;
@@ -85,14 +85,14 @@ fn same(one: f64, other: f64) -> bool {
     one.partial_cmp(&other) == Some(Ordering::Equal)
 }
 
-/// Pairs that are the same, of which all stand together.
+/// Number of pairs that are the same, in a slice in which equal values stand next to each other.
 fn tied<T>(sorted: &[T], same: impl Fn(&T, &T) -> bool) -> i64 {
     let groups = sorted.chunk_by(same).map(|group| group.len() as i64);
     groups.map(|length| length * (length - 1) / 2).sum()
 }
 
-/// Pairs of which the earlier one is before the later one in `out_of_order`, counted while merging;
-/// `values` are sorted afterwards.
+/// Number of pairs for which `out_of_order(earlier, later)` holds, counted while merging; `values`
+/// are sorted afterwards.
 fn inversions(values: &mut [f64], out_of_order: impl Fn(f64, f64) -> bool + Copy) -> i64 {
     let mut scratch = values.to_vec();
     let mut count = 0;
@@ -120,7 +120,7 @@ fn merge(
     out: &mut [f64],
     out_of_order: impl Fn(f64, f64) -> bool,
 ) -> i64 {
-    // Both are sorted: what is out of order with one is so with all behind it.
+    // Both are sorted: where a left value is out of order with `later`, so are all left values after it.
     let (mut count, mut from) = (0, 0);
     for &later in right {
         while from < left.len() && !out_of_order(left[from], later) {

@@ -1,4 +1,5 @@
-//! Where a tunnel endpoint sends frames: stations by MAC address, remotes with their headers, who gets broadcasts.
+//! The forwarding tables of a tunnel endpoint: stations by MAC address, remotes with their headers,
+//! receivers of broadcasts.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -13,23 +14,23 @@ use crate::layout::{self, MAX_REMOTES, MAX_STATIONS, RemoteFields};
 use crate::link::Links;
 use crate::template::template;
 
-/// Where a station is.
+/// Location of a station.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum StationLocation {
     /// Behind a guest's device at this host.
     Guest(String),
-    /// Behind another endpoint.
+    /// Behind the remote endpoint with this address.
     Remote(IpAddr),
-    /// On the underlay, of formats without endpoints to name. Without it their frames go there too, but to every other
-    /// guest here as well.
+    /// On the underlay, for formats without remotes. Without such an entry, frames to a station are
+    /// sent to the underlay too, but also to every other guest of this host.
     Underlay,
 }
 
-/// Where formats without remotes have an entry for stations on the underlay.
+/// Index of the remote entry that formats without remotes use for stations on the underlay.
 const NOBODY_FAR: u32 = 1;
 
 impl Vtep {
-    /// The entries that formats without remotes send by: they have the MTU alone.
+    /// Writes the remote entries of formats without remotes, which hold only the MTU.
     pub(super) fn write_nobody(&mut self) -> Result<(), Error> {
         let nobody = RemoteFields {
             header: &[],
@@ -49,7 +50,7 @@ impl Vtep {
         Ok(())
     }
 
-    /// Sets where a MAC address of segment `vni` is; adds its remote.
+    /// Sets the location of a MAC address of segment `vni`; adds its remote if it is new.
     ///
     /// # Errors
     /// [`Error::Unknown`] for a device that is no guest's, [`Error::Route`] for a remote without a route,
@@ -93,8 +94,8 @@ impl Vtep {
         Ok(())
     }
 
-    /// Adds a remote to those that get what is for everyone in segment `vni`, or for a MAC address that is not
-    /// known.
+    /// Adds a remote to the receivers of broadcasts and multicasts in segment `vni`, and of frames
+    /// for unknown MAC addresses.
     ///
     /// # Errors
     /// As [`Vtep::place`].
@@ -105,10 +106,10 @@ impl Vtep {
         self.write_flood(vni)
     }
 
-    /// Forgets a remote: nothing is sent to it, and what it sends is dropped.
+    /// Removes a remote: nothing is sent to it, and what it sends is dropped.
     ///
     /// # Errors
-    /// [`Error::Unknown`] where it is none.
+    /// [`Error::Unknown`] if there is no such remote.
     pub fn remove_remote(&mut self, address: IpAddr) -> Result<(), Error> {
         if self.remotes.remove(&address).is_none() {
             return Err(Error::Unknown(address.to_string()));
@@ -138,7 +139,7 @@ impl Vtep {
         Ok(())
     }
 
-    /// The index of a remote, which is made known where it is not.
+    /// The index of a remote, which is added if it is new.
     fn remote(&mut self, address: IpAddr) -> Result<u32, Error> {
         if let Some(&index) = self.remotes.get(&address) {
             return Ok(index);
@@ -167,7 +168,7 @@ impl Vtep {
         Ok(index)
     }
 
-    /// The headers for a remote, with its next hop where that answers.
+    /// Writes the headers for a remote, with the MAC address of its next hop if that answers.
     pub(super) fn write_remote(
         &mut self,
         address: IpAddr,
@@ -224,7 +225,7 @@ impl Vtep {
         Ok(())
     }
 
-    /// Who gets what is for everyone; a VNI without guests here is none.
+    /// Writes the receivers of a VNI's broadcasts; a VNI without guests of this host has no entry.
     pub(super) fn write_flood(&mut self, vni: u32) -> Result<(), Error> {
         let ports: Vec<u32> = self
             .guests

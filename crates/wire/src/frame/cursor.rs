@@ -1,4 +1,4 @@
-//! One header after another, each error with its place in the frame.
+//! A cursor that parses one header after another, with the offset of every error.
 
 use etherparse::err::{LenError, ipv4, ipv6};
 use etherparse::{
@@ -9,27 +9,27 @@ use etherparse::{
 use super::{FrameError, GeneveId, GreId, Layer, Problem, VxlanId};
 use crate::{geneve, gre, vxlan};
 
-/// A place in a frame and the bytes behind it.
+/// An offset in a frame, and the bytes after it.
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
     at: usize,
 }
 
-/// What an IP header says.
+/// Fields of an IP header.
 pub(super) struct Ip {
     pub(super) bytes: u32,
     pub(super) df: bool,
     more_fragments: bool,
-    /// Where in its packet this fragment's payload begins, in bytes.
+    /// Offset of this fragment's payload in its packet, bytes.
     fragment_offset: u32,
     protocol: IpNumber,
 }
 
-/// What a UDP header says.
+/// Fields of a UDP header.
 pub(super) struct Udp {
     pub(super) src_port: u16,
     pub(super) dst_port: u16,
-    /// Header and payload, of all fragments together.
+    /// Length of header and payload of all fragments together, bytes.
     pub(super) bytes: u32,
 }
 
@@ -48,7 +48,8 @@ impl<'a> Cursor<'a> {
         self.rest
     }
 
-    /// The Ethernet header and the tags behind it: what they carry, and the first tag's identifier.
+    /// Parses the Ethernet header and VLAN tags. Returns the Ethernet type of the payload and the
+    /// first tag's identifier.
     pub(super) fn ethernet(&mut self) -> Result<(EtherType, Option<u16>), FrameError> {
         let header = Ethernet2HeaderSlice::from_slice(self.rest)
             .map_err(|short| self.short(Layer::Ethernet, &short))?;
@@ -68,7 +69,7 @@ impl<'a> Cursor<'a> {
         Ok((ether_type, first))
     }
 
-    /// The IP header, and what is behind it cut to the packet's end.
+    /// Parses the IP header, and cuts the rest to the packet's end.
     pub(super) fn ip(&mut self, ether_type: EtherType) -> Result<Ip, FrameError> {
         match ether_type {
             EtherType::IPV4 => self.ipv4(),
@@ -121,7 +122,7 @@ impl<'a> Cursor<'a> {
         Ok(ip)
     }
 
-    /// The UDP header behind `ip`, and what follows it cut to the datagram's end.
+    /// Parses the UDP header after `ip`, and cuts the rest to the datagram's end.
     pub(super) fn udp(&mut self, ip: &Ip) -> Result<Udp, FrameError> {
         if ip.protocol != IpNumber::UDP {
             return Err(self.error(Layer::Udp, Problem::NotUdp(ip.protocol.0)));
@@ -144,7 +145,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The VXLAN header behind a datagram to `port`.
+    /// Parses the VXLAN header of a datagram to `port`.
     pub(super) fn vxlan(&mut self, id: VxlanId, port: u16) -> Result<(), FrameError> {
         if port != id.port {
             return Err(self.error(Layer::Vxlan, Problem::OtherPort(port)));
@@ -164,7 +165,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// The Geneve header behind a datagram to `port`; its options.
+    /// Parses the Geneve header of a datagram to `port`, and returns its options.
     pub(super) fn geneve(&mut self, id: GeneveId, port: u16) -> Result<&'a [u8], FrameError> {
         if port != id.port {
             return Err(self.error(Layer::Geneve, Problem::OtherPort(port)));
@@ -200,7 +201,7 @@ impl<'a> Cursor<'a> {
         Ok(options)
     }
 
-    /// The GRE header behind `ip`; the Ethernet type of the IP packet that follows, `None` of a frame.
+    /// Parses the GRE header after `ip`. Returns the Ethernet type of the IP packet that follows, `None` for a frame.
     pub(super) fn gre(&mut self, id: GreId, ip: &Ip) -> Result<Option<EtherType>, FrameError> {
         self.protocol(ip, &[IpNumber::GRE], Layer::Gre)?;
         let found = gre::read(self.rest).map_err(|error| {
@@ -228,7 +229,7 @@ impl<'a> Cursor<'a> {
         Ok((!id.frames).then_some(protocol))
     }
 
-    /// The Ethernet type of the IP packet that `ip` carries.
+    /// Returns the Ethernet type of the IP packet that `ip` carries.
     pub(super) fn ip_in_ip(&mut self, ip: &Ip) -> Result<EtherType, FrameError> {
         self.protocol(ip, &[IpNumber::IPV4, IpNumber::IPV6], Layer::Ip)?;
         Ok(match ip.protocol {

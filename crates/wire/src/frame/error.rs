@@ -1,20 +1,20 @@
-//! Why a frame was not what was looked for.
+//! Why a frame is not the expected one.
 
 use std::fmt;
 
-/// Which header stopped the reading, and why.
+/// The header at which parsing stopped, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{layer} header at byte {offset}: {problem}")]
 pub struct FrameError {
     /// The header.
     pub layer: Layer,
-    /// Where it begins in the frame, in bytes.
+    /// Offset of the header in the frame, bytes.
     pub offset: usize,
-    /// What is wrong with it.
+    /// What is wrong with the header.
     pub problem: Problem,
 }
 
-/// A header that was being read.
+/// A header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
     /// Ethernet II.
@@ -50,15 +50,15 @@ impl fmt::Display for Layer {
 /// What is wrong with a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The capture ends within it.
+    /// The capture ends within the header.
     #[error("{needed} bytes needed, {captured} captured")]
     Truncated {
-        /// Bytes the header has, as far as known.
+        /// Length of the header, as far as known, bytes.
         needed: usize,
-        /// Bytes that were captured of it.
+        /// Captured bytes of the header.
         captured: usize,
     },
-    /// Its version or one of its length fields cannot be true.
+    /// The header's version or one of its lengths is invalid.
     #[error("malformed")]
     Malformed,
     /// The frame is not IP.
@@ -70,22 +70,22 @@ pub enum Problem {
     /// A fragment other than the first: the header is in another frame.
     #[error("missing from a fragment that begins at byte {0} of its packet")]
     LaterFragment(u32),
-    /// The datagram is not the tunnel's.
+    /// The datagram is to another port than the tunnel's.
     #[error("destination port {0} is not the tunnel's")]
     OtherPort(u16),
-    /// What is in the tunnel is no Ethernet frame.
+    /// The tunnel carries something else than Ethernet frames.
     #[error("it carries Ethernet type 0x{0:04x} and not Ethernet frames")]
     NotEthernet(u16),
-    /// A packet between the tunnel's ends.
+    /// A control packet between the tunnel's ends.
     #[error("a control packet")]
     Control,
-    /// The tunnel carries no VNI, or another.
+    /// The header has another VNI than the tunnel's, or none.
     #[error("the VNI is not the tunnel's")]
     OtherVni(Option<u32>),
-    /// The packet is not the tunnel's.
+    /// The packet is of another IP protocol than the tunnel's.
     #[error("IP protocol {0} is not the tunnel's")]
     OtherProtocol(u8),
-    /// The tunnel's packets have no key, or another.
+    /// The packet has another key than the tunnel's, or none.
     #[error("the key is not the tunnel's")]
     OtherKey(Option<u32>),
 }

@@ -1,5 +1,5 @@
-//! Every encapsulation as data. Here is what the data is made of; `headers` has the lengths and their sources, `entries`
-//! which encapsulation has which headers in which order.
+//! Every encapsulation as data. This file defines the types; `headers` has the lengths and their
+//! sources, `entries` the headers of each encapsulation in their order.
 
 use wirecost_model::ip::IpVersion;
 
@@ -14,36 +14,36 @@ pub(super) use headers::{
 /// A header or trailer of fixed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// As the standard names it.
+    /// Name in the standard.
     pub name: &'static str,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u32,
-    /// The RFC, standard or kernel file that says so.
+    /// RFC, standard or kernel file that defines the length.
     pub source: &'static str,
 }
 
-/// One step of a layout.
+/// One element of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// The IP header of the underlay's version.
+    /// An IP header of the underlay's version.
     Ip,
-    /// The IP header of the packet that is carried: it stays in front.
+    /// The IP header of the carried packet, moved to the front.
     CarriedIp,
-    /// Always there.
+    /// A header that is always present.
     Header(Header),
-    /// There with this option.
+    /// A header that is present with this option.
     With(&'static str, Header),
-    /// As often as the option's number says.
+    /// A header that is present as often as the option's number.
     Times(Header),
-    /// What is carried.
+    /// The carried packet or frame.
     Content,
-    /// ESP's padding: pad length and next header behind it end on a multiple of 4 bytes.
+    /// ESP's padding: pad length and next header after it end at a multiple of 4 bytes.
     EspPadding,
     /// WireGuard's padding: to a multiple of 16 bytes, but never beyond the device's MTU.
     WireguardPadding,
 }
 
-/// What can be put into an encapsulation.
+/// What an encapsulation can carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carries {
     /// IP packets.
@@ -54,32 +54,32 @@ pub(super) enum Carries {
     Frames,
 }
 
-/// What an encapsulation is to the frame on the line.
+/// Role of an encapsulation in the frame on the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// No encapsulation.
     Nothing,
-    /// Makes an IP packet.
+    /// Produces an IP packet.
     Tunnel,
-    /// Protects the IP packet that it is given, whose header stays in front.
+    /// Protects the IP packet that it carries, whose header moves to the front.
     Transport,
-    /// Stands between Ethernet header and payload; of two in one frame the higher order is outside.
+    /// Stands between Ethernet header and payload; of two in one frame the one with the higher order is outside.
     Shim(u8),
-    /// Tags of the frame that the encapsulation before it carries.
+    /// Tags the frame that the encapsulation before it carries.
     InnerTag,
-    /// Tags of the frame on the line.
+    /// Tags the frame on the line.
     OuterTag,
 }
 
-/// The order of MPLS among [`Role::Shim`]s.
+/// Order of MPLS among [`Role::Shim`]s.
 pub(super) const MPLS_ORDER: u8 = 1;
 
-/// What may stand behind the colon.
+/// What may follow the colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
     /// Nothing.
     Nothing,
-    /// Any of these words, joined by commas.
+    /// Any of these words, separated by commas.
     AnyOf(&'static [Word]),
     /// One of these words; without one, the first.
     OneOf(&'static [Word]),
@@ -87,7 +87,7 @@ pub(super) enum Takes {
     Number(Number),
 }
 
-/// An option and what it means, to follow the encapsulation's title.
+/// An option, and what it adds to the encapsulation's title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) word: &'static str,
@@ -109,28 +109,28 @@ pub(super) struct Number {
 /// One encapsulation of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encapsulation {
-    /// As it is written in a stack.
+    /// Name in a stack expression.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Title in a few words.
     pub title: &'static str,
-    /// What one should know before relying on its figures; may be empty.
+    /// What to know before relying on the figures; may be empty.
     pub note: &'static str,
     pub(super) role: Role,
     pub(super) carries: Carries,
     pub(super) takes: Takes,
-    /// Outermost first.
+    /// Elements of the layout, outermost first.
     pub(super) layout: &'static [Piece],
 }
 
-/// The option of an encapsulation limit: only where the underlay is IPv6.
+/// Option for an encapsulation limit; IPv6 underlays only.
 pub(super) const ENCAPLIMIT: &str = "encaplimit";
 
-/// Every encapsulation that a stack can be made of.
+/// Every encapsulation of the catalogue.
 pub fn every() -> &'static [Encapsulation] {
     CATALOGUE
 }
 
-/// The stacks that an overview shows, in its order; over IPv6 with those that Linux makes by default there.
+/// The stacks of the overview, in its order. Over IPv6 they include those that Linux makes there by default.
 pub fn shown(underlay: IpVersion) -> Vec<&'static str> {
     const SHOWN: &[&str] = &[
         "none",
@@ -165,7 +165,7 @@ pub fn shown(underlay: IpVersion) -> Vec<&'static str> {
     SHOWN.iter().filter(kept).copied().collect()
 }
 
-/// What others call an encapsulation of the catalogue, as it is to be written here.
+/// Other names of the catalogue's encapsulations, each with the name to write here.
 pub(super) const OTHER_NAMES: &[(&str, &str)] = &[
     ("wg", "wireguard"),
     ("ipsec", "esp"),

@@ -1,38 +1,38 @@
-//! One frame on the line, part by part, outermost first.
+//! One frame on the line as its parts, outermost first.
 
 use wirecost_model::ip::IpVersion;
 
 use super::catalogue::{FCS, GAP, Header, LINE_ETHERNET, PREAMBLE};
 
-/// Shortest Ethernet frame, header to FCS, tags included (IEEE 802.3, 4.4.2, minFrameSize).
+/// Length of the shortest Ethernet frame from header to FCS, tags included, bytes (IEEE 802.3, 4.4.2, minFrameSize).
 const MIN_FRAME_BYTES: u32 = 64;
 
-/// TCP's header and its timestamps with their padding (RFC 9293, 3.1; RFC 7323, 3.2 and appendix A).
+/// Length of the TCP header with timestamps and their padding, bytes (RFC 9293, 3.1; RFC 7323, 3.2 and appendix A).
 const TCP_BYTES: u32 = 20 + 12;
 
-/// The MTU that a part of a frame counts towards.
+/// The MTU towards which a part of a frame counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameScope {
-    /// On the line only: no part of an IP MTU.
+    /// None: on the line only.
     Line,
-    /// In the underlay's IP MTU.
+    /// The underlay's IP MTU.
     Underlay,
-    /// The guest's own packet.
+    /// The guest's IP MTU: the guest's own packet.
     Guest,
 }
 
 /// A header, a trailer, padding, or the guest's packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What it is.
+    /// Name of the part.
     pub name: &'static str,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u32,
-    /// Where that is defined; empty for the guest's packet.
+    /// Source of the length; empty for the guest's packet.
     pub source: &'static str,
-    /// How many encapsulations it stands in: 0 on the line.
+    /// Number of encapsulations around the part: 0 on the line.
     pub depth: usize,
-    /// Where it counts.
+    /// The MTU towards which the part counts.
     pub place: FrameScope,
 }
 
@@ -48,7 +48,7 @@ impl Part {
     }
 }
 
-/// A frame with a guest's packet in it.
+/// A frame that carries a guest's packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     parts: Vec<Part>,
@@ -56,7 +56,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Frames what the underlay carries, padded to the shortest frame that Ethernet allows.
+    /// Puts the underlay's packet into a frame, padded to the minimum length of Ethernet.
     pub(super) fn around(
         payload: Vec<Part>,
         guest_bytes: u32,
@@ -79,38 +79,39 @@ impl Frame {
         Self { parts, guest_bytes }
     }
 
-    /// Everything that passes the line for this frame, outermost first.
+    /// All parts of the frame on the line, interframe gap included, outermost first.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// The guest's IP packet in bytes.
+    /// Length of the guest's IP packet, bytes.
     pub const fn guest_bytes(&self) -> u32 {
         self.guest_bytes
     }
 
-    /// What counts towards the underlay's IP MTU, in bytes.
+    /// Bytes that count towards the underlay's IP MTU.
     pub fn underlay_bytes(&self) -> u32 {
         self.sum(|part| part.place != FrameScope::Line)
     }
 
-    /// Ethernet header to FCS, in bytes: what a switch's frame size limit is about.
+    /// Length of the frame from Ethernet header to FCS, bytes: what a switch limits.
     pub fn frame_bytes(&self) -> u32 {
         self.line_bytes() - PREAMBLE.bytes - GAP.bytes
     }
 
-    /// What the frame occupies on the line, preamble and gap included, in bytes.
+    /// Bytes that the frame occupies on the line, preamble and interframe gap included.
     pub fn line_bytes(&self) -> u32 {
         self.sum(|_| true)
     }
 
-    /// Such frames per second that fill a line of `rate_bps` bits per second.
+    /// Frames of this size per second on a full line of `rate_bps` bit/s.
     pub fn per_second(&self, rate_bps: u64) -> f64 {
         rate_bps as f64 / 8.0 / f64::from(self.line_bytes())
     }
 
-    /// The share of the line's rate, 0 to 1, that is TCP payload when the line is full of such frames, each a segment
-    /// with timestamps. Acknowledgements go the other way of a full-duplex line and are not counted.
+    /// Share of the line's rate (0..=1) that is TCP payload when the line is full of such frames,
+    /// each a segment with timestamps. Acknowledgements use the other direction of a full-duplex
+    /// line and are not counted.
     pub fn tcp_goodput_share(&self, guest: IpVersion) -> f64 {
         let headers = guest.header_bytes() + TCP_BYTES;
         f64::from(self.guest_bytes.saturating_sub(headers)) / f64::from(self.line_bytes())

@@ -1,4 +1,4 @@
-//! `NAME[:OPTION[,OPTION]]` joined by `+` -> a stack, or what is wrong and what to write instead.
+//! Parses `NAME[:OPTION[,OPTION]]` joined by `+` into a stack, or says what is wrong and what to write instead.
 
 use std::str::FromStr;
 
@@ -6,13 +6,13 @@ use super::catalogue::{Encapsulation, Number, OTHER_NAMES, Takes, Word, every};
 use super::error::StackError;
 use super::stack::{Item, Options, Refusal, Stack};
 
-/// The most encapsulations in each other: more than anybody runs, few enough to compute at once.
+/// Upper bound on the encapsulations in a stack: more than any network has, few enough to compute at once.
 const MOST: usize = 16;
 
 impl FromStr for Stack {
     type Err = StackError;
 
-    /// Reads a stack as people write it, innermost first; capital letters do not matter.
+    /// Parses a stack as it is written, innermost first; case does not matter.
     fn from_str(text: &str) -> Result<Self, StackError> {
         let expression = text.trim().to_ascii_lowercase();
         let items = || {
@@ -71,7 +71,7 @@ fn unknown(name: &str) -> Refusal {
     (format!("there is no `{}`", shortened(name)), help)
 }
 
-/// What was written, for an error's text.
+/// Shortens a text for an error message.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 80;
     match text.char_indices().nth(LONGEST) {
@@ -100,7 +100,7 @@ fn options(of: &Encapsulation, option: Option<&str>) -> Result<Options, Refusal>
                     ));
                 }
             }
-            // In the catalogue's order, so that one stack is written one way.
+            // In the catalogue's order, so that a stack has one form.
             let words = known.iter().map(|known| known.word);
             Ok(Options {
                 words: words.filter(|word| given.contains(word)).collect(),
@@ -167,7 +167,7 @@ fn read_number(of: &Encapsulation, number: &Number, option: &str) -> Result<u32,
         );
         Err((problem, help))
     };
-    // `+4` and ` 4` are numbers to Rust, not here.
+    // Rust parses `+4` and ` 4` as numbers; they are not accepted here.
     let digits = !option.is_empty() && option.bytes().all(|byte| byte.is_ascii_digit());
     match option.parse::<u32>() {
         Ok(value) if digits && (min..=max).contains(&value) && value % multiple_of == 0 => {
@@ -182,9 +182,9 @@ fn read_number(of: &Encapsulation, number: &Number, option: &str) -> Result<u32,
     }
 }
 
-/// The known word that `word` is most likely a misspelling of: a third of its letters may be wrong.
+/// The known word of which `word` is most likely a misspelling: up to a third of its letters may differ.
 fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // No name is longer, and the distance takes time quadratic in the length.
+    // No name is longer, and the distance takes quadratic time.
     if word.len() > 32 {
         return None;
     }

@@ -8,7 +8,7 @@ use super::error::{MtuError, StackError};
 use super::frame::{Frame, FrameScope, Part};
 use super::stack::{Layer, Stack};
 
-/// The smallest MTU in bytes that IP can run over (RFC 791, 3.2; RFC 8200, 5).
+/// Smallest MTU of an IP version, bytes (RFC 791, 3.2; RFC 8200, 5).
 pub const fn min_mtu(ip: IpVersion) -> u32 {
     match ip {
         IpVersion::Ipv4 => 68,
@@ -16,7 +16,7 @@ pub const fn min_mtu(ip: IpVersion) -> u32 {
     }
 }
 
-/// Encapsulations between guests and an underlay, each with its IP version.
+/// A stack of encapsulations between guests and an underlay, each with its IP version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
     stack: Stack,
@@ -25,8 +25,11 @@ pub struct Path {
 }
 
 impl Stack {
-    /// The stack over an underlay that speaks `underlay`, which all its tunnels' outer packets do, for guests that
-    /// speak `guest`. Fails where an option is of the other IP version.
+    /// The stack for guests of IP version `guest` over an underlay of IP version `underlay`, which
+    /// is that of all outer packets.
+    ///
+    /// # Errors
+    /// An option of the stack requires the other IP version.
     pub fn over(&self, underlay: IpVersion, guest: IpVersion) -> Result<Path, StackError> {
         let limited = |layer: &&Layer| layer.options.words.contains(&ENCAPLIMIT);
         if underlay == IpVersion::Ipv4
@@ -54,14 +57,15 @@ impl Path {
         }
     }
 
-    /// What is between them.
+    /// The stack of encapsulations.
     pub const fn stack(&self) -> &Stack {
         &self.stack
     }
 
-    /// The largest IP packet of a guest, in bytes, that an underlay of this IP MTU carries unfragmented.
+    /// Size of the largest guest IP packet, bytes, that an underlay of this IP MTU carries unfragmented.
     ///
-    /// Fails where the underlay's MTU is none, or leaves less than the smallest MTU of a guest.
+    /// # Errors
+    /// The underlay MTU is out of range, or leaves less than the smallest MTU of a guest.
     pub fn guest_mtu(&self, underlay_mtu: u32) -> Result<u32, MtuError> {
         check("underlay", underlay_mtu, self.underlay)?;
         let left = self.largest(underlay_mtu);
@@ -77,9 +81,10 @@ impl Path {
             })
     }
 
-    /// The smallest IP MTU of an underlay, in bytes, that carries guest packets of `guest_mtu` bytes unfragmented.
+    /// Smallest IP MTU of an underlay, bytes, that carries guest packets of `guest_mtu` bytes unfragmented.
     ///
-    /// Fails where the guest's MTU is none, or where the underlay's would be.
+    /// # Errors
+    /// The guest MTU is out of range, or no underlay MTU is large enough.
     pub fn underlay_mtu(&self, guest_mtu: u32) -> Result<u32, MtuError> {
         check("guest", guest_mtu, self.guest)?;
         let needed = self.underlay_bytes(guest_mtu);
@@ -93,18 +98,17 @@ impl Path {
         Ok(needed.max(min_mtu(self.underlay)))
     }
 
-    /// The frame of a guest's packet of `packet` bytes, IP header included, on a path that is set up for a guest MTU
-    /// of `guest_mtu`.
+    /// The frame of a guest packet of `packet` bytes, IP header included, on a path configured for
+    /// a guest MTU of `guest_mtu` bytes.
     pub fn frame(&self, packet: u32, guest_mtu: u32) -> Frame {
         let (_, full) = self.wrap(guest_mtu, None);
         let (parts, _) = self.wrap(packet, Some(&full));
         Frame::around(parts, packet, self.stack.line_tags())
     }
 
-    /// The largest guest packet that fits. A larger packet never needs less, so half of the sizes left can be ruled
-    /// out at a time.
+    /// Size of the largest guest packet that fits, by bisection: a larger packet never needs less.
     fn largest(&self, underlay_mtu: u32) -> Option<u32> {
-        // What is below `fit` fits, what is not below `end` does not.
+        // Invariant: sizes below `fit` fit, sizes from `end` on do not.
         let (mut fit, mut end) = (0, underlay_mtu + 1);
         while fit < end {
             let middle = fit.midpoint(end);
@@ -117,13 +121,14 @@ impl Path {
         fit.checked_sub(1)
     }
 
-    /// What a full-size packet takes of the underlay's MTU, in bytes.
+    /// Bytes of the underlay's MTU that a full-size guest packet takes.
     fn underlay_bytes(&self, guest_mtu: u32) -> u32 {
         self.frame(guest_mtu, guest_mtu).underlay_bytes()
     }
 
-    /// A guest's packet in all its encapsulations, outermost first, and how many bytes each of them, innermost first,
-    /// carries. `full` is the latter for a packet of the guest's MTU; without it, the packet is one.
+    /// A guest packet in all its encapsulations, outermost first, and the bytes that each
+    /// encapsulation carries, innermost first. `full` is these bytes for a packet of the guest MTU;
+    /// `None` if the packet has that size.
     fn wrap(&self, packet: u32, full: Option<&[u32]>) -> (Vec<Part>, Vec<u32>) {
         let layers = &self.stack.layers;
         let guest = Header {
@@ -142,7 +147,7 @@ impl Path {
         (parts, contents)
     }
 
-    /// Puts one more encapsulation around what there is. `most` is what it carries of a full-size packet, in bytes.
+    /// Puts a further encapsulation around `content`. `most` is the bytes that it carries of a full-size packet.
     fn lay(&self, layer: &Layer, depth: usize, mut content: Vec<Part>, most: u32) -> Vec<Part> {
         let bytes: u32 = content.iter().map(|part| part.bytes).sum();
         let part = |header| Part::of(header, depth, FrameScope::Underlay);
@@ -161,7 +166,7 @@ impl Path {
                     parts.extend(layer.inner_tags().map(part));
                     parts.append(&mut content);
                 }
-                // The IP header that stays in front in transport mode is a multiple of 4 bytes long.
+                // In transport mode the IP header at the front is a multiple of 4 bytes long.
                 Piece::EspPadding => {
                     let end = bytes + 2;
                     parts.push(padding(ESP_PADDING, end.next_multiple_of(4) - end));
@@ -175,7 +180,7 @@ impl Path {
         parts
     }
 
-    /// Takes the IP header off a packet's front: a tunnel's, or the guest's own.
+    /// Removes the IP header from the front of a packet: that of a tunnel, or the guest's own.
     fn take_ip_header(&self, content: &mut Vec<Part>, depth: usize) -> Part {
         if content[0].place == FrameScope::Guest {
             let mut header = Part::of(ip_header(self.guest), depth, FrameScope::Guest);

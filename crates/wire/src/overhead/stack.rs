@@ -1,4 +1,4 @@
-//! A stack of encapsulations, and what can stand in what.
+//! A stack of encapsulations, and the rules for combining them.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use super::catalogue::{
     Carries, ENCAPLIMIT, Encapsulation, Header, MPLS_ORDER, Number, Piece, Role, Takes, every,
 };
 
-/// What the name of tags on the line begins with.
+/// Prefix of the names of tags on the line.
 const OUTER: &str = "outer-";
 
-/// Encapsulations around a guest's packet, innermost first, checked to be possible.
+/// A valid stack of encapsulations around a guest packet, innermost first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stack {
     pub(super) layers: Vec<Layer>,
-    /// The tags of the frame on the line.
+    /// Tags of the frame on the line.
     pub(super) outer: Option<&'static Encapsulation>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Layer {
     pub(super) inner: Option<&'static Encapsulation>,
 }
 
-/// What stood behind the colon, defaults filled in.
+/// The options after the colon, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Options {
     pub(super) words: Vec<&'static str>,
@@ -41,11 +41,11 @@ pub(super) struct Item {
     pub(super) options: Options,
 }
 
-/// Why two encapsulations do not go together: the problem, and what to write instead.
+/// Why encapsulations cannot be combined: the problem, and what to write instead.
 pub(super) type Refusal = (String, String);
 
 impl Layer {
-    /// Whether a piece of the layout is there with these options.
+    /// Whether an element of the layout is present with these options.
     pub(super) fn has(&self, piece: &Piece) -> bool {
         match piece {
             Piece::With(word, _) => self.options.words.contains(word),
@@ -62,12 +62,12 @@ impl Layer {
 }
 
 impl Stack {
-    /// Whether it is no encapsulation at all.
+    /// Whether the stack is no encapsulation.
     pub const fn is_none(&self) -> bool {
         self.layers.is_empty() && self.outer.is_none()
     }
 
-    /// What it is in words, innermost first: `Geneve with 8 option bytes, in ESP in tunnel mode`.
+    /// Describes the stack in words, innermost first: `Geneve with 8 option bytes, in ESP in tunnel mode`.
     pub fn describe(&self) -> String {
         let mut text = String::new();
         for layer in &self.layers {
@@ -89,7 +89,7 @@ impl Stack {
         }
     }
 
-    /// What one should know of the encapsulations in it, each once.
+    /// Notes on the encapsulations of the stack, each once.
     pub fn notes(&self, underlay: IpVersion) -> Vec<&'static str> {
         let mut notes = Vec::new();
         for layer in &self.layers {
@@ -122,12 +122,12 @@ impl Stack {
         notes
     }
 
-    /// The tags of the frame on the line.
+    /// VLAN tags of the frame on the line.
     pub(super) fn line_tags(&self) -> impl Iterator<Item = Header> {
         tags(self.outer)
     }
 
-    /// Puts encapsulations together, innermost first, or says what does not go.
+    /// Combines encapsulations, innermost first, or says why they cannot be combined.
     pub(super) fn assemble(items: Vec<Item>) -> Result<Self, Refusal> {
         let mut stack = Self {
             layers: Vec::new(),
@@ -197,7 +197,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Puts what there is so far into a further encapsulation.
+    /// Puts the stack so far into a further encapsulation.
     fn wrap(&mut self, item: Item) -> Result<(), Refusal> {
         let layer = Layer {
             of: item.of,
@@ -205,7 +205,7 @@ impl Stack {
             inner: None,
         };
         let name = layer.of.name;
-        // A shim is not a packet: it needs the Ethernet header of a frame, the line's or a tunnel's.
+        // A shim makes no packet: it needs the Ethernet header of a frame, that of the line or of a tunnel.
         let below = self.layers.last().and_then(|below| match below.of.role {
             Role::Shim(order) => Some((below.of.name, order)),
             _ => None,
@@ -246,7 +246,7 @@ impl Stack {
 }
 
 impl Layer {
-    /// Its options and its inner tags in words.
+    /// Describes the options and the inner tags in words.
     fn with_words(&self) -> Vec<String> {
         let mut with = Vec::new();
         match self.of.takes {
@@ -274,13 +274,13 @@ impl Layer {
         with
     }
 
-    /// The tags of the frame that it carries.
+    /// VLAN tags of the frame that the encapsulation carries.
     pub(super) fn inner_tags(&self) -> impl Iterator<Item = Header> {
         tags(self.inner)
     }
 }
 
-/// The same tags, of the frame on the line.
+/// The entry for the same tags on the line.
 fn on_the_line(tags: &Encapsulation) -> Option<&'static Encapsulation> {
     every()
         .iter()
@@ -296,7 +296,7 @@ fn tags(of: Option<&'static Encapsulation>) -> impl Iterator<Item = Header> {
         })
 }
 
-/// As it is written: what is parsed again gives the same stack.
+/// Writes the stack as an expression that parses to the same stack.
 impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut names = Vec::new();

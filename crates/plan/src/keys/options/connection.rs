@@ -1,4 +1,4 @@
-//! Connections and flows: how many, their sockets, and the threads that serve them.
+//! Options of connections and flows: number, sockets, and the threads that serve them.
 
 use wirecost_model::load::{MAX_SOCKET_BUFFER, MAX_STREAMS, MIN_SOCKET_BUFFER};
 

@@ -1,4 +1,4 @@
-//! Sizes of messages, and how they are handed over and taken.
+//! Options of messages: sizes, and how they are sent and received.
 
 use wirecost_model::load::{DATAGRAM_HEADER, MAX_DATAGRAM, MAX_MESSAGE};
 

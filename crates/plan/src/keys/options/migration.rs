@@ -1,4 +1,4 @@
-//! The options of migrations.
+//! Options of migrations.
 
 use wirecost_model::load::{
     DirtyOrder, Fallback, MAX_CHANNELS, MAX_DOWNTIME, MAX_MEMORY, MAX_PAUSE, MAX_ROUNDS,

@@ -1,4 +1,4 @@
-//! How fast a load goes, what it waits for, and what ends it.
+//! Options of a load's pace: rates, waits, and limits that end it.
 
 use wirecost_model::load::{MAX_DEPTH, MAX_REPLY_TIMEOUT, MAX_THINK_TIME};
 

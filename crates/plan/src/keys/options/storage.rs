@@ -1,4 +1,4 @@
-//! The options of storage.
+//! Options of storage loads.
 
 use wirecost_model::load::{Backing, MAX_EXPORT, MAX_FLUSH_EVERY, MAX_IO, Pattern, SECTOR};
 

@@ -1,4 +1,4 @@
-//! Which encapsulation has which headers in which order, outermost first.
+//! The headers of each encapsulation in their order, outermost first.
 
 use super::headers::{
     ENCAPSULATION_LIMIT, ESP, ESP_ICV, ESP_IV, ESP_TRAILER, ETHERNET, GRE, GRE_CHECKSUM, GRE_KEY,

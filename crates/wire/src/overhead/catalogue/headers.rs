@@ -1,4 +1,4 @@
-//! Headers and trailers: name, length, and where both are defined.
+//! Headers and trailers: name, length, and the source of the length.
 
 use wirecost_model::ip::IpVersion;
 
@@ -12,7 +12,7 @@ pub(super) const fn header(name: &'static str, bytes: u32, source: &'static str)
     }
 }
 
-/// Ethernet's share of a frame on the line (IEEE 802.3); together [`crate::line::FRAMING_BYTES`].
+/// Ethernet's part of a frame on the line (IEEE 802.3); in total [`crate::line::FRAMING_BYTES`].
 pub(in super::super) const PREAMBLE: Header = header(
     "preamble and start delimiter",
     8,
@@ -23,7 +23,7 @@ pub(in super::super) const LINE_ETHERNET: Header =
 pub(in super::super) const FCS: Header = header("frame check sequence", 4, "IEEE 802.3, 3.2.9");
 pub(in super::super) const GAP: Header = header("interframe gap", 12, "IEEE 802.3, 4.4.2");
 
-/// Without the FCS, which no encapsulation carries.
+/// The inner Ethernet header, without an FCS, which no encapsulation carries.
 pub(super) const ETHERNET: Header = header("inner Ethernet header", 14, "IEEE 802.3, 3.1.1");
 pub(super) const UDP: Header = header("UDP header", 8, "RFC 768");
 pub(super) const VLAN: Header = header("VLAN tag", 4, "IEEE 802.1Q, 9");
@@ -51,7 +51,7 @@ pub(in super::super) const fn ip_header(version: IpVersion) -> Header {
     header(name, version.header_bytes(), source)
 }
 
-/// Padding has no fixed length: the rule's name and source.
+/// Padding has no fixed length; these are the names and sources of its rules.
 pub(in super::super) const ESP_PADDING: Header = header("ESP padding", 0, "RFC 4303, 2.4");
 pub(in super::super) const WIREGUARD_PADDING: Header =
     header("WireGuard padding", 0, "drivers/net/wireguard/send.c");
