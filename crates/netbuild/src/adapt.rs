@@ -1,5 +1,5 @@
-//! What changes between the cells of one lab: the guests' MTU, the offloads on every device of the
-//! path, and the rate limiter's idea of a frame. Set, then read back.
+//! Settings that change between the cells of one lab: the guests' MTU, the offloads on every device of the path, and
+//! the rate limiter's size table. Each is set, then read back.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,12 +23,12 @@ use crate::ready;
 use crate::steering::receive_mask;
 
 impl LabHost {
-    /// Gives the guests their MTU and every device of the path its offloads, and returns what was
-    /// read back. Both hosts must be built: it waits until the path can be used.
+    /// Sets the guests' MTU, in bytes, and the offloads of every device of the path, and returns the devices as they
+    /// were read back. Both hosts must be built: waits until the path can be used.
     ///
     /// # Errors
-    /// Where the kernel refuses, where a device kept a feature as it was, where the guests' devices
-    /// came out unlike each other, or where a link does not come up.
+    /// Where the kernel refuses, where a device did not change a feature, where the guests' devices differ from each
+    /// other, or where a link does not come up.
     pub fn adapt(
         &mut self,
         guest_mtu: u32,
@@ -98,8 +98,8 @@ impl LabHost {
         Ok(devices)
     }
 
-    /// Gives the device of the line's namespace that sends to the underlay device the TSO that the other host's has, or the
-    /// hop's in between, which has none: as if there were no such namespace.
+    /// Sets the TSO of the line namespace's device that sends to the underlay device, as if there were no line
+    /// namespace: like the hosts' underlay devices where these are linked directly, off where a hop is in between.
     pub(crate) fn follow_underlay(&self) -> Result<(), BuildError> {
         let Some(line_namespace) = &self.line_namespace else {
             return Ok(());
@@ -145,10 +145,10 @@ impl LabHost {
     }
 }
 
-/// Counts a device with the first of its kind.
+/// Counts a device as one more like the first of its kind.
 ///
 /// # Errors
-/// Where it was read back as something else than the first.
+/// Where the device differs from the first.
 pub(crate) fn count_alike(
     first: &mut Option<DeviceState>,
     next: DeviceState,
@@ -186,8 +186,8 @@ pub(crate) fn set_mtu(netlink: &mut Netlink, name: &str, mtu: u32) -> Result<(),
     same(step, &mtu, &found)
 }
 
-/// Has a switch that takes frames one by one meet whole frames only, with their checksums. What it hands to a guest may
-/// still be joined there.
+/// For a switch that takes frames one by one: switches every feature off, so that only complete frames with their
+/// checksums arrive. A guest may still join (GRO) what the switch delivers to it, where `joins`.
 fn alone(role: Role, joins: bool, wanted: &mut BTreeMap<Feature, bool>) {
     for (feature, on) in wanted {
         *on = joins && *feature == Feature::Gro && role == Role::Guest;

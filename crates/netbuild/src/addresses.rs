@@ -1,5 +1,5 @@
-//! Addresses inside namespaces of our own: nobody else's can clash with them. They are those set aside
-//! for benchmarks: 198.18.0.0/15 (RFC 2544, appendix C.2.2) and 2001:2::/48 (RFC 5180, section 8).
+//! Addresses inside a lab's own namespaces, where they cannot clash with others. They are reserved for benchmarks:
+//! 198.18.0.0/15 (RFC 2544, appendix C.2.2) and 2001:2::/48 (RFC 5180, section 8).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ use crate::names::Side;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LinkEnd {
     link: u8,
-    /// Which of the link's ends: the one towards host a, or the one towards host b.
+    /// The link's end towards host a, or the one towards host b.
     end: Side,
 }
 
@@ -34,12 +34,12 @@ impl LinkEnd {
         }
     }
 
-    /// Its hardware address, locally administered: known to all without asking.
+    /// Hardware address of this end, locally administered: fixed, so that the others know it without asking.
     pub(crate) const fn mac(self) -> [u8; 6] {
         [2, 0, 0, 0, self.link, self.end.number()]
     }
 
-    /// Its address in that IP.
+    /// Address of this end in an IP version.
     pub(crate) fn address(self, ip: IpVersion) -> IpAddr {
         let end = self.end.number();
         match ip {
@@ -55,7 +55,7 @@ impl LinkEnd {
     }
 }
 
-/// What all underlay addresses are in, with its length in bits.
+/// Prefix of all underlay addresses, with its length in bits.
 pub(crate) fn underlay_range(ip: IpVersion) -> (IpAddr, u8) {
     match ip {
         IpVersion::Ipv4 => (Ipv4Addr::new(198, 18, 0, 0).into(), 16),
@@ -63,7 +63,7 @@ pub(crate) fn underlay_range(ip: IpVersion) -> (IpAddr, u8) {
     }
 }
 
-/// Address of a host's guest by its number. All guests are on one link: those of a have the odd numbers.
+/// Address of a host's guest by its number. All guests share one subnet: the last octet is odd for those of host a.
 pub(crate) fn guest(ip: IpVersion, side: Side, number: u32) -> IpAddr {
     let last = 2 * number as u8 + side.number();
     match ip {
@@ -72,17 +72,17 @@ pub(crate) fn guest(ip: IpVersion, side: Side, number: u32) -> IpAddr {
     }
 }
 
-/// Address of a host's guest where each host's guests are a subnet of their own.
+/// Address of a host's guest where each host's guests have a subnet of their own.
 pub(crate) fn routed_guest(ip: IpVersion, side: Side, number: u32) -> IpAddr {
     routed(ip, side, number as u8 + 1)
 }
 
-/// Address of the router between these subnets in the one of that side.
+/// Address of the logical router between these subnets, in the subnet of one side.
 pub(crate) fn logical_router(ip: IpVersion, side: Side) -> IpAddr {
     routed(ip, side, 254)
 }
 
-/// The subnet of that side, with its length in bits.
+/// Subnet of one side's guests, with its prefix length in bits.
 pub(crate) fn routed_range(ip: IpVersion, side: Side) -> (IpAddr, u8) {
     (routed(ip, side, 0), guest_range(ip).1)
 }
@@ -98,7 +98,7 @@ fn routed(ip: IpVersion, side: Side, last: u8) -> IpAddr {
     }
 }
 
-/// What all guests' addresses are in, with its length in bits.
+/// Subnet that all guests share where they are not routed, with its prefix length in bits.
 pub(crate) fn guest_range(ip: IpVersion) -> (IpAddr, u8) {
     match ip {
         IpVersion::Ipv4 => (Ipv4Addr::new(198, 19, 0, 0).into(), 24),
@@ -106,7 +106,7 @@ pub(crate) fn guest_range(ip: IpVersion) -> (IpAddr, u8) {
     }
 }
 
-/// Hardware address of the host's end of a guest's device, where the guest has to know it.
+/// Hardware address of a guest's port on its host, where the guest has to know it.
 pub(crate) const fn port_mac(side: Side, number: u32) -> [u8; 6] {
     [2, 0, 0, 2, number as u8, side.number()]
 }

@@ -1,5 +1,5 @@
-//! The devices of a tunnel that somebody tries by hand: on a host that is used as it is, in the calling thread's
-//! network namespace.
+//! Devices of a tunnel that is tried by hand: on a host that is used as it is, in the calling thread's network
+//! namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::ipv6;
 use crate::names::Side;
 use crate::netlink::Netlink;
 
-/// Length in bits of the prefix that both guests of a pair of namespaces share.
+/// Prefix length, in bits, that both guests of a pair of namespaces share.
 pub const GUEST_PREFIX: u8 = 24;
 
 /// The address of the guest at one side of a pair of namespaces.
@@ -27,35 +27,35 @@ pub fn guest_address(side: Side) -> IpAddr {
     addresses::guest(IpVersion::Ipv4, side, 0)
 }
 
-/// A guest's device and its port, which are the two ends of one veth in one namespace.
+/// A guest's device and its port: the two ends of one veth, in one namespace.
 #[derive(Debug, Clone, Copy)]
 pub struct GuestDevice<'a> {
-    /// What applications use.
+    /// Name of the device that applications use.
     pub name: &'a str,
-    /// Where the frames that they send arrive.
+    /// Name of the port, where the frames that they send arrive.
     pub port: &'a str,
-    /// Of the device, in bytes.
+    /// MTU of the device, bytes.
     pub mtu: u32,
-    /// Its port's; [`PORT_MTU`] where programs there tell the guest what fits, also one that is given a larger MTU by
-    /// hand, whose packets a smaller port would drop before anybody looks at them.
+    /// MTU of the port, bytes; [`PORT_MTU`] where programs at the port tell the guest which packets fit, also a guest
+    /// that is given a larger MTU by hand: a smaller port would drop its packets before a program sees them.
     pub port_mtu: u32,
     /// Hardware address of the guest's device.
     pub mac: [u8; 6],
-    /// Its IP address and the length of its network's prefix.
+    /// IP address of the guest's device, and the prefix length of its network, bits.
     pub address: (IpAddr, u8),
-    /// Whether segments that arrive one by one are joined for the guest: worth it where the underlay's device delivers
-    /// them so, as network cards do that know no such tunnel.
+    /// Whether segments that arrive one by one are joined for the guest (GRO): worth it where the underlay's device
+    /// delivers them so, as network cards do that do not know the tunnel.
     pub joins: bool,
 }
 
-/// The most that a veth has (drivers/net/veth.c, `max_mtu`).
+/// Largest MTU of a veth, bytes (drivers/net/veth.c, `max_mtu`).
 pub const PORT_MTU: u32 = 65535;
 
 impl GuestDevice<'_> {
-    /// Makes both ends, switches them on and gives the guest's its address.
+    /// Creates both ends, sets them up and gives the guest's end its address.
     ///
     /// # Errors
-    /// Where the kernel refuses a step; what was made until then is there.
+    /// Where the kernel refuses a step; what was created until then stays.
     pub fn create(&self) -> Result<(), BuildError> {
         let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
         let end = |name, mtu, mac| VethEnd {
@@ -82,7 +82,7 @@ impl GuestDevice<'_> {
         up(&mut netlink, self.name)
     }
 
-    /// The guest's end joins what its port does not leave to it unsegmented (drivers/net/veth.c,
+    /// Switches on GRO at the guest's end, which joins segments only where the port has no TSO (drivers/net/veth.c,
     /// `veth_skb_is_eligible_for_gro`).
     fn join_segments(&self) -> Result<(), BuildError> {
         let step = || format!("switching on GRO of `{}`", self.name);
@@ -97,7 +97,7 @@ impl GuestDevice<'_> {
     }
 }
 
-/// Readies a namespace that was just made: its loopback device is on, and devices are silent but for their users.
+/// Prepares a new namespace: sets its loopback device up, and keeps its devices from sending anything by themselves.
 ///
 /// # Errors
 /// Where the kernel refuses a step.
@@ -107,10 +107,10 @@ pub fn prepare_namespace() -> Result<(), BuildError> {
     up(&mut netlink, "lo")
 }
 
-/// Interface index of a device; `None` where there is no such one.
+/// Interface index of a device; `None` where no device has that name.
 ///
 /// # Errors
-/// Where the kernel does not report it.
+/// Where the kernel does not report the device.
 pub fn find(name: &str) -> Result<Option<u32>, BuildError> {
     let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
     match device::read(&mut netlink, name) {
@@ -123,18 +123,18 @@ pub fn find(name: &str) -> Result<Option<u32>, BuildError> {
 /// A device's MTU in bytes.
 ///
 /// # Errors
-/// Where there is no such one, or the kernel does not report it.
+/// Where no device has that name, or the kernel does not report it.
 pub fn mtu(name: &str) -> Result<u32, BuildError> {
     let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
     let found = device::read(&mut netlink, name).step(|| format!("reading `{name}`"))?;
     Ok(found.mtu)
 }
 
-/// Has a guest's device hand over whole frames with their checksums: a switch that reads packet sockets would lose
-/// what is left to a device.
+/// Makes a guest's device send complete frames with their checksums: a switch that reads packet sockets would lose the
+/// segmentation and the checksums that are left to a device.
 ///
 /// # Errors
-/// Where the kernel refuses, or does not apply it.
+/// Where the kernel refuses the change, or does not apply it.
 pub fn disable_offloads(name: &str) -> Result<(), BuildError> {
     let step = || format!("switching off the offloads of `{name}`");
     let ethtool = Ethtool::open().step(step)?;
@@ -145,7 +145,7 @@ pub fn disable_offloads(name: &str) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Removes a device, and a veth's other end with it; one that is gone is no error.
+/// Removes a device, and with a veth its other end; a missing device is no error.
 ///
 /// # Errors
 /// Where the kernel refuses.
@@ -157,12 +157,12 @@ pub fn remove(name: &str) -> Result<(), BuildError> {
     }
 }
 
-/// The names of all devices, sorted.
+/// Names of all devices of the calling thread's network namespace, sorted.
 ///
 /// # Errors
-/// Where the kernel does not report it.
+/// Where the kernel does not report them.
 pub fn devices() -> io::Result<Vec<String>> {
-    // A namespace's own, whatever sysfs shows (net/core/net-procfs.c).
+    // The calling thread's namespace, whichever /sys shows (net/core/net-procfs.c).
     let text = fs::read_to_string("/proc/thread-self/net/dev")?;
     let mut names: Vec<String> = text
         .lines()
@@ -177,7 +177,7 @@ fn index(netlink: &mut Netlink, name: &str) -> Result<u32, BuildError> {
     Ok(found.index)
 }
 
-/// ENODEV.
+/// Whether the kernel answered ENODEV.
 fn is_no_device(error: &io::Error) -> bool {
     crate::netlink::code(error) == Some(19)
 }

@@ -1,4 +1,4 @@
-//! Devices as netlink messages, and as they are read back.
+//! Devices as rtnetlink messages, and as they are read back.
 
 mod ip_tunnel;
 mod state;
@@ -31,7 +31,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::netlink::{Intent, Netlink};
 
-/// Where the other end of a veth is made.
+/// Namespace where the other end of a veth is created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PeerNamespace<'a> {
     Process(u32),
@@ -43,22 +43,22 @@ pub(crate) enum PeerNamespace<'a> {
 pub(crate) struct Device {
     pub(crate) index: u32,
     pub(crate) mtu: u32,
-    /// Whether it is switched on.
+    /// Whether the device is administratively up (`IFF_UP`).
     pub(crate) up: bool,
-    /// Whether it is up in operation (RFC 2863): switched on at both ends, its queue in place. Devices
-    /// that do not know are taken for it.
+    /// Whether the device is operationally up (RFC 2863): administratively up at both ends, its queue in place. A
+    /// device whose state is unknown counts as up.
     pub(crate) carries: bool,
     pub(crate) controller: Option<u32>,
     pub(crate) tx_queues: Option<u32>,
     pub(crate) rx_queues: Option<u32>,
 }
 
-/// What a device to be made is called, and where what it encapsulates leaves.
+/// Name of a device to create, and the namespace through which its encapsulated packets leave.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewDevice<'a> {
     pub(crate) name: &'a str,
-    /// The network namespace, by its number in that of the netlink, whose addresses and routes a tunnel uses; `None` is the
-    /// device's own. Before Linux 6.15 the device is for a moment in that namespace (net/core/rtnetlink.c,
+    /// Network namespace, by its id in that of the netlink connection, whose addresses and routes a tunnel uses; `None`
+    /// is the device's own. Before Linux 6.15 the device is for a moment in that namespace (net/core/rtnetlink.c,
     /// `rtnl_newlink_create`): its name must be free in both.
     pub(crate) link_netns: Option<i32>,
 }
@@ -79,9 +79,10 @@ impl NewDevice<'_> {
     }
 }
 
-/// Gives another network namespace a number in that of the netlink (rtnetlink(7), `RTM_NEWNSID`), where it has none yet.
+/// Gives another network namespace an id in that of the netlink connection (rtnetlink(7), `RTM_NEWNSID`), where it has
+/// none yet.
 pub(crate) fn number_netns(netlink: &mut Netlink, netns: BorrowedFd<'_>) -> io::Result<i32> {
-    // The first: the namespace of the netlink is a new one.
+    // The first id: the netlink connection's namespace is new.
     const NUMBER: i32 = 0;
     let mut message = NsidMessage::default();
     message.attributes = vec![
@@ -92,7 +93,7 @@ pub(crate) fn number_netns(netlink: &mut Netlink, netns: BorrowedFd<'_>) -> io::
     Ok(NUMBER)
 }
 
-/// Gives a device that is switched off another name.
+/// Renames a device that is down.
 pub(crate) fn rename(netlink: &mut Netlink, from: &str, to: &str) -> io::Result<()> {
     let mut message = named(to);
     message.header.index = read(netlink, from)?.index;
@@ -120,7 +121,7 @@ fn create(
     netlink.apply(RouteNetlinkMessage::NewLink(message), Intent::Create)
 }
 
-/// A device of a kind that is told nothing as it is made.
+/// Creates a device of a kind without options of its own; `mtu` in bytes.
 pub(crate) fn create_plain(
     netlink: &mut Netlink,
     new: NewDevice<'_>,
@@ -139,11 +140,11 @@ pub(crate) fn create_plain(
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VethEnd<'a> {
     pub(crate) name: &'a str,
-    /// Bytes.
+    /// MTU, bytes.
     pub(crate) mtu: u32,
-    /// Hardware address; without it the kernel draws one.
+    /// Hardware address; `None`: the kernel draws one.
     pub(crate) mac: Option<[u8; 6]>,
-    /// Transmit and as many receive queues, all in use (drivers/net/veth.c, `veth_init_queues`).
+    /// Number of transmit queues, and of receive queues, all in use (drivers/net/veth.c, `veth_init_queues`).
     pub(crate) queues: u32,
 }
 
@@ -167,8 +168,8 @@ impl VethEnd<'_> {
     }
 }
 
-/// A veth whose ends come into being inside their namespaces: made there, not moved there, so that they
-/// take these namespaces' `rps_default_mask` (net/core/net-sysfs.c). `None` is that of `netlink`.
+/// Creates a veth whose ends are created inside their namespaces, not moved there, so that they take these namespaces'
+/// `rps_default_mask` (net/core/net-sysfs.c). `None` is the namespace of `netlink`.
 pub(crate) fn create_veth_between(
     netlink: &mut Netlink,
     (from, own): (Option<PeerNamespace<'_>>, VethEnd<'_>),
@@ -178,7 +179,7 @@ pub(crate) fn create_veth_between(
     create(netlink, own.message(from), InfoKind::Veth, data)
 }
 
-/// A veth with both ends in the namespace of `netlink`.
+/// Creates a veth with both ends in the namespace of `netlink`.
 pub(crate) fn create_veth_here(
     netlink: &mut Netlink,
     own: VethEnd<'_>,
@@ -188,7 +189,7 @@ pub(crate) fn create_veth_here(
     create(netlink, own.message(None), InfoKind::Veth, data)
 }
 
-/// A veth towards another namespace, with one MTU in bytes and as many queues at both ends.
+/// Creates a veth towards another namespace, with the same MTU in bytes and number of queues at both ends.
 pub(crate) fn create_veth(
     netlink: &mut Netlink,
     (name, peer_name): (&str, &str),
@@ -205,18 +206,18 @@ pub(crate) fn create_veth(
     create_veth_between(netlink, (None, end(name)), (peer_namespace, end(peer_name)))
 }
 
-/// What a bridge does at a port (ip-link(8), `bridge_slave`).
+/// How a bridge treats a port (ip-link(8), `bridge_slave`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PortFlags {
-    /// Whether frames whose receiver it does not know leave by it, broadcasts and multicasts included.
+    /// Whether the bridge floods frames of unknown destination, broadcasts and multicasts to the port.
     pub(crate) flood: bool,
-    /// Whether it notes who sends through it.
+    /// Whether the bridge learns the source addresses of frames from the port.
     pub(crate) learning: bool,
-    /// Whether it keeps frames from other isolated ports.
+    /// Whether the bridge does not forward between the port and other isolated ports.
     pub(crate) isolated: bool,
 }
 
-/// Sets what a bridge does at a port.
+/// Sets how a bridge treats a port.
 pub(crate) fn set_port(netlink: &mut Netlink, name: &str, flags: PortFlags) -> io::Result<()> {
     let mut message = named(name);
     let data = InfoPortData::BridgePort(vec![
@@ -233,8 +234,8 @@ pub(crate) fn set_port(netlink: &mut Netlink, name: &str, flags: PortFlags) -> i
     netlink.apply(RouteNetlinkMessage::NewLink(message), Intent::Change)
 }
 
-/// A bridge without spanning tree, whose ports forward at once, and without multicast snooping, for which
-/// it would send reports of its own (net/bridge/br_multicast.c, `br_multicast_join_snoopers`).
+/// Creates a bridge without spanning tree, whose ports forward at once, and without multicast snooping, for which it
+/// would send reports of its own (net/bridge/br_multicast.c, `br_multicast_join_snoopers`).
 pub(crate) fn create_bridge(netlink: &mut Netlink, name: &str) -> io::Result<()> {
     let data = InfoData::Bridge(vec![
         InfoBridge::StpState(BridgeStpState::Disabled),
@@ -244,7 +245,7 @@ pub(crate) fn create_bridge(netlink: &mut Netlink, name: &str) -> io::Result<()>
     create(netlink, named(name), InfoKind::Bridge, data)
 }
 
-/// A device's kind; `None` for one without, such as a loopback device or a network card.
+/// A device's kind; `None` for a device without one, such as loopback or a network card.
 pub(crate) fn read_kind(netlink: &mut Netlink, name: &str) -> io::Result<Option<InfoKind>> {
     let attributes = read_message(netlink, name)?.attributes;
     let info = attributes
@@ -259,7 +260,8 @@ pub(crate) fn read_kind(netlink: &mut Netlink, name: &str) -> io::Result<Option<
     }))
 }
 
-/// Changes MTU, controlling bridge and state of an existing device, whichever are given.
+/// Changes to an existing device: MTU in bytes, index of the controlling bridge, and setting it up, whichever are
+/// given.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
     pub(crate) mtu: Option<u32>,
@@ -282,7 +284,7 @@ impl Change {
     }
 }
 
-/// Gives a device another hardware address.
+/// Sets a device's hardware address.
 pub(crate) fn set_mac(netlink: &mut Netlink, name: &str, mac: [u8; 6]) -> io::Result<()> {
     let mut message = named(name);
     message
@@ -303,8 +305,8 @@ pub(crate) fn read_mac(netlink: &mut Netlink, name: &str) -> io::Result<Vec<u8>>
     Ok(addresses.next().unwrap_or_default())
 }
 
-/// Gives a device an address. One of IPv6 is usable at once: nobody else is on this link, so that
-/// duplicate address detection (RFC 4862, section 5.4) would only take its second.
+/// Gives a device an address. An IPv6 address is usable at once: nobody else is on this link, so that duplicate address
+/// detection (RFC 4862, section 5.4), which takes a second, is skipped.
 pub(crate) fn add_address(
     netlink: &mut Netlink,
     index: u32,
@@ -334,7 +336,7 @@ fn address_message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
     message
 }
 
-/// Tells a device once and for all who has an address on its link.
+/// Adds a permanent neighbour entry: the hardware address of an address on the device's link.
 pub(crate) fn add_neighbour(
     netlink: &mut Netlink,
     index: u32,
@@ -342,7 +344,7 @@ pub(crate) fn add_neighbour(
     mac: [u8; 6],
 ) -> io::Result<()> {
     let message = neighbour_message(index, address, mac);
-    // What the other host sent already may have made the kernel look for it.
+    // Packets from the other host may already have made the kernel look for the address.
     netlink.apply(RouteNetlinkMessage::NewNeighbour(message), Intent::Replace)
 }
 
@@ -367,7 +369,7 @@ pub(crate) fn delete(netlink: &mut Netlink, name: &str) -> io::Result<()> {
     netlink.apply(RouteNetlinkMessage::DelLink(named(name)), Intent::Change)
 }
 
-/// The devices of a namespace that do not carry yet: see [`Device::carries`].
+/// Names of a namespace's devices that are not operationally up yet; see [`Device::carries`].
 pub(crate) fn not_carrying(netlink: &mut Netlink) -> io::Result<Vec<String>> {
     let all = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
     let links = all.into_iter().filter_map(|message| match message {
@@ -393,7 +395,7 @@ fn carries(message: &LinkMessage) -> bool {
     })
 }
 
-/// Reads a device back.
+/// Reads a device's state back.
 pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
     let message = read_message(netlink, name)?;
     let find = |pick: fn(&LinkAttribute) -> Option<u32>| message.attributes.iter().find_map(pick);
@@ -433,7 +435,7 @@ pub(crate) fn read(netlink: &mut Netlink, name: &str) -> io::Result<Device> {
     })
 }
 
-/// The UDP ports of all VXLAN and Geneve devices of a namespace, whether they are switched on or not.
+/// UDP ports of all VXLAN and Geneve devices of a namespace, whether the devices are up or not.
 pub(crate) fn tunnel_ports(netlink: &mut Netlink) -> io::Result<Vec<u16>> {
     let all = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default()))?;
     let attributes = all.into_iter().flat_map(|message| match message {

@@ -6,7 +6,7 @@ use wirecost_sys::ethtool::Ethtool;
 
 use crate::error::{BuildError, Step, same};
 
-/// Sets a device's features, and returns those that it has as they were read back.
+/// Sets a device's features, and returns those of them that the device has, as they were read back.
 pub(crate) fn set_features(
     ethtool: &Ethtool,
     name: &str,
@@ -17,7 +17,7 @@ pub(crate) fn set_features(
     let found = ethtool.features(name).step(step)?;
     let mut features = BTreeMap::new();
     for (feature, on) in wanted {
-        // A device that has no such feature neither helps nor hides anything.
+        // A feature that the device does not have neither helps nor hides anything.
         let Some(state) = found.get(&feature) else {
             continue;
         };

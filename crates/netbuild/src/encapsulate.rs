@@ -1,4 +1,4 @@
-//! The kernel's devices of each encapsulation, as ports of the host's bridge, or as what it routes to.
+//! The kernel's devices of each encapsulation, as ports of the host's bridge, or as devices that the host routes to.
 
 mod wireguard;
 
@@ -21,8 +21,8 @@ use crate::routed::Routing;
 use crate::spec::EndSecret;
 
 impl LabHost {
-    /// Makes what lies between the guests and the underlay, by the interface indexes of the underlay's device and of
-    /// the bridge, without which the host routes.
+    /// Builds what is between the guests and the underlay. `underlay` and `bridge` are interface indexes; without a
+    /// bridge the host routes.
     pub(crate) fn build_encapsulation(
         &mut self,
         underlay: u32,
@@ -42,7 +42,7 @@ impl LabHost {
             underlay,
             secrets: self.spec.end_secrets(),
             guest_ip: network.guest_ip,
-            // The largest frame that it takes: a tag inside is part of it.
+            // An inner VLAN tag is part of what the tunnel device carries.
             mtu: network.tunnel_mtu() + encapsulation.inner_tag_bytes(),
             link_netns: self.link_netns,
         };
@@ -51,10 +51,11 @@ impl LabHost {
         self.attach(port, bridge)
     }
 
-    /// Has the tunnel's ends agree on what they have to before they carry anything. Both hosts must be built.
+    /// Makes the tunnel's ends agree on a session where they need one before they carry packets. Both hosts must be
+    /// built.
     ///
     /// # Errors
-    /// Where they do not within [`wireguard::PATIENCE`].
+    /// Where they do not agree within [`wireguard::PATIENCE`].
     pub(crate) fn agree(&self) -> Result<(), BuildError> {
         match self.spec.network.encapsulation {
             Encapsulation::Wireguard(_) => wireguard::agree(TUNNEL, self.spec.side),
@@ -62,7 +63,7 @@ impl LabHost {
         }
     }
 
-    /// Puts the device towards the other host behind the bridge, or routes to it.
+    /// Makes the device towards the other host a port of the bridge; without a bridge, routes to it.
     fn attach(&mut self, device: &str, bridge: Option<u32>) -> Result<(), BuildError> {
         if let Some(bridge) = bridge {
             return enslave(&mut self.netlink, device, bridge);
@@ -77,7 +78,8 @@ impl LabHost {
         routing.settle(&mut self.netlink)
     }
 
-    /// Puts a device for the tag inside the tunnel over the tunnel's, where there is one. Returns the bridge's port.
+    /// Creates a VLAN device for the inner tag over the tunnel's, where the plan has one. Returns the name of the
+    /// bridge's port.
     fn build_inner_tag(&mut self) -> Result<&'static str, BuildError> {
         let network = &self.spec.network;
         let mtu = network.tunnel_mtu();
@@ -93,10 +95,11 @@ impl LabHost {
     }
 }
 
-/// How long the kernel may take to remove the devices of a process that has ended (net/core/net_namespace.c, `cleanup_net`).
+/// How long the kernel may take to remove the devices of a process that ended (net/core/net_namespace.c,
+/// `cleanup_net`).
 const GONE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Another device has the same ends and number: `EEXIST`, of Geneve `EBUSY`.
+/// Whether another device has the same ends and VNI or key: `EEXIST`, for Geneve `EBUSY`.
 fn is_taken(error: &io::Error) -> bool {
     matches!(crate::netlink::code(error), Some(16 | 17))
 }
@@ -107,23 +110,23 @@ pub(crate) struct Endpoints<'a> {
     pub(crate) encapsulation: &'a Encapsulation,
     /// This host's address on the underlay, and the other's.
     pub(crate) ends: (IpAddr, IpAddr),
-    /// Interface index of the underlay's device; 0 leaves that to the routes.
+    /// Interface index of the underlay's device; 0: the routes choose the device.
     pub(crate) underlay: u32,
-    /// Of this host's end and the other's, where they encrypt.
+    /// Keys of this host's end and of the other's, for an encapsulation that encrypts.
     pub(crate) secrets: (&'a EndSecret, &'a EndSecret),
-    /// What the guests speak.
+    /// IP version of the guests.
     pub(crate) guest_ip: IpVersion,
-    /// Bytes.
+    /// MTU of the device, bytes.
     pub(crate) mtu: u32,
     /// See [`NewDevice::link_netns`].
     pub(crate) link_netns: Option<i32>,
 }
 
 impl Endpoints<'_> {
-    /// Makes the device `name`, and reads it back. Without encapsulation there is none.
+    /// Creates the device `name`, and reads it back. Without encapsulation there is no device.
     ///
     /// # Errors
-    /// Where the kernel refuses, or something else is read back.
+    /// Where the kernel refuses, or the device does not read back as wanted.
     pub(crate) fn make(&self, netlink: &mut Netlink, name: &str) -> Result<(), BuildError> {
         match self.encapsulation {
             Encapsulation::None => Ok(()),
@@ -139,7 +142,8 @@ impl Endpoints<'_> {
         }
     }
 
-    /// Makes a device by `create`. One whose packets leave elsewhere has a name of its own until it is here.
+    /// Creates a device by `create`. With a link namespace the device has a temporary name until it is created, and
+    /// creation is retried while the kernel still removes the devices of a process that ended.
     fn create(
         &self,
         netlink: &mut Netlink,
@@ -170,7 +174,7 @@ impl Endpoints<'_> {
         name: &str,
         vxlan: &Vxlan,
     ) -> Result<(), BuildError> {
-        // The tag inside is put there by a device of its own.
+        // The inner VLAN tag is added by a device of its own.
         let of_device = Vxlan {
             inner_vlan: None,
             ..vxlan.clone()
@@ -235,7 +239,7 @@ fn make_vlan(
     same(|| format!("VLAN of `{name}`"), &id, &found.unwrap_or(0))
 }
 
-/// Fails unless a tunnel's options are what was wanted.
+/// Fails unless a device's options read back as wanted.
 fn alike<T: PartialEq + Debug>(
     kind: &str,
     name: &str,

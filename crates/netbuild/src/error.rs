@@ -1,4 +1,4 @@
-//! What went wrong while building, with the step and what to do about it.
+//! Errors of building a network: the step that failed, and what to do about it.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use wirecost_model::plan::{Description, Driver};
 /// A step of building a network that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The kernel refused.
+    /// The kernel refused the step.
     #[error("{step}: {source}{}", hint.as_deref().map(|h| format!(" ({h})")).unwrap_or_default())]
     Refused {
-        /// What was being done, with the device's name.
+        /// The step, with the device's name.
         step: String,
         /// What to do, where it is known.
         hint: Option<String>,
@@ -25,25 +25,25 @@ pub enum BuildError {
     Feature {
         /// The feature by the kernel's name, as it was asked for.
         feature: String,
-        /// The device, as messages call it: with its quotes, and where it is.
+        /// The device as messages name it: in quotes, and with its place.
         device: String,
-        /// Why not.
+        /// Why the feature cannot be set.
         problem: &'static str,
     },
-    /// The kernel accepted, and what was read back is something else.
+    /// The kernel accepted the step, and something else was read back.
     #[error("{step}: asked for {wanted}, read back {found}")]
     ReadBack {
-        /// What was being done, with the device's name.
+        /// The step, with the device's name.
         step: String,
-        /// What was asked for.
+        /// The value that was asked for.
         wanted: String,
-        /// What is there.
+        /// The value that was read back.
         found: String,
     },
 }
 
 impl BuildError {
-    /// Says where it happened.
+    /// Adds the place where the error happened.
     pub(crate) fn inside(mut self, place: &str) -> Self {
         match &mut self {
             Self::Refused { step, .. } | Self::ReadBack { step, .. } => {
@@ -55,7 +55,7 @@ impl BuildError {
     }
 }
 
-/// The kernel's own error where it refused, with its number; else the words.
+/// The kernel's own error with its number, where it refused; otherwise the error as text.
 impl From<BuildError> for io::Error {
     fn from(error: BuildError) -> Self {
         match error {
@@ -65,7 +65,7 @@ impl From<BuildError> for io::Error {
     }
 }
 
-/// The kernel's error number, with or without its words (`NLMSGERR_ATTR_MSG`) around it.
+/// Error number of a refusal, with or without the kernel's message (`NLMSGERR_ATTR_MSG`) around it.
 pub fn error_code(error: &io::Error) -> Option<i32> {
     crate::netlink::code(error)
 }
@@ -85,7 +85,7 @@ impl<T> Step<T> for io::Result<T> {
     }
 }
 
-/// What to do where a device that encapsulates is not to be had.
+/// What to do where the kernel lacks the driver of an encapsulation's device.
 fn driver_hint(step: &str) -> Option<String> {
     Description::ALL.iter().find_map(|encapsulation| {
         let named = |driver: &&Driver| step.contains(&format!(" {} device", driver.kind));

@@ -1,4 +1,5 @@
-//! The device of an existing host that is measured: its features are read, changed and restored; it is never made or removed.
+//! The measured device of an existing host: its settings are read, changed and restored; it is never created or
+//! removed.
 
 mod root_qdisc;
 
@@ -18,14 +19,14 @@ use crate::features::FeatureTarget;
 use crate::netlink::Netlink;
 use crate::steering::{mask_value, receive_mask, receive_masks, write_masks};
 
-/// IPv6 needs so much of a link (RFC 8200, section 5): below, the kernel takes it and its addresses off the device
-/// (net/ipv6/addrconf.c, `addrconf_notify`).
+/// Minimum MTU of a link for IPv6, bytes (RFC 8200, section 5): below, the kernel removes IPv6 and its addresses from
+/// the device (net/ipv6/addrconf.c, `addrconf_notify`).
 const IPV6_LEAST: u32 = 1280;
 
-/// A device in the network namespace of the thread that opened it, or in one that its name tells.
+/// A device in the network namespace of the thread that opened it, or in one that its name states.
 #[derive(Debug)]
 pub struct ExistingDevice {
-    /// Of another network namespace.
+    /// Network namespace of the device, where its name states one.
     netns: Option<Netns>,
     name: String,
     place: String,
@@ -34,10 +35,11 @@ pub struct ExistingDevice {
 }
 
 impl ExistingDevice {
-    /// By its name, or that behind the file of a network namespace (`/run/netns/blue/vxlan0`, `/proc/1/ns/net/eth0`).
+    /// Opens a device by its name, or by the file of its network namespace and its name (`/run/netns/blue/vxlan0`,
+    /// `/proc/1/ns/net/eth0`).
     ///
     /// # Errors
-    /// Where the namespace cannot be entered or the kernel gives no socket. Whether the device exists shows in its first use.
+    /// Where the namespace cannot be entered or a socket cannot be opened. A missing device shows in its first use.
     pub fn open(name: &str) -> Result<Self, BuildError> {
         let place = format!("`{name}`");
         let entering = || format!("entering the network namespace of {place}");
@@ -57,21 +59,21 @@ impl ExistingDevice {
         })
     }
 
-    /// Whether the device is there; not where its namespace is gone.
+    /// Whether the device exists; `false` where its namespace does not.
     pub fn exists(name: &str) -> bool {
         Self::open(name).is_ok_and(|mut device| device.index().is_ok())
     }
 
-    /// Its interface index.
+    /// Interface index of the device.
     ///
     /// # Errors
-    /// Where it is gone.
+    /// Where the device is gone.
     pub fn index(&mut self) -> Result<u32, BuildError> {
         let device = device::read(&mut self.netlink, &self.name);
         Ok(device.step(|| format!("reading {}", self.place))?.index)
     }
 
-    /// The UDP ports of the VXLAN and Geneve devices of its namespace.
+    /// UDP ports of the VXLAN and Geneve devices in the device's namespace.
     ///
     /// # Errors
     /// Where the kernel does not list them.
@@ -79,10 +81,10 @@ impl ExistingDevice {
         device::tunnel_ports(&mut self.netlink).step(|| "listing the host's tunnels".into())
     }
 
-    /// Its MTU, queues, and offload features with those of `also`.
+    /// The device's MTU, queues, and offload features with those in `also`.
     ///
     /// # Errors
-    /// Where it is gone.
+    /// Where the device is gone.
     pub fn state(
         &mut self,
         host: &str,
@@ -111,16 +113,16 @@ impl ExistingDevice {
         })
     }
 
-    /// Speed of its link in bit/s, where its driver knows.
+    /// Speed of the device's link in bit/s, where its driver reports it.
     pub fn speed(&self) -> Option<u64> {
         let speed = self.ethtool.speed(&self.name).ok().flatten();
         speed.map(|mbit| u64::from(mbit) * 1_000_000)
     }
 
-    /// Its changeable features as they are, for [`ExistingDevice::restore`].
+    /// The device's changeable features with their state, for [`ExistingDevice::restore`].
     ///
     /// # Errors
-    /// Where one of those wanted cannot be had.
+    /// Where a feature in `wanted` cannot be set to its value.
     pub fn changeable(
         &mut self,
         wanted: &BTreeMap<String, bool>,
@@ -144,11 +146,11 @@ impl ExistingDevice {
         self.target().put_back(before)
     }
 
-    /// A setting as it is: an MTU with that of IPv6 behind it where the device has a smaller one of its own, and the mask of
-    /// each receive queue where they differ.
+    /// Value of a setting as text: an MTU is followed by IPv6's where the device has a smaller one for IPv6; receive
+    /// steering is one mask, or a mask for each receive queue where they differ.
     ///
     /// # Errors
-    /// Where the device has none, or it cannot be read.
+    /// Where the device does not have the setting, or it cannot be read.
     pub fn setting(&mut self, which: DeviceSetting) -> Result<String, BuildError> {
         let step = || format!("reading `{}` of {}", which.key(), self.place);
         let name = &self.name;
@@ -225,7 +227,7 @@ impl ExistingDevice {
                 let masks: Vec<String> = text.split_whitespace().map(mask_value).collect();
                 masks.join(" ")
             }
-            // Of a new one only the kind is wanted.
+            // For a new qdisc only the kind is compared.
             DeviceSetting::Qdisc if root_qdisc::kind_of(value) == value => {
                 root_qdisc::kind_of(text).to_owned()
             }
@@ -235,8 +237,8 @@ impl ExistingDevice {
         same(what, &plain(value), &plain(&found))
     }
 
-    /// An MTU, and that of IPv6 where one is given: the kernel sets it to the device's with every change of that
-    /// (net/ipv6/addrconf.c, `addrconf_notify`).
+    /// Sets the MTU, and IPv6's where one is given: the kernel sets IPv6's to the device's whenever the device's
+    /// changes (net/ipv6/addrconf.c, `addrconf_notify`).
     fn change_mtu(&mut self, value: &str) -> io::Result<()> {
         let mut words = value.split_whitespace().map(str::parse::<u32>);
         let (Some(Ok(mtu)), six) = (words.next(), words.next()) else {
@@ -272,7 +274,7 @@ impl ExistingDevice {
     }
 }
 
-/// Does something in another network namespace, where there is one.
+/// Runs `work` in another network namespace, where one is given.
 fn within<T>(netns: Option<&Netns>, work: impl FnOnce() -> T) -> io::Result<T> {
     match netns {
         Some(netns) => netns.within(work),
@@ -280,7 +282,7 @@ fn within<T>(netns: Option<&Netns>, work: impl FnOnce() -> T) -> io::Result<T> {
     }
 }
 
-/// The network namespace that the name of a device tells; nothing but such a file is opened.
+/// Network namespace that the name of a device states; only files of the two known forms are opened.
 fn netns_of(name: &str) -> io::Result<Option<Netns>> {
     let Some((file, _)) = name.rsplit_once('/') else {
         return Ok(None);
@@ -304,7 +306,7 @@ fn ipv6_mtu_file(name: &str) -> String {
     format!("/proc/sys/net/ipv6/conf/{name}/mtu")
 }
 
-/// IPv6's MTU of a device of the calling thread's namespace; `None` where it has no IPv6.
+/// IPv6's MTU of a device of the calling thread's namespace, bytes; `None` where the device has no IPv6.
 fn ipv6_mtu(name: &str) -> Option<u32> {
     let text = fs::read_to_string(ipv6_mtu_file(name)).ok()?;
     text.trim().parse().ok()

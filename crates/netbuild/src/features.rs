@@ -14,31 +14,29 @@ use crate::host::LabHost;
 use crate::names::{BRIDGE, GUEST_DEVICE, TUNNEL, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
 
-/// The changeable features of every device in a role as they were before some were set: one may drag
-/// others along.
+/// The changeable features of every device in a role as they were before some were set: setting one may change others.
 #[derive(Debug)]
 pub struct KeptFeatures {
     role: Role,
-    /// By guest; of what a host has once, one.
+    /// One entry for each guest; a single entry for a device that a host has once.
     states: Vec<BTreeMap<String, bool>>,
 }
 
 /// One device of a host or of its guests.
 pub(crate) struct FeatureTarget<'a> {
     pub(crate) name: &'a str,
-    /// As messages call it: `eth0`, or `eth0` behind a host's port where there are several.
+    /// The device as messages name it: `eth0`, or `eth0` behind a host's port where there are several guests.
     pub(crate) place: String,
     pub(crate) netlink: &'a mut Netlink,
     pub(crate) ethtool: &'a Ethtool,
 }
 
 impl LabHost {
-    /// Sets features of every device in a role, every guest's where guests have it, by the kernel's names,
-    /// and reads them back. Returns how the devices were before, for [`LabHost::restore_features`]; where
-    /// it fails, they are as they were.
+    /// Sets features, by the kernel's names, of every device in a role (every guest's where guests have it), and reads
+    /// them back. Returns the state before, for [`LabHost::restore_features`]; on failure that state is restored.
     ///
     /// # Errors
-    /// Where the kernel knows no such feature, keeps it fixed, or does not apply it.
+    /// Where the kernel does not know a feature, fixes it, or does not apply it.
     pub fn set_features(
         &mut self,
         role: Role,
@@ -51,7 +49,7 @@ impl LabHost {
         for number in 0..self.count(role) {
             let set = self.device(role, number).and_then(|device| {
                 let before = device.changeable(wanted)?;
-                // From here on it has to be put back, whatever becomes of it.
+                // From here on the device has to be restored, whether setting its features succeeds or not.
                 kept.states.push(before);
                 device.set(wanted)
             });
@@ -63,10 +61,10 @@ impl LabHost {
         Ok(kept)
     }
 
-    /// Puts features back as they were on every device, and reads them back. All are tried.
+    /// Restores features on every device, and reads them back. All devices are tried.
     ///
     /// # Errors
-    /// The first of where the kernel refuses, or does not apply it.
+    /// The first error: the kernel refuses a feature, or does not apply it.
     pub fn restore_features(&mut self, kept: &KeptFeatures) -> Result<(), BuildError> {
         let mut restored = Ok(());
         for (number, state) in kept.states.iter().enumerate() {
@@ -76,10 +74,10 @@ impl LabHost {
         restored.and_then(|()| self.follow_underlay())
     }
 
-    /// The devices that `last` stands for as they are now: the same features, and those of `also`.
+    /// Reads the devices that `last` stands for again: the same features, and those in `also`.
     ///
     /// # Errors
-    /// Where one cannot be read, or where a guest's is unlike the first guest's.
+    /// Where a device cannot be read, or a guest's differs from the first guest's.
     pub fn read_again(
         &mut self,
         last: &DeviceState,
@@ -93,7 +91,7 @@ impl LabHost {
                 netlink,
                 ethtool,
             } = self.device(last.role, number)?;
-            // A tunnel may be of two devices, of which each was read by its own name; a switch gives its own names.
+            // A tunnel may consist of two devices, each read by its own name; a switch has names of its own.
             let name = if matches!(last.role, Role::Tunnel | Role::Bridge) {
                 last.name.as_str()
             } else {
@@ -102,7 +100,7 @@ impl LabHost {
             let step = || format!("reading {place} back");
             let found = ethtool.features(name).step(step)?;
             let mtu = device::read(netlink, name).step(step)?.mtu;
-            // One that is fixed at off is not among those found.
+            // A feature that is fixed at off is not among those found.
             let state = |feature: &String| found.get(feature).is_some_and(|state| state.active);
             let features = last.features.keys().chain(also.keys());
             let now = DeviceState {
@@ -116,7 +114,7 @@ impl LabHost {
         Ok(first.unwrap_or_else(|| last.clone()))
     }
 
-    /// How many devices a host and its guests have in a role.
+    /// Number of devices that a host and its guests have in a role.
     fn count(&self, role: Role) -> usize {
         match role {
             Role::Guest | Role::GuestPort => self.guests.len(),
@@ -161,7 +159,7 @@ impl LabHost {
 }
 
 impl FeatureTarget<'_> {
-    /// Its changeable features as they are, where all of those wanted can be had.
+    /// The device's changeable features with their state; an error where one in `wanted` cannot be set to its value.
     pub(crate) fn changeable(
         &self,
         wanted: &BTreeMap<String, bool>,

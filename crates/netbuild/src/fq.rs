@@ -1,5 +1,5 @@
-//! fq (net/sched/sch_fq.c) as what holds packets back until their departure time, which a program on the device's egress
-//! has given them, and as nothing else: it paces no flow by itself and bounds no queue, which the program does.
+//! fq (net/sched/sch_fq.c), used only to hold packets back until the departure time that a program on the device's
+//! egress has set: it paces no flow and bounds no queue, which the program does.
 
 use std::io;
 
@@ -9,11 +9,11 @@ use netlink_packet_route::tc::{TcAttribute, TcOption};
 use crate::netlink::Netlink;
 use crate::qdisc;
 
-/// What the kernel calls it.
+/// Kind of the qdisc, by the kernel's name.
 pub const KIND: &str = "fq";
-/// The option that a kernel has it by.
+/// Kernel configuration option of fq.
 pub const CONFIG: &str = "CONFIG_NET_SCH_FQ";
-/// Its module.
+/// Kernel module of fq.
 pub const MODULE: &str = "sch_fq";
 
 const TCA_FQ_PLIMIT: u16 = 1;
@@ -21,18 +21,19 @@ const TCA_FQ_FLOW_PLIMIT: u16 = 2;
 const TCA_FQ_RATE_ENABLE: u16 = 5;
 const TCA_FQ_TIMER_SLACK: u16 = 13;
 
-/// More packets than a line's queue ever holds: 4 ms of the shortest frames at 400 Gbit/s are 2.4 million. By fq's own
-/// default it would drop beyond 100 of a flow.
+/// Upper bound on queued packets, more than a line's queue ever holds: 4 ms of the shortest frames at 400 Gbit/s are
+/// 2.4 million. By default fq drops beyond 100 packets of a flow.
 const PACKETS: u32 = 1 << 22;
-/// Nanoseconds that the timer may be late by, to be joined with another: none, for departure times are in steps already.
+/// How late the timer may be, nanoseconds, to be joined with another: not at all, since departure times are in steps
+/// already.
 const TIMER_SLACK_NS: u32 = 0;
 
-/// Makes the device's root qdisc such an fq, or keeps the one that is there.
+/// Makes an fq with these options the device's root qdisc, or keeps one that is there.
 pub(crate) fn set(netlink: &mut Netlink, index: u32) -> io::Result<()> {
     qdisc::set(netlink, index, KIND, [TcAttribute::Options(options())])
 }
 
-/// Whether the device's root qdisc is such an fq.
+/// Whether the device's root qdisc is an fq with these options.
 pub(crate) fn is_there(netlink: &mut Netlink, index: u32) -> io::Result<bool> {
     let Some(found) = qdisc::read(netlink, index)? else {
         return Ok(false);

@@ -17,14 +17,14 @@ use crate::netlink::Netlink;
 use crate::ready;
 use crate::route::{self, NextHop};
 
-/// What is at the host's end of a guest's device.
+/// What the host's end of a guest's device leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Uplink {
-    /// The bridge of that interface index.
+    /// The bridge of this interface index.
     Bridge(u32),
     /// The host itself, which routes; the guest has to know this hardware address.
     Router {
-        /// Of the host's end.
+        /// Hardware address of the host's end.
         mac: [u8; 6],
     },
     /// A program that takes every frame.
@@ -32,7 +32,7 @@ pub(crate) enum Uplink {
 }
 
 impl Uplink {
-    /// The hardware address of the host's end; without one the kernel draws it.
+    /// Hardware address of the host's end; `None`: the kernel draws one.
     const fn mac(self) -> Option<[u8; 6]> {
         match self {
             Self::Router { mac } => Some(mac),
@@ -41,20 +41,20 @@ impl Uplink {
     }
 }
 
-/// One guest. Its namespace goes with it.
+/// One guest. Its namespace ends with it.
 #[derive(Debug)]
 pub(crate) struct Guest {
     pub(crate) namespace: HeldNetns,
     pub(crate) netlink: Netlink,
     pub(crate) ethtool: Ethtool,
-    /// The host's end of its device.
+    /// Name of the host's end of the guest's device.
     pub(crate) port: String,
     address: IpAddr,
     mac: [u8; 6],
 }
 
 impl Guest {
-    /// Makes the namespaces of guests with these addresses, numbered in that order.
+    /// Creates the namespaces of guests with these addresses, numbered in that order from 0.
     pub(crate) fn all(addresses: &[(IpAddr, [u8; 6])]) -> Result<Vec<Self>, BuildError> {
         // The kernel sets namespaces up in parallel; one after the other they take longer.
         let names: Vec<String> = (0..addresses.len()).map(|n| format!("guest{n}")).collect();
@@ -66,7 +66,7 @@ impl Guest {
             .collect()
     }
 
-    /// Settings that devices take up when they are made.
+    /// Applies the settings that devices take over when they are created.
     fn settle(
         number: usize,
         namespace: HeldNetns,
@@ -91,7 +91,7 @@ impl Guest {
         })
     }
 
-    /// Its device, whose other end is in `host`'s namespace.
+    /// Creates the guest's device, whose other end is in `host`'s namespace; `mtu` in bytes.
     pub(crate) fn connect(
         &mut self,
         host: &mut Netlink,
@@ -128,12 +128,12 @@ impl Guest {
         up(&mut self.netlink, GUEST_DEVICE)
     }
 
-    /// Its address.
+    /// IP address of the guest.
     pub(crate) const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Tells it that all of `others` are reached by a router, and its hardware address.
+    /// Adds neighbour entries to the guest: all of `others` are reached by the router with this hardware address.
     pub(crate) fn reach(&mut self, others: &[IpAddr], router: [u8; 6]) -> Result<(), BuildError> {
         let port = &self.port;
         let own = device::read(&mut self.netlink, GUEST_DEVICE)
@@ -146,7 +146,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Sends what is for a range by its device: see [`Guest::reach`].
+    /// Routes a range of addresses by the guest's device; see [`Guest::reach`].
     pub(crate) fn route(&mut self, (network, length): (IpAddr, u8)) -> Result<(), BuildError> {
         let step = || {
             format!(
@@ -164,7 +164,7 @@ impl Guest {
         route::add(&mut self.netlink, (network, length), &[hop], None).step(step)
     }
 
-    /// Waits until its link is up and its address can be used.
+    /// Waits until the guest's link is up and its address can be used.
     pub(crate) fn wait_until_ready(&mut self) -> Result<(), BuildError> {
         ready::link(&mut self.netlink, GUEST_DEVICE)?;
         match self.address {

@@ -1,15 +1,15 @@
-//! Room in front of what guests send, for headers that eBPF puts there.
+//! Headroom in the packets that guests send, for the headers that eBPF programs add.
 //!
-//! A program that puts more in front of a packet than it has room for has the kernel move the packet's head, and the
-//! kernel does not count the larger head to a packet that a socket owns (net/core/skbuff.c, `pskb_expand_head`). The
-//! receiver then finds packets that are larger than they say, each of which is worth a warning to it
-//! (`skb_try_coalesce`): with 128 bytes of Geneve's options that was 75 % of its core. Where the guest's own device asks
-//! for the room, IP makes it, and counts it (`skb_expand_head`).
+//! Where a program adds a header that is longer than the headroom, the kernel reallocates the packet's head, and does
+//! not account the larger head to a packet that a socket owns (net/core/skbuff.c, `pskb_expand_head`). The receiver
+//! then finds packets that are larger than accounted, and warns of each (`skb_try_coalesce`): with 128 bytes of
+//! Geneve's options that took 75 % of its core. Where the guest's own device requests the headroom, IP allocates and
+//! accounts it (`skb_expand_head`).
 //!
-//! No message sets how much a veth asks for. A bridge does, after the most that a port of it needs (net/bridge/br_if.c,
-//! `update_headroom`), and a VXLAN device needs its own header's and its lower device's. So a bridge that is never
-//! switched on has the guests' ports, and VXLAN devices over VXLAN devices that are never switched on either. Frames do not
-//! meet it: the programs take them before.
+//! No netlink message sets the headroom that a veth requests. A bridge does, to the maximum that its ports need
+//! (net/bridge/br_if.c, `update_headroom`), and a VXLAN device needs that of its own headers and of its lower device.
+//! So the guests' ports are ports of a bridge that is never set up, with VXLAN devices over VXLAN devices that are
+//! never set up either. Frames do not reach the bridge: the programs take them before.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -21,19 +21,20 @@ use crate::error::{BuildError, Step};
 use crate::host::LabHost;
 use crate::names::BRIDGE;
 
-/// What TCP leaves in front of its packet on any kernel, at most 60 bytes of TCP, 40 of IPv6 and 14 of Ethernet aside:
+/// Headroom that TCP leaves on any kernel, bytes, besides at most 60 of TCP, 40 of IPv6 and 14 of Ethernet:
 /// `MAX_TCP_HEADER` is 192 where no driver of wireless cards or amateur radio raises it (include/net/tcp.h).
 const SPARE: u32 = 192 - 60 - 40 - 14;
-/// What one more VXLAN device adds: Ethernet, IPv4, UDP, VXLAN, and the lower device's Ethernet (drivers/net/vxlan).
+/// Headroom that one more VXLAN device adds, bytes: Ethernet, IPv4, UDP, VXLAN, and the lower device's Ethernet
+/// (drivers/net/vxlan).
 const BY_ONE: u32 = 14 + 20 + 8 + 8 + 14;
 const OVERHEAD: u32 = BY_ONE - 14;
-/// Of no host (RFC 5737): nothing is ever sent.
+/// Addresses of no host (RFC 5737): nothing is ever sent.
 const ENDS: (IpAddr, IpAddr) = (
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)),
 );
 
-/// VXLAN devices that it takes for a header of so many bytes.
+/// Number of VXLAN devices needed for a header of so many bytes.
 const fn devices(header_bytes: u32) -> u32 {
     if header_bytes > SPARE {
         header_bytes.div_ceil(BY_ONE)
@@ -43,7 +44,7 @@ const fn devices(header_bytes: u32) -> u32 {
 }
 
 impl LabHost {
-    /// Has the guests' devices ask for room for the programs' headers, where there would be too little.
+    /// Makes the guests' devices request headroom for the programs' headers, where there would be too little.
     pub(crate) fn reserve_headroom(&mut self, underlay: u32) -> Result<(), BuildError> {
         let network = &self.spec.network;
         let mtu = network.underlay_mtu;

@@ -32,27 +32,27 @@ pub use switched::Switched;
 pub struct LabHost {
     pub(crate) spec: HostSpec,
     steering: Option<Steering>,
-    /// Whether what was to be steered is.
+    /// Whether receive steering is in force where it is wanted.
     steered: bool,
     pub(crate) netlink: Netlink,
     pub(crate) ethtool: Ethtool,
     pub(crate) guests: Vec<Guest>,
-    /// Where the line is, if not on the host's own device.
+    /// Namespace of the line, where the line is not on the host's own device.
     pub(crate) line_namespace: Option<LineNamespace>,
-    /// What is between the hosts, on the one that laid it.
+    /// The network between the hosts, on the host that built it.
     pub(crate) underlay: Option<Underlay>,
-    /// What a switch that is not the kernel's has made of the devices.
+    /// Devices of a switch other than the kernel's bridge.
     pub(crate) switched: Switched,
     /// The line that the last adaptation has set.
     pub(crate) line: Option<Line>,
     pub(crate) line_by: LineBy,
-    /// Of a host whose tunnels go over a network that was there: its namespace, by its number in the host's own.
+    /// Id, in the host's own namespace, of the existing network namespace that the tunnels go over.
     pub(crate) link_netns: Option<i32>,
 }
 
 impl LabHost {
-    /// First step, on both hosts: the guests' namespaces and the settings that devices take up when
-    /// they are made. The calling thread's namespace must be a fresh one of the host's own.
+    /// First step, on both hosts: the guests' namespaces and the settings that devices take over when they are created.
+    /// The calling thread's namespace must be a new one of the host's own.
     pub fn prepare(spec: HostSpec) -> Result<Self, BuildError> {
         ipv6::quiet()?;
         let macs = spec.guest_macs(spec.side);
@@ -88,11 +88,11 @@ impl LabHost {
         })
     }
 
-    /// First step of a host whose tunnels go over the network of another namespace, with [`HostSpec::own_underlay`]: nothing is
-    /// made there, and there is no second step.
+    /// First step of a host whose tunnels go over the network of another namespace, with [`HostSpec::own_underlay`]:
+    /// nothing is created in that namespace, and there is no second step.
     ///
     /// # Errors
-    /// As of [`LabHost::prepare`], and where the caller may not make tunnels there.
+    /// As for [`LabHost::prepare`], and where the caller may not make tunnels in that namespace.
     pub fn prepare_over(spec: HostSpec, netns: &Netns) -> Result<Self, BuildError> {
         let mut host = Self::prepare(spec)?;
         let number = device::number_netns(&mut host.netlink, netns.as_fd());
@@ -100,7 +100,7 @@ impl LabHost {
         Ok(host)
     }
 
-    /// Removes what is in the way of another tunnel between the same hosts, before the process ends.
+    /// Removes the tunnel device, which would prevent another tunnel between the same hosts while this process exists.
     ///
     /// # Errors
     /// Where the kernel refuses.
@@ -108,8 +108,8 @@ impl LabHost {
         device::delete(&mut self.netlink, TUNNEL).step(|| format!("removing `{TUNNEL}`"))
     }
 
-    /// Second step, on host a only, when both are prepared: the underlay, from here to a device that
-    /// is made inside the namespace of process or thread `peer`, [`LabHost::joined_at`] of the other, and what the network has in between.
+    /// Second step, on host a only, when both hosts are prepared: creates the underlay, from this host to a device in
+    /// the namespace of process or thread `peer` (the other host's [`LabHost::joined_at`]), and the network in between.
     pub fn wire(&mut self, peer: u32) -> Result<(), BuildError> {
         let underlay = Underlay::lay(
             &self.spec.network.transit,
@@ -121,16 +121,17 @@ impl LabHost {
         Ok(())
     }
 
-    /// A process or thread in the namespace that the wire to the other host ends in: the host's own, or its line's.
+    /// Id of a process or thread in the namespace where the wire to the other host ends: the host's own, or its line's.
     pub fn joined_at(&self) -> u32 {
         let line_namespace = self.line_namespace.as_ref();
         line_namespace.map_or_else(std::process::id, LineNamespace::tid)
     }
 
-    /// Third step, on both: bridge, guests, tunnel, addresses. Offloads, the guests' MTU and the
-    /// rate limit come with [`LabHost::adapt`]. Where eBPF encapsulates, there is no bridge and no tunnel: the
-    /// programs are the caller's. So is Open vSwitch, which [`LabHost::switched_by`] then tells of.
-    /// Where the tunnel carries no frames, the host routes instead of bridging.
+    /// Third step, on both hosts: bridge, guests, tunnel, addresses. Offloads, the guests' MTU and the rate limit
+    /// follow with [`LabHost::adapt`]. Where eBPF encapsulates, there is no bridge and no tunnel device: the caller
+    /// attaches the programs. Where Open vSwitch switches, the caller starts it, and then calls
+    /// [`LabHost::switched_by`]. Where the tunnel carries packets instead of frames, the host routes instead of
+    /// bridging.
     pub fn build(&mut self) -> Result<(), BuildError> {
         let underlay = match self.link_netns {
             Some(_) => 0,
@@ -167,14 +168,14 @@ impl LabHost {
         }
     }
 
-    /// Steers what the underlay's device receives, and reads that device back. Returns its index.
+    /// Steers what the underlay's device receives, and reads that device back. Returns its interface index.
     fn settle_underlay(&mut self) -> Result<u32, BuildError> {
         // Steering belongs where frames arrive from the wire; behind it, it would only add a hop.
         let queues = self.spec.network.steering.queues;
         if let Some(steering) = self.steering.take() {
             let step = || format!("steering what `{UNDERLAY_DEVICE}` receives");
             self.steered = steering.end(UNDERLAY_DEVICE, queues).step(step)?;
-            // What a plan asks for by itself is had or refused.
+            // Steering that a plan asks for explicitly is in force, or the build fails.
             if !self.steered && self.spec.network.steering.rps != Rps::Own {
                 return Err(io::Error::from(io::ErrorKind::NotFound)).step(step);
             }
@@ -191,7 +192,8 @@ impl LabHost {
         Ok(underlay.index)
     }
 
-    /// Tells the guests how the other host's are reached where a logical router is between them.
+    /// Adds a route and neighbour entries for the other host's guests to the guests, where a logical router is between
+    /// them.
     fn reach_router(&mut self) -> Result<(), BuildError> {
         let Some(router) = self.spec.logical_router(self.spec.side) else {
             return Ok(());
@@ -216,7 +218,8 @@ impl LabHost {
         Ok(bridge)
     }
 
-    /// Gives the host its place on the underlay where it has one of its own: a tunnel's end is an IP host.
+    /// Gives the host its address on the underlay where it is the end of a tunnel; otherwise only sets the underlay
+    /// device up.
     pub(crate) fn join_underlay(&mut self) -> Result<(), BuildError> {
         let network = &self.spec.network;
         if !network.encapsulation.is_tunnel() {
@@ -235,7 +238,7 @@ impl LabHost {
         let cpus = self.spec.receive_cpus.as_deref().filter(|_| self.steered);
         let cpus = cpus.unwrap_or_default();
         let wanted = mask_value(&cpu_mask(cpus));
-        // Not readable where the container forbids a sysfs of our own; the record then says so.
+        // Empty where the container forbids a sysfs of our own; the record then says so.
         let found = receive_masks(UNDERLAY_DEVICE);
         for (queue, mask) in found.iter().enumerate() {
             let step = || format!("receive steering of queue {queue} of `{UNDERLAY_DEVICE}`");
@@ -251,8 +254,8 @@ impl LabHost {
         )
     }
 
-    /// False where the network is to steer what the host receives to the host's own cores and the kernel does not let this
-    /// user do so.
+    /// Whether receive steering is in force where it is wanted. `false` where the kernel does not let this user steer
+    /// what the host receives to the host's own cores.
     pub const fn is_steered(&self) -> bool {
         self.steered
     }
@@ -262,7 +265,7 @@ impl LabHost {
         self.spec.side
     }
 
-    /// What it was built from.
+    /// Specification that the host was built from.
     pub fn spec(&self) -> &HostSpec {
         &self.spec
     }

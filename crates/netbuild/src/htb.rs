@@ -1,5 +1,5 @@
-//! htb (net/sched/sch_htb.c) as several links on one device: a class for each, which lends nothing to another. Which one a
-//! packet takes says its priority (`1:LINK`), set by a program on the device's egress.
+//! htb (net/sched/sch_htb.c) as several links on one device: a class for each link, without borrowing. A packet's
+//! priority (`1:LINK`), set by a program on the device's egress, selects its class.
 
 use std::io;
 
@@ -20,25 +20,25 @@ const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
 /// `TC_HTB_PROTOVER` of sch_htb.c, in `struct tc_htb_glob`.
 const VERSION: u32 = 3;
-/// Bytes that a class sends before another's turn; with nothing to lend it means nothing.
+/// Bytes that a class sends in its turn; without effect where nothing is borrowed.
 const QUANTUM: u32 = 60_000;
-/// The root's handle, and that of the first link's queue.
+/// Major handle of the root qdisc, and of the first link's queue.
 const ROOT: u16 = 1;
 const FIRST_QUEUE: u16 = 0x10;
 
-/// Gives a device a class of `rate` bit/s for each of so many links, in the place of whatever its root qdisc is.
+/// Gives a device a class of `rate` bit/s for each of so many links, in place of its root qdisc.
 pub(crate) fn set(
     netlink: &mut Netlink,
     index: u32,
     (rate, links): (u64, u32),
     sizes: &SizeTable,
 ) -> io::Result<()> {
-    // It cannot be changed while it is there.
+    // An htb that is there cannot be changed.
     if is_there(netlink, index)? {
         qdisc::remove(netlink, index)?;
     }
     let mut glob = Vec::with_capacity(20);
-    // version, rate2quantum, defcls, debug, direct_pkts: what has no class of its own takes the first.
+    // version, rate2quantum, defcls, debug, direct_pkts: packets without a class of their own use the first.
     for word in [VERSION, 10, 1, 0, 0] {
         glob.extend(word.to_ne_bytes());
     }
@@ -79,7 +79,7 @@ pub(crate) fn set(
     Ok(())
 }
 
-/// Whether the device's root qdisc is such a one.
+/// Whether the device's root qdisc is htb.
 pub(crate) fn is_there(netlink: &mut Netlink, index: u32) -> io::Result<bool> {
     let found = qdisc::read(netlink, index)?.unwrap_or_default();
     let is_kind = |one: &TcAttribute| matches!(one, TcAttribute::Kind(kind) if kind == KIND);
@@ -105,17 +105,17 @@ fn message<const N: usize>(
     message
 }
 
-/// `struct tc_htb_opt` (include/uapi/linux/pkt_sched.h), and rates that do not fit into it.
+/// `struct tc_htb_opt` (include/uapi/linux/pkt_sched.h), and the 64-bit rates where they do not fit into it.
 fn options(rate: u64) -> Vec<TcOption> {
     let bytes_per_second = rate / 8;
     let rate32 = u32::try_from(bytes_per_second).unwrap_or(u32::MAX);
     let mut parms = Vec::with_capacity(44);
-    // Two struct tc_ratespec: what it has, and what it may have.
+    // Two struct tc_ratespec: rate and ceiling.
     for _ in 0..2 {
         parms.extend([0, LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0]);
         parms.extend(rate32.to_ne_bytes());
     }
-    // Ticks of 64 ns.
+    // In ticks of 64 ns.
     let burst = f64::from(burst_bytes(rate)) / bytes_per_second as f64 * 1e9 / 64.0;
     // buffer, cbuffer, quantum, level, prio.
     for word in [burst as u32, burst as u32, QUANTUM, 0, 0] {

@@ -1,12 +1,12 @@
-//! IPv6 where the network has it, and nowhere else: a device with it talks by itself (router
-//! solicitations, multicast reports, link-local addresses), and every frame on the path is counted.
+//! IPv6 only where the network uses it: a device with IPv6 sends by itself (router solicitations, multicast reports,
+//! link-local addresses), and every frame on the path is counted.
 
 use std::fs;
 
 use crate::error::{BuildError, Step, same};
 
-/// What a device takes up when it is made, in /proc/sys/net/ipv6/conf/default
-/// (Documentation/networking/ip-sysctl.rst): no address but the one it is given, and no word to routers.
+/// Settings that a device takes over when it is created, in /proc/sys/net/ipv6/conf/default
+/// (Documentation/networking/ip-sysctl.rst): no address but the one it is given, and no router solicitations.
 const SILENT: [(&str, &str); 5] = [
     ("accept_ra", "0"),
     ("autoconf", "0"),
@@ -16,8 +16,8 @@ const SILENT: [(&str, &str); 5] = [
     ("accept_dad", "0"),
 ];
 
-/// Switches IPv6 off in the calling thread's namespace, for devices to come too, and sets those up to
-/// be silent where [`allow`] switches it on again. A kernel without IPv6 is silent already.
+/// Disables IPv6 in the calling thread's namespace, also for devices created later, and keeps those silent where
+/// [`allow`] enables it again. A kernel without IPv6 is silent already.
 pub(crate) fn quiet() -> Result<(), BuildError> {
     for scope in ["all", "default"] {
         let path = key(scope, "disable_ipv6");
@@ -34,7 +34,7 @@ pub(crate) fn quiet() -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Switches IPv6 on for one device of the calling thread's namespace.
+/// Enables IPv6 for one device of the calling thread's namespace.
 pub(crate) fn allow(device: &str) -> Result<(), BuildError> {
     let path = key(device, "disable_ipv6");
     write(&path, "0")?;

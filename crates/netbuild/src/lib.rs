@@ -1,8 +1,8 @@
-//! Wanted network -> netlink changes, each read back.
+//! Builds a wanted network by netlink changes, each of them read back.
 //!
-//! Not here: which network is wanted (the plan), namespaces and features as such (`sys`).
-//! A lab host's changes all lie in namespaces that only its agent holds, so the undo is the
-//! kernel's: they go with the last holder.
+//! Not here: which network is wanted (the plan), and the system calls for namespaces and device features (`sys`). All
+//! changes of a lab host are in namespaces that only its agent holds, so the kernel undoes them: they go with the last
+//! holder.
 
 mod adapt;
 mod addresses;

@@ -5,33 +5,33 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// The host's device towards the other host.
+/// Name of the host's device towards the other host.
 pub const UNDERLAY_DEVICE: &str = "underlay";
-/// The guest's own device.
+/// Name of the guest's own device.
 pub const GUEST_DEVICE: &str = "eth0";
 
 pub(crate) const BRIDGE: &str = "bridge0";
 pub(crate) const TUNNEL: &str = "tunnel0";
-/// Puts a VLAN tag inside the tunnel.
+/// The VLAN device that adds a tag inside the tunnel.
 pub(crate) const TAG: &str = "tag0";
 
-/// The host's end of a guest's device, by the guest's number.
+/// Name of the host's end of a guest's device, by the guest's number from 0.
 pub(crate) fn guest_port(number: usize) -> String {
     format!("guest{number}")
 }
 
-/// Which of the two hosts.
+/// One of the two hosts of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The host that makes the underlay, and whose guest sends.
+    /// Host a, which creates the underlay, and whose guests send.
     A,
-    /// The other.
+    /// Host b.
     B,
 }
 
 impl Side {
-    /// The other one.
+    /// The other host.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -40,7 +40,7 @@ impl Side {
         }
     }
 
-    /// As the last part of an address: 1 or 2.
+    /// Last octet of the host's addresses: 1 or 2.
     pub(crate) const fn number(self) -> u8 {
         match self {
             Self::A => 1,
@@ -57,7 +57,7 @@ impl Side {
     }
 }
 
-/// Length in bits of the prefix that both ends of a lab's network have: the whole of it is on the link.
+/// Prefix length, in bits, of a lab's networks: all of the prefix is on the link.
 pub(crate) const fn prefix(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(_) => 24,

@@ -1,4 +1,4 @@
-//! A queue in which packets wait (net/sched/sch_netem.c).
+//! A fixed delay by netem (net/sched/sch_netem.c).
 
 use std::io;
 
@@ -9,13 +9,13 @@ use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use crate::device;
 use crate::netlink::{Intent, Netlink};
 
-/// `TCA_OPTIONS`, whose payload is `struct tc_netem_qopt` and then attributes.
+/// `TCA_OPTIONS`, whose payload is `struct tc_netem_qopt` followed by attributes.
 const TCA_OPTIONS: u16 = 2;
 const TCA_NETEM_LATENCY64: u16 = 10;
-/// Packets that may wait: 10 ms of the smallest frames at 10 Gbit/s.
+/// Upper bound on the packets that wait: 10 ms of the smallest frames at 10 Gbit/s.
 const LIMIT_PACKETS: u32 = 150_000;
 
-/// Delays what a device sends, by microseconds.
+/// Delays what a device sends by `microseconds`.
 ///
 /// # Errors
 /// `ENOENT` where the kernel has no netem.
@@ -36,7 +36,7 @@ pub(crate) fn delay(netlink: &mut Netlink, name: &str, microseconds: u32) -> io:
 fn options(microseconds: u32) -> Vec<u8> {
     let nanoseconds = i64::from(microseconds) * 1000;
     let mut bytes = Vec::with_capacity(36);
-    // latency (in ticks; the attribute's replaces it), limit, loss, gap, duplicate, jitter.
+    // latency (in ticks, replaced by the 64-bit attribute), limit, loss, gap, duplicate, jitter.
     for field in [0, LIMIT_PACKETS, 0, 0, 0, 0] {
         bytes.extend(field.to_ne_bytes());
     }

@@ -1,4 +1,4 @@
-//! A device's root queueing discipline: set, read back, removed.
+//! A device's root qdisc: set, read back, removed.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 
 use crate::netlink::{Intent, Netlink};
 
-/// Makes a device's root qdisc one of a kind, or replaces the one that is there.
+/// Makes a qdisc of a kind the device's root qdisc, in place of the one that is there.
 ///
 /// # Errors
 /// `ENOENT` where the kernel has no such kind.
@@ -21,7 +21,7 @@ pub(crate) fn set(
     set_numbered(netlink, index, TcHandle::UNSPEC, kind, more)
 }
 
-/// The same by a handle of its own; unspecified, the kernel chooses one.
+/// As [`set`], with a handle; `TcHandle::UNSPEC`: the kernel chooses one.
 pub(crate) fn set_numbered(
     netlink: &mut Netlink,
     index: u32,
@@ -39,7 +39,7 @@ pub(crate) fn set_numbered(
     )
 }
 
-/// What the kernel says of a device's root qdisc.
+/// Attributes of a device's root qdisc; `None` where it has none.
 pub(crate) fn read(netlink: &mut Netlink, index: u32) -> io::Result<Option<Vec<TcAttribute>>> {
     let all = read_all(netlink, index)?.into_iter();
     let mut roots = all.filter(|tc| tc.header.parent == TcHandle::ROOT);
@@ -56,7 +56,7 @@ pub(crate) fn read_all(netlink: &mut Netlink, index: u32) -> io::Result<Vec<TcMe
     Ok(of_device.collect())
 }
 
-/// Gives a device back the queueing that it was made with; packets that wait are dropped.
+/// Restores the default qdisc of a device; packets that wait are dropped.
 pub(crate) fn remove(netlink: &mut Netlink, index: u32) -> io::Result<()> {
     netlink.apply(
         RouteNetlinkMessage::DelQueueDiscipline(root(index)),
@@ -70,12 +70,12 @@ fn root(index: u32) -> TcMessage {
     message
 }
 
-/// The bytes of one option of a qdisc of that kind; `None` where it is of another or has no such option.
+/// Bytes of one option of a qdisc of that kind; `None` where it is of another kind or has no such option.
 pub(crate) fn option(attributes: &[TcAttribute], kind: &str, wanted: u16) -> Option<Vec<u8>> {
     let is_it = attributes
         .iter()
         .any(|a| matches!(a, TcAttribute::Kind(found) if found == kind));
-    // The library knows neither tbf nor fq: all options come as one attribute, undivided.
+    // The library decodes neither tbf nor fq: all options come as one opaque attribute.
     let nested = attributes.iter().find_map(|attribute| match attribute {
         TcAttribute::Options(options) if is_it => match options.as_slice() {
             [TcOption::Other(whole)] => {

@@ -1,8 +1,7 @@
-//! When a path can be used. The kernel acknowledges a device or an address before all of it works: links
-//! come up (net/core/link_watch.c), and an IPv6 address gets the group by which it is found and the
-//! route by which it is taken as one's own (net/ipv6/addrconf.c, `addrconf_dad_work`), in work queues of
-//! their own. What arrives before that is dropped, and who had asked for a neighbour asks again only a
-//! second later.
+//! Waits until a path can be used. The kernel acknowledges a device or an address before it works completely: links
+//! come up (net/core/link_watch.c), and an IPv6 address gets its solicited-node group and its local route
+//! (net/ipv6/addrconf.c, `addrconf_dad_work`), in work queues of their own. Packets that arrive before that are
+//! dropped, and a host that has asked for a neighbour asks again only a second later.
 
 use std::fs;
 use std::io;
@@ -15,11 +14,11 @@ use crate::error::{BuildError, Step};
 use crate::names;
 use crate::netlink::Netlink;
 
-/// Within the controller's patience; work queues are late by milliseconds.
+/// Time limit, less than the controller waits; work queues are late by milliseconds.
 const LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Waits until a device's link is up, its peer's included, and its queue takes packets.
+/// Waits until a device's link is operationally up, its peer's included, and its queue takes packets.
 pub(crate) fn link(netlink: &mut Netlink, name: &str) -> Result<(), BuildError> {
     until(
         || Ok(device::read(netlink, name)?.carries),
@@ -27,7 +26,7 @@ pub(crate) fn link(netlink: &mut Netlink, name: &str) -> Result<(), BuildError> 
     )
 }
 
-/// The same of every device of a namespace.
+/// Waits until every link of a namespace is operationally up.
 pub(crate) fn links(netlink: &mut Netlink) -> Result<(), BuildError> {
     until(
         || Ok(device::not_carrying(netlink)?.is_empty()),
@@ -35,7 +34,7 @@ pub(crate) fn links(netlink: &mut Netlink) -> Result<(), BuildError> {
     )
 }
 
-/// Waits until an address of the calling thread's namespace is one that packets are sent from and taken for.
+/// Waits until packets can be sent from and received at an address of the calling thread's namespace.
 pub(crate) fn address(address: Ipv6Addr) -> Result<(), BuildError> {
     let has_routes = || {
         let text = fs::read_to_string("/proc/thread-self/net/ipv6_route")?;
@@ -59,8 +58,8 @@ fn until(
     Ok(())
 }
 
-/// Whether /proc/net/ipv6_route (net/ipv6/route.c, `rt6_info_route`; destination, its length, and more,
-/// in hexadecimal) has a route to exactly that prefix of an address.
+/// Whether /proc/net/ipv6_route (net/ipv6/route.c, `rt6_info_route`: destination, its prefix length, and more, in
+/// hexadecimal) has a route to exactly that prefix of an address.
 fn has_route(text: &str, address: Ipv6Addr, length: u8) -> bool {
     let network = address.to_bits() & u128::MAX.unbounded_shl(128 - u32::from(length));
     let (network, length) = (format!("{network:032x}"), format!("{length:02x}"));

@@ -1,4 +1,4 @@
-//! Routes and rules as netlink messages.
+//! Routes and rules as rtnetlink messages.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,17 +16,17 @@ use crate::netlink::{Intent, Netlink};
 /// ICMP for IPv6 (RFC 4443, section 1): the library has no name for it.
 const ICMPV6: i32 = 58;
 
-/// Where packets go next.
+/// Next hop of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextHop {
-    /// The device's index.
+    /// Interface index of the device.
     pub(crate) device: u32,
-    /// Who is asked to pass them on; `None` where the destination is on the link.
+    /// Address of the router; `None` where the destination is on the link.
     pub(crate) gateway: Option<IpAddr>,
 }
 
-/// Sends what is for a destination, an address and its length in bits, to one next hop, or divides its
-/// flows among several of equal cost. Nothing larger than `mtu` bytes is passed on, where it is given:
+/// Adds a route to a destination, an address and its prefix length in bits, by one next hop, or by several of equal
+/// cost among which flows are divided. Packets larger than `mtu` bytes, where it is given, are not forwarded:
 /// forwarding honours a route's MTU before the device's (include/net/ip.h, `ip_dst_mtu_maybe_forward`).
 pub(crate) fn add(
     netlink: &mut Netlink,
@@ -96,9 +96,9 @@ const fn family(address: IpAddr) -> AddressFamily {
     }
 }
 
-/// Loses every ICMP message that this namespace itself would send, and none that it passes on: a rule
-/// for `iif lo`, which stands for what is made here (ip-rule(8)). Neighbours are found all the same,
-/// whose messages are not routed (net/ipv6/ndisc.c).
+/// Drops every ICMP message that this namespace itself would send, and none that it forwards: a rule for `iif lo`,
+/// which matches locally generated packets (ip-rule(8)). Neighbour discovery still works, since its messages are not
+/// routed (net/ipv6/ndisc.c).
 pub(crate) fn silence_icmp(netlink: &mut Netlink, ip: IpVersion) -> io::Result<()> {
     let (family, protocol) = match ip {
         IpVersion::Ipv4 => (AddressFamily::Inet, IpProtocol::Icmp),

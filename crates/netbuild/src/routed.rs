@@ -1,8 +1,9 @@
-//! Guests of a host that routes for them: what carries IP packets and no frames cannot be a bridge's port.
+//! Guests of a host that routes for them: a tunnel device that carries IP packets and no frames cannot be a bridge's
+//! port.
 //!
-//! The guests keep the addresses that they have behind a bridge, all of one network. Each takes its host's end of its
-//! device for every guest of the other host; the host sends what is for them into the tunnel. Nobody asks for a
-//! neighbour: who is where is told to both sides once, as on the underlay.
+//! The guests keep the addresses that they have behind a bridge, all in one subnet. For every guest of the other host a
+//! guest has a neighbour entry with the hardware address of its own port on its host; the host routes these packets
+//! into the tunnel. Neighbour entries are permanent on both sides, as on the underlay: nothing is resolved.
 
 use std::net::IpAddr;
 
@@ -18,20 +19,20 @@ use crate::netlink::Netlink;
 use crate::route::{self, NextHop};
 use crate::underlay;
 
-/// What a host routes between.
+/// Parameters of a host that routes.
 pub(crate) struct Routing<'a> {
-    /// Which host.
+    /// Which of the two hosts.
     pub(crate) side: Side,
-    /// What its guests speak.
+    /// IP version of the guests.
     pub(crate) ip: IpVersion,
     pub(crate) guests: &'a mut [Guest],
-    /// The device towards the other host's guests.
+    /// Name of the tunnel device, towards the other host's guests.
     pub(crate) tunnel: &'a str,
 }
 
 impl Routing<'_> {
-    /// Has the host, whose network namespace the calling thread is in, route between its guests and the tunnel. All
-    /// devices must be there and switched on.
+    /// Makes the host, whose network namespace the calling thread is in, route between its guests and the tunnel. All
+    /// devices must exist and be up.
     ///
     /// # Errors
     /// Where the kernel refuses a step.
@@ -66,7 +67,7 @@ impl Routing<'_> {
     }
 }
 
-/// Sends what is for a destination by a device.
+/// Adds a route to a destination by a device.
 fn to(netlink: &mut Netlink, destination: (IpAddr, u8), device: u32) -> Result<(), BuildError> {
     let hop = NextHop {
         device,
@@ -82,7 +83,7 @@ fn index(netlink: &mut Netlink, name: &str) -> Result<u32, BuildError> {
     Ok(found.index)
 }
 
-/// The length in bits of an address itself.
+/// Prefix length of a single address, bits.
 const fn whole(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(_) => 32,

@@ -13,31 +13,32 @@ use crate::{addresses, underlay};
 /// One lab host: an underlay device, a bridge, guests behind it, and a tunnel where the network has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSpec {
-    /// Which of the two.
+    /// Which of the two hosts.
     pub side: Side,
     /// MTU, rate, encapsulation, IP versions, guests, and what is between the hosts.
     pub network: Network,
-    /// Cores that handle what the underlay receives, on each of its queues; `None` leaves it to the core that
-    /// sent it.
+    /// Cores that process what the underlay device receives, on each of its queues; `None`: the core that sent a packet
+    /// processes it.
     pub receive_cpus: Option<Vec<u32>>,
-    /// Microseconds between two releases of the line, where there is one and what emulates it takes steps.
+    /// Microseconds between two releases of packets by the line, where there is one and its emulation works in steps.
     pub release_us: u32,
-    /// Whether some network of the run has several links: then every line is emulated as these are.
+    /// Whether some network of the run has several links: every line is then emulated as those are.
     #[serde(default)]
     pub several_links: bool,
-    /// The core that the line's work is done on, which is none of a host's; `None` leaves it to the host that sends.
+    /// Core that does the line's work, which no host uses; `None`: the sending host's cores do it.
     pub line_core: Option<u32>,
-    /// Of the tunnel's ends at host a and host b, drawn for each lab; a tunnel that does not encrypt has no use for them.
+    /// Secrets of the tunnel's ends at host a and host b, drawn for each lab; not used by a tunnel that does not
+    /// encrypt.
     pub secrets: [EndSecret; 2],
-    /// Instead of an underlay that is made: the addresses that hosts a and b have on a network of their own.
+    /// Addresses of hosts a and b on an existing network, in place of an underlay that the lab creates.
     pub own_underlay: Option<[IpAddr; 2]>,
 }
 
-/// What one end of a tunnel that encrypts keeps to itself. A lab's hosts know both: neither has to ask the other.
+/// Private key of one end of a tunnel that encrypts. A lab's hosts know both keys: neither has to ask the other.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndSecret(pub [u8; 32]);
 
-/// Not shown.
+/// Does not show the key.
 impl fmt::Debug for EndSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EndSecret")
@@ -47,11 +48,11 @@ impl fmt::Debug for EndSecret {
 /// A router's port in a subnet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouterEnd {
-    /// Its address there.
+    /// Address of the port.
     pub address: IpAddr,
     /// Length of the subnet's prefix, bits.
     pub prefix: u8,
-    /// Its hardware address.
+    /// Hardware address of the port.
     pub mac: [u8; 6],
 }
 
@@ -61,7 +62,7 @@ impl HostSpec {
         self.address_of(self.side)
     }
 
-    /// The other host's.
+    /// The other host's address on the underlay.
     pub fn underlay_peer(&self) -> IpAddr {
         self.address_of(self.side.other())
     }
@@ -86,35 +87,35 @@ impl HostSpec {
         }
     }
 
-    /// The hardware address that the underlay knows the host by.
+    /// The host's hardware address on the underlay.
     pub fn underlay_mac(&self) -> [u8; 6] {
         underlay::place(&self.network.transit, self.side).mac()
     }
 
-    /// Who is across the host's link of the underlay, by address and hardware address: the other host, or what passes
-    /// packets on to it.
+    /// Address and hardware address of the other end of the host's underlay link: the other host, or the router towards
+    /// it.
     pub fn next_hop(&self) -> (IpAddr, [u8; 6]) {
         let across = underlay::place(&self.network.transit, self.side).across();
         (across.address(self.network.underlay_ip), across.mac())
     }
 
-    /// The hardware addresses of the guests of one side, by number: known to both hosts without asking.
+    /// Hardware addresses of one side's guests, by number: fixed, so that both hosts know them without asking.
     pub fn guest_macs(&self, side: Side) -> Vec<[u8; 6]> {
         let macs = (0..self.network.guests).map(|number| addresses::guest_mac(side, number));
         macs.collect()
     }
 
-    /// The host's ends of the guests' devices, by number.
+    /// Names of the host's ends of the guests' devices, by number.
     pub fn guest_ports(&self) -> Vec<String> {
         (0..self.network.guests as usize).map(guest_port).collect()
     }
 
-    /// The guests' addresses, by number.
+    /// Addresses of this host's guests, by number.
     pub fn guest_addresses(&self) -> Vec<IpAddr> {
         self.guest_addresses_of(self.side)
     }
 
-    /// The addresses of the guests of one side, by number.
+    /// Addresses of one side's guests, by number.
     pub fn guest_addresses_of(&self, side: Side) -> Vec<IpAddr> {
         let ip = self.network.guest_ip;
         let routed = self.logical_router(side).is_some();

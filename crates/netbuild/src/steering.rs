@@ -1,10 +1,8 @@
-//! Receive steering (RPS, Documentation/networking/scaling.rst): which cores handle what a device
-//! receives.
+//! Receive steering (RPS, Documentation/networking/scaling.rst): which cores process what a device receives.
 //!
-//! A device takes its namespace's `net.core.rps_default_mask` when it is made, which a user
-//! namespace's root may set. A kernel without it (before Linux 6.3) has only the device's own
-//! `rps_cpus`, which belongs to root of the machine (net/core/net-sysfs.c, `store_rps_map`): a plain user's device is
-//! not steered there.
+//! A device takes over its namespace's `net.core.rps_default_mask` when it is created, which a user namespace's root
+//! may set. A kernel without it (before Linux 6.3) has only the device's own `rps_cpus`, which only root of the machine
+//! may write (net/core/net-sysfs.c, `store_rps_map`): the device of an unprivileged user is not steered there.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -16,7 +14,7 @@ use wirecost_sys::namespace::{effective_capability, with_own_sysfs};
 const CAP_NET_ADMIN: u32 = 12;
 const DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
 
-/// Steering for a device that is about to be made in the calling thread's namespace.
+/// Steering for a device that is about to be created in the calling thread's namespace.
 #[derive(Debug)]
 pub(crate) struct Steering {
     mask: String,
@@ -25,21 +23,23 @@ pub(crate) struct Steering {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// The device finds the mask when it is made.
+    /// The device takes over the default mask when it is created.
     Default,
     /// The mask is written to the device.
     Device,
 }
 
-/// Whether this process may steer what a device of its namespaces receives: by the default mask, or as root of the machine.
+/// Whether this process may steer what a device of its namespaces receives: by the default mask, or as root of the
+/// machine.
 pub fn may_steer() -> bool {
     let users = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let of_the_machine = users.split_whitespace().eq(["0", "0", "4294967295"]);
     Path::new(DEFAULT_MASK).exists() || of_the_machine && effective_capability(CAP_NET_ADMIN)
 }
 
-/// Steers what a device of the calling thread's namespace receives with so many queues, and reads it back. What
-/// [`Steering::by_default`] has done already is only read back, where a container lets that be read.
+/// Steers what a device of the calling thread's namespace receives on so many queues, and reads the masks back. Where
+/// the kernel has a default mask, which [`Steering::by_default`] has set, the masks are only read back, if a container
+/// allows that.
 pub(crate) fn steer(device: &str, queues: u32, cpus: &[u32]) -> io::Result<()> {
     let mask = cpu_mask(cpus);
     let by_default = Path::new(DEFAULT_MASK).exists();
@@ -63,8 +63,8 @@ pub(crate) fn steer(device: &str, queues: u32, cpus: &[u32]) -> io::Result<()> {
 }
 
 impl Steering {
-    /// For all devices that are made in the calling thread's namespace from now on, where the kernel can; [`steer`] sees to
-    /// the rest.
+    /// Sets the default mask for all devices that are created in the calling thread's namespace from now on. Does
+    /// nothing where the kernel has no default mask: [`steer`] then writes each device's.
     pub(crate) fn by_default(cpus: &[u32]) -> io::Result<()> {
         match fs::write(DEFAULT_MASK, cpu_mask(cpus)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -72,7 +72,7 @@ impl Steering {
         }
     }
 
-    /// Before the device is made.
+    /// Begins steering: to be called before the device is created.
     pub(crate) fn begin(cpus: &[u32]) -> io::Result<Self> {
         let mask = cpu_mask(cpus);
         let by = match fs::write(DEFAULT_MASK, &mask) {
@@ -83,8 +83,9 @@ impl Steering {
         Ok(Self { mask, by })
     }
 
-    /// After it was made with so many receive queues: devices made later are not steered. False where the kernel has no
-    /// default mask and this user may not write the device's: then the device is not steered either.
+    /// Ends steering: to be called after the device was created with so many receive queues. Devices created later are
+    /// not steered. `false` where the kernel has no default mask and this user may not write the device's: the device
+    /// is then not steered either.
     pub(crate) fn end(self, device: &str, queues: u32) -> io::Result<bool> {
         if self.by == By::Default {
             return fs::write(DEFAULT_MASK, "0").map(|()| true);
@@ -99,7 +100,7 @@ impl Steering {
     }
 }
 
-/// Writes the steering mask of each receive queue in use: one for all, or one for each in their order.
+/// Writes the steering mask of each receive queue in use: `masks` has one for all, or one for each in their order.
 pub(crate) fn write_masks(device: &str, masks: &str) -> io::Result<()> {
     let masks: Vec<&str> = masks.split_whitespace().collect();
     for queue in 0..receive_masks(device).len() as u32 {
@@ -127,18 +128,18 @@ pub(crate) fn cpu_mask(cpus: &[u32]) -> String {
     (0..words).rev().map(word).collect::<Vec<_>>().join(",")
 }
 
-/// Drops the leading zeros and commas that two spellings of one mask may differ in.
+/// Canonical form of a mask, without commas and leading zeros.
 pub(crate) fn mask_value(mask: &str) -> String {
     let digits: String = mask.trim().chars().filter(|c| *c != ',').collect();
     digits.trim_start_matches('0').to_owned()
 }
 
-/// The steering mask of a device's first queue, where this namespace's sysfs is mounted.
+/// Steering mask of a device's first receive queue; `None` where this namespace's sysfs is not mounted.
 pub(crate) fn receive_mask(device: &str) -> Option<String> {
     receive_masks(device).into_iter().next()
 }
 
-/// The steering mask of each receive queue in use; none where this namespace's sysfs is not mounted.
+/// Steering mask of each receive queue in use; empty where this namespace's sysfs is not mounted.
 pub(crate) fn receive_masks(device: &str) -> Vec<String> {
     (0..)
         .map_while(|queue| fs::read_to_string(rps_cpus(device, queue)).ok())

@@ -1,4 +1,4 @@
-//! A token bucket on the underlay that counts what a line of the same rate would carry.
+//! A token bucket (tbf) on the underlay that accounts what a line of the same rate would carry.
 //!
 //! Two things a plain `tc qdisc add ... tbf` gets wrong here:
 //! - it counts 14 of the 38 bytes that frame a packet on an Ethernet line, so 24 are missing;
@@ -20,9 +20,9 @@ use crate::qdisc;
 /// loses rate (256 kB at 10 Gbit/s reached 97.5 % of the limit, 1 MB mostly 99.5 % and more). Over a window of
 /// 1 s a full bucket at its start adds 0.1 %.
 const BURST_SECONDS: f64 = 1.0e-3;
-/// What may wait in the queue, as line time in seconds.
+/// Upper bound on the queue, as line time in seconds.
 const LATENCY_SECONDS: f64 = 4.0e-3;
-/// The bucket must hold the largest super-packet, 64 KiB of payload and its headers per segment.
+/// Lower bound on the bucket: it must hold the largest super-packet, 64 KiB of payload and its headers per segment.
 const MIN_BURST_BYTES: u32 = 160 * 1024;
 
 const KIND: &str = "tbf";
@@ -33,17 +33,17 @@ const TCA_STAB_BASE: u16 = 1;
 const TCA_STAB_DATA: u16 = 2;
 pub(crate) const LINKLAYER_ETHERNET: u8 = 1;
 
-/// Bytes the bucket holds at a rate in bit/s.
+/// Size of the bucket in bytes, at a rate in bit/s.
 pub(crate) fn burst_bytes(rate: u64) -> u32 {
     ((rate as f64 / 8.0 * BURST_SECONDS) as u32).max(MIN_BURST_BYTES)
 }
 
-/// Bytes that may wait at a rate in bit/s, the bucket's included (`limit` of tc-tbf(8)).
+/// Upper bound on the queue in bytes, the bucket included, at a rate in bit/s (`limit` of tc-tbf(8)).
 pub(crate) fn limit_bytes(rate: u64) -> u32 {
     (rate as f64 / 8.0 * LATENCY_SECONDS) as u32 + burst_bytes(rate)
 }
 
-/// Makes the device's root qdisc a tbf of `rate` bit/s, or replaces the one that is there.
+/// Makes a tbf of `rate` bit/s the device's root qdisc, in place of the one that is there.
 pub(crate) fn set(
     netlink: &mut Netlink,
     index: u32,
@@ -57,7 +57,7 @@ pub(crate) fn set(
     qdisc::set(netlink, index, KIND, attributes)
 }
 
-/// The rate in bit/s of the device's root tbf; `None` where its root qdisc is another.
+/// Rate in bit/s of the device's root tbf; `None` where its root qdisc is of another kind.
 pub(crate) fn read_rate(netlink: &mut Netlink, index: u32) -> io::Result<Option<u64>> {
     let found = qdisc::read(netlink, index)?;
     Ok(found.and_then(|attributes| rate_of(&attributes)))
@@ -73,7 +73,7 @@ fn rate_of(attributes: &[TcAttribute]) -> Option<u64> {
     Some(u64::from(u32::from_ne_bytes(parms.get(8..12)?.try_into().ok()?)) * 8)
 }
 
-/// `struct tc_tbf_qopt` (include/uapi/linux/pkt_sched.h) and what does not fit into it.
+/// `struct tc_tbf_qopt` (include/uapi/linux/pkt_sched.h), and the attributes for what does not fit into it.
 fn options(rate: u64) -> Vec<TcOption> {
     let bytes_per_second = rate / 8;
     let rate32 = u32::try_from(bytes_per_second).unwrap_or(u32::MAX);

@@ -1,8 +1,8 @@
-//! What a kernel lets this process make, found out by making it: with the same messages as a lab
-//! where a lab makes such a device, each read back. For `wirecost doctor`.
+//! Tries what the kernel lets this process create, with the same messages as a lab where a lab creates such a device;
+//! each is read back. For `wirecost doctor`.
 //!
-//! Everything is left standing: the caller's namespace is a scratch one and goes with it, which is
-//! faster than deleting devices one by one.
+//! Nothing is removed: the devices go with the caller's namespace, which is a scratch one. That is faster than deleting
+//! them one by one.
 
 use std::fmt::Debug;
 use std::io;
@@ -28,27 +28,26 @@ use crate::{fq, qdisc, tbf};
 const VETH: &str = "veth0";
 const BRIDGE: &str = "bridge0";
 const IFB: &str = "ifb-try";
-/// One frame of room for every encapsulation.
+/// MTU of the devices, bytes.
 const MTU: u32 = 9000;
 const RATE: u64 = 10_000_000_000;
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 const PEER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
-/// RFC 9637: for documentation.
+/// Addresses for documentation (RFC 9637).
 const ADDRESS6: Ipv6Addr = Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 1);
 const PEER6: Ipv6Addr = Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 2);
 const FEATURES: [&str; 2] = ["tx-tcp-segmentation", "rx-gro"];
 
-/// A scratch namespace: the calling thread's.
+/// A scratch namespace: that of the calling thread.
 #[derive(Debug)]
 pub struct Scratch {
     netlink: Netlink,
-    /// Where the other end of the veth is.
+    /// Namespace of the other end of the veths.
     peer: Option<HeldNetns>,
 }
 
 impl Scratch {
-    /// Opens rtnetlink in the calling thread's namespace, which must be a fresh one, and sets its
-    /// loopback device up.
+    /// Opens rtnetlink in the calling thread's namespace, which must be a new one, and sets its loopback device up.
     pub fn open() -> io::Result<Self> {
         let mut scratch = Self {
             netlink: Netlink::open()?,
@@ -63,11 +62,11 @@ impl Scratch {
         Ok(device::read(&mut self.netlink, name)?.index)
     }
 
-    /// A veth with a large MTU whose other end is in a second namespace.
+    /// Creates a veth with a large MTU whose other end is in a second namespace.
     ///
     /// # Errors
-    /// Here and below as the kernel says ([`crate::error_code`]), or in words where it accepted
-    /// something and did something else.
+    /// For this and the functions below: the kernel's error number ([`crate::error_code`]), or a message where the
+    /// kernel accepted a request and did something else.
     pub fn veth(&mut self) -> io::Result<()> {
         self.veth_to_peer(VETH)?;
         self.up(VETH)?;
@@ -75,7 +74,7 @@ impl Scratch {
         same("MTU", &MTU, &found)
     }
 
-    /// A veth for somebody else's switch, switched on.
+    /// Creates a veth for a switch other than the kernel's bridge, sets it up and returns its name.
     pub fn switch_port(&mut self) -> io::Result<&'static str> {
         const PORT: &str = "switched0";
         self.veth_to_peer(PORT)?;
@@ -94,8 +93,8 @@ impl Scratch {
         device::create_veth(&mut self.netlink, (name, name), namespace, MTU, 1)
     }
 
-    /// Receive steering as a lab sets it, for a device that is made meanwhile. Returns the mask that was read back; `None` where this namespace's sysfs
-    /// cannot be seen.
+    /// Sets receive steering as a lab does, for a device that is created meanwhile. Returns the mask that was read
+    /// back; `None` where this namespace's sysfs is not mounted.
     pub fn steering(&mut self, cpus: &[u32]) -> io::Result<Option<String>> {
         const STEERED: &str = "steered0";
         let steering = Steering::begin(cpus)?;
@@ -112,7 +111,7 @@ impl Scratch {
         Ok(Some(found))
     }
 
-    /// Segmentation and receive offload of the veth, switched off and on again and read back.
+    /// Switches segmentation and receive offload of the veth off and on again, and reads them back.
     pub fn offloads(&mut self) -> io::Result<()> {
         let ethtool = Ethtool::open()?;
         for on in [false, true] {
@@ -130,7 +129,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// A token bucket with a size table as the veth's root qdisc.
+    /// Makes a token bucket with a size table the veth's root qdisc.
     pub fn rate_limit(&mut self) -> io::Result<()> {
         let index = self.index(VETH)?;
         let sizes = size_table(1500, 0, IpVersion::Ipv4);
@@ -142,13 +141,13 @@ impl Scratch {
         )
     }
 
-    /// A delay as the veth's root qdisc.
+    /// Makes a delay (netem) the veth's root qdisc.
     pub fn delay(&mut self) -> io::Result<()> {
         netem::delay(&mut self.netlink, VETH, 1000)?;
         self.same_queue("netem")
     }
 
-    /// The qdisc that paces flows by themselves, and releases a lab's line in steps.
+    /// Makes fq the veth's root qdisc, which paces flows by itself, and releases a lab's line in steps.
     pub fn fair_queue(&mut self) -> io::Result<()> {
         let index = self.index(VETH)?;
         qdisc::set(&mut self.netlink, index, fq::KIND, [])?;
@@ -168,12 +167,12 @@ impl Scratch {
         same("qdisc", &Some(kind.to_owned()), &found)
     }
 
-    /// A bridge with the veth as a port.
+    /// Creates a bridge with the veth as a port.
     pub fn bridge(&mut self) -> io::Result<()> {
         device::create_bridge(&mut self.netlink, BRIDGE)?;
         self.up(BRIDGE)?;
         let bridge = self.index(BRIDGE)?;
-        // The bridge is the question here: without a veth it has no port to take.
+        // Only the bridge is tried here: without a veth it has no port.
         if self.index(VETH).is_ok() {
             let change = Change {
                 controller: Some(bridge),
@@ -186,12 +185,12 @@ impl Scratch {
         Ok(())
     }
 
-    /// A VXLAN tunnel over IPv4.
+    /// Creates a VXLAN tunnel over IPv4.
     pub fn vxlan(&mut self) -> io::Result<()> {
         self.vxlan_between("vxlan4", 4, (ADDRESS.into(), PEER.into()))
     }
 
-    /// An IPv6 address and a VXLAN tunnel over IPv6.
+    /// Adds an IPv6 address and creates a VXLAN tunnel over IPv6.
     pub fn ipv6(&mut self) -> io::Result<()> {
         let index = self.index("lo")?;
         device::add_address(&mut self.netlink, index, ADDRESS6.into(), 64)?;
@@ -206,7 +205,8 @@ impl Scratch {
         self.between(name, &vxlan, ends)
     }
 
-    /// The device of a kind of encapsulation with its usual options, over IPv4; of one on the line on the veth.
+    /// Creates the device of a kind of encapsulation with its default options: a tunnel over IPv4, any other on the
+    /// veth.
     pub fn encapsulation(&mut self, kind: &Description) -> io::Result<()> {
         let ends = (ADDRESS.into(), PEER.into());
         self.between(&format!("try-{}", kind.word), &(kind.usual)(), ends)
@@ -236,12 +236,12 @@ impl Scratch {
         self.up(name)
     }
 
-    /// An intermediate functional block device.
+    /// Creates an intermediate functional block device.
     pub fn ifb(&mut self) -> io::Result<()> {
         self.make(IFB, InfoKind::Ifb)
     }
 
-    /// A device of a kind that no lab has.
+    /// Creates a device of a kind that no lab uses.
     fn make(&mut self, name: &str, kind: InfoKind) -> io::Result<()> {
         device::create_plain(&mut self.netlink, name.into(), kind.clone(), MTU)?;
         self.up(name)?;
@@ -262,7 +262,7 @@ impl Scratch {
     }
 }
 
-/// Fails, in words, unless what was read back is what was asked for.
+/// Fails with a message unless what was read back is what was asked for.
 fn same<T: PartialEq + Debug>(what: &str, wanted: &T, found: &T) -> io::Result<()> {
     if wanted == found {
         return Ok(());

@@ -1,5 +1,5 @@
-//! What lies between two hosts: one wire, or switches, routers and equal-cost paths, each in a namespace
-//! of its own that the process which laid it holds. With that process the kernel drops it all.
+//! The network between two hosts: one wire, or switches, routers and equal-cost paths, each in a namespace of its own.
+//! The process that created these namespaces holds them; when it ends, the kernel removes them all.
 //!
 //! ```text
 //! host a ── switch ── router ──┬─ member 0 ─┬── host b
@@ -7,8 +7,8 @@
 //!                              └─ member 2 ─┘
 //! ```
 //!
-//! Devices between the hosts take what the hosts send, whatever its size: what a hop does not carry is
-//! decided inside it, by direction, so that a router sees what it complains about.
+//! Devices between the hosts accept what the hosts send, whatever its size: which sizes a hop does not forward is
+//! decided inside it, for each direction, so that a router sees the packets that it reports as too big.
 
 mod chain;
 mod fault;
@@ -41,15 +41,15 @@ use node::Node;
 /// MTU of the devices between the hosts: the largest (include/uapi/linux/if_ether.h, `ETH_MAX_MTU`).
 const ANY_SIZE: u32 = 65535;
 
-/// What the underlay is made of.
+/// Parameters of an underlay.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wire {
     /// MTU of the hosts' devices, bytes.
     pub(crate) mtu: u32,
-    /// Transmit and as many receive queues of every veth from host to host: one with fewer would put the
-    /// hosts' flows back together.
+    /// Number of transmit queues, and of receive queues, of every veth from host to host: one with fewer would merge
+    /// the hosts' flows again.
     pub(crate) queues: u32,
-    /// What carries tunnels.
+    /// IP version of the underlay, which carries tunnels.
     pub(crate) ip: IpVersion,
 }
 
@@ -60,12 +60,12 @@ pub struct Underlay {
 }
 
 impl Underlay {
-    /// Lays it from the calling thread's network namespace, host a's, to `peer`, host b's. Both hosts
-    /// then have a device `underlay` of that MTU in bytes, still down. The namespaces in between are the
-    /// calling process's, in whose user namespace both hosts must be.
+    /// Creates the network from the calling thread's network namespace, host a's, to `peer`, host b's. Both hosts then
+    /// have a device `underlay` of that MTU in bytes, still down. The namespaces in between are the calling process's,
+    /// in whose user namespace both hosts must be.
     ///
     /// # Errors
-    /// Where the kernel refuses a step, with what it lacks.
+    /// Where the kernel refuses a step; the error says what the kernel lacks.
     pub fn between(
         transit: &Transit,
         mtu: u32,
@@ -79,7 +79,8 @@ impl Underlay {
         Self::lay(transit, wire, (&mut netlink, None), peer)
     }
 
-    /// From host a's namespace, that of its netlink, and from that of its line where it has one; `b` likewise.
+    /// Creates the network from host a's namespace, that of `a`, or from that of its line, `line_namespace`, to `b`:
+    /// host b's namespace, or that of its line.
     pub(crate) fn lay(
         transit: &Transit,
         wire: Wire,
@@ -92,22 +93,22 @@ impl Underlay {
         chain::lay(transit, wire, (a, line_namespace), b).map(|nodes| Self { nodes })
     }
 
-    /// Waits until all links between the hosts are up, which takes both hosts' devices to be.
+    /// Waits until all links between the hosts are up, for which both hosts' devices must be up.
     ///
     /// # Errors
-    /// A link that does not come up within 5 s.
+    /// Where a link does not come up within 5 s.
     pub fn wait_until_ready(&mut self) -> Result<(), BuildError> {
         let mut nodes = self.nodes.iter_mut();
         nodes.try_for_each(|node| node.within(ready::links))
     }
 
-    /// Network namespaces between the hosts.
+    /// Number of network namespaces between the hosts.
     pub fn namespaces(&self) -> usize {
         self.nodes.len()
     }
 }
 
-/// Makes the namespace of a host's line, which receives on `core`, and the host's own device.
+/// Creates the namespace of a host's line, which receives on `core`, and the host's own device.
 pub(crate) fn make_line_namespace(
     core: u32,
     (transit, side): (&Transit, Side),
@@ -118,7 +119,7 @@ pub(crate) fn make_line_namespace(
     LineNamespace::lay(core, &own, wire.queues, netlink)
 }
 
-/// Where a host is on the underlay.
+/// The end of a link that a host is at.
 pub(crate) fn place(transit: &Transit, side: Side) -> LinkEnd {
     match side {
         Side::A => LinkEnd::near_a(0),
@@ -131,9 +132,9 @@ pub fn address(transit: &Transit, side: Side, ip: IpVersion) -> IpAddr {
     place(transit, side).address(ip)
 }
 
-/// Gives the host whose network namespace the calling thread is in its address on the underlay and its
-/// way to the other host, and switches the device on.
-/// Packets get through once [`ready_here`] says so on both hosts, and [`Underlay::wait_until_ready`].
+/// Gives the host whose network namespace the calling thread is in its address on the underlay and its route to the
+/// other host, and sets the device up. Packets get through once [`ready_here`] has returned on both hosts, and
+/// [`Underlay::wait_until_ready`].
 ///
 /// # Errors
 /// Where the kernel refuses a step.
@@ -142,10 +143,10 @@ pub fn join_here(transit: &Transit, side: Side, ip: IpVersion) -> Result<(), Bui
     join(UNDERLAY_DEVICE, transit, side, ip, &mut netlink)
 }
 
-/// Waits until the host whose network namespace the calling thread is in can use its device and address.
+/// Waits until the host whose network namespace the calling thread is in can use its underlay device and its address.
 ///
 /// # Errors
-/// Where that is not so within 5 s: the device's other end may be down.
+/// Where it cannot within 5 s: the device's other end may be down.
 pub fn ready_here(transit: &Transit, side: Side, ip: IpVersion) -> Result<(), BuildError> {
     let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
     ready::link(&mut netlink, UNDERLAY_DEVICE)?;
@@ -155,7 +156,7 @@ pub fn ready_here(transit: &Transit, side: Side, ip: IpVersion) -> Result<(), Bu
     }
 }
 
-/// `device` is the one that takes the address: the underlay's, or a switch's that the underlay's is a port of.
+/// As [`join_here`] for any `device`: the underlay's, or that of a switch of which the underlay's is a port.
 pub(crate) fn join(
     device: &str,
     transit: &Transit,
@@ -177,10 +178,11 @@ pub(crate) fn join(
     Ok(())
 }
 
-/// Gives a device the address of its place, tells it who is across, and switches it on. Returns its index.
+/// Gives a device the address of its place, adds a neighbour entry for the link's other end, and sets the device up.
+/// Returns its interface index.
 ///
-/// Nobody asks for a neighbour: a guest that speaks by itself would make its host ask for the other before
-/// that is built, and then again only after a second (RFC 4861, section 10, RETRANS_TIMER).
+/// There is no neighbour discovery: a guest that sends by itself would make its host ask for the other host before that
+/// is built, and then again only after a second (RFC 4861, section 10, RETRANS_TIMER).
 fn connect(
     netlink: &mut Netlink,
     name: &str,
@@ -205,13 +207,13 @@ fn connect(
 
 pub(crate) use router::forward;
 
-/// Writes a setting of the calling thread's network namespace.
+/// Writes a sysctl below `net` in the calling thread's network namespace.
 pub(crate) fn set(path: &str, value: &str) -> Result<(), BuildError> {
     let path = format!("/proc/sys/net/{path}");
     fs::write(&path, value).step(|| format!("writing {value} to {path}"))
 }
 
-/// The same where the kernel has the setting.
+/// As [`set`], where the kernel has the sysctl.
 fn set_if_there(path: &str, value: &str) -> Result<(), BuildError> {
     match fs::write(format!("/proc/sys/net/{path}"), value) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,4 +1,4 @@
-//! Generic netlink: commands to one family of the kernel's (Documentation/userspace-api/netlink/intro.rst).
+//! Generic netlink: commands to one family of the kernel (Documentation/userspace-api/netlink/intro.rst).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +21,7 @@ const NLMSG_DONE: u16 = 3;
 const HEADER_BYTES: usize = 16;
 const ENOENT: i32 = 2;
 
-/// A conversation with one family, in the network namespace that it was opened in.
+/// A connection to one family, in the network namespace that it was opened in.
 #[derive(Debug)]
 pub struct Generic {
     socket: Socket,
@@ -29,23 +29,23 @@ pub struct Generic {
     sequence: u32,
 }
 
-/// What a command is to do.
+/// How a command is requested, with its number in the family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
-    /// Change something, or tell of one thing.
+    /// Acknowledged: changes something, or reports one object.
     Do(u8),
-    /// Tell of all things of a kind.
+    /// As a dump: reports all objects of a kind.
     Dump(u8),
 }
 
-/// Attributes by their numbers.
+/// Payloads of attributes by attribute number.
 pub type Numbered = BTreeMap<u16, Vec<u8>>;
 
 impl Generic {
-    /// Opens a conversation with the family of that name. The kernel loads a module whose family it is.
+    /// Opens a connection to the family of that name. The kernel loads a module that provides it.
     ///
     /// # Errors
-    /// ENOENT where the kernel has no such family; else as socket(2).
+    /// `ENOENT` where the kernel has no such family; otherwise errors of socket(2).
     pub fn open(name: &str) -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_GENERIC)?;
         socket.bind_auto()?;
@@ -65,10 +65,10 @@ impl Generic {
         Ok(generic)
     }
 
-    /// Sends a command of the family's version, and returns the attributes of each answer.
+    /// Sends a command with the family's version, and returns the attributes of each answer.
     ///
     /// # Errors
-    /// As the kernel refuses.
+    /// The kernel's error number for the command; `UnexpectedEof` for a truncated answer.
     pub fn call(
         &mut self,
         command: Command,
@@ -91,7 +91,7 @@ impl Generic {
                 match message.kind {
                     NLMSG_ERROR => return acknowledged(message.body).map(|()| answers),
                     NLMSG_DONE => return Ok(answers),
-                    // Command and version come first.
+                    // The generic netlink header of 4 bytes (command, version) comes first.
                     _ => answers.push(numbered(message.body.get(4..).ok_or_else(cut)?)),
                 }
             }
@@ -99,10 +99,10 @@ impl Generic {
     }
 }
 
-/// Whether the kernel has a family of that name. Asked for one that is a module's, it loads it.
+/// Whether the kernel has a family of that name. The kernel loads a module that provides it.
 ///
 /// # Errors
-/// As socket(2), and whatever else the kernel answers than that it has none.
+/// Errors of [`Generic::open`] other than `ENOENT`.
 pub fn has_family(name: &str) -> io::Result<bool> {
     match Generic::open(name) {
         Ok(_) => Ok(true),
@@ -111,12 +111,12 @@ pub fn has_family(name: &str) -> io::Result<bool> {
     }
 }
 
-/// An attribute that holds attributes.
+/// An attribute that contains attributes (`NLA_F_NESTED`).
 pub fn nested(number: u16, attributes: &[DefaultNla]) -> DefaultNla {
     DefaultNla::new(number | NLA_F_NESTED, bytes(attributes))
 }
 
-/// Attributes by their numbers, up to the first that is cut.
+/// Payloads by attribute number, up to the first attribute that is truncated.
 pub fn numbered(bytes: &[u8]) -> Numbered {
     NlasIterator::new(bytes)
         .map_while(Result::ok)
@@ -154,14 +154,14 @@ fn request(
     bytes
 }
 
-/// One message of a datagram.
+/// One netlink message of a datagram.
 struct Message<'a> {
     kind: u16,
     sequence: u32,
     body: &'a [u8],
 }
 
-/// The first message, and what is behind it.
+/// First message of a datagram, and the bytes after it.
 fn split(datagram: &[u8]) -> io::Result<(Message<'_>, &[u8])> {
     let (header, _) = datagram
         .split_first_chunk::<HEADER_BYTES>()
@@ -178,7 +178,7 @@ fn split(datagram: &[u8]) -> io::Result<(Message<'_>, &[u8])> {
     Ok((message, behind.unwrap_or_default()))
 }
 
-/// What the kernel says of a command: a negative error number, or 0.
+/// Result in the body of an `NLMSG_ERROR`: a negative error number, or 0.
 fn acknowledged(body: &[u8]) -> io::Result<()> {
     match i32::from_ne_bytes(*body.first_chunk().ok_or_else(cut)?) {
         0 => Ok(()),

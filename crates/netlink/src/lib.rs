@@ -13,18 +13,18 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
-/// Whether a request makes something new.
+/// What a request does with an object that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
-    /// It must not exist yet.
+    /// Creates the object, which must not exist yet.
     Create,
-    /// Made, or put in place of what is there.
+    /// Creates the object, or replaces one that exists.
     Replace,
-    /// It must exist.
+    /// Changes the object, which must exist.
     Change,
 }
 
-/// A connection to the namespace it was opened in, for which it stays good.
+/// A connection to the network namespace it was opened in; it stays valid when the thread leaves that.
 #[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
@@ -32,15 +32,15 @@ pub struct Netlink {
 }
 
 impl Netlink {
-    /// Opens one to the calling thread's network namespace.
+    /// Opens a connection to the calling thread's network namespace.
     ///
     /// # Errors
-    /// As socket(2) and bind(2).
+    /// Errors of socket(2) and bind(2).
     pub fn open() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
-        // The kernel's own words for a refusal, and not our whole request back (netlink(7)).
+        // A refusal then carries the kernel's message, and not our complete request (netlink(7)).
         socket.set_ext_ack(true)?;
         socket.set_cap_ack(true)?;
         Ok(Self {
@@ -49,7 +49,7 @@ impl Netlink {
         })
     }
 
-    /// Sends a change and waits for the kernel's verdict.
+    /// Sends a change and waits for the acknowledgement. [`code`] has the error number of a refusal.
     pub fn apply(&mut self, message: RouteNetlinkMessage, intent: Intent) -> io::Result<()> {
         let flags = NLM_F_REQUEST
             | NLM_F_ACK
@@ -62,7 +62,7 @@ impl Netlink {
         self.receive(|_| ())
     }
 
-    /// Asks for one object.
+    /// Requests one object; `None` where the kernel answers with an acknowledgement only.
     pub fn get(&mut self, message: RouteNetlinkMessage) -> io::Result<Option<RouteNetlinkMessage>> {
         self.send(message, NLM_F_REQUEST | NLM_F_ACK)?;
         let mut found = None;
@@ -70,7 +70,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// Asks for all objects of a kind.
+    /// Requests all objects of a kind.
     pub fn dump(&mut self, message: RouteNetlinkMessage) -> io::Result<Vec<RouteNetlinkMessage>> {
         self.send(message, NLM_F_REQUEST | NLM_F_DUMP)?;
         let mut found = Vec::new();
@@ -126,7 +126,7 @@ fn parse<T: NetlinkDeserializable>(bytes: &[u8]) -> io::Result<NetlinkMessage<T>
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
 }
 
-/// Adds the extended acknowledgement's text (NLMSGERR_ATTR_MSG), keeping the error number.
+/// Adds the message of the extended acknowledgement (NLMSGERR_ATTR_MSG) to an error, keeping its number.
 fn with_words(error: io::Error, payload: &[u8]) -> io::Error {
     const ATTR_MSG: u16 = 1;
     // The request's header comes first, then the attributes.
@@ -151,7 +151,7 @@ fn with_words(error: io::Error, payload: &[u8]) -> io::Error {
     error
 }
 
-/// The error number of a refusal, with or without words.
+/// Error number of a refusal, with or without the kernel's message.
 pub fn code(error: &io::Error) -> Option<i32> {
     let refusal = error
         .get_ref()

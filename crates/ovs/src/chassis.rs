@@ -1,4 +1,4 @@
-//! A host of OVN's, and what its ovn-controller is told.
+//! A host of OVN (chassis), and the settings that its ovn-controller reads.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,16 +13,16 @@ use crate::names::{INTEGRATION_BRIDGE, PHYSICAL_NETWORK, UNDERLAY_BRIDGE};
 /// A host as OVN knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chassis {
-    /// Its name in the southbound database.
+    /// Name of the host in the southbound database.
     pub name: String,
-    /// The socket of OVN's databases (`Central::remote`).
+    /// Path of the socket of OVN's databases (`Central::remote`).
     pub remote: PathBuf,
-    /// The logical ports of the guests, by number.
+    /// Names of the guests' logical ports, by the guest's number.
     pub ports: Vec<String>,
 }
 
 impl Chassis {
-    /// What ovn-controller reads in table Open_vSwitch, column external_ids (ovn-controller(8)).
+    /// Settings that ovn-controller reads in table Open_vSwitch, column external_ids (ovn-controller(8)).
     pub(crate) fn settings(
         &self,
         encapsulation: &Encapsulation,
@@ -30,7 +30,7 @@ impl Chassis {
         datapath: OvsDatapath,
     ) -> Value {
         let udp = encapsulation.udp();
-        // It wants a tunnel to every other host, used or not.
+        // ovn-controller wants a tunnel to every other host, used or not.
         let kind = match encapsulation {
             Encapsulation::Vxlan(_) => "vxlan",
             _ => "geneve",
@@ -40,7 +40,7 @@ impl Chassis {
             ("system-id", self.name.clone()),
             ("hostname", self.name.clone()),
             ("ovn-remote", format!("unix:{}", self.remote.display())),
-            // A process that is stopped must not have the others work.
+            // Without probes, a process that is stopped causes no work in the others.
             ("ovn-remote-probe-interval", "0".to_owned()),
             ("ovn-monitor-all", "true".to_owned()),
             ("ovn-bridge", INTEGRATION_BRIDGE.to_owned()),

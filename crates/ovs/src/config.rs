@@ -1,4 +1,4 @@
-//! What the switch is to be, as rows of its database (ovs-vswitchd.conf.db(5)).
+//! The wanted switch as rows of its database (ovs-vswitchd.conf.db(5)).
 //!
 //! ```text
 //! guest0 ─┐                                  guest0 ─┐
@@ -6,8 +6,8 @@
 //!           br-underlay ── underlay          (no tunnel; and the kernel datapath's tunnels need no br-underlay)
 //! ```
 //!
-//! The userspace datapath routes its tunnels by the addresses and routes of its own bridges: the host's address on the
-//! underlay is that of `br-underlay`, whose port the underlay's device is.
+//! The userspace datapath routes its tunnels by the addresses and routes of its own bridges: `br-underlay` has the
+//! host's address on the underlay, and the underlay's device as a port.
 
 use std::net::IpAddr;
 
@@ -20,45 +20,46 @@ use crate::database::{Operation, map, named, set};
 use crate::error::Error;
 use crate::names::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE};
 
-/// The tunnel's port.
+/// Name of the tunnel's port.
 pub(crate) const TUNNEL_PORT: &str = "tunnel0";
-/// Of outer headers; Open vSwitch's own default.
+/// TTL of outer headers: Open vSwitch's default.
 const TTL: &str = "64";
 
 /// The configuration of a host's switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwitchSpec {
-    /// How frames cross.
+    /// How frames are encapsulated.
     pub encapsulation: Encapsulation,
-    /// The device towards the other host.
+    /// Name of the device towards the other host.
     pub underlay: String,
-    /// Its MTU in bytes.
+    /// MTU of that device, bytes.
     pub underlay_mtu: u32,
-    /// The host's ends of the guests' devices.
+    /// Names of the host's ends of the guests' devices.
     pub guests: Vec<String>,
-    /// This host's address on the underlay, and the other's.
+    /// This host's address on the underlay.
     pub local: IpAddr,
-    /// See `local`.
+    /// The other host's address on the underlay.
     pub peer: IpAddr,
-    /// The hardware address that the underlay sends to for `local`.
+    /// Hardware address to which the underlay sends the packets for `local`.
     pub mac: [u8; 6],
-    /// What OVN has to know, where it programs the switch.
+    /// The host as OVN knows it, where OVN programs the switch.
     pub ovn: Option<Chassis>,
 }
 
 impl SwitchSpec {
-    /// Whether the underlay's device is a port of [`UNDERLAY_BRIDGE`] and not of the guests' bridge, which is OVN's alone.
+    /// Whether the underlay's device is a port of [`UNDERLAY_BRIDGE`] instead of the guests' bridge: where that has the
+    /// host's address, and where OVN programs the guests' bridge and no tunnel is used.
     fn separates_underlay(&self, datapath: OvsDatapath) -> bool {
         let without_tunnel = self.ovn.is_some() && !self.encapsulation.is_tunnel();
         self.has_underlay_bridge(datapath) || without_tunnel
     }
 
-    /// Whether the host's address on the underlay is that of [`UNDERLAY_BRIDGE`].
+    /// Whether [`UNDERLAY_BRIDGE`] has the host's address on the underlay.
     pub fn has_underlay_bridge(&self, datapath: OvsDatapath) -> bool {
         self.encapsulation.is_tunnel() && datapath == OvsDatapath::Userspace
     }
 
-    /// The kernel's device of the tunnel, where the kernel datapath makes one (`lib/dpif-netlink-rtnl.c`).
+    /// Name of the kernel's tunnel device, where the kernel datapath creates one (`lib/dpif-netlink-rtnl.c`).
     pub fn tunnel_device(&self, datapath: OvsDatapath) -> Option<String> {
         let prefix = match (&self.encapsulation, datapath) {
             (Encapsulation::Vxlan(_), OvsDatapath::Kernel) => "vxlan_sys_",
@@ -69,7 +70,7 @@ impl SwitchSpec {
         Some(format!("{prefix}{port}"))
     }
 
-    /// What this datapath cannot put on the wire.
+    /// Checks that this datapath can send what is wanted.
     ///
     /// # Errors
     /// [`Error::Cannot`] with the reason and what to write instead.
@@ -95,7 +96,7 @@ impl SwitchSpec {
     }
 }
 
-/// The transaction that makes all of it, in an empty database.
+/// The transaction that configures the switch in an empty database.
 pub(crate) fn operations(wanted: &SwitchSpec, datapath: OvsDatapath) -> Vec<Operation> {
     let mut rows = Rows::default();
     let encapsulation = &wanted.encapsulation;
@@ -107,13 +108,13 @@ pub(crate) fn operations(wanted: &SwitchSpec, datapath: OvsDatapath) -> Vec<Oper
         if let Some(port) = chassis.and_then(|chassis| chassis.ports.get(number)) {
             row["external_ids"] = map([("iface-id", port.clone())]);
         }
-        // OVN puts the tag on where frames leave for the underlay.
+        // OVN adds the tag where frames leave for the underlay.
         let access = tag.filter(|_| chassis.is_none()).map(Membership::Access);
         ports.push(rows.port(guest, &row, access));
     }
     let trunk = tag.map(Membership::Trunk);
     if chassis.is_some() {
-        // Tunnels and patch ports are ovn-controller's.
+        // ovn-controller adds tunnels and patch ports.
     } else if let Some(udp) = encapsulation.udp() {
         let row = tunnel(TUNNEL_PORT, wanted, udp, datapath);
         ports.push(rows.port(TUNNEL_PORT, &row, trunk));
@@ -121,7 +122,7 @@ pub(crate) fn operations(wanted: &SwitchSpec, datapath: OvsDatapath) -> Vec<Oper
         let row = interface(&wanted.underlay);
         ports.push(rows.port(&wanted.underlay, &row, trunk));
     }
-    // Without OpenFlow rules OVN's bridge passes nothing on.
+    // Without OpenFlow rules OVN's bridge forwards nothing.
     let fail_mode = chassis.map_or("standalone", |_| "secure");
     rows.bridge((INTEGRATION_BRIDGE, fail_mode), datapath, ports, None);
     if wanted.separates_underlay(datapath) {
@@ -135,7 +136,7 @@ pub(crate) fn operations(wanted: &SwitchSpec, datapath: OvsDatapath) -> Vec<Oper
     rows.finish(of_ovn)
 }
 
-/// The VLAN that guests are in, on the line or in the tunnel.
+/// VLAN id of the guests, on the line or in the tunnel.
 pub(crate) fn access_tag(encapsulation: &Encapsulation) -> Option<u16> {
     match encapsulation {
         Encapsulation::Vlan(vlan) => Some(vlan.id),
@@ -153,7 +154,7 @@ pub(crate) fn tunnel(
     udp: UdpTunnel,
     datapath: OvsDatapath,
 ) -> Value {
-    // Open vSwitch's types of interfaces are called as the kinds are.
+    // Open vSwitch's interface types have the names of the kinds.
     let kind = wanted.encapsulation.kind().word;
     let mut options = vec![
         ("remote_ip", wanted.peer.to_string()),
@@ -163,24 +164,24 @@ pub(crate) fn tunnel(
         ("df_default", (udp.df == OuterDf::Set).to_string()),
         ("ttl", TTL.to_owned()),
     ];
-    // In userspace it is the address of the bridge that the route leads through.
+    // In userspace the local address is that of the bridge that the route leads through.
     if datapath == OvsDatapath::Kernel {
         options.push(("local_ip", wanted.local.to_string()));
     }
     json!({"name": name, "type": kind, "options": map(options)})
 }
 
-/// What a port is of a VLAN.
+/// Membership of a port in a VLAN.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Membership {
-    /// Frames get its tag as they come in, and lose it as they leave.
+    /// Frames get the VLAN's tag when they come in, and lose it when they leave.
     Access(u16),
-    /// Frames of it pass with their tag, and no others.
+    /// Only frames of the VLAN pass, with their tag.
     Trunk(u16),
 }
 
 impl Membership {
-    /// Into a port's row.
+    /// Writes a membership to a port's row.
     pub(crate) fn put(of: Option<Self>, port: &mut Value) {
         match of {
             None => {}
@@ -196,15 +197,15 @@ impl Membership {
     }
 }
 
-/// Rows of one transaction, each called by its number.
+/// Rows of one transaction, each named by its number.
 #[derive(Debug, Default)]
 struct Rows {
     operations: Vec<Operation>,
     bridges: Vec<Value>,
 }
 
-/// What the switch leaves as it is: it would take the rate limit off the underlay otherwise, for by default it manages
-/// the queueing of every port (ovs-vswitchd.conf.db(5), table QoS).
+/// Name of the QoS row that makes the switch leave a port's queueing as it is: by default it manages the queueing of
+/// every port, and would remove the rate limit of the underlay (ovs-vswitchd.conf.db(5), table QoS).
 const NO_QUEUES: &str = "queues";
 
 impl Rows {
@@ -214,7 +215,7 @@ impl Rows {
         named(&id)
     }
 
-    /// A bridge's own device.
+    /// Adds a bridge's own device; `mtu` in bytes.
     fn internal(&mut self, name: &str, mtu: Option<u32>) -> Value {
         let mut row = json!({"name": name, "type": "internal"});
         if let Some(mtu) = mtu {

@@ -1,4 +1,4 @@
-//! What `ovs-appctl` asks the switch (`lib/unixctl.c`), without it.
+//! Commands to the switch as `ovs-appctl` sends them (`lib/unixctl.c`), without that program.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -12,7 +12,7 @@ use crate::rpc::{Rpc, RpcError};
 
 const STEP: Duration = Duration::from_millis(5);
 
-/// A connection to the switch.
+/// A control connection to the switch.
 #[derive(Debug)]
 pub(crate) struct Control {
     rpc: Rpc,
@@ -25,7 +25,7 @@ impl Control {
         Ok(Self { rpc })
     }
 
-    /// Gives a command, and returns what the switch says.
+    /// Sends a command, and returns the switch's answer.
     pub(crate) fn call(
         &mut self,
         command: &str,
@@ -38,7 +38,7 @@ impl Control {
         })
     }
 
-    /// Gives a command until its answer is one that will do, and returns the last answer.
+    /// Repeats a command until `will_do` accepts its answer. The error is the last answer, or what failed.
     pub(crate) fn call_until(
         &mut self,
         command: &str,

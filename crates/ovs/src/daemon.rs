@@ -1,4 +1,5 @@
-//! The daemons: started with everything of theirs in the scratch directory, killed with whoever started them.
+//! The daemons: each is started with all of its files in the scratch directory, and killed with the thread that started
+//! it.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,11 +11,11 @@ use wirecost_sys::scratch::ScratchDirectory;
 
 use crate::error::Error;
 
-/// Most of a log that an error tells, bytes from its end.
+/// Upper bound on the part of a log in an error, bytes from its end.
 const TOLD_BYTES: usize = 800;
-/// What the file of a daemon's process id is called; behind it comes the run's controller.
+/// Prefix of the name of a daemon's pid file; the run's controller follows it.
 const MARK: &str = "wirecost-";
-/// The daemons' programs.
+/// Names of the daemons' programs.
 const DAEMONS: [&str; 4] = [
     "ovsdb-server",
     "ovs-vswitchd",
@@ -22,7 +23,7 @@ const DAEMONS: [&str; 4] = [
     "ovn-controller",
 ];
 
-/// A daemon on its way. Dropping it ends it.
+/// A daemon that was started. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Daemon {
     child: Child,
@@ -32,7 +33,8 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a daemon that calls its files `name`. `owner` is the run's controller, which stands among its arguments.
+    /// Starts a daemon whose files are called `name`. `owner` is the run's controller, which is among the daemon's
+    /// arguments.
     pub(crate) fn start(
         program: &Path,
         name: &str,
@@ -66,12 +68,12 @@ impl Daemon {
         })
     }
 
-    /// Its process id.
+    /// Process id of the daemon.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Fails where it has ended, with the end of its log.
+    /// Fails where the daemon has ended, with the end of its log.
     pub(crate) fn still_there(&mut self) -> Result<(), Error> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -80,7 +82,7 @@ impl Daemon {
         }
     }
 
-    /// An error about it, with the end of what it logged.
+    /// An error about the daemon, with the end of its error output and log.
     pub(crate) fn failed(&self, problem: String) -> Error {
         let said =
             [&self.errors, &self.log].map(|file| fs::read_to_string(file).unwrap_or_default());
@@ -91,7 +93,7 @@ impl Daemon {
         }
     }
 
-    /// The end of what it logged, in one line.
+    /// The end of the daemon's log, in one line.
     pub(crate) fn log(&self) -> String {
         tail(&fs::read_to_string(&self.log).unwrap_or_default())
     }
@@ -99,14 +101,14 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Nothing of it is kept, so there is nothing that it would have to put in order.
+        // No file of the daemon is kept, so it need not end in an orderly way.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Where a daemon listens for ovs-appctl(8): ovn-controller has no option for it, and takes a name of its own in
-/// `OVN_RUNDIR`.
+/// Option for the socket where a daemon listens for ovs-appctl(8): ovn-controller has no such option, and uses a name
+/// of its own in `OVN_RUNDIR`.
 fn program_control(program: &Path, file: &str) -> Option<String> {
     let takes = program
         .file_name()
@@ -114,7 +116,7 @@ fn program_control(program: &Path, file: &str) -> Option<String> {
     takes.then(|| format!("--unixctl={file}"))
 }
 
-/// A command of Open vSwitch with all of its paths in the directory.
+/// A command of Open vSwitch with all of its directories in the scratch directory.
 fn own(program: &Path, directory: &ScratchDirectory) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -135,7 +137,7 @@ fn own(program: &Path, directory: &ScratchDirectory) -> Command {
 /// Runs a tool to its end.
 ///
 /// # Errors
-/// Where it cannot be started or fails, with what it said.
+/// Where the tool cannot be started or fails, with its error output.
 pub(crate) fn run(
     program: &Path,
     arguments: &[String],
@@ -162,7 +164,7 @@ fn cannot_start(program: &Path, error: &io::Error) -> Error {
     }
 }
 
-/// The end of a text, in one line.
+/// The end of a text, in one line, at most [`TOLD_BYTES`] long.
 fn tail(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -171,8 +173,8 @@ fn tail(text: &str) -> String {
     from.map_or_else(String::new, |from| line[from..].to_owned())
 }
 
-/// The controller of the run that a daemon was started for, from its command line as /proc/PID/cmdline has it; `None`
-/// for every other process, a daemon of the machine's own Open vSwitch among them.
+/// The controller of the run that a daemon was started for, from the daemon's command line as /proc/PID/cmdline has it;
+/// `None` for every other process, such as a daemon of the machine's own Open vSwitch.
 pub fn owner_in(command_line: &str) -> Option<&str> {
     let mut words = command_line.split('\0');
     let program = Path::new(words.next()?).file_name()?.to_str()?;

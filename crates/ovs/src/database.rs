@@ -1,4 +1,4 @@
-//! Transactions with the database server (RFC 7047, section 4.1.3 and 5).
+//! Transactions with the database server (RFC 7047, sections 4.1.3 and 5).
 
 use std::path::Path;
 use std::thread::sleep;
@@ -11,19 +11,19 @@ use crate::error::Error;
 use crate::rpc::Rpc;
 
 const WHOM: &str = "ovsdb-server";
-/// How often what is not there yet is looked for.
+/// Pause between two attempts while something is not there yet.
 const STEP: Duration = Duration::from_millis(5);
 
 /// One operation of a transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Operation {
-    /// For messages: "insert into Interface (name tunnel0)".
+    /// Description for messages: "insert into table Interface, row tunnel0, columns name, options, type".
     pub(crate) what: String,
     pub(crate) body: Value,
 }
 
 impl Operation {
-    /// A row of a table, called `id` within the transaction.
+    /// Inserts a row into a table, named `id` within the transaction.
     pub(crate) fn insert(table: &str, id: &str, row: &Value) -> Self {
         let name = row["name"].as_str();
         let name = name.map_or_else(String::new, |name| format!(", row {name}"));
@@ -56,26 +56,26 @@ impl Operation {
     }
 }
 
-/// A connection to the server.
+/// A connection to the database server.
 #[derive(Debug)]
 pub(crate) struct Database {
     rpc: Rpc,
     schema: Schema,
 }
 
-/// Which database of a server.
+/// A database of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Schema {
     /// Open vSwitch's configuration (ovs-vswitchd.conf.db(5)).
     OpenVswitch,
-    /// The logical network as it is asked for (ovn-nb(5)).
+    /// The wanted logical network (ovn-nb(5)).
     OvnNorthbound,
-    /// What ovn-northd makes of it, and the hosts (ovn-sb(5)).
+    /// What ovn-northd derives from the northbound database, and the hosts (ovn-sb(5)).
     OvnSouthbound,
 }
 
 impl Schema {
-    /// Its name.
+    /// Name of the database.
     const fn name(self) -> &'static str {
         match self {
             Self::OpenVswitch => "Open_vSwitch",
@@ -84,7 +84,7 @@ impl Schema {
         }
     }
 
-    /// For messages.
+    /// Name in messages.
     const fn words(self) -> &'static str {
         match self {
             Self::OpenVswitch => "Open vSwitch's database",
@@ -95,7 +95,7 @@ impl Schema {
 }
 
 impl Database {
-    /// Connects as soon as the server listens. `alive` ends the wait where the server has ended.
+    /// Connects once the server listens. `alive` ends the wait with an error where the server has ended.
     pub(crate) fn connect(
         socket: &Path,
         schema: Schema,
@@ -114,7 +114,7 @@ impl Database {
         }
     }
 
-    /// Does all or nothing, and returns each operation's result.
+    /// Executes all operations or none, and returns each operation's result.
     ///
     /// # Errors
     /// The first operation that was refused, with its table and columns.
@@ -137,10 +137,10 @@ impl Database {
         }
     }
 
-    /// Every row of a table, with these columns.
+    /// All rows of a table, with these columns.
     ///
     /// # Errors
-    /// As [`Database::transact`].
+    /// As for [`Database::transact`].
     pub(crate) fn rows(
         &mut self,
         table: &str,
@@ -154,7 +154,7 @@ impl Database {
         }
     }
 
-    /// Waits until the switch has put configuration number `number` in force.
+    /// Waits until the switch has applied configuration number `number`.
     pub(crate) fn wait_for_configuration(
         &mut self,
         number: u64,
@@ -193,7 +193,8 @@ fn control(what: &str, problem: &impl std::fmt::Display) -> Error {
     }
 }
 
-/// Operations after a refused one are null; one more result than operations is the commit's error.
+/// Error of the first operation that was refused. The results after it are null; one more result than operations is the
+/// commit's error.
 fn first_refusal(schema: Schema, operations: &[Operation], results: &[Value]) -> Option<Error> {
     let (at, refused) = results
         .iter()
@@ -208,7 +209,7 @@ fn first_refusal(schema: Schema, operations: &[Operation], results: &[Value]) ->
     })
 }
 
-/// `["map", [[key, value], ...]]`.
+/// A map: `["map", [[key, value], ...]]`.
 pub(crate) fn map<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Value {
     let pairs: Vec<Value> = pairs
         .into_iter()
@@ -217,18 +218,18 @@ pub(crate) fn map<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Val
     json!(["map", pairs])
 }
 
-/// `["set", [...]]`.
+/// A set: `["set", [...]]`.
 pub(crate) fn set(members: impl IntoIterator<Item = Value>) -> Value {
     let members: Vec<Value> = members.into_iter().collect();
     json!(["set", members])
 }
 
-/// The row that an insert of the same transaction called so.
+/// Reference to the row that an insert of the same transaction has named `id`.
 pub(crate) fn named(id: &str) -> Value {
     json!(["named-uuid", id])
 }
 
-/// An optional value: itself, or an empty set.
+/// An optional value: itself, or `None` for an empty set.
 pub(crate) fn optional(value: &Value) -> Option<&Value> {
     (value[0] != "set" && !value.is_null()).then_some(value)
 }

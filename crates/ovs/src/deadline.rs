@@ -1,10 +1,10 @@
-//! A deadline on the monotonic clock.
+//! Deadlines on the monotonic clock.
 
 use std::time::{Duration, Instant};
 
 use wirecost_sys::extended_wait::{self, ExtendedWait, Work};
 
-/// A moment by the monotonic clock.
+/// A point in time on the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Instant);
 
@@ -21,13 +21,13 @@ impl Deadline {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// What is left as a socket's timeout, for which zero would mean none.
+    /// Time that is left, as a socket's timeout, for which zero would mean no timeout.
     pub(crate) fn timeout(self) -> Duration {
         self.left().max(Duration::from_millis(1))
     }
 }
 
-/// A wait for what daemons do: its time, and more while they are at work.
+/// A wait for daemons: its timeout, and more while they are at work.
 pub(crate) struct DaemonWait {
     within: Duration,
     until: Deadline,
@@ -36,7 +36,7 @@ pub(crate) struct DaemonWait {
 }
 
 impl DaemonWait {
-    /// `daemons` are process ids; without any it is its time and no more.
+    /// `daemons` are process ids; without any the wait is not extended.
     pub(crate) fn with(daemons: Vec<u32>, within: Duration) -> Self {
         Self {
             within,
@@ -46,7 +46,7 @@ impl DaemonWait {
         }
     }
 
-    /// Until when one question may take.
+    /// Deadline of a single request.
     pub(crate) fn for_one(&self) -> Deadline {
         Deadline::within(self.within)
     }

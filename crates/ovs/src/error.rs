@@ -3,121 +3,121 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Debian's package that has all of it.
+/// Debian package of Open vSwitch.
 pub const PACKAGE: &str = "openvswitch-switch";
-/// Debian's packages that have OVN: its databases' schemas and ovn-northd, and ovn-controller.
+/// Debian packages of OVN: its databases' schemas and ovn-northd, and ovn-controller.
 pub const OVN_PACKAGES: &str = "ovn-central ovn-host";
 
 /// Why a switch could not be started or configured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program or file of the package is not there.
+    /// A program or file of a package is missing.
     #[error(
         "{} is not installed here: there is no {missing}; on Debian `apt-get install {package}` brings it",
         product(package)
     )]
     NotInstalled {
-        /// Which one.
+        /// Name of the program or path of the file.
         missing: String,
-        /// Debian's packages that have it.
+        /// Debian packages that contain it.
         package: &'static str,
     },
-    /// The directory for its files cannot be made.
+    /// The directory for Open vSwitch's files cannot be created.
     #[error(
         "a file system in memory for Open vSwitch's files cannot be made: {0}; this needs Linux 5.2 and a mount \
          namespace of one's own"
     )]
     Scratch(#[source] io::Error),
-    /// A program cannot be started, or did not do its work.
+    /// A program cannot be started, or failed.
     #[error("{program} {problem}{}", said(log))]
     Program {
-        /// Its file.
+        /// Path of the program.
         program: PathBuf,
-        /// In words, such as "ended with exit status 1".
+        /// Description, such as "ended with exit status 1".
         problem: String,
-        /// The end of what it said.
+        /// The end of its output.
         log: String,
     },
-    /// The userspace datapath cannot make the devices that it needs.
+    /// The userspace datapath cannot create the devices that it needs.
     #[error(
         "Open vSwitch's userspace datapath needs /dev/net/tun, which cannot be used here: {0}; run as root, on a kernel \
          with CONFIG_TUN, or write `datapath: ovs-kernel` on one with CONFIG_OPENVSWITCH"
     )]
     NoTap(#[source] io::Error),
-    /// The kernel has no datapath of Open vSwitch's.
+    /// The kernel has no datapath of Open vSwitch.
     #[error(
         "this kernel has no openvswitch module, which `datapath: ovs-kernel` needs: `modprobe openvswitch` as root, boot \
          a kernel built with CONFIG_OPENVSWITCH, or write `datapath: ovs`, which switches in userspace"
     )]
     NoModule,
-    /// A daemon does not answer as it should.
+    /// A daemon does not answer as expected.
     #[error("asking {whom} to {what}: {problem}")]
     Control {
-        /// The daemon.
+        /// Name of the daemon.
         whom: &'static str,
-        /// What was asked.
+        /// What the daemon was asked to do.
         what: String,
-        /// What came of it.
+        /// Its answer, or what failed.
         problem: String,
     },
     /// The database refused a change.
     #[error("{whose} refused to {what}: {error}{}", also(details))]
     Refused {
-        /// The database.
+        /// Name of the database in messages.
         whose: &'static str,
         /// The operation, with its table and columns.
         what: String,
-        /// The error (RFC 7047, section 3.1).
+        /// The error string (RFC 7047, section 3.1).
         error: String,
-        /// Its details.
+        /// Details of the error.
         details: String,
     },
-    /// The switch took the configuration, and could not put it in force.
+    /// The switch accepted the configuration, but could not apply it to an interface.
     #[error("Open vSwitch cannot use {name} as a port (table Interface, column error): {problem}")]
     Port {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// The column's words.
+        /// Content of the column.
         problem: String,
     },
-    /// What was read back is something else than what was wanted.
+    /// A column reads back different from what was configured.
     #[error("table Interface, row {name}, column {column}: asked for {wanted}, read back {found}")]
     ReadBack {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// What of it.
+        /// Name of the column.
         column: &'static str,
-        /// As it was configured.
+        /// The value as it was configured.
         wanted: String,
-        /// As it is.
+        /// The value as it was read back.
         found: String,
     },
-    /// The way to the other host is not the one that tunnels need.
+    /// The switch's route to the other host is not the one that tunnels need.
     #[error("Open vSwitch finds no way to {peer} (`ovs-appctl ovs/route/lookup`): {found}")]
     NoRoute {
-        /// The other host.
+        /// Address of the other host.
         peer: std::net::IpAddr,
-        /// What it said.
+        /// The switch's answer.
         found: String,
     },
-    /// The logical network did not come into force in time.
+    /// The logical network was not in force in time.
     #[error("OVN: {missing} after {seconds:.0} s{}", said(log))]
     NotInForce {
         /// What is missing, such as "there is no tunnel to the other host".
         missing: String,
-        /// How long it was waited for.
+        /// Time limit of the wait, seconds.
         seconds: f64,
         /// The end of what ovn-controller or ovn-northd logged.
         log: String,
     },
-    /// Something that this datapath cannot put on the wire.
+    /// Something that cannot be done here; the message says why and what to do.
     #[error("{0}")]
     Cannot(String),
 }
 
 impl Error {
-    /// As an error number, where it is about something that is missing or not permitted: `ENOENT` for programs, `ENODEV`
-    /// for the kernel's part.
+    /// Error number, where something is missing or not permitted: `ENOENT` for a program or file, `ENODEV` for the
+    /// kernel's TUN driver, or what the kernel answered. `None` for every other error.
     pub fn code(&self) -> Option<i32> {
         // include/uapi/asm-generic/errno-base.h
         const ENOENT: i32 = 2;

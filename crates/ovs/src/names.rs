@@ -1,8 +1,10 @@
 //! Names within a host's switch and a lab's OVN.
 
-/// The bridge that guests are ports of.
+/// Name of the bridge with the guests' ports.
 pub const INTEGRATION_BRIDGE: &str = "br-int";
-/// The bridge, and the device of it, that has the host's address on the underlay where tunnels are made in userspace.
+/// Name of the bridge, and of its device, that has the host's address on the underlay where tunnels are made in
+/// userspace.
 pub const UNDERLAY_BRIDGE: &str = "br-underlay";
-/// The underlay as a physical network of OVN's, where no tunnel leads to it (ovn-controller(8), `ovn-bridge-mappings`).
+/// Name of the underlay as a physical network of OVN, where no tunnel is used (ovn-controller(8),
+/// `ovn-bridge-mappings`).
 pub(crate) const PHYSICAL_NETWORK: &str = "underlay";

@@ -1,5 +1,5 @@
-//! Geneve options: a table of the ones that the switch knows, and flows that put them into every packet
-//! (ovs-ofctl(8), `add-tlv-map`; ovs-fields(7), `tun_metadata0`).
+//! Geneve options: the table of those that the switch knows, and flows that add them to every packet (ovs-ofctl(8),
+//! `add-tlv-map`; ovs-fields(7), `tun_metadata0`).
 
 use std::fmt::Write as _;
 
@@ -8,19 +8,19 @@ use wirecost_wire::geneve::Options;
 
 use crate::error::Error;
 
-/// One option as the switch's commands write it.
+/// One option in the syntax of the switch's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mapping {
-    /// `{class=0x102,type=0x80,len=4}->tun_metadata0`.
+    /// Entry of the table: `{class=0x102,type=0x80,len=4}->tun_metadata0`.
     pub(crate) table: String,
-    /// `set_field:0x00010002->tun_metadata0`.
+    /// Action of a flow: `set_field:0x00010002->tun_metadata0`.
     pub(crate) action: String,
 }
 
-/// What an encapsulation's options come to; `None` without any.
+/// Mapping of an encapsulation's options; `None` where it has none.
 ///
 /// # Errors
-/// [`Error::Cannot`] where the switch knows no way to send them.
+/// [`Error::Cannot`] where the switch cannot send them.
 pub(crate) fn mapping(encapsulation: &Encapsulation) -> Result<Option<Mapping>, Error> {
     let asked = match encapsulation {
         Encapsulation::Geneve(geneve) if geneve.options != GeneveOptions::NONE => geneve.options,

@@ -7,8 +7,8 @@
 //! each host:  ovn-controller ── ovsdb-server, ovs-vswitchd: br-int, guests' ports, tunnel to the other host
 //! ```
 //!
-//! The files are where those of the switches are, and the daemons end as they do ([`crate`]). Guests are logical ports
-//! with the numbers that the hosts know them by, so that both can say what is on the wire.
+//! The files are in file systems of their own, and the daemons end with the thread that started them, as for the
+//! switches ([`crate`]). Guests are logical ports with fixed tunnel keys, so that both hosts know what is on the wire.
 
 mod central;
 mod controller;

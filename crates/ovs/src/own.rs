@@ -1,5 +1,5 @@
-//! Ports of ours in a bridge of this machine's own Open vSwitch, which somebody else configures: they are added, and
-//! removed again, and nothing else of it is changed.
+//! Ports that are added to a bridge of this machine's own Open vSwitch and removed again. Somebody else configures that
+//! switch: nothing else in it is changed.
 
 use std::env;
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use crate::database::{Database, Operation, Schema, map, named, optional, set};
 use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 
-/// How long the machine's switch may take to put two ports in force; it may have thousands.
+/// How long the machine's switch may take to apply two ports; it may have thousands.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Where the machine's database server listens, unless OVS_RUNDIR says otherwise.
+/// Directories where the machine's database server listens, unless OVS_RUNDIR says otherwise.
 const RUN_DIRECTORIES: [&str; 2] = ["/run/openvswitch", "/var/run/openvswitch"];
 
 /// A bridge of the machine's own Open vSwitch.
@@ -28,14 +28,14 @@ pub struct OwnBridge {
     datapath: OvsDatapath,
 }
 
-/// What is added to it.
+/// Ports to add to a bridge of the machine's own Open vSwitch.
 #[derive(Debug, Clone)]
 pub struct OwnPorts<'a> {
-    /// Whose they are, for who looks at the database: column `external_ids`, key `wirecost`.
+    /// Owner of the ports, shown in the database: column `external_ids`, key `wirecost`.
     pub of: &'a str,
-    /// The tunnel's name there, where the encapsulation is one.
+    /// Name of the tunnel's port, where the encapsulation is a tunnel.
     pub tunnel: &'a str,
-    /// How frames cross, the guest's port and the ends of the way.
+    /// The encapsulation, the guests' ports, and both hosts' addresses.
     pub wanted: &'a SwitchSpec,
 }
 
@@ -60,7 +60,7 @@ impl OwnBridge {
                 all.join(" and no ")
             )));
         };
-        // One that does not listen will not begin to.
+        // A server that does not listen is not waited for.
         let mut database = Database::connect(
             &socket,
             Schema::OpenVswitch,
@@ -92,7 +92,7 @@ impl OwnBridge {
         })
     }
 
-    /// Where it switches packets.
+    /// Where the bridge forwards packets: in the kernel or in userspace.
     pub const fn datapath(&self) -> OvsDatapath {
         self.datapath
     }
@@ -100,7 +100,7 @@ impl OwnBridge {
     /// Adds a guest's port, and the tunnel's where there is one.
     ///
     /// # Errors
-    /// What cannot be done in somebody else's bridge, or what the switch refused; nothing is left then.
+    /// Where it cannot be done in somebody else's bridge, or the switch refuses; no port is left then.
     pub fn add(&mut self, ports: &OwnPorts<'_>) -> Result<(), Error> {
         self.check(ports)?;
         let deadline = Deadline::within(PATIENCE);
@@ -122,7 +122,7 @@ impl OwnBridge {
             .wait_for_configuration(number, DaemonWait::with(Vec::new(), PATIENCE), || Ok(()))
             .and_then(|()| self.are_well(&names, deadline));
         if let Err(error) = in_force {
-            // What is said is why, and not what became of the rest.
+            // The error returned is the first one, whatever becomes of the removal.
             let _ = self.remove(&names);
             return Err(error);
         }
@@ -138,7 +138,7 @@ impl OwnBridge {
         names
     }
 
-    /// Removes ports; one that is gone is no error.
+    /// Removes ports; a missing one is no error.
     ///
     /// # Errors
     /// Where the server refuses.
@@ -161,10 +161,10 @@ impl OwnBridge {
         Ok(())
     }
 
-    /// Which of these ports are there.
+    /// Names of those of the ports that are in the switch.
     ///
     /// # Errors
-    /// Where the server does not tell.
+    /// Where the server does not answer.
     pub fn present(&mut self, names: &[String]) -> Result<Vec<String>, Error> {
         let select = Operation::select("Port", &["name"]);
         let results = self
@@ -246,7 +246,7 @@ impl OwnBridge {
     }
 }
 
-/// As ovs-vsctl(8) does, so that the switch says when it is done.
+/// Counts the change, as ovs-vsctl(8) does, so that the switch reports when it has applied it.
 fn next_configuration() -> Operation {
     Operation {
         what: "count the change (table Open_vSwitch, column next_cfg)".to_owned(),

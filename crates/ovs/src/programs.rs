@@ -6,30 +6,30 @@ use std::process::{Command, Stdio};
 
 use crate::error::{Error, PACKAGE};
 
-/// Where daemons are, also for a user whose PATH does not say so.
+/// Directories of daemons, also for a user whose PATH does not contain them.
 const DAEMONS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/local/sbin", "/usr/bin"];
-/// Where packages and `make install` put the database's schema.
+/// Paths where packages and `make install` put the database's schema.
 const SCHEMAS: [&str; 2] = [
     "/usr/share/openvswitch/vswitch.ovsschema",
     "/usr/local/share/openvswitch/vswitch.ovsschema",
 ];
 
-/// What a switch is started with.
+/// Programs and schema that a switch is started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
     pub(crate) database_tool: PathBuf,
     pub(crate) database_server: PathBuf,
     pub(crate) switch: PathBuf,
-    /// For options of Geneve alone.
+    /// ovs-ofctl, used for Geneve options only.
     pub(crate) openflow: PathBuf,
     pub(crate) schema: PathBuf,
 }
 
 impl Programs {
-    /// Looks for them in the PATH and where packages put them.
+    /// Looks for the programs in the PATH and where packages put them.
     ///
     /// # Errors
-    /// [`Error::NotInstalled`] with the first that is missing.
+    /// [`Error::NotInstalled`] with the first program or file that is missing.
     pub fn find() -> Result<Self, Error> {
         let schema = SCHEMAS.iter().map(PathBuf::from).find(|path| path.exists());
         Ok(Self {
@@ -47,13 +47,13 @@ impl Programs {
     /// The version of the switch as it reports it, such as `3.1.0`.
     ///
     /// # Errors
-    /// Where it cannot be started or says something else.
+    /// Where it cannot be started or reports no version.
     pub fn version(&self) -> Result<String, Error> {
         version_of(&self.switch)
     }
 }
 
-/// The version that a program tells of itself.
+/// Version that a program reports.
 pub(crate) fn version_of(program: &Path) -> Result<String, Error> {
     let failed = |problem: String| Error::Program {
         program: program.to_owned(),
@@ -89,7 +89,7 @@ fn is_program(file: &Path) -> bool {
     metadata.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// From `ovs-vswitchd (Open vSwitch) 3.1.0` and more lines.
+/// Version in the first line of a text such as `ovs-vswitchd (Open vSwitch) 3.1.0`.
 fn version(text: &str) -> Option<String> {
     let word = text.lines().next()?.split_whitespace().next_back()?;
     let number = word.starts_with(|c: char| c.is_ascii_digit());

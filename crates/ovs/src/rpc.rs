@@ -1,5 +1,5 @@
-//! JSON-RPC 1.0 over a unix socket, as Open vSwitch's daemons speak it: the database's protocol (RFC 7047, section 4)
-//! and that of `ovs-appctl` (`lib/unixctl.c`) are both of it.
+//! JSON-RPC 1.0 over a Unix socket, as Open vSwitch's daemons use it, in the database's protocol (RFC 7047, section 4)
+//! and in that of `ovs-appctl` (`lib/unixctl.c`).
 
 use std::io::{self, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ pub(crate) struct Rpc {
 /// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum RpcError {
-    /// The connection failed, or nothing came in time.
+    /// The connection failed, or no answer came in time.
     Line(io::Error),
     /// The other end answered with an error.
     Answer(Value),
@@ -49,7 +49,7 @@ impl Rpc {
         loop {
             let mut message = self.receive(deadline)?;
             if message["method"] == "echo" {
-                // Whether we live (RFC 7047, section 4.1.11).
+                // The server checks whether this client is alive (RFC 7047, section 4.1.11).
                 let answer =
                     json!({"result": message["params"], "error": null, "id": message["id"]});
                 self.send(&answer, deadline)?;
@@ -73,7 +73,7 @@ impl Rpc {
             .map_err(RpcError::Line)
     }
 
-    /// Messages follow each other without anything in between.
+    /// Receives one message; messages follow each other without a separator.
     fn receive(&mut self, deadline: Deadline) -> Result<Value, RpcError> {
         let timeout = Some(deadline.timeout());
         let stream = self.stream.get_ref();
@@ -86,7 +86,7 @@ impl Rpc {
     }
 }
 
-/// In words.
+/// The error as text for messages.
 impl std::fmt::Display for RpcError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! A host's switch: its daemons, its configuration in force and read back, and its way to the other host.
+//! A host's switch: its daemons, its configuration in force and read back, and its route to the other host.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,21 +27,21 @@ use crate::options::{Mapping, mapping};
 use crate::ovn::Controller;
 use crate::programs::Programs;
 
-/// How long each step may take until a switch is in force, and more where its daemons are at work then: an idle machine takes a
-/// tenth of it for all.
+/// Time limit of each step until a switch is in force, extended while its daemons are at work: an idle machine takes a
+/// tenth of it for all steps.
 const PATIENCE: Duration = Duration::from_secs(8);
 const STEP: Duration = Duration::from_millis(5);
-/// The module's family of generic netlink (include/uapi/linux/openvswitch.h).
+/// Generic netlink family of the kernel module (include/uapi/linux/openvswitch.h).
 const FAMILY: &str = "ovs_datapath";
-/// A device to find out whether devices can be made; gone at once.
+/// Device by which it is tried whether devices can be created; removed at once.
 const TRIAL_DEVICE: &str = "ovs-trial";
 
-/// A switch in force. Dropping it ends its daemons; its devices go with them, or with their namespace.
+/// A switch in force. Dropping it ends its daemons; its devices go with these, or with their namespace.
 #[derive(Debug)]
 pub struct Switch {
     control: Control,
     controller: Option<Controller>,
-    // In the order in which they go: the switch, its database, their files.
+    // Dropped in this order: the switch, its database, their files.
     vswitchd: Daemon,
     database: Daemon,
     directory: ScratchDirectory,
@@ -50,19 +50,20 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Starts one in the calling thread's network namespace, where the devices that become its ports are. The daemons
-    /// end with the calling thread. `owner` is the controller as [`crate::owner_in`] is to find it among the daemons'
-    /// arguments.
+    /// Starts a switch in the calling thread's network namespace, where the devices that become its ports are. The
+    /// daemons end with the calling thread. `owner` is the run's controller, which [`crate::owner_in`] finds among the
+    /// daemons' arguments.
     ///
     /// # Errors
-    /// What is missing, what this datapath cannot, or what the switch refused.
+    /// Where a program or the kernel's part is missing, where this datapath cannot do what is wanted, or the switch
+    /// refuses it.
     pub fn start(wanted: SwitchSpec, datapath: OvsDatapath, owner: &str) -> Result<Self, Error> {
         let programs = Programs::find()?;
         let version = programs.version()?;
         can_be_had(datapath)?;
         wanted.check(datapath)?;
         let options = match wanted.ovn {
-            // OVN sends its own.
+            // OVN sends options of its own.
             Some(_) => None,
             None => mapping(&wanted.encapsulation)?,
         };
@@ -131,34 +132,34 @@ impl Switch {
         })
     }
 
-    /// Version and datapath.
+    /// Version and datapath of the switch.
     pub fn about(&self) -> &OpenVswitch {
         &self.about
     }
 
-    /// What it was made for.
+    /// Configuration that the switch was started with.
     pub fn wanted(&self) -> &SwitchSpec {
         &self.wanted
     }
 
-    /// Where the daemons' sockets are, as OVS_RUNDIR names it to Open vSwitch's own commands; gone with the switch. From
-    /// other processes, `self` is this one's number.
+    /// Directory of the daemons' sockets, as Open vSwitch's own commands take it in OVS_RUNDIR; gone with the switch.
+    /// Other processes replace `self` in it by this process's id.
     pub fn run_directory(&self) -> PathBuf {
         self.directory.path()
     }
 
-    /// Process ids of its daemons.
+    /// Process ids of the daemons.
     pub fn processes(&self) -> Vec<u32> {
         let controller = self.controller.as_ref().map(Controller::pid);
         let own = [self.database.pid(), self.vswitchd.pid()];
         own.into_iter().chain(controller).collect()
     }
 
-    /// Waits, where OVN programs the switch, until its guests are ports of the logical network and its tunnel to the other
-    /// host is there, for which that host must have started as well.
+    /// Waits, where OVN programs the switch, until its guests are ports of the logical network and its tunnel to the
+    /// other host exists, for which that host must have started as well.
     ///
     /// # Errors
-    /// [`Error::NotInForce`], or that a daemon is gone.
+    /// [`Error::NotInForce`], or that a daemon has ended.
     pub fn wait_for_ovn(&mut self) -> Result<(), Error> {
         let Some(controller) = &mut self.controller else {
             return Ok(());
@@ -174,14 +175,14 @@ impl Switch {
         controller.wait_until_installed(&mut connection, &self.wanted, wait)
     }
 
-    /// Sees to the way to the other host, once [`UNDERLAY_BRIDGE`] has its address: `next_hop` and its hardware address
-    /// are told to the switch, which would otherwise ask for them while the first frames are lost, and the switch must
-    /// have found the route. Nothing is to do where the kernel routes, or nothing is routed.
+    /// Prepares the route to the other host, once [`UNDERLAY_BRIDGE`] has its address: tells the switch the hardware
+    /// address of `next_hop`, which the switch would otherwise ask for while the first frames are lost, and waits until
+    /// the switch has found the route. Does nothing where the kernel routes, or nothing is routed.
     ///
-    /// What was told is forgotten after some minutes without traffic: tell it again before the next.
+    /// The switch forgets the hardware address after some minutes without traffic: call this again before the next.
     ///
     /// # Errors
-    /// [`Error::NoRoute`], or that the switch is gone.
+    /// [`Error::NoRoute`], or that a daemon has ended.
     pub fn reach(&mut self, next_hop: IpAddr, mac: [u8; 6]) -> Result<(), Error> {
         self.vswitchd.still_there()?;
         self.database.still_there()?;
@@ -206,11 +207,11 @@ impl Switch {
     }
 }
 
-/// Starts a switch in the calling thread's network namespace with one device as its port, and ends it: in
-/// userspace.
+/// Starts a switch with the userspace datapath in the calling thread's network namespace, with one device as its port,
+/// and ends it.
 ///
 /// # Errors
-/// As [`Switch::start`].
+/// As for [`Switch::start`].
 pub fn try_with(device: &str) -> Result<OpenVswitch, Error> {
     let nowhere = IpAddr::from([0, 0, 0, 0]);
     let wanted = SwitchSpec {
@@ -223,17 +224,17 @@ pub fn try_with(device: &str) -> Result<OpenVswitch, Error> {
         mac: [0; 6],
         ovn: None,
     };
-    // No run's: nobody is to look for it.
+    // The owner is not a run's controller, so that no cleanup looks for it.
     let switch = Switch::start(wanted, OvsDatapath::Userspace, "trial")?;
     Ok(switch.about.clone())
 }
 
-/// Whether this kernel has the openvswitch module; loaded where it lies ready.
+/// Whether this kernel has the openvswitch module; loads it where it is installed.
 pub fn kernel_has_datapath() -> bool {
     generic::has_family(FAMILY).unwrap_or(false)
 }
 
-/// The kernel datapath needs the module, the one in userspace devices for its bridges.
+/// Checks that a datapath can be used: the kernel's needs the module, the one in userspace devices for its bridges.
 fn can_be_had(datapath: OvsDatapath) -> Result<(), Error> {
     match datapath {
         OvsDatapath::Kernel if kernel_has_datapath() => Ok(()),
@@ -242,7 +243,7 @@ fn can_be_had(datapath: OvsDatapath) -> Result<(), Error> {
     }
 }
 
-/// Ports by name, with their OpenFlow numbers, once all are as they were configured.
+/// OpenFlow port numbers by port name, once all ports read back as configured.
 fn read_back(
     database: &mut Database,
     wanted: &SwitchSpec,
@@ -255,7 +256,7 @@ fn read_back(
         let results = database.transact(&[select], wait.for_one())?;
         let rows = results[0]["rows"].as_array().map_or(&[][..], Vec::as_slice);
         match ports(rows, wanted, datapath) {
-            // What is read off the devices follows the configuration a moment later.
+            // Columns that are read from the devices follow the configuration a moment later.
             Err(Error::ReadBack { .. }) if !wait.is_over() => sleep(STEP),
             done => return done,
         }
@@ -291,7 +292,7 @@ fn ports(
             same("mtu", wanted.underlay_mtu.to_string())?;
             same("mac_in_use", mac_text(wanted.mac))?;
         }
-        // -1 where it could not be made.
+        // -1 where the port could not be created.
         let Some(number) = optional(&row["ofport"]).and_then(Value::as_u64) else {
             let found = read("ofport").unwrap_or_else(|| "nothing".to_owned());
             return Err(Error::ReadBack {
@@ -306,14 +307,14 @@ fn ports(
     Ok(ports)
 }
 
-/// What only OpenFlow can set.
+/// Settings that only OpenFlow has.
 struct Openflow<'a> {
     program: &'a PathBuf,
     directory: &'a ScratchDirectory,
 }
 
 impl Openflow<'_> {
-    /// Has every packet of a guest carry the options.
+    /// Makes every packet of a guest carry the options.
     fn send_options(
         &self,
         options: &Mapping,

@@ -1,5 +1,4 @@
-//! Files and block devices that take I/O of blocks: how they are opened, and whether they can be read and written past the
-//! page cache.
+//! Opening files and block devices for block I/O, and whether they support direct I/O, which bypasses the page cache.
 
 #![expect(unsafe_code, reason = "statx(2) has no wrapper in nix")]
 
@@ -15,19 +14,19 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{major, minor};
 use nix::sys::statfs::{NFS_SUPER_MAGIC, fstatfs};
 
-/// What the kernel says of direct I/O on a file (`STATX_DIOALIGN`, Linux 6.1).
+/// Direct I/O alignment of a file, as the kernel reports it (`STATX_DIOALIGN`, Linux 6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectIo {
-    /// Alignment of memory, bytes; 0: `O_DIRECT` means nothing on it.
+    /// Alignment of memory, bytes; 0: the file does not support `O_DIRECT`.
     pub memory: u32,
-    /// Alignment of offsets and lengths, bytes; 0 likewise.
+    /// Alignment of offsets and lengths, bytes; 0: the file does not support `O_DIRECT`.
     pub offset: u32,
 }
 
-/// What the kernel says of direct I/O on a file; `None`: nothing.
+/// Direct I/O alignment that the kernel reports for a file; `None` where it reports none.
 ///
 /// # Errors
-/// What statx(2) fails with.
+/// Errors of statx(2).
 pub fn direct_io(file: &File) -> io::Result<Option<DirectIo>> {
     // SAFETY: plain numbers, of which zero is one.
     let mut status: libc::statx = unsafe { std::mem::zeroed() };
@@ -52,18 +51,18 @@ pub fn direct_io(file: &File) -> io::Result<Option<DirectIo>> {
     )
 }
 
-/// Whether a file is on NFS, which takes direct I/O of any alignment and says nothing of it.
+/// Whether a file is on NFS, which takes direct I/O of any alignment and does not report that.
 ///
 /// # Errors
-/// What fstatfs(2) fails with.
+/// Errors of fstatfs(2).
 pub fn is_nfs(file: &File) -> io::Result<bool> {
     Ok(fstatfs(file)?.filesystem_type() == NFS_SUPER_MAGIC)
 }
 
-/// Has all I/O on a file go past the page cache from now on, or through it.
+/// Makes all I/O on a file bypass the page cache from now on (`on`), or use it.
 ///
 /// # Errors
-/// `EINVAL` where its file system does not take `O_DIRECT`.
+/// `EINVAL` where the file system does not support `O_DIRECT`.
 pub fn set_direct(file: &File, on: bool) -> io::Result<()> {
     let mut flags = OFlag::from_bits_retain(fcntl(file.as_fd(), FcntlArg::F_GETFL)?);
     flags.set(OFlag::O_DIRECT, on);
@@ -71,11 +70,11 @@ pub fn set_direct(file: &File, on: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens what is there. `exclusive`: of a block device, with nothing else that has it for itself, such as a mounted file
-/// system, swap, or a device above it (`O_EXCL`, open(2)).
+/// Opens an existing file or block device. `exclusive`: a block device is opened only where nothing else has it
+/// exclusively, such as a mounted file system, swap, or a stacked device (`O_EXCL`, open(2)).
 ///
 /// # Errors
-/// What open(2) fails with; `EBUSY` where something has it for itself.
+/// Errors of open(2); `EBUSY` where something else has the device exclusively.
 pub fn open(path: &Path, writes: bool, exclusive: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(writes);
@@ -85,11 +84,11 @@ pub fn open(path: &Path, writes: bool, exclusive: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes a file in a directory that has no name there and is gone with its last descriptor, however that ends. Where the
-/// file system has no `O_TMPFILE`, such as NFS, it has a name for a moment.
+/// Creates a file in a directory without a name there; it is gone with its last descriptor, however the process ends.
+/// On a file system without `O_TMPFILE`, such as NFS, the file has a name for a moment.
 ///
 /// # Errors
-/// What open(2) and unlink(2) fail with.
+/// Errors of open(2) and unlink(2).
 pub fn make_unnamed(directory: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
@@ -113,7 +112,7 @@ pub fn make_unnamed(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The numbers of a block device, major and minor.
+/// Major and minor number of a block device.
 pub fn device_numbers(metadata: &Metadata) -> (u64, u64) {
     (major(metadata.rdev()), minor(metadata.rdev()))
 }

@@ -15,12 +15,12 @@ const BPF_TCX_INGRESS: u32 = 46;
 /// `struct bpf_insn`: code, registers, offset, immediate.
 type Instruction = [u8; 8];
 
-/// `r0 = -1` (`BPF_ALU64 | BPF_MOV | BPF_K`), TCX_NEXT: what it is attached to carries on as before.
+/// `r0 = -1` (`BPF_ALU64 | BPF_MOV | BPF_K`), `TCX_NEXT`: the packet goes on as without the program.
 const RETURN_NEXT: Instruction = [0xb7, 0, 0, 0, 0xff, 0xff, 0xff, 0xff];
 /// `exit` (`BPF_JMP | BPF_EXIT`).
 const EXIT: Instruction = [0x95, 0, 0, 0, 0, 0, 0, 0];
 
-/// What `BPF_PROG_LOAD` reads, up to the last member needed.
+/// Attributes of `BPF_PROG_LOAD`, up to the last member needed.
 #[repr(C)]
 #[derive(Default)]
 struct LoadAttributes {
@@ -35,7 +35,7 @@ struct LoadAttributes {
     prog_flags: u32,
 }
 
-/// What `BPF_LINK_CREATE` reads for tcx.
+/// Attributes of `BPF_LINK_CREATE` for tcx.
 #[repr(C)]
 #[derive(Default)]
 struct LinkAttributes {
@@ -48,7 +48,7 @@ struct LinkAttributes {
     expected_revision: u64,
 }
 
-/// A loaded classifier of two instructions that passes every packet on. Gone when dropped.
+/// A loaded classifier of two instructions that passes every packet on. Unloaded when dropped.
 #[derive(Debug)]
 pub struct PassingClassifier(OwnedFd);
 
@@ -59,7 +59,7 @@ pub struct TcxLink {
 }
 
 impl PassingClassifier {
-    /// Loads it as `BPF_PROG_TYPE_SCHED_CLS`, through verifier and JIT.
+    /// Loads the classifier as `BPF_PROG_TYPE_SCHED_CLS`, through verifier and JIT.
     ///
     /// # Errors
     /// `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN` in the initial user namespace, `ENOSYS` where
@@ -79,7 +79,7 @@ impl PassingClassifier {
         unsafe { bpf(BPF_PROG_LOAD, &mut attributes) }.map(Self)
     }
 
-    /// Attaches it to a device of the calling thread's network namespace (tcx, Linux 6.6).
+    /// Attaches the classifier to the ingress of a device of the calling thread's network namespace (tcx, Linux 6.6).
     ///
     /// # Errors
     /// `EINVAL` where the kernel has no tcx, `ENODEV` for an unknown interface.
@@ -95,7 +95,7 @@ impl PassingClassifier {
     }
 }
 
-/// One bpf(2) that returns a descriptor.
+/// One bpf(2) call that returns a descriptor.
 ///
 /// # Safety
 /// `attributes` must be a C structure with the members of `union bpf_attr` for `command`, and what

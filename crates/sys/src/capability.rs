@@ -1,4 +1,4 @@
-//! Capabilities of this process (capabilities(7)): what is not needed is given up.
+//! Capabilities of this process (capabilities(7)): those that are not needed are given up.
 
 #![expect(
     unsafe_code,
@@ -15,27 +15,27 @@ use nix::sys::prctl;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capability(u32);
 
-/// include/uapi/linux/capability.h
+/// Numbers from include/uapi/linux/capability.h.
 impl Capability {
-    /// Files of others.
+    /// Access to files regardless of their permissions.
     pub const DAC_OVERRIDE: Self = Self(1);
-    /// Reading files of others, and directories.
+    /// Reading files and searching directories regardless of their permissions.
     pub const DAC_READ_SEARCH: Self = Self(2);
-    /// Ports below 1024.
+    /// Binding to ports below 1024.
     pub const NET_BIND_SERVICE: Self = Self(10);
-    /// Devices, routes, and options of sockets.
+    /// Configuring devices and routes, and privileged socket options.
     pub const NET_ADMIN: Self = Self(12);
     /// Raw and packet sockets.
     pub const NET_RAW: Self = Self(13);
-    /// Locked memory.
+    /// Locking memory.
     pub const IPC_LOCK: Self = Self(14);
-    /// Looking into other processes.
+    /// Inspecting other processes.
     pub const SYS_PTRACE: Self = Self(19);
     /// Namespaces, mounts and much else.
     pub const SYS_ADMIN: Self = Self(21);
-    /// Priorities.
+    /// Raising priorities.
     pub const SYS_NICE: Self = Self(23);
-    /// Limits.
+    /// Exceeding resource limits.
     pub const SYS_RESOURCE: Self = Self(24);
     /// Performance events (Linux 5.8).
     pub const PERFMON: Self = Self(38);
@@ -58,19 +58,20 @@ struct Data {
     inheritable: u32,
 }
 
-/// Takes everything but `kept` out of the permitted, effective, inheritable, ambient and bounding sets of the calling thread and
-/// of every thread that it starts from now on, and sets `no_new_privs`. What is not permitted now is not gained.
+/// Removes every capability but `kept` from the permitted, effective, inheritable, ambient and bounding sets of the
+/// calling thread and of every thread that it starts from now on, and sets `no_new_privs`. A capability that is not
+/// permitted now is not gained.
 ///
 /// # Errors
-/// Those of capset(2) and prctl(2). Where `CAP_SETPCAP` is missing, as in some containers, the bounding set stays, out of which
-/// `no_new_privs` lets nothing be taken.
+/// Errors of capset(2) and prctl(2). Without `CAP_SETPCAP`, as in some containers, the bounding set stays as it is;
+/// `no_new_privs` keeps anything in it from being gained.
 pub fn keep_only(kept: &[Capability]) -> io::Result<()> {
     let mask = kept.iter().fold(0, |mask, kept| mask | 1u64 << kept.0);
     let permitted = mask & permitted()?;
     for capability in (0..64).filter(|number| mask >> number & 1 == 0) {
         match bounding(libc::PR_CAPBSET_DROP, capability) {
             Ok(_) => {}
-            // The kernel has no more, or this process may not.
+            // The kernel knows no capability of this number, or this process lacks CAP_SETPCAP.
             Err(Errno::EINVAL | Errno::EPERM) => break,
             Err(error) => return Err(error.into()),
         }

@@ -1,8 +1,8 @@
-//! An interrupt to a core, after which the kernel has booked the time that the core was idle until then.
+//! Interrupts a core, after which the kernel has accounted the time that the core was idle until then.
 //!
-//! Why: `tick_sched` books idle time when an interrupt or a task ends it (kernel/time/tick-sched.c, `tick_nohz_irq_enter`,
-//! `tick_nohz_stop_idle`), and a core that has slept since may sleep for long. A thread that visits each core would wait
-//! behind what runs there; an interrupt does not.
+//! Why: `tick_sched` accounts idle time when an interrupt or a task ends it (kernel/time/tick-sched.c,
+//! `tick_nohz_irq_enter`, `tick_nohz_stop_idle`), and an idle core may sleep for long. A thread that visits each core
+//! would queue behind the tasks that run there; an interrupt does not.
 
 #![expect(
     unsafe_code,
@@ -26,20 +26,20 @@ struct Attributes {
 }
 
 const PERF_TYPE_SOFTWARE: u32 = 1;
-/// Counts nothing. Since Linux 3.12.
+/// Event that counts nothing (Linux 3.12).
 const PERF_COUNT_SW_DUMMY: u64 = 9;
 const PERF_FLAG_FD_CLOEXEC: c_long = 8;
 
-/// Interrupts one core whenever it is asked to.
+/// Interrupts one core on request.
 #[derive(Debug)]
 pub struct CoreInterrupt(File);
 
 impl CoreInterrupt {
-    /// Of a core by the kernel's number.
+    /// Opens an event on core `cpu`, by the kernel's number.
     ///
     /// # Errors
-    /// `EACCES` or `EPERM` without `CAP_PERFMON` where `kernel.perf_event_paranoid` is above 0; `ENODEV` where the core is
-    /// offline; `ENOSYS` or `ENOENT` where the kernel has no such events.
+    /// `EACCES` or `EPERM` without `CAP_PERFMON` where `kernel.perf_event_paranoid` is above 0; `ENODEV` where the core
+    /// is offline; `ENOSYS` or `ENOENT` where the kernel has no such events.
     pub fn of_core(cpu: u32) -> io::Result<Self> {
         let attributes = Attributes {
             kind: PERF_TYPE_SOFTWARE,
@@ -48,7 +48,7 @@ impl CoreInterrupt {
             ..Attributes::default()
         };
         let (every_process, no_group): (c_long, c_long) = (-1, -1);
-        // SAFETY: the attributes are of the size that they tell, and are only read; the rest are numbers.
+        // SAFETY: the attributes have the size that they state, and are only read; the rest are numbers.
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
@@ -71,7 +71,7 @@ impl CoreInterrupt {
     /// (kernel/events/core.c, `perf_event_read`).
     ///
     /// # Errors
-    /// A core that went offline.
+    /// Fails where the core went offline.
     pub fn now(&mut self) -> io::Result<()> {
         self.0.read_exact(&mut [0; 8])
     }

@@ -1,7 +1,8 @@
-//! The distance of two cores: how long a cache line takes from one to the other and back.
+//! Distance of two cores: how long a cache line takes from one to the other and back.
 //!
-//! Why: everything that one host of a lab hands to the other goes that way. In a virtual machine it changes by itself,
-//! when the hypervisor moves a core (to one that shares a cache or does not, it seems); docs/facts.md has what that does.
+//! Why: everything that one host of a lab passes to the other crosses this distance. In a virtual machine it changes
+//! without notice, when the hypervisor moves a core (apparently to one that shares a cache or does not); docs/facts.md
+//! describes the effect.
 
 use std::hint::spin_loop;
 use std::io;
@@ -11,28 +12,28 @@ use std::time::{Duration, Instant};
 
 use crate::process::pin_to;
 
-/// Round trips that are timed together, and how often: the least counts, since whatever else runs there only adds.
+/// Round trips per timed batch, and number of batches. The shortest batch counts, since other load only adds time.
 const TURNS: u32 = 500;
 const BATCHES: u32 = 8;
-/// A core that others do not let go for so long.
+/// Time limit of the whole exchange: other tasks may keep a core busy.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Looks at the line between two at the clock.
+/// Reads of the cache line between two readings of the clock.
 const LOOKS: u32 = 10_000;
 
-/// Alone in its cache line, and in the one that is fetched beside it.
+/// A number alone in its cache line, and in the adjacent line that is prefetched with it.
 #[repr(align(128))]
 struct Line(AtomicU32);
 
-/// One end of the exchange.
+/// One end of the exchange of the cache line.
 struct End<'a> {
     line: &'a AtomicU32,
-    /// The other end has given up.
+    /// Set once either end has given up.
     off: &'a AtomicBool,
     until: Instant,
 }
 
 impl End<'_> {
-    /// Waits for a number; `false` where it does not come.
+    /// Spins until the cache line holds `turn`; `false` when time is up or the other end has given up.
     fn await_turn(&self, turn: u32) -> bool {
         loop {
             for _ in 0..LOOKS {
@@ -48,7 +49,7 @@ impl End<'_> {
         }
     }
 
-    /// Sends the line back each time, as often as there are turns.
+    /// Answers each turn of the other end with the next number.
     fn answer(&self) {
         for turn in 0..BATCHES * TURNS {
             if !self.await_turn(2 * turn + 1) {
@@ -58,7 +59,7 @@ impl End<'_> {
         }
     }
 
-    /// The shortest batch.
+    /// Duration of the shortest batch of [`TURNS`] round trips; `None` when an end has given up.
     fn ask(&self) -> Option<Duration> {
         let mut least = None;
         for batch in 0..BATCHES {
@@ -76,11 +77,11 @@ impl End<'_> {
     }
 }
 
-/// Nanoseconds that a cache line takes from core `a` to core `b` and back; some 2 ms are spent on it. `None` where they are
-/// one core.
+/// Nanoseconds that a cache line takes from core `a` to core `b` and back; measuring takes about 2 ms. `None` where
+/// both are the same core.
 ///
 /// # Errors
-/// A core that this thread may not use, or `TimedOut` where others did not let one go for a second.
+/// Fails where this thread may not run on one of the cores; `TimedOut` where other tasks kept a core busy for a second.
 pub fn line_round_trip_ns(a: u32, b: u32) -> io::Result<Option<f64>> {
     if a == b {
         return Ok(None);
@@ -91,7 +92,7 @@ pub fn line_round_trip_ns(a: u32, b: u32) -> io::Result<Option<f64>> {
         off: &off,
         until: Instant::now() + PATIENCE,
     };
-    // A thread that cannot be pinned has the other not wait for it.
+    // A thread that cannot be pinned tells the other not to wait for it.
     let pinned = |cpu: u32| pin_to(&[cpu]).inspect_err(|_| off.store(true, Ordering::Relaxed));
     let least = thread::scope(|scope| {
         let answering = scope.spawn(|| pinned(b).map(|()| end.answer()));

@@ -1,5 +1,5 @@
-//! Which pages of a memory were written to since it was last asked, as the kernel tracks it: write protection that
-//! resolves itself (userfaultfd(2), `UFFD_FEATURE_WP_ASYNC`) and its scan (`PAGEMAP_SCAN`, Linux 6.7).
+//! Pages of a memory that were written to since the last query, as the kernel tracks them: asynchronous write
+//! protection (userfaultfd(2), `UFFD_FEATURE_WP_ASYNC`) and the ioctl that scans for it (`PAGEMAP_SCAN`, Linux 6.7).
 
 #![expect(unsafe_code, reason = "ioctls without a wrapper")]
 
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::shared_memory::SharedMemory;
 use crate::userfaultfd::{Faults, IdleHandler};
 
-/// Bytes of a page of the tracking.
+/// Size of a tracked page, bytes.
 pub const PAGE: usize = 4096;
 /// `UFFD_FEATURE_WP_UNPOPULATED` and `UFFD_FEATURE_WP_ASYNC` (include/uapi/linux/userfaultfd.h).
 const FEATURES: u64 = 1 << 13 | 1 << 15;
@@ -24,7 +24,7 @@ const PAGEMAP_SCAN: u64 = 0xc060_6610;
 const SCAN_WP_MATCHING: u64 = 1;
 const SCAN_CHECK_WPASYNC: u64 = 1 << 1;
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
-/// Ranges that one scan returns.
+/// Upper bound on the ranges that one scan returns.
 const RANGES: usize = 512;
 
 /// `struct pm_scan_arg`.
@@ -55,7 +55,7 @@ struct PageRegion {
 
 const _: () = assert!(size_of::<ScanArguments>() == 96 && size_of::<PageRegion>() == 24);
 
-/// The tracking of one memory. It ends when dropped.
+/// Dirty-page tracking of one memory. Ends when dropped.
 #[derive(Debug)]
 pub struct DirtyPages {
     memory: Arc<SharedMemory>,
@@ -65,19 +65,19 @@ pub struct DirtyPages {
 }
 
 impl DirtyPages {
-    /// Tracks a memory. Until the first [`Self::clear`] every page counts as written to.
+    /// Starts tracking a memory. Until the first [`Self::clear`] every page counts as written to.
     ///
     /// # Errors
-    /// `EINVAL` or `ENOTTY` before Linux 6.7, `EPERM`, `ENOSYS`.
+    /// `EINVAL` or `ENOTTY` before Linux 6.7; `EPERM` or `ENOSYS` where userfaultfd(2) is forbidden or missing.
     pub fn track(memory: Arc<SharedMemory>) -> io::Result<Self> {
-        // No fault is ever handed to a program: nobody's privilege is needed.
+        // The kernel resolves every fault itself, so no privilege is needed.
         let handler = IdleHandler::open_with(Faults::UserModeOnly, FEATURES)?;
         let start = memory.words().as_ptr() as u64;
         let length = memory.len().next_multiple_of(PAGE) as u64;
         // struct uffdio_register: range, mode, ioctls.
         let mut order = [start, length, REGISTER_MODE_WP, 0];
         let fd = handler.as_fd().as_raw_fd();
-        // SAFETY: the kernel reads and writes one uffdio_register, which is as large; the range is the memory's mapping.
+        // SAFETY: the kernel reads and writes one uffdio_register, which is as large; the range is that of the mapping.
         let result = unsafe { libc::ioctl(fd, UFFDIO_REGISTER as _, order.as_mut_ptr()) };
         if result < 0 {
             return Err(io::Error::last_os_error());
@@ -92,10 +92,10 @@ impl DirtyPages {
         Ok(tracking)
     }
 
-    /// Tracks a memory of its own and writes to known pages of it: whether they and no others are found.
+    /// Self-test: tracks a memory of its own, writes to known pages, and expects exactly these to be found.
     ///
     /// # Errors
-    /// Of [`Self::track`]; `Other` where the kernel tells other pages.
+    /// Errors of [`Self::track`]; `Other` where the kernel reports other pages.
     pub fn check() -> io::Result<()> {
         const PAGES: usize = 64;
         let memory = Arc::new(SharedMemory::in_small_pages(PAGES * PAGE)?);
@@ -117,21 +117,21 @@ impl DirtyPages {
         Ok(())
     }
 
-    /// How many pages were written to since [`Self::clear`].
+    /// Number of pages that were written to since [`Self::clear`].
     ///
     /// # Errors
-    /// Of the ioctl.
+    /// Errors of `PAGEMAP_SCAN`.
     pub fn count(&self) -> io::Result<usize> {
         let mut count = 0;
         self.scan(SCAN_CHECK_WPASYNC, |_, pages| count += pages)?;
         Ok(count)
     }
 
-    /// Calls `each` with the number of the first page and of pages of every range that was written to, in order, and
-    /// counts anew from here on. What is written meanwhile is told now or the next time.
+    /// Calls `each` with the first page and the number of pages of every range that was written to, in order, and
+    /// resets the tracking. A page that is written to during the call is reported by this call or by the next.
     ///
     /// # Errors
-    /// Of the ioctl.
+    /// Errors of `PAGEMAP_SCAN`.
     pub fn clear(&self, each: impl FnMut(usize, usize)) -> io::Result<()> {
         self.scan(SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC, each)
     }
@@ -155,8 +155,8 @@ impl DirtyPages {
                 category_anyof_mask: 0,
                 return_mask: PAGE_IS_WRITTEN,
             };
-            // SAFETY: the kernel reads the arguments and writes them and so many ranges as they say; of the memory it
-            // changes the protection that this tracking gave it.
+            // SAFETY: the kernel reads the arguments, and writes them and as many ranges as they say; of the memory it
+            // changes only the write protection that this tracking set.
             let found =
                 unsafe { libc::ioctl(self.pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut order) };
             if found < 0 {

@@ -1,4 +1,4 @@
-//! epoll(7) with waits of nanosecond resolution, and a handle that wakes one.
+//! epoll(7) with waits of nanosecond resolution, and a waker for them.
 
 #![expect(
     unsafe_code,
@@ -11,27 +11,27 @@ use std::time::Duration;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// What a descriptor is waited for. Errors and hang-ups are told in any case.
+/// Events to wait for on a descriptor. Errors and hang-ups are always reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interest {
-    /// Until it can be read, or its peer will send no more.
+    /// Readable, or the peer has shut down its sending side (`EPOLLIN`, `EPOLLRDHUP`).
     pub read: bool,
-    /// Until it can be written.
+    /// Writable (`EPOLLOUT`).
     pub write: bool,
 }
 
 impl Interest {
-    /// Until it can be read.
+    /// Readable only.
     pub const READ: Self = Self {
         read: true,
         write: false,
     };
-    /// For nothing; errors are told all the same (epoll_ctl(2)).
+    /// No event; errors are reported all the same (epoll_ctl(2)).
     pub const NONE: Self = Self {
         read: false,
         write: false,
     };
-    /// Until it can be written.
+    /// Writable only.
     pub const WRITE: Self = Self {
         read: false,
         write: true,
@@ -43,7 +43,7 @@ impl Interest {
     }
 }
 
-/// Room for what one wait may return.
+/// Buffer for the events that one wait returns.
 #[derive(Debug)]
 pub struct Events {
     raw: Box<[libc::epoll_event]>,
@@ -51,7 +51,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Room for `count` events.
+    /// Buffer for `count` events, at least one.
     pub fn with_capacity(count: usize) -> Self {
         Self {
             raw: vec![libc::epoll_event { events: 0, u64: 0 }; count.max(1)].into_boxed_slice(),
@@ -59,7 +59,7 @@ impl Events {
         }
     }
 
-    /// The tokens of what is ready, as the last wait filled this.
+    /// Tokens of the descriptors that the last wait found ready.
     pub fn tokens(&self) -> impl Iterator<Item = u64> + '_ {
         self.raw[..self.filled].iter().map(|event| event.u64)
     }
@@ -84,7 +84,7 @@ impl Epoll {
         Ok(Self { fd })
     }
 
-    /// Adds a descriptor; closing its last duplicate takes it out again.
+    /// Adds a descriptor, reported as `token`; closing its last duplicate removes it.
     pub fn add(&self, fd: &impl AsFd, interest: Interest, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, fd, interest.bits(), token)
     }
@@ -95,12 +95,12 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd, bits, token)
     }
 
-    /// Changes what a descriptor is waited for.
+    /// Changes the events that a descriptor is waited for.
     pub fn modify(&self, fd: &impl AsFd, interest: Interest, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, fd, interest.bits(), token)
     }
 
-    /// Takes a descriptor out.
+    /// Removes a descriptor.
     pub fn remove(&self, fd: &impl AsFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
     }
@@ -129,9 +129,10 @@ impl Epoll {
         }
     }
 
-    /// Waits until something is ready, at most `timeout` (`None`: for ever). A signal ends the wait with nothing.
+    /// Waits until a descriptor is ready, at most `timeout` (`None`: without limit). A signal ends the wait without
+    /// events.
     ///
-    /// Kernels before 5.11 know whole milliseconds only, to which the time is then rounded up.
+    /// Kernels before 5.11 wait whole milliseconds only, to which the timeout is then rounded up.
     pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         events.filled = 0;
         let time = timeout.map(|timeout| libc::timespec {
@@ -178,26 +179,26 @@ impl Epoll {
     }
 }
 
-/// Wakes whoever waits for it in an [`Epoll`] (eventfd(2)).
+/// Wakes a thread that waits for this in an [`Epoll`] (eventfd(2)).
 #[derive(Debug)]
 pub struct Waker(EventFd);
 
 impl Waker {
-    /// One that is not raised.
+    /// A waker that is not raised.
     pub fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Self(EventFd::from_value_and_flags(0, flags)?))
     }
 
-    /// Raises it; raising it twice is raising it.
+    /// Raises the waker; has no effect where it is raised already.
     pub fn raise(&self) {
-        // Fails only where the counter is full, and then it is raised.
+        // Fails only where the counter is full, and then the waker is raised.
         let _ = self.0.write(1);
     }
 
-    /// Lowers it again.
+    /// Lowers the waker.
     pub fn lower(&self) {
-        // Fails only where it is not raised.
+        // Fails only where the waker is not raised.
         let _ = self.0.read();
     }
 }

@@ -28,46 +28,46 @@ const SIOCETHTOOL: u64 = 0x8946;
 /// One feature of one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureState {
-    /// In force now.
+    /// Whether the feature is on.
     pub active: bool,
-    /// Can be changed by the user (`ethtool -k` prints the others as `[fixed]`).
+    /// Whether the user can change it (`ethtool -k` prints the others as `[fixed]`).
     pub changeable: bool,
 }
 
-/// A device's descriptor rings: packets it can hold, in use and at most.
+/// Sizes of a device's descriptor rings, in descriptors: current and maximum (`ethtool -g`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rings {
-    /// Received packets.
+    /// Receive ring, current size.
     pub rx: u32,
-    /// At most.
+    /// Receive ring, maximum size.
     pub rx_max: u32,
-    /// Packets to send.
+    /// Transmit ring, current size.
     pub tx: u32,
-    /// At most.
+    /// Transmit ring, maximum size.
     pub tx_max: u32,
 }
 
-/// A device's queues, each with an interrupt of its own.
+/// Numbers of a device's queues, each with an interrupt of its own (`ethtool -l`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Channels {
-    /// For receiving only.
+    /// Queues that only receive.
     pub rx: u32,
-    /// For sending only.
+    /// Queues that only transmit.
     pub tx: u32,
-    /// For both.
+    /// Queues that do both.
     pub combined: u32,
-    /// For both, at most.
+    /// Upper bound on `combined`.
     pub combined_max: u32,
 }
 
-/// A handle for the devices of the namespace it was opened in.
+/// A handle for the devices of the network namespace it was opened in.
 #[derive(Debug)]
 pub struct Ethtool {
     socket: OwnedFd,
 }
 
 impl Ethtool {
-    /// Opens a handle in the calling thread's network namespace, for which it stays good.
+    /// Opens a handle in the calling thread's network namespace; it stays valid when the thread leaves that.
     pub fn open() -> io::Result<Self> {
         let socket = socket(
             AddressFamily::Inet,
@@ -78,8 +78,8 @@ impl Ethtool {
         Ok(Self { socket })
     }
 
-    /// Every feature of a device by the kernel's name. Features that this kernel fixes at off for
-    /// the device are left out: it has no such feature.
+    /// Features of a device by the kernel's name. Features that are off and cannot be changed are left out: the device
+    /// does not have them.
     ///
     /// # Errors
     /// `ENODEV` for an unknown device.
@@ -112,13 +112,13 @@ impl Ethtool {
             .collect())
     }
 
-    /// Whether this kernel knows a feature of that name, whatever the device makes of it.
+    /// Whether this kernel knows a feature of that name, whether the device supports it or not.
     pub fn knows(&self, device: &str, feature: &str) -> io::Result<bool> {
         Ok(self.names(device)?.iter().any(|name| name == feature))
     }
 
-    /// Asks for features to be on or off, all in one call. Names that the device has not are
-    /// passed over, and the kernel may fulfil a wish only in part: read back what came of it.
+    /// Requests features to be on or off, all in one call. Names that the device does not have are ignored, and the
+    /// kernel may fulfil the request only in part: read the result back.
     pub fn set_features(&self, device: &str, wanted: &BTreeMap<String, bool>) -> io::Result<()> {
         let names = self.names(device)?;
         let blocks = names.len().div_ceil(32);
@@ -139,12 +139,12 @@ impl Ethtool {
         self.call(device, &mut words)
     }
 
-    /// What the device's driver calls itself (struct ethtool_drvinfo).
+    /// Name of the device's driver (struct ethtool_drvinfo).
     ///
     /// # Errors
-    /// `EOPNOTSUPP` where it does not tell.
+    /// `EOPNOTSUPP` where the driver does not report it.
     pub fn driver(&self, device: &str) -> io::Result<String> {
-        // cmd, then driver, version and more, up to four lengths.
+        // struct ethtool_drvinfo: cmd, driver and four more strings of 32 bytes, 12 reserved bytes, five counts.
         let mut words = [0; 49];
         words[0] = ETHTOOL_GDRVINFO;
         self.call(device, &mut words)?;
@@ -157,7 +157,7 @@ impl Ethtool {
     /// link settings of every kind); `None` where the driver does not know.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` where its driver does not tell.
+    /// `EOPNOTSUPP` where the driver does not report it.
     pub fn speed(&self, device: &str) -> io::Result<Option<u32>> {
         let mut words = [0; 11];
         words[0] = ETHTOOL_GSET;
@@ -166,16 +166,16 @@ impl Ethtool {
             let bytes = word.to_ne_bytes();
             u32::from(u16::from_ne_bytes([bytes[at], bytes[at + 1]]))
         };
-        // cmd, supported, advertising, speed and three bytes, maxtxpkt.., maxrxpkt, speed_hi and two bytes.
+        // struct ethtool_cmd, by word: 0 cmd, 3 speed and two bytes, 5 maxtxpkt, 6 maxrxpkt, 7 speed_hi and two bytes.
         let speed = half(words[7], 0) << 16 | half(words[3], 0);
         let unknown = [0, u32::from(u16::MAX), u32::MAX];
         Ok((!unknown.contains(&speed)).then_some(speed))
     }
 
-    /// The device's rings (struct ethtool_ringparam).
+    /// Sizes of the device's rings (struct ethtool_ringparam).
     ///
     /// # Errors
-    /// `EOPNOTSUPP` where it has none.
+    /// `EOPNOTSUPP` where the device has no rings.
     pub fn rings(&self, device: &str) -> io::Result<Rings> {
         let mut words = [0; 9];
         words[0] = ETHTOOL_GRINGPARAM;
@@ -188,10 +188,10 @@ impl Ethtool {
         })
     }
 
-    /// The device's queues (struct ethtool_channels).
+    /// Numbers of the device's queues (struct ethtool_channels).
     ///
     /// # Errors
-    /// `EOPNOTSUPP` where its driver does not tell.
+    /// `EOPNOTSUPP` where the driver does not report them.
     pub fn channels(&self, device: &str) -> io::Result<Channels> {
         let mut words = [0; 9];
         words[0] = ETHTOOL_GCHANNELS;
@@ -204,10 +204,10 @@ impl Ethtool {
         })
     }
 
-    /// Sets how many packets the rings hold; the others stay as they are.
+    /// Sets the sizes of the rings, in descriptors; `None` keeps the current size.
     ///
     /// # Errors
-    /// `EINVAL` beyond what the device has, `EOPNOTSUPP` where it has no rings.
+    /// `EINVAL` beyond the device's maximum, `EOPNOTSUPP` where it has no rings.
     pub fn set_rings(&self, device: &str, rx: Option<u32>, tx: Option<u32>) -> io::Result<()> {
         let mut words = [0; 9];
         words[0] = ETHTOOL_GRINGPARAM;
@@ -218,10 +218,10 @@ impl Ethtool {
         self.call(device, &mut words)
     }
 
-    /// Sets the number of queues for both directions.
+    /// Sets the number of combined queues.
     ///
     /// # Errors
-    /// `EINVAL` beyond what the device has, `EOPNOTSUPP` where its driver has no such queues.
+    /// `EINVAL` beyond the device's maximum, `EOPNOTSUPP` where the driver has no such queues.
     pub fn set_combined(&self, device: &str, queues: u32) -> io::Result<()> {
         let mut words = [0; 9];
         words[0] = ETHTOOL_GCHANNELS;
@@ -253,8 +253,8 @@ impl Ethtool {
             .collect())
     }
 
-    /// One ioctl. `words` is the whole variable-length structure; its header says how much of it
-    /// the kernel may write, and every caller sizes it so.
+    /// One ioctl. `words` is the complete variable-length structure; its header says how much of it the kernel may
+    /// write, and every caller sizes it so.
     fn call(&self, device: &str, words: &mut [u32]) -> io::Result<()> {
         if device.len() >= libc::IFNAMSIZ {
             return Err(io::Error::new(

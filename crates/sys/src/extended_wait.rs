@@ -1,36 +1,37 @@
-//! Waiting for other processes beyond their time while they are at work: on a slow or crowded machine a constant tells who is
-//! slow, and not who hangs.
+//! Waiting for other processes beyond a timeout while they are at work: on a slow or overloaded machine a fixed timeout
+//! finds the slow processes and not only the hung ones.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How much longer than the time itself all of it may take.
+/// Upper bound on the total wait, in multiples of the timeout.
 const LONGEST: u32 = 6;
-/// Who works so little of a while is not at work: a tenth.
+/// Processes that work for less than this fraction of a pause (one tenth) count as idle.
 const LITTLE: u32 = 10;
 
-/// What processes have done so far.
+/// Work that a set of processes has done so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Work {
-    /// Time that their threads were on a core, or waited for one.
+    /// Time that their threads ran on a core or waited for one.
     time: Duration,
-    /// One of them is in the kernel and cannot be interrupted: it waits for a lock or a module (state D of proc_pid_stat(5)).
+    /// One of their threads sleeps uninterruptibly in the kernel, for a lock or a module (state D of proc_pid_stat(5)).
     in_kernel: bool,
 }
 
-/// A wait that begins when a time is over.
+/// A wait that begins when a timeout is over.
 #[derive(Debug)]
 pub struct ExtendedWait<W> {
     worked: W,
     before: Work,
-    /// How long each look is from the one before.
+    /// Time between two checks.
     pause: Duration,
     most: Instant,
 }
 
 impl<W: Fn() -> Work> ExtendedWait<W> {
-    /// `within` is the time that is over; the wait ends after five times that at the latest. `worked`: [`of_group`], [`of`].
+    /// `within` is the timeout that is over; the extension is at most five times that. `worked`: [`of_group`] or
+    /// [`of`].
     pub fn begin(within: Duration, worked: W) -> Self {
         Self {
             before: worked(),
@@ -40,12 +41,13 @@ impl<W: Fn() -> Work> ExtendedWait<W> {
         }
     }
 
-    /// Until when to wait before the next look.
+    /// Time of the next check.
     pub fn until(&self) -> Instant {
         Instant::now() + self.pause
     }
 
-    /// Whether to wait on after that: those waited for were at work meanwhile.
+    /// Whether to wait on after that check: the processes were at work since the last one, and the bound is not
+    /// reached.
     pub fn extend(&mut self) -> bool {
         let now = (self.worked)();
         let before = std::mem::replace(&mut self.before, now);
@@ -54,7 +56,7 @@ impl<W: Fn() -> Work> ExtendedWait<W> {
     }
 }
 
-/// What a process group's members have done. No time where the kernel does not count it (`CONFIG_SCHED_INFO`).
+/// Work of a process group's members. The time is zero where the kernel does not count it (`CONFIG_SCHED_INFO`).
 pub fn of_group(group: u32) -> Work {
     let group = group.to_string();
     let members: Vec<u32> = numbers_in(Path::new("/proc"))
@@ -63,7 +65,7 @@ pub fn of_group(group: u32) -> Work {
     of(&members)
 }
 
-/// What processes have done.
+/// Work of processes, with all their threads.
 pub fn of(pids: &[u32]) -> Work {
     let mut work = Work::default();
     for pid in pids {
@@ -77,7 +79,7 @@ pub fn of(pids: &[u32]) -> Work {
     work
 }
 
-/// On a core and runnable (Documentation/scheduler/sched-stats.rst).
+/// Time on a core and time runnable (Documentation/scheduler/sched-stats.rst).
 fn time_of(task: &str) -> Option<Duration> {
     let text = fs::read_to_string(format!("{task}/schedstat")).ok()?;
     let nanoseconds = text.split_whitespace().take(2).map(str::parse::<u64>);
@@ -86,7 +88,8 @@ fn time_of(task: &str) -> Option<Duration> {
     ))
 }
 
-/// A field behind the command's name, which may hold anything (proc_pid_stat(5)): 0 is the state, 2 the group.
+/// A field of `stat` after the command's name, which may contain anything (proc_pid_stat(5)): 0 is the state, 2 the
+/// process group.
 fn stat(task: &str, field: usize) -> Option<String> {
     let text = fs::read_to_string(format!("{task}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;

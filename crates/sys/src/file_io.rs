@@ -1,8 +1,8 @@
-//! Reads and writes of one file or block device, many at once, in memory of its own: by io_uring(7), or by
-//! io_submit(2) where the kernel refuses rings.
+//! Asynchronous reads and writes of one file or block device, in buffers of this module: by io_uring(7), or by
+//! io_submit(2) where the kernel refuses io_uring.
 //!
-//! It owns every byte that the kernel reads or writes, and keeps them until the kernel is done. Not here: which I/O is
-//! made when, or what an error means.
+//! [`FileIo`] owns every byte that the kernel reads or writes, and keeps it until the kernel is done. Not here: which
+//! I/O is issued when, or what an error means.
 
 mod aio;
 mod memory;
@@ -17,21 +17,21 @@ use self::aio::AioQueue;
 use self::memory::AlignedMemory;
 use self::queue::RingQueue;
 
-/// How long a drop waits for the kernel before it leaves the memory to it.
+/// How long a drop waits for operations under way before it leaks their memory.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is done with a slot's bytes.
+/// What an operation does with the bytes of its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileOperation {
-    /// They are read from the file.
+    /// Reads them from the file.
     Read,
-    /// They are written to the file.
+    /// Writes them to the file.
     Write,
-    /// Written data is made durable, as by fdatasync(2). It has no bytes.
+    /// Makes written data durable, as fdatasync(2) does. Uses no bytes.
     Flush,
 }
 
-/// One operation as the kernel is given it.
+/// One operation as it is submitted to the kernel.
 #[derive(Debug, Clone, Copy)]
 struct Order {
     operation: FileOperation,
@@ -49,11 +49,11 @@ enum Way {
 
 /// A fixed number of slots with a buffer each, for operations on one file.
 ///
-/// Dropping it takes back what is under way and waits for it, 2 s at most: memory that the kernel may still write is
-/// never freed.
+/// Dropping it cancels the operations under way and waits for them, at most 2 s: memory that the kernel may still write
+/// is never freed.
 #[derive(Debug)]
 pub struct FileIo {
-    // Before the memory: closed first.
+    // Declared before the memory, so that it is closed first.
     way: Way,
     memory: AlignedMemory,
     each: usize,
@@ -62,11 +62,11 @@ pub struct FileIo {
 }
 
 impl FileIo {
-    /// So many slots of `each` bytes, on page boundaries, every page resident. Also why the kernel gave no ring, where
-    /// it did not.
+    /// Makes `slots` buffers of `each` bytes, page-aligned, every page resident. Also returns why the kernel refused
+    /// io_uring, where it did.
     ///
     /// # Errors
-    /// No memory; what io_setup(2) fails with where there is no ring either: `EAGAIN` beyond `fs.aio-max-nr`.
+    /// `OutOfMemory`; errors of io_setup(2) where io_uring is refused, such as `EAGAIN` beyond `fs.aio-max-nr`.
     pub fn new(
         file: &Arc<File>,
         slots: usize,
@@ -86,17 +86,18 @@ impl FileIo {
         Ok((io, refused))
     }
 
-    /// The bytes of a slot; none while the kernel has them.
+    /// Bytes of a slot's buffer; empty while an operation on the slot is under way.
     pub fn buffer(&mut self, slot: usize) -> &mut [u8] {
         let length = if self.busy[slot] { 0 } else { self.each };
         self.memory.bytes(slot * self.each, length)
     }
 
-    /// Queues an operation with bytes `from..to` of a slot, at an offset of the file. The kernel is told with the next
-    /// [`Self::wait`].
+    /// Queues an operation on bytes `from..to` of a slot, at `offset` bytes in the file. The next [`Self::wait`]
+    /// submits it.
     ///
     /// # Errors
-    /// `ResourceBusy` where the slot's last operation is under way; `InvalidInput` for bytes that it does not have.
+    /// `ResourceBusy` where the slot's last operation is under way; `InvalidInput` for a range that the slot does not
+    /// have.
     pub fn start(
         &mut self,
         operation: FileOperation,
@@ -126,11 +127,11 @@ impl FileIo {
         Ok(())
     }
 
-    /// Tells the kernel what was queued, and waits until something is over, at most `timeout`, which may be nothing. A
+    /// Submits what was queued, and waits until an operation is complete, at most `timeout`, which may be zero. A
     /// signal ends the wait.
     ///
     /// # Errors
-    /// What io_uring_enter(2), io_submit(2) or io_getevents(2) fail with, other than `EINTR` and `ETIME`.
+    /// Errors of io_uring_enter(2), io_submit(2) or io_getevents(2), other than `EINTR` and `ETIME`.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<()> {
         match &mut self.way {
             Way::Ring(ring) => ring.enter((!timeout.is_zero()).then_some(timeout)),
@@ -138,8 +139,8 @@ impl FileIo {
         }
     }
 
-    /// The next slot whose operation is over: the bytes that it moved, which may be fewer than were asked for, or why
-    /// it failed.
+    /// Next slot whose operation is complete: the bytes moved, which may be fewer than were asked for, or why it
+    /// failed.
     pub fn next_done(&mut self) -> Option<(usize, io::Result<usize>)> {
         let (slot, result) = match &mut self.way {
             Way::Ring(ring) => ring.next()?,
@@ -155,7 +156,7 @@ impl FileIo {
         Some((slot, result))
     }
 
-    /// Whether the kernel has let go of everything within [`PATIENCE`].
+    /// Cancels the operations under way and waits for them; `false` where some are left after [`PATIENCE`].
     fn settle(&mut self) -> bool {
         while self.next_done().is_some() {}
         if let Way::Ring(ring) = &mut self.way {
@@ -181,7 +182,7 @@ impl Drop for FileIo {
         if !self.settle() {
             self.memory.leak();
             if let Way::Aio(aio) = &mut self.way {
-                // Destroying the context would wait for what does not come.
+                // io_destroy(2) would wait for operations that do not complete.
                 aio.leak();
             }
         }

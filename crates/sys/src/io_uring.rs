@@ -1,4 +1,4 @@
-//! io_uring: whether a ring can be set up. What works with one is in [`crate::ring`].
+//! io_uring: whether a ring can be set up. I/O by a ring is in [`crate::ring`].
 
 #![expect(unsafe_code, reason = "io_uring_setup(2) has no wrapper in nix")]
 
@@ -9,7 +9,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 const PARAMS_WORDS: usize = 30;
 const FEATURES_WORD: usize = 5;
 
-/// A ring that nothing is submitted to. Gone when dropped.
+/// A ring that nothing is submitted to. Closed when dropped.
 #[derive(Debug)]
 pub struct IdleRing {
     features: u32,
@@ -17,11 +17,11 @@ pub struct IdleRing {
 }
 
 impl IdleRing {
-    /// Sets a ring up with as many entries.
+    /// Sets up a ring with `entries` submission entries.
     ///
     /// # Errors
-    /// `ENOSYS` where the kernel has none, `EPERM` where `kernel.io_uring_disabled` or a seccomp
-    /// filter forbids it.
+    /// `ENOSYS` where the kernel has no io_uring, `EPERM` where `kernel.io_uring_disabled` or a seccomp filter forbids
+    /// it.
     pub fn set_up(entries: u32) -> io::Result<Self> {
         let mut params = [0u32; PARAMS_WORDS];
         // SAFETY: the kernel reads and writes one io_uring_params at the pointer, which is as large.
@@ -36,7 +36,7 @@ impl IdleRing {
         })
     }
 
-    /// `IORING_FEAT_*` bits.
+    /// `IORING_FEAT_*` bits of the kernel.
     pub fn features(&self) -> u32 {
         self.features
     }

@@ -1,4 +1,4 @@
-//! /dev/kvm: whether virtual machines can be made (Documentation/virt/kvm/api.rst).
+//! /dev/kvm: whether virtual machines can be created (Documentation/virt/kvm/api.rst).
 
 #![expect(unsafe_code, reason = "KVM's ioctls have no wrapper in nix")]
 
@@ -9,14 +9,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const KVM_GET_API_VERSION: u64 = 0xae00;
 const KVM_CREATE_VM: u64 = 0xae01;
 
-/// The version that every kernel since 2.6.22 answers; a program must refuse any other.
+/// Version of the KVM API since Linux 2.6.22; a program must refuse any other.
 pub const API_VERSION: i32 = 12;
 
 /// An open /dev/kvm.
 #[derive(Debug)]
 pub struct Kvm(File);
 
-/// A virtual machine without processors or memory. Gone when dropped.
+/// A virtual machine without processors or memory. Destroyed when dropped.
 #[derive(Debug)]
 pub struct EmptyMachine {
     _fd: OwnedFd,
@@ -26,7 +26,7 @@ impl Kvm {
     /// Opens /dev/kvm.
     ///
     /// # Errors
-    /// `ENOENT` where there is none, `EACCES` where this user may not use it.
+    /// `ENOENT` where the device does not exist, `EACCES` where this user may not use it.
     pub fn open() -> io::Result<Self> {
         File::options()
             .read(true)
@@ -35,12 +35,12 @@ impl Kvm {
             .map(Self)
     }
 
-    /// The interface's version; see [`API_VERSION`].
+    /// Version of the KVM API; must be [`API_VERSION`].
     pub fn api_version(&self) -> io::Result<i32> {
         self.ask(KVM_GET_API_VERSION)
     }
 
-    /// Makes a virtual machine, which needs the processor's help, not only the device node.
+    /// Creates a virtual machine, which needs virtualisation support of the processor, not only the device node.
     pub fn create_machine(&self) -> io::Result<EmptyMachine> {
         let fd = self.ask(KVM_CREATE_VM)?;
         // SAFETY: the kernel has just returned it to us, nobody else owns it.

@@ -1,7 +1,7 @@
-//! The one crate with `unsafe`: namespaces, processes, ethtool, sockets, and what else a kernel may have.
+//! The one crate with `unsafe`: namespaces, processes, ethtool, sockets and other kernel interfaces.
 //!
-//! Everything here is a thin, safe wrapper that decodes what the kernel says once, into typed values.
-//! No policy: which device gets which feature, or when a namespace is entered, is the caller's.
+//! Everything here is a thin, safe wrapper that decodes the kernel's answers once, into typed values. No policy: which
+//! device gets which feature, or when a namespace is entered, is the caller's decision.
 
 pub mod block_file;
 pub mod bpf;

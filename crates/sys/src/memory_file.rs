@@ -1,4 +1,4 @@
-//! Memory with a descriptor and without a name (memfd_create(2)): what a program that is started here maps as well.
+//! Memory with a descriptor and without a name (memfd_create(2)), which a program that this process starts can map too.
 
 #![expect(unsafe_code, reason = "a new descriptor is owned by hand")]
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shared_memory::SharedMemory;
 
-/// A file in memory, mapped here. Gone when the last who has it or maps it is.
+/// A file in memory, mapped in this process. Freed when no process has it open or mapped any more.
 #[derive(Debug)]
 pub struct MemoryFile {
     fd: OwnedFd,
@@ -16,7 +16,7 @@ pub struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// Zeroes. No page is taken before somebody writes to it.
+    /// A file of `bytes` zero bytes. A page is allocated when it is first written to.
     ///
     /// # Errors
     /// `ENOMEM`, `EMFILE`.
@@ -36,12 +36,12 @@ impl MemoryFile {
         Ok(Self { fd, memory })
     }
 
-    /// Its content.
+    /// The mapped content.
     pub fn memory(&self) -> &SharedMemory {
         &self.memory
     }
 
-    /// What a program opens that has the descriptor under the same number ([`crate::process::tie`]).
+    /// Path of the file for a program that has the descriptor under the same number ([`crate::process::tie`]).
     pub fn path(&self) -> PathBuf {
         Path::new("/proc/self/fd").join(self.fd.as_raw_fd().to_string())
     }

@@ -1,8 +1,8 @@
-//! Pages of a memory that are not there yet: whoever touches one waits until its content is placed, or nobody is to wait
-//! any more (userfaultfd(2), `UFFDIO_REGISTER_MODE_MISSING`).
+//! Missing pages of a memory: a thread that touches one waits until its content is placed, or until the memory is
+//! released (userfaultfd(2), `UFFDIO_REGISTER_MODE_MISSING`).
 //!
-//! Only the program's own faults are handled, which everybody may since Linux 5.11: the kernel itself finds no page for a
-//! system call that is given a missing one (`EFAULT`).
+//! Only faults in user mode are handled, which needs no privilege since Linux 5.11: a system call that is given a
+//! missing page fails with `EFAULT`.
 
 #![expect(unsafe_code, reason = "ioctls without a wrapper")]
 
@@ -17,26 +17,26 @@ use crate::shared_memory::SharedMemory;
 use crate::socket::poll_readable;
 use crate::userfaultfd::{Faults, IdleHandler};
 
-/// Bytes of a page.
+/// Page size, bytes.
 pub const PAGE: usize = 4096;
-/// `_IOWR(0xaa, 0x00, struct uffdio_register)`, and what it is to do.
+/// `_IOWR(0xaa, 0x00, struct uffdio_register)`, and its mode.
 const UFFDIO_REGISTER: u64 = 0xc020_aa00;
 const REGISTER_MODE_MISSING: u64 = 1;
 /// `_IOR(0xaa, 0x01, struct uffdio_range)`.
 const UFFDIO_UNREGISTER: u64 = 0x8010_aa01;
-/// `_IOWR(0xaa, 0x03, struct uffdio_copy)`, and its bit among the ioctls that a registered range has.
+/// `_IOWR(0xaa, 0x03, struct uffdio_copy)`, and its bit among the ioctls that a registered range supports.
 const UFFDIO_COPY: u64 = 0xc028_aa03;
 const HAS_COPY: u64 = 1 << 3;
-/// `UFFD_EVENT_PAGEFAULT`, and the bytes of a `struct uffd_msg`.
+/// `UFFD_EVENT_PAGEFAULT`, and the size of a `struct uffd_msg`, bytes.
 const EVENT_PAGE_FAULT: u8 = 0x12;
 const MESSAGE: usize = 32;
-/// How long a fault may take until it is told, where the kernel is tried.
+/// How long the self-test waits for the kernel to report a fault.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A memory of which pages may be missing. When this is dropped nobody waits for them any more: they are zero.
+/// A memory whose pages may be missing. When this is dropped, waiting threads go on: missing pages read as zeros.
 #[derive(Debug)]
 pub struct MissingPages {
-    // Before the memory: nobody must be left waiting in it.
+    // Declared before the memory, so that it is closed first: no thread may be left waiting in the memory.
     handler: IdleHandler,
     memory: Arc<SharedMemory>,
 }
@@ -48,7 +48,7 @@ impl AsFd for MissingPages {
 }
 
 impl MissingPages {
-    /// Of a memory in small pages, all of which are there.
+    /// Registers a memory of [`SharedMemory::in_small_pages`], whose pages are all there.
     ///
     /// # Errors
     /// `EINVAL` before Linux 5.11, `EPERM` or `ENOSYS` where a container forbids it or the kernel has none.
@@ -65,11 +65,11 @@ impl MissingPages {
         Ok(pages)
     }
 
-    /// Tries it with a memory of its own: a thread that waits for a page gets what is placed, and one that waits for a
-    /// page which never comes is let go.
+    /// Self-test with a memory of its own: a thread that waits for a page reads what is placed, and a thread that waits
+    /// for a page which never comes goes on after a release.
     ///
     /// # Errors
-    /// Of [`Self::of`]; `Other` where the kernel does something else.
+    /// Errors of [`Self::of`]; `Other` where the kernel does something else.
     pub fn check() -> io::Result<()> {
         const PAGES: usize = 8;
         let memory = Arc::new(SharedMemory::in_small_pages(PAGES * PAGE)?);
@@ -93,7 +93,7 @@ impl MissingPages {
                     }
                 });
             if placed.is_none() || told.is_err() {
-                // Whoever waits ends now, and so can be waited for.
+                // The waiting thread ends now and can be joined.
                 missing.release()?;
             }
             let found = touching.join();
@@ -110,10 +110,10 @@ impl MissingPages {
         self.memory.len().div_ceil(PAGE)
     }
 
-    /// Address and length of pages.
+    /// Address and length of `count` pages from page `first`, bytes.
     ///
     /// # Panics
-    /// Where the memory does not have them.
+    /// Where the memory does not have these pages.
     fn range(&self, first: usize, count: usize) -> [u64; 2] {
         assert!(first + count <= self.pages());
         let start = self.memory.words().as_ptr() as u64;
@@ -129,17 +129,17 @@ impl MissingPages {
         Ok(())
     }
 
-    /// Takes pages away: they are missing from now on, and their content is gone.
+    /// Removes `count` pages from page `first`: they are missing from now on, and their content is lost.
     ///
     /// # Errors
-    /// Of madvise(2).
+    /// Errors of madvise(2).
     ///
     /// # Panics
-    /// Where the memory does not have them.
+    /// Where the memory does not have these pages.
     pub fn remove(&self, first: usize, count: usize) -> io::Result<()> {
         let [start, length] = self.range(first, count);
-        // SAFETY: the range is within the memory's private mapping, all of it atomics: whoever reads it next finds zeroes
-        // or waits.
+        // SAFETY: the range is within the memory's private mapping, all of it atomics: its next reader finds zeros or
+        // waits.
         let done = unsafe {
             libc::madvise(
                 start as *mut libc::c_void,
@@ -153,13 +153,13 @@ impl MissingPages {
         Ok(())
     }
 
-    /// Gives a missing page its content, and lets go who waits for it.
+    /// Places the content of a missing page, and wakes the threads that wait for it.
     ///
     /// # Errors
-    /// `EEXIST`: it is there already. `ENOENT`: nobody waits for pages any more ([`Self::release`]).
+    /// `EEXIST`: the page is not missing. `ENOENT`: the memory was released ([`Self::release`]).
     ///
     /// # Panics
-    /// Where the memory does not have it, or the content is not a page.
+    /// Where the memory does not have the page, or `content` is not [`PAGE`] bytes long.
     pub fn place(&self, page: usize, content: &[u8]) -> io::Result<()> {
         assert_eq!(content.len(), PAGE);
         let [start, length] = self.range(page, 1);
@@ -167,22 +167,22 @@ impl MissingPages {
             // struct uffdio_copy: dst, src, len, mode, copy.
             let mut order = [start, content.as_ptr() as u64, length, 0, 0];
             match self.order(UFFDIO_COPY, order.as_mut_ptr()) {
-                // The mapping was just being changed.
+                // The mapping was being changed: try again.
                 Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
                 done => return done,
             }
         }
     }
 
-    /// The page that somebody waits for and that was not told yet. Does not block: the descriptor can be read where there
-    /// is one.
+    /// Next page that a thread waits for and that was not reported yet. Does not block: the descriptor is readable
+    /// while there is one.
     ///
     /// # Errors
-    /// Of read(2); `InvalidData`.
+    /// Errors of read(2); `InvalidData` for a message that is not a page fault in this memory.
     pub fn next_fault(&self) -> io::Result<Option<usize>> {
         let mut message = [0u8; MESSAGE];
         let fd = self.handler.as_fd().as_raw_fd();
-        // SAFETY: there are so many bytes.
+        // SAFETY: the buffer has as many bytes.
         let read = unsafe { libc::read(fd, message.as_mut_ptr().cast(), MESSAGE) };
         if read < 0 {
             let error = io::Error::last_os_error();
@@ -203,10 +203,10 @@ impl MissingPages {
         }
     }
 
-    /// Nobody waits for pages any more, and nobody will: those that are missing are zero.
+    /// Lets all waiting threads go on, now and later: missing pages read as zeros.
     ///
     /// # Errors
-    /// Of the ioctl.
+    /// Errors of `UFFDIO_UNREGISTER`.
     pub fn release(&self) -> io::Result<()> {
         let mut order = self.range(0, self.pages());
         self.order(UFFDIO_UNREGISTER, order.as_mut_ptr())

@@ -1,5 +1,5 @@
-//! Network, mount and user namespaces, held by processes and nothing else: no name in /run/netns,
-//! so that the kernel drops them with their last holder.
+//! Network, mount and user namespaces. Those of a lab are held by processes and nothing else, without a name in
+//! /run/netns, so that the kernel drops them with their last holder; named ones are those of ip-netns(8).
 
 use std::fs::{self, File};
 use std::io;
@@ -42,7 +42,7 @@ impl Netns {
         })
     }
 
-    /// The inode of its file (namespaces(7)): the same namespace of a machine has the same.
+    /// Inode number of the namespace's file (namespaces(7)): equal for the same namespace of a machine.
     ///
     /// # Errors
     /// Where the kernel does not report it.
@@ -89,8 +89,8 @@ impl AsRawFd for Netns {
     }
 }
 
-/// The calling thread is inside a namespace; dropping this takes it back. Not `Send`: a namespace
-/// belongs to a thread.
+/// Guard: the calling thread is inside a namespace until this is dropped. Not `Send`: each thread has its own
+/// namespace.
 #[derive(Debug)]
 pub struct Entered {
     home: Netns,
@@ -99,7 +99,7 @@ pub struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // A thread lost in the wrong namespace would build in the wrong place: better none at all.
+        // A thread left in the wrong namespace would configure the wrong devices: abort instead.
         if setns(&self.home.file, CloneFlags::CLONE_NEWNET).is_err() {
             std::process::abort();
         }
@@ -116,12 +116,13 @@ pub struct HeldNetns {
 }
 
 impl HeldNetns {
-    /// Makes a namespace owned by the caller's user namespace. Needs CAP_SYS_ADMIN in it.
+    /// Creates a namespace owned by the caller's user namespace, and a thread called `name` that is parked in it. Needs
+    /// `CAP_SYS_ADMIN` in that user namespace.
     pub fn create(name: &str) -> io::Result<Self> {
         Making::begin(name)?.finish()
     }
 
-    /// Makes one for each name, all at the same time.
+    /// Creates a namespace for each name, all at the same time.
     pub fn create_all(names: &[String]) -> io::Result<Vec<Self>> {
         let making = names.iter().map(|name| Making::begin(name));
         let making: Vec<Making> = making.collect::<io::Result<_>>()?;
@@ -139,10 +140,10 @@ impl HeldNetns {
     }
 }
 
-/// What a parked thread needs: it calls nothing deep.
+/// Stack of a parked thread, bytes: it makes no deep calls.
 const PARKED_STACK: usize = 64 * 1024;
 
-/// A namespace on its way.
+/// A namespace that its thread is creating.
 struct Making {
     made: mpsc::Receiver<io::Result<(Netns, u32)>>,
     release: mpsc::Sender<()>,
@@ -195,14 +196,14 @@ impl Drop for HeldNetns {
     }
 }
 
-/// Which user namespace a lab host is made in.
+/// User namespace that a lab host is created in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserNamespace {
-    /// The caller's own: it has the privilege.
+    /// The caller's own, where it has the privilege.
     Keep,
     /// A new one, in which the calling user is root.
     New,
-    /// That of another process of the same user.
+    /// That of the process with this id, which belongs to the same user.
     Of(u32),
 }
 
@@ -239,10 +240,10 @@ pub fn isolate(user: UserNamespace) -> io::Result<()> {
     Ok(())
 }
 
-/// Where ip-netns(8) keeps the network namespaces that have a name.
+/// Directory where ip-netns(8) keeps named network namespaces.
 pub const NAMED: &str = "/run/netns";
 
-/// The named network namespaces of this machine, sorted; none where there is no directory of them.
+/// Named network namespaces of this machine, sorted; empty where [`NAMED`] does not exist.
 pub fn names() -> Vec<String> {
     let entries = fs::read_dir(NAMED).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -252,27 +253,27 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// Moves the calling process into a named network namespace, with a mount namespace of its own whose /sys shows
-/// its devices, where that is allowed.
+/// Moves the calling process into a named network namespace. Where mounting is allowed, the process also gets a mount
+/// namespace of its own in which /sys shows the devices of the network namespace.
 ///
-/// Must be called while the process has one thread: a namespace is a thread's.
+/// Must be called while the process has one thread: only the calling thread is moved.
 ///
 /// # Errors
-/// `NotFound` where none has the name, `PermissionDenied` without `CAP_SYS_ADMIN`, `InvalidInput` where the file of
-/// that name holds no namespace any more.
+/// `NotFound` where no namespace has the name, `PermissionDenied` without `CAP_SYS_ADMIN`, `InvalidInput` where the
+/// file of that name holds no namespace any more.
 pub fn join_named(name: &str) -> io::Result<()> {
     let file = File::open(Path::new(NAMED).join(name))?;
     setns(file, CloneFlags::CLONE_NEWNET)?;
     if unshare(CloneFlags::CLONE_NEWNS).is_ok() {
         let (none, private) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE);
         mount(none, "/", none, private, none)?;
-        // A container may forbid it; /sys then shows the devices of the namespace that was left.
+        // A container may forbid the mount; /sys then shows the devices of the namespace that was left.
         let _ = mount_own_sysfs();
     }
     Ok(())
 }
 
-/// Makes a network namespace with a name, as `ip netns add` does: it stays until [`remove_named`].
+/// Creates a named network namespace, as `ip netns add` does: it stays until [`remove_named`].
 ///
 /// # Errors
 /// `AlreadyExists` where the name is taken, `PermissionDenied` without `CAP_SYS_ADMIN`.
@@ -291,11 +292,11 @@ pub fn create_named(name: &str) -> io::Result<()> {
     bound
 }
 
-/// Takes a network namespace's name away; it goes with its devices when nobody is in it any more. One that is gone is
-/// no error.
+/// Removes the name of a network namespace; the namespace goes, with its devices, when no process is in it any more. A
+/// missing name is no error.
 ///
 /// # Errors
-/// As umount2(2) and unlink(2).
+/// Errors of umount2(2) and unlink(2).
 pub fn remove_named(name: &str) -> io::Result<()> {
     let path = Path::new(NAMED).join(name);
     match umount2(&path, MntFlags::MNT_DETACH) {
@@ -309,10 +310,10 @@ pub fn remove_named(name: &str) -> io::Result<()> {
     }
 }
 
-/// Mounts a BPF file system on a directory, where there is none yet.
+/// Mounts a BPF file system on a directory, which is created where it is missing, unless one is mounted there already.
 ///
 /// # Errors
-/// As mount(2): `PermissionDenied` outside of the machine's own user namespace.
+/// Errors of mount(2): `PermissionDenied` outside of the initial user namespace.
 pub fn mount_bpffs(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     if is_mounted(directory)? {
@@ -328,11 +329,11 @@ pub fn mount_bpffs(directory: &Path) -> io::Result<()> {
     )?)
 }
 
-/// Takes the BPF file system off a directory, with every pin in it, and removes the directory. One that is not
-/// there is no error.
+/// Unmounts the BPF file system of a directory, with every pin in it, and removes the directory. A missing directory is
+/// no error.
 ///
 /// # Errors
-/// As umount2(2) and rmdir(2).
+/// Errors of umount2(2) and rmdir(2).
 pub fn unmount_bpffs(directory: &Path) -> io::Result<()> {
     match umount2(directory, MntFlags::empty()) {
         Ok(()) | Err(nix::Error::EINVAL | nix::Error::ENOENT) => {}
@@ -344,7 +345,7 @@ pub fn unmount_bpffs(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a directory is another file system's than what it is in.
+/// Whether a directory is a mount point: on another file system than its parent.
 fn is_mounted(directory: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let Some(parent) = directory.parent() else {
@@ -358,17 +359,17 @@ fn is_mounted(directory: &Path) -> io::Result<bool> {
 pub fn mount_own_sysfs() -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     match mount(Some("sysfs"), "/sys", Some("sysfs"), flags, None::<&str>) {
-        // It shows this namespace already: the same file system is not mounted twice in one place.
+        // /sys shows this namespace already: the kernel does not mount the same file system twice in one place.
         Ok(()) | Err(Errno::EBUSY) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Runs work where /sys shows the calling thread's network namespace: in a thread and a mount namespace of their own, which
-/// end with it.
+/// Runs `work` where /sys shows the calling thread's network namespace: in a thread with a mount namespace of its own,
+/// which ends with it.
 ///
 /// # Errors
-/// `PermissionDenied` where mounting is forbidden; the work is then not run.
+/// `PermissionDenied` where mounting is forbidden; `work` is then not run.
 pub fn with_own_sysfs<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let inside = || -> io::Result<T> {
         unshare(CloneFlags::CLONE_NEWNS)?;
@@ -384,8 +385,8 @@ pub fn with_own_sysfs<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T>
     })
 }
 
-/// Whether the calling thread has a capability in force (capability(7) has the numbers), in
-/// whichever user namespace it is in. `false` where /proc cannot be read.
+/// Whether a capability, by its number (include/uapi/linux/capability.h), is in the calling thread's effective set, in
+/// whichever user namespace the thread is. `false` where /proc cannot be read.
 pub fn effective_capability(number: u32) -> bool {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let set = status
@@ -395,7 +396,7 @@ pub fn effective_capability(number: u32) -> bool {
     set.is_some_and(|set| set >> number & 1 == 1)
 }
 
-/// The setting that forbids user namespaces to plain users, and what to do; `None` where none is found.
+/// The sysctl that forbids user namespaces to unprivileged users, and its fix; `None` where none is found.
 pub fn forbidding_setting() -> Option<String> {
     let forbids =
         |path: &str, value: &str| fs::read_to_string(path).is_ok_and(|text| text.trim() == value);

@@ -1,4 +1,5 @@
-//! A short task of one thread that does not wait for its turn among hundreds of others.
+//! Priority of the calling thread: raised for a short task that must not queue behind hundreds of threads, or idle
+//! only.
 
 #![expect(
     unsafe_code,
@@ -9,14 +10,14 @@ use std::io;
 
 use nix::errno::Errno;
 
-/// The highest there is (sched(7)): 87 times the share of a thread of nice value 0.
+/// Highest priority as a nice value (sched(7)): 87 times the share of a thread of nice value 0.
 const HIGHEST: i32 = -20;
 
-/// The calling thread comes before others until this is dropped, where that is allowed (`RLIMIT_NICE`,
-/// `CAP_SYS_NICE`). A thread that begins meanwhile keeps it.
+/// Gives the calling thread precedence over others until this is dropped, where that is allowed (`RLIMIT_NICE`,
+/// `CAP_SYS_NICE`). A thread that it starts meanwhile keeps the priority.
 #[derive(Debug)]
 pub struct RaisedPriority {
-    /// The thread's nice value to go back to; `None` where nothing was changed.
+    /// Nice value to restore; `None` where nothing was changed.
     before: Option<i32>,
 }
 
@@ -37,10 +38,10 @@ impl Drop for RaisedPriority {
     }
 }
 
-/// From now on the calling thread runs only where nothing else wants to (`SCHED_IDLE`, sched(7)); everybody may.
+/// From now on the calling thread runs only where nothing else wants to (`SCHED_IDLE`, sched(7)). Needs no privilege.
 ///
 /// # Errors
-/// `EPERM` where something forbids it (seccomp).
+/// `EPERM` where it is forbidden (seccomp).
 pub fn only_when_idle() -> io::Result<()> {
     // SAFETY: all-zero is a value of this struct of numbers; it is only read.
     let done = unsafe {

@@ -1,4 +1,5 @@
-//! Processes and threads: processors they may use, signals by handle instead of by number.
+//! Processes and threads: allowed processors, death with the parent, credentials, and signals by pidfd instead of by
+//! id.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -22,7 +23,7 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
         .collect())
 }
 
-/// Pins the calling thread, and every thread it starts from now on.
+/// Pins the calling thread, and every thread it starts from now on, to these processors.
 pub fn pin_to(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -46,10 +47,10 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
     }
 }
 
-/// Has a program that is started by the calling thread die with it, a stopped one included, and take a descriptor along
+/// Makes a program that the calling thread starts die with that thread, even when stopped, and inherit a descriptor
 /// under its number.
 ///
-/// Whatever ends this process ends the program, for its threads end with it (`PR_SET_PDEATHSIG`, prctl(2)).
+/// Whatever ends this process also ends the program, since the thread ends with it (`PR_SET_PDEATHSIG`, prctl(2)).
 #[expect(unsafe_code, reason = "what a child does before execve(2) is unsafe")]
 pub fn tie(command: &mut Command, descriptor: &impl AsRawFd) {
     let (parent, fd) = (std::process::id(), descriptor.as_raw_fd());
@@ -68,9 +69,8 @@ pub fn tie(command: &mut Command, descriptor: &impl AsRawFd) {
     unsafe { command.pre_exec(before_exec) };
 }
 
-/// Gives up root for good: real, effective and saved ids become a plain user's, groups and
-/// capabilities go. What /proc shows of the process is its own again (`PR_SET_DUMPABLE`), without
-/// which it could not write its own uid_map.
+/// Gives up root for good: sets the real, effective and saved ids to `id`, and drops groups and capabilities. Makes the
+/// process own its /proc files again (`PR_SET_DUMPABLE`), without which it could not write its own uid_map.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SETUID` and `CAP_SETGID`, `EINVAL` where the user namespace has no such id.
@@ -83,20 +83,20 @@ pub fn become_plain_user(id: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// How many descriptors a process may have open (`RLIMIT_NOFILE`): now, and at most without privilege.
+/// Soft and hard limit on the descriptors that a process may have open (`RLIMIT_NOFILE`).
 pub fn descriptor_limit() -> io::Result<(u64, u64)> {
     Ok(getrlimit(Resource::RLIMIT_NOFILE)?)
 }
 
-/// A process by handle: unlike a number it cannot come to mean another process.
+/// A process by handle (pidfd_open(2)): unlike a process id, it cannot come to mean another process.
 #[derive(Debug)]
 pub struct PidFd(OwnedFd);
 
 impl PidFd {
-    /// Opens the process that has this number now.
+    /// Opens the process that has this id now.
     ///
     /// # Errors
-    /// `ESRCH` where there is none.
+    /// `ESRCH` where no process has the id.
     #[expect(unsafe_code, reason = "pidfd_open(2) has no wrapper in nix")]
     pub fn open(pid: u32) -> io::Result<Self> {
         // SAFETY: takes integers only, returns a new descriptor or -1.
@@ -108,19 +108,19 @@ impl PidFd {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
     }
 
-    /// Waits until it has ended; `false` where it has not within the time.
+    /// Waits until the process has ended; `false` where it has not ended within the time.
     pub fn wait(&self, within: Duration) -> io::Result<bool> {
         let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
         Ok(poll(&mut fds, timeout)? > 0)
     }
 
-    /// Lets a stopped process go on (`SIGCONT`); another one does not notice.
+    /// Continues a stopped process (`SIGCONT`); a running one does not notice.
     pub fn resume(&self) -> io::Result<()> {
         self.signal(libc::SIGCONT)
     }
 
-    /// Kills it. Works on a stopped process too.
+    /// Kills the process, a stopped one included (`SIGKILL`).
     pub fn kill(&self) -> io::Result<()> {
         self.signal(libc::SIGKILL)
     }

@@ -1,7 +1,7 @@
-//! A ring (io_uring(7)) that exchanges messages over many sockets with one system call for all that can go on.
+//! An io_uring(7) that exchanges messages over many sockets, with one system call for all operations that can go on.
 //!
-//! It owns every byte that the kernel reads or writes, and holds on to them until the kernel is done: whoever uses it
-//! cannot hand it memory that is gone. Not here: what is sent when, or what an error means.
+//! [`Ring`] owns every byte that the kernel reads or writes, and keeps it until the kernel is done: a caller cannot
+//! pass memory that is freed too early. Not here: what is sent when, or what an error means.
 
 #![expect(unsafe_code, reason = "entries of a submission queue hold pointers")]
 
@@ -19,54 +19,54 @@ use self::memory::Memory;
 #[doc(hidden)]
 pub use self::refusal::refuse_here;
 
-/// `IORING_RECVSEND_POLL_FIRST` (include/uapi/linux/io_uring.h, Linux 5.19): not to look before the socket says that
-/// there is something.
+/// `IORING_RECVSEND_POLL_FIRST` (include/uapi/linux/io_uring.h, Linux 5.19): waits until the socket is readable instead
+/// of trying to receive first.
 const POLL_FIRST: u16 = 1;
-/// `IORING_ENTER_NO_IOWAIT` (ibidem, Linux 6.15): a thread that waits for the network is idle, and no core is to be
-/// clocked up for it.
+/// `IORING_ENTER_NO_IOWAIT` (ibidem, Linux 6.15): a thread that waits for the network counts as idle, so that no core
+/// is clocked up for it.
 const NO_IOWAIT: u32 = 1 << 7;
-/// How long a drop waits for the kernel at a time, and how often, before it leaves the memory to it for good.
+/// Timeout of one wait of a drop, and upper bound on these waits, after which the drop leaks the memory.
 const PATIENCE: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 500;
 
-/// What an entry was for, in the low bits of its user data.
+/// Kind of an entry, in the low bits of its user data.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
 const WAKE: u64 = 2;
 const CANCEL: u64 = 3;
 const KINDS: u64 = 4;
 
-/// Something that is over.
+/// A completed operation.
 #[derive(Debug)]
 pub enum Done {
-    /// A socket's receive: so many bytes, 0 at the end of the stream; or why not.
+    /// A receive on the socket of this index: bytes received, 0 at the end of the stream; or the error.
     Received(usize, io::Result<usize>),
-    /// A socket's send: so many bytes, which may be fewer than were asked for; or why not.
+    /// A send on the socket of this index: bytes sent, which may be fewer than were asked for; or the error.
     Sent(usize, io::Result<usize>),
-    /// The descriptor that wakes can be read.
+    /// The wake descriptor is readable.
     Woken,
 }
 
-/// What the kernel has of a socket's.
+/// Operations of a socket that are under way.
 #[derive(Debug, Clone, Copy, Default)]
 struct InFlight {
     receive: bool,
     send: bool,
 }
 
-/// A ring over a fixed set of sockets, known by their places in it.
+/// An io_uring over a fixed set of sockets, known by their indices in it.
 ///
-/// It belongs to the thread that made it. Dropping it takes back what is under way and waits until the kernel has let
-/// go of sockets and memory.
+/// It belongs to the thread that made it. Dropping it cancels the operations under way and waits until the kernel has
+/// released sockets and memory.
 pub struct Ring {
-    // Before the memory: closed first.
+    // Declared before the memory, so that it is closed first.
     kernel: IoUring,
     incoming: Memory,
     outgoing: Memory,
     each: usize,
     flights: Box<[InFlight]>,
     wake_is_armed: bool,
-    /// Entries that were pushed and have not come back.
+    /// Entries that were pushed and are not complete.
     under_way: usize,
     receive_flags: u16,
     enter_flags: EnterFlags,
@@ -83,20 +83,20 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring over `sockets`, each of which has a buffer of `each` bytes for what it receives. All of them send the
-    /// beginning of `message`. `wake` is waited for beside them. Every page of its memory is there afterwards.
+    /// A ring over `sockets`, each with a receive buffer of `each` bytes. All of them send the beginning of `message`.
+    /// The ring also waits until `wake` is readable. Every page of its memory is resident afterwards.
     ///
     /// # Errors
-    /// `ENOSYS` where the kernel has no rings, `EPERM` where `kernel.io_uring_disabled` or a seccomp filter forbids
-    /// them, `Unsupported` before Linux 5.11 (io_uring_enter(2), `IORING_FEAT_EXT_ARG`) or without an operation that
-    /// is needed here; what io_uring_register(2) says of too many sockets.
+    /// `ENOSYS` where the kernel has no io_uring, `EPERM` where `kernel.io_uring_disabled` or a seccomp filter forbids
+    /// it, `Unsupported` before Linux 5.11 (io_uring_enter(2), `IORING_FEAT_EXT_ARG`) or without an operation that is
+    /// needed here; errors of io_uring_register(2) for too many sockets.
     pub fn new(
         sockets: &[BorrowedFd<'_>],
         wake: BorrowedFd<'_>,
         each: usize,
         message: &[u8],
     ) -> io::Result<Self> {
-        // A receive and a send of each socket, and as much again to take them back.
+        // A receive and a send of each socket and the poll of `wake`, and as many entries to cancel them.
         let entries = (4 * sockets.len() + 2).next_power_of_two() as u32;
         let (kernel, is_recent) = set_up(entries)?;
         let mut probe = Probe::new();
@@ -137,11 +137,11 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Has the kernel receive up to `length` bytes, and no more than its buffer holds, from a socket as soon as there
-    /// are any. It is told with the next [`Self::wait`].
+    /// Starts a receive of up to `length` bytes, and no more than the socket's buffer holds. The next [`Self::wait`]
+    /// submits it.
     ///
     /// # Errors
-    /// `ResourceBusy` where the socket's last receive is under way; what [`Self::wait`] fails with.
+    /// `ResourceBusy` where the socket's last receive is under way; errors of [`Self::wait`].
     pub fn receive(&mut self, socket: usize, length: usize) -> io::Result<()> {
         if self.flights[socket].receive {
             return Err(io::ErrorKind::ResourceBusy.into());
@@ -159,11 +159,11 @@ impl Ring {
         Ok(())
     }
 
-    /// Has the kernel send the first `length` bytes of the message, and no more than it has, as soon as the socket
-    /// takes some. No signal is raised where its peer is gone.
+    /// Starts a send of the first `length` bytes of the message, and no more than it has. The next [`Self::wait`]
+    /// submits it. No signal is raised where the peer is gone.
     ///
     /// # Errors
-    /// As [`Self::receive`].
+    /// `ResourceBusy` where the socket's last send is under way; errors of [`Self::wait`].
     pub fn send(&mut self, socket: usize, length: usize) -> io::Result<()> {
         if self.flights[socket].send {
             return Err(io::ErrorKind::ResourceBusy.into());
@@ -187,7 +187,7 @@ impl Ring {
         self.flights[socket].send
     }
 
-    /// The bytes of a socket's buffer; none while the kernel may write there.
+    /// Bytes of a socket's receive buffer; empty while a receive is under way.
     pub fn buffer(&self, socket: usize) -> &[u8] {
         if self.flights[socket].receive {
             return &[];
@@ -197,10 +197,10 @@ impl Ring {
         unsafe { self.incoming.bytes(socket * self.each, self.each) }
     }
 
-    /// Takes back what is under way of a socket; it comes back all the same, as `ECANCELED` or with what it did.
+    /// Cancels the operations of a socket; each completes all the same, with `ECANCELED` or with what it did.
     ///
     /// # Errors
-    /// What [`Self::wait`] fails with.
+    /// Errors of [`Self::wait`].
     pub fn cancel(&mut self, socket: usize) -> io::Result<()> {
         let flight = self.flights[socket];
         for (is_there, kind) in [(flight.receive, RECEIVE), (flight.send, SEND)] {
@@ -211,11 +211,11 @@ impl Ring {
         Ok(())
     }
 
-    /// Tells the kernel what was asked for, and waits until something is over, at most `timeout` (`None`: for ever). A
-    /// signal ends the wait with nothing. Not to be called before [`Self::next_done`] has returned `None`.
+    /// Submits what was started, and waits until an operation is complete, at most `timeout` (`None`: without limit). A
+    /// signal ends the wait without a completion. To be called only after [`Self::next_done`] has returned `None`.
     ///
     /// # Errors
-    /// What io_uring_enter(2) fails with, other than `EINTR` and `ETIME`.
+    /// Errors of io_uring_enter(2), other than `EINTR` and `ETIME`.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let time = timeout.map(|timeout| {
             Timespec::new()
@@ -228,7 +228,7 @@ impl Ring {
         }
     }
 
-    /// The next of what is over.
+    /// Next completed operation.
     pub fn next_done(&mut self) -> Option<Done> {
         loop {
             let entry = self.kernel.completion().next()?;
@@ -252,16 +252,16 @@ impl Ring {
                     self.wake_is_armed = false;
                     return Some(Done::Woken);
                 }
-                // What it was to take back comes back by itself.
+                // A cancellation: what it cancels completes by itself.
                 _ => {}
             }
         }
     }
 
-    /// Waits for the descriptor that wakes again; to be called once it is lowered.
+    /// Waits for the wake descriptor again; to be called once that is not readable any more.
     ///
     /// # Errors
-    /// What [`Self::wait`] fails with.
+    /// Errors of [`Self::wait`].
     pub fn arm_wake(&mut self) -> io::Result<()> {
         if !self.wake_is_armed {
             let wake = Fixed(self.flights.len() as u32);
@@ -312,7 +312,7 @@ impl Ring {
         }
     }
 
-    /// Takes everything back; whether the kernel has let go of all of it.
+    /// Cancels all operations and waits for them; whether all are complete.
     fn settle(&mut self) -> bool {
         while self.next_done().is_some() {}
         let taken_back = (0..self.flights.len())
@@ -339,17 +339,17 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         if !self.settle() {
-            // Better lost than written to by the kernel when it is somebody else's.
+            // Leaked, since the kernel might write to it after it is reused.
             self.incoming.leak();
             self.outgoing.leak();
         }
-        // Closing a ring lets go of files later, on a thread of the kernel's; this does it now.
+        // Closing a ring releases its files later, on a kernel thread; this releases them now.
         let _ = self.kernel.submitter().unregister_files();
     }
 }
 
-/// A ring, and whether its kernel is of Linux 6.1 at least: work of a ring that one thread has to itself is best left
-/// until that thread asks for it.
+/// A ring, and whether the kernel is Linux 6.1 or later: it then defers the ring's work until the thread that owns the
+/// ring asks for it (`IORING_SETUP_DEFER_TASKRUN`).
 fn set_up(entries: u32) -> io::Result<(IoUring, bool)> {
     let refused = |error: &io::Error| error.raw_os_error() != Some(libc::EINVAL);
     match IoUring::builder()
@@ -361,7 +361,7 @@ fn set_up(entries: u32) -> io::Result<(IoUring, bool)> {
         Err(error) if refused(&error) => return Err(error),
         Err(_) => {}
     }
-    // Linux 5.19
+    // Linux 5.19.
     match IoUring::builder().setup_coop_taskrun().build(entries) {
         Ok(ring) => return Ok((ring, false)),
         Err(error) if refused(&error) => return Err(error),

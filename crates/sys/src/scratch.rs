@@ -1,4 +1,4 @@
-//! A directory that nothing is left of.
+//! A directory in memory that leaves nothing behind.
 
 #![expect(
     unsafe_code,
@@ -20,15 +20,15 @@ const MOUNT_ATTR_NOSUID: libc::c_uint = 2;
 const MOUNT_ATTR_NODEV: libc::c_uint = 4;
 const MOUNT_ATTR_NOEXEC: libc::c_uint = 8;
 
-/// A file system in memory that is mounted nowhere: whoever holds the descriptor sees it, under
-/// [`ScratchDirectory::path`], and it goes with the last holder, however that ends.
+/// A file system in memory that is mounted nowhere: a process that holds the descriptor sees it under
+/// [`ScratchDirectory::path`], and it goes with its last holder, however that ends.
 #[derive(Debug)]
 pub struct ScratchDirectory {
     root: OwnedFd,
 }
 
 impl ScratchDirectory {
-    /// Makes an empty one (tmpfs) that only the calling user may enter.
+    /// Makes an empty tmpfs that only the calling user may enter.
     ///
     /// # Errors
     /// `EPERM` without `CAP_SYS_ADMIN` over the calling thread's mount namespace, `ENOSYS` before Linux 5.2.
@@ -51,7 +51,7 @@ impl ScratchDirectory {
         Ok(Self { root })
     }
 
-    /// Where it is, for this process and for whoever has the descriptor under the same number
+    /// Path of the directory, for this process and for a program that has the descriptor under the same number
     /// ([`crate::process::tie`]).
     pub fn path(&self) -> PathBuf {
         Path::new("/proc/self/fd").join(self.root.as_raw_fd().to_string())
@@ -89,7 +89,7 @@ fn configure(
     Ok(())
 }
 
-/// The descriptor that a system call returned.
+/// Takes the descriptor that a system call returned.
 fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
     if result < 0 {
         return Err(io::Error::last_os_error());

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-/// Compares in a time that depends on the lengths alone, and not on where the first difference is.
+/// Compares in a time that depends only on the lengths, not on where the first difference is.
 pub fn same(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).map(|(one, other)| one ^ other);
     let all = differences.fold(0, |all, one| black_box(all | one));

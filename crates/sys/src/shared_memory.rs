@@ -1,7 +1,7 @@
-//! Memory that several threads and the kernel read and write at once: what a storage target keeps an export in.
+//! Memory that several threads and the kernel read and write at once, such as the export of a storage target.
 //!
-//! Bytes go from it to sockets and from sockets to it without a copy of our own. Overlapping accesses mix their bytes,
-//! as those of a disk do; nothing is locked.
+//! Bytes go from it to sockets and from sockets to it without a copy in user space. Overlapping accesses mix their
+//! bytes, as those of a disk do; nothing is locked.
 
 #![allow(
     unsafe_code,
@@ -15,14 +15,14 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bytes of a word.
+/// Size of a word, bytes.
 const WORD: usize = size_of::<u64>();
-/// Bytes of the smallest page, or less than those of one.
+/// Lower bound on the page size, bytes.
 const PAGE: usize = 4096;
-/// Parts that one call sends, or ranges that it receives into, at most.
+/// Upper bound on the parts that one call sends, and on the ranges that it receives into.
 pub const MAX_PARTS: usize = 64;
 
-/// Memory that may be shared: pages of its own, unmapped when dropped.
+/// Memory that may be shared: a mapping of its own, unmapped when dropped.
 #[derive(Debug)]
 pub struct SharedMemory {
     start: NonNull<AtomicU64>,
@@ -41,7 +41,7 @@ impl Drop for SharedMemory {
     }
 }
 
-/// A part of what is sent.
+/// A part of a message to send.
 #[derive(Debug, Clone)]
 pub enum Part<'a> {
     /// Bytes.
@@ -51,7 +51,7 @@ pub enum Part<'a> {
 }
 
 impl SharedMemory {
-    /// Zeroes, every page of them resident. `bytes` is rounded up to a multiple of 8, to 8 at least.
+    /// Zeroed memory, every page resident. `bytes` is rounded up to a multiple of 8, at least 8.
     ///
     /// # Errors
     /// `ENOMEM`.
@@ -59,7 +59,7 @@ impl SharedMemory {
         Self::map(bytes, false)
     }
 
-    /// The same, never in huge pages: writes are tracked page by page.
+    /// As [`Self::new`], never in huge pages, so that writes can be tracked page by page.
     ///
     /// # Errors
     /// `ENOMEM`.
@@ -67,7 +67,7 @@ impl SharedMemory {
         Self::map(bytes, true)
     }
 
-    /// That of a file: other processes that map it see the same. Its pages are those that somebody wrote to.
+    /// Mapping of a file, shared with other processes that map it. A page is allocated when it is first written to.
     pub(crate) fn of_file(file: &OwnedFd, bytes: usize) -> io::Result<Self> {
         Self::map_at(bytes, libc::MAP_SHARED, file.as_raw_fd())
     }
@@ -106,20 +106,20 @@ impl SharedMemory {
         Ok(memory)
     }
 
-    /// Its words.
+    /// The memory as words of 8 bytes.
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: so many words are mapped at the address, page-aligned and zero or what was stored since, and only the
         // drop unmaps them.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 
-    /// Bytes.
+    /// Length, bytes.
     #[expect(clippy::len_without_is_empty, reason = "it never is")]
     pub fn len(&self) -> usize {
         self.words * WORD
     }
 
-    /// The address of a range.
+    /// Address of a range of bytes.
     ///
     /// # Panics
     /// Where the range is not within the memory.
@@ -129,10 +129,10 @@ impl SharedMemory {
         unsafe { self.start.as_ptr().cast::<u8>().add(range.start) }.cast()
     }
 
-    /// Copies bytes to an offset.
+    /// Copies `bytes` to offset `at`.
     ///
     /// # Panics
-    /// Where they do not fit.
+    /// Where the bytes do not fit.
     pub fn store(&self, at: usize, bytes: &[u8]) {
         assert!(at + bytes.len() <= self.len());
         let misaligned = (WORD - at % WORD) % WORD;
@@ -147,7 +147,7 @@ impl SharedMemory {
         self.store_part(at + bytes.len() - last.len(), last);
     }
 
-    /// Copies less than a word. Its other bytes are written as they were read.
+    /// Copies bytes within one word, whose other bytes are written back as they were read.
     fn store_part(&self, at: usize, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -158,10 +158,10 @@ impl SharedMemory {
         word.store(u64::from_ne_bytes(content), Relaxed);
     }
 
-    /// Copies bytes from an offset.
+    /// Fills `bytes` from offset `at`.
     ///
     /// # Panics
-    /// Where there are not so many.
+    /// Where the memory ends before.
     pub fn load(&self, at: usize, bytes: &mut [u8]) {
         for (offset, byte) in bytes.iter_mut().enumerate() {
             let place = at + offset;
@@ -169,8 +169,8 @@ impl SharedMemory {
         }
     }
 
-    /// Sends up to [`MAX_PARTS`] parts on a connection (sendmsg(2)): a broken one is `EPIPE`, never a signal. Returns
-    /// how many bytes were taken.
+    /// Sends up to [`MAX_PARTS`] parts on a connection (sendmsg(2)) and returns how many bytes were taken. A broken
+    /// connection is `EPIPE`, never a signal.
     ///
     /// # Panics
     /// Where a range is not within the memory.
@@ -217,7 +217,7 @@ impl SharedMemory {
         }
     }
 
-    /// Receives into a range (recv(2)). Returns how many bytes were read; 0 at the end of a connection.
+    /// Receives into a range (recv(2)). Returns how many bytes were received; 0 at the end of a connection.
     ///
     /// # Panics
     /// Where the range is not within the memory.
@@ -232,8 +232,8 @@ impl SharedMemory {
         }
     }
 
-    /// Receives into up to [`MAX_PARTS`] ranges, one after the other (recvmsg(2)). Returns how many bytes were read; 0 at the
-    /// end of a connection.
+    /// Receives into up to [`MAX_PARTS`] ranges, one after the other (recvmsg(2)). Returns how many bytes were
+    /// received; 0 at the end of a connection.
     ///
     /// # Panics
     /// Where a range is not within the memory.
@@ -259,8 +259,8 @@ impl SharedMemory {
         let mut message: libc::msghdr = unsafe { mem::zeroed() };
         message.msg_iov = vectors.as_mut_ptr();
         message.msg_iovlen = count as _;
-        // SAFETY: the vectors describe memory that outlives the call, all of it atomics, which anyone may write to at any
-        // time.
+        // SAFETY: the vectors describe memory that outlives the call, all of it atomics, which anyone may write to at
+        // any time.
         let received = unsafe { libc::recvmsg(fd.as_fd().as_raw_fd(), &raw mut message, 0) };
         if received < 0 {
             Err(io::Error::last_os_error())

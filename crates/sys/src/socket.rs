@@ -1,7 +1,7 @@
-//! Sockets: the options, error queues and raw captures that the standard library has no words for.
+//! Socket options, error queues and packet captures that the standard library does not offer.
 //!
-//! Every function works on a descriptor that the caller made; a socket belongs for good to the network namespace
-//! that its creating thread was in. Not here: what is sent, how often, and what a figure means.
+//! Every function works on a descriptor that the caller made; a socket belongs for good to the network namespace that
+//! its creating thread was in. Not here: what is sent, how often, and what a measured value means.
 
 #![allow(
     unsafe_code,
@@ -47,10 +47,10 @@ pub use transfer::{receive, receive_discarding, send, send_vectored};
 pub use vrf::{bind_here, link_device, source_towards, use_link_device, vrf_index, vrf_of};
 pub use zero_copy::{Completions, enable_zero_copy, read_completions, send_zero_copy};
 
-/// Waits until at least one of `fds` can be read, has an error to tell (its error queue included) or was hung up.
+/// Waits until at least one of `fds` can be read, has an error pending (its error queue included) or was hung up.
 ///
-/// Returns the positions of those within `fds`, ascending; none of them when `timeout` passed first. Interrupted
-/// waits are resumed with the time that is left.
+/// Returns the positions of those within `fds`, ascending; empty when `timeout` passed first. Interrupted waits are
+/// resumed with the time that is left.
 pub fn poll_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<usize>> {
     let deadline = Instant::now().checked_add(timeout);
     let mut polled: Vec<PollFd<'_>> = fds
@@ -77,7 +77,8 @@ pub fn poll_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Ve
         .collect())
 }
 
-/// Rounded up, so that a wait is never shorter than asked for and never spins through its last millisecond.
+/// A timeout of poll(2), rounded up so that a wait is never shorter than asked for and never spins through its last
+/// millisecond.
 fn whole_milliseconds(time: Duration) -> PollTimeout {
     PollTimeout::try_from(time.as_micros().div_ceil(1000)).unwrap_or(PollTimeout::MAX)
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Called by the C library before Rust's runtime, which opens /dev/null in the place of standard output where that is
-/// closed (`sanitize_standard_fds`): afterwards nothing tells it from a /dev/null of the user's.
+/// Called by the C library before Rust's runtime, which opens /dev/null in place of a closed standard output
+/// (`sanitize_standard_fds`): afterwards it cannot be told from a /dev/null that the user chose.
 #[used]
 // SAFETY: the section holds pointers to functions of this type (System V gABI, "Initialization and Termination
 // Functions"); the function calls nothing but fcntl(2) and needs nothing of the runtime.
@@ -20,7 +20,7 @@ extern "C" fn look() {
     CLOSED.store(flags == -1, Ordering::Relaxed);
 }
 
-/// Whether it was closed.
+/// Whether standard output was closed at the start.
 pub fn stdout_was_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! What a thread of this process used: time on a core, time it waited for one, and so the time it slept.
+//! Times of a thread of this process: on a core, and waiting for one; the rest of the time it slept.
 
 use std::fs;
 use std::io;
@@ -20,11 +20,11 @@ pub fn current() -> u32 {
 pub struct ThreadTimes {
     /// On a core, in user and kernel mode.
     pub on_core: Duration,
-    /// Able to run, and waiting for a core (/proc/PID/task/TID/schedstat); zero where the kernel keeps no such count.
+    /// Runnable, waiting for a core (/proc/PID/task/TID/schedstat); zero where the kernel does not count it.
     pub runnable: Duration,
 }
 
-/// Reads a living thread of this process.
+/// Reads the times of a living thread of this process.
 ///
 /// The time on a core is the thread's CPU clock (`CLOCK_THREAD_CPUTIME_ID` of that thread), exact to the nanosecond.
 ///
@@ -45,13 +45,13 @@ pub fn times(tid: u32) -> io::Result<ThreadTimes> {
     })
 }
 
-/// Has the calling thread's timers end when they are due, and not up to 50 us later (`PR_SET_TIMERSLACK`).
+/// Makes the calling thread's timers expire when they are due, and not up to 50 us later (`PR_SET_TIMERSLACK`).
 pub fn exact_timers() -> io::Result<()> {
     Ok(prctl::set_timerslack(1)?)
 }
 
-/// Descriptors that this process may have open: the soft limit, raised to `wanted` or as near as the hard limit
-/// allows (`RLIMIT_NOFILE`). Never lowered.
+/// Raises the soft limit on open descriptors of this process to `wanted`, or as near as the hard limit allows
+/// (`RLIMIT_NOFILE`), and returns it. Never lowers it.
 pub fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     let target = wanted.min(hard);

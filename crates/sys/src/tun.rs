@@ -6,18 +6,18 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// A TAP device that lives as long as this.
+/// A TAP device that exists until this is dropped.
 #[derive(Debug)]
 pub struct Tap {
     _file: File,
 }
 
 impl Tap {
-    /// Makes one in the calling thread's network namespace.
+    /// Creates a TAP device in the calling thread's network namespace.
     ///
     /// # Errors
-    /// `ENOENT` or `ENODEV` without the driver, `EACCES` where this user may not open
-    /// /dev/net/tun, `EPERM` without `CAP_NET_ADMIN`, `EINVAL` for a name that is too long.
+    /// `ENOENT` or `ENODEV` without the driver, `EACCES` where this user may not open /dev/net/tun, `EPERM` without
+    /// `CAP_NET_ADMIN`; `InvalidInput` for a name that is too long.
     pub fn create(name: &str) -> io::Result<Self> {
         if name.len() >= libc::IFNAMSIZ {
             return Err(io::ErrorKind::InvalidInput.into());

@@ -12,16 +12,16 @@ const UFFDIO_API: u64 = 0xc018_aa3f;
 /// `UFFD_FEATURE_PAGEFAULT_FLAG_WP`: write protection of anonymous memory.
 const FEATURE_WRITE_PROTECT: u64 = 1;
 
-/// Whose faults are handled.
+/// Page faults that are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Faults {
-    /// The program's own and those of the kernel working for it: what a migration needs.
+    /// Those in user mode and those in system calls: what a migration needs.
     All,
-    /// The program's own only; allowed to everybody since Linux 5.11.
+    /// Those in user mode only; needs no privilege since Linux 5.11.
     UserModeOnly,
 }
 
-/// A handler that no memory is registered with. Gone when dropped.
+/// An open userfaultfd; memory is registered with it by its users. Closed when dropped.
 #[derive(Debug)]
 pub struct IdleHandler {
     features: u64,
@@ -29,16 +29,16 @@ pub struct IdleHandler {
 }
 
 impl IdleHandler {
-    /// Opens one and agrees on the interface.
+    /// Opens a userfaultfd and agrees on the version of the interface.
     ///
     /// # Errors
-    /// `EPERM` without privilege where `vm.unprivileged_userfaultfd` is 0, `ENOSYS` where the kernel
-    /// has none.
+    /// `EPERM` without privilege where `vm.unprivileged_userfaultfd` is 0, `ENOSYS` where the kernel has no
+    /// userfaultfd(2).
     pub fn open(faults: Faults) -> io::Result<Self> {
         Self::open_with(faults, 0)
     }
 
-    /// Likewise, with features of `uffdio_api`.
+    /// As [`Self::open`], with features of struct uffdio_api.
     pub(crate) fn open_with(faults: Faults, features: u64) -> io::Result<Self> {
         let mode = match faults {
             Faults::All => 0,
@@ -65,7 +65,7 @@ impl IdleHandler {
         })
     }
 
-    /// Whether written pages can be tracked.
+    /// Whether the kernel can write-protect anonymous memory, to track written pages.
     pub fn write_protects(&self) -> bool {
         self.features & FEATURE_WRITE_PROTECT != 0
     }

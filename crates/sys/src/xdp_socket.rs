@@ -15,7 +15,7 @@ const AF_XDP: libc::c_int = 44;
 const FRAME_BYTES: u32 = 4096;
 const FRAMES: u32 = 16;
 
-/// Memory that frames are shared in with the kernel.
+/// Memory for frames, shared with the kernel.
 #[derive(Debug)]
 struct Frames {
     start: *mut libc::c_void,
@@ -51,16 +51,16 @@ impl Drop for Frames {
     }
 }
 
-/// A socket bound to one queue of a device in copy mode, which every driver can. Released when dropped.
+/// A socket bound to one queue of a device in copy mode, which every driver supports. Closed when dropped.
 #[derive(Debug)]
 pub struct BoundXdpSocket {
-    // In this order: the socket goes before the memory.
+    // Declared in this order, so that the socket is closed before the memory is unmapped.
     _socket: OwnedFd,
     _frames: Frames,
 }
 
 impl BoundXdpSocket {
-    /// Makes one with its memory and its four rings, and binds it. The device must be up.
+    /// Makes a socket with its memory and its four rings, and binds it to a queue. The device must be up.
     ///
     /// # Errors
     /// `EAFNOSUPPORT` where the kernel has no AF_XDP, `EPERM` without `CAP_NET_RAW`, `ENOBUFS` where

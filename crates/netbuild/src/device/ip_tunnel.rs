@@ -1,7 +1,7 @@
-//! The kernel's tunnels without UDP - GRE, Ethernet in GRE, IP in IP - as messages and as they are read back.
+//! The kernel's tunnels without UDP (GRE, Ethernet in GRE, IP in IP) as rtnetlink messages and as they are read back.
 //!
-//! Attributes are written and read by number here: the library does not know those that make GRE leave DF and the
-//! encapsulation limit alone. Their order is iproute2's (ip/link_gre.c, link_gre6.c, link_iptnl.c, link_ip6tnl.c).
+//! Attributes are written and read by number: the netlink library does not know those by which GRE ignores DF and sends
+//! no encapsulation limit. Their order is iproute2's (ip/link_gre.c, link_gre6.c, link_iptnl.c, link_ip6tnl.c).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,14 +15,14 @@ use wirecost_model::plan::{Encapsulation, IpTunnel, OuterDf};
 use super::{NewDevice, create, read_message};
 use crate::netlink::Netlink;
 
-/// `IFLA_GRE_*` and `IFLA_IPTUN_*` (include/uapi/linux/if_tunnel.h).
+/// Attribute numbers: `IFLA_GRE_*` or `IFLA_IPTUN_*` (include/uapi/linux/if_tunnel.h).
 struct Numbers {
     link: u16,
     local: u16,
     remote: u16,
     ttl: u16,
     path_mtu_discovery: u16,
-    /// Of IPv6 only.
+    /// Over IPv6 only.
     flags: u16,
 }
 
@@ -39,7 +39,7 @@ const GRE_OUTPUT_FLAGS: u16 = 3;
 const GRE_INPUT_KEY: u16 = 4;
 const GRE_OUTPUT_KEY: u16 = 5;
 const GRE_IGNORE_DF: u16 = 19;
-/// `GRE_KEY`: packets carry a key. In network byte order.
+/// `GRE_KEY`, sent in network byte order: packets carry a key.
 const HAS_KEY: u16 = 0x2000;
 
 const IPTUN: Numbers = Numbers {
@@ -52,25 +52,27 @@ const IPTUN: Numbers = Numbers {
 };
 const IPTUN_PROTOCOL: u16 = 9;
 
-/// `IP6_TNL_F_IGN_ENCAP_LIMIT` (include/uapi/linux/ip6_tunnel.h): no option of 8 bytes is sent (RFC 2473, section 4.1.1).
+/// `IP6_TNL_F_IGN_ENCAP_LIMIT` (include/uapi/linux/ip6_tunnel.h): packets do not carry the option of 8 bytes (RFC 2473,
+/// section 4.1.1).
 const NO_ENCAPSULATION_LIMIT: u32 = 1;
 
-/// A tunnel's device.
+/// Configuration of a tunnel device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TunnelDevice {
     pub(crate) kind: InfoKind,
     pub(crate) local: IpAddr,
     pub(crate) remote: IpAddr,
     pub(crate) options: IpTunnel,
-    /// IANA's number of what IP in IP carries (RFC 2003, RFC 4213); `None` of GRE, which says it in each packet.
+    /// IANA's number of the protocol that IP in IP carries (RFC 2003, RFC 4213); `None` for GRE, which states it in
+    /// each packet.
     pub(crate) protocol: Option<u8>,
-    /// Whether it sends the option of IPv6 that limits how deep tunnels are nested.
+    /// Whether packets carry the IPv6 option that limits the nesting of tunnels.
     pub(crate) limits: bool,
 }
 
 impl TunnelDevice {
-    /// The device of an encapsulation between two addresses for guests that speak `guest`; `None` for another
-    /// encapsulation.
+    /// Device of an encapsulation between two addresses, local and remote, for guests of IP version `guest`; `None` for
+    /// an encapsulation without such a device.
     pub(crate) fn of(
         encapsulation: &Encapsulation,
         (local, remote): (IpAddr, IpAddr),
@@ -83,12 +85,12 @@ impl TunnelDevice {
             (Encapsulation::Gretap(_), IpAddr::V4(_), _) => (InfoKind::GreTap, None),
             (Encapsulation::Gretap(_), IpAddr::V6(_), _) => (InfoKind::GreTap6, None),
             (_, IpAddr::V4(_), IpVersion::Ipv4) => (InfoKind::IpIp, Some(4)),
-            // What carries IPv6 over IPv4 has a driver of its own (net/ipv6/sit.c).
+            // IPv6 over IPv4 has a driver of its own (net/ipv6/sit.c).
             (_, IpAddr::V4(_), IpVersion::Ipv6) => (InfoKind::SitTun, Some(41)),
             (_, IpAddr::V6(_), IpVersion::Ipv4) => (InfoKind::Ip6Tnl, Some(4)),
             (_, IpAddr::V6(_), IpVersion::Ipv6) => (InfoKind::Ip6Tnl, Some(41)),
         };
-        // The kernel's own choice (net/ipv4/ip_gre.c, `ipgre_netlink_parms`), said so that it reads back.
+        // The kernel's default (net/ipv4/ip_gre.c, `ipgre_netlink_parms`), set explicitly so that it reads back.
         let df = options.df.unwrap_or(OuterDf::Set);
         Some(Self {
             kind,
@@ -107,7 +109,7 @@ impl TunnelDevice {
         self.protocol.is_none()
     }
 
-    /// Its attributes, sent by the underlay's device of that index.
+    /// Netlink attributes of the device, which sends by the underlay device of index `underlay`.
     pub(super) fn attributes(&self, underlay: u32) -> Vec<DefaultNla> {
         let numbers = if self.is_gre() { &GRE } else { &IPTUN };
         let over_ipv6 = self.local.is_ipv6();
@@ -146,7 +148,7 @@ impl TunnelDevice {
         all.into_iter().map(attribute).collect()
     }
 
-    /// As a device of that kind says of itself.
+    /// Configuration from the netlink attributes of a device of that kind; `None` for other kinds.
     pub(super) fn read(kind: InfoKind, data: &BTreeMap<u16, Vec<u8>>) -> Option<Self> {
         let gre = match kind {
             InfoKind::GreTun | InfoKind::GreTun6 | InfoKind::GreTap | InfoKind::GreTap6 => true,
@@ -170,7 +172,7 @@ impl TunnelDevice {
             Some(u32::from_be_bytes(value[..].try_into().ok()?))
         };
         let keyed = gre && has_key(GRE_INPUT_FLAGS) && has_key(GRE_OUTPUT_FLAGS);
-        // Two keys that differ are not what was asked for, whichever that was.
+        // Two different keys match no configuration that was asked for.
         let key = keyed
             .then(|| (key(GRE_INPUT_KEY), key(GRE_OUTPUT_KEY)))
             .and_then(|(input, output)| input.filter(|_| input == output));
@@ -203,7 +205,7 @@ impl TunnelDevice {
     }
 }
 
-/// Makes a tunnel's device.
+/// Creates a tunnel device; `underlay` is an interface index, `mtu` in bytes.
 pub(crate) fn create_ip_tunnel(
     netlink: &mut Netlink,
     new: NewDevice<'_>,
@@ -219,7 +221,7 @@ pub(crate) fn create_ip_tunnel(
     create(netlink, message, device.kind.clone(), InfoData::Other(data))
 }
 
-/// A tunnel's device as the kernel has it; `None` where it is none.
+/// Configuration of a tunnel device as the kernel has it; `None` where the device is not such a tunnel.
 pub(crate) fn read_ip_tunnel(
     netlink: &mut Netlink,
     name: &str,
@@ -240,7 +242,7 @@ pub(crate) fn read_ip_tunnel(
     Ok(kind.and_then(|kind| TunnelDevice::read(kind, &data)))
 }
 
-/// Attributes by their numbers, whatever the library makes of them.
+/// Payloads by attribute number, however the library decodes them.
 pub(super) fn numbered(data: &InfoData) -> BTreeMap<u16, Vec<u8>> {
     let mut bytes = vec![0; data.value_len()];
     data.emit_value(&mut bytes);

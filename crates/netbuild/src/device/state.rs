@@ -1,4 +1,4 @@
-//! What every kind of device is put through after it was made: switched on, made a port, held against what was asked for.
+//! Steps after the creation of a device of any kind: set it up, make it a bridge port, compare it with what was wanted.
 
 use crate::device::{self, Change};
 use crate::error::{BuildError, Step, same};
@@ -13,7 +13,7 @@ pub(crate) fn has_queues(
         ("transmit", device.tx_queues),
         ("receive", device.rx_queues),
     ] {
-        // A kernel that does not tell is not asked again.
+        // A number that the kernel does not report is not compared.
         let found = found.unwrap_or(queues);
         same(|| format!("{which} queues of `{name}`"), &queues, &found)?;
     }

@@ -1,4 +1,4 @@
-//! The kernel's devices that encapsulate: VXLAN, Geneve and VLAN, as messages and as they are read back.
+//! The kernel's VXLAN, Geneve and VLAN devices as rtnetlink messages and as they are read back.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use wirecost_model::plan::{Geneve, OuterDf, SourcePorts, Vxlan};
 use super::{NewDevice, create, named, read_message};
 use crate::netlink::Netlink;
 
-/// A unicast VXLAN tunnel (drivers/net/vxlan): one remote, no multicast.
+/// Creates a unicast VXLAN device (drivers/net/vxlan): one remote, no multicast. `underlay` is an interface index.
 pub(crate) fn create_vxlan(
     netlink: &mut Netlink,
     new: NewDevice<'_>,
@@ -26,8 +26,8 @@ pub(crate) fn create_vxlan(
     create(netlink, message, InfoKind::Vxlan, data)
 }
 
-/// `IFLA_VXLAN_*` (include/uapi/linux/if_link.h). Over IPv6 a zero checksum has to be allowed on
-/// either side, sending and receiving; over IPv4 only sending has a choice.
+/// `IFLA_VXLAN_*` attributes (include/uapi/linux/if_link.h). Over IPv6 a zero UDP checksum has to be allowed for
+/// sending and for receiving; over IPv4 only sending has a choice.
 pub(super) fn vxlan_attributes(
     vxlan: &Vxlan,
     (local, remote): (IpAddr, IpAddr),
@@ -82,7 +82,7 @@ pub(super) fn vxlan_of<'a>(
         ..Vxlan::default()
     };
     let (mut local, mut remote) = (None, None);
-    // Every device tells of both checksums; only that of its own IP is in use.
+    // Every device reports the checksum flags of both IP versions; only those of its own are in use.
     let (mut checksum4, mut zero6) = (false, [false; 2]);
     for attribute in attributes {
         match *attribute {
@@ -93,7 +93,7 @@ pub(super) fn vxlan_of<'a>(
             InfoVxlan::UDPZeroCsumRX(on) => zero6[1] = on,
             InfoVxlan::Df(VxlanDf::Set) => vxlan.df = OuterDf::Set,
             InfoVxlan::Df(VxlanDf::Inherit) => vxlan.df = OuterDf::Inherit,
-            // 0 to 0 is net.ipv4.ip_local_port_range (include/net/udp.h, `udp_flow_src_port`).
+            // 0 to 0 stands for net.ipv4.ip_local_port_range (include/net/udp.h, `udp_flow_src_port`).
             InfoVxlan::PortRange((first, last)) => {
                 vxlan.source_ports = (first > 0).then_some(SourcePorts { first, last });
             }
@@ -111,7 +111,7 @@ pub(super) fn vxlan_of<'a>(
     (vxlan, [local, remote])
 }
 
-/// A Geneve tunnel to one remote (drivers/net/geneve.c), without options: the device has none of its own.
+/// Creates a Geneve device with one remote (drivers/net/geneve.c). It sends no Geneve options.
 pub(crate) fn create_geneve(
     netlink: &mut Netlink,
     new: NewDevice<'_>,
@@ -125,7 +125,7 @@ pub(crate) fn create_geneve(
     create(netlink, message, InfoKind::Geneve, data)
 }
 
-/// `IFLA_GENEVE_*` (include/uapi/linux/if_link.h); the checksums of both IPs, as of VXLAN.
+/// `IFLA_GENEVE_*` attributes (include/uapi/linux/if_link.h); UDP checksums as for VXLAN.
 pub(super) fn geneve_attributes(geneve: &Geneve, remote: IpAddr) -> Vec<InfoGeneve> {
     vec![
         InfoGeneve::Id(geneve.vni),
@@ -189,7 +189,8 @@ pub(super) fn geneve_of<'a>(
     (geneve, remote)
 }
 
-/// A device that tags with a VLAN what it sends by the device of index `below` (net/8021q), and takes what comes so.
+/// Creates a VLAN device over the device of index `below` (net/8021q): it adds the tag `id` to what it sends, and
+/// receives the frames with that tag.
 pub(crate) fn create_vlan(
     netlink: &mut Netlink,
     name: &str,
@@ -208,7 +209,7 @@ pub(super) fn vlan_data(id: u16) -> InfoData {
     InfoData::Vlan(vec![InfoVlan::Id(id)])
 }
 
-/// The VLAN that a device tags with.
+/// VLAN id of a VLAN device.
 pub(crate) fn read_vlan(netlink: &mut Netlink, name: &str) -> io::Result<Option<u16>> {
     let data = read_data(netlink, name)?;
     Ok(data.iter().find_map(|data| match data {
@@ -220,7 +221,7 @@ pub(crate) fn read_vlan(netlink: &mut Netlink, name: &str) -> io::Result<Option<
     }))
 }
 
-/// What a device says of its kind.
+/// Options of a device that depend on its kind (`IFLA_INFO_DATA`).
 fn read_data(netlink: &mut Netlink, name: &str) -> io::Result<Vec<InfoData>> {
     let attributes = read_message(netlink, name)?.attributes;
     let info = attributes

@@ -1,5 +1,5 @@
-//! The kernel's WireGuard device (drivers/net/wireguard): made by rtnetlink, told its keys and its peer by generic netlink
-//! (include/uapi/linux/wireguard.h), and read back.
+//! The kernel's WireGuard device (drivers/net/wireguard): created by rtnetlink, given its keys and its peer by generic
+//! netlink (include/uapi/linux/wireguard.h), and read back.
 
 mod attributes;
 
@@ -32,15 +32,17 @@ const SET_DEVICE: Command = Command::Do(1);
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
 
-/// Bytes of a key of Curve25519.
+/// A key of Curve25519.
 type Key = [u8; 32];
 
-/// How long two hosts may take to agree on a session, within a controller's patience: the kernel tries every 5 s (messages.h, `REKEY_TIMEOUT`).
+/// Time limit for two hosts to agree on a session, less than the controller waits: the kernel retries every 5 s
+/// (messages.h, `REKEY_TIMEOUT`).
 pub(super) const PATIENCE: Duration = Duration::from_secs(8);
-/// When host b begins a session, too. The packet by which host a confirms its own is sent once, and is lost where host b still
-/// sets its device: host b would wait in vain.
+/// Time after which host b begins a session, too. The packet by which host a confirms its session is sent once, and is
+/// lost where host b is still configuring its device: host b would wait in vain.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(2);
-/// A session of this age is renewed by whoever began it, when it sends (`REKEY_AFTER_TIME`); at 180 s it is gone.
+/// A session of this age is renewed by the host that began it, when it sends (`REKEY_AFTER_TIME`); after 180 s it is
+/// invalid.
 const RENEWED_AFTER: Duration = Duration::from_mins(2);
 const GONE_SOON: Duration = Duration::from_secs(150);
 
@@ -52,18 +54,19 @@ struct WireguardDevice {
     peers: Vec<WireguardPeer>,
 }
 
-/// The other host.
+/// The other host as a peer.
 #[derive(Debug, PartialEq, Eq)]
 struct WireguardPeer {
     public: Key,
     endpoint: SocketAddr,
-    /// Seconds; 0 is never.
+    /// Interval of keepalive packets, seconds; 0 is never.
     keepalive: u16,
-    /// Whose packets it is sent, and may send: an address and a prefix's length.
+    /// Addresses to which the device sends through the peer, and which it accepts from it: an address and a prefix
+    /// length, bits.
     allowed: (IpAddr, u8),
 }
 
-/// Makes a host's end of the tunnel.
+/// Creates a host's end of the tunnel.
 pub(super) fn make(
     between: &Endpoints<'_>,
     wireguard: &Wireguard,
@@ -77,7 +80,7 @@ pub(super) fn make(
     let talking = || format!("setting the keys of the wireguard device `{name}`");
     let mut family = Generic::open(FAMILY).step(talking)?;
     let (own, other) = between.secrets;
-    // The kernel computes a public key from whatever private key the device has.
+    // The kernel computes a public key from the private key of the device: first the other host's.
     set(&mut family, name, &[private(other)]).step(talking)?;
     let public = get(&mut family, name)
         .and_then(|found| key(&found, device_attribute::PUBLIC_KEY))
@@ -100,8 +103,8 @@ pub(super) fn make(
     alike("wireguard", name, &wanted, &found)
 }
 
-/// Has host a begin a session, later host b where it has none yet, and either host wait for it. Where both begin at once, each
-/// drops the answer to what it began, and nothing is carried before they try again (noise.c,
+/// Waits until there is a session: host a begins one, and host b later where there is none yet. If both began at once,
+/// each would drop the answer to its own handshake, and nothing would be carried until they try again (noise.c,
 /// `wg_noise_handshake_consume_response`).
 pub(super) fn agree(name: &str, side: Side) -> Result<(), BuildError> {
     let step = || format!("waiting for the other end of the wireguard device `{name}`");
@@ -131,7 +134,7 @@ pub(super) fn agree(name: &str, side: Side) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// How old the session with the peer is; `None` before there was one.
+/// Age of the session with the peer; `None` before the first handshake.
 fn session_age(found: &Numbered) -> io::Result<Option<Duration>> {
     // struct __kernel_timespec.
     let time: [u8; 16] = value(&first_peer(found)?, peer_attribute::LAST_HANDSHAKE)?;
@@ -141,7 +144,7 @@ fn session_age(found: &Numbered) -> io::Result<Option<Duration>> {
     Ok((seconds > 0).then(|| now.unwrap_or_default().saturating_sub(at)))
 }
 
-/// A packet without content every so many seconds, the first at once; 0 is never.
+/// Sets the interval of keepalive packets, seconds, the first of which is sent at once; 0 is never.
 fn keep_alive(family: &mut Generic, name: &str, seconds: u16) -> io::Result<()> {
     use peer_attribute::{FLAGS, KEEPALIVE, PUBLIC_KEY, UPDATE_ONLY};
     let public = key(&first_peer(&get(family, name)?)?, PUBLIC_KEY)?;
@@ -166,7 +169,7 @@ fn set(family: &mut Generic, name: &str, attributes: &[DefaultNla]) -> io::Resul
     family.call(SET_DEVICE, VERSION, &all).map(drop)
 }
 
-/// One peer's device is told in one message.
+/// The kernel reports a device with one peer in one message.
 fn get(family: &mut Generic, name: &str) -> io::Result<Numbered> {
     let told = family.call(GET_DEVICE, VERSION, &[device_name(name)])?;
     told.into_iter().next().ok_or_else(cut)
@@ -181,7 +184,7 @@ fn private(EndSecret(key): &EndSecret) -> DefaultNla {
     DefaultNla::new(device_attribute::PRIVATE_KEY, key.to_vec())
 }
 
-/// As the kernel keeps a private key (include/crypto/curve25519.h, `curve25519_clamp_secret`).
+/// A private key as the kernel keeps it (include/crypto/curve25519.h, `curve25519_clamp_secret`).
 const fn clamped(mut key: Key) -> Key {
     key[0] &= 0xf8;
     key[31] = key[31] & 0x7f | 0x40;
@@ -259,12 +262,12 @@ impl WireguardPeer {
     }
 }
 
-/// `struct sockaddr_in`, `struct sockaddr_in6`.
+/// An address as a `struct sockaddr_in` or `struct sockaddr_in6`.
 fn socket_address(of: SocketAddr) -> Vec<u8> {
     let (family, octets) = octets(of.ip());
     let mut bytes = family.to_ne_bytes().to_vec();
     bytes.extend(of.port().to_be_bytes());
-    // The flow label before the address, the scope behind it; behind IPv4's, padding.
+    // IPv6: the flow label before the address, the scope after it. IPv4: padding after the address.
     if of.is_ipv6() {
         bytes.extend([0; 4]);
     }
@@ -310,7 +313,7 @@ fn value<const BYTES: usize>(found: &Numbered, number: u16) -> io::Result<[u8; B
     value.ok_or_else(cut)
 }
 
-/// An attribute that is missing, or as long as it is not.
+/// Error for an attribute that is missing or of another length.
 fn cut() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }

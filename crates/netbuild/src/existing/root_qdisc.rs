@@ -1,7 +1,7 @@
-//! The root queueing discipline of an existing device: read, replaced, and given back as it was read.
+//! The root qdisc of an existing device: read, replaced, and restored as it was read.
 //!
-//! As text it is `HANDLE: KIND OPTIONS`, the handle's major number and the options' bytes in hexadecimal. One that the kernel
-//! attached by itself has the handle 0; it comes back when what replaced it is deleted.
+//! Its text is `HANDLE: KIND OPTIONS`: the handle's major number and the bytes of the options, both hexadecimal. A
+//! qdisc that the kernel attached by itself has the handle 0; it comes back when its replacement is deleted.
 
 use std::fmt::Write as _;
 use std::io;
@@ -12,15 +12,15 @@ use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 use crate::netlink::Netlink;
 use crate::qdisc;
 
-/// Kinds whose options, as the kernel tells them, are those that it takes.
+/// Kinds that accept the options as the kernel reports them.
 const KNOWN: [&str; 4] = ["pfifo", "bfifo", "fq_codel", "fq"];
 /// include/uapi/linux/rtnetlink.h
 const TCA_OPTIONS: u16 = 2;
 
-/// The root qdisc of a device.
+/// Text of a device's root qdisc.
 ///
 /// # Errors
-/// One that could not be given back as it is, by its kind.
+/// Fails for a qdisc that could not be restored exactly, with its kind.
 pub(super) fn read(netlink: &mut Netlink, index: u32) -> io::Result<String> {
     let all = qdisc::read_all(netlink, index)?;
     let root = all.iter().find(|tc| tc.header.parent == TcHandle::ROOT);
@@ -36,7 +36,7 @@ pub(super) fn read(netlink: &mut Netlink, index: u32) -> io::Result<String> {
             )));
         }
     } else {
-        // Those of clsact and ingress stay whatever the root is.
+        // The qdiscs of clsact and ingress stay, whatever the root is.
         let below = |tc: &&TcMessage| {
             tc.header.parent != TcHandle::ROOT && tc.header.parent.major != TcHandle::ROOT.major
         };
@@ -51,16 +51,16 @@ pub(super) fn read(netlink: &mut Netlink, index: u32) -> io::Result<String> {
     let mut text = format!("{:x}: {kind}", root.header.handle.major);
     for (number, byte) in options(root).iter().enumerate() {
         let space = if number == 0 { " " } else { "" };
-        // To memory, which takes everything.
+        // Writing to memory cannot fail.
         let _ = write!(text, "{space}{byte:02x}");
     }
     Ok(text)
 }
 
-/// Replaces the root qdisc by one of a kind, or gives back what [`read`] had read.
+/// Replaces the root qdisc by one of a kind, or restores what [`read`] returned.
 ///
 /// # Errors
-/// A kind that the kernel does not have.
+/// Fails for a kind that the kernel does not have.
 pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<()> {
     let Some((handle, rest)) = value.split_once(": ") else {
         return qdisc::set(netlink, index, value, []).map_err(|error| match error.kind() {
@@ -82,7 +82,7 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
     qdisc::set_numbered(netlink, index, handle, kind, [options])
 }
 
-/// The kind, of a value that is one and of what [`read`] has read.
+/// Kind of a qdisc in a value that is just a kind, or in what [`read`] returned.
 pub(super) fn kind_of(text: &str) -> &str {
     let of_read = text.split_once(": ").map(|(_, rest)| rest);
     of_read.map_or(text, |rest| rest.split(' ').next().unwrap_or(rest))
@@ -95,7 +95,7 @@ fn kind(tc: &TcMessage) -> Option<&str> {
     })
 }
 
-/// The bytes of its options, however the library has divided them.
+/// Bytes of a qdisc's options, however the library has divided them.
 fn options(tc: &TcMessage) -> Vec<u8> {
     let options = tc.attributes.iter().find_map(|attribute| match attribute {
         TcAttribute::Options(options) => Some(options.as_slice()),

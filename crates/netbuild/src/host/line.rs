@@ -1,9 +1,9 @@
-//! The emulated line on a host's underlay device, or where that has a core of its own on another
-//! ([`crate::underlay::line_namespace`]): set, lifted, and read back.
+//! The emulated line: on a host's underlay device, or, where the line has a core of its own, on a device of another
+//! namespace ([`crate::underlay::line_namespace`]). Set, lifted, and read back.
 //!
-//! What emulates it is a token bucket ([`crate::tbf`]), or fq behind a program that gives packets their departure times
-//! ([`crate::fq`]). The program is the caller's, as all programs are: it is attached after the line was set here, and taken
-//! off before it is lifted.
+//! The line is emulated by a token bucket ([`crate::tbf`]), by htb where there are several links ([`crate::htb`]), or
+//! by fq behind a program that sets the packets' departure times ([`crate::fq`]). The program is the caller's, as all
+//! programs are: it is attached after the line is set here, and detached before the line is lifted.
 
 use wirecost_model::line::LineBy;
 use wirecost_wire::size_table::Frames;
@@ -15,20 +15,20 @@ use crate::netlink::Netlink;
 use crate::underlay::line_namespace::FAR;
 use crate::{device, fq, htb, qdisc, tbf};
 
-/// No such qdisc (net/sched/sch_api.c).
+/// `ENOENT`: no such qdisc (net/sched/sch_api.c).
 const ENOENT: i32 = 2;
 
 /// A line as the last adaptation has set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// Bits per second.
+    /// Rate of the line, bit/s.
     pub rate: u64,
-    /// What a packet takes of it.
+    /// How many bytes of the line a packet takes.
     pub frames: Frames,
 }
 
 impl Line {
-    /// The most that may wait, in nanoseconds of the line: what a token bucket's `limit` is there.
+    /// Upper bound on the queue of the line, nanoseconds at its rate: the `limit` of a token bucket.
     pub fn limit_ns(&self) -> u64 {
         let bits = u64::from(tbf::limit_bytes(self.rate)) * 8;
         let nanoseconds = u128::from(bits) * 1_000_000_000 / u128::from(self.rate.max(1));
@@ -37,10 +37,10 @@ impl Line {
 }
 
 impl LabHost {
-    /// Whether this kernel has fq, found out by putting it on the underlay device; it is taken off again.
+    /// Whether this kernel has fq, tried on the device that has the line, and removed again.
     ///
     /// # Errors
-    /// Where the kernel refuses for another reason than that it has none.
+    /// Where the kernel refuses for another reason than that it has no fq.
     pub fn has_fq(&mut self) -> Result<bool, BuildError> {
         let (netlink, index, name) = self.line_device()?;
         let step = || format!("trying fq on `{name}`");
@@ -54,7 +54,7 @@ impl LabHost {
         Ok(true)
     }
 
-    /// Has lines that are set from now on emulated by that.
+    /// Selects what emulates the lines that are set from now on.
     pub fn emulate_line_by(&mut self, by: LineBy) {
         self.line_by = by;
     }
@@ -64,12 +64,12 @@ impl LabHost {
         self.line.as_ref()
     }
 
-    /// Limits the underlay device to the rate of the host's line, for frames of the guest MTU that was adapted to last; where
-    /// the network has no line, or before the first adaptation, nothing is done. By fq nothing is limited before the
-    /// caller's program is there.
+    /// Limits the device that has the line to the line's rate, for frames of the guest MTU of the last adaptation. Does
+    /// nothing where the network has no line, or before the first adaptation. With fq nothing is limited until the
+    /// caller's program is attached.
     ///
     /// # Errors
-    /// Where the kernel refuses, or something else is read back.
+    /// Where the kernel refuses, or the line does not read back as set.
     pub fn set_line(&mut self) -> Result<(), BuildError> {
         let Some(Line { rate, frames }) = self.line else {
             return Ok(());
@@ -98,11 +98,11 @@ impl LabHost {
         }
     }
 
-    /// Lets the underlay device send as fast as it can, until the line is set again. Packets that wait for the line are lost.
-    /// Where there is none to lift, that is fine too.
+    /// Removes the line, so that the device sends as fast as it can until the line is set again. Packets that wait for
+    /// the line are lost. A line that is not there is no error.
     ///
     /// # Errors
-    /// Where the kernel refuses, or a line is read back.
+    /// Where the kernel refuses, or a line is still read back.
     pub fn lift_line(&mut self) -> Result<(), BuildError> {
         let by = self.line_by;
         let (netlink, index, name) = self.line_device()?;
@@ -118,7 +118,7 @@ impl LabHost {
         same(step, &false, &has_line(netlink).step(step)?)
     }
 
-    /// Runs work in the namespace of the device that has the line, and tells it that device's name.
+    /// Runs `work` in the namespace of the device that has the line, with that device's name.
     ///
     /// # Errors
     /// Where the namespace cannot be entered.
@@ -132,7 +132,7 @@ impl LabHost {
         }
     }
 
-    /// The device that has the line: its namespace's netlink, its index there, its name.
+    /// The device that has the line: netlink connection of its namespace, interface index, name.
     fn line_device(&mut self) -> Result<(&mut Netlink, u32, &'static str), BuildError> {
         let (netlink, name) = match &mut self.line_namespace {
             Some(line_namespace) => (line_namespace.netlink(), FAR),

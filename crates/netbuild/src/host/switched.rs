@@ -1,4 +1,4 @@
-//! A host whose frames are switched by somebody else than the kernel's bridge, over devices of its own.
+//! A host whose frames are forwarded by a switch other than the kernel's bridge, over devices of the switch.
 
 use crate::device;
 use crate::error::{BuildError, Step, same};
@@ -6,21 +6,21 @@ use crate::host::LabHost;
 use crate::names::UNDERLAY_DEVICE;
 use crate::underlay;
 
-/// What a switch has made of a host's devices.
+/// Devices of a switch other than the kernel's bridge, on a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Switched {
-    /// The switch's device that is to have the host's address on the underlay; `None` where that stays with the
-    /// underlay's own.
+    /// The switch's device that has the host's address on the underlay; `None` where the underlay device has it.
     pub underlay_bridge: Option<String>,
-    /// The tunnel's device, where it has one.
+    /// The switch's tunnel device, where it has one.
     pub tunnel: Option<String>,
-    /// Whether it takes frames off the devices over packet sockets, one by one: super-packets and checksums that are
-    /// left to a device would be lost on it.
+    /// Whether the switch reads frames from packet sockets, one by one: super-packets and checksums that are left to a
+    /// device would be lost.
     pub frame_by_frame: bool,
 }
 
 impl LabHost {
-    /// Last step of building where a switch carries the frames, when that is up: the host's address on the underlay.
+    /// Last step of building where a switch carries the frames, once the switch is up: the host's address on the
+    /// underlay.
     ///
     /// # Errors
     /// Where the kernel refuses a step.
@@ -44,10 +44,10 @@ impl LabHost {
 
     /// Gives the underlay's device another hardware address than the one that the other host sends to.
     ///
-    /// A packet socket takes copies: the kernel goes on to handle every frame itself, and would answer the tunnel's
-    /// with ICMP "port unreachable", for the address is this host's on whichever device. Frames for another hardware
-    /// address end before that (net/ipv4/ip_input.c, `PACKET_OTHERHOST`), and a veth delivers them all the same.
-    /// Nor is it to answer for the address by ARP.
+    /// A packet socket receives copies: the kernel still processes every frame itself, and would answer the tunnel's
+    /// with ICMP "port unreachable", since the address is this host's on whichever device. Frames for another hardware
+    /// address are dropped before that (net/ipv4/ip_input.c, `PACKET_OTHERHOST`), and a veth delivers them all the
+    /// same. The device must not answer ARP requests for the address either.
     fn change_mac_of_underlay(&mut self) -> Result<(), BuildError> {
         // "Do not reply for all local addresses" (Documentation/networking/ip-sysctl.rst).
         underlay::set(&format!("ipv4/conf/{UNDERLAY_DEVICE}/arp_ignore"), "8")?;

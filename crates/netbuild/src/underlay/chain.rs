@@ -1,5 +1,5 @@
-//! From host a to host b, hop by hop: first the namespaces and the wires between them, then what each
-//! hop does with what arrives.
+//! The path from host a to host b, hop by hop: first the namespaces and the wires between them, then what each hop does
+//! with the packets that arrive.
 
 use wirecost_model::transit::{Hop, HopKind, Icmp, Member, Mtus, Transit};
 
@@ -13,19 +13,19 @@ use crate::underlay::node::{Node, TOWARDS_A, TOWARDS_B, WireEnd, wire};
 use crate::underlay::router::{self, Port, Router};
 use crate::underlay::{Wire, fault, switch};
 
-/// Links from the first fork to the members have numbers from here on, up to 64 of them,
+/// Number of the first link from the first fork to a member; there are up to 64 of them.
 const TO_MEMBERS: u8 = 64;
-/// and those from the members to the second fork from here on.
+/// Number of the first link from a member to the second fork.
 const FROM_MEMBERS: u8 = 128;
 
-/// The number of host b's link: each router begins another, and the two forks together one.
+/// Number of host b's link: each router begins another, and the two forks together one.
 pub(super) fn last_link(transit: &Transit) -> u8 {
     let routers = transit.hops.iter();
     let routers = routers.filter(|hop| hop.kind == HopKind::Router);
     routers.count() as u8 + u8::from(!transit.paths.is_empty())
 }
 
-/// The end of a wire at a host: its own device there.
+/// End of a wire at a host: the host's own underlay device.
 pub(super) fn host(place: LinkEnd, mtu: u32) -> WireEnd {
     WireEnd {
         device: UNDERLAY_DEVICE.to_owned(),
@@ -34,8 +34,8 @@ pub(super) fn host(place: LinkEnd, mtu: u32) -> WireEnd {
     }
 }
 
-/// Makes every namespace and device between the hosts, and the hosts' own devices; where their lines have namespaces of
-/// their own, those of host a being `line_namespace` and of host b `b`, the wires end there.
+/// Creates every namespace and device between the hosts, and the hosts' own devices. Where the hosts' lines have
+/// namespaces of their own, `line_namespace` of host a and `b` of host b, the wires end there.
 pub(super) fn lay(
     transit: &Transit,
     Wire { mtu, queues, ip }: Wire,
@@ -84,25 +84,25 @@ pub(super) fn lay(
     Ok(nodes)
 }
 
-/// What is still to do in a namespace when all its wires are there.
+/// What is left to do in a namespace once all its wires exist.
 enum Work<'a> {
     Switch(&'a Hop),
     Router(Router<'a>),
 }
 
 struct Laying<'a, 't> {
-    /// Makes all devices, wherever they are to be.
+    /// Netlink connection of host a's namespace, which creates all devices, in whichever namespace.
     a: &'a mut Netlink,
     /// The namespace of host a's line, where that has one.
     line_namespace: Option<PeerNamespace<'a>>,
     nodes: Vec<Node>,
-    /// By node.
+    /// One entry for each node.
     to_settle: Vec<Work<'t>>,
-    /// The link that has been reached.
+    /// Number of the link that has been reached.
     link: u8,
-    /// The end of the next wire that is known already: at a node, or at host a.
+    /// The known end of the next wire: at the node of this index, or at host a (`None`).
     loose: (Option<usize>, WireEnd),
-    /// Of every veth's ends.
+    /// Number of queues at the ends of every veth.
     queues: u32,
 }
 
@@ -113,14 +113,14 @@ impl<'t> Laying<'_, 't> {
         Ok(self.nodes.len() - 1)
     }
 
-    /// Makes the wire from the loose end to what comes next.
+    /// Creates the wire from the loose end to the next namespace.
     fn attach(&mut self, next: PeerNamespace<'_>, wire_end: &WireEnd) -> Result<(), BuildError> {
         let (at, own) = &self.loose;
         let namespace = at.map_or(self.line_namespace, |node| Some(self.nodes[node].as_peer()));
         wire(self.a, (namespace, own), (next, wire_end), self.queues)
     }
 
-    /// The same to a node, whose other device becomes the loose end.
+    /// Creates the wire from the loose end to a node, whose other device becomes the loose end.
     fn attach_node(&mut self, node: usize, near: &WireEnd, far: WireEnd) -> Result<(), BuildError> {
         let (at, own) = &self.loose;
         let namespace = at.map_or(self.line_namespace, |node| Some(self.nodes[node].as_peer()));
@@ -155,7 +155,7 @@ impl<'t> Laying<'_, 't> {
         self.attach_node(node, &plugs.0, plugs.1)
     }
 
-    /// Two routers that divide flows among the members between them.
+    /// Adds two routers that divide flows among the members between them.
     fn fork(&mut self, members: &[Member]) -> Result<(), BuildError> {
         let (near, far) = (LinkEnd::near_b(self.link), LinkEnd::near_a(self.link + 1));
         self.link += 1;

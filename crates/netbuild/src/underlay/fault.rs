@@ -1,4 +1,4 @@
-//! Faults of a hop other than its MTU: loss by port or at random, and delay.
+//! Faults of a hop other than its MTU: loss by UDP port or at random, ICMP that is filtered, and delay.
 
 use wirecost_model::transit::{Hop, HopKind, Icmp};
 
@@ -8,13 +8,13 @@ use crate::underlay::nftables::{self, Drop};
 use crate::underlay::node::{Node, TOWARDS_A, TOWARDS_B};
 use crate::underlay::switch;
 
-/// Plants a hop's faults, each at both directions' devices: where packets come in, they are dropped;
-/// where they go out, they wait.
+/// Sets up a hop's faults for both directions: packets are dropped at the device where they arrive, and delayed at the
+/// one where they leave.
 pub(super) fn set_up_faults(node: &mut Node, hop: &Hop) -> Result<(), BuildError> {
     let mut drops = Vec::new();
     drops.extend(hop.drop_udp_port.map(Drop::UdpPort));
     drops.extend((hop.loss_ppm > 0).then_some(Drop::Share(hop.loss_ppm)));
-    // A router loses its own messages, by a rule of its routes, and passes on those of others.
+    // A router drops its own ICMP messages by a routing rule, and forwards those of others.
     let through = hop.kind == HopKind::Switch && hop.icmp == Icmp::Filtered;
     drops.extend(through.then_some(Drop::Icmp));
     let (incoming, outgoing) = match hop.kind {

@@ -1,17 +1,18 @@
-//! A host's line on a core that no host has: a namespace between the host and the wire.
+//! A host's line on a core that no host uses: a namespace between the host and the wire.
 //!
 //! ```text
 //! host            the line
 //! underlay ══════ near ── bridge ── far ══════ the other host, or the first hop
 //! ```
 //!
-//! What a device sends, its queueing discipline included, is the work of the core that hands it over, and so is the
-//! timer for what waits, which is armed there and stays (net/sched/sch_api.c, `qdisc_watchdog_schedule_range_ns`): on
-//! the host's own device that is a core of the host. Only what a device receives can be moved, by receive steering. So
-//! `near` receives what the host sends, on the line's core, and whatever follows happens there: `far` has the line.
+//! The core that passes a packet to a device does the sending, its qdisc included, and also runs the timer for packets
+//! that wait, which is armed there and stays (net/sched/sch_api.c, `qdisc_watchdog_schedule_range_ns`): on the host's
+//! own device that is a core of the host. Only what a device receives can be moved to another core, by receive
+//! steering. So `near` receives what the host sends, on the line's core, and all that follows happens there: `far` has
+//! the line.
 //!
-//! Packets pass as they are, super-packets whole. What the host receives comes the same way, and is steered to the
-//! host's cores by its own device.
+//! Packets pass unchanged, super-packets unsegmented. What the host receives passes the other way, and is steered to
+//! the host's cores by its own device.
 
 use std::collections::BTreeMap;
 
@@ -28,13 +29,13 @@ use crate::netlink::Netlink;
 use crate::ready;
 use crate::steering::{self, Steering};
 
-/// Towards the host.
+/// Device towards the host.
 const NEAR: &str = "near";
-/// Towards the other host; has the line.
+/// Device towards the other host, which has the line.
 pub(crate) const FAR: &str = "far";
 const BRIDGE: &str = "line";
 
-/// A line's namespace. With the process that made it the kernel drops it.
+/// The namespace of a line. The kernel removes it when the process that created it ends.
 #[derive(Debug)]
 pub(crate) struct LineNamespace {
     node: Node,
@@ -44,8 +45,8 @@ pub(crate) struct LineNamespace {
 }
 
 impl LineNamespace {
-    /// Makes it, and the host's own device, which is the end of a wire to it, from the host's namespace, that of
-    /// `netlink`. Every device of it receives on `core`.
+    /// Creates the namespace, and the wire to it from the host's own device, in the host's namespace, that of
+    /// `netlink`. Every device of the line's namespace receives on `core`.
     pub(super) fn lay(
         core: u32,
         own: &WireEnd,
@@ -54,7 +55,7 @@ impl LineNamespace {
     ) -> Result<Self, BuildError> {
         let mut node = Node::create("the line".to_owned())?;
         let ethtool = node.within(|_| {
-            // Devices take it as they are made, so that it stays for all that is made here.
+            // Devices take the mask over when they are created, so it stays set for all that are created here.
             Steering::by_default(&[core]).step(|| format!("steering the line to core {core}"))?;
             Ethtool::open().step(|| "opening ethtool".into())
         })?;
@@ -68,7 +69,7 @@ impl LineNamespace {
         })
     }
 
-    /// Joins both of its devices, once the wire to the other host is there.
+    /// Bridges both of its devices, once the wire to the other host exists.
     pub(crate) fn settle(&mut self) -> Result<(), BuildError> {
         let (core, queues) = (self.core, self.queues);
         self.node.within(|netlink| {
@@ -88,13 +89,14 @@ impl LineNamespace {
         })
     }
 
-    /// Waits until all of its links are up.
+    /// Waits until all links of the namespace are up.
     pub(crate) fn wait_until_ready(&mut self) -> Result<(), BuildError> {
         self.node.within(ready::links)
     }
 
-    /// Has the host's device join packets as if these came from the other host's own: a veth joins none that come from
-    /// a device with TSO (drivers/net/veth.c, `veth_skb_is_eligible_for_gro`).
+    /// Sets features of the device towards the host, so that the host's device joins packets (GRO) as if they came from
+    /// the other host's own device: a veth joins none that come from a device with TSO (drivers/net/veth.c,
+    /// `veth_skb_is_eligible_for_gro`).
     pub(crate) fn set_near(&self, features: BTreeMap<String, bool>) -> Result<(), BuildError> {
         let step = || format!("setting offloads of the line's `{NEAR}`");
         set_features(&self.ethtool, NEAR, features, &step).map(|_| ())
@@ -108,7 +110,7 @@ impl LineNamespace {
         self.node.netns()
     }
 
-    /// A thread inside it.
+    /// Id of a thread inside the namespace.
     pub(crate) fn tid(&self) -> u32 {
         self.node.tid()
     }

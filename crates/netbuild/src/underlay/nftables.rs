@@ -1,4 +1,4 @@
-//! What a hop loses, told to the kernel's packet filter in its own messages (nf_tables,
+//! Packets that a hop drops, by rules of the kernel's packet filter in its own messages (nf_tables,
 //! include/uapi/linux/netfilter/nf_tables.h): a table with one chain at the ingress of each device.
 
 use std::io;
@@ -8,7 +8,7 @@ use netlink_sys::{Socket, SocketAddr};
 
 /// `NETLINK_NETFILTER`.
 const NETFILTER: isize = 12;
-/// Families: ours is that of rules at devices.
+/// Protocol families: rules at devices are netdev's.
 const NFPROTO_NETDEV: u8 = 5;
 const NFPROTO_UNSPEC: u8 = 0;
 const NFNL_SUBSYS_NFTABLES: u16 = 10;
@@ -30,19 +30,19 @@ const REGISTER: u32 = 8;
 const VERDICT: u32 = 0;
 const DROP: u32 = 0;
 
-/// What is dropped.
+/// Packets to drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Drop {
-    /// UDP for this destination port.
+    /// UDP packets to this destination port.
     UdpPort(u16),
-    /// All ICMP, of either IP.
+    /// All ICMP and ICMPv6 packets.
     Icmp,
     /// This many of a million packets, at random.
     Share(u32),
 }
 
-/// Drops such packets where they arrive at one of the devices, in the calling thread's network namespace.
-/// All of it is put in force at once.
+/// Drops such packets where they arrive at one of the devices, in the calling thread's network namespace. All rules
+/// take effect at once.
 ///
 /// # Errors
 /// `EPROTONOSUPPORT` or `EOPNOTSUPP` where the kernel has no nf_tables, `ENOENT` where it lacks a part of it.
@@ -66,7 +66,7 @@ pub(super) fn drop_at(devices: &[&str], what: &[Drop]) -> io::Result<()> {
 }
 
 impl Drop {
-    /// The rules for it, each as expressions one behind the other.
+    /// Rules that drop these packets, each a list of expressions.
     fn rules(self) -> Vec<Vec<DefaultNla>> {
         /// IANA's protocol numbers (RFC 792, RFC 4443, RFC 768).
         const ICMP: u8 = 1;
@@ -104,13 +104,13 @@ fn expression(name: &str, data: Vec<DefaultNla>) -> DefaultNla {
     nested(1, vec![text(1, name), nested(2, data)])
 }
 
-/// `meta l4proto`: what follows the IP header and its extensions.
+/// `meta l4proto`: protocol of the header after the IP header and its extensions.
 fn protocol() -> DefaultNla {
     const META_L4PROTO: u32 = 16;
     expression("meta", vec![number(2, META_L4PROTO), number(1, REGISTER)])
 }
 
-/// Two bytes of the transport header, from the second on.
+/// Loads two bytes of the transport header, from byte 2 on.
 fn destination_port() -> DefaultNla {
     const TRANSPORT_HEADER: u32 = 2;
     let (base, offset, length) = (number(2, TRANSPORT_HEADER), number(3, 2), number(4, 2));
@@ -123,7 +123,7 @@ fn random_of_a_million() -> DefaultNla {
     expression("numgen", vec![number(1, REGISTER), modulus, kind])
 }
 
-/// Numbers are compared as bytes, so the largest comes first.
+/// Converts the register to network byte order: numbers are compared as bytes, the most significant first.
 fn in_network_order() -> DefaultNla {
     const HOST_TO_NETWORK: u32 = 1;
     let registers = [number(1, REGISTER), number(2, REGISTER)];
@@ -144,7 +144,7 @@ fn drop() -> DefaultNla {
     expression("immediate", vec![number(1, VERDICT), verdict])
 }
 
-/// All numbers of nf_tables are big-endian.
+/// A number as an attribute: nf_tables has them in 32 bits, big-endian.
 fn number(kind: u16, value: u32) -> DefaultNla {
     DefaultNla::new(kind, value.to_be_bytes().to_vec())
 }
@@ -160,7 +160,7 @@ fn nested(kind: u16, attributes: Vec<DefaultNla>) -> DefaultNla {
     DefaultNla::new(kind | NESTED, bytes)
 }
 
-/// Messages that are put in force together or not at all.
+/// Messages that take effect together or not at all.
 #[derive(Debug, Default)]
 struct Batch {
     bytes: Vec<u8>,
@@ -168,7 +168,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// `struct nlmsghdr`, `struct nfgenmsg`, attributes.
+    /// Appends a message: `struct nlmsghdr`, `struct nfgenmsg`, attributes.
     fn message(
         &mut self,
         kind: u16,
@@ -179,7 +179,7 @@ impl Batch {
     ) {
         self.messages += 1;
         let length = 16 + 4 + attributes.buffer_len();
-        // The kernel answers only what is between the batch's ends.
+        // The kernel acknowledges only the messages between the batch's ends.
         let answered = kind != BATCH_BEGIN && kind != BATCH_END;
         let flags = NLM_F_REQUEST | flags | if answered { NLM_F_ACK } else { 0 };
         self.bytes.extend((length as u32).to_ne_bytes());
@@ -194,7 +194,7 @@ impl Batch {
         attributes.emit(&mut self.bytes[begin..]);
     }
 
-    /// Sends it and waits for the verdict on every message.
+    /// Sends the batch, and waits for the acknowledgement of every message.
     fn send(self) -> io::Result<()> {
         let mut socket = Socket::new(NETFILTER)?;
         socket.bind_auto()?;
@@ -203,7 +203,7 @@ impl Batch {
         let mut left = self.messages - 2;
         while left > 0 {
             let (answer, _) = socket.recv_from_full()?;
-            // struct nlmsgerr: a negative error number behind the header.
+            // struct nlmsgerr: a negative error number, or 0, after the header.
             let code = answer.get(16..20).and_then(|bytes| bytes.try_into().ok());
             match code.map(i32::from_ne_bytes) {
                 Some(0) => left -= 1,

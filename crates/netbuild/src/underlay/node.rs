@@ -15,14 +15,14 @@ use crate::ipv6;
 use crate::netlink::Netlink;
 use crate::underlay::ANY_SIZE;
 
-/// The device of a hop towards host a, and the one towards host b.
+/// Names of a hop's device towards host a, and of the one towards host b.
 pub(super) const TOWARDS_A: &str = "towards-a";
 pub(super) const TOWARDS_B: &str = "towards-b";
 
 /// A switch's or router's namespace.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// As it stands in messages: `hop 2, a router,`.
+    /// Name in messages: `hop 2, a router,`.
     name: String,
     namespace: HeldNetns,
     netlink: Netlink,
@@ -45,7 +45,7 @@ impl Node {
         })
     }
 
-    /// Runs a step inside it.
+    /// Runs a step inside the namespace.
     pub(super) fn within<T>(
         &mut self,
         step: impl FnOnce(&mut Netlink) -> Result<T, BuildError>,
@@ -68,18 +68,18 @@ impl Node {
         self.namespace.netns()
     }
 
-    /// A thread inside it.
+    /// Id of a thread inside the namespace.
     pub(super) fn tid(&self) -> u32 {
         self.namespace.tid()
     }
 
-    /// Where a device can be made in it.
+    /// The namespace as a place to create devices in.
     pub(super) fn as_peer(&self) -> PeerNamespace<'_> {
         PeerNamespace::Fd(self.namespace.netns().as_fd())
     }
 }
 
-/// An end of a wire: the device's name and MTU, and where it is, if it is anywhere that has an address.
+/// An end of a wire: the device's name and its MTU in bytes, and its place, where it has an address.
 #[derive(Debug, Clone)]
 pub(super) struct WireEnd {
     pub(super) device: String,
@@ -88,7 +88,7 @@ pub(super) struct WireEnd {
 }
 
 impl WireEnd {
-    /// One of a device between the hosts.
+    /// An end at a device between the hosts.
     pub(super) fn inner(device: &str, place: Option<LinkEnd>) -> Self {
         Self {
             device: device.to_owned(),
@@ -107,8 +107,9 @@ impl WireEnd {
     }
 }
 
-/// Has a device of the calling thread's namespace cut super-packets into frames as they leave by it: no port of a switch
-/// or a router passes them on. Checksums stay left to devices: what a hop would otherwise compute is not its work.
+/// Makes a device of the calling thread's namespace segment super-packets into frames when they leave by it: no port of
+/// a switch or a router forwards super-packets. Checksums are still left to devices: computing them is not a hop's
+/// work.
 pub(super) fn without_offloads(device: &str) -> Result<(), BuildError> {
     let off = Offload::profile(Profile::None).switches(true);
     let wanted = off.into_iter().flat_map(|(feature, on)| {
@@ -120,7 +121,7 @@ pub(super) fn without_offloads(device: &str) -> Result<(), BuildError> {
     set_features(&ethtool, device, wanted.collect(), &step).map(|_| ())
 }
 
-/// A veth from a namespace, that of `netlink` where it is `None`, to another.
+/// Creates a veth from a namespace, that of `netlink` where it is `None`, to another.
 pub(super) fn wire(
     netlink: &mut Netlink,
     (from, own): (Option<PeerNamespace<'_>>, &WireEnd),

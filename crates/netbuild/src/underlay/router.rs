@@ -1,4 +1,4 @@
-//! A router: forwards by IP address, says what is too large, and may divide flows among equal paths.
+//! A router: forwards by IP address, reports packets that are too big, and may divide flows among equal-cost paths.
 
 use std::net::IpAddr;
 
@@ -33,18 +33,18 @@ impl Port {
     }
 }
 
-/// What a router is to do.
+/// Configuration of a router.
 pub(super) struct Router<'t> {
     pub(super) towards_a: Vec<Port>,
     pub(super) towards_b: Vec<Port>,
-    /// Most bytes of IP that it passes on; `None`: whatever its devices take.
+    /// Upper bound on the IP packets that it forwards, bytes, for each direction; `None`: what its devices take.
     pub(super) mtu: Option<Mtus>,
     pub(super) icmp: Icmp,
-    /// Where it is one of the plan's hops.
+    /// The plan's hop, where the router is one.
     pub(super) hop: Option<&'t Hop>,
 }
 
-/// Gives a router its addresses and routes to the two hosts, whose places `ends` are.
+/// Gives a router its addresses and its routes to the two hosts, whose places are `ends`.
 pub(super) fn settle(
     node: &mut Node,
     router: &Router<'_>,
@@ -90,7 +90,8 @@ pub(super) fn wait_until_ready(
     })
 }
 
-/// Switches the port on, has frames leave by it, and says how packets for a host leave by it.
+/// Sets the port up, makes it send frames instead of super-packets, and returns the next hop for a host's packets by
+/// it.
 fn next_hop(
     netlink: &mut Netlink,
     port: &Port,
@@ -106,15 +107,15 @@ fn next_hop(
     })
 }
 
-/// Settings of a router, in the calling thread's namespace.
+/// Makes the calling thread's namespace forward packets, as a router does.
 pub(crate) fn forward(ip: IpVersion) -> Result<(), BuildError> {
     match ip {
         IpVersion::Ipv4 => {
             set("ipv4/ip_forward", "1")?;
-            // What comes back by another member of equal paths is no forgery.
+            // A packet that returns by another of several equal paths must not be dropped as spoofed.
             set("ipv4/conf/all/rp_filter", "0")?;
             set("ipv4/conf/default/rp_filter", "0")?;
-            // By ports as well as by addresses (Documentation/networking/ip-sysctl.rst).
+            // Hash flows by ports as well as by addresses (Documentation/networking/ip-sysctl.rst).
             set_if_there("ipv4/fib_multipath_hash_policy", "1")
         }
         IpVersion::Ipv6 => {

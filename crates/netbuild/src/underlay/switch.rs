@@ -1,16 +1,15 @@
-//! A switch that drops what is too large without a word, in either direction on its own.
+//! A switch that drops frames that are too large, without ICMP, with an MTU for each direction.
 //!
 //! ```text
 //! towards-a ── bridge-a ══ from-a ══> bridge-b ── towards-b
 //!                      <══ from-b ══
 //! ```
 //!
-//! One bridge would not do. A port's MTU holds for what leaves by it, but not for super-packets, which
-//! pass whole and are cut behind it (net/core/dev.c, `is_skb_forwardable`); and a veth's receiving end
-//! lets 4 bytes more than its MTU through, for a VLAN tag, and holds for both directions. Between two
-//! bridges each direction has a veth of its own, whose sending end cuts super-packets into frames and has
-//! the MTU, and whose receiving end has 4 bytes less: frames and the pieces of super-packets are held
-//! against the same number.
+//! One bridge would not do. A port's MTU applies to what leaves by it, but not to super-packets, which pass unsegmented
+//! and are segmented behind it (net/core/dev.c, `is_skb_forwardable`); and a veth's receiving end accepts 4 bytes more
+//! than its MTU, for a VLAN tag, and its MTU applies to both directions. Between two bridges each direction has a veth
+//! of its own, whose sending end segments super-packets into frames and has the MTU, and whose receiving end has 4
+//! bytes less: frames and the segments of super-packets are checked against the same limit.
 
 use wirecost_model::transit::Hop;
 
@@ -21,23 +20,22 @@ use crate::netlink::Netlink;
 use crate::underlay::node::{self, Node, TOWARDS_A, TOWARDS_B};
 use crate::underlay::set_if_there;
 
-/// Receiving ends of the two veths inside: what crosses the switch arrives there as frames.
+/// Receiving ends of the two veths between the bridges: what crosses the switch arrives there as frames.
 pub(super) const RECEIVING: [&str; 2] = ["from-a-in", "from-b-in"];
-/// Their sending ends.
+/// Sending ends of the two veths.
 pub(super) const SENDING: [&str; 2] = ["from-a-out", "from-b-out"];
 const BRIDGES: [&str; 2] = ["bridge-a", "bridge-b"];
-/// What makes bridges of this namespace pass frames through IP's packet filter. That fragments what is
-/// too large and may be fragmented (net/bridge/br_netfilter_hooks.c, `br_nf_dev_queue_xmit`), as no
-/// switch does.
+/// Sysctls that make bridges of this namespace pass frames through the packet filter of IP. That fragments packets that
+/// are too large and may be fragmented (net/bridge/br_netfilter_hooks.c, `br_nf_dev_queue_xmit`), as no switch does.
 const FILTERED_BRIDGES: [&str; 3] = [
     "bridge/bridge-nf-call-iptables",
     "bridge/bridge-nf-call-ip6tables",
     "bridge/bridge-nf-call-arptables",
 ];
-/// What a veth's receiving end takes beyond its MTU: `VLAN_HLEN`.
+/// Bytes that a veth's receiving end accepts beyond its MTU: `VLAN_HLEN`.
 const SLACK: u32 = 4;
 
-/// Has bridges of the calling thread's namespace pass frames by no packet filter.
+/// Keeps bridges of the calling thread's namespace from passing frames through a packet filter.
 pub(super) fn unfiltered() -> Result<(), BuildError> {
     let mut keys = FILTERED_BRIDGES.iter();
     keys.try_for_each(|key| set_if_there(key, "0"))
@@ -63,7 +61,7 @@ pub(super) fn settle(node: &mut Node, hop: &Hop, queues: u32) -> Result<(), Buil
     })
 }
 
-/// The veth that carries one direction from the first bridge to the second.
+/// Creates the veth that carries one direction, from the first bridge to the second.
 fn direction(
     netlink: &mut Netlink,
     number: usize,
@@ -85,7 +83,7 @@ fn direction(
     same(|| format!("MTU of `{sending}`"), &mtu, &found.mtu)?;
     for (name, bridge, flood) in [(sending, bridges[0], true), (receiving, bridges[1], false)] {
         enslave(netlink, name, bridge)?;
-        // Nothing leaves by a receiving end, and nothing goes back by the other direction's veth.
+        // No frame leaves by a receiving end, and none goes back by the other direction's veth.
         let flags = PortFlags {
             flood,
             learning: false,

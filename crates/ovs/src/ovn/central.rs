@@ -15,26 +15,27 @@ use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 use crate::programs::Programs;
 
-/// As for a switch: an idle machine takes a tenth of it.
+/// Time limit of each wait, as for a switch: an idle machine takes a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(8);
 const STEP: Duration = Duration::from_millis(5);
 const SOCKET: &str = "ovn.sock";
 
-/// A logical network, asked for. Dropping it ends its daemons; what the hosts' switches were told stays with them.
+/// OVN's databases with a logical network, and ovn-northd. Dropping it ends these daemons; the hosts' switches stay
+/// programmed.
 #[derive(Debug)]
 pub struct Central {
-    // In the order in which they go.
+    // Dropped in this order.
     northd: Daemon,
     database: Daemon,
     directory: ScratchDirectory,
 }
 
 impl Central {
-    /// Starts both databases behind one socket, asks for the network, and starts ovn-northd. The daemons end with the calling
-    /// thread; `owner` is as of [`crate::Switch::start`].
+    /// Starts both databases behind one socket, writes the wanted network to them, and starts ovn-northd. The daemons
+    /// end with the calling thread; `owner` as for [`crate::Switch::start`].
     ///
     /// # Errors
-    /// What is missing, or what a database refused.
+    /// Where a program is missing, or a database refuses an operation.
     pub fn start(wanted: &LogicalNetwork, owner: &str) -> Result<Self, Error> {
         let (ovs, ovn) = (Programs::find()?, OvnPrograms::find()?);
         let directory = ScratchDirectory::create().map_err(Error::Scratch)?;
@@ -76,7 +77,7 @@ impl Central {
         })
     }
 
-    /// The databases' socket, for other processes of this user: this one must go on.
+    /// Path of the databases' socket, for other processes of this user; valid while this process exists.
     pub fn remote(&self) -> PathBuf {
         let own = self.directory.path().join(SOCKET);
         let of_process = format!("/proc/{}", std::process::id());
@@ -84,15 +85,15 @@ impl Central {
             .map_or(own.clone(), |rest| PathBuf::from(of_process).join(rest))
     }
 
-    /// Process ids of its daemons.
+    /// Process ids of the database server and of ovn-northd.
     pub fn processes(&self) -> [u32; 2] {
         [self.database.pid(), self.northd.pid()]
     }
 
-    /// Waits until that many hosts have joined and all of them have the present network in force.
+    /// Waits until `number` hosts have joined and all of them have the current network in force.
     ///
     /// # Errors
-    /// [`Error::NotInForce`], or that a daemon is gone.
+    /// [`Error::NotInForce`], or that a daemon has ended.
     pub fn wait_for_hosts(&mut self, number: usize) -> Result<(), Error> {
         let mut wait = self.wait();
         let (mut south, mut north) = (
@@ -118,7 +119,7 @@ impl Central {
         })
     }
 
-    /// Waits until ovn-northd has made logical flows of the network: for who has no hosts.
+    /// Waits until ovn-northd has computed logical flows of the network, where there are no hosts to wait for.
     fn wait_for_flows(&mut self) -> Result<(), Error> {
         let mut wait = self.wait();
         let mut south = self.connect(Schema::OvnSouthbound)?;
@@ -129,7 +130,7 @@ impl Central {
         })
     }
 
-    /// Looks until nothing is missing.
+    /// Repeats a check until it finds nothing missing.
     fn until(
         &mut self,
         wait: &mut DaemonWait,
@@ -163,11 +164,11 @@ impl Central {
     }
 }
 
-/// Starts OVN's databases and ovn-northd with one logical switch, waits until its flows are there, and ends them. Returns
-/// the version.
+/// Starts OVN's databases and ovn-northd with one logical switch, waits until its flows are there, and ends them.
+/// Returns OVN's version.
 ///
 /// # Errors
-/// As [`Central::start`].
+/// As for [`Central::start`].
 pub fn try_central() -> Result<String, Error> {
     let version = OvnPrograms::find()?.version()?;
     let wanted = LogicalNetwork {
@@ -178,7 +179,7 @@ pub fn try_central() -> Result<String, Error> {
         to_underlay: false,
         tag: None,
     };
-    // No run's: nobody is to look for it.
+    // The owner is not a run's controller, so that no cleanup looks for it.
     Central::start(&wanted, "trial")?.wait_for_flows()?;
     Ok(version)
 }

@@ -1,4 +1,4 @@
-//! ovn-controller: one host's switch, programmed.
+//! ovn-controller, which programs one host's switch.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Starts it beside a switch whose database listens at `socket`.
+    /// Starts ovn-controller for a switch whose database listens at `socket`.
     pub(crate) fn start(
         socket: &str,
         directory: &ScratchDirectory,
@@ -50,7 +50,7 @@ impl Controller {
         self.daemon.still_there()
     }
 
-    /// Waits until guests' ports and the tunnel are as wanted in table Interface.
+    /// Waits until the guests' ports and the tunnel are as wanted in table Interface.
     pub(crate) fn wait_until_installed(
         &mut self,
         database: &mut Database,
@@ -76,7 +76,7 @@ impl Controller {
     }
 }
 
-/// What is not as wanted yet.
+/// Description of what is not as wanted yet; `None` where everything is.
 fn missing(rows: &[Value], wanted: &SwitchSpec) -> Option<String> {
     let number = |row: &Value| optional(&row["ofport"]).and_then(Value::as_u64);
     let guest = |name: &String| {
@@ -114,7 +114,7 @@ fn missing(rows: &[Value], wanted: &SwitchSpec) -> Option<String> {
     })
 }
 
-/// A value of a map by its key.
+/// A value of a map of the database, by its key.
 fn value<'a>(map: &'a Value, key: &str) -> Option<&'a str> {
     let pairs = map[1].as_array().filter(|_| map[0] == "map")?;
     let pair = pairs.iter().find(|pair| pair[0] == key)?;

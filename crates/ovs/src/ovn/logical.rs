@@ -15,60 +15,61 @@ use crate::config::mac_text;
 use crate::database::{Operation, map, named, set};
 use crate::names::PHYSICAL_NETWORK;
 
-/// What OVN is to make of the guests.
+/// The wanted logical network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogicalNetwork {
-    /// The guests of host a and of host b, by number.
+    /// Logical ports of the guests of host a and of host b, by the guest's number.
     pub guests: [Vec<LogicalPort>; 2],
-    /// The key of the network in the tunnel: of the first logical switch, in Geneve its VNI.
+    /// Tunnel key of the first logical switch, in Geneve its VNI; the second switch and the router have the next keys.
     pub key: u32,
-    /// The router's port at host a's guests and at host b's, where it routes between them.
+    /// The router's ports in the subnets of host a's and of host b's guests, where it routes between them.
     pub router: Option<[LogicalRouter; 2]>,
-    /// What filters the guests' packets.
+    /// Access control list for the guests' packets.
     pub acl: Acl,
-    /// Whether the underlay is a port of the switch: without a tunnel.
+    /// Whether the underlay is a port of the switch, where no tunnel is used.
     pub to_underlay: bool,
-    /// The VLAN that frames are in on the underlay then.
+    /// VLAN tag of the frames on the underlay in that case.
     pub tag: Option<u16>,
 }
 
-/// A guest.
+/// Logical port of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogicalPort {
-    /// Its name in both databases, and `iface-id` of its interface.
+    /// Name of the port in both databases, and `iface-id` of its interface.
     pub name: String,
-    /// Its number in the tunnel, 1 to 32767 (2047 in VXLAN).
+    /// Tunnel key of the port, 1 to 32767 (2047 in VXLAN).
     pub key: u32,
-    /// Its hardware address.
+    /// Hardware address of the guest.
     pub mac: [u8; 6],
-    /// Its address.
+    /// IP address of the guest.
     pub address: IpAddr,
 }
 
-/// A port of the router.
+/// A port of the logical router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogicalRouter {
-    /// Its hardware address.
+    /// Hardware address of the port.
     pub mac: [u8; 6],
-    /// Its address, with the length of the subnet's prefix in bits.
+    /// IP address of the port, with the length of the subnet's prefix in bits.
     pub network: (IpAddr, u8),
 }
 
-/// What OVN calls a guest of host `host` by its number.
+/// Name in OVN of the port of a guest of host `host`, by the guest's number.
 pub fn port_name(host: &str, number: usize) -> String {
     format!("{host}-guest{number}")
 }
 
-/// The number in the tunnel of a guest of the first (0) or second host by its own: the first host's are odd.
+/// Tunnel key of the port of a guest of the first (0) or second (1) host, by the guest's number: odd for the first
+/// host.
 pub const fn port_key(host: u32, number: u32) -> u32 {
     2 * number + host + 1
 }
 
-/// Of rules that allow; those that drop have one less (as Neutron has them).
+/// Priority of rules that allow; those that drop have one less (as in Neutron).
 const ALLOWS: u32 = 1002;
 const GROUP: &str = "guests";
 
-/// The transaction that makes all of it, in an empty database.
+/// The transaction that creates the network in an empty database.
 pub(super) fn operations(wanted: &LogicalNetwork) -> Vec<Operation> {
     let mut rows = Rows::default();
     match &wanted.router {
@@ -112,11 +113,11 @@ fn router_port_name(host: &str) -> String {
     format!("router-{host}")
 }
 
-/// Rows of one transaction, each called by its number.
+/// Rows of one transaction, each named by its number.
 #[derive(Debug, Default)]
 struct Rows {
     operations: Vec<Operation>,
-    /// The guests' ports.
+    /// References to the guests' ports.
     guests: Vec<Value>,
 }
 
@@ -142,7 +143,7 @@ impl Rows {
         ports
     }
 
-    /// The switch's port to the underlay.
+    /// Adds the switch's port to the underlay.
     fn underlay(&mut self, tag: Option<u16>) -> Value {
         let mut row = json!({
             "name": "underlay", "type": "localnet", "addresses": "unknown",
@@ -176,13 +177,13 @@ impl Rows {
         self.add("Logical_Switch", &row);
     }
 
-    /// Guests may talk to each other, and nobody else to them.
+    /// Adds rules by which guests may send, and only guests may send to them.
     fn security_group(&mut self) {
         let mut rules = Vec::new();
         for (direction, port) in [("from-lport", "inport"), ("to-lport", "outport")] {
             let ip = format!("{port} == @{GROUP} && ip");
             let from_guests = match direction {
-                // The group's addresses (ovn-nb(5), table Port_Group).
+                // Addresses of the group's ports (ovn-nb(5), table Port_Group).
                 "to-lport" => {
                     format!("{ip} && (ip4.src == ${GROUP}_ip4 || ip6.src == ${GROUP}_ip6)")
                 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, OVN_PACKAGES};
 use crate::programs::{program, version_of};
 
-/// Where packages and `make install` put the databases' schemas.
+/// Directories where packages and `make install` put the databases' schemas.
 const SCHEMAS: [&str; 2] = ["/usr/share/ovn", "/usr/local/share/ovn"];
 
-/// What OVN is started with, beside Open vSwitch's programs.
+/// Programs and schemas of OVN, used with those of Open vSwitch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OvnPrograms {
     pub(crate) northd: PathBuf,
@@ -18,10 +18,10 @@ pub struct OvnPrograms {
 }
 
 impl OvnPrograms {
-    /// Looks for them in the PATH and where packages put them.
+    /// Looks for the programs in the PATH and where packages put them.
     ///
     /// # Errors
-    /// [`Error::NotInstalled`] with the first that is missing.
+    /// [`Error::NotInstalled`] with the first program or file that is missing.
     pub fn find() -> Result<Self, Error> {
         Ok(Self {
             northd: program("ovn-northd", OVN_PACKAGES)?,
@@ -34,7 +34,7 @@ impl OvnPrograms {
     /// The version of ovn-controller as it reports it, such as `23.03.1`.
     ///
     /// # Errors
-    /// Where it cannot be started or says something else.
+    /// Where it cannot be started or reports no version.
     pub fn version(&self) -> Result<String, Error> {
         version_of(&self.controller)
     }

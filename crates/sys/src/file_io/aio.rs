@@ -1,5 +1,5 @@
-//! Operations on a file by io_submit(2), for kernels that refuse rings. They have no wrapper: numbers and layout are those
-//! of include/uapi/linux/aio_abi.h.
+//! Operations on a file by io_submit(2), for kernels that refuse io_uring. libc has no wrapper: numbers and layout are
+//! those of include/uapi/linux/aio_abi.h.
 
 #![expect(unsafe_code, reason = "io_setup(2) and its kin have no wrapper")]
 
@@ -29,9 +29,9 @@ const FDSYNC: u16 = 3;
 
 pub(super) struct AioQueue {
     context: libc::c_ulong,
-    /// One for each slot: the kernel knows an operation by its place in memory.
+    /// One block for each slot: the kernel identifies an operation by the address of its block.
     blocks: Box<[libc::iocb]>,
-    /// Slots that the kernel was not told of.
+    /// Slots whose operation is not submitted yet.
     queued: VecDeque<usize>,
     over: VecDeque<(usize, i64)>,
     events: Box<[Event]>,
@@ -39,7 +39,7 @@ pub(super) struct AioQueue {
     leaked: bool,
 }
 
-// SAFETY: pointers in the blocks are to memory of the `FileIo` that owns this.
+// SAFETY: the blocks point to memory of the `FileIo` that owns this queue.
 unsafe impl Send for AioQueue {}
 
 impl std::fmt::Debug for AioQueue {
@@ -78,7 +78,7 @@ impl AioQueue {
             FileOperation::Flush => FDSYNC,
         };
         block.aio_fildes = self.file.as_raw_fd() as u32;
-        // A flush must have none of them (aio_fsync, fs/aio.c).
+        // A flush must have no buffer, length or offset (aio_fsync, fs/aio.c).
         let is_flush = order.operation == FileOperation::Flush;
         let (bytes, length, offset) = if is_flush {
             (0, 0, 0)
@@ -98,7 +98,7 @@ impl AioQueue {
                 all.push(&raw mut self.blocks[*slot]);
             }
             let count = all.len() as libc::c_long;
-            // SAFETY: so many pointers to blocks that stay where they are until they have come back.
+            // SAFETY: `count` pointers to blocks that stay where they are until their operations are complete.
             let taken = unsafe {
                 libc::syscall(libc::SYS_io_submit, self.context, count, all.as_mut_ptr())
             };
@@ -110,7 +110,7 @@ impl AioQueue {
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
                 Some(libc::EAGAIN) => return Ok(()),
-                // The first of them is wrong: its error is told as its result.
+                // The first block is invalid: its error becomes the result of its operation.
                 Some(code) => {
                     self.queued.pop_front();
                     self.over.push_back((slot, -i64::from(code)));
@@ -156,7 +156,7 @@ impl AioQueue {
         self.over.pop_front()
     }
 
-    /// Leaves the context and its blocks to the kernel.
+    /// Leaves the context to the kernel: a drop does not destroy it.
     pub(super) fn leak(&mut self) {
         self.leaked = true;
     }
@@ -165,7 +165,7 @@ impl AioQueue {
 impl Drop for AioQueue {
     fn drop(&mut self) {
         if self.leaked {
-            // The kernel has copied the blocks.
+            // The kernel has copied the blocks, so they may be freed.
             return;
         }
         // SAFETY: a context of io_setup(2), destroyed once.

@@ -1,4 +1,4 @@
-//! Bytes on page boundaries, which the kernel writes at times.
+//! Page-aligned memory that the kernel writes to.
 
 #![expect(
     unsafe_code,
@@ -10,7 +10,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::slice;
 
-/// Alignment that any direct I/O is content with, bytes.
+/// Alignment that satisfies any direct I/O, bytes.
 const PAGE: usize = 4096;
 
 /// Bytes behind a pointer: no reference to any of them exists while the kernel may write them.
@@ -25,7 +25,7 @@ pub(super) struct AlignedMemory {
 unsafe impl Send for AlignedMemory {}
 
 impl AlignedMemory {
-    /// Zeroes, every page of them resident.
+    /// Memory of `length` bytes, every page resident: the first byte of a page is 1, the others are 0.
     pub(super) fn new(length: usize) -> io::Result<Self> {
         let layout = Layout::from_size_align(length.max(1), PAGE)
             .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -43,22 +43,22 @@ impl AlignedMemory {
         Ok(memory)
     }
 
-    /// A pointer to a byte of it, or to its end.
+    /// Pointer to the byte at `offset`, or to the end of the memory.
     pub(super) fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.layout.size(), "beyond the memory");
         // SAFETY: within the allocation or at its end.
         unsafe { self.bytes.as_ptr().add(offset) }
     }
 
-    /// Some of the bytes, which the kernel must not have.
+    /// `length` bytes from `offset`, on which no operation may be under way.
     pub(super) fn bytes(&mut self, offset: usize, length: usize) -> &mut [u8] {
         assert!(offset + length <= self.layout.size(), "beyond the memory");
-        // SAFETY: within the allocation, all of it initialised; borrowed from `self`, and [`super::FileIo`] asks only for
-        // slots that the kernel does not have.
+        // SAFETY: within the allocation, all of it initialised; borrowed from `self`, and [`super::FileIo`] asks only
+        // for slots that the kernel does not have.
         unsafe { slice::from_raw_parts_mut(self.at(offset), length) }
     }
 
-    /// Never frees it.
+    /// Keeps a drop from freeing the memory.
     pub(super) fn leak(&mut self) {
         self.leaked = true;
     }

@@ -13,7 +13,7 @@ use ::io_uring::{EnterFlags, IoUring, Probe, opcode, squeue};
 
 use super::{FileOperation, Order};
 
-/// User data of what takes an operation back.
+/// User data of the entries that cancel an operation.
 const CANCEL: u64 = u64::MAX;
 
 pub(super) struct RingQueue {
@@ -29,10 +29,10 @@ impl std::fmt::Debug for RingQueue {
 
 impl RingQueue {
     /// # Errors
-    /// As [`crate::ring::Ring::new`].
+    /// Those of [`crate::ring::Ring::new`].
     pub(super) fn new(file: &Arc<File>, slots: usize) -> io::Result<Self> {
         let entries = (2 * slots).next_power_of_two() as u32;
-        // Linux 5.19; another thread than this one may use it.
+        // IORING_SETUP_COOP_TASKRUN (Linux 5.19) lets threads other than this one use the ring.
         let kernel = match IoUring::builder().setup_coop_taskrun().build(entries) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(entries),
             built => built,
@@ -71,14 +71,14 @@ impl RingQueue {
         self.push_entry(&entry.user_data(order.slot as u64))
     }
 
-    /// Asks for a slot's operation back; it comes back all the same.
+    /// Requests that a slot's operation be cancelled; its completion arrives all the same.
     pub(super) fn cancel(&mut self, slot: usize) -> io::Result<()> {
         let entry = opcode::AsyncCancel::new(slot as u64).build();
         self.push_entry(&entry.user_data(CANCEL))
     }
 
     fn push_entry(&mut self, entry: &squeue::Entry) -> io::Result<()> {
-        // SAFETY: an entry points into the memory of its `FileIo`, which keeps it until the entry has come back.
+        // SAFETY: an entry points into the memory of its `FileIo`, which keeps it until the entry is complete.
         if unsafe { self.kernel.submission().push(entry) }.is_err() {
             self.enter(None)?;
             // SAFETY: as above.
@@ -88,7 +88,7 @@ impl RingQueue {
         Ok(())
     }
 
-    /// Submits; with a time, also waits for one that is over.
+    /// Submits the queued entries; with a timeout, also waits for one completion.
     pub(super) fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let pushed = self.kernel.submission().len() as u32;
         let time = timeout.map(|timeout| {
@@ -111,14 +111,14 @@ impl RingQueue {
         match entered {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
-                // EBUSY, EAGAIN: what is over is to be taken first.
+                // EBUSY, EAGAIN: completions have to be taken first.
                 Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN) => Ok(()),
                 _ => Err(error),
             },
         }
     }
 
-    /// A slot whose operation is over, and its result.
+    /// Next slot whose operation is complete, and its result: bytes moved, or a negative errno.
     pub(super) fn next(&mut self) -> Option<(usize, i64)> {
         loop {
             let entry = self.kernel.completion().next()?;

@@ -1,4 +1,4 @@
-//! Bytes that the kernel uses while nobody here may.
+//! Memory that the kernel uses while nothing here may.
 
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -22,24 +22,24 @@ impl Memory {
         self.bytes.len()
     }
 
-    /// A pointer to a byte of it, or to its end.
+    /// Pointer to the byte at `offset`, or to the end of the memory.
     pub(super) fn at(&self, offset: usize) -> *const u8 {
         assert!(offset <= self.len(), "beyond the memory");
         // SAFETY: within the allocation or at its end.
         unsafe { self.bytes.cast::<u8>().as_ptr().add(offset) }
     }
 
-    /// Some of the bytes.
+    /// `length` bytes from `offset`.
     ///
     /// # Safety
-    /// Nobody may write them as long as they are borrowed.
+    /// Nothing may write the bytes as long as they are borrowed.
     pub(super) unsafe fn bytes(&self, offset: usize, length: usize) -> &[u8] {
         assert!(offset + length <= self.len(), "beyond the memory");
         // SAFETY: within the allocation, whose every byte was initialised; the rest is the caller's promise.
         unsafe { slice::from_raw_parts(self.at(offset), length) }
     }
 
-    /// Never frees it.
+    /// Keeps a drop from freeing the memory.
     pub(super) fn leak(&mut self) {
         self.leaked = true;
     }

@@ -1,12 +1,12 @@
-//! A thread that the kernel refuses rings, to see what becomes of those who want one.
+//! A thread to which the kernel refuses io_uring, for tests of what replaces it.
 
 use std::io;
 
-/// Has the kernel refuse rings to the calling thread, and to those that it starts, as container runtimes do: `EPERM`
-/// (seccomp(2)). For tests; there is no way back.
+/// Makes the kernel refuse io_uring_setup(2) with `EPERM` to the calling thread and to those that it starts, as
+/// container runtimes do (seccomp(2)). For tests; cannot be undone.
 ///
 /// # Errors
-/// What prctl(2) fails with; `EINVAL` where the kernel filters no system calls.
+/// Errors of prctl(2); `EINVAL` where the kernel filters no system calls.
 #[doc(hidden)]
 pub fn refuse_here() -> io::Result<()> {
     // struct seccomp_data: the call's number is its first word.

@@ -1,4 +1,4 @@
-//! Frames as they pass one interface.
+//! Packet sockets that capture frames.
 
 use std::io;
 use std::mem;
@@ -11,10 +11,11 @@ use socket2::{Domain, Protocol, SockAddr, SockFilter, Socket, Type};
 
 use super::poll_readable;
 
-/// Wanted receive buffer in bytes: a burst of some thousand full frames while the reader is off the processor.
+/// Receive buffer to request, bytes: holds some thousand full frames while the reader is off the processor.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
-/// A packet socket (packet(7)) on one interface: every frame that it receives or sends, from the Ethernet header on.
+/// A packet socket (packet(7)): every frame that one interface receives or sends, from the Ethernet header on, or what
+/// all interfaces receive ([`Self::open_cooked`]).
 ///
 /// Needs `CAP_NET_RAW` in the namespace that the calling thread is in; the socket stays in that namespace.
 #[derive(Debug)]
@@ -42,12 +43,12 @@ impl PacketCapture {
         Ok(Self { socket, snaplen })
     }
 
-    /// Opens a capture on every interface of what is received with this EtherType and passes `filter`, a classic BPF
-    /// program (bpf(4)) that begins at the network header and returns how many bytes are copied. Frames are given
-    /// from there on (`SOCK_DGRAM`), whatever kind of link they come over.
+    /// Opens a capture of the packets that any interface receives with this EtherType and that pass `filter`, a classic
+    /// BPF program (bpf(4)) that begins at the network header and returns how many bytes are copied. Packets begin at
+    /// the network header (`SOCK_DGRAM`), whatever kind of link they arrive over.
     ///
     /// # Errors
-    /// `EPERM` without `CAP_NET_RAW`, `EINVAL` where the kernel does not take the filter.
+    /// `EPERM` without `CAP_NET_RAW`, `EINVAL` where the kernel rejects the filter.
     pub fn open_cooked(ether_type: u16, filter: &[SockFilter], snaplen: usize) -> io::Result<Self> {
         let socket = Socket::new(Domain::PACKET, Type::DGRAM, Some(Protocol::from(0)))?;
         socket.set_nonblocking(true)?;
@@ -55,16 +56,16 @@ impl PacketCapture {
             socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         }
         tell_tags(&socket)?;
-        // Before the bind, so that nothing else can slip in.
+        // Attached before the bind, so that no other packet can slip in.
         socket.attach_filter(filter)?;
         socket.bind(&link_address(0, ether_type)?)?;
         Ok(Self { socket, snaplen })
     }
 
-    /// The next frame, without waiting; `None` where there is none yet.
+    /// Next frame, without waiting; `None` where there is none yet.
     ///
-    /// Returns the bytes copied into `buffer`, at most its size and the snap length, and the frame's own length. A
-    /// VLAN tag that the kernel keeps beside the frame is put back where it is on the line.
+    /// Returns the bytes copied into `buffer`, at most its size and the snap length, and the frame's own length, bytes.
+    /// A VLAN tag that the kernel took out of the frame is inserted again.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, usize)>> {
         let room = buffer.len().min(self.snaplen);
         loop {
@@ -86,9 +87,9 @@ impl PacketCapture {
         }
     }
 
-    /// The next packet of a cooked capture, without waiting: how many bytes of it are in the buffer, and whether its
-    /// checksum is one to look at. One is not where the kernel has found it right, or where it has none yet: a packet that
-    /// never left this machine (`CHECKSUM_PARTIAL`).
+    /// Next packet of a cooked capture, without waiting: how many bytes of it are in the buffer, and whether its
+    /// checksum can be verified. It cannot where the packet is truncated, where the kernel has verified the checksum
+    /// already, or where none is computed yet: a packet that never left this machine (`CHECKSUM_PARTIAL`).
     pub fn recv_checked(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, bool)>> {
         /// `TP_STATUS_CSUMNOTREADY` and `TP_STATUS_CSUM_VALID`.
         const NOT_TO_CHECK: u32 = 1 << 3 | 1 << 7;
@@ -109,7 +110,7 @@ impl PacketCapture {
         }
     }
 
-    /// Waits until there is a frame (or an error for [`Self::recv`] to tell); `false` when `timeout` passed first.
+    /// Waits until there is a frame (or an error that [`Self::recv`] returns); `false` when `timeout` passed first.
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         Ok(!poll_readable(&[self.socket.as_fd()], timeout)?.is_empty())
     }
@@ -121,13 +122,14 @@ impl AsFd for PacketCapture {
     }
 }
 
-/// A VLAN tag as it stands in a frame: Ethernet type and control information.
+/// A VLAN tag as it is in a frame: EtherType and tag control information.
 type Tag = [u8; 4];
 
-/// Where a tag stands: behind both addresses.
+/// Offset of a VLAN tag in a frame, bytes: behind both addresses.
 const TAG_AT: usize = 12;
 
-/// Puts a tag back into a frame of which `copied` bytes are there; what does not fit any more falls off its end.
+/// Inserts a VLAN tag into a frame with `copied` bytes in the buffer, and returns their new number; bytes that do not
+/// fit any more are cut off at the end.
 fn put_back(buffer: &mut [u8], copied: usize, tag: Tag) -> usize {
     if copied < TAG_AT || buffer.len() < TAG_AT + tag.len() {
         return copied;
@@ -138,7 +140,7 @@ fn put_back(buffer: &mut [u8], copied: usize, tag: Tag) -> usize {
     end
 }
 
-/// Has the kernel tell of each frame's tag (packet(7), `PACKET_AUXDATA`).
+/// Makes the kernel report each frame's VLAN tag (packet(7), `PACKET_AUXDATA`).
 fn tell_tags(socket: &Socket) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is the integer that is passed with its size.
@@ -158,7 +160,7 @@ fn tell_tags(socket: &Socket) -> io::Result<()> {
     }
 }
 
-/// One frame as the kernel keeps it: its length there, and what is told beside it.
+/// One frame: its length in the kernel, bytes, and its auxiliary data.
 fn receive(
     socket: &Socket,
     buffer: &mut [u8],

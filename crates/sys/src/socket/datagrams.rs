@@ -1,4 +1,4 @@
-//! Many datagrams in one call: sendmmsg(2) and recvmmsg(2) over buffers that are made once.
+//! Many datagrams in one call: sendmmsg(2) and recvmmsg(2) over buffers that are allocated once.
 
 use std::io;
 use std::mem;
@@ -35,7 +35,7 @@ impl PartialEq for RawAddress {
 impl Eq for RawAddress {}
 
 impl RawAddress {
-    /// The address, where it is one of IPv4 or IPv6.
+    /// The address, where it is IPv4 or IPv6.
     pub fn socket_address(&self) -> Option<SocketAddr> {
         let mut storage = SockAddrStorage::zeroed();
         // SAFETY: the view is of the storage's own type, every bit pattern of which is valid.
@@ -44,7 +44,7 @@ impl RawAddress {
         unsafe { SockAddr::new(storage, self.length) }.as_socket()
     }
 
-    /// As many as the kernel said there are.
+    /// The address in bytes, as many as the kernel reported.
     fn bytes(&self) -> &[u8] {
         let length = (self.length as usize).min(mem::size_of::<libc::sockaddr_storage>());
         // SAFETY: within the storage, which was zeroed before the kernel wrote to it: every byte is initialised.
@@ -62,7 +62,7 @@ impl Default for RawAddress {
     }
 }
 
-/// Buffers of one size each, side by side, and the headers that describe them to the kernel.
+/// Contiguous buffers of `each` bytes, and the headers that describe them to the kernel.
 struct Ring {
     bytes: Box<[u8]>,
     each: usize,
@@ -83,7 +83,7 @@ impl Ring {
         // SAFETY: an all-zero mmsghdr is valid: null pointers with lengths of zero.
         let header: libc::mmsghdr = unsafe { mem::zeroed() };
         Self {
-            // Not zero, so that every page is there before the start.
+            // Not zero, so that every page is resident before the load starts.
             bytes: vec![0xA5; count * each].into_boxed_slice(),
             each,
             vectors: vec![empty; count].into_boxed_slice(),
@@ -108,7 +108,7 @@ impl Ring {
     }
 }
 
-/// Datagrams to send.
+/// A batch of datagrams to send (sendmmsg(2)).
 pub struct SendBatch {
     ring: Ring,
     lengths: Box<[usize]>,
@@ -125,7 +125,7 @@ impl std::fmt::Debug for SendBatch {
 }
 
 impl SendBatch {
-    /// Room for `count` messages of `each` bytes; that long they are at first.
+    /// Room for `count` messages of `each` bytes, which is also their initial length.
     pub fn new(count: usize, each: usize) -> Self {
         Self {
             ring: Ring::new(count, each),
@@ -134,30 +134,30 @@ impl SendBatch {
         }
     }
 
-    /// Messages there is room for.
+    /// Number of messages that the batch has room for.
     pub fn capacity(&self) -> usize {
         self.lengths.len()
     }
 
-    /// The bytes of one message.
+    /// The buffer of one message.
     pub fn message(&mut self, index: usize) -> &mut [u8] {
         let each = self.ring.each;
         &mut self.ring.bytes[index * each..(index + 1) * each]
     }
 
-    /// Where one message goes and how long it is, on a socket that is not connected.
+    /// Sets the destination and the length in bytes of one message, for a socket that is not connected.
     pub fn address(&mut self, index: usize, to: &RawAddress, length: usize) {
         self.addresses[index] = *to;
         self.lengths[index] = length;
     }
 
-    /// Sets how long one message is, in bytes.
+    /// Sets the length of one message, bytes.
     pub fn set_length(&mut self, index: usize, length: usize) {
         self.lengths[index] = length;
     }
 
-    /// Sends the messages `from..to` and returns how many left; an error only where none did. Waits as the socket
-    /// does, or not at all where `wait` is false.
+    /// Sends the messages `from..to` and returns how many were sent; an error only where none was. Blocks as the socket
+    /// does, or never where `wait` is false.
     pub fn send(
         &mut self,
         fd: &impl AsFd,
@@ -197,7 +197,7 @@ impl SendBatch {
 }
 
 impl SendBatch {
-    /// A single message on a connected socket, without headers for the kernel to copy.
+    /// Sends one message on a connected socket, without headers for the kernel to copy.
     fn send_one(&mut self, fd: &impl AsFd, index: usize, flags: libc::c_int) -> io::Result<usize> {
         let length = self.lengths[index];
         let message = self.message(index);
@@ -205,16 +205,16 @@ impl SendBatch {
     }
 }
 
-/// Room for the control message of `UDP_GRO`, an `int`.
+/// Buffer for the control message of `UDP_GRO`, an `int`.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; 32]);
 
-/// Datagrams that were received.
+/// A batch of received datagrams (recvmmsg(2)).
 pub struct ReceiveBatch {
     ring: Ring,
     addresses: Box<[RawAddress]>,
-    /// Empty where no control message is wanted.
+    /// Empty where no control message is requested.
     controls: Box<[Control]>,
 }
 
@@ -227,16 +227,16 @@ impl std::fmt::Debug for ReceiveBatch {
     }
 }
 
-/// One buffer's worth.
+/// The content of one buffer of a [`ReceiveBatch`].
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// What was kept: all, or as much as the buffer holds.
+    /// Bytes received, as many as the buffer holds.
     pub bytes: &'a [u8],
-    /// Bytes there were, whatever the buffer held.
+    /// Length of the datagram, bytes, even where the buffer holds less.
     pub length: usize,
-    /// Several datagrams of this many bytes each, the last one perhaps shorter (`UDP_GRO`); `None`: one.
+    /// Size of the coalesced datagrams, bytes, of which the last may be shorter (`UDP_GRO`); `None`: one datagram.
     pub segment: Option<usize>,
-    /// Who sent it; of no meaning where nobody asked.
+    /// Address of the sender; meaningless where [`ReceiveBatch::receive`] was not asked for it.
     pub from: &'a RawAddress,
 }
 
@@ -251,12 +251,12 @@ impl ReceiveBatch {
         }
     }
 
-    /// Receives what is there. Where nothing is: waits for one as the socket does (its time-out included), or not at
-    /// all where `wait` is false, with `WouldBlock`.
+    /// Receives the datagrams that have arrived and returns how many. Where there is none: waits for one as the socket
+    /// does (its timeout included), or returns `WouldBlock` where `wait` is false.
     ///
-    /// Who sent each is asked where `from` is true; on a connected socket it is known.
+    /// The senders' addresses are requested where `from` is true; on a connected socket they are known.
     ///
-    /// recvmmsg's own time-out is not used: it is looked at only when a datagram arrives (recvmmsg(2), BUGS).
+    /// recvmmsg's own timeout is not used: it is checked only when a datagram arrives (recvmmsg(2), BUGS).
     pub fn receive(&mut self, fd: &impl AsFd, wait: bool, from: bool) -> io::Result<usize> {
         let count = self.addresses.len();
         if count == 1 && !from && self.controls.is_empty() {
@@ -301,7 +301,7 @@ impl ReceiveBatch {
         Ok(received as usize)
     }
 
-    /// A single message on a connected socket, without headers for the kernel to copy.
+    /// Receives one message on a connected socket, without headers for the kernel to copy.
     fn receive_one(&mut self, fd: &impl AsFd, wait: bool) -> io::Result<usize> {
         let flags = libc::MSG_TRUNC | if wait { 0 } else { libc::MSG_DONTWAIT };
         let length = receive_with(fd, &mut self.ring.bytes[..self.ring.each], flags)?;
@@ -309,7 +309,7 @@ impl ReceiveBatch {
         Ok(1)
     }
 
-    /// One of those that the last [`Self::receive`] counted.
+    /// One of the messages that the last [`Self::receive`] counted.
     pub fn get(&self, index: usize) -> Received<'_> {
         let header = &self.ring.headers[index];
         let length = header.msg_len as usize;
@@ -326,7 +326,7 @@ impl ReceiveBatch {
     }
 }
 
-/// The size that `UDP_GRO`'s control message tells.
+/// The datagram size in the control message of `UDP_GRO`, bytes.
 fn segment_of(header: &libc::msghdr) -> Option<usize> {
     // SAFETY: recvmmsg filled the header; its control pointer is still to the control of the same struct.
     let control = unsafe { libc::CMSG_FIRSTHDR(ptr::from_ref(header)) };

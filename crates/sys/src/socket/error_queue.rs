@@ -1,4 +1,4 @@
-//! A socket's error queue, and the option that makes it speak: datagrams that must not be fragmented.
+//! A socket's error queue, and the option that forbids the fragmentation of datagrams, so that MTU errors are queued.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,15 +15,15 @@ use super::{domain, set_int};
 pub struct QueuedError {
     /// The error number, such as `EMSGSIZE` or `ECONNREFUSED`.
     pub errno: i32,
-    /// Who found it.
+    /// Source of the error.
     pub origin: ErrorOrigin,
-    /// With `EMSGSIZE`: the MTU that was too small, bytes; the device's own where the origin is local.
+    /// With `EMSGSIZE`: the MTU that was exceeded, bytes; the device's own where the origin is local.
     pub mtu: Option<u32>,
     /// The router or host that sent the ICMP message.
     pub offender: Option<IpAddr>,
 }
 
-/// Who found an error.
+/// Source of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorOrigin {
     /// This host, before anything was sent.
@@ -32,12 +32,12 @@ pub enum ErrorOrigin {
     Icmp,
     /// An `ICMPv6` message.
     Icmp6,
-    /// Something else that uses the queue (`SO_EE_ORIGIN_*`), such as time stamps.
+    /// Another user of the queue (`SO_EE_ORIGIN_*`), such as time stamps.
     Other(u8),
 }
 
-/// Sets DF on every datagram and ignores the cached path MTU (`IP_PMTUDISC_PROBE`): what is larger than the
-/// device's MTU is refused with `EMSGSIZE`, everything else leaves in one piece.
+/// Sets DF on every datagram and ignores the cached path MTU (`IP_PMTUDISC_PROBE`): a datagram that exceeds the
+/// device's MTU is refused with `EMSGSIZE`, every other one leaves unfragmented.
 ///
 /// # Errors
 /// `EAFNOSUPPORT` on a socket that is neither IPv4 nor IPv6.
@@ -58,7 +58,7 @@ pub fn set_mtu_discover_probe(fd: &impl AsFd) -> io::Result<()> {
     set_int(fd.as_fd(), level, name, value)
 }
 
-/// Has errors queued for [`read_error_queue`] (`IP_RECVERR`, `IPV6_RECVERR`).
+/// Makes the kernel queue errors for [`read_error_queue`] (`IP_RECVERR`, `IPV6_RECVERR`).
 ///
 /// # Errors
 /// `EAFNOSUPPORT` on a socket that is neither IPv4 nor IPv6.

@@ -1,5 +1,5 @@
-//! What probes of a path need beside the error queue: how a datagram arrived, a hop limit, and what an ICMP message
-//! quotes.
+//! What path probes need besides the error queue: the fragment size of received datagrams, a hop limit, and the payload
+//! that an ICMP message quotes.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -11,31 +11,32 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 use super::error_queue::{QueuedError, decode, v4, v6};
 use super::{domain, set_int};
 
-/// A datagram that was received.
+/// A received datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceivedDatagram {
-    /// Bytes of payload.
+    /// Length of the payload, bytes.
     pub length: usize,
-    /// Who sent it.
+    /// Address of the sender.
     pub from: SocketAddr,
-    /// Where it came in fragments: the IP packet of the largest, bytes (with [`enable_fragment_size`]).
+    /// Where the datagram arrived in fragments: IP packet size of the largest one, bytes (with
+    /// [`enable_fragment_size`]).
     pub fragment: Option<u32>,
 }
 
-/// An ICMP error, and what it quotes of the datagram that it is about.
+/// An ICMP error, with how much it quotes of the datagram that caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotedError {
     /// The error.
     pub error: QueuedError,
-    /// The message's type (`ICMP_TIME_EXCEEDED` 11, `ICMP_DEST_UNREACH` 3; `ICMPv6` has its own).
+    /// Type of the ICMP message (`ICMP_TIME_EXCEEDED` 11, `ICMP_DEST_UNREACH` 3; `ICMPv6` has its own).
     pub kind: u8,
-    /// Its code.
+    /// Code of the ICMP message.
     pub code: u8,
-    /// How many bytes of the datagram's payload were quoted, and copied.
+    /// Bytes of the datagram's payload that the message quotes, as copied to the buffer.
     pub quoted: usize,
 }
 
-/// Has the size of the largest fragment told with what arrives (`IP_RECVFRAGSIZE`, `IPV6_RECVFRAGSIZE`).
+/// Makes the kernel report the largest fragment's size with each datagram (`IP_RECVFRAGSIZE`, `IPV6_RECVFRAGSIZE`).
 ///
 /// # Errors
 /// `EAFNOSUPPORT` on a socket that is neither IPv4 nor IPv6, `ENOPROTOOPT` before Linux 4.14 (IPv4) or 4.2 (IPv6).
@@ -48,7 +49,7 @@ pub fn enable_fragment_size(fd: &impl AsFd) -> io::Result<()> {
     set_int(fd.as_fd(), level, name, 1)
 }
 
-/// Sets TTL or hop limit of what a socket sends, 1 to 255.
+/// Sets the TTL or hop limit of the packets that a socket sends, 1 to 255.
 ///
 /// # Errors
 /// `EAFNOSUPPORT` on a socket that is neither IPv4 nor IPv6, `EINVAL` for 0.
@@ -59,13 +60,14 @@ pub fn set_hop_limit(fd: &impl AsFd, hops: u8) -> io::Result<()> {
         _ => return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
     };
     if hops == 0 {
-        // IPv6 would take 0.
+        // IPv6 would accept 0.
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     set_int(fd.as_fd(), level, name, i32::from(hops))
 }
 
-/// Takes the next datagram; `None` where there is none. Never blocks. A queued ICMP error comes first, as an error.
+/// Takes the next datagram; `None` where there is none. Never blocks. A pending ICMP error is returned first, as an
+/// error.
 pub fn receive_arrived(fd: &impl AsFd, buffer: &mut [u8]) -> io::Result<Option<ReceivedDatagram>> {
     let mut control = cmsg_space!(libc::c_int, libc::c_int);
     let mut parts = [IoSliceMut::new(buffer)];
@@ -115,8 +117,8 @@ fn address(from: &SockaddrStorage) -> Option<SocketAddr> {
     ))
 }
 
-/// Takes the oldest entry from the error queue with what it quotes of the payload; `None` where it is empty. Never
-/// blocks.
+/// Takes the oldest entry from the error queue, and copies the payload that it quotes to `buffer`; `None` where the
+/// queue is empty. Never blocks.
 pub fn read_quoted_error(fd: &impl AsFd, buffer: &mut [u8]) -> io::Result<Option<QuotedError>> {
     let mut control = cmsg_space!(libc::sock_extended_err, libc::sockaddr_in6, libc::timeval);
     let mut parts = [IoSliceMut::new(buffer)];

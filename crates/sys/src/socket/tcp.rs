@@ -1,4 +1,4 @@
-//! What the kernel tells about a TCP connection, and its congestion control.
+//! A TCP connection's state in the kernel, and its congestion control.
 
 use std::io;
 use std::mem;
@@ -6,15 +6,15 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use socket2::{Domain, SockRef, Socket, Type};
 
-/// `TCP_INFO` of a connection: counters since it was made, and its state now.
+/// `TCP_INFO` of a connection: counters since its beginning, and its current state.
 ///
 /// Meanings as in `struct tcp_info` of include/uapi/linux/tcp.h. A field that the running kernel does not know
 /// is 0. The 32-bit counters wrap around: take differences with [`u32::wrapping_sub`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpInfo {
-    /// Bytes of ours that were acknowledged.
+    /// Bytes sent that the peer has acknowledged.
     pub bytes_acked: u64,
-    /// Bytes of ours that were sent at least once; 0 before Linux 4.19.
+    /// Bytes sent, without retransmissions; 0 before Linux 4.19.
     pub bytes_sent_once: u64,
     /// Bytes received in order.
     pub bytes_received: u64,
@@ -32,15 +32,15 @@ pub struct TcpInfo {
     pub rtt: u32,
     /// Smallest round-trip time in microseconds; `u32::MAX` before the first.
     pub min_rtt: u32,
-    /// MSS of what we send, bytes.
+    /// MSS of the segments that we send, bytes.
     pub snd_mss: u32,
-    /// MSS of what we receive, estimated by the kernel, bytes.
+    /// MSS of the segments that we receive, estimated by the kernel, bytes.
     pub rcv_mss: u32,
     /// MSS that this end announced, bytes.
     pub adv_mss: u32,
     /// Path MTU in use, bytes.
     pub pmtu: u32,
-    /// Whether segments carry timestamps (RFC 7323): 12 bytes that the MSS of what we send does not count.
+    /// Whether segments carry timestamps (RFC 7323): 12 bytes that `snd_mss` does not include.
     pub timestamps: bool,
     /// Congestion window, segments.
     pub snd_cwnd: u32,
@@ -87,7 +87,7 @@ struct Kernel {
     total_rto: u16, total_rto_recoveries: u16, total_rto_time: u32,
 }
 
-// Offsets where padding could creep in, from the kernel's own layout.
+// Offsets where padding might shift a field, from the kernel's own layout.
 const _: () = {
     assert!(mem::offset_of!(Kernel, pacing_rate) == 104);
     assert!(mem::offset_of!(Kernel, delivery_rate) == 160);
@@ -144,7 +144,7 @@ pub fn tcp_info(fd: &impl AsFd) -> io::Result<TcpInfo> {
     })
 }
 
-/// Takes a connection from a listener as a socket that does not block, in one system call (accept4(2)).
+/// Accepts a connection as a non-blocking socket, in one system call (accept4(2)).
 pub fn accept_nonblocking(listener: &impl AsFd) -> io::Result<OwnedFd> {
     // SAFETY: a valid descriptor; the peer's address is not asked for; returns a new descriptor or -1.
     let fd = unsafe {
@@ -162,45 +162,46 @@ pub fn accept_nonblocking(listener: &impl AsFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// What connect(2) says on a socket that does not block: `EINPROGRESS`.
+/// Error of connect(2) on a non-blocking socket whose connection is being established: `EINPROGRESS`.
 pub const IN_PROGRESS: i32 = libc::EINPROGRESS;
 
-/// Congestion control that could not be set.
+/// Why a congestion control could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum CongestionError {
-    /// The kernel has it neither built in nor as a module that it may load.
+    /// The kernel has the algorithm neither built in nor as a module that it may load.
     #[error("congestion control `{algorithm}` is not in this kernel; it has: {available}")]
     Missing {
-        /// The name asked for.
+        /// Name that was asked for.
         algorithm: String,
-        /// `/proc/sys/net/ipv4/tcp_available_congestion_control`.
+        /// Content of `/proc/sys/net/ipv4/tcp_available_congestion_control`.
         available: String,
     },
-    /// It is not in `tcp_allowed_congestion_control` and we lack `CAP_NET_ADMIN` in this namespace.
+    /// The algorithm is not in `tcp_allowed_congestion_control`, and this process lacks `CAP_NET_ADMIN` in this
+    /// namespace.
     #[error(
         "congestion control `{algorithm}` is not permitted without CAP_NET_ADMIN \
          (sysctl net.ipv4.tcp_allowed_congestion_control); this kernel has: {available}"
     )]
     NotPermitted {
-        /// The name asked for.
+        /// Name that was asked for.
         algorithm: String,
-        /// `/proc/sys/net/ipv4/tcp_available_congestion_control`.
+        /// Content of `/proc/sys/net/ipv4/tcp_available_congestion_control`.
         available: String,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("congestion control `{algorithm}` could not be set: {source}")]
     Other {
-        /// The name asked for.
+        /// Name that was asked for.
         algorithm: String,
-        /// What the kernel said.
+        /// Error of the system call.
         source: io::Error,
     },
 }
 
-/// Whether a connection of this process can have a congestion control, by the kernel's name.
+/// Checks that a connection of this process can use a congestion control, by the kernel's name.
 ///
 /// # Errors
-/// As [`set_congestion`].
+/// Errors of [`set_congestion`].
 pub fn try_congestion(algorithm: &str) -> Result<(), CongestionError> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None);
     let socket = socket.map_err(|source| CongestionError::Other {
@@ -212,7 +213,7 @@ pub fn try_congestion(algorithm: &str) -> Result<(), CongestionError> {
 
 /// Sets the congestion control of one socket, by the kernel's name (`cubic`, `reno`, `bbr`).
 ///
-/// On a listener it passes to the connections that it accepts.
+/// Connections that a listener accepts inherit it.
 pub fn set_congestion(fd: &impl AsFd, algorithm: &str) -> Result<(), CongestionError> {
     SockRef::from(fd)
         .set_tcp_congestion(algorithm.as_bytes())

@@ -9,12 +9,12 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-/// send(2) on a connection: a broken one is `EPIPE`, never a signal. Returns how many bytes were taken.
+/// send(2) on a connection; returns how many bytes were taken. A broken connection is `EPIPE`, never a signal.
 pub fn send(fd: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     send_with(fd, bytes, libc::MSG_NOSIGNAL)
 }
 
-/// [`send`] with flags of the caller's.
+/// [`send`] with the caller's flags.
 pub(super) fn send_with(fd: &impl AsFd, bytes: &[u8], flags: libc::c_int) -> io::Result<usize> {
     // SAFETY: the pointer and the length describe `bytes`; no address. With MSG_ZEROCOPY the kernel pins the pages for
     // as long as it needs them.
@@ -56,7 +56,7 @@ pub fn receive(fd: &impl AsFd, bytes: &mut [u8]) -> io::Result<usize> {
     receive_with(fd, bytes, 0)
 }
 
-/// [`receive`] with flags of the caller's; with `MSG_TRUNC` a datagram's length may be more than there is room for.
+/// [`receive`] with the caller's flags; with `MSG_TRUNC` the length of a datagram may exceed the buffer.
 pub(super) fn receive_with(
     fd: &impl AsFd,
     bytes: &mut [u8],
@@ -66,8 +66,8 @@ pub(super) fn receive_with(
     unsafe { receive_at(fd, bytes.as_mut_ptr(), bytes.len(), flags) }
 }
 
-/// Takes up to `length` bytes from a TCP connection and throws them away uncopied (`MSG_TRUNC`, tcp(7)). Returns how
-/// many; 0 at the end of the stream.
+/// Takes up to `length` bytes from a TCP connection and discards them uncopied (`MSG_TRUNC`, tcp(7)). Returns how many;
+/// 0 at the end of the stream.
 pub fn receive_discarding(fd: &impl AsFd, length: usize) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC TCP writes nothing to the buffer, which may therefore be null (net/ipv4/tcp.c,
     // tcp_recvmsg_locked).

@@ -1,5 +1,5 @@
-//! Addresses in a VRF: its sockets have to be bound to its device first (Documentation/networking/vrf.rst). Neither an
-//! address of it nor a route is found otherwise.
+//! Addresses in a VRF: a socket has to be bound to the VRF's device first (Documentation/networking/vrf.rst). Otherwise
+//! the kernel finds neither the VRF's addresses nor its routes.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{PoisonError, RwLock};
@@ -12,28 +12,28 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::ethtool::Ethtool;
 
-/// What the driver calls itself (drivers/net/vrf.c).
+/// Name of the VRF driver (drivers/net/vrf.c).
 const DRIVER: &str = "vrf";
 
-/// Devices of link-local addresses, which are the same on several devices: as they were given for this process.
+/// Devices of link-local addresses, as set by [`use_link_device`]: the same address may be on several devices.
 static LINKS: RwLock<Vec<(IpAddr, String)>> = RwLock::new(Vec::new());
 
-/// Has every socket of this process that is bound to a link-local address of this host be bound to this device first.
+/// Makes [`bind_here`] bind every socket of this process with this link-local address to the device first.
 pub fn use_link_device(address: IpAddr, device: &str) {
     let mut links = LINKS.write().unwrap_or_else(PoisonError::into_inner);
     links.retain(|(known, _)| *known != address);
     links.push((address, device.to_owned()));
 }
 
-/// The device that was given for a link-local address.
+/// Device that [`use_link_device`] has set for a link-local address.
 pub fn link_device(address: IpAddr) -> Option<String> {
     let links = LINKS.read().unwrap_or_else(PoisonError::into_inner);
     let mut known = links.iter().filter(|(known, _)| *known == address);
     known.next().map(|(_, device)| device.clone())
 }
 
-/// Binds a socket to an address of this host; where that is in a VRF, or link-local, to its device first. An IPv6 address
-/// that is new is waited for.
+/// Binds a socket to an address of this host; where the address is in a VRF, or link-local, to its device first. Waits
+/// for an IPv6 address that is still tentative.
 ///
 /// # Errors
 /// `EADDRNOTAVAIL` where neither the host nor a VRF of it has the address.
@@ -57,8 +57,9 @@ pub fn bind_here(socket: &Socket, address: SocketAddr) -> io::Result<()> {
     }
 }
 
-/// Waits for the end of duplicate address detection of an address of the calling thread's namespace (RFC 4862, section 5.4:
-/// it cannot be bound before, for a second or two); `false`: there is none.
+/// Waits until duplicate address detection of an address of the calling thread's namespace is over (RFC 4862, section
+/// 5.4: a tentative address cannot be bound, for a second or two). `false`: the address is not tentative, or stays so
+/// for too long.
 fn was_tentative(address: IpAddr) -> bool {
     const AT_MOST: Duration = Duration::from_secs(4);
     const OFTEN: Duration = Duration::from_millis(20);
@@ -75,7 +76,8 @@ fn was_tentative(address: IpAddr) -> bool {
     began.elapsed() >= OFTEN
 }
 
-/// One line an address: its digits, and as the fifth word its flags (net/ipv6/addrconf.c, `if6_seq_show`).
+/// Whether an address is tentative. The file has one line per address: its digits, and as the fifth word its flags
+/// (net/ipv6/addrconf.c, `if6_seq_show`).
 fn is_tentative(address: Ipv6Addr) -> bool {
     /// `IFA_F_TENTATIVE` without `IFA_F_DADFAILED` (linux/if_addr.h).
     const FLAGS: (u8, u8) = (0x48, 0x40);
@@ -88,10 +90,10 @@ fn is_tentative(address: Ipv6Addr) -> bool {
     })
 }
 
-/// The VRF that has an address, of the calling thread's namespace. `None`: the address is in none.
+/// VRF of the calling thread's namespace that has an address. `None`: no VRF has it.
 ///
 /// # Errors
-/// Where the devices cannot be listed, or no socket be made.
+/// Fails where the devices cannot be listed, or a socket cannot be created.
 pub fn vrf_of(address: IpAddr) -> io::Result<Option<String>> {
     let at = SocketAddr::new(address, 0);
     if datagrams(at)?.bind(&at.into()).is_ok() {
@@ -107,18 +109,18 @@ pub fn vrf_of(address: IpAddr) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The index of the device of the VRF that has an address, or of a link-local address's own; `None`: it is in none, or
-/// that cannot be determined.
+/// Index of the device of the VRF that has an address, or of a link-local address's own device. `None`: there is
+/// neither, or that cannot be determined.
 pub fn vrf_index(address: IpAddr) -> Option<u32> {
     let device = link_device(address).or_else(|| vrf_of(address).ok().flatten())?;
     if_nametoindex(device.as_str()).ok()
 }
 
-/// The address that datagrams to `target` leave with, by the kernel's own lookup: connecting a socket sends nothing.
-/// Where there is no route, a VRF may have one.
+/// Source address of datagrams to `target`, by the kernel's own lookup: connecting a socket sends nothing. Without a
+/// route the VRFs are tried.
 ///
 /// # Errors
-/// Where nobody has one.
+/// Fails where neither the namespace nor a VRF has a route.
 pub fn source_towards(target: SocketAddr) -> io::Result<IpAddr> {
     let source = |vrf: Option<&str>| -> io::Result<IpAddr> {
         let socket = datagrams(target)?;

@@ -1,4 +1,5 @@
-//! `MSG_ZEROCOPY` (Documentation/networking/msg_zerocopy.rst): sends that pin the caller's pages, and what became of them.
+//! `MSG_ZEROCOPY` (Documentation/networking/msg_zerocopy.rst): sends that pin the caller's pages, and their
+//! completions.
 
 use std::io;
 use std::mem;
@@ -12,12 +13,12 @@ const ORIGIN_ZEROCOPY: u8 = 5;
 /// `SO_EE_CODE_ZEROCOPY_COPIED`, ibid.
 const CODE_COPIED: u8 = 1;
 
-/// Sends that the kernel is done with.
+/// Counts of sends that the kernel has completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Completions {
-    /// How many send calls.
+    /// Completed send calls.
     pub completed: u64,
-    /// How many of them were copied after all (`SO_EE_CODE_ZEROCOPY_COPIED`), as over loopback and veth.
+    /// Those of them whose data was copied after all (`SO_EE_CODE_ZEROCOPY_COPIED`), as over loopback and veth.
     pub copied: u64,
 }
 
@@ -26,8 +27,8 @@ pub fn enable_zero_copy(fd: &impl AsFd) -> io::Result<()> {
     set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1)
 }
 
-/// Sends from the caller's own pages. What they hold must stay until the send is completed, or else what the peer
-/// reads may be what they hold later; nothing worse.
+/// Sends from the caller's own pages. Their content must not change until the send is completed: otherwise the peer may
+/// receive the later content, but nothing worse happens.
 ///
 /// `None` where too many sends are not completed (`net.core.optmem_max`): send with a copy then.
 pub fn send_zero_copy(fd: &impl AsFd, buffer: &[u8]) -> io::Result<Option<usize>> {
@@ -38,7 +39,7 @@ pub fn send_zero_copy(fd: &impl AsFd, buffer: &[u8]) -> io::Result<Option<usize>
     }
 }
 
-/// Room for one control message of the error queue: `sock_extended_err` and an address.
+/// Buffer for one control message of the error queue: `sock_extended_err` and an address.
 #[repr(C, align(8))]
 struct Control([u8; 128]);
 
@@ -72,7 +73,7 @@ pub fn read_completions(fd: &impl AsFd) -> io::Result<Completions> {
         let error: libc::sock_extended_err =
             unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
         if error.ee_errno == 0 && error.ee_origin == ORIGIN_ZEROCOPY {
-            // A range of sends, numbered from 0 in 32 bits; both ends belong to it.
+            // A range of sends, numbered from 0 in 32 bits; both ends are included.
             let count = u64::from(error.ee_data.wrapping_sub(error.ee_info)) + 1;
             all.completed += count;
             if error.ee_code == CODE_COPIED {

@@ -1,4 +1,4 @@
-//! Numbers of the attributes (include/uapi/linux/wireguard.h).
+//! Attribute numbers of WireGuard's generic netlink family (include/uapi/linux/wireguard.h).
 
 /// `WGDEVICE_A_*`.
 pub(super) mod device_attribute {
