@@ -161,15 +161,24 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// Removes the journal's file.
+    /// Removes the journal's file; another `wirecost clean` may have removed it already.
     pub(crate) fn forget(&self) -> io::Result<()> {
-        fs::remove_file(&self.path)
+        fs::remove_file(&self.path).or_else(missing_is_fine)
     }
 
     /// Path of the journal, for messages.
     pub(crate) fn name(&self) -> String {
         self.path.display().to_string()
     }
+}
+
+/// Reads a journal; `None` where the run that wrote it has ended and removed it since the directory was listed.
+fn read(path: &Path) -> Option<Result<Entry, String>> {
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        bytes => bytes.map_err(|error| error.to_string()),
+    };
+    Some(bytes.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string())))
 }
 
 /// The journals left on this host, of this network namespace or of an earlier boot; a journal that cannot be read is an
@@ -187,12 +196,9 @@ pub(crate) fn left() -> io::Result<Vec<Result<Left, String>>> {
         if !is_journal(&path) {
             continue;
         }
-        let read = fs::read(&path).map_err(|error| error.to_string());
-        let parsed = read.and_then(|bytes| {
-            serde_json::from_slice::<Entry>(&bytes).map_err(|error| error.to_string())
-        });
-        match parsed {
-            Ok(entry) => {
+        match read(&path) {
+            None => {}
+            Some(Ok(entry)) => {
                 let restarted = entry.boot != boot;
                 let lives = Owner::parse(&entry.process).is_some_and(Owner::is_alive);
                 if restarted || (!lives && entry.netns == netns) {
@@ -203,8 +209,23 @@ pub(crate) fn left() -> io::Result<Vec<Result<Left, String>>> {
                     }));
                 }
             }
-            Err(error) => left.push(Err(format!("{}: {error}", path.display()))),
+            Some(Err(error)) => left.push(Err(format!("{}: {error}", path.display()))),
         }
     }
     Ok(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_its_run_has_removed_meanwhile_is_none_and_one_that_cannot_be_read_is_an_error()
+     {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("1-2.json");
+        assert!(read(&path).is_none());
+        fs::write(&path, "{").unwrap();
+        assert!(matches!(read(&path), Some(Err(_))));
+    }
 }
