@@ -20,7 +20,7 @@ fn plan(pair: &Pair, rest: &str) -> String {
     )
 }
 
-const SHORT: &str = "repeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n";
+const SHORT: &str = "repeat: { rounds: 2, seconds: 0.4, warmup: 0.05 }\n";
 
 /// Everything that a level may change, as `ip` and `ethtool` show it.
 pub(crate) fn state(netns: &str) -> String {

@@ -24,7 +24,7 @@ underlay: { mtu: 9000, rate: 1gbit }
 guest_mtu: [1500, 8900]
 encapsulation: [none, vxlan]
 offload: [none, tunnel]
-repeat: { rounds: 2, seconds: 0.2, warmup: 0.05 }
+repeat: { rounds: 2, seconds: 0.4, warmup: 0.05 }
 ";
 
 /// TCP and IPv4 headers of a segment with timestamps, bytes (RFC 9293, RFC 7323).

@@ -15,7 +15,7 @@ use crate::common::{
 };
 use crate::pair::{Pair, ip};
 
-const SHORT: &str = "repeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n";
+const SHORT: &str = "repeat: { rounds: 2, seconds: 0.4, warmup: 0.05 }\n";
 
 fn plan([a, b]: [&str; 2], rest: &str) -> String {
     format!(
@@ -263,7 +263,7 @@ fn a_narrow_place_between_the_hosts_is_found_by_the_proof() {
     let (hosts, place) = (Narrow::new(), Place::new());
     let text = plan(
         [&hosts.a, &hosts.b],
-        "encapsulation: vxlan\nguest_mtu: [1450, max]\nrepeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n",
+        "encapsulation: vxlan\nguest_mtu: [1450, max]\nrepeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
     );
     let (ended, record) = measure(&place, "run", &text);
     ended.expect_code(3);

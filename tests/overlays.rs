@@ -29,7 +29,7 @@ encapsulation: [none, vlan, vxlan, { geneve: { options: ovn } }]
 udp_checksum: [off, on]
 datapath: ebpf
 offload: [none, tunnel]
-repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }
+repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }
 ";
 
 /// Whether eBPF programs can be loaded here; says why not, or fails where they must.
@@ -218,7 +218,7 @@ fn gre_and_ip_in_ip_are_proven_seen_and_measured_where_the_kernel_has_them() {
                 let (ended, record, _place) = measured(&format!(
                     "name: without-udp\nunderlay: {{ mtu: 9000, rate: 1gbit, ip: {underlay} }}\nguests: 2\n\
                      guest_ip: {guests}\nguest_mtu: [1500, max]\nencapsulation: {written}\ndatapath: kernel\n\
-                     offload: [none, tunnel]\nrepeat: {{ rounds: 1, seconds: 0.2, warmup: 0.05 }}\n"
+                     offload: [none, tunnel]\nrepeat: {{ rounds: 1, seconds: 0.4, warmup: 0.05 }}\n"
                 ));
                 ended.expect_code(0);
                 valid_with_the_frame_seen(&record);
@@ -242,7 +242,7 @@ fn what_is_the_kernels_alone_and_the_kernel_lacks_is_left_out_with_the_reason() 
     let words: Vec<&str> = kernels_alone().map(|kind| kind.word).collect();
     let (ended, record, _place) = measured(&format!(
         "name: lacking\nunderlay: {{ mtu: 9000 }}\nencapsulation: [none, {}]\nguest_mtu: 1500\n\
-         repeat: {{ rounds: 1, seconds: 0.1, warmup: 0.05 }}\n",
+         repeat: {{ rounds: 1, seconds: 0.4, warmup: 0.05 }}\n",
         words.join(", ")
     ));
     // By the kernel, which builds more of it than eBPF.
@@ -296,7 +296,7 @@ fn a_cell_that_the_kernel_cannot_build_is_left_out_with_the_reason() {
     let _turn = beside_others();
     let (ended, record, place) = measured(
         "name: lacking\nunderlay: { mtu: 9000 }\nencapsulation: [none, vlan, vxlan, geneve]\ndatapath: kernel\n\
-         guest_mtu: 1500\nrepeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n",
+         guest_mtu: 1500\nrepeat: { rounds: 2, seconds: 0.4, warmup: 0.05 }\n",
     );
     let has = |label: &str| match label {
         "vlan" => kernel_has("vlan id 7 link lo"),
@@ -336,7 +336,7 @@ fn left_to_the_run_one_datapath_builds_all_that_is_compared() {
     let plan = |encapsulation: &str| {
         format!(
             "name: chosen\nunderlay: {{ mtu: 9000 }}\nguest_mtu: 1500\nencapsulation: {encapsulation}\n\
-             repeat: {{ rounds: 1, seconds: 0.1, warmup: 0.05 }}\n"
+             repeat: {{ rounds: 1, seconds: 0.4, warmup: 0.05 }}\n"
         )
     };
     // The kernel has the first two itself; of options only eBPF sends any.
@@ -373,7 +373,7 @@ fn the_datapath_may_be_what_is_compared() {
     let _turn = beside_others();
     let (ended, record, _place) = measured(
         "name: paths\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nencapsulation: [none, vxlan]\ndatapath: [kernel, ebpf]\n\
-         repeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n",
+         repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
     );
     ended.expect_code(0);
     assert_eq!(record.samples.len(), 4);
@@ -409,7 +409,7 @@ fn a_cell_that_no_machine_can_build_by_its_datapath_is_skipped_and_the_run_is_co
     let (ended, record, place) = measured(
         "name: beyond\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\n\
          encapsulation: [{ geneve: { options: ovn } }, vxlan, { vxlan: { df: inherit } }]\ndatapath: [kernel, ebpf]\n\
-         self_test: on\nrepeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n",
+         self_test: on\nrepeat: { rounds: 2, seconds: 0.4, warmup: 0.05 }\n",
     );
     ended.expect_code(0);
     let document = ended.document();
@@ -471,7 +471,7 @@ fn a_run_leaves_no_device_behind_on_this_machine() {
     // A checksum needs a pair of devices of its own.
     let (ended, _, _place) = measured(
         "name: tidy\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nencapsulation: vxlan\nudp_checksum: on\ndatapath: ebpf\n\
-         repeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n",
+         repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
     );
     ended.expect_code(0);
     assert_eq!(devices(), before);
@@ -500,7 +500,7 @@ fn without_the_privilege_the_reason_is_told_and_all_else_is_measured() {
     let plan = |rest: &str| {
         format!(
             "name: small\nunderlay: {{ mtu: 9000 }}\nguest_mtu: 1500\n{rest}\n\
-             repeat: {{ rounds: 1, seconds: 0.1, warmup: 0.05 }}\n"
+             repeat: {{ rounds: 1, seconds: 0.4, warmup: 0.05 }}\n"
         )
     };
     let refused = "does not let this process load eBPF programs: run as root";

@@ -49,7 +49,7 @@ exclude:
   - { encapsulation: none, topology: routed }
   - { encapsulation: vlan, topology: routed }
 offload: none
-repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }
+repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }
 ";
 
 #[test]
@@ -109,7 +109,7 @@ fn over_ipv6_and_with_ipv6_guests_it_is_proven_too() {
     let plan = "name: six\nunderlay: { mtu: 1500, rate: 100mbit, ip: ipv6 }\nguest_mtu: 1400\nguest_ip: ipv6\n\
                 encapsulation: { geneve: { options: ovn } }\nudp_checksum: on\ndatapath: ovn\n\
                 topology: [switched, routed]\nacl: allow-related\noffload: none\n\
-                repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n";
+                repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n";
     let (ended, record, _place) = measured(plan);
     ended.expect_code(0);
     assert_eq!(record.samples.len(), 2);
@@ -126,7 +126,7 @@ fn beside_open_vswitch_it_is_a_level_and_what_it_cannot_is_told() {
     let _turn = beside_others();
     let plan = "name: beside\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: 1400\n\
                 encapsulation: [vxlan, geneve]\nudp_checksum: on\ndatapath: [ovs, ovn]\noffload: none\n\
-                repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n";
+                repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n";
     let (ended, record, _place) = measured(plan);
     let mut refused = 0;
     for sample in &record.samples {
@@ -155,7 +155,7 @@ fn a_study_of_ovns_takes_ovn_and_else_its_header() {
     let plan = place.plan(
         "name: of-ovn\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: 1400\n\
          encapsulation: [vxlan, { geneve: { options: ovn } }]\noffload: none\n\
-         repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\npublished: { source: somebody, ovn: on }\n",
+         repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\npublished: { source: somebody, ovn: on }\n",
     );
     let hidden = "for d in /usr/share/ovn /usr/local/share/ovn; do \
                   if [ -d $d ]; then mount -t tmpfs none $d || exit 9; fi; done; exec \"$@\"";

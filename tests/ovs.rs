@@ -42,7 +42,7 @@ encapsulation:
 udp_checksum: on
 datapath: ovs
 offload: tunnel
-repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }
+repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }
 ";
 
 /// Bytes of the underlay's IP MTU, and beside it (RFC 7348, RFC 8926, IEEE 802.1Q).
@@ -129,7 +129,7 @@ fn beside_ebpf_it_is_a_level_and_what_it_cannot_is_told() {
     let _turn = beside_others();
     let plan = "name: beside\nunderlay: { mtu: 1500, rate: 100mbit, ip: ipv6 }\nencapsulation: vxlan\n\
                 udp_checksum: [off, on]\nguest_mtu: 1400\ndatapath: [ebpf, ovs]\noffload: none\n\
-                repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n";
+                repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n";
     let (ended, record, place) = measured(plan);
     for sample in &record.samples {
         let cell = cell_of(&record, sample);
@@ -163,7 +163,7 @@ fn where_it_is_not_installed_the_cells_say_what_to_install() {
     let place = Place::new();
     let plan = place.plan(
         "name: none-there\nunderlay: { mtu: 9000 }\nencapsulation: vxlan\nguest_mtu: 1450\ndatapath: [ebpf, ovs]\n\
-         repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n",
+         repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
     );
     let out = place.path().join("out");
     let hidden = "for d in /usr/share/openvswitch /usr/local/share/openvswitch; do \

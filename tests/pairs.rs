@@ -4,7 +4,7 @@ use crate::common::{Place, Record, beside_others, cell_of, is_root, run, wirecos
 use crate::existing::state;
 use crate::pair::{Star, ip};
 
-const SHORT: &str = "repeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n";
+const SHORT: &str = "repeat: { rounds: 2, seconds: 0.4, warmup: 0.05 }\n";
 
 /// Runs a plan over the hosts of a star, named by their letters.
 fn measured(star: &Star, place: &Place, plan: &str) -> (String, Record) {

@@ -32,7 +32,7 @@ underlay: { mtu: 9000, rate: 1gbit }
 guest_mtu: [1500, 8900]
 encapsulation: [none, vxlan]
 offload: none
-repeat: { rounds: 100, seconds: 0.1, warmup: 0.05 }
+repeat: { rounds: 100, seconds: 0.4, warmup: 0.05 }
 ";
 
 /// Round, position and cell of every sample.

@@ -11,7 +11,7 @@ use crate::common::{
 use crate::existing::state;
 use crate::pair::Pair;
 
-const SHORT: &str = "repeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }\n";
+const SHORT: &str = "repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n";
 
 /// What `sudo` is for the login.
 #[derive(Clone, Copy)]

@@ -98,7 +98,7 @@ encapsulation: vxlan
 guest_mtu: [1500, max]
 guests: [1, 3]
 offload: [none, tunnel]
-repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }
+repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }
 ",
     );
     let ended = run(place.run_command(&plan, "out").arg("--json"));
@@ -131,7 +131,7 @@ fn a_guest_mtu_that_a_hop_drops_is_found_where_the_plan_asks_for_it() {
     let text = |oversize| {
         format!(
             "name: narrow\nunderlay: {{ mtu: 9000, hops: [{{ switch: {{ mtu: 1500 }} }}], oversize: {oversize} }}\n\
-             guest_mtu: 9000\nrepeat: {{ rounds: 1, seconds: 0.1, warmup: 0.05 }}\n"
+             guest_mtu: 9000\nrepeat: {{ rounds: 1, seconds: 0.4, warmup: 0.05 }}\n"
         )
     };
     let refused = run(wirecost(["run", "--dry-run"]).arg(place.plan(&text("refuse"))));

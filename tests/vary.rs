@@ -24,7 +24,7 @@ fn plan(rest: &str) -> String {
     )
 }
 
-const SHORT: &str = "repeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n";
+const SHORT: &str = "repeat: { rounds: 2, seconds: 0.4, warmup: 0.05 }\n";
 
 /// The samples by the label of their level.
 fn by_level<'a>(record: &'a Record, factor: &str) -> BTreeMap<&'a str, Vec<&'a Sample>> {
@@ -61,7 +61,7 @@ fn settings_are_in_force_in_the_samples_of_their_level_and_in_no_others() {
         "vary:\n  settings:\n    - {{ label: default, {} }}\n    - {{ label: set, \
          sysctl: {{ net.ipv4.tcp_no_metrics_save: 1 }}, \
          ethtool: {{ underlay: {{ rx-gro: on }}, guest: {{ tx-generic-segmentation: on }} }}, {} }}\n\
-         repeat: {{ rounds: 3, seconds: 0.1, warmup: 0.05 }}\n",
+         repeat: {{ rounds: 3, seconds: 0.4, warmup: 0.05 }}\n",
         look("default"),
         look("set")
     ));
@@ -317,7 +317,7 @@ fn a_setting_is_undone_where_the_sample_fails_and_the_next_sample_does_not_know_
     let place = Place::new();
     let text = plan(
         "vary:\n  link:\n    - label: up\n    - label: down\n      on: guests\n      before: ip link set eth0 down\n      \
-         after: ip link set eth0 up\nrepeat: { rounds: 3, seconds: 0.1, warmup: 0.05 }\n",
+         after: ip link set eth0 up\nrepeat: { rounds: 3, seconds: 0.4, warmup: 0.05 }\n",
     );
     let ended = run(&mut place.run_command(&place.plan(&text), "out"));
     ended.expect_code(3);
@@ -559,7 +559,7 @@ fn a_dry_run_shows_every_command_and_where_it_would_run() {
 #[test]
 fn a_dry_run_says_that_the_first_cell_is_measured_twice_and_counts_in_words() {
     let place = Place::new();
-    let file = place.plan("name: x\nself_test: on\nrepeat: { rounds: 1, seconds: 0.1 }\n");
+    let file = place.plan("name: x\nself_test: on\nrepeat: { rounds: 1, seconds: 0.4 }\n");
     let ended = run(place.run_command(&file, "out").arg("--dry-run"));
     ended.expect_code(0);
     for words in [

@@ -42,7 +42,7 @@ fn descriptors_of_all_guests_together_are_raised_where_that_is_allowed() {
     }
     let _turn = beside_others();
     let plan = "name: many\nguests: 8\nload: { tcp-rr: { streams_per_guest: 40 } }\n\
-                repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n";
+                repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n";
     let place = Place::new();
     // 320 flows do not fit into the soft limit, but into the hard one.
     let record = limited(&place, plan, &["prlimit", "--nofile=256:2048"]);
@@ -122,7 +122,7 @@ fn a_socket_buffer_beyond_the_systems_limit_is_given_to_root_whose_limit_stays()
     let place = Place::new();
     let plan = place.plan(
         "name: wide\nload: { tcp-stream: { socket_buffer: [auto, 64MiB] } }\n\
-         repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }\n",
+         repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
     );
     run(&mut place.run_command(&plan, "out")).expect_code(0);
     let record = Record::read(&place.path().join("out")).expect("a record");
