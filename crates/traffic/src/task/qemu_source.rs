@@ -72,6 +72,8 @@ pub(crate) struct QemuSource {
     throttle: u64,
     /// Pre-copy did not converge, and the machine is stopped all the same.
     forced: bool,
+    /// The load was stopped before the move ended, which therefore has no result.
+    abandoned: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +150,7 @@ impl QemuSource {
             dirty_pages_per_s: 0,
             throttle: 0,
             forced: false,
+            abandoned: false,
         })
     }
 
@@ -329,6 +332,9 @@ impl QemuSource {
                 Message::Failed { words } => {
                     return Err(broken(&format!("at the destination: {words}")));
                 }
+                Message::Gone if self.abandoned => {
+                    return Ok(Some(Progress::Over(Outcome::Orderly)));
+                }
                 Message::Gone => return Ok(Some(self.end(context, None))),
                 other => return Err(broken(&format!("the destination answered {other:?}"))),
             },
@@ -413,7 +419,10 @@ impl QemuEnd for QemuSource {
             }
             self.order()?;
         }
-        if self.doing == Doing::Moving && shared.flows.stopping() {
+        // A guest that was told to go on at the destination cannot be had back.
+        let is_bound = self.migration.post_copy && !self.rounds.is_empty();
+        if self.doing == Doing::Moving && shared.flows.stopping() && !is_bound {
+            self.abandoned = true;
             self.cancel()?;
         }
         if let (Doing::Arriving(sent), Some(runs)) = (self.doing, self.runs) {

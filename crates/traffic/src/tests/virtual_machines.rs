@@ -1,7 +1,7 @@
 //! Virtual machines on loopback: they arrive as their writes have made them, or stay.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wirecost_model::load::{DirtyOrder, Fallback, Migration, MoveEngine};
 use wirecost_model::moved::{MachineMove, MoveOutcome};
@@ -88,6 +88,37 @@ fn a_machine_that_writes_faster_than_it_may_be_sent_stays_and_goes_on() {
     assert_eq!(one.outcome, MoveOutcome::NotConverged, "{one:?}");
     assert!(one.rounds.len() >= 3, "{one:?}");
     assert!(one.downtime_s.abs() < f64::EPSILON, "{one:?}");
+}
+
+#[test]
+fn a_move_within_which_the_load_is_stopped_has_no_result_and_post_copy_ends_first() {
+    if !can_run() {
+        return;
+    }
+    for post_copy in [false, true] {
+        let options = options(|load, migration| {
+            load.rate = Some(crate::Rate::BitsPerSecond(100_000_000));
+            migration.memory = 32 << 20;
+            migration.dirty_rate = 2_000_000_000;
+            migration.max_downtime = Duration::from_millis(1);
+            migration.max_rounds = 1000;
+            migration.post_copy = post_copy;
+        });
+        let server = Server::listen(LOOPBACK, &options).unwrap();
+        let client = Client::connect(server.address(), &options, LONG).unwrap();
+        server.wait_connected(LONG).unwrap();
+        client.start().unwrap();
+        // Until a first round is over with post-copy, and into the first round without.
+        let enough = if post_copy { 33 << 20 } else { 1 << 20 };
+        let until = Instant::now() + LONG;
+        while server.bytes() < enough {
+            assert!(Instant::now() < until, "nothing is sent");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let asked = client.stop(LONG).unwrap();
+        let answered = server.finish(LONG).unwrap();
+        assert!(asked.drained() && answered.drained());
+    }
 }
 
 #[test]
