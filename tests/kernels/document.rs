@@ -93,18 +93,18 @@ fn text(all: &[Ran]) -> String {
     }
     format!(
         "# Kernels\n\n\
-The oldest kernel that the program is tried on is Linux {oldest}. The eBPF datapath needs 5.17 for `bpf_loop`; nothing older \
-than {oldest} was tried. These tables are written by `UPDATE_DOCS=1 make test-kernels` from what ran on {releases}.\n\n\
+The oldest kernel on which the program is tested is Linux {oldest}; no older kernel was tried. The eBPF datapath needs 5.17 \
+for `bpf_loop`. `UPDATE_DOCS=1 make test-kernels` writes these tables from the results on {releases}.\n\n\
 `make test-kernels` boots Debian's kernels, `linux-image-cloud-amd64` and `linux-image-6.12-cloud-amd64` (of Debian 12's security updates), \
-in QEMU, by KVM where that boots them and by emulation elsewhere, and has the program work there. Packages are found by these \
-names in the machine's own apt sources, downloaded once and kept in `target` (`kernels` beside the build; remove it for newer \
-ones). Root is needed for two machines, which are joined by a bridge in a network namespace. What is missing is named; it is a \
-failure where `WIRECOST_REQUIRE_ROOT=1`, as in `.ci/run`, and else a reason to skip. A figure that was measured under \
-emulation says nothing of performance; the tests look at what was built, sent, found and left behind.\n\n\
+in QEMU and runs the program there. QEMU uses KVM where the kernels boot with it, and emulation elsewhere. The packages come \
+from the machine's own apt sources; they are downloaded once and kept in the directory `kernels` of `target` (remove it to get \
+newer ones). Tests with two machines need root: a bridge in a network namespace joins the machines. A missing program or \
+privilege is named; it is a failure where `WIRECOST_REQUIRE_ROOT=1`, as in `.ci/run`, and otherwise the test is skipped. Figures \
+measured under emulation say nothing about performance; the tests check what was built, sent, found and left behind.\n\n\
 ## What each has\n\n\
-`wirecost doctor` as root says so; below it, what the tests make themselves. `limited` is told by `doctor` with what to do. A \
-feature that no kernel has fails the tests. A kernel without BTF (`CONFIG_DEBUG_INFO_BTF`) was not tried: both of these have it, \
-and no function of the eBPF programs asks for it.\n\n{}\n\
+The first rows are the output of `wirecost doctor` as root, the last ones devices that the tests make themselves. For \
+`limited`, `doctor` prints what to do. The tests fail on a feature that no kernel has. A kernel without BTF \
+(`CONFIG_DEBUG_INFO_BTF`) was not tried: both of these have it, and no function of the eBPF programs needs it.\n\n{}\n\
 ## What needs a later kernel than the oldest\n\n\
 | what | since | before |\n\
 |---|---|---|\n\
@@ -112,13 +112,13 @@ and no function of the eBPF programs asks for it.\n\n{}\n\
 | `net.core.rps_default_mask`, by which a plain user steers what a host receives | 6.3 | `doctor` says `limited`; labs \
 without root are built all the same, and the record and the report say that they are not steered |\n\n\
 ## What is tried on each\n\n\
-`tests/kernels`, one file a step. A step runs where the kernel has what it needs, and must run on one of them.\n\n{}\n\
-These take some minutes each and run only where `WIRECOST_STEP` is part of their name; spoiled checksum, GRO off and no setting \
-helps have not run to their end yet:\n\n{by_name}\n\
-Of `diagnose` an emulated machine cannot show a receiving core that is full and that receive steering relieves, because its \
-processors share those of the machine that emulates them, nor a line of 1 Gbit/s, which it may not fill: the line there is one \
-of 100 Mbit/s.\n\n\
-Some steps or all:\n\n    \
+Each step is a file in `tests/kernels`. A step runs on the kernels that have what it needs, and must run on at least one.\n\n{}\n\
+The following steps take some minutes each and run only where `WIRECOST_STEP` is part of their name. Spoiled checksum, GRO off \
+and no setting helps have not been completed yet:\n\n{by_name}\n\
+Two cases of `diagnose` cannot be tested in an emulated machine: a full receiving core that receive steering relieves, because \
+its processors share those of the emulating machine; and a line of 1 Gbit/s, which it may not fill. The line there has 100 \
+Mbit/s.\n\n\
+To run all steps or some:\n\n    \
 make test-kernels                                  # all\n    \
 WIRECOST_STEP='by eBPF' make test-kernels          # steps whose name contains it\n    \
 WIRECOST_KERNEL=6.1 make test-kernels              # one kernel\n",
