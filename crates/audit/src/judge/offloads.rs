@@ -133,8 +133,8 @@ fn receive(namespace: &Namespace, device: &Device, cpus: u32, found: &mut Findin
                     .enter
                     .command(&format!("ethtool -L {} combined {cpus}", device.name)),
                 format!(
-                    "# where the card has no more queues: echo {:x} > /sys/class/net/{}/queues/rx-0/rps_cpus",
-                    1u128.checked_shl(cpus).unwrap_or(0).wrapping_sub(1),
+                    "# where the card has no more queues: echo {} > /sys/class/net/{}/queues/rx-0/rps_cpus",
+                    mask(cpus),
                     device.name
                 ),
             ],
@@ -159,6 +159,14 @@ fn receive(namespace: &Namespace, device: &Device, cpus: u32, found: &mut Findin
             ],
         );
     }
+}
+
+/// A mask of the first `cpus` cores, with commas between each 32 of them: the kernel refuses more than eight digits
+/// without one (lib/bitmap-str.c, `bitmap_parse`).
+fn mask(cpus: u32) -> String {
+    let full = cpus.saturating_sub(1) / 32;
+    let highest = (1_u64 << (cpus - full * 32)) - 1;
+    format!("{highest:x}{}", ",ffffffff".repeat(full as usize))
 }
 
 /// Whether tunnels leave through this NIC: `Some(true)` with an outer checksum, `Some(false)` without, `None` no

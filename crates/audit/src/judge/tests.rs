@@ -288,3 +288,42 @@ fn devices_too_small_for_ipv6_are_told_of_at_once() {
         ]
     );
 }
+
+#[test]
+fn a_mask_of_many_cores_is_one_that_the_kernel_takes() {
+    for (cpus, mask) in [
+        (8, "ff"),
+        (32, "ffffffff"),
+        (33, "1,ffffffff"),
+        (64, "ffffffff,ffffffff"),
+        (160, "ffffffff,ffffffff,ffffffff,ffffffff,ffffffff"),
+    ] {
+        let card = crate::snapshot::Device {
+            name: "eth0".into(),
+            index: 2,
+            mtu: 1500,
+            up: true,
+            physical: true,
+            queues: crate::snapshot::Queues {
+                rx: 1,
+                ..crate::snapshot::Queues::default()
+            },
+            ..crate::snapshot::Device::default()
+        };
+        let stack = HostStack {
+            version: VERSION,
+            host: "a".into(),
+            namespaces: vec![crate::snapshot::Namespace {
+                label: "host".into(),
+                devices: vec![card],
+                ..crate::snapshot::Namespace::default()
+            }],
+            cpus,
+            ..HostStack::default()
+        };
+        let findings = judge(&stack);
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+        let wanted = format!("echo {mask} > /sys/class/net/eth0/queues/rx-0/rps_cpus");
+        assert!(findings[0].fix[1].ends_with(&wanted), "{findings:#?}");
+    }
+}
