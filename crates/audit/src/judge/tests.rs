@@ -327,3 +327,36 @@ fn a_mask_of_many_cores_is_one_that_the_kernel_takes() {
         assert!(findings[0].fix[1].ends_with(&wanted), "{findings:#?}");
     }
 }
+
+#[test]
+fn an_exception_is_forgotten_when_the_hosts_setting_says() {
+    let (_, fixture) = fixtures()
+        .into_iter()
+        .find(|(path, _)| path.ends_with("too-big-was-heard.json"))
+        .expect("the fixture");
+    let evidence = |sysctls: &[(&str, &str)], destination: &str, proven: Option<u32>| {
+        let mut stack = fixture.stack.clone();
+        let own = &mut stack.namespaces[0];
+        for (name, value) in sysctls {
+            own.sysctls.insert((*name).into(), (*value).into());
+        }
+        own.exceptions[0].destination = destination.parse().expect("an address");
+        own.exceptions[0].proven = proven;
+        let findings = judge(&stack).into_iter();
+        let found = findings.filter(|finding| finding.id == "cached-exception");
+        found.map(|finding| finding.evidence).collect::<String>()
+    };
+    let set = [
+        ("ipv4.route.mtu_expires", "30"),
+        ("ipv6.route.mtu_expires", "90"),
+    ];
+    for (sysctls, destination, proven, wanted) in [
+        (&set[..], "10.0.0.2", None, "after 30 s without one"),
+        (&set[..], "fd00::2", None, "after 90 s without one"),
+        (&set[..], "10.0.0.2", Some(1500), "30 s after the last"),
+        (&[], "10.0.0.2", None, "after 600 s without one"),
+    ] {
+        let evidence = evidence(sysctls, destination, proven);
+        assert!(evidence.contains(wanted), "{evidence}");
+    }
+}
