@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use crate::judge::other_end;
+use crate::judge::{other_end, outside};
 use crate::snapshot::{Device, HostStack, Namespace};
 
 /// State of one item of the checklist.
@@ -158,15 +158,16 @@ fn virtual_switch(stack: &HostStack, wanted: Requirements) -> Item {
 }
 
 fn tunnel_ends(stack: &HostStack, wanted: Requirements) -> Item {
-    let under = stack.namespaces.iter().flat_map(|namespace| {
-        let remotes = namespace
-            .devices
-            .iter()
-            .filter_map(|device| device.tunnel.as_ref())
-            .flat_map(|tunnel| &tunnel.remotes);
-        remotes
-            .filter_map(|remote| namespace.device(remote.device?))
-            .map(move |device| (namespace, device))
+    let tunnels = stack.namespaces.iter().flat_map(|namespace| {
+        let tunnels = namespace.devices.iter();
+        tunnels.filter_map(move |device| {
+            let tunnel = device.tunnel.as_ref()?;
+            Some((outside(stack, namespace, tunnel)?, tunnel))
+        })
+    });
+    let under = tunnels.flat_map(|(there, tunnel)| {
+        let remotes = tunnel.remotes.iter();
+        remotes.filter_map(move |remote| Some((there, there.device(remote.device?)?)))
     });
     all_of(
         "tunnel-ends",
@@ -219,4 +220,26 @@ fn guests(stack: &HostStack, wanted: Requirements) -> Item {
         ends,
         "no guest's own device is visible: look inside the virtual machines",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moved_tunnel_leaves_through_a_device_of_its_sockets_namespace() {
+        let text = include_str!("../fixtures/narrow-in-another-namespace.json");
+        let fixture: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let stack: HostStack = serde_json::from_value(fixture["stack"].clone()).expect("a host");
+        let wanted = Requirements {
+            guest_mtu: 1450,
+            underlay_mtu: 1500,
+            proven: None,
+        };
+        let item = tunnel_ends(&stack, wanted);
+        assert_eq!(
+            (item.state, item.evidence.as_str()),
+            (State::Missing, "eth0 (h1) has 1400")
+        );
+    }
 }

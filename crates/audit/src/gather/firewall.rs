@@ -19,22 +19,17 @@ pub(super) fn read() -> Result<Vec<MssClamp>, String> {
         ("ip6tables-save", "ip6tables"),
     ]
     .map(|(program, from)| output(program, &[]).map(|text| iptables_clamps(from, &text)));
-    let [four, six] = iptables;
+    together(nft, iptables)
+}
+
+type Listed = Result<Vec<MssClamp>, String>;
+
+/// The clamps of all listings. None is in two: of a rule that iptables-nft made, nft's JSON tells the target's name and no
+/// `mangle` (libnftables-json(5), "XT").
+fn together(nft: Listed, [four, six]: [Listed; 2]) -> Listed {
     match (nft, four) {
         (Err(nft), Err(iptables)) => Err(format!("nft: {nft}; iptables-save: {iptables}")),
-        (nft, four) => {
-            let mut clamps: Vec<_> = nft.unwrap_or_default();
-            for more in [four, six].into_iter().flatten().flatten() {
-                // iptables-nft rules show up in both listings.
-                if !clamps
-                    .iter()
-                    .any(|known| known.mss == more.mss && known.from == "nft")
-                {
-                    clamps.push(more);
-                }
-            }
-            Ok(clamps)
-        }
+        (nft, four) => Ok([nft, four, six].into_iter().flatten().flatten().collect()),
     }
 }
 
@@ -165,5 +160,25 @@ mod tests {
             clamps.iter().map(|clamp| clamp.mss).collect::<Vec<_>>(),
             [None, Some(1380)]
         );
+    }
+
+    /// As nft 1.0.6 and iptables 1.8.9 (nf_tables) print one host: iptables' rule is in both listings.
+    #[test]
+    fn rules_of_one_size_are_told_one_by_one() {
+        let nft = r#"{"nftables": [
+            {"rule": {"family": "ip", "table": "mangle", "chain": "FORWARD", "handle": 2, "expr": [
+                {"match": {"op": "==", "left": {"&": [{"payload": {"protocol": "tcp", "field": "flags"}}, ["syn", "rst"]]},
+                    "right": "syn"}},
+                {"counter": {"packets": 0, "bytes": 0}}, {"xt": {"type": "target", "name": "TCPMSS"}}]}},
+            {"rule": {"family": "ip", "table": "t", "chain": "c", "handle": 14, "expr": [
+                {"mangle": {"key": {"tcp option": {"name": "maxseg", "field": "size"}}, "value": 1360}}]}}]}"#;
+        let save = "-A FORWARD -p tcp -m tcp --tcp-flags SYN,RST SYN -j TCPMSS --set-mss 1360\n";
+        let clamps = together(
+            Ok(nft_clamps(nft)),
+            ["iptables", "ip6tables"].map(|from| Ok(iptables_clamps(from, save))),
+        );
+        let clamps = clamps.expect("clamps");
+        let from: Vec<_> = clamps.iter().map(|clamp| clamp.from.as_str()).collect();
+        assert_eq!(from, ["nft", "iptables", "ip6tables"]);
     }
 }

@@ -24,6 +24,7 @@ const SYSCTLS: &[&str] = &[
     "ipv4.route.mtu_expires",
     "ipv4.icmp_ratelimit",
     "ipv4.fib_multipath_hash_policy",
+    "ipv6.route.mtu_expires",
     "ipv6.conf.all.forwarding",
     "ipv6.conf.all.disable_ipv6",
     "ipv6.fib_multipath_hash_policy",

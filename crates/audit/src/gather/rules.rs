@@ -19,20 +19,35 @@ pub struct Dropping {
 
 /// The rules of the calling thread's namespace that drop or reject; empty where no program may list rules.
 pub fn dropping() -> Vec<Dropping> {
-    let mut rules = Vec::new();
+    let (mut chains, mut rules) = (Vec::new(), Vec::new());
     for program in ["iptables", "ip6tables"] {
         if let Ok(text) = output(&format!("{program}-save"), &["-c"]) {
-            rules.extend(of_iptables(program, &text));
+            let (of, dropping): (Vec<_>, Vec<_>) = of_iptables(program, &text).into_iter().unzip();
+            chains.extend(of);
+            rules.extend(dropping);
         }
     }
-    let through_nft = !rules.is_empty();
     if let Ok(text) = output("nft", &["-a", "list", "ruleset"]) {
-        rules.extend(of_nft(&text, through_nft));
+        rules.extend(of_nft(&text, &chains));
     }
     rules
 }
 
 const PROTOCOLS: [&str; 6] = ["udp", "tcp", "icmp", "icmpv6", "ipv6-icmp", "sctp"];
+
+/// The protocols of a rule that names some, or excludes some.
+fn matched(named: &[&str], excluded: &[&str]) -> Vec<String> {
+    let is_icmp6 = |it: &&str| matches!(*it, "icmpv6" | "ipv6-icmp");
+    let is_out =
+        |it: &&str| excluded.contains(it) || (is_icmp6(it) && excluded.iter().any(is_icmp6));
+    let rest = PROTOCOLS.iter().filter(|it| !is_out(it));
+    let rest = rest.filter(|_| named.is_empty() && !excluded.is_empty());
+    named
+        .iter()
+        .chain(rest)
+        .map(|it| (*it).to_owned())
+        .collect()
+}
 
 fn hook_of(chain: &str) -> &'static str {
     match chain.to_ascii_lowercase().as_str() {
@@ -43,8 +58,9 @@ fn hook_of(chain: &str) -> &'static str {
     }
 }
 
-/// Rules in the output of `iptables-save -c`.
-pub(super) fn of_iptables(program: &str, text: &str) -> Vec<Dropping> {
+/// Rules in the output of `iptables-save -c`, each beside its chain as nft names it: `ip filter INPUT`.
+pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, Dropping)> {
+    let family = if program == "ip6tables" { "ip6" } else { "ip" };
     let mut rules = Vec::new();
     let mut table = "filter";
     for line in text.lines() {
@@ -55,26 +71,31 @@ pub(super) fn of_iptables(program: &str, text: &str) -> Vec<Dropping> {
             let (Some(chain), Some("DROP")) = (words.next(), words.next()) else {
                 continue;
             };
-            rules.push(Dropping {
+            let rule = Dropping {
                 rule: format!("{program}: the policy of {chain} is DROP"),
                 hook: hook_of(chain).into(),
                 packets: words.next().and_then(counted),
                 ..Dropping::default()
-            });
+            };
+            rules.push((format!("{family} {table} {chain}"), rule));
         } else if let Some((packets, rule)) = rule(line) {
-            let mut words = rule.split_whitespace();
-            let chain = words.nth(1).unwrap_or_default();
-            let protocol = rule.split_once("-p ").map(|(_, rest)| rest);
-            let protocol = protocol.and_then(|rest| rest.split_whitespace().next());
-            rules.push(Dropping {
+            let words: Vec<&str> = rule.split_whitespace().collect();
+            let chain = words.get(1).copied().unwrap_or_default();
+            let protocols = words.windows(3).find_map(|words| match words {
+                ["!", "-p", protocol] => Some(matched(&[], &[protocol])),
+                [_, "-p", protocol] => Some(matched(&[protocol], &[])),
+                _ => None,
+            });
+            let dropping = Dropping {
                 rule: format!("{program} -t {table} {rule}"),
                 hook: hook_of(chain).into(),
-                protocols: protocol.map(str::to_owned).into_iter().collect(),
+                protocols: protocols.unwrap_or_default(),
                 packets,
                 undo: rule
                     .strip_prefix("-A ")
                     .map(|rest| format!("{program} -t {table} -D {rest}")),
-            });
+            };
+            rules.push((format!("{family} {table} {chain}"), dropping));
         }
     }
     rules
@@ -93,8 +114,9 @@ fn counted(text: &str) -> Option<u64> {
     text.trim_start_matches('[').split(':').next()?.parse().ok()
 }
 
-/// Rules in the output of `nft -a list ruleset`. `known`: the tables of iptables were listed already and are skipped.
-pub(super) fn of_nft(text: &str, known: bool) -> Vec<Dropping> {
+/// Rules in the output of `nft -a list ruleset`, without those of chains of which iptables listed some (`known`): it
+/// lists all of a chain or none.
+pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<Dropping> {
     let mut rules = Vec::new();
     let (mut table, mut chain, mut hook) = (String::new(), String::new(), "");
     for line in text.lines() {
@@ -103,6 +125,7 @@ pub(super) fn of_nft(text: &str, known: bool) -> Vec<Dropping> {
         match words[..] {
             ["table", family, name, ..] => table = format!("{family} {name}"),
             ["chain", name, ..] => (chain, hook) = (name.to_owned(), ""),
+            _ if known.contains(&format!("{table} {chain}")) => {}
             ["type", _, "hook", at, ..] => {
                 hook = hook_of(at);
                 if line.contains("policy drop") {
@@ -114,22 +137,11 @@ pub(super) fn of_nft(text: &str, known: bool) -> Vec<Dropping> {
                 }
             }
             _ if words.contains(&"drop") || words.contains(&"reject") => {
-                let iptables = [
-                    "ip filter",
-                    "ip6 filter",
-                    "ip mangle",
-                    "ip6 mangle",
-                    "ip raw",
-                ];
-                if known && iptables.contains(&table.as_str()) {
-                    continue;
-                }
-                let protocols = PROTOCOLS.iter().filter(|it| words.contains(it));
                 let packets = words.iter().position(|word| *word == "packets");
                 rules.push(Dropping {
                     rule: format!("nft {table} {chain}: {}", line.trim()),
                     hook: hook.into(),
-                    protocols: protocols.map(|it| (*it).to_owned()).collect(),
+                    protocols: nft_protocols(&words),
                     packets: packets.and_then(|at| words.get(at + 1)?.parse().ok()),
                     undo: (!handle.is_empty()).then(|| {
                         format!("nft delete rule {table} {chain} handle {}", handle.trim())
@@ -142,6 +154,29 @@ pub(super) fn of_nft(text: &str, known: bool) -> Vec<Dropping> {
     rules
 }
 
+/// The protocols of a rule of nft. What stands after the verdict is what a refused sender is told (`reject with tcp
+/// reset`).
+fn nft_protocols(words: &[&str]) -> Vec<String> {
+    let (mut named, mut excluded) = (Vec::new(), Vec::new());
+    let (mut not, mut in_set) = (false, false);
+    let words = words.iter().map(|word| word.trim_end_matches(','));
+    for word in words.take_while(|word| !matches!(*word, "drop" | "reject")) {
+        match word {
+            "!=" => not = true,
+            "{" => in_set = true,
+            "}" => (not, in_set) = (false, false),
+            _ => {
+                if PROTOCOLS.contains(&word) {
+                    let list = if not { &mut excluded } else { &mut named };
+                    list.push(word);
+                }
+                not &= in_set;
+            }
+        }
+    }
+    matched(&named, &excluded)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,8 +186,8 @@ mod tests {
     fn rules_of_iptables_are_read_with_counters_and_the_command_that_takes_them_away() {
         let text = "# Generated\n*filter\n:INPUT DROP [3:180]\n:OUTPUT ACCEPT [0:0]\n[5:420] -A INPUT -p icmp -j DROP\n\
             [0:0] -A INPUT -s 10.0.0.9/32 -j REJECT --reject-with icmp-port-unreachable\n[9:9] -A INPUT -j ACCEPT\nCOMMIT\n";
-        let rules = of_iptables("iptables", text);
-        assert_eq!(rules.len(), 3, "{rules:?}");
+        let (chains, rules): (Vec<_>, Vec<_>) = of_iptables("iptables", text).into_iter().unzip();
+        assert_eq!(chains, ["ip filter INPUT"; 3], "{rules:?}");
         assert_eq!(
             (rules[0].hook.as_str(), rules[0].packets),
             ("input", Some(3))
@@ -169,7 +204,7 @@ mod tests {
     fn rules_of_nft_are_read_with_their_handle() {
         let text = "table inet f { # handle 4\n\tchain i { # handle 1\n\t\ttype filter hook input priority filter; policy accept;\n\
             \t\tmeta l4proto udp counter packets 7 bytes 9 drop # handle 3\n\t\ttcp dport 22 accept # handle 5\n\t}\n}\n";
-        let rules = of_nft(text, false);
+        let rules = of_nft(text, &[]);
         assert_eq!(rules.len(), 1, "{rules:?}");
         assert_eq!(
             (rules[0].hook.as_str(), rules[0].packets),
@@ -182,10 +217,86 @@ mod tests {
         );
     }
 
+    /// As iptables-save 1.8.9 prints them.
+    #[test]
+    fn a_rule_of_iptables_drops_what_it_does_not_exclude() {
+        let text = "*filter\n[1:40] -A INPUT ! -p tcp -j DROP\n[1:40] -A INPUT -i eth0 ! -p ipv6-icmp -j DROP\n\
+            [1:40] -A INPUT -p esp -j DROP\nCOMMIT\n";
+        let rules = of_iptables("ip6tables", text);
+        let protocols: Vec<_> = rules.iter().map(|(_, rule)| &rule.protocols[..]).collect();
+        assert_eq!(
+            protocols,
+            [
+                &["udp", "icmp", "icmpv6", "ipv6-icmp", "sctp"][..],
+                &["udp", "tcp", "icmp", "sctp"],
+                &["esp"],
+            ]
+        );
+    }
+
+    /// As nft 1.0.6 prints them.
+    #[test]
+    fn a_rule_of_nft_drops_what_it_names_or_does_not_exclude() {
+        for (rule, protocols) in [
+            (
+                "meta l4proto != tcp counter packets 0 bytes 0 drop",
+                &["udp", "icmp", "icmpv6", "ipv6-icmp", "sctp"][..],
+            ),
+            (
+                "meta l4proto != { tcp, udp } drop",
+                &["icmp", "icmpv6", "ipv6-icmp", "sctp"],
+            ),
+            (
+                "ip6 nexthdr != ipv6-icmp drop",
+                &["udp", "tcp", "icmp", "sctp"],
+            ),
+            ("meta l4proto { tcp, udp } drop", &["tcp", "udp"]),
+            ("meta l4proto != tcp udp dport 53 drop", &["udp"]),
+            ("udp dport != 53 drop", &["udp"]),
+            ("udp dport != { 53, 123 } drop", &["udp"]),
+            ("tcp dport != 22 reject with tcp reset", &["tcp"]),
+            ("ip saddr 1.2.3.4 reject with icmp port-unreachable", &[]),
+        ] {
+            let rules = of_nft(&format!("\t\t{rule} # handle 2\n"), &[]);
+            assert_eq!(rules.len(), 1, "{rule}");
+            assert_eq!(rules[0].protocols, protocols, "{rule}");
+        }
+    }
+
+    /// As iptables-save 1.8.9 (nf_tables) and nft 1.0.6 print one host. iptables lists no base chain
+    /// of another name than its own.
+    #[test]
+    fn what_iptables_listed_nft_does_not_tell_again() {
+        let save = "*raw\n:PREROUTING DROP [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n*filter\n:INPUT DROP [3:180]\n\
+            [1:40] -A INPUT ! -p tcp -j DROP\nCOMMIT\n";
+        let nft = "table ip filter { # handle 1\n\tchain INPUT { # handle 1\n\
+            \t\ttype filter hook input priority filter; policy drop;\n\
+            \t\tmeta l4proto != tcp counter packets 1 bytes 40 drop # handle 2\n\t}\n}\n\
+            table ip raw { # handle 2\n\tchain PREROUTING { # handle 1\n\
+            \t\ttype filter hook prerouting priority raw; policy drop;\n\t}\n}\n\
+            table ip mangle { # handle 3\n\tchain forward { # handle 1\n\
+            \t\ttype filter hook forward priority mangle; policy drop;\n\
+            \t\tudp dport 53 drop # handle 2\n\t}\n}\n\
+            table ip6 filter { # handle 4\n\tchain INPUT { # handle 1\n\
+            \t\ttype filter hook input priority filter; policy drop;\n\t}\n}\n";
+        let (chains, rules): (Vec<_>, Vec<_>) = of_iptables("iptables", save).into_iter().unzip();
+        assert_eq!(rules.len(), 3, "{rules:?}");
+        let rules = of_nft(nft, &chains);
+        let rules: Vec<_> = rules.iter().map(|rule| rule.rule.as_str()).collect();
+        assert_eq!(
+            rules,
+            [
+                "nft: the policy of ip mangle forward is drop",
+                "nft ip mangle forward: udp dport 53 drop",
+                "nft: the policy of ip6 filter INPUT is drop",
+            ]
+        );
+    }
+
     proptest! {
         #[test]
         fn no_text_makes_them_panic(text in "(\\PC|[\\n\\t\\[:*-])*") {
-            let _ = of_nft(&text, false);
+            let _ = of_nft(&text, &[]);
             let _ = of_iptables("iptables", &text);
         }
     }

@@ -7,6 +7,8 @@ use crate::snapshot::{Device, HostStack, MssClamp, Namespace, RouteMtu, RouteWor
 
 /// The kernel's default of `net.ipv4.route.min_pmtu`, bytes.
 const DEFAULT_MIN_PMTU: i64 = 552;
+/// The kernel's default of `net.ipv4.route.mtu_expires` and `net.ipv6.route.mtu_expires`, seconds.
+const DEFAULT_MTU_EXPIRES: i64 = 600;
 
 /// `shown`: what probes showed, where they were sent.
 pub(super) fn judge(stack: &HostStack, shown: Option<&Shown>, found: &mut Findings<'_>) {
@@ -117,11 +119,12 @@ fn exceptions(namespace: &Namespace, found: &mut Findings<'_>) {
         let Some(device) = device.filter(|device| exception.mtu < device.mtu) else {
             continue;
         };
-        let six = if exception.destination.is_ipv6() {
-            "-6 "
+        let (six, expires) = if exception.destination.is_ipv6() {
+            ("-6 ", "ipv6.route.mtu_expires")
         } else {
-            ""
+            ("", "ipv4.route.mtu_expires")
         };
+        let expires = namespace.number(expires).unwrap_or(DEFAULT_MTU_EXPIRES);
         let forget = namespace
             .enter
             .command(&format!("ip {six}route flush cache"));
@@ -132,14 +135,15 @@ fn exceptions(namespace: &Namespace, found: &mut Findings<'_>) {
         let (why, fix) = match exception.proven {
             Some(proven) => (
                 format!(
-                    "it is stale, the path carries {proven}; until it is forgotten, ten minutes after the last such message, \
+                    "it is stale, the path carries {proven}; until it is forgotten, {expires} s after the last such message, \
                      TCP sends no more than that"
                 ),
                 vec![forget],
             ),
             None => (
-                "something on the way carries less; it is forgotten after ten minutes without one"
-                    .to_owned(),
+                format!(
+                    "something on the way carries less; it is forgotten after {expires} s without one"
+                ),
                 vec![
                     namespace
                         .enter

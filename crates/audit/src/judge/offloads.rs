@@ -1,7 +1,9 @@
 //! Offloads and receive scaling: tunnel offloads that a NIC has and that are off, and receive offloads that damage
 //! forwarded packets.
 
-use super::{Findings, other_end};
+use std::ptr;
+
+use super::{Findings, other_end, outside};
 use crate::snapshot::{Device, HostStack, Namespace};
 
 /// Queueing disciplines that drop, delay or reorder packets on purpose.
@@ -131,8 +133,8 @@ fn receive(namespace: &Namespace, device: &Device, cpus: u32, found: &mut Findin
                     .enter
                     .command(&format!("ethtool -L {} combined {cpus}", device.name)),
                 format!(
-                    "# where the card has no more queues: echo {:x} > /sys/class/net/{}/queues/rx-0/rps_cpus",
-                    1u128.checked_shl(cpus).unwrap_or(0).wrapping_sub(1),
+                    "# where the card has no more queues: echo {} > /sys/class/net/{}/queues/rx-0/rps_cpus",
+                    mask(cpus),
                     device.name
                 ),
             ],
@@ -159,6 +161,14 @@ fn receive(namespace: &Namespace, device: &Device, cpus: u32, found: &mut Findin
     }
 }
 
+/// A mask of the first `cpus` cores, with commas between each 32 of them: the kernel refuses more than eight digits
+/// without one (lib/bitmap-str.c, `bitmap_parse`).
+fn mask(cpus: u32) -> String {
+    let full = cpus.saturating_sub(1) / 32;
+    let highest = (1_u64 << (cpus - full * 32)) - 1;
+    format!("{highest:x}{}", ",ffffffff".repeat(full as usize))
+}
+
 /// Whether tunnels leave through this NIC: `Some(true)` with an outer checksum, `Some(false)` without, `None` no
 /// tunnels.
 fn tunnels_over(stack: &HostStack, namespace: &Namespace, device: &Device) -> Option<bool> {
@@ -174,16 +184,22 @@ fn tunnels_over(stack: &HostStack, namespace: &Namespace, device: &Device) -> Op
         }
         false
     };
-    let of_kernel = namespace
-        .devices
-        .iter()
-        .filter(|device| device.up && matches!(device.kind.as_str(), "vxlan" | "geneve"))
-        .filter_map(|device| device.tunnel.as_ref())
-        .filter(|tunnel| tunnel.remotes.iter().any(through))
-        .map(|tunnel| tunnel.udp_checksum);
+    // An index means a device of one namespace only.
+    let is_here = |there: &Namespace| ptr::eq(there, namespace);
+    let of_kernel = stack.namespaces.iter().flat_map(|inside| {
+        let devices = inside.devices.iter();
+        devices
+            .filter(|device| device.up && matches!(device.kind.as_str(), "vxlan" | "geneve"))
+            .filter_map(|device| device.tunnel.as_ref())
+            .filter(move |tunnel| outside(stack, inside, tunnel).is_some_and(is_here))
+            .filter(move |tunnel| tunnel.remotes.iter().any(through))
+            .map(|tunnel| tunnel.udp_checksum)
+    });
+    // Open vSwitch's bridges are in the namespace that was read first.
     let of_ovs = stack
         .ovs
         .iter()
+        .filter(|_| stack.namespaces.first().is_some_and(is_here))
         .flat_map(|ovs| &ovs.bridges)
         .flat_map(|bridge| &bridge.interfaces)
         .filter(|interface| matches!(interface.kind.as_str(), "vxlan" | "geneve"))

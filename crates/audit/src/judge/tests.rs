@@ -288,3 +288,75 @@ fn devices_too_small_for_ipv6_are_told_of_at_once() {
         ]
     );
 }
+
+#[test]
+fn a_mask_of_many_cores_is_one_that_the_kernel_takes() {
+    for (cpus, mask) in [
+        (8, "ff"),
+        (32, "ffffffff"),
+        (33, "1,ffffffff"),
+        (64, "ffffffff,ffffffff"),
+        (160, "ffffffff,ffffffff,ffffffff,ffffffff,ffffffff"),
+    ] {
+        let card = crate::snapshot::Device {
+            name: "eth0".into(),
+            index: 2,
+            mtu: 1500,
+            up: true,
+            physical: true,
+            queues: crate::snapshot::Queues {
+                rx: 1,
+                ..crate::snapshot::Queues::default()
+            },
+            ..crate::snapshot::Device::default()
+        };
+        let stack = HostStack {
+            version: VERSION,
+            host: "a".into(),
+            namespaces: vec![crate::snapshot::Namespace {
+                label: "host".into(),
+                devices: vec![card],
+                ..crate::snapshot::Namespace::default()
+            }],
+            cpus,
+            ..HostStack::default()
+        };
+        let findings = judge(&stack);
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+        let wanted = format!("echo {mask} > /sys/class/net/eth0/queues/rx-0/rps_cpus");
+        assert!(findings[0].fix[1].ends_with(&wanted), "{findings:#?}");
+    }
+}
+
+#[test]
+fn an_exception_is_forgotten_when_the_hosts_setting_says() {
+    let (_, fixture) = fixtures()
+        .into_iter()
+        .find(|(path, _)| path.ends_with("too-big-was-heard.json"))
+        .expect("the fixture");
+    let evidence = |sysctls: &[(&str, &str)], destination: &str, proven: Option<u32>| {
+        let mut stack = fixture.stack.clone();
+        let own = &mut stack.namespaces[0];
+        for (name, value) in sysctls {
+            own.sysctls.insert((*name).into(), (*value).into());
+        }
+        own.exceptions[0].destination = destination.parse().expect("an address");
+        own.exceptions[0].proven = proven;
+        let findings = judge(&stack).into_iter();
+        let found = findings.filter(|finding| finding.id == "cached-exception");
+        found.map(|finding| finding.evidence).collect::<String>()
+    };
+    let set = [
+        ("ipv4.route.mtu_expires", "30"),
+        ("ipv6.route.mtu_expires", "90"),
+    ];
+    for (sysctls, destination, proven, wanted) in [
+        (&set[..], "10.0.0.2", None, "after 30 s without one"),
+        (&set[..], "fd00::2", None, "after 90 s without one"),
+        (&set[..], "10.0.0.2", Some(1500), "30 s after the last"),
+        (&[], "10.0.0.2", None, "after 600 s without one"),
+    ] {
+        let evidence = evidence(sysctls, destination, proven);
+        assert!(evidence.contains(wanted), "{evidence}");
+    }
+}
