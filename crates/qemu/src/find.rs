@@ -25,7 +25,7 @@ const EMULATED_BOOT: Duration = Duration::from_secs(10);
 
 /// QEMU as found on this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct HostQemu {
     /// Path of the QEMU program.
     pub program: PathBuf,
     /// Version of QEMU.
@@ -40,9 +40,9 @@ pub struct Found {
 ///
 /// # Errors
 /// [`QemuError::Absent`]; [`QemuError::Unusable`]: our guest does not start either way.
-pub fn found() -> Result<&'static Found, QemuError> {
-    static FOUND: OnceLock<Result<Found, Option<String>>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
+pub fn host_qemu() -> Result<&'static HostQemu, QemuError> {
+    static HOST_QEMU: OnceLock<Result<HostQemu, Option<String>>> = OnceLock::new();
+    let found = HOST_QEMU.get_or_init(|| {
         let Some(program) = program() else {
             return Err(None);
         };
@@ -63,14 +63,14 @@ fn program() -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-fn find(program: PathBuf) -> Result<Found, QemuError> {
+fn find(program: PathBuf) -> Result<HostQemu, QemuError> {
     let by_kvm = match Kvm::open() {
         Ok(_) => try_machine(&program, Accelerator::Kvm, BOOT).map_err(|error| error.to_string()),
         Err(error) => Err(format!("/dev/kvm: {error}")),
     };
     let no_kvm = match by_kvm {
         Ok(version) => {
-            return Ok(Found {
+            return Ok(HostQemu {
                 program,
                 version,
                 accelerator: Accelerator::Kvm,
@@ -80,7 +80,7 @@ fn find(program: PathBuf) -> Result<Found, QemuError> {
         Err(words) => words,
     };
     let version = try_machine(&program, Accelerator::Tcg, EMULATED_BOOT)?;
-    Ok(Found {
+    Ok(HostQemu {
         program,
         version,
         accelerator: Accelerator::Tcg,

@@ -16,7 +16,7 @@ use wirecost_sys::shared_memory::SharedMemory;
 
 use crate::error::QemuError;
 use crate::guest::{self, IMAGE_BYTES, Program};
-use crate::monitor::{Line, Monitor, Said};
+use crate::monitor::{Line, Monitor, TimedLine};
 use crate::version::Version;
 
 /// Checks whether a process that closed its monitor has exited, before it is killed.
@@ -189,7 +189,7 @@ impl Machine {
     }
 
     fn greet(&mut self) -> Result<(), QemuError> {
-        match self.monitor.next(GREETING).map(|said| said.line) {
+        match self.monitor.next(GREETING).map(|timed| timed.line) {
             Some(Line::Event(_, greeting)) => self.version = Version::of(&greeting),
             Some(Line::Ended) => return Err(self.died()),
             _ => {
@@ -224,7 +224,7 @@ impl Machine {
     }
 
     /// Sender into the queue that [`Self::next`] reads: other threads put their messages there ([`Line::Other`]).
-    pub fn queue(&self) -> Sender<Said> {
+    pub fn queue(&self) -> Sender<TimedLine> {
         self.monitor.queue()
     }
 
@@ -232,12 +232,12 @@ impl Machine {
     ///
     /// # Errors
     /// [`QemuError::Died`].
-    pub fn next(&mut self, within: Duration) -> Result<Option<Said>, QemuError> {
+    pub fn next(&mut self, within: Duration) -> Result<Option<TimedLine>, QemuError> {
         match self.monitor.next(within) {
-            Some(Said {
+            Some(TimedLine {
                 line: Line::Ended, ..
             }) => Err(self.died()),
-            said => Ok(said),
+            timed => Ok(timed),
         }
     }
 
@@ -274,11 +274,14 @@ impl Machine {
         }
         let ended = self.end();
         let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = String::from_utf8_lossy(&kept);
-        let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+        let stderr = String::from_utf8_lossy(&kept);
+        let lines = stderr
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty());
         QemuError::Died {
             status: ended.map_or_else(|| "no status".to_owned(), |status| status.to_string()),
-            said: lines.collect::<Vec<_>>().join("; "),
+            stderr: lines.collect::<Vec<_>>().join("; "),
         }
     }
 

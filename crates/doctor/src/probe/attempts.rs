@@ -92,7 +92,7 @@ pub(super) fn kvm() -> Outcome {
 
 /// Boots the QEMU guest that migrations move.
 pub(super) fn qemu() -> Outcome {
-    match wirecost_qemu::found() {
+    match wirecost_qemu::host_qemu() {
         Ok(found) => match &found.no_kvm {
             None => Outcome::Works(format!("QEMU {}, its guest runs by KVM", found.version)),
             Some(words) => Outcome::Partly(format!(

@@ -13,7 +13,7 @@ use wirecost_model::end_window::End;
 use wirecost_model::load::{Fallback, Migration, MoveEngine, Rate};
 use wirecost_model::moved::MachineMove;
 use wirecost_qemu::guest::{Program, ticks};
-use wirecost_qemu::{Machine, QemuError, Spec, Version, found};
+use wirecost_qemu::{Machine, QemuError, Spec, Version, host_qemu};
 use wirecost_sys::memory_file::MemoryFile;
 
 use super::pulse::Pulse;
@@ -67,7 +67,7 @@ impl Virtuals {
         let Some(migration) = migration.filter(|one| one.engine == MoveEngine::Qemu) else {
             return Ok(Self::default());
         };
-        let host = found()?;
+        let host = host_qemu()?;
         let spec = Spec {
             memory: migration.memory,
             accelerator: host.accelerator,

@@ -126,9 +126,9 @@ impl QemuTarget {
 
 impl QemuEnd for QemuTarget {
     fn step(&mut self, context: &Context<'_>) -> io::Result<Option<Progress>> {
-        let said = match self.machine.next(POLL_INTERVAL) {
+        let timed = match self.machine.next(POLL_INTERVAL) {
             Ok(None) => return Ok(Some(Progress::READ)),
-            Ok(Some(said)) => said,
+            Ok(Some(timed)) => timed,
             Err(error) => {
                 // The source may just have given the move up, which ends QEMU here: then a message of the source or
                 // its FIN follows.
@@ -140,7 +140,7 @@ impl QemuEnd for QemuTarget {
                 return Ok(None);
             }
         };
-        match said.line {
+        match timed.line {
             Line::Other(line) => return self.hear(context, &line),
             Line::Event(name, Value::Null) if name == "RESUME" => {
                 context.shared.virtuals.set_runs(self.flow, true);

@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use socket2::Socket;
 use wirecost_model::moved::Accelerator;
-use wirecost_qemu::{Line, Said};
+use wirecost_qemu::{Line, TimedLine};
 
 /// Longest line that is accepted, bytes.
 const LONGEST: usize = 4096;
@@ -109,7 +109,7 @@ pub(crate) fn read_line(mut socket: &Socket) -> io::Result<Option<String>> {
 /// The thread cannot be created.
 pub(crate) fn listen(
     socket: &Arc<Socket>,
-    queue: Sender<Said>,
+    queue: Sender<TimedLine>,
     until_last: bool,
 ) -> io::Result<()> {
     let socket = Arc::clone(socket);
@@ -121,11 +121,11 @@ pub(crate) fn listen(
                 Err(_) => String::new(),
             };
             let last = line.is_empty() || (until_last && Message::is_last(&line));
-            let said = Said {
+            let timed = TimedLine {
                 at: Instant::now(),
                 line: Line::Other(line),
             };
-            if queue.send(said).is_err() || last {
+            if queue.send(timed).is_err() || last {
                 return;
             }
         }
