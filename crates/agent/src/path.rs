@@ -234,7 +234,7 @@ fn gather(host: &str) -> Result<String> {
 }
 
 fn rules() -> Vec<DropRule> {
-    let rules = wirecost_audit::dropping().into_iter();
+    let rules = wirecost_audit::firewall_drops().into_iter();
     rules
         .map(|rule| DropRule {
             rule: rule.rule,

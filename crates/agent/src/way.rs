@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use wirecost_audit::{OnWay, gather};
+use wirecost_audit::{DeviceOnPath, gather};
 use wirecost_sys::ethtool::Ethtool;
 
 use crate::error::{Result, Step};
@@ -17,7 +17,7 @@ const JUMBO: u32 = 9000;
 /// This host's devices cannot be listed.
 pub(crate) fn of(name: &str, peer: IpAddr) -> Result<HostWay> {
     let stack = gather("").step("listing the devices of the path")?;
-    let way = wirecost_audit::way(&stack, name, peer);
+    let way = wirecost_audit::devices_on_path(&stack, name, peer);
     Ok(HostWay {
         largest_mtu: way.first().and_then(largest_mtu),
         devices: way.iter().map(device).collect(),
@@ -25,7 +25,7 @@ pub(crate) fn of(name: &str, peer: IpAddr) -> Result<HostWay> {
     })
 }
 
-fn device(one: &OnWay<'_>) -> PathDevice {
+fn device(one: &DeviceOnPath<'_>) -> PathDevice {
     let (device, namespace) = (one.device, one.namespace);
     let in_namespace = namespace.enter.command("");
     let changeable = device.features.iter().filter(|(_, state)| state.changeable);
@@ -57,7 +57,7 @@ fn device(one: &OnWay<'_>) -> PathDevice {
     }
 }
 
-fn largest_mtu(first: &OnWay<'_>) -> Option<u32> {
+fn largest_mtu(first: &DeviceOnPath<'_>) -> Option<u32> {
     let device = first.device;
     if device.tunnel.is_some() {
         return first.fits;

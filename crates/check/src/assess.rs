@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use wirecost_audit::snapshot::RouteException;
-use wirecost_audit::{Carries, Finding, Severity, Shown};
+use wirecost_audit::{Carries, Finding, ProbeEvidence, Severity};
 use wirecost_pmtu::Limit;
 
 use crate::audited::AuditedHost;
@@ -128,7 +128,7 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
 }
 
 /// What the probes showed of the paths from a host, for the audit of that host.
-fn shown(host: &str, paths: &[&PathReport]) -> Shown {
+fn probe_evidence(host: &str, paths: &[&PathReport]) -> ProbeEvidence {
     let mut narrow = paths.iter().filter(|path| path.from.host == host);
     let lossy = |path: &&&PathReport| path.loses_large_segments();
     let least = narrow
@@ -136,7 +136,7 @@ fn shown(host: &str, paths: &[&PathReport]) -> Shown {
         .filter(|path| path.failing().next().is_some())
         .filter_map(|path| Some((path.mtu()?, path.to.address.is_ipv6())))
         .min();
-    Shown {
+    ProbeEvidence {
         lossy: narrow.any(|path| lossy(&path)),
         carries: least.map(|(mtu, six)| Carries { mtu, six }),
     }
@@ -343,8 +343,8 @@ fn about_devices(hosts: &[AuditedHost], paths: &[&PathReport]) -> Vec<Finding> {
             let mut from = paths.iter().filter(|it| it.from.host == host.stack.host);
             let way = from.find_map(|path| path.leaving.as_ref());
             let devices = way.and_then(|way| on_the_way(&host.stack, &way.device, &pair));
-            let shown = shown(&host.stack.host, paths);
-            for mut finding in wirecost_audit::judge_beside(&host.stack, &shown) {
+            let probes = probe_evidence(&host.stack.host, paths);
+            for mut finding in wirecost_audit::judge_with_probes(&host.stack, &probes) {
                 let is_own = finding.host == host.stack.host;
                 if is_own != own {
                     continue;

@@ -38,8 +38,8 @@ pub use simulation::Simulated;
 pub use tcp_proof::{TcpReport, TcpShown, judge_tcp, tcp_notes};
 pub use trace::{HopReport, TraceReport};
 pub use wirecost_audit::checklist;
-pub use wirecost_audit::snapshot::Enter;
-pub use wirecost_audit::{EgressRoute, Finding, FindingKind, HostStack, RouteWords, Severity};
+pub use wirecost_audit::snapshot::NetnsEntry;
+pub use wirecost_audit::{EgressRoute, Finding, FindingKind, HostStack, IpRoute, Severity};
 
 #[cfg(test)]
 mod tests;

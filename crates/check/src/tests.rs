@@ -43,10 +43,10 @@ fn egress_route() -> EgressRoute {
         device: "eth0".into(),
         router: Some(ROUTER),
         mtu: None,
-        route: Some(RouteWords {
+        route: Some(IpRoute {
             destination: "default".into(),
             hops: format!("via {ROUTER} dev eth0"),
-            ..RouteWords::default()
+            ..IpRoute::default()
         }),
         ..EgressRoute::default()
     }

@@ -136,9 +136,9 @@ fn a_router_that_names_another_size_has_an_interim_command_like_others() {
         let mut path = path(RequiredMtu::Device(1500), &[(Some(1400), kind)]);
         path.leaving = Some(crate::EgressRoute {
             device: "eth0".into(),
-            route: Some(crate::RouteWords {
+            route: Some(crate::IpRoute {
                 hops: "via 10.0.0.254 dev eth0".into(),
-                ..crate::RouteWords::default()
+                ..crate::IpRoute::default()
             }),
             ..crate::EgressRoute::default()
         });

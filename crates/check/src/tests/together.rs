@@ -41,7 +41,7 @@ fn host(name: &str, own: (u64, u32), other: (u64, u32), netns: &str) -> AuditedH
             ..HostStack::default()
         },
         machine: "one".into(),
-        enter: Enter::Named(netns.into()),
+        enter: NetnsEntry::Named(netns.into()),
         rules: Vec::new(),
     }
 }
