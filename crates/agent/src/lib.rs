@@ -11,6 +11,7 @@ mod error;
 mod execute;
 mod existing;
 pub mod existing_host;
+mod existing_underlay;
 #[doc(hidden)]
 pub mod frame;
 pub mod guard;
@@ -21,8 +22,8 @@ mod line;
 pub mod link;
 mod load;
 pub mod orphan;
-mod own_underlay;
 mod path;
+mod path_devices;
 pub mod protocol;
 mod prove;
 mod seen;
@@ -30,7 +31,6 @@ mod serve;
 mod settings;
 mod transfer;
 pub mod tunnel;
-mod way;
 
 pub use error::AgentError;
 pub use serve::serve;

@@ -88,8 +88,8 @@ impl LabHost {
         })
     }
 
-    /// First step of a host whose tunnels go over the network of another namespace, with [`HostSpec::own_underlay`]:
-    /// nothing is created in that namespace, and there is no second step.
+    /// First step of a host whose tunnels go over the network of another namespace, with
+    /// [`HostSpec::existing_underlay`]: nothing is created in that namespace, and there is no second step.
     ///
     /// # Errors
     /// As for [`LabHost::prepare`], and where the caller may not make tunnels in that namespace.

@@ -31,7 +31,8 @@ pub struct HostSpec {
     /// encrypt.
     pub secrets: [EndSecret; 2],
     /// Addresses of hosts a and b on an existing network, in place of an underlay that the lab creates.
-    pub own_underlay: Option<[IpAddr; 2]>,
+    #[serde(rename = "own_underlay")]
+    pub existing_underlay: Option<[IpAddr; 2]>,
 }
 
 /// Private key of one end of a tunnel that encrypts. A lab's hosts know both keys: neither has to ask the other.
@@ -68,7 +69,7 @@ impl HostSpec {
     }
 
     fn address_of(&self, side: Side) -> IpAddr {
-        match (self.own_underlay, side) {
+        match (self.existing_underlay, side) {
             (Some([a, _]), Side::A) => a,
             (Some([_, b]), Side::B) => b,
             (None, side) => {

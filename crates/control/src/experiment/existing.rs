@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-pub use wirecost_agent::protocol::{HostWay, PathDevice};
+pub use wirecost_agent::protocol::{HostPath, PathDevice};
 use wirecost_model::cell::Experiment;
 use wirecost_model::load::{Load, Rate};
 use wirecost_model::plan::{HostPair, MaxRate};
@@ -119,7 +119,7 @@ impl fmt::Display for Traffic {
 pub struct Looked {
     hosts: Existing,
     /// The devices that packets pass on host a and on host b.
-    ways: [HostWay; 2],
+    paths: [HostPath; 2],
 }
 
 /// Reaches both hosts of an experiment and reads their devices; changes nothing.
@@ -134,9 +134,9 @@ pub fn look(
 ) -> Result<Looked, HostsError> {
     let network = &experiment.cells[0].network;
     let mut lab = Lab::join(context, pair, network, interrupt)?;
-    let ways = lab.ways(interrupt)?;
+    let paths = lab.path_devices(interrupt)?;
     let hosts = lab.into_hosts().0;
-    Ok(Looked { hosts, ways })
+    Ok(Looked { hosts, paths })
 }
 
 impl Looked {
@@ -146,8 +146,8 @@ impl Looked {
     }
 
     /// The devices that packets to the other host pass on host a (0) or b (1).
-    pub fn way(&self, host: usize) -> &HostWay {
-        &self.ways[host]
+    pub fn path(&self, host: usize) -> &HostPath {
+        &self.paths[host]
     }
 
     /// Name of the device with the data-plane address on host a (0) or b (1).

@@ -1,6 +1,6 @@
 //! The changes to try between two hosts, their order, and how many of them fit into the time.
 
-use wirecost_control::experiment::{HostWay, Looked};
+use wirecost_control::experiment::{HostPath, Looked};
 
 use super::feature::{Feature, JOINING, OF_TUNNELS, RECEIVING, SENDING};
 use super::{At, Switch};
@@ -9,7 +9,7 @@ use super::{At, Switch};
 /// `changes` allows it.
 pub(in crate::diagnose) fn all(looked: &Looked, changes: bool) -> Vec<Switch> {
     let mut all = vec![Switch::FourStreams, Switch::LargeBuffers];
-    let others = looked.way(0).congestion.iter().cloned();
+    let others = looked.path(0).congestion.iter().cloned();
     all.extend(others.map(Switch::Congestion));
     if !changes {
         return all;
@@ -47,7 +47,7 @@ pub(in crate::diagnose) fn all(looked: &Looked, changes: bool) -> Vec<Switch> {
 /// counts as host b's.
 fn devices(looked: &Looked) -> Vec<At> {
     let of = |host: usize, letter: char| {
-        let devices = looked.way(host).devices.iter().enumerate();
+        let devices = looked.path(host).devices.iter().enumerate();
         devices.map(move |(number, device)| At {
             host: letter,
             measured: number == 0,
@@ -66,10 +66,10 @@ fn devices(looked: &Looked) -> Vec<At> {
 
 /// The largest MTU, bytes, that both hosts' devices can have; `None` where it is unknown or both have it already.
 fn mtu(looked: &Looked) -> Option<u32> {
-    let [a, b] = [0, 1].map(|host| looked.way(host));
+    let [a, b] = [0, 1].map(|host| looked.path(host));
     let largest = a.largest_mtu?.min(b.largest_mtu?);
-    let differs = |way: &HostWay| {
-        way.devices
+    let differs = |path: &HostPath| {
+        path.devices
             .first()
             .is_some_and(|device| device.mtu != largest)
     };

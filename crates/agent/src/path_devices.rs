@@ -6,7 +6,7 @@ use wirecost_audit::{DeviceOnPath, gather};
 use wirecost_sys::ethtool::Ethtool;
 
 use crate::error::{Result, Step};
-use crate::protocol::{HostWay, PathDevice};
+use crate::protocol::{HostPath, PathDevice};
 
 /// The MTU that most networks with jumbo frames use, bytes.
 const JUMBO: u32 = 9000;
@@ -15,12 +15,12 @@ const JUMBO: u32 = 9000;
 ///
 /// # Errors
 /// This host's devices cannot be listed.
-pub(crate) fn of(name: &str, peer: IpAddr) -> Result<HostWay> {
+pub(crate) fn of(name: &str, peer: IpAddr) -> Result<HostPath> {
     let stack = gather("").step("listing the devices of the path")?;
-    let way = wirecost_audit::devices_on_path(&stack, name, peer);
-    Ok(HostWay {
-        largest_mtu: way.first().and_then(largest_mtu),
-        devices: way.iter().map(device).collect(),
+    let path = wirecost_audit::devices_on_path(&stack, name, peer);
+    Ok(HostPath {
+        largest_mtu: path.first().and_then(largest_mtu),
+        devices: path.iter().map(device).collect(),
         congestion: congestion(),
     })
 }
