@@ -16,8 +16,7 @@ use wirecost_model::host::HostAddress;
 use wirecost_wire::overhead::Stack;
 
 use crate::hosts::{
-    AddressError, HostsContext, HostsError, LinkedHost as AskedHost, data_plane, link_local,
-    on_device, open,
+    AddressError, AgentHost, HostsContext, HostsError, data_plane, link_local, on_device, open,
 };
 
 use self::session::Session;
@@ -135,17 +134,17 @@ fn addresses(
     match (&asked.to, links) {
         (CheckTarget::Host(to), [from_link, to_link]) => data_plane(
             [&asked.from, to],
-            &mut AskedHost {
+            &mut AgentHost {
                 link: from_link,
                 interrupt,
             },
-            &mut AskedHost {
+            &mut AgentHost {
                 link: to_link,
                 interrupt,
             },
         ),
         (CheckTarget::Address(to), [link]) => {
-            let mut host = AskedHost { link, interrupt };
+            let mut host = AgentHost { link, interrupt };
             crate::hosts::source_towards(&asked.from, &mut host, *to)
         }
         _ => unreachable!("a link for each host, and link-local addresses before"),

@@ -51,7 +51,7 @@ impl<'a> AdaptiveMonitor<'a> {
     ///
     /// The budget ends a run before a round that would not fit at the mean pace so far, never within a round, and never
     /// before the plan's `min_rounds`: with fewer, no effect could be known.
-    pub(crate) fn look(&self, rounds: u32, elapsed_s: f64) -> InterimAnalysis {
+    pub(crate) fn interim_analysis(&self, rounds: u32, elapsed_s: f64) -> InterimAnalysis {
         let contrasts = contrasts(self.experiment, &self.observed);
         let effects = || asked(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
         let ends_at = self

@@ -116,7 +116,7 @@ impl fmt::Display for Traffic {
 
 /// What was found out about two existing hosts.
 #[derive(Debug)]
-pub struct Looked {
+pub struct InspectedHosts {
     hosts: Existing,
     /// The devices that packets pass on host a and on host b.
     paths: [HostPath; 2],
@@ -126,20 +126,20 @@ pub struct Looked {
 ///
 /// # Errors
 /// Where a host is not reached, or has no address towards the other.
-pub fn look(
+pub fn inspect(
     context: &HostsContext,
     pair: &HostPair,
     experiment: &Experiment,
     interrupt: &AtomicBool,
-) -> Result<Looked, HostsError> {
+) -> Result<InspectedHosts, HostsError> {
     let network = &experiment.cells[0].network;
     let mut lab = Lab::join(context, pair, network, interrupt)?;
     let paths = lab.path_devices(interrupt)?;
     let hosts = lab.into_hosts().0;
-    Ok(Looked { hosts, paths })
+    Ok(InspectedHosts { hosts, paths })
 }
 
-impl Looked {
+impl InspectedHosts {
     /// Link speed of the slower device, bit/s; `None` where either is unknown.
     pub fn speed(&self) -> Option<u64> {
         self.hosts.speed()

@@ -15,7 +15,7 @@ use wirecost_model::sample::DeviceState;
 use super::Lab;
 use super::built::Built;
 use crate::calls::PROMPT;
-use crate::hosts::{HostsContext, HostsError, LinkedHost, data_plane, open};
+use crate::hosts::{AgentHost, HostsContext, HostsError, data_plane, open};
 use crate::placement::Placement;
 use crate::random;
 
@@ -71,7 +71,7 @@ impl Lab {
         let began = Instant::now();
         let pair = &named.hosts;
         let addresses = {
-            let [mut from, mut to] = [&mut a, &mut b].map(|link| LinkedHost { link, interrupt });
+            let [mut from, mut to] = [&mut a, &mut b].map(|link| AgentHost { link, interrupt });
             data_plane([&pair.a, &pair.b], &mut from, &mut to)?
         };
         let mut lab = Self::unbuilt([a, b], network);
