@@ -12,6 +12,7 @@ mod execute;
 mod existing;
 pub mod existing_host;
 mod existing_underlay;
+mod expected_datagram;
 #[doc(hidden)]
 pub mod frame;
 pub mod guard;
@@ -26,7 +27,6 @@ mod path;
 mod path_devices;
 pub mod protocol;
 mod prove;
-mod seen;
 mod serve;
 mod settings;
 mod transfer;

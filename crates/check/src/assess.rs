@@ -83,15 +83,15 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
         } else {
             &["icmp"]
         };
-        let own = path.seen.acknowledged > Some(0);
+        let own = path.observations.acknowledged > Some(0);
         let udp: &[&str] = &["udp"];
         let Some((finding, host, protocols, hook)) = of_path.find_map(|finding| match finding.id {
             "too-big-dropped-here" => Some((finding, &path.from.host, icmp, "input")),
             "path-dead" if own => Some((finding, &path.from.host, udp, "input")),
-            "path-dead" if path.seen.arrived > Some(0) => {
+            "path-dead" if path.observations.arrived > Some(0) => {
                 Some((finding, &path.to.host, udp, "input"))
             }
-            "path-dead" if path.seen.arrived == Some(0) => {
+            "path-dead" if path.observations.arrived == Some(0) => {
                 Some((finding, &path.from.host, udp, "output"))
             }
             _ => None,
@@ -182,7 +182,7 @@ fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
             continue;
         };
         // Exceptions of a host that fragments come from its own tunnel, not from the path.
-        if path.cut.is_some() {
+        if path.sender_fragmentation.is_some() {
             own.exceptions
                 .retain(|it| it.destination != path.to.address);
         }

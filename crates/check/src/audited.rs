@@ -3,7 +3,7 @@
 use wirecost_audit::HostStack;
 use wirecost_audit::snapshot::NetnsEntry;
 
-use crate::seen::DropRule;
+use crate::observations::DropRule;
 
 /// The audit of a host.
 #[derive(Debug, Clone)]

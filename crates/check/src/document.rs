@@ -306,7 +306,7 @@ impl DirectionReport {
             .min_by_key(|flow| (flow.kind.is_told(), flow.mtu));
         let untold = path.flows.iter().filter(|flow| !flow.kind.is_told());
         let router = |place: Option<(u8, IpAddr)>| place.map(|(_, address)| address);
-        let stretch = path.stretch.as_ref();
+        let loss_location = path.loss_location.as_ref();
         Self {
             from: path.from.host.clone(),
             to: path.to.host.clone(),
@@ -325,8 +325,8 @@ impl DirectionReport {
             missing: path.missing,
             paths_met_95: path.paths_met.0,
             paths_met_99: path.paths_met.1,
-            lost_after: stretch.and_then(|stretch| router(stretch.after)),
-            lost_before: stretch.and_then(|stretch| router(stretch.before)),
+            lost_after: loss_location.and_then(|loss_location| router(loss_location.after)),
+            lost_before: loss_location.and_then(|loss_location| router(loss_location.before)),
             tcp: path.stream.map(Stream::word),
             narrow: None,
         }

@@ -179,8 +179,8 @@ fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
     let path = &report.path;
     let ends = ends(path);
     let wanted = path.wanted.bytes();
-    if let Some(refused) = &path.seen.refused {
-        let (evidence, fix) = refusal(path, refused);
+    if let Some(unreachable) = &path.observations.unreachable {
+        let (evidence, fix) = refusal(path, unreachable);
         add(found, "path-dead", path, evidence, fix);
         return;
     }

@@ -181,7 +181,7 @@ fn why(path: &PathReport) -> String {
             format!("larger packets arrive in fragments of at most {largest}")
         }
         (Some(FlowKind::BLACK_HOLE), _) => {
-            let place = crate::judge::place(path.stretch.as_ref());
+            let place = crate::judge::place(path.loss_location.as_ref());
             format!("larger packets are dropped without ICMP{place}")
         }
         (Some(FlowKind::Told(Limit::Device { mtu })), _) => {

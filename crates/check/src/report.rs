@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_audit::EgressRoute;
 use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, PathPoint, SurveyResult, likely_sizes};
 
-use crate::seen::{Cut, Seen, Segments, TAG_BYTES};
+use crate::observations::{Observations, Segments, SenderFragmentation, TAG_BYTES};
 
 /// One end of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,7 +178,8 @@ pub struct PathReport {
     /// Results of the flows that were probed.
     pub flows: Vec<FlowReport>,
     /// Where packets of the failing size are lost; `None`: not located.
-    pub stretch: Option<LossLocation>,
+    #[serde(rename = "stretch")]
+    pub loss_location: Option<LossLocation>,
     /// What is known where no flow is answered.
     pub hint: Option<ReachabilityHint>,
     /// The VRF of the sender's address; `None`: it is in none.
@@ -192,14 +193,16 @@ pub struct PathReport {
     /// Which sizes of TCP segments pass; `None`: not probed, as only where datagrams or full segments fail.
     pub segments: Option<Segments>,
     /// What ICMP messages and packet sockets showed.
-    pub seen: Seen,
+    #[serde(rename = "seen")]
+    pub observations: Observations,
     /// The sender's address as the far end sees it, where NAT translates it.
     pub mapped: Option<IpAddr>,
     /// Where the receiver is behind NAT: the translated address that probes were sent to, through mappings that the
     /// receiver's own flows created.
     pub through_mapping: Option<IpAddr>,
     /// How the sender fragments its own packets; `None`: it does not, as far as known.
-    pub cut: Option<Cut>,
+    #[serde(rename = "cut")]
+    pub sender_fragmentation: Option<SenderFragmentation>,
     /// TCP segments with a wrong checksum that the receiving host's namespace counted during the check.
     pub bad_segments: u64,
     /// Duration of the probes, seconds.
@@ -239,17 +242,17 @@ impl PathReport {
             port,
             wanted,
             flows,
-            stretch: None,
+            loss_location: None,
             hint: None,
             vrf: None,
             leaving: None,
             bad_checksums: 0,
             stream: None,
             segments: None,
-            seen: Seen::default(),
+            observations: Observations::default(),
             mapped: None,
             through_mapping: None,
-            cut: None,
+            sender_fragmentation: None,
             bad_segments: 0,
             seconds: 0.0,
             probes: 0,

@@ -5,8 +5,8 @@ use wirecost_audit::Finding;
 use wirecost_pmtu::Limit;
 
 use crate::judge::{add, ends, judge};
+use crate::observations::Segments;
 use crate::report::{FlowKind, FlowReport, PathEnd, PathReport, RequiredMtu, Stream};
-use crate::seen::Segments;
 
 /// Measurements over TCP. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

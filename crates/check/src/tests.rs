@@ -84,7 +84,7 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
         RequiredMtu::Device(9000),
         &[(Some(8950), FlowKind::BLACK_HOLE)],
     );
-    report.stretch = Some(LossLocation {
+    report.loss_location = Some(LossLocation {
         after: Some((1, ROUTER)),
         before: None,
     });

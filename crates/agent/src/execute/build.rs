@@ -13,10 +13,10 @@ use super::{Agent, Answer, UNPREPARED, places};
 use crate::datapath::{self, FrameCarrier};
 use crate::error::{AgentError, Result, Step};
 use crate::existing_underlay::ExistingUnderlay;
+use crate::expected_datagram::ExpectedDatagram;
 use crate::line::Line;
 use crate::protocol::{Reply, Secret};
 use crate::prove;
-use crate::seen::ExpectedDatagram;
 
 /// Bytes captured of a frame: enough for all headers, with 252 bytes of Geneve options, and for the header of a probe.
 const SNAP_BYTES: usize = 512;
@@ -139,7 +139,7 @@ impl Agent {
         let mut buffer = [0; SNAP_BYTES];
         let failed = |error| format!("reading what the underlay showed: {error}");
         while let Some((captured, original)) = capture.recv(&mut buffer).map_err(failed)? {
-            if let Some(seen) = wanted.look(&buffer[..captured], original) {
+            if let Some(seen) = wanted.sizes_of(&buffer[..captured], original) {
                 return Ok(Some(seen));
             }
         }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use wirecost_check::Cut;
+use wirecost_check::SenderFragmentation;
 use wirecost_probe::burst;
 use wirecost_probe::message::Secret;
 
@@ -49,13 +49,13 @@ fn settled(quiet: Duration) -> u64 {
 
 /// Which packets this host fragments, of up to `mtu` bytes, a size that passes; `None` where it fragments none.
 /// `before` is [`made`] before the survey, `wait` how long the survey waited for answers.
-pub(super) fn cut(
+pub(super) fn sender_fragmentation(
     socket: &UdpSocket,
     (low, mtu): (u32, u32),
     to: IpAddr,
     (before, wait): (u64, Duration),
     secret: &Secret,
-) -> Option<Cut> {
+) -> Option<SenderFragmentation> {
     if made() - before < SOME {
         return None;
     }
@@ -71,18 +71,18 @@ pub(super) fn cut(
     if full < u64::from(MANY) || fragments(low, MANY)? * 2 > full {
         return None;
     }
-    let (mut whole, mut cut) = (low, mtu);
-    while cut - whole > 1 {
-        let size = u32::midpoint(whole, cut);
+    let (mut unfragmented, mut fragmented) = (low, mtu);
+    while fragmented - unfragmented > 1 {
+        let size = u32::midpoint(unfragmented, fragmented);
         if fragments(size, FEW)? < u64::from(FEW) {
-            whole = size;
+            unfragmented = size;
         } else {
-            cut = size;
+            fragmented = size;
         }
     }
-    Some(Cut {
+    Some(SenderFragmentation {
         sent: MANY,
         fragments: full,
-        whole: (whole > low).then_some(whole),
+        unfragmented: (unfragmented > low).then_some(unfragmented),
     })
 }

@@ -4,7 +4,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use wirecost_check::{EgressRoute, FlowKind, PathReport, ReachabilityHint, Refused, RequiredMtu};
+use wirecost_check::{
+    EgressRoute, FlowKind, PathReport, ReachabilityHint, RequiredMtu, Unreachable,
+};
 use wirecost_pmtu::{Config, FAR_AWAY, Limit, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::{
     Endpoints, ProbeError, Refusal, Surveyed, Watched, device_mtu, survey_mapped, survey_unless,
@@ -126,7 +128,8 @@ pub(super) fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeErro
     if let (Some(mtu), Some(socket)) = (surveyed.report.mtu(), surveyed.sockets.first()) {
         let sizes = (smallest(way.to.address), mtu);
         let before = (before, surveyed.pace.0);
-        surveyed.report.cut = fragments::cut(socket, sizes, way.to.address, before, &way.secret);
+        surveyed.report.sender_fragmentation =
+            fragments::sender_fragmentation(socket, sizes, way.to.address, before, &way.secret);
     }
     surveyed.report.leaving = leaving;
     Ok(surveyed)
@@ -140,15 +143,15 @@ fn see(report: &mut PathReport, surveyed: &Surveyed) {
 pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Option<&Watched>) {
     // This host's own ICMP errors, for a neighbour that does not answer, are found by other means.
     let is_anothers = |it: &Refusal| it.by != report.from.address;
-    let refused = refusal.filter(is_anothers);
-    let refused = refused.or(watched.and_then(|it| it.refusal.filter(is_anothers)));
-    report.seen.refused = refused.map(|refused| Refused {
-        by: refused.by,
-        code: refused.code,
+    let unreachable = refusal.filter(is_anothers);
+    let unreachable = unreachable.or(watched.and_then(|it| it.refusal.filter(is_anothers)));
+    report.observations.unreachable = unreachable.map(|unreachable| Unreachable {
+        by: unreachable.by,
+        code: unreachable.code,
     });
-    report.seen.acknowledged = watched.map(|watched| watched.acknowledgements);
+    report.observations.acknowledged = watched.map(|watched| watched.acknowledgements);
     let too_big = watched.map(|watched| &watched.too_big);
-    report.seen.too_big = too_big
+    report.observations.too_big = too_big
         .and_then(|all| all.iter().min_by_key(|(_, mtu)| **mtu))
         .map(|(by, mtu)| (*by, *mtu));
     for flow in &mut report.flows {

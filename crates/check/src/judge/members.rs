@@ -47,7 +47,7 @@ pub(super) fn judge(
             share.between.0 * 100.0,
             share.between.1 * 100.0,
             ports(failing),
-            place(path.stretch.as_ref())
+            place(path.loss_location.as_ref())
         ),
         fix,
     );

@@ -6,8 +6,8 @@ use wirecost_pmtu::Limit;
 use super::{
     add, add_on, checksums, device_of, ends, members, place, route_mtu_workaround, tcp, too_big,
 };
+use crate::observations::MIN_IPV4_MTU;
 use crate::report::{FlowKind, FlowReport, PathReport, RequiredMtu};
-use crate::seen::LEAST;
 
 pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
     let failing: Vec<&FlowReport> = path.failing().collect();
@@ -46,12 +46,12 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
             let evidence = format!(
                 "{}: {carries} pass, larger packets are dropped without ICMP, and {wanted} are required{}",
                 ends(path),
-                place(path.stretch.as_ref())
+                place(path.loss_location.as_ref())
             );
             add(found, "path-drops-silently", path, evidence, fix);
         }
         Limit::Signalled { by, mtu } if Some(mtu) != narrowest.mtu => {
-            let said = if mtu < LEAST {
+            let said = if mtu < MIN_IPV4_MTU {
                 format!(
                     "{by} reports larger packets as too big with an invalid MTU ({mtu}, as routers did before RFC 1191): senders fall \
                      back to a small size, or lose packets"

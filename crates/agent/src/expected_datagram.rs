@@ -80,12 +80,12 @@ impl ExpectedDatagram {
 
     /// Sizes of a captured frame that carries such a datagram; `None` for any other frame, or one with other header
     /// fields. `original` is the frame's length on the wire, bytes.
-    pub(crate) fn look(&self, captured: &[u8], original: usize) -> Option<SeenFrame> {
+    pub(crate) fn sizes_of(&self, captured: &[u8], original: usize) -> Option<SeenFrame> {
         let mut tunnels = self.tunnels.iter();
-        tunnels.find_map(|tunnel| self.look_in(captured, original, *tunnel))
+        tunnels.find_map(|tunnel| self.sizes_in_tunnel(captured, original, *tunnel))
     }
 
-    fn look_in(
+    fn sizes_in_tunnel(
         &self,
         captured: &[u8],
         original: usize,
@@ -294,7 +294,7 @@ mod tests {
         for (size, padded) in [(1500, 1504), (1504, 1504), (8939, 8940), (8940, 8940)] {
             let wanted = ExpectedDatagram::of(&network, size, secret).expect("computed");
             let bytes = 32 + padded;
-            let look = |frame: Vec<u8>| wanted.look(&frame, frame.len());
+            let look = |frame: Vec<u8>| wanted.sizes_of(&frame, frame.len());
             let seen = look(frame(51821, WIREGUARD_DATA, bytes)).expect("ours");
             assert_eq!(seen.outer_ip_bytes, 28 + bytes as u32);
             assert_eq!(Some(seen.frame_bytes), seen.expected_frame_bytes);
