@@ -6,7 +6,7 @@ use wirecost_model::logical::Topology;
 use wirecost_model::plan::{Encapsulation, GeneveOptions};
 use wirecost_model::sample::SeenFrame;
 use wirecost_probe::message::ProbeMessage;
-use wirecost_wire::frame::{GeneveId, GreId, Seen, TunnelId, VxlanId, innermost_udp};
+use wirecost_wire::frame::{CapturedDatagram, GeneveId, GreId, TunnelId, VxlanId, innermost_udp};
 use wirecost_wire::geneve::Options;
 use wirecost_wire::overhead::Stack;
 
@@ -110,7 +110,7 @@ impl ExpectedDatagram {
 
     /// Whether a packet is a data packet of a WireGuard tunnel with the size of a full-size datagram: the rest is
     /// encrypted.
-    fn is_sealed(&self, seen: &Seen<'_>, port: u16) -> bool {
+    fn is_sealed(&self, seen: &CapturedDatagram<'_>, port: u16) -> bool {
         [seen.src_port, seen.dst_port] == [port; 2]
             && seen.payload.starts_with(&WIREGUARD_DATA)
             && seen.outer_ip_bytes == self.outer_ip_bytes
@@ -128,7 +128,7 @@ impl ExpectedDatagram {
         found.len() == wanted.len() && found[..fixed] == wanted[..fixed]
     }
 
-    fn is_marked_so(&self, seen: &Seen<'_>) -> bool {
+    fn is_marked_so(&self, seen: &CapturedDatagram<'_>) -> bool {
         seen.vlan == self.vlan
             && seen.inner_vlan == self.inner_vlan
             && self.has_options(seen.options)

@@ -10,7 +10,7 @@ use wirecost_model::offload::{Feature, Offload, Role, Treatment};
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::sample::DeviceState;
 use wirecost_sys::ethtool::Ethtool;
-use wirecost_wire::size_table::Frames;
+use wirecost_wire::size_table::FrameSizes;
 
 use crate::device::{self, Change};
 use crate::device_features::set_features;
@@ -89,7 +89,7 @@ impl LabHost {
         self.follow_underlay()?;
         self.line = self.spec.network.rate.map(|rate| Line {
             rate,
-            frames: Frames::new(guest_mtu, overhead, guest_ip, tag),
+            frames: FrameSizes::new(guest_mtu, overhead, guest_ip, tag),
         });
         if self.link_netns.is_none() {
             self.set_line()?;
