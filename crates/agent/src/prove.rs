@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion;
-use wirecost_pmtu::{Config, FAR_AWAY, Limit, Outcome, RateLimit, SurveyRequest, likely_sizes};
+use wirecost_pmtu::{Config, FAR_PATIENCE, Limit, Outcome, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, ProbeError, Responder, survey};
 use wirecost_sys::namespace::Netns;
@@ -96,7 +96,7 @@ fn prove(
         likely_sizes: likely_sizes(),
         flows: 1,
         config: Config {
-            patience: FAR_AWAY,
+            patience: FAR_PATIENCE,
             ..Config::default()
         },
         // The path is used by this run only, so no rate limit is needed.

@@ -171,7 +171,7 @@ fn forget_underlays_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) 
 /// Marks PMTU exceptions as stale where packets larger than the exception allows arrive.
 fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for path in paths {
-        let every = path.flows.iter().all(|flow| flow.kind.is_told());
+        let every = path.flows.iter().all(|flow| flow.kind.is_decided());
         let (Some(mtu), true) = (path.mtu(), every) else {
             continue;
         };

@@ -188,7 +188,8 @@ pub struct DirectionReport {
     /// Flows whose path MTU is smaller than `wanted`.
     pub failing: u32,
     /// Flows that are undecided or dead.
-    pub untold: u32,
+    #[serde(rename = "untold")]
+    pub undecided: u32,
     /// Seconds from the first probe to the last answer.
     pub seconds: f64,
     /// Datagrams sent.
@@ -303,8 +304,8 @@ impl DirectionReport {
         let narrowest = path
             .flows
             .iter()
-            .min_by_key(|flow| (flow.kind.is_told(), flow.mtu));
-        let untold = path.flows.iter().filter(|flow| !flow.kind.is_told());
+            .min_by_key(|flow| (flow.kind.is_decided(), flow.mtu));
+        let undecided = path.flows.iter().filter(|flow| !flow.kind.is_decided());
         let router = |place: Option<(u8, IpAddr)>| place.map(|(_, address)| address);
         let loss_location = path.loss_location.as_ref();
         Self {
@@ -318,7 +319,7 @@ impl DirectionReport {
                 .word(),
             flows: path.flows.len() as u32,
             failing: path.failing().count() as u32,
-            untold: untold.count() as u32,
+            undecided: undecided.count() as u32,
             seconds: path.seconds,
             probes: path.probes,
             awaited: path.awaited,

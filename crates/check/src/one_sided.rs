@@ -71,7 +71,7 @@ impl OneSidedReport {
                 ForwardMtu::NotAsked => NarrowDirection::Neither,
                 ForwardMtu::AtLeast(mtu) if result.is_dead() => NarrowDirection::NotTold(mtu),
                 ForwardMtu::AtLeast(mtu) => NarrowDirection::Back(mtu),
-                ForwardMtu::NoMore => NarrowDirection::There,
+                ForwardMtu::SameAsEcho => NarrowDirection::There,
                 ForwardMtu::CannotTell => NarrowDirection::CannotTell,
             },
         }

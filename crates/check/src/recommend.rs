@@ -169,7 +169,7 @@ fn why(path: &PathReport) -> String {
     let narrowest = path
         .flows
         .iter()
-        .min_by_key(|flow| (flow.kind.is_told(), flow.mtu));
+        .min_by_key(|flow| (flow.kind.is_decided(), flow.mtu));
     let device = path.leaving.as_ref().map(|way| way.device.clone());
     let device = device.unwrap_or_else(|| "its device".to_owned());
     let from = &path.from.host;

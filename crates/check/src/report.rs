@@ -43,7 +43,7 @@ impl FlowKind {
     }
 
     /// Whether the flow's path MTU is known.
-    pub const fn is_told(self) -> bool {
+    pub const fn is_decided(self) -> bool {
         matches!(self, Self::Told(_))
     }
 }
@@ -314,8 +314,8 @@ impl PathReport {
 
     /// The smallest path MTU of the flows with a result, bytes.
     pub fn mtu(&self) -> Option<u32> {
-        let told = self.flows.iter().filter(|flow| flow.kind.is_told());
-        told.filter_map(|flow| flow.mtu).min()
+        let decided = self.flows.iter().filter(|flow| flow.kind.is_decided());
+        decided.filter_map(|flow| flow.mtu).min()
     }
 
     /// The MTU that hosts should use on this path, bytes: what passes, without the bytes that the receiving device
@@ -353,6 +353,6 @@ impl PathReport {
         let wanted = self.wanted.bytes();
         self.flows
             .iter()
-            .filter(move |flow| flow.kind.is_told() && flow.mtu.is_none_or(|mtu| mtu < wanted))
+            .filter(move |flow| flow.kind.is_decided() && flow.mtu.is_none_or(|mtu| mtu < wanted))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use wirecost_check::{
     EgressRoute, FlowKind, PathReport, ReachabilityHint, RequiredMtu, Unreachable,
 };
-use wirecost_pmtu::{Config, FAR_AWAY, Limit, RateLimit, SurveyRequest, likely_sizes};
+use wirecost_pmtu::{Config, FAR_PATIENCE, Limit, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::{
     Endpoints, ProbeError, Refusal, Surveyed, Watched, device_mtu, survey_mapped, survey_unless,
 };
@@ -23,7 +23,7 @@ const NEAR: Duration = Duration::from_millis(200);
 
 pub(super) fn config(limits: &Limits) -> Config {
     Config {
-        patience: if limits.far { FAR_AWAY } else { NEAR },
+        patience: if limits.far { FAR_PATIENCE } else { NEAR },
         ..Config::default()
     }
 }

@@ -9,10 +9,10 @@ use crate::report::{FlowReport, PathReport};
 pub(super) fn judge(
     path: &PathReport,
     failing: &[&FlowReport],
-    told: u32,
+    decided: u32,
     found: &mut Vec<Finding>,
 ) {
-    let Some(share) = FailingShare::new(failing.len() as u32, told) else {
+    let Some(share) = FailingShare::new(failing.len() as u32, decided) else {
         return;
     };
     let narrow = failing.iter().filter_map(|flow| flow.mtu).min();
@@ -52,13 +52,13 @@ pub(super) fn judge(
         fix,
     );
     let needed = flows_to_meet_one(share.one_in.unwrap_or(2), 0.99);
-    if needed > told {
+    if needed > decided {
         add(
             found,
             "few-flows",
             path,
             format!(
-                "{}: {told} flows meet each of {} equal paths at 99 %; other members may be bad without having been met",
+                "{}: {decided} flows meet each of {} equal paths at 99 %; other members may be bad without having been met",
                 ends(path),
                 path.paths_met.1
             ),

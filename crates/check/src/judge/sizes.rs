@@ -11,7 +11,11 @@ use crate::report::{FlowKind, FlowReport, PathReport, RequiredMtu};
 
 pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
     let failing: Vec<&FlowReport> = path.failing().collect();
-    let told = path.flows.iter().filter(|flow| flow.kind.is_told()).count();
+    let decided = path
+        .flows
+        .iter()
+        .filter(|flow| flow.kind.is_decided())
+        .count();
     let Some(narrowest) = failing.iter().min_by_key(|flow| flow.mtu) else {
         own_route(path, found);
         return;
@@ -21,8 +25,8 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
         checksums::datagrams(path, &carries, found);
         return;
     }
-    if failing.len() < told {
-        members::judge(path, &failing, told as u32, found);
+    if failing.len() < decided {
+        members::judge(path, &failing, decided as u32, found);
         return;
     }
     let FlowKind::Told(limit) = narrowest.kind else {
