@@ -4,7 +4,7 @@ use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::curve::Curved;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_stats::Observed;
-use wirecost_stats::curve::{LEAST_LEVELS, Point, curve};
+use wirecost_stats::curve::{MIN_LEVELS, Point, curve};
 
 /// Every curve: for each factor with many numeric levels, in every combination of the other levels, of the load's first
 /// figure where that is a speed.
@@ -31,7 +31,7 @@ fn numbers(factor: &Factor) -> Option<Vec<f64>> {
         .iter()
         .map(|level| level.parse().ok())
         .collect();
-    let numbers = numbers.filter(|all| all.len() >= LEAST_LEVELS)?;
+    let numbers = numbers.filter(|all| all.len() >= MIN_LEVELS)?;
     let ascending = numbers.windows(2).all(|two| two[0] < two[1]);
     (ascending && numbers[0] > 0.0).then_some(numbers)
 }

@@ -6,7 +6,7 @@ use wirecost_model::sample::Behind;
 use super::{Evidence, Objection, Pair, remark};
 
 /// Ratio of lateness to latency above which the lateness is reported.
-pub const LATE: f64 = 0.2;
+pub const LATENESS_RATIO: f64 = 0.2;
 
 /// Bars a verdict on latency where a load fell behind its schedule: it measured its own backlog.
 pub(super) fn kept(pair: &Pair<'_>) -> Option<Objection> {
@@ -56,7 +56,7 @@ pub(super) fn late(pair: &Pair<'_>) -> Option<Objection> {
         let told = cells
             .into_iter()
             .filter_map(|(cell, with)| Some((of(cell)?, with)));
-        told.filter(|((late, took), _)| *late > took * LATE)
+        told.filter(|((late, took), _)| *late > took * LATENESS_RATIO)
             .max_by(|a, b| f64::total_cmp(&(a.0.0 / a.0.1), &(b.0.0 / b.0.1)))
     };
     let (name, ((late, took), with)) = [("median", 50.0), ("p99", 99.0)]

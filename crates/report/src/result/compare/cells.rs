@@ -46,7 +46,7 @@ pub(super) fn cells(
                 values(before, pair.before.index, figure),
                 values(after, pair.after.index, figure),
             );
-            let found = guard::look([before, after], pair, figure, disturbed);
+            let found = guard::comparability([before, after], pair, figure, disturbed);
             let is_coarse = [&from, &to].into_iter().any(Option::is_none);
             let found = guard::or_coarse(found, is_coarse);
             // Only figures that get a verdict belong to the family of the correction.
