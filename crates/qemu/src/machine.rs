@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use wirecost_model::moved::Accelerator;
 use wirecost_sys::memory_file::MemoryFile;
-use wirecost_sys::process::tie;
+use wirecost_sys::process::inherit_and_die_with_thread;
 use wirecost_sys::shared_memory::SharedMemory;
 
 use crate::error::QemuError;
@@ -87,8 +87,8 @@ fn command(qemu: &Path, spec: &Spec, memory: &MemoryFile, firmware: &MemoryFile)
     if spec.incoming {
         command.args(["-incoming", "defer"]);
     }
-    tie(&mut command, memory);
-    tie(&mut command, firmware);
+    inherit_and_die_with_thread(&mut command, memory);
+    inherit_and_die_with_thread(&mut command, firmware);
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
