@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::switch::OvsDatapath;
-use wirecost_netbuild::{HostSpec, LabHost, Side, Switched, UNDERLAY_DEVICE};
+use wirecost_netbuild::{HostSpec, LabHost, Side, SwitchDevices, UNDERLAY_DEVICE};
 use wirecost_ovs::Switch;
 use wirecost_ovs::ovn::{self, Central, Chassis, LogicalNetwork, LogicalPort, LogicalRouter};
 use wirecost_vtep::{Config, Error, StationLocation, Vtep};
@@ -176,14 +176,14 @@ fn switch(
     };
     let switch = Switch::start(wanted, datapath, owner)?;
     let wanted = switch.wanted();
-    let switched = Switched {
+    let switch_devices = SwitchDevices {
         underlay_bridge: wanted
             .has_underlay_bridge(datapath)
             .then(|| wirecost_ovs::UNDERLAY_BRIDGE.to_owned()),
         tunnel: wanted.tunnel_device(datapath),
         frame_by_frame: datapath == OvsDatapath::Userspace,
     };
-    host.switched_by(switched)?;
+    host.attach_switch(switch_devices)?;
     Ok(switch)
 }
 

@@ -48,7 +48,7 @@ impl fmt::Debug for EndSecret {
 
 /// A router's port in a subnet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RouterEnd {
+pub struct RouterPort {
     /// Address of the port.
     pub address: IpAddr,
     /// Length of the subnet's prefix, bits.
@@ -131,11 +131,11 @@ impl HostSpec {
     }
 
     /// The logical router's end in the guests' subnet of one side, where OVN routes between the two.
-    pub fn logical_router(&self, side: Side) -> Option<RouterEnd> {
+    pub fn logical_router(&self, side: Side) -> Option<RouterPort> {
         let network = &self.network;
         let routes = network.datapath.is_ovn() && network.logical.topology == Topology::Routed;
         let address = addresses::logical_router(network.guest_ip, side);
-        routes.then(|| RouterEnd {
+        routes.then(|| RouterPort {
             address,
             prefix: prefix(address),
             mac: addresses::logical_router_mac(side),

@@ -41,7 +41,8 @@ impl MemoryFile {
         &self.memory
     }
 
-    /// Path of the file for a program that has the descriptor under the same number ([`crate::process::inherit_and_die_with_thread`]).
+    /// Path of the file for a program that has the descriptor under the same number
+    /// ([`crate::process::inherit_and_die_with_thread`]).
     pub fn path(&self) -> PathBuf {
         Path::new("/proc/self/fd").join(self.fd.as_raw_fd().to_string())
     }

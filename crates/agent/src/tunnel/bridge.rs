@@ -3,7 +3,7 @@
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::switch::OvsDatapath;
-use wirecost_netbuild::by_hand::{self, GuestDevice};
+use wirecost_netbuild::host_tunnel::{self, GuestDevice};
 use wirecost_ovs::{OwnBridge, OwnPorts, SwitchSpec};
 
 use super::state::TunnelEnd;
@@ -23,7 +23,7 @@ pub(super) fn join(
         return Ok(());
     };
     let mut bridge = OwnBridge::find(name)?;
-    let underlay = by_hand::mtu(&end.underlay)?;
+    let underlay = host_tunnel::mtu(&end.underlay)?;
     let over = if end.local.is_ipv4() {
         IpVersion::Ipv4
     } else {
@@ -50,7 +50,7 @@ pub(super) fn join(
     };
     guest.create()?;
     if bridge.datapath() == OvsDatapath::Userspace {
-        by_hand::disable_offloads(&end.device)?;
+        host_tunnel::disable_offloads(&end.device)?;
     }
     let wanted = SwitchSpec {
         encapsulation: encapsulation.clone(),
@@ -82,7 +82,7 @@ pub(super) fn leave(end: &TunnelEnd) -> Result<()> {
         // There is no such bridge, or no switch: the ports are gone, too.
         Err(_) => Ok(()),
     };
-    let device = by_hand::remove(&end.port()).map_err(AgentError::from);
+    let device = host_tunnel::remove(&end.port()).map_err(AgentError::from);
     removed.and(device)
 }
 
