@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use socket2::Socket;
 use wirecost_model::counts::Counts;
-use wirecost_nbd::client::Agreed;
+use wirecost_nbd::client::Negotiated;
 use wirecost_sys::epoll::Waker;
 
 use crate::counter::Counter;
@@ -104,7 +104,7 @@ pub(crate) struct Flow {
     /// Whether the peer has ended its direction, so that ours ends too.
     pub(crate) peer_done: AtomicBool,
     /// At a storage client: result of the NBD handshake.
-    pub(crate) agreed: OnceLock<Agreed>,
+    pub(crate) negotiated: OnceLock<Negotiated>,
     /// At a storage client, once the flow has ended: the I/Os to verify.
     pub(crate) sample: OnceLock<Sample>,
     /// At a client with a rate in requests: when the requests are due.

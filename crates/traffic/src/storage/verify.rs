@@ -7,7 +7,7 @@ use std::net::Shutdown;
 use std::time::Instant;
 
 use socket2::Socket;
-use wirecost_nbd::client::Agreed;
+use wirecost_nbd::client::Negotiated;
 use wirecost_nbd::protocol::command;
 use wirecost_nbd::reply::{Event, Outstanding, ReplyReader};
 use wirecost_nbd::request::Request;
@@ -35,7 +35,7 @@ pub(crate) fn verify(
     shared: &Shared,
     flow: &Flow,
     mut socket: &Socket,
-    agreed: Agreed,
+    negotiated: Negotiated,
     deadline: Instant,
 ) -> io::Result<()> {
     let options = &shared.options;
@@ -59,7 +59,7 @@ pub(crate) fn verify(
             let request = request(command::READ, *offset, number);
             socket.write_all(&request.encode())?;
             flow.tx.messages.add(1);
-            let found = read_back(socket, request, agreed, deadline)?;
+            let found = read_back(socket, request, negotiated, deadline)?;
             flow.rx.bytes.add(found.len() as u64);
             flow.rx.messages.add(1);
             let stamp = stamp(seed, writer, *offset);
@@ -79,12 +79,12 @@ pub(crate) fn verify(
 fn read_back(
     socket: &Socket,
     request: Request,
-    agreed: Agreed,
+    negotiated: Negotiated,
     deadline: Instant,
 ) -> io::Result<Vec<u8>> {
     let (start, length) = (request.offset, request.length as usize);
     let mut found = vec![0; length];
-    let mut reader = ReplyReader::new(agreed.structured);
+    let mut reader = ReplyReader::new(negotiated.structured);
     let mut one = One(request, 0);
     // Only this reply is outstanding: it may be read in small pieces.
     let mut buffer = vec![0; 64 << 10];

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use socket2::Socket;
-use wirecost_nbd::client::Agreed;
+use wirecost_nbd::client::Negotiated;
 use wirecost_nbd::protocol::command;
 use wirecost_nbd::reply::{Event, Outstanding, ReplyReader};
 use wirecost_nbd::request::{REQUEST_BYTES, Request};
@@ -100,7 +100,12 @@ impl Slot {
 
 impl NbdClient {
     /// A client on a connection whose NBD handshake is complete.
-    pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32, agreed: Agreed) -> Self {
+    pub(crate) fn new(
+        shared: &Shared,
+        socket: Arc<Socket>,
+        flow: u32,
+        negotiated: Negotiated,
+    ) -> Self {
         let load = &shared.options.load;
         let storage = load.storage.unwrap_or(wirecost_model::load::Storage::USUAL);
         let (size, seed) = (load.request, seed(&shared.options));
@@ -122,10 +127,17 @@ impl NbdClient {
             socket,
             flow,
             schedule: RequestSchedule::new(shared, flow),
-            access: Access::new(&storage, size, agreed.export.size, flow, load.streams, seed),
+            access: Access::new(
+                &storage,
+                size,
+                negotiated.export.size,
+                flow,
+                load.streams,
+                seed,
+            ),
             size,
             seed,
-            reader: ReplyReader::new(agreed.structured),
+            reader: ReplyReader::new(negotiated.structured),
             slots: Slots {
                 all: vec![slot; load.depth as usize].into(),
                 free: (0..load.depth).rev().collect(),
