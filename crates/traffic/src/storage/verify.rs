@@ -48,18 +48,18 @@ pub(crate) fn verify(
         offset,
         length,
     };
-    if let Some(sample) = flow.sample.get() {
-        let writer = if sample.command == command::WRITE {
+    if let Some(read_back) = flow.read_back.get() {
+        let writer = if read_back.command == command::WRITE {
             Writer::Client
         } else {
             Writer::Target
         };
         let seed = seed(options);
-        for (number, offset) in (0..).zip(&sample.offsets) {
+        for (number, offset) in (0..).zip(&read_back.offsets) {
             let request = request(command::READ, *offset, number);
             socket.write_all(&request.encode())?;
             flow.tx.messages.add(1);
-            let found = read_back(socket, request, negotiated, deadline)?;
+            let found = read_one(socket, request, negotiated, deadline)?;
             flow.rx.bytes.add(found.len() as u64);
             flow.rx.messages.add(1);
             let stamp = stamp(seed, writer, *offset);
@@ -76,7 +76,7 @@ pub(crate) fn verify(
     Ok(())
 }
 
-fn read_back(
+fn read_one(
     socket: &Socket,
     request: Request,
     negotiated: Negotiated,

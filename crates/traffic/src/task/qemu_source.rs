@@ -97,7 +97,7 @@ impl QemuSource {
     /// Agrees with the destination on the move. Blocks until the destination has named the port on which its QEMU
     /// listens.
     pub(crate) fn new(shared: &Shared, flow: &ClientFlow) -> io::Result<Self> {
-        let machine = shared.virtuals.take(flow.index);
+        let machine = shared.qemu_machines.take(flow.index);
         let machine = machine.ok_or_else(|| io::Error::other("there is no such machine"))?;
         let migration = shared.options.load.migration;
         let migration = migration.ok_or_else(|| io::Error::other("the load moves nothing"))?;
@@ -305,12 +305,12 @@ impl QemuSource {
         match timed.line {
             Line::Event(name, data) => match name.as_str() {
                 "STOP" => {
-                    context.shared.virtuals.set_runs(self.flow, false);
+                    context.shared.qemu_machines.set_runs(self.flow, false);
                     if self.doing == Doing::Moving {
                         self.stopped = Some((timed.at, guest::writes(self.machine.memory())));
                     }
                 }
-                "RESUME" => context.shared.virtuals.set_runs(self.flow, true),
+                "RESUME" => context.shared.qemu_machines.set_runs(self.flow, true),
                 "MIGRATION" => {
                     let state = data["status"].as_str().unwrap_or_default();
                     self.state(context, state, timed.at)?;
@@ -399,7 +399,7 @@ impl QemuSource {
                 fetched_pages: self.stats.fetched,
             }),
         };
-        context.shared.virtuals.finish(self.flow, moved);
+        context.shared.qemu_machines.finish(self.flow, moved);
         // Other machines may wait until this one has moved.
         context.shared.flows.notify();
         Progress::Over(Outcome::Orderly)
@@ -413,7 +413,10 @@ impl QemuEnd for QemuSource {
             if shared.flows.stopping() {
                 return Ok(Some(Progress::Over(Outcome::Orderly)));
             }
-            if !shared.virtuals.may_move(self.flow, self.migration.at_once) {
+            if !shared
+                .qemu_machines
+                .may_move(self.flow, self.migration.at_once)
+            {
                 let until = shared.now() + LOOK_EVERY;
                 return Ok(Some(Progress::Wait(Interest::NONE, Some(until))));
             }

@@ -30,7 +30,7 @@ pub(crate) struct QemuTarget {
 
 impl QemuTarget {
     pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32) -> io::Result<Self> {
-        let machine = shared.virtuals.take(flow);
+        let machine = shared.qemu_machines.take(flow);
         let machine = machine.ok_or_else(|| io::Error::other("there is no such machine"))?;
         listen(&socket, machine.queue(), false)?;
         Ok(Self {
@@ -143,7 +143,7 @@ impl QemuEnd for QemuTarget {
         match timed.line {
             Line::Other(line) => return self.hear(context, &line),
             Line::Event(name, Value::Null) if name == "RESUME" => {
-                context.shared.virtuals.set_runs(self.flow, true);
+                context.shared.qemu_machines.set_runs(self.flow, true);
                 Message::Runs.send(&self.socket)?;
             }
             _ => {}
