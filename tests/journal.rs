@@ -19,7 +19,7 @@ use common::{
 use nix::sys::signal::Signal;
 use wirecost_agent::guard::{SettingsGuard, SettingsTarget};
 use wirecost_model::offload::Role;
-use wirecost_model::vary::{Deed, DeviceSetting, Scope, Setting};
+use wirecost_model::vary::{CommandPair, DeviceSetting, Scope, Setting};
 use wirecost_sys::namespace::Netns;
 
 /// A fixed start of the random numbers instead of the clock, and the number of sequences.
@@ -207,7 +207,7 @@ impl Host {
                 let before = format!("ip link set eth0 txqueuelen {length}");
                 let after = "ip link set eth0 txqueuelen 1000".to_owned();
                 Setting {
-                    command: Some(Deed { before, after }),
+                    command: Some(CommandPair { before, after }),
                     ..nothing
                 }
             }

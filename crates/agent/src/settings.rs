@@ -11,7 +11,7 @@ mod undo;
 use std::collections::BTreeMap;
 
 pub(crate) use left::undo_left;
-use wirecost_model::vary::{Deed, DeviceSetting, Setting};
+use wirecost_model::vary::{CommandPair, DeviceSetting, Setting};
 use wirecost_netbuild::{BuildError, ExistingDevice};
 
 use journal::Journal;
@@ -115,7 +115,7 @@ impl AppliedSettings {
                     .map_err(|error| self.at(&of, &error))?;
             }
         }
-        if let Some(Deed { before, after }) = &setting.command {
+        if let Some(CommandPair { before, after }) = &setting.command {
             self.note(&of, What::Command(after.clone()), None)
                 .and_then(|()| command::run(before, &self.place))
                 .map_err(|error| self.at(&of, &error))?;

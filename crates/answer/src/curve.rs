@@ -1,6 +1,6 @@
 //! What the curve of a factor with many numeric levels shows: the level that has most of the gain, and the steps.
 
-use wirecost_model::curve::{Curved, Step};
+use wirecost_model::curve::{LevelCurve, Step};
 use wirecost_model::effect::Verdict;
 
 use crate::size::Sizes;
@@ -8,13 +8,13 @@ use crate::{Question, names};
 
 /// What the curves of a factor show, in sentences without the last full stop; `None` for a factor without curves.
 pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
-    let curves: Vec<&Curved> = question
+    let curves: Vec<&LevelCurve> = question
         .curves
         .iter()
         .filter(|one| one.factor == factor)
         .collect();
     let first = curves.first()?;
-    let place = |one: &Curved| {
+    let place = |one: &LevelCurve| {
         let place = match curves.len() {
             1 => String::new(),
             _ => question.place(&one.where_),
@@ -66,7 +66,7 @@ pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
     };
     // Where the verdict on the last level is not known in any curve, neither knee nor steps are told.
     let last = levels(question, factor).next_back()?;
-    let open = |one: &&&Curved| {
+    let open = |one: &&&LevelCurve| {
         let judged = verdict(question, one, last);
         matches!(
             judged,
@@ -92,7 +92,7 @@ fn levels(question: &Question, factor: &str) -> impl DoubleEndedIterator<Item = 
 }
 
 /// The verdict on level `at` against the first level, with the curve's load, metric and other levels.
-fn verdict(question: &Question, one: &Curved, at: f64) -> Option<Verdict> {
+fn verdict(question: &Question, one: &LevelCurve, at: f64) -> Option<Verdict> {
     let mut effects = question.effects.iter();
     let found = effects.find(|judged| {
         let effect = &judged.effect;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wirecost_model::cell::{Factor, LOAD};
-use wirecost_model::curve::Curved;
+use wirecost_model::curve::LevelCurve;
 use wirecost_model::effect::{Effect, Verdict};
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
@@ -26,7 +26,7 @@ pub struct Question {
     /// The workload of each load, by the load's name.
     pub workloads: BTreeMap<String, Workload>,
     /// The curves of factors that have many numeric levels.
-    pub curves: Vec<Curved>,
+    pub curves: Vec<LevelCurve>,
 }
 
 /// A cell with its figures.

@@ -13,7 +13,7 @@ fn command(before: &str, after: &str) -> Setting {
         ethtool: BTreeMap::new(),
         device: [].into(),
         device_name: None,
-        command: Some(Deed {
+        command: Some(CommandPair {
             before: before.into(),
             after: after.into(),
         }),

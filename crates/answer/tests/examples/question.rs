@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use wirecost_answer::{JudgedEffect, Measured, Question, Reading};
 use wirecost_model::cell::{Factor, LOAD};
-use wirecost_model::curve::{Curve, Curved};
+use wirecost_model::curve::{Curve, LevelCurve};
 use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
@@ -73,7 +73,7 @@ impl Case {
 
     /// A factor as a curve, in one place.
     pub(crate) fn curve(mut self, factor: &str, place: (&str, &str), curve: Curve) -> Self {
-        self.question.curves.push(Curved {
+        self.question.curves.push(LevelCurve {
             factor: factor.to_owned(),
             where_: [(place.0.to_owned(), place.1.to_owned())].into(),
             load: "tcp-stream".to_owned(),

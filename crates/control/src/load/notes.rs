@@ -1,6 +1,6 @@
 //! Notes on the figures of `wirecost load`.
 
-use wirecost_model::sample::{Behind, DatagramResult, LoadResult};
+use wirecost_model::sample::{DatagramResult, LoadResult, MissedSchedule};
 use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage};
 
 use super::document::LoadReport;
@@ -32,7 +32,7 @@ pub(super) fn notes(
         let own = [
             nothing(result).map(str::to_owned),
             asked_s.and_then(|asked| window([result.client_seconds, result.seconds], asked)),
-            result.behind_schedule(&load.asked.load).map(behind),
+            result.missed_schedule(&load.asked.load).map(missed),
             result.datagrams.and_then(unknown),
             strays(result),
             congestion(load),
@@ -131,12 +131,12 @@ fn windows_differ(loads: &[LoadReport]) -> Option<String> {
 }
 
 /// Note on a load that did not keep its rate.
-fn behind(behind: Behind) -> String {
+fn missed(schedule: MissedSchedule) -> String {
     format!(
         "it did not keep its rate, and sent {}: {} ({})",
-        behind.words(),
-        Behind::WHY,
-        Behind::ADVICE
+        schedule.words(),
+        MissedSchedule::WHY,
+        MissedSchedule::ADVICE
     )
 }
 
@@ -176,13 +176,13 @@ mod tests {
 
     #[test]
     fn a_schedule_that_was_not_kept_is_told() {
-        let kept = Behind {
+        let kept = MissedSchedule {
             due_per_s: 600.0,
             over_per_s: 80.0,
             backlog: 1040.0,
             bits: false,
         };
-        insta::assert_snapshot!(behind(kept), @"it did not keep its rate, and sent 80 of 600 requests/s: what was measured is how fast the load could go, and not what its rate does to the path (ask for less, or for more streams or depth)");
+        insta::assert_snapshot!(missed(kept), @"it did not keep its rate, and sent 80 of 600 requests/s: what was measured is how fast the load could go, and not what its rate does to the path (ask for less, or for more streams or depth)");
     }
 
     #[test]

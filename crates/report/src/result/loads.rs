@@ -93,7 +93,7 @@ fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Obs
         path: columns.path.clone(),
         strays: columns.strays,
         generator_bound: columns.generator_bound,
-        behind_schedule: columns.behind_schedule,
+        missed_schedule: columns.missed_schedule,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks of request schedules: whether they were kept, and how late requests left.
 
 use wirecost_model::effect::RemarkKind;
-use wirecost_model::sample::Behind;
+use wirecost_model::sample::MissedSchedule;
 
 use super::{Evidence, Objection, Pair, remark};
 
@@ -32,7 +32,7 @@ pub(super) fn kept(pair: &Pair<'_>) -> Option<Objection> {
     Some(Objection::Bars(remark(
         RemarkKind::Schedule,
         text,
-        Behind::ADVICE,
+        MissedSchedule::ADVICE,
     )))
 }
 

@@ -32,7 +32,7 @@ fn analyses(experiment: &Experiment, noise: f64, round_s: f64) -> Vec<InterimAna
     analyses
 }
 
-fn end(analyses: &[InterimAnalysis]) -> (Why, u32) {
+fn end(analyses: &[InterimAnalysis]) -> (StopReason, u32) {
     let end = analyses
         .last()
         .and_then(|analysis| analysis.end)
@@ -48,7 +48,7 @@ fn a_fixed_number_of_rounds_is_not_watched() {
 #[test]
 fn steady_cells_are_known_at_the_least_rounds() {
     let all = analyses(&experiment("min_rounds: 6, ask: throughput"), 0.001, 1.0);
-    assert_eq!(end(&all), (Why::Known, 6));
+    assert_eq!(end(&all), (StopReason::Known, 6));
     let last = all.last().expect("one");
     assert_eq!((last.known, last.asked, last.rounds), (1, 1, 6));
     assert!(
@@ -60,7 +60,7 @@ fn steady_cells_are_known_at_the_least_rounds() {
 #[test]
 fn wild_cells_end_by_their_most_rounds() {
     let all = analyses(&experiment("max_rounds: 12, ask: throughput"), 0.3, 1.0);
-    assert_eq!(end(&all), (Why::MaxRounds, 12));
+    assert_eq!(end(&all), (StopReason::MaxRounds, 12));
     assert_eq!(all[11].end.map(|end| end.ends_at), Some(12));
     assert!(
         all[4..].iter().all(|analysis| analysis.rounds == 12),
@@ -72,22 +72,22 @@ fn wild_cells_end_by_their_most_rounds() {
 fn no_round_is_begun_that_the_budget_has_no_room_for() {
     let plan = experiment("budget: 10s, ask: throughput");
     // Nine rounds take 9.9 s.
-    assert_eq!(end(&analyses(&plan, 0.3, 1.1)), (Why::Budget, 9));
+    assert_eq!(end(&analyses(&plan, 0.3, 1.1)), (StopReason::Budget, 9));
     // Ten take all of it.
-    assert_eq!(end(&analyses(&plan, 0.3, 1.0)), (Why::Budget, 10));
+    assert_eq!(end(&analyses(&plan, 0.3, 1.0)), (StopReason::Budget, 10));
 }
 
 #[test]
 fn the_least_rounds_are_measured_beyond_the_budget() {
     let plan = experiment("budget: 3s, min_rounds: 6, ask: throughput");
-    assert_eq!(end(&analyses(&plan, 0.3, 1.0)), (Why::Budget, 6));
+    assert_eq!(end(&analyses(&plan, 0.3, 1.0)), (StopReason::Budget, 6));
 }
 
 #[test]
 fn an_effect_that_cannot_be_measured_is_not_waited_for() {
     // Throughput alone has figures here: CPU is asked for and not waited for.
     let all = analyses(&experiment("min_rounds: 6"), 0.001, 1.0);
-    assert_eq!((end(&all).0, all[5].asked), (Why::Known, 1));
+    assert_eq!((end(&all).0, all[5].asked), (StopReason::Known, 1));
 
     let experiment = experiment("max_rounds: 8");
     let mut monitor = AdaptiveMonitor::of(&experiment, None).expect("until");
@@ -101,6 +101,6 @@ fn an_effect_that_cannot_be_measured_is_not_waited_for() {
     let analysis = monitor.interim_analysis(8, 8.0);
     assert_eq!(
         (analysis.asked, analysis.end.map(|end| end.why)),
-        (0, Some(Why::MaxRounds))
+        (0, Some(StopReason::MaxRounds))
     );
 }
