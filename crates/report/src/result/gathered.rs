@@ -453,8 +453,8 @@ impl LoadColumns {
             self.path.clone_from(&result.path);
         }
         self.strays += u64::from(result.strays);
-        let behind = result.missed_schedule(&self.named.load);
-        self.missed_schedule += u32::from(behind.is_some());
+        let missed = result.missed_schedule(&self.named.load);
+        self.missed_schedule += u32::from(missed.is_some());
         let fairness = result.stream.as_ref().and_then(|stream| stream.fairness);
         self.fairness.extend(fairness);
         if let Some(requests) = &result.requests {
