@@ -26,7 +26,7 @@ use wirecost_model::sample::Sample;
 use wirecost_model::units::parse_seconds;
 use wirecost_report::RunResult;
 
-use self::print::{Found, Judged, Tried};
+use self::print::{DiagnosisResult, Judged, Tried};
 use self::switch::Switch;
 use crate::binaries::AgentBinaries;
 use crate::failure::{Cause, Done, Failure};
@@ -150,7 +150,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         )
     })?;
     let result = RunResult::read(&finished.directory).map_err(|error| machine(&error))?;
-    let found = Found {
+    let found = DiagnosisResult {
         hosts: [pair.a.to_string(), pair.b.to_string()],
         gbit_per_s: now.1,
         now: now.0,
@@ -169,7 +169,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     Ok(code(&found, printed))
 }
 
-fn code(found: &Found, printed: ExitCode) -> ExitCode {
+fn code(found: &DiagnosisResult, printed: ExitCode) -> ExitCode {
     if !found.complete {
         exit::incomplete()
     } else if found.findings.is_empty() && found.judged(Judged::Helps).next().is_none() {
