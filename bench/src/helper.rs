@@ -98,10 +98,10 @@ impl Helper {
         }
     }
 
-    fn failed(&self, said: &str) -> BenchError {
+    fn failed(&self, message: &str) -> BenchError {
         BenchError::Tool {
             name: self.name.to_owned(),
-            said: said.to_owned(),
+            message: message.to_owned(),
         }
     }
 }
