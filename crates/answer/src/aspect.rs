@@ -11,7 +11,7 @@ use crate::place::{self, Dimension, LevelIndices};
 use crate::{JudgedEffect, Question};
 
 /// Effects whose ratios differ by more than this factor are told separately, where few words can tell which is which.
-const APART: f64 = 1.25;
+const DISTINCT_RATIO: f64 = 1.25;
 
 /// Most sizes that one statement distinguishes.
 const SIZES: usize = 3;
@@ -268,7 +268,7 @@ impl<'a> Aspect<'a> {
         let mut gaps: Vec<f64> = order
             .windows(2)
             .map(|pair| size(pair[1]) - size(pair[0]))
-            .filter(|gap| *gap > APART.ln())
+            .filter(|gap| *gap > DISTINCT_RATIO.ln())
             .collect();
         gaps.sort_by(|a, b| b.total_cmp(a));
         gaps.truncate(SIZES - 1);

@@ -11,13 +11,13 @@ use crate::size::Sizes;
 use crate::{JudgedEffect, Measured, Question, names};
 
 /// Upper bound on what the other factors change there, as a multiple of [`Question::worth`].
-const LITTLE: f64 = 2.0;
+const LITTLE_CHANGE: f64 = 2.0;
 
 /// How many times larger an effect of the other factors has to be elsewhere, on the log scale.
 const MORE: f64 = 3.0;
 
 /// The sentence on the level of this factor at which the other factors change throughput least. `None` unless that is
-/// little ([`LITTLE`]), an effect elsewhere is much larger ([`MORE`]), and the run has a single load.
+/// little ([`LITTLE_CHANGE`]), an effect elsewhere is much larger ([`MORE`]), and the run has a single load.
 pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
     if question.several_loads() {
         return None;
@@ -73,7 +73,7 @@ fn at(question: &Question, key: &str, level: &String) -> Option<(f64, String)> {
     let most = paid
         .filter_map(|judged| Some(judged.effect.ratio?.ln().abs()))
         .fold(0.0, f64::max);
-    if far > (question.worth * LITTLE).ln_1p() || most < far * MORE {
+    if far > (question.worth * LITTLE_CHANGE).ln_1p() || most < far * MORE {
         return None;
     }
     let subjects: Vec<String> = changed

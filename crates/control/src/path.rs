@@ -23,7 +23,7 @@ use self::session::Session;
 pub use self::step::{Simulation, Step};
 
 /// Time limit of one direction's probes: flows without a result are then undecided.
-const MOST: Duration = Duration::from_secs(20);
+const DIRECTION_LIMIT: Duration = Duration::from_secs(20);
 
 /// The other end of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -244,9 +244,9 @@ pub const fn role_key(role: Role) -> &'static str {
 
 /// The first line of a command, at most 40 characters.
 fn first_line(command: &str) -> String {
-    const ENOUGH: usize = 40;
+    const MAX_CHARACTERS: usize = 40;
     let line = command.lines().next().unwrap_or_default().trim_end();
-    let mut short: String = line.chars().take(ENOUGH).collect();
+    let mut short: String = line.chars().take(MAX_CHARACTERS).collect();
     if short.len() < command.trim_end().len() {
         short.push_str("...");
     }

@@ -17,7 +17,7 @@ use crate::version::Version;
 /// Names of the QEMU program: in Debian and most distributions, then in Red Hat's.
 const NAMES: [&str; 2] = ["qemu-system-x86_64", "qemu-kvm"];
 /// Directory that is searched after those of PATH.
-const ELSEWHERE: &str = "/usr/libexec";
+const EXTRA_DIRECTORY: &str = "/usr/libexec";
 /// Time for the test guest to start under KVM. Not every host that has /dev/kvm can run a guest with it.
 const BOOT: Duration = Duration::from_secs(3);
 /// Time for the test guest to start under emulation (TCG).
@@ -56,7 +56,9 @@ pub fn host_qemu() -> Result<&'static HostQemu, QemuError> {
 
 fn program() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let places: Vec<PathBuf> = env::split_paths(&path).chain([ELSEWHERE.into()]).collect();
+    let places: Vec<PathBuf> = env::split_paths(&path)
+        .chain([EXTRA_DIRECTORY.into()])
+        .collect();
     let files = NAMES
         .iter()
         .flat_map(|name| places.iter().map(move |place| place.join(name)));

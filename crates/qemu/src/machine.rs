@@ -20,12 +20,12 @@ use crate::monitor::{Line, Monitor, TimedLine};
 use crate::version::Version;
 
 /// Checks whether a process that closed its monitor has exited, before it is killed.
-const EXIT_LOOKS: u32 = 200;
+const EXIT_CHECKS: u32 = 200;
 /// Time between two of these checks.
-const EXIT_LOOK: Duration = Duration::from_millis(10);
+const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Bytes that are kept of the end of QEMU's standard error.
-const KEPT: usize = 2 << 10;
+const STDERR_BYTES: usize = 2 << 10;
 /// Time-out for the monitor's greeting.
 const GREETING: Duration = Duration::from_secs(10);
 
@@ -96,7 +96,7 @@ fn command(qemu: &Path, spec: &Spec, memory: &MemoryFile, firmware: &MemoryFile)
     command
 }
 
-/// Keeps the last [`KEPT`] bytes of QEMU's standard error.
+/// Keeps the last [`STDERR_BYTES`] bytes of QEMU's standard error.
 fn keep_stderr(mut from: ChildStderr, kept: &Mutex<Vec<u8>>) {
     let mut bytes = [0; 512];
     while let Ok(read) = from.read(&mut bytes) {
@@ -105,7 +105,7 @@ fn keep_stderr(mut from: ChildStderr, kept: &Mutex<Vec<u8>>) {
         }
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(&bytes[..read]);
-        let surplus = kept.len().saturating_sub(KEPT);
+        let surplus = kept.len().saturating_sub(STDERR_BYTES);
         kept.drain(..surplus);
     }
 }
@@ -152,11 +152,11 @@ impl Machine {
                 }
                 // Without a sender QEMU is killed. A message says that it closed its monitor: it gets time to exit.
                 if ends.recv().is_ok() {
-                    for _ in 0..EXIT_LOOKS {
+                    for _ in 0..EXIT_CHECKS {
                         if let Some(status) = child.try_wait()? {
                             return Ok(status);
                         }
-                        thread::sleep(EXIT_LOOK);
+                        thread::sleep(EXIT_CHECK_INTERVAL);
                     }
                 }
                 let _ = child.kill();

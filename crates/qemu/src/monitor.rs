@@ -14,7 +14,7 @@ use crate::error::QemuError;
 /// Time-out of a command. A QEMU process that waits for a core answers late.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest line that is read, bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// A line of the monitor, and when it arrived.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ fn read(output: ChildStdout, queue: &Sender<TimedLine>) {
     let mut output = BufReader::new(output);
     loop {
         let mut line = String::new();
-        let read = output.by_ref().take(LONGEST).read_line(&mut line);
+        let read = output.by_ref().take(MAX_LINE_BYTES).read_line(&mut line);
         let at = Instant::now();
         let line = match read {
             Ok(0) | Err(_) => Line::Ended,

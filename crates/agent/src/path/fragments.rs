@@ -11,10 +11,10 @@ use wirecost_probe::burst;
 use wirecost_probe::message::Secret;
 
 /// Fragments during a survey from which on the cause is examined.
-const SOME: u64 = 8;
+const MIN_FRAGMENTS: u64 = 8;
 /// Datagrams of full size, and datagrams of each size that is tried.
-const MANY: u32 = 20;
-const FEW: u32 = 8;
+const FULL_SIZE_DATAGRAMS: u32 = 20;
+const TRIAL_DATAGRAMS: u32 = 8;
 /// Bounds on the wait for the counter, which is as long as the survey waited for answers: a userspace tunnel needs a
 /// moment.
 const WAIT: (Duration, Duration) = (Duration::from_millis(8), Duration::from_millis(60));
@@ -56,7 +56,7 @@ pub(super) fn sender_fragmentation(
     (before, wait): (u64, Duration),
     secret: &Secret,
 ) -> Option<SenderFragmentation> {
-    if made() - before < SOME {
+    if made() - before < MIN_FRAGMENTS {
         return None;
     }
     let quiet = wait.clamp(WAIT.0, WAIT.1);
@@ -66,22 +66,22 @@ pub(super) fn sender_fragmentation(
         let after = settled(quiet);
         Some(after - std::mem::replace(&mut before, after))
     };
-    let full = fragments(mtu, MANY)?;
+    let full = fragments(mtu, FULL_SIZE_DATAGRAMS)?;
     // The fragments are not from our datagrams: other programs on this host fragment.
-    if full < u64::from(MANY) || fragments(low, MANY)? * 2 > full {
+    if full < u64::from(FULL_SIZE_DATAGRAMS) || fragments(low, FULL_SIZE_DATAGRAMS)? * 2 > full {
         return None;
     }
     let (mut unfragmented, mut fragmented) = (low, mtu);
     while fragmented - unfragmented > 1 {
         let size = u32::midpoint(unfragmented, fragmented);
-        if fragments(size, FEW)? < u64::from(FEW) {
+        if fragments(size, TRIAL_DATAGRAMS)? < u64::from(TRIAL_DATAGRAMS) {
             unfragmented = size;
         } else {
             fragmented = size;
         }
     }
     Some(SenderFragmentation {
-        sent: MANY,
+        sent: FULL_SIZE_DATAGRAMS,
         fragments: full,
         unfragmented: (unfragmented > low).then_some(unfragmented),
     })

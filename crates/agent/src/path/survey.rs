@@ -19,11 +19,15 @@ use crate::prove::smallest;
 
 /// How long to wait for the first answer: most hosts answer within this time. Those that do not are asked again, with a
 /// longer wait.
-const NEAR: Duration = Duration::from_millis(200);
+const NEAR_PATIENCE: Duration = Duration::from_millis(200);
 
 pub(super) fn config(limits: &Limits) -> Config {
     Config {
-        patience: if limits.far { FAR_PATIENCE } else { NEAR },
+        patience: if limits.far {
+            FAR_PATIENCE
+        } else {
+            NEAR_PATIENCE
+        },
         ..Config::default()
     }
 }
@@ -44,14 +48,14 @@ pub(super) fn wanted(
     (from, to): (IpAddr, SocketAddr),
     leaving: Option<&EgressRoute>,
 ) -> Result<(RequiredMtu, u32), ProbeError> {
-    const LONGEST: u32 = 65_535;
+    const MAX_IP_BYTES: u32 = 65_535;
     let device = device_mtu(from, to)?;
     let route = leaving.and_then(EgressRoute::sends_at_most);
     let route = route.filter(|&mtu| mtu < device);
     Ok(match (expect, route) {
         (Some(expect), _) => (RequiredMtu::Expected(expect), expect),
         (None, Some(route)) => (RequiredMtu::Route(route), route),
-        (None, None) => (RequiredMtu::Device(device), (device + 1).min(LONGEST)),
+        (None, None) => (RequiredMtu::Device(device), (device + 1).min(MAX_IP_BYTES)),
     })
 }
 

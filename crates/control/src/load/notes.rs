@@ -12,7 +12,7 @@ const EDGE: f64 = 10.0;
 /// Share of the datagrams sent above which those neither received nor counted as lost get a note.
 const UNKNOWN: f64 = 0.05;
 /// Windows that differ by more than this share of the longer one get a note.
-const APART: f64 = 0.1;
+const NOTED_WINDOW_DIFFERENCE: f64 = 0.1;
 /// Smallest difference between two windows' lengths that gets a note, seconds.
 const LEAST_APART_S: f64 = 0.1;
 
@@ -104,7 +104,9 @@ fn nothing(result: &LoadResult) -> Option<&'static str> {
 
 /// Note on a window that is not as long as asked for, or differs between client and server, seconds.
 fn window([client, server]: [f64; 2], asked_s: f64) -> Option<String> {
-    let differ = |a: f64, b: f64| (a - b).abs() > a.max(b) * APART && (a - b).abs() > LEAST_APART_S;
+    let differ = |a: f64, b: f64| {
+        (a - b).abs() > a.max(b) * NOTED_WINDOW_DIFFERENCE && (a - b).abs() > LEAST_APART_S
+    };
     let why = "this program, an agent or the machine stood still meanwhile";
     if differ(client, server) {
         return Some(format!(
@@ -122,7 +124,7 @@ fn windows_differ(loads: &[LoadReport]) -> Option<String> {
     let windows = || loads.iter().filter_map(seconds);
     let (least, most) = (windows().reduce(f64::min)?, windows().reduce(f64::max)?);
     let together = loads.iter().any(|load| load.asked.load.ends_by_itself());
-    (!together && most - least > most * APART).then(|| {
+    (!together && most - least > most * NOTED_WINDOW_DIFFERENCE).then(|| {
         format!(
             "the loads' windows are {least:.2} s to {most:.2} s: the machine was too busy to begin and end counting them at \
              the same time"

@@ -22,7 +22,7 @@ const SEGMENTS: f64 = 64.0;
 
 /// For records of versions before 6, which count only answers: share of the due requests that have to be answered for
 /// the schedule to count as kept.
-const KEPT: f64 = 0.95;
+const KEPT_SHARE: f64 = 0.95;
 /// Requests by which counts may be off at the edges of a window in such records.
 const OLDER_EDGE: f64 = 10.0;
 
@@ -117,7 +117,7 @@ impl LoadResult {
         let seconds = self.client_seconds;
         let due = rate * f64::from(load.streams) * seconds;
         let over = (requests.transactions + requests.timeouts) as f64;
-        (over + OLDER_EDGE < due * KEPT).then(|| MissedSchedule {
+        (over + OLDER_EDGE < due * KEPT_SHARE).then(|| MissedSchedule {
             due_per_s: due / seconds,
             over_per_s: over / seconds,
             backlog: 0.0,

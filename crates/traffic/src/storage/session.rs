@@ -21,9 +21,9 @@ use crate::buffers::STORAGE_INPUT;
 use crate::task::IoFailure;
 
 /// From this number of missing bytes on, data of a write are received straight into the target's memory.
-const DIRECT: usize = 32 << 10;
+const DIRECT_RECEIVE_BYTES: usize = 32 << 10;
 /// Bytes of replies that are gathered for one system call.
-const GATHERED: usize = 256 << 10;
+const GATHERED_REPLY_BYTES: usize = 256 << 10;
 /// Steps before other connections of the thread are served.
 const BUDGET: u32 = 8;
 
@@ -145,7 +145,7 @@ impl Session {
     fn fill(&mut self, socket: &Socket, target: &Target) -> io::Result<usize> {
         if let Some(write) = &mut self.write
             && let Some(at) = &mut write.at
-            && write.left >= DIRECT
+            && write.left >= DIRECT_RECEIVE_BYTES
             && self.unused.is_empty()
         {
             let range = *at..*at + write.left;
@@ -166,7 +166,7 @@ impl Session {
         Ok(read)
     }
 
-    /// Serves what has arrived, until replies fill a system call ([`GATHERED`]).
+    /// Serves what has arrived, until replies fill a system call ([`GATHERED_REPLY_BYTES`]).
     fn serve(&mut self, target: &Target) -> Result<(), NbdError> {
         while !self.ending && !self.out.is_full() {
             let going_on = if self.handshake.is_some() {
@@ -304,7 +304,7 @@ impl Outbox {
     }
 
     fn is_full(&self) -> bool {
-        self.bytes >= GATHERED || self.pieces.len() + 2 > MAX_PARTS
+        self.bytes >= GATHERED_REPLY_BYTES || self.pieces.len() + 2 > MAX_PARTS
     }
 
     fn bytes(&mut self, bytes: &[u8]) {

@@ -73,8 +73,8 @@ fn unknown(name: &str) -> Refusal {
 
 /// Shortens a text for an error message.
 fn shortened(text: &str) -> String {
-    const LONGEST: usize = 80;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_CHARACTERS: usize = 80;
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
