@@ -297,7 +297,7 @@ fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
 }
 
 /// The guests' namespaces and addresses, as places for proofs.
-fn places(host: &LabHost) -> impl Iterator<Item = (prove::Place<'_>, IpAddr)> {
+fn places(host: &LabHost) -> impl Iterator<Item = (prove::GuestNetns<'_>, IpAddr)> {
     guests(host).map(|(guest, address)| (Some(guest), address))
 }
 

@@ -22,7 +22,7 @@ impl Tally {
     }
 
     /// The outcome, without the full stop:
-    /// `Reproduced in part: 4 of 6 published comparisons agree, 1 differs, 1 cannot be decided`. A study is reproduced
+    /// `Reproduced in part: 4 of 6 published comparisons agree, 1 differs, 1 cannot be told`. A study is reproduced
     /// where none differs and more agree than cannot be told; in part where more agree than differ.
     pub fn sentence(self) -> String {
         let decided = self.agrees + self.differs;

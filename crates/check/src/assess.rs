@@ -171,7 +171,7 @@ fn forget_underlays_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) 
 /// Marks PMTU exceptions as stale where packets larger than the exception allows arrive.
 fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for path in paths {
-        let every = path.flows.iter().all(|flow| flow.kind.is_decided());
+        let every = path.flows.iter().all(|flow| flow.kind.is_known());
         let (Some(mtu), true) = (path.mtu(), every) else {
             continue;
         };
@@ -198,7 +198,7 @@ fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
 /// says the same. Hosts on one machine see each other's exceptions.
 fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     let signalled =
-        |flow: &crate::FlowReport| matches!(flow.kind, FlowKind::Told(Limit::Signalled { .. }));
+        |flow: &crate::FlowReport| matches!(flow.kind, FlowKind::Known(Limit::Signalled { .. }));
     for path in paths {
         let told = path.flows.iter().any(signalled);
         // An exception that is not smaller than the required size says nothing new, even if an earlier check caused it.
@@ -216,7 +216,7 @@ fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
         let from_tunnel = path
             .flows
             .iter()
-            .any(|flow| matches!(flow.kind, FlowKind::Told(Limit::Signalled { by, .. }) if by == path.to.address));
+            .any(|flow| matches!(flow.kind, FlowKind::Known(Limit::Signalled { by, .. }) if by == path.to.address));
         for host in hosts.iter_mut().filter(|host| host.machine == machine) {
             let is_own = host.stack.host == path.from.host;
             for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {

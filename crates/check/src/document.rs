@@ -189,7 +189,7 @@ pub struct DirectionReport {
     pub failing: u32,
     /// Flows that are undecided or dead.
     #[serde(rename = "untold")]
-    pub undecided: u32,
+    pub unresolved: u32,
     /// Seconds from the first probe to the last answer.
     pub seconds: f64,
     /// Datagrams sent.
@@ -277,9 +277,9 @@ impl PathFlowReport {
     pub fn of(path: &PathReport) -> impl Iterator<Item = Self> + '_ {
         (0..).zip(&path.flows).map(|(number, flow)| {
             let (signalled_by, limit) = match flow.kind {
-                FlowKind::Told(Limit::Signalled { by, mtu }) => (Some(by), Some(mtu)),
-                FlowKind::Told(Limit::Device { mtu }) => (None, Some(mtu)),
-                FlowKind::Told(Limit::Fragmented { largest }) => (None, Some(largest)),
+                FlowKind::Known(Limit::Signalled { by, mtu }) => (Some(by), Some(mtu)),
+                FlowKind::Known(Limit::Device { mtu }) => (None, Some(mtu)),
+                FlowKind::Known(Limit::Fragmented { largest }) => (None, Some(largest)),
                 _ => (None, None),
             };
             Self {
@@ -304,8 +304,8 @@ impl DirectionReport {
         let narrowest = path
             .flows
             .iter()
-            .min_by_key(|flow| (flow.kind.is_decided(), flow.mtu));
-        let undecided = path.flows.iter().filter(|flow| !flow.kind.is_decided());
+            .min_by_key(|flow| (flow.kind.is_known(), flow.mtu));
+        let unresolved = path.flows.iter().filter(|flow| !flow.kind.is_known());
         let router = |place: Option<(u8, IpAddr)>| place.map(|(_, address)| address);
         let loss_location = path.loss_location.as_ref();
         Self {
@@ -319,7 +319,7 @@ impl DirectionReport {
                 .word(),
             flows: path.flows.len() as u32,
             failing: path.failing().count() as u32,
-            undecided: undecided.count() as u32,
+            unresolved: unresolved.count() as u32,
             seconds: path.seconds,
             probes: path.probes,
             awaited: path.awaited,

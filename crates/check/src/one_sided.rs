@@ -146,7 +146,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
             fix.push(ask_both);
             add(&mut found, "path-drops-silently", path, evidence, fix);
         }
-        FlowKind::Told(Limit::Fragmented { largest }) if path.failing().next().is_some() => {
+        FlowKind::Known(Limit::Fragmented { largest }) if path.failing().next().is_some() => {
             let there = match report.narrow {
                 NarrowDirection::Back(there) => there,
                 _ => flow.mtu.unwrap_or(0) + 1,

@@ -22,7 +22,8 @@ pub struct PathEnd {
 #[serde(rename_all = "kebab-case")]
 pub enum FlowKind {
     /// The flow's path MTU is known; this limits it.
-    Told(Limit),
+    #[serde(rename = "told")]
+    Known(Limit),
     /// No answer, not even to small packets.
     Dead,
     /// The probes did not determine the path MTU.
@@ -31,20 +32,20 @@ pub enum FlowKind {
 
 impl FlowKind {
     /// PMTU black hole: larger packets are dropped without ICMP.
-    pub const BLACK_HOLE: Self = Self::Told(Limit::BlackHole);
+    pub const BLACK_HOLE: Self = Self::Known(Limit::BlackHole);
 
     /// Name of the kind in JSON documents.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Told(limit) => limit.word(),
+            Self::Known(limit) => limit.word(),
             Self::Dead => "dead",
             Self::Undecided => "undecided",
         }
     }
 
     /// Whether the flow's path MTU is known.
-    pub const fn is_decided(self) -> bool {
-        matches!(self, Self::Told(_))
+    pub const fn is_known(self) -> bool {
+        matches!(self, Self::Known(_))
     }
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn kind_of(outcome: &Outcome) -> FlowKind {
             at_least: None,
         } => FlowKind::Dead,
         Outcome::CannotTell { .. } => FlowKind::Undecided,
-        other => FlowKind::Told(other.limit().unwrap_or(Limit::NotSought)),
+        other => FlowKind::Known(other.limit().unwrap_or(Limit::NotSought)),
     }
 }
 
@@ -314,7 +315,7 @@ impl PathReport {
 
     /// The smallest path MTU of the flows with a result, bytes.
     pub fn mtu(&self) -> Option<u32> {
-        let decided = self.flows.iter().filter(|flow| flow.kind.is_decided());
+        let decided = self.flows.iter().filter(|flow| flow.kind.is_known());
         decided.filter_map(|flow| flow.mtu).min()
     }
 
@@ -353,6 +354,6 @@ impl PathReport {
         let wanted = self.wanted.bytes();
         self.flows
             .iter()
-            .filter(move |flow| flow.kind.is_decided() && flow.mtu.is_none_or(|mtu| mtu < wanted))
+            .filter(move |flow| flow.kind.is_known() && flow.mtu.is_none_or(|mtu| mtu < wanted))
     }
 }

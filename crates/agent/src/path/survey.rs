@@ -160,7 +160,7 @@ pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Op
         .map(|(by, mtu)| (*by, *mtu));
     for flow in &mut report.flows {
         // With `ip_no_pmtu_disc` the kernel does not pass on the MTU (net/ipv4/icmp.c, `icmp_unreach`).
-        if let FlowKind::Told(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
+        if let FlowKind::Known(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
             && let Some(mtu) = too_big.and_then(|all| all.get(by))
         {
             *told = *mtu;

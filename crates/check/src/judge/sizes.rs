@@ -14,7 +14,7 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
     let decided = path
         .flows
         .iter()
-        .filter(|flow| flow.kind.is_decided())
+        .filter(|flow| flow.kind.is_known())
         .count();
     let Some(narrowest) = failing.iter().min_by_key(|flow| flow.mtu) else {
         own_route(path, found);
@@ -29,7 +29,7 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
         members::judge(path, &failing, decided as u32, found);
         return;
     }
-    let FlowKind::Told(limit) = narrowest.kind else {
+    let FlowKind::Known(limit) = narrowest.kind else {
         return;
     };
     let wanted = path.wanted.bytes();
@@ -130,7 +130,7 @@ fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<
         return;
     };
     let device = path.failing().find_map(|flow| match flow.kind {
-        FlowKind::Told(Limit::Device { mtu }) => Some(mtu),
+        FlowKind::Known(Limit::Device { mtu }) => Some(mtu),
         _ => None,
     });
     let (why, fix) = match device {

@@ -52,7 +52,7 @@ fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Obs
             return None;
         }
         match cpu_figures(observed.parts(cell, &figure(metric)))? {
-            CpuFigures::Told(figures) => summary(figures),
+            CpuFigures::Measured(figures) => summary(figures),
             CpuFigures::Below(below) => {
                 cpu_below.insert(metric, below);
                 None
