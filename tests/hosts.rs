@@ -12,7 +12,7 @@ use crate::pair::Pair;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::orphan::Owner;
 use wirecost_control::hosts::{
-    Binaries, Duty, HostsContext, LinkedHost, Reachable, data_plane, open,
+    AgentHost, Binaries, Duty, HostsContext, Reachable, data_plane, open,
 };
 use wirecost_model::host::HostAddress;
 
@@ -45,7 +45,7 @@ fn refused(text: &str) -> String {
 
 /// Addresses of the host at the end of a line.
 fn addresses(link: &mut Link) -> Vec<String> {
-    let own = LinkedHost {
+    let own = AgentHost {
         link,
         interrupt: &NO_INTERRUPT,
     }
@@ -126,7 +126,7 @@ fn two_hosts_find_the_addresses_between_them() {
         let hosts = [host(&from), host(&to)];
         let links = open(&context(), &[&hosts[0], &hosts[1]], &NO_INTERRUPT).expect("both");
         let [mut from, mut to] = <[Link; 2]>::try_from(links).expect("two");
-        let asked = |link| LinkedHost {
+        let asked = |link| AgentHost {
             link,
             interrupt: &NO_INTERRUPT,
         };

@@ -17,9 +17,9 @@ use common::{
     Owner, beside_others, is_root, program, run, settings_guards, signal, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
-use wirecost_agent::guard::{Ground, SettingsGuard};
+use wirecost_agent::guard::{SettingsGuard, SettingsTarget};
 use wirecost_model::offload::Role;
-use wirecost_model::vary::{Deed, DeviceSetting, Scope, Setting};
+use wirecost_model::vary::{CommandPair, DeviceSetting, Scope, Setting};
 use wirecost_sys::namespace::Netns;
 
 /// A fixed start of the random numbers instead of the clock, and the number of sequences.
@@ -207,7 +207,7 @@ impl Host {
                 let before = format!("ip link set eth0 txqueuelen {length}");
                 let after = "ip link set eth0 txqueuelen 1000".to_owned();
                 Setting {
-                    command: Some(Deed { before, after }),
+                    command: Some(CommandPair { before, after }),
                     ..nothing
                 }
             }
@@ -226,8 +226,8 @@ impl Host {
         // Its own name among all processes, as long as this lives.
         let owner = Owner::of(std::process::id()).argument();
         let device = "eth0".to_owned();
-        let ground = Ground::Existing { device };
-        let start = || SettingsGuard::start(program(), &owner, "host a", &ground);
+        let target = SettingsTarget::Existing { device };
+        let start = || SettingsGuard::start(program(), &owner, "host a", &target);
         let netns = Netns::named(&self.netns).expect("our namespace");
         let guard = netns.within(start).expect("entered").expect("a guard");
         let pid = wait_for("the guard", || settings_guards(&owner).first().copied());

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::common::{Record, beside_others, cell_of, lab_can_be_built, lacks, measured, run, skip};
 use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
-use wirecost_model::offload::{Cut, Treatment};
+use wirecost_model::offload::{SegmentationPoint, Treatment};
 use wirecost_model::sample::{Invalid, Sample};
 use wirecost_model::{metric::segments_per_packet, usage::HostUsage};
 use wirecost_sys::bpf::PassingClassifier;
@@ -183,7 +183,10 @@ fn treated(
 }
 
 fn cut_before_the_underlay(treatment: Treatment) -> bool {
-    matches!(treatment.tcp, Some(Cut::Guest | Cut::Underlay))
+    matches!(
+        treatment.tcp,
+        Some(SegmentationPoint::Guest | SegmentationPoint::Underlay)
+    )
 }
 
 /// Holds every sample of TCP against what the model says of its cell, and samples of one treatment against each other.

@@ -1,7 +1,7 @@
 //! Adaptive runs, in a lab.
 
 use crate::common::{Place, Record, alone, beside_others, lab_can_be_built, run, wirecost};
-use wirecost_model::record::{Outcome, Why};
+use wirecost_model::record::{Outcome, StopReason};
 
 /// Two cells that hardly differ on a line that sets their pace.
 fn plan(repeat: &str) -> String {
@@ -29,7 +29,7 @@ fn record(repeat: &str) -> (Record, serde_json::Value) {
     (record, ended.document())
 }
 
-fn why(record: &Record) -> Why {
+fn why(record: &Record) -> StopReason {
     let until = record.end.as_ref().and_then(|end| end.until);
     until.expect("it stopped by its rule").why
 }
@@ -39,7 +39,7 @@ fn why(record: &Record) -> Why {
 fn is_disturbed(record: &Record, result: &serde_json::Value, least: u64) -> bool {
     let asked = result["until"]["asked"].as_u64().expect("a number");
     if asked == 0 {
-        assert_eq!(why(record), Why::Known);
+        assert_eq!(why(record), StopReason::Known);
         assert!(result["rounds_done"].as_u64() >= Some(least), "{result:#}");
         assert_eq!(result["trust"]["level"], "doubtful", "{result:#}");
     }
@@ -55,7 +55,7 @@ fn steady_cells_are_known_after_few_rounds() {
 
     let (record, result) = record("precision: 10%, worth: 25%, max_rounds: 100, ask: throughput");
 
-    assert_eq!(why(&record), Why::Known);
+    assert_eq!(why(&record), StopReason::Known);
     assert!(record.samples.len() < 200);
     let until = &result["until"];
     assert_eq!(until["stopped"], "known");
@@ -79,7 +79,7 @@ fn what_cannot_be_known_ends_by_the_most_rounds() {
     if is_disturbed(&record, &result, 4) {
         return;
     }
-    assert_eq!(why(&record), Why::MaxRounds);
+    assert_eq!(why(&record), StopReason::MaxRounds);
     assert_eq!(result["rounds_done"], 5);
     assert_eq!(result["until"]["stopped"], "max-rounds");
 }
@@ -98,7 +98,7 @@ fn the_budget_ends_a_run_after_its_least_rounds() {
     if is_disturbed(&record, &result, 4) {
         return;
     }
-    assert_eq!(why(&record), Why::Budget);
+    assert_eq!(why(&record), StopReason::Budget);
     let rounds = result["rounds_done"].as_u64().expect("rounds");
     assert!((4..1000).contains(&rounds), "{rounds}");
 }

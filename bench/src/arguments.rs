@@ -74,15 +74,15 @@ pub(crate) enum Part {
     #[command(hide = true)]
     Bare(bare::Arguments),
     /// What counts in the receiving guest.
-    #[command(hide = true)]
-    Witness,
+    #[command(name = "witness", hide = true)]
+    TrafficCounter,
     /// What counts what a load leaves of a core.
     #[command(hide = true)]
     Looper,
 }
 
 /// A peer with its version, or why it is absent.
-pub(crate) type Looked = (Box<dyn Peer>, Result<String, String>);
+pub(crate) type FoundPeer = (Box<dyn Peer>, Result<String, String>);
 
 impl Arguments {
     /// Pairs at most.
@@ -119,7 +119,7 @@ impl Arguments {
     ///
     /// # Errors
     /// A name that no peer has.
-    pub(crate) fn peers(&self) -> Result<Vec<Looked>, BenchError> {
+    pub(crate) fn peers(&self) -> Result<Vec<FoundPeer>, BenchError> {
         let mut all = peer::all(self.iperf3.clone());
         let names: Vec<&str> = all.iter().map(|peer| peer.name()).collect();
         if let Some(name) = self

@@ -27,8 +27,8 @@ pub(crate) enum BenchError {
     },
     #[error("the path does not carry datagrams of {size} bytes: {reason}")]
     Path { size: u32, reason: String },
-    #[error("{name}: {said}")]
-    Tool { name: String, said: String },
+    #[error("{name}: {message}")]
+    Tool { name: String, message: String },
     #[error("the receiving guest counted nothing while {0} ran")]
     NothingArrived(&'static str),
     #[error(

@@ -15,7 +15,7 @@ use crate::place::Place;
 use crate::process::check;
 
 /// Between two looks at who else may have ended.
-const GLANCE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A started one. Dropping it ends it.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Helper {
         let deadline = Instant::now() + within;
         loop {
             check(interrupt)?;
-            match self.lines.recv_timeout(GLANCE) {
+            match self.lines.recv_timeout(POLL_INTERVAL) {
                 Ok(line) => {
                     return serde_json::from_str(&line).map_err(|_| self.failed(&line));
                 }
@@ -98,10 +98,10 @@ impl Helper {
         }
     }
 
-    fn failed(&self, said: &str) -> BenchError {
+    fn failed(&self, message: &str) -> BenchError {
         BenchError::Tool {
             name: self.name.to_owned(),
-            said: said.to_owned(),
+            message: message.to_owned(),
         }
     }
 }

@@ -10,7 +10,7 @@ use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request};
 use wirecost_control::Lab;
 use wirecost_model::sample::ProofTime;
-use wirecost_model::vary::{Deed, Scope, Setting};
+use wirecost_model::vary::{CommandPair, Scope, Setting};
 
 use crate::error::BenchError;
 use crate::report::Report;
@@ -110,7 +110,7 @@ pub(crate) fn one_congestion_control(
         // The routes end with their namespaces.
         device: [].into(),
         device_name: None,
-        command: Some(Deed {
+        command: Some(CommandPair {
             before,
             after: ":".to_owned(),
         }),

@@ -1,8 +1,8 @@
 //! One end of the built-in load, as a program of its own (a hidden subcommand): what the other generators are too.
 //!
 //! The end that receives - of requests and responses the client - takes one line on its input, `WARMUP SECONDS`, and
-//! tells what it counted over that window ([`Told`]). When its input closes the client ends the load. The server's first
-//! line is the address at which it listens.
+//! tells what it counted over that window ([`EndCounters`]). When its input closes the client ends the load. The
+//! server's first line is the address at which it listens.
 
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
@@ -68,7 +68,7 @@ fn secret(text: &str) -> Result<Secret, String> {
 
 /// What one end counted over its window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct EndCounters {
     pub(crate) seconds: f64,
     /// Read by the application.
     pub(crate) bytes: u64,
@@ -82,7 +82,7 @@ pub(crate) struct Told {
     pub(crate) peak_bytes: u64,
 }
 
-impl Told {
+impl EndCounters {
     pub(crate) fn read(text: &str) -> Option<Self> {
         text.lines()
             .rev()
@@ -160,7 +160,7 @@ fn window(look: impl Fn() -> Result<Snapshot, String>) -> Result<Option<EndWindo
     }
     let [before, after] = over(&line, look)?;
     // On a full core this end may be late with its second look, and the client have stopped by then: that is for the
-    // witness to say, who sees connections that end within the window.
+    // traffic counter to say, which sees connections that end within the window.
     window_until_end(&before, &after)
         .map(Some)
         .map_err(|error| error.to_string())
@@ -170,7 +170,7 @@ fn tell(window: Option<&EndWindow>) -> Result<(), String> {
     let Some(window) = window else {
         return Ok(());
     };
-    let told = Told {
+    let counters = EndCounters {
         seconds: window.seconds,
         bytes: window.counts().read_bytes,
         messages: window.counts().received,
@@ -178,7 +178,7 @@ fn tell(window: Option<&EndWindow>) -> Result<(), String> {
         generator_bound: window.generator_bound,
         peak_bytes: peak_bytes(&std::fs::read_to_string("/proc/self/status").unwrap_or_default()),
     };
-    say(&serde_json::to_string(&told).map_err(|error| error.to_string())?)
+    say(&serde_json::to_string(&counters).map_err(|error| error.to_string())?)
 }
 
 fn latency_us(window: &EndWindow) -> Option<[f64; 2]> {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_is_told_is_the_last_line_that_makes_sense() {
-        let told = Told {
+        let counters = EndCounters {
             seconds: 1.0,
             bytes: 5,
             messages: 2,
@@ -216,9 +216,12 @@ mod tests {
             generator_bound: false,
             peak_bytes: 7 << 20,
         };
-        let text = format!("a word\n{}\n", serde_json::to_string(&told).expect("plain"));
-        assert_eq!(Told::read(&text), Some(told));
-        assert_eq!(Told::read("a word\n"), None);
+        let text = format!(
+            "a word\n{}\n",
+            serde_json::to_string(&counters).expect("plain")
+        );
+        assert_eq!(EndCounters::read(&text), Some(counters));
+        assert_eq!(EndCounters::read("a word\n"), None);
     }
 
     #[test]

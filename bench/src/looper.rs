@@ -26,7 +26,7 @@ const TAKEN: Duration = Duration::from_nanos(500);
 
 /// What a window held.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Taken {
+pub(crate) struct TakenTime {
     /// The window's length.
     seconds: f64,
     /// In which others had the core.
@@ -50,12 +50,12 @@ fn count(had: &AtomicU64, wanted: &AtomicBool) {
 
 /// What was counted at an instant.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct CoreTimeSnapshot {
     at: Instant,
     had_ns: u64,
 }
 
-impl Look {
+impl CoreTimeSnapshot {
     fn take(had: &AtomicU64) -> Self {
         Self {
             at: Instant::now(),
@@ -63,10 +63,10 @@ impl Look {
         }
     }
 
-    fn since(self, before: Self) -> Taken {
+    fn since(self, before: Self) -> TakenTime {
         let seconds = (self.at - before.at).as_secs_f64();
         let had_s = (self.had_ns - before.had_ns) as f64 / 1e9;
-        Taken {
+        TakenTime {
             seconds,
             taken_s: (seconds - had_s).max(0.0),
         }
@@ -102,7 +102,7 @@ pub(crate) fn run() -> Result<(), String> {
 fn windows(had: &AtomicU64) -> Result<(), String> {
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| format!("reading the window: {error}"))?;
-        let [before, after] = over(&line, || Ok(Look::take(had)))?;
+        let [before, after] = over(&line, || Ok(CoreTimeSnapshot::take(had)))?;
         answer(&after.since(before))?;
     }
     Ok(())
@@ -149,7 +149,7 @@ impl Loopers {
     pub(crate) fn taken(&mut self, interrupt: &AtomicBool) -> Result<f64, BenchError> {
         let mut cores = 0.0;
         for looper in &mut self.0 {
-            let taken: Taken = looper.answer(PATIENCE, interrupt, || Ok(()))?;
+            let taken: TakenTime = looper.answer(PATIENCE, interrupt, || Ok(()))?;
             cores += taken.taken_s / taken.seconds;
         }
         Ok(cores)
@@ -163,15 +163,15 @@ mod tests {
     #[test]
     fn what_it_did_not_get_others_took() {
         let at = Instant::now();
-        let look = |milliseconds, had_ns| Look {
+        let snapshot = |milliseconds, had_ns| CoreTimeSnapshot {
             at: at + Duration::from_millis(milliseconds),
             had_ns,
         };
-        let taken = look(600, 180_000_000).since(look(100, 80_000_000));
+        let taken = snapshot(600, 180_000_000).since(snapshot(100, 80_000_000));
         assert!((taken.seconds - 0.5).abs() < 1e-9, "{taken:?}");
         assert!((taken.taken_s - 0.4).abs() < 1e-9, "{taken:?}");
         // Read a little later than the clock.
-        assert!(look(2, 3_000_000).since(look(1, 1_000_000)).taken_s <= 0.0);
+        assert!(snapshot(2, 3_000_000).since(snapshot(1, 1_000_000)).taken_s <= 0.0);
     }
 
     #[test]

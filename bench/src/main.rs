@@ -7,7 +7,6 @@ mod arguments;
 mod bare;
 mod bound;
 mod comparison;
-mod contest;
 mod error;
 mod helper;
 mod lab;
@@ -22,8 +21,9 @@ mod random;
 mod report;
 mod rounds;
 mod row;
+mod row_rounds;
 mod sample;
-mod witness;
+mod traffic_counter;
 
 use std::process::ExitCode;
 
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     let part = match &arguments.part {
         Some(Part::Load(load)) => Some(load::run(load)),
         Some(Part::Bare(bare)) => Some(bare::run(bare)),
-        Some(Part::Witness) => Some(witness::run()),
+        Some(Part::TrafficCounter) => Some(traffic_counter::run()),
         Some(Part::Looper) => Some(looper::run()),
         None => None,
     };

@@ -11,14 +11,14 @@ use wirecost_sys::cores::line_round_trip_ns;
 
 use crate::error::BenchError;
 use crate::lab::CONGESTION;
-use crate::load::Told;
+use crate::load::EndCounters;
 use crate::looper::Loopers;
 use crate::peer::{Peer, Plan, Setting};
 use crate::place::Place;
-use crate::process::{PATIENCE, Process, Said, with_descendants};
+use crate::process::{FinishedProgram, PATIENCE, Process, with_descendants};
 use crate::row::Load;
 use crate::sample::Sample;
-use crate::witness::{BEGINNING, Seen, Witness};
+use crate::traffic_counter::{BEGINNING, TrafficCounter, WindowCounts};
 
 /// Seconds that a generator goes on at least after the window: its start-up counts for some of its time.
 const TAIL_S: f64 = 0.3;
@@ -42,7 +42,7 @@ pub(crate) struct Bench<'a> {
     /// The sending guest and the receiving one.
     pub(crate) places: [Place; 2],
     /// In the guest whose counters are the yardstick.
-    pub(crate) witness: Witness,
+    pub(crate) traffic_counter: TrafficCounter,
     /// On the cores of the sending host and of the receiving one, where they count what is used.
     pub(crate) loopers: Option<[Loopers; 2]>,
     pub(crate) warmup: f64,
@@ -85,53 +85,53 @@ impl Bench<'_> {
             Ok::<_, BenchError>(process)
         };
         let mut server = start("server", &self.places[1], &plan.server)?;
-        server.wait_open(&self.places[1], plan.door, self.interrupt)?;
+        server.wait_open(&self.places[1], plan.listening_port, self.interrupt)?;
         let begun = if load.is_exchange() {
             (BEGUN_EXCHANGE * u64::from(load.flows())).min(BEGUN_STREAM)
         } else {
             BEGUN_STREAM
         };
-        self.witness.await_load(begun)?;
+        self.traffic_counter.await_load(begun)?;
         let mut clients = Vec::with_capacity(plan.clients.len());
         for words in &plan.clients {
             clients.push(start("client", &self.places[0], words)?);
         }
         // Start-up is nobody's: the warm-up begins when data flow.
-        self.witness.seen(BEGINNING, self.interrupt, || {
+        self.traffic_counter.counts(BEGINNING, self.interrupt, || {
             clients
                 .iter_mut()
                 .try_for_each(|client| client.still_runs(self.interrupt))
         })?;
-        let (seen, hosts, cores) = self.window(plan, &mut server, &mut clients)?;
-        if seen.ended > 0 {
+        let (counts, hosts, cores) = self.window(plan, &mut server, &mut clients)?;
+        if counts.ended > 0 {
             return Err(BenchError::EndedEarly {
                 peer: name,
-                count: seen.ended,
+                count: counts.ended,
             });
         }
         let within = Duration::from_secs(u64::from(self.setting(load, [0; 16]).seconds)) + PATIENCE;
         let mut own = 0.0;
-        let mut told = Vec::new();
+        let mut counters = Vec::new();
         let mut latency_us = None;
         for client in &mut clients {
             client.close_input();
         }
         for mut client in clients {
-            let said = well(&mut client, within, self.interrupt)?;
-            told.extend(Told::read(&said.output));
-            latency_us = peer.latency_us(&said);
+            let finished = well(&mut client, within, self.interrupt)?;
+            counters.extend(EndCounters::read(&finished.output));
+            latency_us = peer.latency_us(&finished);
             if !plan.takes_window || load.is_exchange() {
                 own += peer
-                    .own(load, &said)
+                    .own(load, &finished)
                     .map_err(|reason| client.failed(reason))?;
             }
         }
         if plan.server_ends {
-            let said = well(&mut server, PATIENCE, self.interrupt)?;
-            told.extend(Told::read(&said.output));
+            let finished = well(&mut server, PATIENCE, self.interrupt)?;
+            counters.extend(EndCounters::read(&finished.output));
             if plan.takes_window && !load.is_exchange() {
                 own = peer
-                    .own(load, &said)
+                    .own(load, &finished)
                     .map_err(|reason| server.failed(reason))?;
             }
         }
@@ -139,10 +139,10 @@ impl Bench<'_> {
         let figure = if peer.aggregates(load) {
             own
         } else {
-            figure(load, &seen)
+            figure(load, &counts)
         };
         let apart = [before, self.apart()?];
-        let sample = Sample::new(name, [figure, own], &hosts, cores, apart, &told)?;
+        let sample = Sample::new(name, [figure, own], &hosts, cores, apart, &counters)?;
         Ok(Sample {
             latency_us,
             ..sample
@@ -164,14 +164,14 @@ impl Bench<'_> {
         plan: &Plan,
         server: &mut Process,
         clients: &mut [Process],
-    ) -> Result<(Seen, [Measured; 2], [f64; 2]), BenchError> {
+    ) -> Result<(WindowCounts, [Measured; 2], [f64; 2]), BenchError> {
         std::thread::sleep(Duration::from_secs_f64((self.warmup - LEAD_S).max(0.0)));
-        let mut pids = vec![std::process::id(), self.witness.pid(), server.pid()];
+        let mut pids = vec![std::process::id(), self.traffic_counter.pid(), server.pid()];
         pids.extend(self.lab.pids());
         pids.extend(clients.iter().map(Process::pid));
         let ours = with_descendants(&pids);
         let line = format!("{LEAD_S} {}", self.seconds);
-        self.witness.begin(&line)?;
+        self.traffic_counter.begin(&line)?;
         for loopers in self.loopers.iter_mut().flatten() {
             loopers.begin(&line)?;
         }
@@ -192,12 +192,14 @@ impl Bench<'_> {
             .lab
             .count(counting, self.interrupt)
             .map_err(BenchError::lab("counting"))?;
-        let seen = self.witness.seen(PATIENCE, self.interrupt, || Ok(()))?;
+        let counts = self
+            .traffic_counter
+            .counts(PATIENCE, self.interrupt, || Ok(()))?;
         let cores = match &mut self.loopers {
             Some([a, b]) => [a.taken(self.interrupt)?, b.taken(self.interrupt)?],
             None => hosts.each_ref().map(|host| host.usage.busy_cores()),
         };
-        Ok((seen, hosts, cores))
+        Ok((counts, hosts, cores))
     }
 }
 
@@ -206,33 +208,33 @@ fn well(
     process: &mut Process,
     within: Duration,
     interrupt: &AtomicBool,
-) -> Result<Said, BenchError> {
-    let said = process.finish(within, interrupt)?;
-    if said.status.success() {
-        Ok(said)
+) -> Result<FinishedProgram, BenchError> {
+    let finished = process.finish(within, interrupt)?;
+    if finished.status.success() {
+        Ok(finished)
     } else {
-        Err(process.failed(said.words()))
+        Err(process.failed(finished.words()))
     }
 }
 
 /// The yardstick in the load's unit.
-fn figure(load: Load, seen: &Seen) -> f64 {
+fn figure(load: Load, counts: &WindowCounts) -> f64 {
     let counted = match load {
-        Load::Stream { .. } => seen.tcp_bytes as f64 * 8.0 / 1e9,
-        Load::TcpRr { .. } => seen.tcp_bytes as f64 / f64::from(load.message()) / 1e3,
-        Load::UdpRr { .. } | Load::UdpStream { .. } => seen.udp_datagrams as f64 / 1e3,
+        Load::Stream { .. } => counts.tcp_bytes as f64 * 8.0 / 1e9,
+        Load::TcpRr { .. } => counts.tcp_bytes as f64 / f64::from(load.message()) / 1e3,
+        Load::UdpRr { .. } | Load::UdpStream { .. } => counts.udp_datagrams as f64 / 1e3,
         Load::Storage { .. } => {
-            seen.tcp_bytes as f64 / f64::from(load.message() + REPLY_HEADER) / 1e3
+            counts.tcp_bytes as f64 / f64::from(load.message() + REPLY_HEADER) / 1e3
         }
     };
-    counted / seen.seconds
+    counted / counts.seconds
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SEEN: Seen = Seen {
+    const COUNTS: WindowCounts = WindowCounts {
         seconds: 2.0,
         tcp_bytes: 3_200_000,
         udp_datagrams: 50_000,
@@ -246,10 +248,10 @@ mod tests {
             message: 1 << 17,
             nodelay: false,
         };
-        assert!((figure(bulk, &SEEN) - 0.0128).abs() < 1e-12);
+        assert!((figure(bulk, &COUNTS) - 0.0128).abs() < 1e-12);
         // Of 16 bytes each.
         let exchange = Load::TcpRr { connections: 1 };
-        assert!((figure(exchange, &SEEN) - 100.0).abs() < 1e-9);
-        assert!((figure(Load::UdpRr { connections: 1 }, &SEEN) - 25.0).abs() < 1e-9);
+        assert!((figure(exchange, &COUNTS) - 100.0).abs() < 1e-9);
+        assert!((figure(Load::UdpRr { connections: 1 }, &COUNTS) - 25.0).abs() < 1e-9);
     }
 }

@@ -11,7 +11,7 @@ use wirecost_model::plan::Cores;
 
 use self::cells::{Line, lines};
 pub(crate) use self::markdown::markdown;
-use crate::arguments::Looked;
+use crate::arguments::FoundPeer;
 use crate::comparison::Pair;
 use crate::error::BenchError;
 use crate::lab::CONGESTION;
@@ -37,7 +37,7 @@ pub(crate) fn json(report: &Report) -> Result<String, BenchError> {
 }
 
 /// What can be chosen.
-pub(crate) fn list(rows: &[Row], peers: &[Looked]) -> String {
+pub(crate) fn list(rows: &[Row], peers: &[FoundPeer]) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
     for row in rows {

@@ -16,8 +16,8 @@ use std::process::Command;
 
 pub(crate) use self::bare::NAME as BARE;
 pub(crate) use self::ours::Ours;
-use crate::place::Door;
-use crate::process::Said;
+use crate::place::ListeningPort;
+use crate::process::FinishedProgram;
 use crate::row::Load;
 
 /// A generator.
@@ -42,10 +42,10 @@ pub(crate) trait Peer {
     ///
     /// # Errors
     /// What it complains about, or what is missing in its output.
-    fn own(&self, load: Load, said: &Said) -> Result<f64, String>;
+    fn own(&self, load: Load, finished: &FinishedProgram) -> Result<f64, String>;
 
     /// What a client says of its latencies, where the row is about them: median and 99th percentile, microseconds.
-    fn latency_us(&self, _said: &Said) -> Option<[f64; 2]> {
+    fn latency_us(&self, _finished: &FinishedProgram) -> Option<[f64; 2]> {
         None
     }
 
@@ -76,7 +76,7 @@ pub(crate) struct Setting<'a> {
 pub(crate) struct Plan {
     pub(crate) server: Vec<String>,
     /// Where the server waits before a client may start.
-    pub(crate) door: Door,
+    pub(crate) listening_port: ListeningPort,
     /// Whether the server ends with its client; else it is ended.
     pub(crate) server_ends: bool,
     /// One command line for each process.
@@ -152,8 +152,8 @@ pub(crate) mod tests {
     use super::*;
 
     /// What a program said that ended well.
-    pub(crate) fn said(output: &str) -> Said {
-        Said {
+    pub(crate) fn finished(output: &str) -> FinishedProgram {
+        FinishedProgram {
             status: ExitStatus::from_raw(0),
             output: output.to_owned(),
             errors: String::new(),

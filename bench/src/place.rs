@@ -62,10 +62,10 @@ impl Place {
     }
 
     /// Whether somebody waits there on a port.
-    pub(crate) fn is_open(&self, door: Door) -> bool {
-        let (file, port, state) = match door {
-            Door::Tcp(port) => ("tcp", port, Some(LISTEN)),
-            Door::Udp(port) => ("udp", port, None),
+    pub(crate) fn is_open(&self, listening_port: ListeningPort) -> bool {
+        let (file, port, state) = match listening_port {
+            ListeningPort::Tcp(port) => ("tcp", port, Some(LISTEN)),
+            ListeningPort::Udp(port) => ("udp", port, None),
         };
         // A server that listens on every address of both families is in the second file.
         [file.to_owned(), format!("{file}6")].iter().any(|file| {
@@ -77,7 +77,7 @@ impl Place {
 
 /// A port that is to be waited on before a client may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum ListeningPort {
     /// A listener.
     Tcp(u16),
     /// A bound socket.

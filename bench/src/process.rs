@@ -7,11 +7,11 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
-use crate::place::{Door, Place};
+use crate::place::{ListeningPort, Place};
 
 /// How long it may take to begin, or to end after its test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-const GLANCE: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A started program. Dropping it ends it.
 #[derive(Debug)]
@@ -20,18 +20,18 @@ pub(crate) struct Process {
     name: String,
     child: Child,
     input: Option<ChildStdin>,
-    said: Option<JoinHandle<(String, String)>>,
+    reader: Option<JoinHandle<(String, String)>>,
 }
 
 /// What a program said by its end.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct FinishedProgram {
     pub(crate) status: ExitStatus,
     pub(crate) output: String,
     pub(crate) errors: String,
 }
 
-impl Said {
+impl FinishedProgram {
     /// Its last words, for messages.
     pub(crate) fn words(&self) -> String {
         let words = [&self.errors, &self.output]
@@ -59,7 +59,7 @@ impl Process {
         let input = child.stdin.take();
         let pipes = child.stdout.take().zip(child.stderr.take());
         // Read all along: a full pipe would stop it.
-        let said = pipes.map(|(mut output, mut errors)| {
+        let reader = pipes.map(|(mut output, mut errors)| {
             thread::spawn(move || {
                 let errors = thread::spawn(move || {
                     let mut text = String::new();
@@ -76,7 +76,7 @@ impl Process {
             name: name.to_owned(),
             child,
             input,
-            said,
+            reader,
         })
     }
 
@@ -84,10 +84,10 @@ impl Process {
         self.child.id()
     }
 
-    pub(crate) fn failed(&self, said: impl Into<String>) -> BenchError {
+    pub(crate) fn failed(&self, message: impl Into<String>) -> BenchError {
         BenchError::Tool {
             name: self.name.clone(),
-            said: said.into(),
+            message: message.into(),
         }
     }
 
@@ -97,8 +97,8 @@ impl Process {
         if self.ended()?.is_none() {
             return Ok(());
         }
-        let said = self.finish(PATIENCE, interrupt)?;
-        Err(self.failed(format!("ended before its window: {}", said.words())))
+        let finished = self.finish(PATIENCE, interrupt)?;
+        Err(self.failed(format!("ended before its window: {}", finished.words())))
     }
 
     /// Writes a line to its input, all of it at once: who has read its end may be gone.
@@ -124,14 +124,14 @@ impl Process {
     pub(crate) fn wait_open(
         &mut self,
         place: &Place,
-        door: Door,
+        listening_port: ListeningPort,
         interrupt: &AtomicBool,
     ) -> Result<(), BenchError> {
         let deadline = Instant::now() + PATIENCE;
-        while !place.is_open(door) {
+        while !place.is_open(listening_port) {
             if self.ended()?.is_some() {
-                let said = self.finish(PATIENCE, interrupt)?;
-                return Err(self.failed(said.words()));
+                let finished = self.finish(PATIENCE, interrupt)?;
+                return Err(self.failed(finished.words()));
             }
             pause(interrupt)?;
             if Instant::now() >= deadline {
@@ -152,13 +152,13 @@ impl Process {
         &mut self,
         within: Duration,
         interrupt: &AtomicBool,
-    ) -> Result<Said, BenchError> {
+    ) -> Result<FinishedProgram, BenchError> {
         let deadline = Instant::now() + within;
         loop {
             if let Some(status) = self.ended()? {
-                let said = self.said.take().and_then(|said| said.join().ok());
-                let (output, errors) = said.unwrap_or_default();
-                return Ok(Said {
+                let read = self.reader.take().and_then(|reader| reader.join().ok());
+                let (output, errors) = read.unwrap_or_default();
+                return Ok(FinishedProgram {
                     status,
                     output,
                     errors,
@@ -221,7 +221,7 @@ pub(crate) fn with_descendants(pids: &[u32]) -> Vec<u32> {
 
 fn pause(interrupt: &AtomicBool) -> Result<(), BenchError> {
     check(interrupt)?;
-    sleep(GLANCE);
+    sleep(POLL_INTERVAL);
     Ok(())
 }
 
@@ -247,19 +247,22 @@ mod tests {
 
     #[test]
     fn what_it_says_on_both_outputs_is_kept_apart() {
-        let said = shell("echo out; echo err >&2; exit 3")
+        let finished = shell("echo out; echo err >&2; exit 3")
             .finish(PATIENCE, &AtomicBool::new(false))
             .expect("ends");
-        assert_eq!((said.output.trim(), said.errors.trim()), ("out", "err"));
-        assert_eq!(said.words(), "exit status: 3: err");
+        assert_eq!(
+            (finished.output.trim(), finished.errors.trim()),
+            ("out", "err")
+        );
+        assert_eq!(finished.words(), "exit status: 3: err");
     }
 
     #[test]
     fn a_line_reaches_its_input() {
         let mut process = shell("read line; echo \"$line\"");
         process.tell("0.4 1").expect("open");
-        let said = process.finish(PATIENCE, &AtomicBool::new(false));
-        assert_eq!(said.expect("ends").output.trim(), "0.4 1");
+        let finished = process.finish(PATIENCE, &AtomicBool::new(false));
+        assert_eq!(finished.expect("ends").output.trim(), "0.4 1");
     }
 
     #[test]
@@ -267,7 +270,7 @@ mod tests {
         let mut process = shell("sh -c 'read line' <&0 & read line; wait");
         let deadline = Instant::now() + PATIENCE;
         while with_descendants(&[process.pid()]).len() < 2 && Instant::now() < deadline {
-            sleep(GLANCE);
+            sleep(POLL_INTERVAL);
         }
         assert_eq!(with_descendants(&[process.pid()]).len(), 2);
         process.tell("end\nend").expect("open");

@@ -43,14 +43,14 @@ pub enum ProgramError {
         source: io::Error,
     },
     /// It ended without a result.
-    #[error("`wirecost {command}` ended with {status}: {said}")]
+    #[error("`wirecost {command}` ended with {status}: {stderr}")]
     Ended {
         /// What was asked of it.
         command: String,
         /// How it ended.
         status: ExitStatus,
         /// What it wrote to its standard error.
-        said: String,
+        stderr: String,
     },
     /// Its result is not JSON, or not text.
     #[error("reading the result of `wirecost {command}`: {reason}")]
@@ -93,7 +93,7 @@ pub fn find(named: Option<&Path>) -> Result<PathBuf, ProgramError> {
 }
 
 /// What a child wrote, and how it ended.
-struct Said {
+struct ChildOutput {
     status: ExitStatus,
     output: Vec<u8>,
     errors: String,
@@ -107,7 +107,7 @@ pub struct Answer {
     /// Its standard output, where that is one JSON document.
     pub document: Option<Value>,
     /// Its standard error, trimmed.
-    pub said: String,
+    pub stderr: String,
 }
 
 /// The program, with a place for its records.
@@ -138,8 +138,8 @@ impl Wirecost {
     /// There is none of that name, or the program cannot be run.
     pub fn plan(&self, name: &str) -> Result<String, ProgramError> {
         let command = format!("plans {name}");
-        let said = self.say(Command::new(&self.program).args(["plans", name]), "")?;
-        let text = said.succeeded(&command)?.output;
+        let ended = self.say(Command::new(&self.program).args(["plans", name]), "")?;
+        let text = ended.succeeded(&command)?.output;
         String::from_utf8(text).map_err(|error| ProgramError::Result {
             command,
             reason: error.to_string(),
@@ -152,11 +152,11 @@ impl Wirecost {
     /// It did not come to its end, or some cell could not be measured.
     pub fn run(&self, plan: &str) -> Result<Value, ProgramError> {
         let out = self.scratch.path().join("run");
-        let said = self.started(plan, &out, None);
+        let ended = self.started(plan, &out, None);
         // The next run wants the name.
         let _ = fs::remove_dir_all(&out);
         let command = "run -".to_owned();
-        let output = said?.succeeded(&command)?.output;
+        let output = ended?.succeeded(&command)?.output;
         serde_json::from_slice(&output).map_err(|error| ProgramError::Result {
             command,
             reason: error.to_string(),
@@ -169,14 +169,14 @@ impl Wirecost {
     /// It left no record, which is told with what it said.
     pub fn record(&self, plan: &str, seed: u32) -> Result<Reading, ProgramError> {
         let out = self.scratch.path().join("record");
-        let said = self.started(plan, &out, Some(seed));
+        let ended = self.started(plan, &out, Some(seed));
         let reading = wirecost_report::read(&out);
         let _ = fs::remove_dir_all(&out);
-        let said = said?;
+        let ended = ended?;
         match reading {
             Ok(reading) => Ok(reading),
             Err(ReadError::NoDirectory(_)) => {
-                said.succeeded("run -")?;
+                ended.succeeded("run -")?;
                 Err(ReadError::NoDirectory(out).into())
             }
             Err(error) => Err(error.into()),
@@ -224,7 +224,12 @@ impl Wirecost {
         Ok(self.say(&mut child, "")?.into())
     }
 
-    fn started(&self, plan: &str, out: &Path, seed: Option<u32>) -> Result<Said, ProgramError> {
+    fn started(
+        &self,
+        plan: &str,
+        out: &Path,
+        seed: Option<u32>,
+    ) -> Result<ChildOutput, ProgramError> {
         let mut command = Command::new(&self.program);
         command.args(["run", "-", "--json", "-q", "--out"]).arg(out);
         if let Some(seed) = seed {
@@ -234,8 +239,8 @@ impl Wirecost {
     }
 
     /// Runs a command to its end, with `input` on its standard input.
-    fn say(&self, command: &mut Command, input: &str) -> Result<Said, ProgramError> {
-        let told = |source| ProgramError::Run {
+    fn say(&self, command: &mut Command, input: &str) -> Result<ChildOutput, ProgramError> {
+        let failed = |source| ProgramError::Run {
             program: self.program.clone(),
             source,
         };
@@ -246,17 +251,17 @@ impl Wirecost {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(told)?;
+            .map_err(failed)?;
         let output = child.stdout.take().map(read_to_end);
         let errors = child.stderr.take().map(read_to_end);
         if let Some(mut stdin) = child.stdin.take() {
             match stdin.write_all(input.as_bytes()) {
                 // It ended before it read; how it ended says why.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-                written => written.map_err(told)?,
+                written => written.map_err(failed)?,
             }
         }
-        let status = self.wait(&mut child).map_err(told)?;
+        let status = self.wait(&mut child).map_err(failed)?;
         let [output, errors] = [output, errors].map(|reading| {
             let read = reading.and_then(|reading| reading.join().ok());
             read.unwrap_or_default()
@@ -264,7 +269,7 @@ impl Wirecost {
         if self.interrupt.load(Ordering::Relaxed) {
             return Err(ProgramError::Interrupted);
         }
-        Ok(Said {
+        Ok(ChildOutput {
             status,
             output,
             errors: String::from_utf8_lossy(&errors).trim().to_owned(),
@@ -298,17 +303,17 @@ fn read_to_end(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u
     })
 }
 
-impl From<Said> for Answer {
-    fn from(said: Said) -> Self {
+impl From<ChildOutput> for Answer {
+    fn from(ended: ChildOutput) -> Self {
         Self {
-            code: said.status.code(),
-            document: serde_json::from_slice(&said.output).ok(),
-            said: said.errors,
+            code: ended.status.code(),
+            document: serde_json::from_slice(&ended.output).ok(),
+            stderr: ended.errors,
         }
     }
 }
 
-impl Said {
+impl ChildOutput {
     fn succeeded(self, command: &str) -> Result<Self, ProgramError> {
         if self.status.success() {
             return Ok(self);
@@ -316,7 +321,7 @@ impl Said {
         Err(ProgramError::Ended {
             command: command.to_owned(),
             status: self.status,
-            said: self.errors,
+            stderr: self.errors,
         })
     }
 }
@@ -344,18 +349,24 @@ mod tests {
         let input = "x".repeat(1 << 20);
         let mut command = Command::new("sh");
         command.args(["-c", "all=$(cat); echo much >&2; printf %s \"$all\""]);
-        let said = with("sh", false).say(&mut command, &input).expect("it ran");
-        assert!(said.status.success());
-        assert_eq!((said.output.len(), said.errors.as_str()), (1 << 20, "much"));
+        let ended = with("sh", false).say(&mut command, &input).expect("it ran");
+        assert!(ended.status.success());
+        assert_eq!(
+            (ended.output.len(), ended.errors.as_str()),
+            (1 << 20, "much")
+        );
     }
 
     #[test]
     fn one_that_fails_is_told_with_what_it_said() {
         let failed = with("ls", false).run("name: x\n");
-        let Err(ProgramError::Ended { command, said, .. }) = failed else {
+        let Err(ProgramError::Ended {
+            command, stderr, ..
+        }) = failed
+        else {
             panic!("{failed:?}");
         };
-        assert!(command == "run -" && said.starts_with("ls: "), "{said}");
+        assert!(command == "run -" && stderr.starts_with("ls: "), "{stderr}");
     }
 
     #[test]
@@ -368,7 +379,7 @@ mod tests {
     #[test]
     fn it_is_asked_to_end_once_this_program_is() {
         let mut command = Command::new("sleep");
-        let said = with("sleep", true).say(command.arg("600"), "");
-        assert!(matches!(said, Err(ProgramError::Interrupted)));
+        let ended = with("sleep", true).say(command.arg("600"), "");
+        assert!(matches!(ended, Err(ProgramError::Interrupted)));
     }
 }

@@ -11,7 +11,7 @@ use crate::sample::Sample;
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Report {
     /// Every peer, with its version or why it is absent.
-    pub(crate) peers: Vec<Found>,
+    pub(crate) peers: Vec<PeerReport>,
     pub(crate) kernel: String,
     pub(crate) cpu_model: String,
     pub(crate) cores: Cores,
@@ -46,7 +46,7 @@ pub(crate) enum CountedBy {
 
 /// A peer.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct PeerReport {
     pub(crate) name: &'static str,
     #[serde(flatten)]
     pub(crate) presence: Presence,

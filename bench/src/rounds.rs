@@ -13,7 +13,6 @@ use wirecost_model::units::format_rate;
 
 use crate::arguments::Arguments;
 use crate::bound::Bound;
-use crate::contest::{Arm, Contest, take, unless_it_ends_all};
 use crate::error::BenchError;
 use crate::lab::{describe, one_congestion_control, prove, unhook};
 use crate::looper::Loopers;
@@ -21,10 +20,11 @@ use crate::measure::Bench;
 use crate::peer::{BARE, Ours, Peer};
 use crate::place::Place;
 use crate::random::random;
-use crate::report::{CountedBy, Found, Outcome, Presence, Report, RowResult, What};
+use crate::report::{CountedBy, Outcome, PeerReport, Presence, Report, RowResult, What};
 use crate::row::{GUEST_MTU, Opponents, Row};
+use crate::row_rounds::{Opponent, RowRounds, take, unless_it_ends_all};
 use crate::sample::Sample;
-use crate::witness::Witness;
+use crate::traffic_counter::TrafficCounter;
 
 /// What a measured rate is rounded down to before it is halved, bits per second.
 const RATE_STEP: u64 = 200_000_000;
@@ -88,7 +88,7 @@ pub(crate) fn run(
 
 impl Rounds<'_> {
     fn report(&self) -> Report {
-        let found = |(peer, version): &(Box<dyn Peer>, Result<String, String>)| Found {
+        let found = |(peer, version): &(Box<dyn Peer>, Result<String, String>)| PeerReport {
             name: peer.name(),
             presence: match version {
                 Ok(version) => Presence::Version(version.clone()),
@@ -147,25 +147,25 @@ impl Rounds<'_> {
                 return Ok(());
             }
             let asleep = Ours { spin: false };
-            let arms = match row.opponents {
-                Opponents::OurselvesAsleep => vec![Arm::new("asleep", &asleep, Ok(()))],
+            let opponents = match row.opponents {
+                Opponents::OurselvesAsleep => vec![Opponent::new("asleep", &asleep, Ok(()))],
                 _ => self.opponents(&row).collect(),
             };
-            let contest = Contest {
+            let row_rounds = RowRounds {
                 row: &row,
                 pairs: self.arguments.pairs,
                 most: self.arguments.most(),
                 // An order of its own for each row.
                 seed: u64::from(self.seed) << 16 | (index as u64) << 8,
             };
-            let (outcomes, stopped) = contest.run(&mut bench, arms);
+            let (outcomes, stopped) = row_rounds.run(&mut bench, opponents);
             result.outcomes = outcomes;
             stopped.map_or(Ok(()), Err)
         })();
         (result, done.err())
     }
 
-    fn opponents<'s>(&'s self, row: &Row) -> impl Iterator<Item = Arm<'s>> {
+    fn opponents<'s>(&'s self, row: &Row) -> impl Iterator<Item = Opponent<'s>> {
         let who = row.opponents;
         self.peers
             .iter()
@@ -179,7 +179,7 @@ impl Rounds<'_> {
             })
             .map(|(peer, version)| {
                 let here = version.as_ref().map(drop).map_err(Clone::clone);
-                Arm::new(peer.name(), &**peer, here)
+                Opponent::new(peer.name(), &**peer, here)
             })
     }
 
@@ -213,7 +213,7 @@ impl Rounds<'_> {
         let placement = &self.context.placement;
         let [a, b] = &places;
         Ok(Bench {
-            witness: Witness::start(&places[counted])?,
+            traffic_counter: TrafficCounter::start(&places[counted])?,
             loopers: match row.cpu(self.arguments.cpu) {
                 CountedBy::Looper => Some([
                     Loopers::start(a, &placement.a)?,

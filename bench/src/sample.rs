@@ -5,7 +5,7 @@ use wirecost_agent::protocol::Measured;
 use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, HostUsage, STEAL_THRESHOLD};
 
 use crate::error::BenchError;
-use crate::load::Told;
+use crate::load::EndCounters;
 
 /// One window of one generator.
 #[derive(Debug, Clone, Serialize)]
@@ -42,7 +42,7 @@ impl Sample {
         hosts: &[Measured; 2],
         [sender_cores, receiver_cores]: [f64; 2],
         apart_ns: [Option<f64>; 2],
-        told: &[Told],
+        counters: &[EndCounters],
     ) -> Result<Self, BenchError> {
         // Not a load, whatever it was.
         if figure < 1e-3 {
@@ -58,9 +58,9 @@ impl Sample {
             foreign_cores: sender.foreign_cores.unwrap_or_default(),
             apart_ns,
             disturbed: disturbed(sender) || disturbed(receiver),
-            peak_bytes: told.iter().map(|told| told.peak_bytes).max(),
-            generator_bound: (!told.is_empty())
-                .then(|| told.iter().any(|told| told.generator_bound)),
+            peak_bytes: counters.iter().map(|counters| counters.peak_bytes).max(),
+            generator_bound: (!counters.is_empty())
+                .then(|| counters.iter().any(|counters| counters.generator_bound)),
         })
     }
 }

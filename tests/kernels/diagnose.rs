@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::machine::pair::Pair;
 use crate::machine::{Contents, Kernel, Machine};
-use crate::steps::{Apart, Step};
+use crate::steps::{OwnMachineStep, Step};
 use crate::{boot, named};
 
 pub(crate) const STEP: Step = Step {
@@ -16,8 +16,8 @@ pub(crate) const STEP: Step = Step {
     run,
 };
 
-const fn by_name(name: &'static str, looks_at: &'static str, run: fn(&Kernel)) -> Apart {
-    Apart {
+const fn by_name(name: &'static str, looks_at: &'static str, run: fn(&Kernel)) -> OwnMachineStep {
+    OwnMachineStep {
         name,
         looks_at,
         needs: &[],
@@ -27,28 +27,28 @@ const fn by_name(name: &'static str, looks_at: &'static str, run: fn(&Kernel)) -
     }
 }
 
-pub(crate) const CHECKSUM: Apart = by_name(
+pub(crate) const CHECKSUM: OwnMachineStep = by_name(
     "diagnose: spoiled checksum",
     "a tenth of a tunnel's packets is dropped whose inner checksum was left to a card: only switches that sum before are named",
     |kernel| spoiled_checksum(&mut boot(kernel)),
 );
-pub(crate) const LARGE: Apart = by_name(
+pub(crate) const LARGE: OwnMachineStep = by_name(
     "diagnose: large packets",
     "a middle that drops three of ten packets that the sender left uncut: TSO off at the sender is named first, no other setting",
     |kernel| large_packets(&mut boot(kernel)),
 );
-pub(crate) const JOINED: Apart = by_name(
+pub(crate) const JOINED: OwnMachineStep = by_name(
     "diagnose: GRO off",
     "packets arrive cut and the receiver does not join them: GRO on at the receiver is named",
     |kernel| not_joined(&mut boot(kernel)),
 );
-pub(crate) const FINE: Apart = by_name(
+pub(crate) const FINE: OwnMachineStep = by_name(
     "diagnose: no setting helps",
     "with `--allow-host-changes`: a buffer of 64 KB at 20 ms, 1 % of loss, a shaper of 100 Mbit/s: no setting of a device is named, and \
      behind the shaper there is nothing to gain",
     |kernel| no_setting(&mut boot(kernel)),
 );
-pub(crate) const LINE: Apart = Apart {
+pub(crate) const LINE: OwnMachineStep = OwnMachineStep {
     needs_root: true,
     ..by_name(
         "diagnose: the line",

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::features::Features;
 use crate::machine::kept;
-use crate::steps::{APART, STEPS};
+use crate::steps::{OWN_MACHINE_STEPS, STEPS};
 use crate::{Outcome, REQUIRED, Ran};
 
 const PLACE: &str = "docs/kernels.md";
@@ -50,8 +50,10 @@ pub(crate) fn outcomes(all: &[Ran]) -> String {
     let mut table = header(&["step", "looks at", "needs"], all);
     for name in names(all) {
         let steps = STEPS.iter().map(|s| (s.name, s.looks_at, s.needs));
-        let apart = APART.iter().map(|s| (s.name, s.looks_at, s.needs));
-        let mut all_steps = steps.chain(apart);
+        let own_machine = OWN_MACHINE_STEPS
+            .iter()
+            .map(|s| (s.name, s.looks_at, s.needs));
+        let mut all_steps = steps.chain(own_machine);
         let found = all_steps.find(|(known, ..)| *known == name);
         let (_, looks_at, needs) = found.unwrap_or_default();
         let _ = write!(table, "| {name} | {looks_at} | {} |", needs.join(", "));
@@ -88,7 +90,7 @@ fn text(all: &[Ran]) -> String {
     let releases: BTreeSet<&str> = all.iter().map(|ran| ran.release.as_str()).collect();
     let releases: Vec<&str> = releases.into_iter().collect();
     let mut by_name = "| step | looks at |\n|---|---|\n".to_owned();
-    for step in APART.iter().filter(|step| step.by_name) {
+    for step in OWN_MACHINE_STEPS.iter().filter(|step| step.by_name) {
         let _ = writeln!(by_name, "| {} | {} |", step.name, step.looks_at);
     }
     format!(

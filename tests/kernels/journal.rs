@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use crate::boot_with;
 use crate::machine::{Kernel, Machine};
-use crate::steps::{Apart, Step};
+use crate::steps::{OwnMachineStep, Step};
 
-pub(crate) const RANDOM: Apart = Apart {
+pub(crate) const RANDOM: OwnMachineStep = OwnMachineStep {
     name: "journal: random changes",
     looks_at: "random changes of a host with a card that has rings, a kill at any moment, undone to exactly what was there \
                (netlink, ethtool, /proc/sys)",
@@ -17,7 +17,7 @@ pub(crate) const RANDOM: Apart = Apart {
     run: random_changes,
 };
 
-pub(crate) const SWITCHED_OFF: Apart = Apart {
+pub(crate) const SWITCHED_OFF: OwnMachineStep = OwnMachineStep {
     name: "journal: switched off",
     looks_at: "a machine that is switched off while its settings are changed, booted again from the same disk: `clean --host` \
                runs the command and says that the rest is gone",

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::machine::{Kernel, Machine};
 use crate::record::measured;
-use crate::steps::Apart;
+use crate::steps::OwnMachineStep;
 use crate::{boot_with, steps};
 
-pub(crate) const APART: Apart = Apart {
+pub(crate) const STEP: OwnMachineStep = OwnMachineStep {
     name: "a line on a core of its own",
     looks_at: "a machine of four processors, hosts on 0 and on 1 and 2: what the line sends and its timers are on 3 alone, \
                what hosts send is on theirs; plain, VXLAN, eBPF's VXLAN, and no line in between; as root by fq and as a \

@@ -36,7 +36,7 @@ use std::time::Instant;
 
 use features::Features;
 use machine::{Contents, KERNELS, Kernel, Machine, archive};
-use steps::{APART, Apart, STEPS, Step};
+use steps::{OWN_MACHINE_STEPS, OwnMachineStep, STEPS, Step};
 use wirecost_skips::{lacks, skip};
 
 /// Set by `make test-kernels`.
@@ -251,24 +251,24 @@ fn jobs(kernels: &[Kernel]) -> Vec<Job<'_>> {
         }
     }
     let root = nix::unistd::geteuid().is_root();
-    let is_asked_for = |apart: &&Apart| !apart.by_name || !only(ONLY_STEP).is_empty();
-    let aparts = APART.iter().filter(is_asked_for);
-    for apart in aparts.filter(|apart| wanted(apart.name)) {
-        if apart.needs_root && !root {
-            skip(format!("{}: needs root", apart.name));
+    let is_asked_for = |step: &&OwnMachineStep| !step.by_name || !only(ONLY_STEP).is_empty();
+    let steps = OWN_MACHINE_STEPS.iter().filter(is_asked_for);
+    for step in steps.filter(|step| wanted(step.name)) {
+        if step.needs_root && !root {
+            skip(format!("{}: needs root", step.name));
             continue;
         }
         for (at, kernel) in kernels.iter().enumerate() {
             let run = Box::new(|| {
-                let once = || tried(kernel, apart.name, || (apart.run)(kernel));
+                let once = || tried(kernel, step.name, || (step.run)(kernel));
                 let outcome = match once() {
                     Outcome::Wrong => {
-                        once_more(kernel, apart.name);
+                        once_more(kernel, step.name);
                         once()
                     }
                     outcome => outcome,
                 };
-                Ran::only(kernel, apart.name, outcome)
+                Ran::only(kernel, step.name, outcome)
             });
             jobs.push(Job { at, run });
         }
@@ -298,8 +298,8 @@ fn on_every(kernels: &[Kernel]) -> Vec<Ran> {
     let mut done = done.into_inner().expect("what is done");
     // Of one kernel as they are listed, and last a machine that did not come up.
     let listed = || {
-        let apart = APART.iter().map(|apart| apart.name);
-        STEPS.iter().map(|step| step.name).chain(apart)
+        let own_machine = OWN_MACHINE_STEPS.iter().map(|step| step.name);
+        STEPS.iter().map(|step| step.name).chain(own_machine)
     };
     let place = |came: &Ran| {
         let (name, _) = came.outcomes.first()?;

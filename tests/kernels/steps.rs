@@ -18,7 +18,7 @@ pub(crate) struct Step {
 }
 
 /// What boots machines of its own kind.
-pub(crate) struct Apart {
+pub(crate) struct OwnMachineStep {
     pub(crate) name: &'static str,
     /// For docs/kernels.md.
     pub(crate) looks_at: &'static str,
@@ -31,10 +31,10 @@ pub(crate) struct Apart {
     pub(crate) run: fn(&Kernel),
 }
 
-pub(crate) const APART: &[Apart] = &[
-    two_machines::APART,
-    storage::APART,
-    line_core::APART,
+pub(crate) const OWN_MACHINE_STEPS: &[OwnMachineStep] = &[
+    two_machines::STEP,
+    storage::STEP,
+    line_core::STEP,
     journal::RANDOM,
     journal::SWITCHED_OFF,
     diagnose::CHECKSUM,

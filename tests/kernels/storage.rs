@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::machine::pair::Pair;
 use crate::machine::{Contents, Kernel};
-use crate::steps::Apart;
+use crate::steps::OwnMachineStep;
 use crate::two_machines::{
     A, B, INSTALLED, PATIENCE, ended, named_error, nothing_is_left, program, started,
 };
 
-pub(crate) const APART: Apart = Apart {
+pub(crate) const STEP: OwnMachineStep = OwnMachineStep {
     name: "storage by the kernel",
     looks_at: "`load ... storage --target PATH` over ssh at an NVMe/TCP namespace (nvmet), an iSCSI disk (LIO) and an NFS 4.2 mount \
                (knfsd) of another machine: direct I/O by io_uring, reads and writes, contents verified, bytes seen on the link and \

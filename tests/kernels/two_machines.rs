@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::machine::pair::Pair;
 use crate::machine::{Contents, Kernel};
-use crate::steps::Apart;
+use crate::steps::OwnMachineStep;
 
-pub(crate) const APART: Apart = Apart {
+pub(crate) const STEP: OwnMachineStep = OwnMachineStep {
     name: "two machines",
     looks_at: "`check`, `load` and `run` over ssh, tunnels of `network: tunnel` among them; a port of 1500, a dead port, a link that goes down under a load, an agent and the \
                controller killed; nothing left in either machine",

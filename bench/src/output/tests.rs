@@ -2,7 +2,7 @@ use super::*;
 use crate::bound::Bound;
 use crate::comparison::tests::{comparison, sample};
 use crate::peer::BARE;
-use crate::report::{CountedBy, Found, Outcome, RowResult};
+use crate::report::{CountedBy, Outcome, PeerReport, RowResult};
 
 fn report() -> Report {
     let beside = |bound, figures: &[f64]| {
@@ -25,11 +25,11 @@ fn report() -> Report {
     missed.pairs_without_cpu = 1;
     Report {
         peers: vec![
-            Found {
+            PeerReport {
                 name: "iperf3",
                 presence: Presence::Version("iperf 3.12".to_owned()),
             },
-            Found {
+            PeerReport {
                 name: "neper",
                 presence: Presence::Absent("no tcp_stream on PATH".to_owned()),
             },

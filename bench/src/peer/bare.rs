@@ -2,8 +2,8 @@
 //! program, so it is never absent.
 
 use super::{Peer, Plan, Setting, value, words};
-use crate::place::Door;
-use crate::process::Said;
+use crate::place::ListeningPort;
+use crate::process::FinishedProgram;
 use crate::row::Load;
 
 /// As the table and `--peer` name it.
@@ -44,10 +44,10 @@ impl Peer for Bare {
         line.extend(words!["client", "--seconds", setting.seconds]);
         Ok(Plan {
             server,
-            door: if load.is_udp() {
-                Door::Udp(PORT)
+            listening_port: if load.is_udp() {
+                ListeningPort::Udp(PORT)
             } else {
-                Door::Tcp(PORT)
+                ListeningPort::Tcp(PORT)
             },
             server_ends: false,
             clients: vec![line],
@@ -55,14 +55,14 @@ impl Peer for Bare {
         })
     }
 
-    fn own(&self, _: Load, said: &Said) -> Result<f64, String> {
-        value(&said.output, "rate").map_err(|reason| format!("{reason}: {}", said.words()))
+    fn own(&self, _: Load, finished: &FinishedProgram) -> Result<f64, String> {
+        value(&finished.output, "rate").map_err(|reason| format!("{reason}: {}", finished.words()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{BULK, said, setting};
+    use super::super::tests::{BULK, finished, setting};
     use super::*;
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn its_rate_is_read() {
-        assert_eq!(Bare.own(BULK, &said("rate=201.250\n")), Ok(201.25));
-        assert!(Bare.own(BULK, &said("")).is_err());
+        assert_eq!(Bare.own(BULK, &finished("rate=201.250\n")), Ok(201.25));
+        assert!(Bare.own(BULK, &finished("")).is_err());
     }
 }

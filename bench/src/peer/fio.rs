@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{Peer, Plan, Setting, first_line, words};
-use crate::place::Door;
-use crate::process::Said;
+use crate::place::ListeningPort;
+use crate::process::FinishedProgram;
 use crate::row::{EXPORT_MIB, Load};
 
 /// NBD's own.
@@ -56,38 +56,38 @@ impl Peer for Fio {
                 "memory",
                 format!("{EXPORT_MIB}M"),
             ],
-            door: Door::Tcp(PORT),
+            listening_port: ListeningPort::Tcp(PORT),
             server_ends: false,
             clients: vec![client],
             takes_window: false,
         })
     }
 
-    fn own(&self, _load: Load, said: &Said) -> Result<f64, String> {
-        let per_s = reads(said).and_then(|reads| reads["iops"].as_f64());
+    fn own(&self, _load: Load, finished: &FinishedProgram) -> Result<f64, String> {
+        let per_s = reads(finished).and_then(|reads| reads["iops"].as_f64());
         per_s
             .map(|per_s| per_s / 1e3)
-            .ok_or_else(|| format!("no figure: {}", said.words()))
+            .ok_or_else(|| format!("no figure: {}", finished.words()))
     }
 
     /// From when an I/O was handed to libnbd until fio saw it completed.
-    fn latency_us(&self, said: &Said) -> Option<[f64; 2]> {
-        let latency = &reads(said)?["clat_ns"]["percentile"];
+    fn latency_us(&self, finished: &FinishedProgram) -> Option<[f64; 2]> {
+        let latency = &reads(finished)?["clat_ns"]["percentile"];
         let us = |percent: &str| latency[percent].as_f64().map(|ns| ns / 1e3);
         Some([us("50.000000")?, us("99.000000")?])
     }
 }
 
 /// `jobs[0].read` of its document, which words of its own may stand before.
-fn reads(said: &Said) -> Option<Value> {
-    let (_, document) = said.output.split_once('{')?;
+fn reads(finished: &FinishedProgram) -> Option<Value> {
+    let (_, document) = finished.output.split_once('{')?;
     let document: Value = serde_json::from_str(&format!("{{{document}")).ok()?;
     Some(document["jobs"][0]["read"].clone())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{BULK, lines, said, setting};
+    use super::super::tests::{BULK, finished, lines, setting};
     use super::*;
 
     const READS: Load = Load::Storage {
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn its_figures_are_read() {
-        let recorded = said(include_str!("../../fixtures/fio-3.33-nbd.json"));
+        let recorded = finished(include_str!("../../fixtures/fio-3.33-nbd.json"));
         insta::assert_debug_snapshot!((Fio.own(READS, &recorded), Fio.latency_us(&recorded)));
-        let refused = said("fio: nbd_connect_uri: Connection refused");
+        let refused = finished("fio: nbd_connect_uri: Connection refused");
         assert!(Fio.own(READS, &refused).is_err());
         assert_eq!(Fio.latency_us(&refused), None);
     }

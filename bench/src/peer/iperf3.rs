@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{Peer, Plan, Setting, words};
-use crate::place::Door;
-use crate::process::Said;
+use crate::place::ListeningPort;
+use crate::process::FinishedProgram;
 use crate::row::Load;
 
 /// Its default port; the guest's namespace has nobody else who could use it.
@@ -128,16 +128,16 @@ impl Peer for Iperf3 {
         }
         Ok(Plan {
             server: words![program, "-s", "-1", "-B", setting.server],
-            door: Door::Tcp(PORT),
+            listening_port: ListeningPort::Tcp(PORT),
             server_ends: true,
             clients: vec![client],
             takes_window: false,
         })
     }
 
-    fn own(&self, load: Load, said: &Said) -> Result<f64, String> {
-        let output: Output = serde_json::from_str(&said.output)
-            .map_err(|error| format!("no result ({error}): {}", said.words()))?;
+    fn own(&self, load: Load, finished: &FinishedProgram) -> Result<f64, String> {
+        let output: Output = serde_json::from_str(&finished.output)
+            .map_err(|error| format!("no result ({error}): {}", finished.words()))?;
         match (output.error, output.end.sum_received) {
             (Some(error), _) => Err(error),
             (None, Some(sum)) if load.is_udp() => {
@@ -181,7 +181,7 @@ struct Sum {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{BULK, SMALL, lines, said, setting};
+    use super::super::tests::{BULK, SMALL, finished, lines, setting};
     use super::*;
 
     const DATAGRAMS: Load = Load::UdpStream {
@@ -218,11 +218,11 @@ mod tests {
 
     #[test]
     fn the_servers_figure_is_read() {
-        let tcp = said(include_str!("../../fixtures/iperf3-3.12-tcp.json"));
+        let tcp = finished(include_str!("../../fixtures/iperf3-3.12-tcp.json"));
         insta::assert_debug_snapshot!(debian().own(BULK, &tcp));
-        let udp = said(include_str!("../../fixtures/iperf3-3.12-udp.json"));
+        let udp = finished(include_str!("../../fixtures/iperf3-3.12-udp.json"));
         insta::assert_debug_snapshot!(debian().own(DATAGRAMS, &udp));
-        let newer = said(include_str!("../../fixtures/iperf3-3.21-gsro.json"));
+        let newer = finished(include_str!("../../fixtures/iperf3-3.21-gsro.json"));
         insta::assert_debug_snapshot!(debian().own(DATAGRAMS, &newer));
     }
 
@@ -230,11 +230,11 @@ mod tests {
     fn what_it_complains_about_is_passed_on() {
         let refused = r#"{"start":{},"intervals":[],"end":{},"error":"unable to connect"}"#;
         assert_eq!(
-            debian().own(BULK, &said(refused)),
+            debian().own(BULK, &finished(refused)),
             Err("unable to connect".to_owned())
         );
         let words = debian()
-            .own(BULK, &said("iperf3: parameter error"))
+            .own(BULK, &finished("iperf3: parameter error"))
             .expect_err("not JSON");
         assert!(words.contains("parameter error"), "{words}");
     }

@@ -1,8 +1,8 @@
 //! neper: one program a workload, epoll, one thread unless told otherwise.
 
 use super::{Peer, Plan, Setting, find, first_line, value, words};
-use crate::place::Door;
-use crate::process::Said;
+use crate::place::ListeningPort;
+use crate::process::FinishedProgram;
 use crate::row::Load;
 
 /// Of its control connection.
@@ -51,27 +51,27 @@ impl Peer for Neper {
         client.extend(both);
         Ok(Plan {
             server,
-            door: Door::Tcp(PORT),
+            listening_port: ListeningPort::Tcp(PORT),
             server_ends: true,
             clients: vec![client],
             takes_window: false,
         })
     }
 
-    fn own(&self, load: Load, said: &Said) -> Result<f64, String> {
+    fn own(&self, load: Load, finished: &FinishedProgram) -> Result<f64, String> {
         let figure = if load.is_exchange() {
-            value(&said.output, "throughput").map(|rate| rate / 1e3)
+            value(&finished.output, "throughput").map(|rate| rate / 1e3)
         } else {
             // The client learns from the server what arrived, in bits per second.
-            value(&said.output, "remote_throughput").map(|rate| rate / 1e9)
+            value(&finished.output, "remote_throughput").map(|rate| rate / 1e9)
         };
-        figure.map_err(|reason| format!("{reason}: {}", said.words()))
+        figure.map_err(|reason| format!("{reason}: {}", finished.words()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{BULK, SMALL, lines, said, setting};
+    use super::super::tests::{BULK, SMALL, finished, lines, setting};
     use super::*;
 
     const TCP: Load = Load::TcpRr { connections: 64 };
@@ -99,10 +99,10 @@ mod tests {
 
     #[test]
     fn its_figures_are_read() {
-        let stream = said(include_str!("../../fixtures/neper-1.1.0-stream.txt"));
+        let stream = finished(include_str!("../../fixtures/neper-1.1.0-stream.txt"));
         insta::assert_debug_snapshot!(Neper.own(BULK, &stream));
-        let exchange = said(include_str!("../../fixtures/neper-1.1.0-rr.txt"));
+        let exchange = finished(include_str!("../../fixtures/neper-1.1.0-rr.txt"));
         insta::assert_debug_snapshot!(Neper.own(TCP, &exchange));
-        assert!(Neper.own(BULK, &said("VERSION=1.1.0")).is_err());
+        assert!(Neper.own(BULK, &finished("VERSION=1.1.0")).is_err());
     }
 }

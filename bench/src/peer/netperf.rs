@@ -1,8 +1,8 @@
 //! netperf: one connection a process, so several connections are several processes.
 
 use super::{Peer, Plan, Setting, find, first_line, value, words};
-use crate::place::Door;
-use crate::process::Said;
+use crate::place::ListeningPort;
+use crate::process::FinishedProgram;
 use crate::row::Load;
 
 /// Its default port.
@@ -49,29 +49,32 @@ impl Peer for Netperf {
         client.extend(options);
         Ok(Plan {
             server: words!["netserver", "-D", "-4", "-L", setting.server, "-p", PORT],
-            door: Door::Tcp(PORT),
+            listening_port: ListeningPort::Tcp(PORT),
             server_ends: false,
             clients: vec![client; load.flows() as usize],
             takes_window: false,
         })
     }
 
-    fn own(&self, load: Load, said: &Said) -> Result<f64, String> {
+    fn own(&self, load: Load, finished: &FinishedProgram) -> Result<f64, String> {
         let unit = if load.is_exchange() {
             "Trans/s"
         } else {
             "10^6bits/s"
         };
-        if !said.output.contains(&format!("THROUGHPUT_UNITS={unit}")) {
-            return Err(format!("no figure in {unit}: {}", said.words()));
+        if !finished
+            .output
+            .contains(&format!("THROUGHPUT_UNITS={unit}"))
+        {
+            return Err(format!("no figure in {unit}: {}", finished.words()));
         }
-        value(&said.output, "THROUGHPUT").map(|figure| figure / 1e3)
+        value(&finished.output, "THROUGHPUT").map(|figure| figure / 1e3)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{BULK, SMALL, lines, said, setting};
+    use super::super::tests::{BULK, SMALL, finished, lines, setting};
     use super::*;
 
     const TCP: Load = Load::TcpRr { connections: 64 };
@@ -111,9 +114,9 @@ mod tests {
 
     #[test]
     fn its_figures_are_read_with_their_unit() {
-        let stream = said(include_str!("../../fixtures/netperf-2.7.1-stream.txt"));
+        let stream = finished(include_str!("../../fixtures/netperf-2.7.1-stream.txt"));
         insta::assert_debug_snapshot!(Netperf.own(BULK, &stream));
-        let exchange = said(include_str!("../../fixtures/netperf-2.7.1-rr.txt"));
+        let exchange = finished(include_str!("../../fixtures/netperf-2.7.1-rr.txt"));
         insta::assert_debug_snapshot!(Netperf.own(TCP, &exchange));
         assert!(Netperf.own(BULK, &exchange).is_err());
     }

@@ -1,8 +1,8 @@
 //! nuttcp: TCP streams. It has no option for congestion control in Debian's version.
 
 use super::{Peer, Plan, Setting, first_line, value, words};
-use crate::place::Door;
-use crate::process::Said;
+use crate::place::ListeningPort;
+use crate::process::FinishedProgram;
 use crate::row::Load;
 
 /// Of its control connection.
@@ -39,23 +39,23 @@ impl Peer for Nuttcp {
         client.extend(words![format!("-T{}", setting.seconds), setting.server]);
         Ok(Plan {
             server: words!["nuttcp", "-1", "--nofork"],
-            door: Door::Tcp(PORT),
+            listening_port: ListeningPort::Tcp(PORT),
             server_ends: true,
             clients: vec![client],
             takes_window: false,
         })
     }
 
-    fn own(&self, _: Load, said: &Said) -> Result<f64, String> {
-        value(&said.output, "rate_Mbps")
+    fn own(&self, _: Load, finished: &FinishedProgram) -> Result<f64, String> {
+        value(&finished.output, "rate_Mbps")
             .map(|megabits| megabits / 1e3)
-            .map_err(|reason| format!("{reason}: {}", said.words()))
+            .map_err(|reason| format!("{reason}: {}", finished.words()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{BULK, SMALL, lines, said, setting};
+    use super::super::tests::{BULK, SMALL, finished, lines, setting};
     use super::*;
 
     #[test]
@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn its_rate_is_read() {
-        let recorded = said(include_str!("../../fixtures/nuttcp-6.1.2-tcp.txt"));
+        let recorded = finished(include_str!("../../fixtures/nuttcp-6.1.2-tcp.txt"));
         insta::assert_debug_snapshot!(Nuttcp.own(BULK, &recorded));
-        let refused = said(include_str!("../../fixtures/nuttcp-6.1.2-refused.txt"));
+        let refused = finished(include_str!("../../fixtures/nuttcp-6.1.2-refused.txt"));
         let words = Nuttcp.own(BULK, &refused).expect_err("no figure");
         assert!(words.contains("Connection refused"), "{words}");
     }

@@ -2,9 +2,9 @@
 //! through `wirecost run`'s agents runs the same code; here neither side has an agent that the other has not.
 
 use super::{Peer, Plan, Setting, words};
-use crate::load::Told;
-use crate::place::Door;
-use crate::process::Said;
+use crate::load::EndCounters;
+use crate::place::ListeningPort;
+use crate::process::FinishedProgram;
 use crate::row::Load;
 
 /// Of its data, TCP or UDP.
@@ -59,10 +59,10 @@ impl Peer for Ours {
         };
         Ok(Plan {
             server: side("server"),
-            door: if load.is_udp() {
-                Door::Udp(PORT)
+            listening_port: if load.is_udp() {
+                ListeningPort::Udp(PORT)
             } else {
-                Door::Tcp(PORT)
+                ListeningPort::Tcp(PORT)
             },
             server_ends: true,
             clients: vec![side("client")],
@@ -70,17 +70,17 @@ impl Peer for Ours {
         })
     }
 
-    fn own(&self, load: Load, said: &Said) -> Result<f64, String> {
-        let told = Told::read(&said.output).ok_or_else(|| said.words())?;
+    fn own(&self, load: Load, finished: &FinishedProgram) -> Result<f64, String> {
+        let counters = EndCounters::read(&finished.output).ok_or_else(|| finished.words())?;
         let rate = match load {
-            Load::Stream { .. } => told.bytes as f64 * 8.0 / 1e9,
-            _ => told.messages as f64 / 1e3,
+            Load::Stream { .. } => counters.bytes as f64 * 8.0 / 1e9,
+            _ => counters.messages as f64 / 1e3,
         };
-        Ok(rate / told.seconds)
+        Ok(rate / counters.seconds)
     }
 
-    fn latency_us(&self, said: &Said) -> Option<[f64; 2]> {
-        Told::read(&said.output)?.latency_us
+    fn latency_us(&self, finished: &FinishedProgram) -> Option<[f64; 2]> {
+        EndCounters::read(&finished.output)?.latency_us
     }
 
     fn aggregates(&self, load: Load) -> bool {

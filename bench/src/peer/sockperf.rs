@@ -2,8 +2,8 @@
 //! a time, a message is at most 65,507 bytes, and it has no option for congestion control.
 
 use super::{Peer, Plan, Setting, first_line, words};
-use crate::place::Door;
-use crate::process::Said;
+use crate::place::ListeningPort;
+use crate::process::FinishedProgram;
 use crate::row::Load;
 
 /// Its default port.
@@ -50,10 +50,10 @@ impl Peer for Sockperf {
         }
         Ok(Plan {
             server,
-            door: if tcp {
-                Door::Tcp(PORT)
+            listening_port: if tcp {
+                ListeningPort::Tcp(PORT)
             } else {
-                Door::Udp(PORT)
+                ListeningPort::Udp(PORT)
             },
             server_ends: false,
             clients: vec![client],
@@ -61,8 +61,8 @@ impl Peer for Sockperf {
         })
     }
 
-    fn own(&self, load: Load, said: &Said) -> Result<f64, String> {
-        let text = &said.output;
+    fn own(&self, load: Load, finished: &FinishedProgram) -> Result<f64, String> {
+        let text = &finished.output;
         let figure = if load.is_exchange() {
             // `[Total Run] RunTime=1.001 sec; ...; ReceivedMessages=112250`
             let total = text.lines().find(|line| line.contains("[Total Run]"));
@@ -78,7 +78,7 @@ impl Peer for Sockperf {
                 _ => rate / 1e3,
             })
         };
-        figure.ok_or_else(|| format!("no figure: {}", said.words()))
+        figure.ok_or_else(|| format!("no figure: {}", finished.words()))
     }
 }
 
@@ -93,7 +93,7 @@ fn number_behind(text: &str, words: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{BULK, SMALL, lines, said, setting};
+    use super::super::tests::{BULK, SMALL, finished, lines, setting};
     use super::*;
 
     const TCP: Load = Load::TcpRr { connections: 1 };
@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn its_figures_are_read() {
-        let tcp = said(include_str!("../../fixtures/sockperf-3.7-tcp.txt"));
+        let tcp = finished(include_str!("../../fixtures/sockperf-3.7-tcp.txt"));
         insta::assert_debug_snapshot!(Sockperf.own(TCP, &tcp));
-        let udp = said(include_str!("../../fixtures/sockperf-3.7-udp.txt"));
+        let udp = finished(include_str!("../../fixtures/sockperf-3.7-udp.txt"));
         insta::assert_debug_snapshot!(Sockperf.own(UDP, &udp));
-        let one_way = said(include_str!("../../fixtures/sockperf-3.7-throughput.txt"));
+        let one_way = finished(include_str!("../../fixtures/sockperf-3.7-throughput.txt"));
         insta::assert_debug_snapshot!(Sockperf.own(SMALL, &one_way));
-        let silent = said(include_str!("../../fixtures/sockperf-3.7-silent.txt"));
+        let silent = finished(include_str!("../../fixtures/sockperf-3.7-silent.txt"));
         let words = Sockperf.own(SMALL, &silent).expect_err("no figure");
         assert!(words.contains("Is the server down?"), "{words}");
     }

@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::{Peer, Plan, Setting, first_line, words};
-use crate::place::Door;
-use crate::process::Said;
+use crate::place::ListeningPort;
+use crate::process::FinishedProgram;
 use crate::row::Load;
 
 /// Of its control connection.
@@ -64,15 +64,15 @@ impl Peer for Uperf {
         fs::write(&path, profile).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Plan {
             server: words!["uperf", "-s"],
-            door: Door::Tcp(PORT),
+            listening_port: ListeningPort::Tcp(PORT),
             server_ends: false,
             clients: vec![words!["uperf", "-R", "-m", path.display()]],
             takes_window: false,
         })
     }
 
-    fn own(&self, load: Load, said: &Said) -> Result<f64, String> {
-        own(load, &said.output).ok_or_else(|| format!("no figure: {}", said.words()))
+    fn own(&self, load: Load, finished: &FinishedProgram) -> Result<f64, String> {
+        own(load, &finished.output).ok_or_else(|| format!("no figure: {}", finished.words()))
     }
 }
 
@@ -107,7 +107,7 @@ fn own(load: Load, text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{BULK, SMALL, said, setting};
+    use super::super::tests::{BULK, SMALL, finished, setting};
     use super::*;
 
     const TCP: Load = Load::TcpRr { connections: 4 };
@@ -122,10 +122,10 @@ mod tests {
 
     #[test]
     fn its_figures_are_read() {
-        let stream = said(include_str!("../../fixtures/uperf-1.0.8-stream.txt"));
+        let stream = finished(include_str!("../../fixtures/uperf-1.0.8-stream.txt"));
         insta::assert_debug_snapshot!(Uperf.own(BULK, &stream));
-        let exchange = said(include_str!("../../fixtures/uperf-1.0.8-rr.txt"));
+        let exchange = finished(include_str!("../../fixtures/uperf-1.0.8-rr.txt"));
         insta::assert_debug_snapshot!(Uperf.own(TCP, &exchange));
-        assert!(Uperf.own(TCP, &said("Error parsing")).is_err());
+        assert!(Uperf.own(TCP, &finished("Error parsing")).is_err());
     }
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::switch::OvsDatapath;
-use wirecost_netbuild::{HostSpec, LabHost, Side, Switched, UNDERLAY_DEVICE};
+use wirecost_netbuild::{HostSpec, LabHost, Side, SwitchDevices, UNDERLAY_DEVICE};
 use wirecost_ovs::Switch;
-use wirecost_ovs::ovn::{self, Central, Chassis, LogicalNetwork, LogicalPort, LogicalRouter};
+use wirecost_ovs::ovn::{self, Central, Chassis, LogicalNetwork, LogicalPort, LogicalRouterPort};
 use wirecost_vtep::{Config, Error, StationLocation, Vtep};
 
 use crate::error::{AgentError, Result, Step};
@@ -76,7 +76,7 @@ pub(crate) fn central(spec: &HostSpec, owner: &str) -> Result<Option<Central>> {
     };
     let router = sides.map(|side| {
         let end = spec.logical_router(side)?;
-        Some(LogicalRouter {
+        Some(LogicalRouterPort {
             mac: end.mac,
             network: (end.address, end.prefix),
         })
@@ -90,7 +90,7 @@ pub(crate) fn central(spec: &HostSpec, owner: &str) -> Result<Option<Central>> {
 fn start_central(
     spec: &HostSpec,
     guests: [Vec<LogicalPort>; 2],
-    router: Option<[LogicalRouter; 2]>,
+    router: Option<[LogicalRouterPort; 2]>,
     owner: &str,
 ) -> Result<Option<Central>> {
     let encapsulation = &spec.network.encapsulation;
@@ -176,14 +176,14 @@ fn switch(
     };
     let switch = Switch::start(wanted, datapath, owner)?;
     let wanted = switch.wanted();
-    let switched = Switched {
+    let switch_devices = SwitchDevices {
         underlay_bridge: wanted
             .has_underlay_bridge(datapath)
             .then(|| wirecost_ovs::UNDERLAY_BRIDGE.to_owned()),
         tunnel: wanted.tunnel_device(datapath),
         frame_by_frame: datapath == OvsDatapath::Userspace,
     };
-    host.switched_by(switched)?;
+    host.attach_switch(switch_devices)?;
     Ok(switch)
 }
 

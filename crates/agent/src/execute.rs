@@ -17,11 +17,11 @@ use wirecost_sys::socket::PacketCapture;
 use crate::datapath::{self, FrameCarrier};
 use crate::error::{AgentError, Result};
 use crate::existing::ExistingHost;
+use crate::existing_underlay::ExistingUnderlay;
 use crate::guards::SettingsGuards;
 use crate::level::AppliedLevel;
 use crate::line::Line;
 use crate::load::{Counting, Loads};
-use crate::own_underlay::OwnUnderlay;
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
@@ -47,7 +47,7 @@ pub(crate) struct Agent {
     /// The existing host, instead of `host`, where the network is used as it is.
     existing: Option<ExistingHost>,
     /// The underlay of an existing host, in addition to `host`, where the host's tunnels use the existing network.
-    below: Option<OwnUnderlay>,
+    existing_underlay: Option<ExistingUnderlay>,
     meter: Option<Meter>,
     /// The responder for proofs by the other host's guests, and the secret of these proofs.
     responder: Option<(Responder, Secret)>,
@@ -150,12 +150,12 @@ impl Agent {
                     .ok_or(AgentError::NotReady(UNPREPARED))?;
                 Ok(Reply::Devices(vec![host.state(&[])?]))
             }
-            Request::Way => {
+            Request::PathDevices => {
                 let host = self
                     .existing
                     .as_ref()
                     .ok_or(AgentError::NotReady(UNPREPARED))?;
-                Ok(Reply::Way(Box::new(host.way()?)))
+                Ok(Reply::PathDevices(Box::new(host.path_devices()?)))
             }
             Request::RemoveTunnel => {
                 self.host()?.remove_tunnel()?;
@@ -297,7 +297,7 @@ fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
 }
 
 /// The guests' namespaces and addresses, as places for proofs.
-fn places(host: &LabHost) -> impl Iterator<Item = (prove::Place<'_>, IpAddr)> {
+fn places(host: &LabHost) -> impl Iterator<Item = (prove::GuestNetns<'_>, IpAddr)> {
     guests(host).map(|(guest, address)| (Some(guest), address))
 }
 

@@ -14,11 +14,11 @@ use wirecost_probe::Responder;
 
 use crate::address;
 use crate::error::{Result, Step};
-use crate::guard::Ground;
+use crate::guard::SettingsTarget;
 use crate::guards::{GuardPlaces, SettingsGuards};
-use crate::protocol::{HostWay, Joined, Secret};
+use crate::path_devices;
+use crate::protocol::{HostPath, Joined, Secret};
 use crate::prove;
-use crate::way;
 
 /// Settings are undone after this time without a request: a run sends several requests for each sample.
 pub(crate) const DEAD_MAN: Duration = Duration::from_secs(10);
@@ -122,8 +122,8 @@ impl ExistingHost {
     }
 
     /// The devices of this host that packets to the other host pass.
-    pub(crate) fn way(&self) -> Result<HostWay> {
-        way::of(&self.name, self.peer)
+    pub(crate) fn path_devices(&self) -> Result<HostPath> {
+        path_devices::of(&self.name, self.peer)
     }
 
     /// The state of the host's device, with the features that `settings` name.
@@ -139,14 +139,14 @@ impl ExistingHost {
         guards: &SettingsGuards,
         settings: &[Setting],
     ) -> Result<Vec<DeviceState>> {
-        let ground = Ground::Existing {
+        let target = SettingsTarget::Existing {
             device: self.name.clone(),
         };
         self.changed = !settings.is_empty();
         self.abandoned = false;
         let places = GuardPlaces {
             side: self.side,
-            ground,
+            target,
             guests: Vec::new(),
         };
         let mut applied = settings

@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde::{Deserialize, Serialize};
 use wirecost_model::vary::Setting;
 
-pub use crate::settings::Ground;
+pub use crate::settings::SettingsTarget;
 
 use crate::error::{AgentError, Result, Step};
 use crate::frame;
@@ -48,7 +48,12 @@ impl SettingsGuard {
     ///
     /// # Errors
     /// The guard cannot be started; the message names the place.
-    pub fn start(program: &Path, owner: &str, place: &str, ground: &Ground) -> Result<Self> {
+    pub fn start(
+        program: &Path,
+        owner: &str,
+        place: &str,
+        target: &SettingsTarget,
+    ) -> Result<Self> {
         let step = || format!("{place}: starting the process that changes settings");
         let mut command = Command::new(program);
         // `wirecost` as argv[0], whatever the name of this program's file: orphans are recognised by it.
@@ -58,12 +63,12 @@ impl SettingsGuard {
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        match ground {
-            Ground::Lab => {}
-            Ground::Machine => {
+        match target {
+            SettingsTarget::Lab => {}
+            SettingsTarget::Machine => {
                 command.arg("--machine");
             }
-            Ground::Existing { device } => {
+            SettingsTarget::Existing { device } => {
                 command.args(["--device", device]);
             }
         }
@@ -138,9 +143,9 @@ pub fn serve(
     mut input: impl Read,
     mut output: impl Write,
     place: &str,
-    ground: Ground,
+    target: SettingsTarget,
 ) -> Result<(), String> {
-    let mut applied = AppliedSettings::nothing(place, ground);
+    let mut applied = AppliedSettings::nothing(place, target);
     while let Ok(Some(order)) = frame::read(&mut input) {
         let answer = match order {
             Order::Check(setting) => applied.check(&setting),

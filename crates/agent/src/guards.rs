@@ -9,7 +9,7 @@ use wirecost_netbuild::{LabHost, Side};
 use wirecost_sys::namespace::Netns;
 
 use crate::error::{AgentError, Result, Step};
-use crate::guard::{Ground, SettingsGuard};
+use crate::guard::{SettingsGuard, SettingsTarget};
 
 /// The running program, even after its file was replaced or removed.
 const SELF: &str = "/proc/self/exe";
@@ -25,7 +25,7 @@ pub(crate) struct SettingsGuards {
 #[derive(Debug)]
 pub(crate) struct GuardPlaces<'a> {
     pub(crate) side: Side,
-    pub(crate) ground: Ground,
+    pub(crate) target: SettingsTarget,
     pub(crate) guests: Vec<&'a Netns>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> GuardPlaces<'a> {
     pub(crate) fn of_lab(host: &'a LabHost) -> Self {
         Self {
             side: host.side(),
-            ground: Ground::Lab,
+            target: SettingsTarget::Lab,
             guests: host.guests().collect(),
         }
     }
@@ -66,11 +66,11 @@ impl SettingsGuards {
     pub(crate) fn apply(&self, places: &GuardPlaces<'_>, setting: &Setting) -> Result<()> {
         let GuardPlaces {
             side,
-            ground,
+            target,
             guests,
         } = places;
-        let by_agent =
-            *ground == Ground::Lab || (setting.ethtool.is_empty() && setting.device.is_empty());
+        let by_agent = *target == SettingsTarget::Lab
+            || (setting.ethtool.is_empty() && setting.device.is_empty());
         if setting.sysctl.is_empty() && setting.command.is_none() && by_agent {
             return Ok(());
         }
@@ -81,7 +81,7 @@ impl SettingsGuards {
         let program = Path::new(SELF);
         if setting.on.has_hosts() {
             let place = format!("host {side}");
-            let start = || SettingsGuard::start(program, &self.owner, &place, ground);
+            let start = || SettingsGuard::start(program, &self.owner, &place, target);
             started(&mut running.host, start)?.apply(setting)?;
         }
         if setting.on.has_guests() {
@@ -92,7 +92,7 @@ impl SettingsGuards {
                     format!("the guest of host {side}")
                 };
                 if running.guests.len() == number {
-                    let inside = || SettingsGuard::start(program, &self.owner, &place, ground);
+                    let inside = || SettingsGuard::start(program, &self.owner, &place, target);
                     let entered = guest.within(inside);
                     let guard = entered.step(format!("{place}: entering its namespace"))??;
                     running.guests.push(guard);

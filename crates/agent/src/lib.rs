@@ -11,6 +11,8 @@ mod error;
 mod execute;
 mod existing;
 pub mod existing_host;
+mod existing_underlay;
+mod expected_datagram;
 #[doc(hidden)]
 pub mod frame;
 pub mod guard;
@@ -21,16 +23,14 @@ mod line;
 pub mod link;
 mod load;
 pub mod orphan;
-mod own_underlay;
 mod path;
+mod path_devices;
 pub mod protocol;
 mod prove;
-mod seen;
 mod serve;
 mod settings;
 mod transfer;
 pub mod tunnel;
-mod way;
 
 pub use error::AgentError;
 pub use serve::serve;

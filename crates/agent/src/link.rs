@@ -158,8 +158,8 @@ impl Link {
             if !matches!(answer, Err(WaitError::TimedOut)) {
                 break answer;
             }
-            let (worked, begins) = (self.line.worked(), extended.is_none());
-            let extended = extended.get_or_insert_with(|| ExtendedWait::begin(within, worked));
+            let (activity, begins) = (self.line.activity(), extended.is_none());
+            let extended = extended.get_or_insert_with(|| ExtendedWait::begin(within, activity));
             if !begins && !extended.extend() {
                 break answer;
             }

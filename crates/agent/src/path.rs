@@ -234,7 +234,7 @@ fn gather(host: &str) -> Result<String> {
 }
 
 fn rules() -> Vec<DropRule> {
-    let rules = wirecost_audit::dropping().into_iter();
+    let rules = wirecost_audit::firewall_drops().into_iter();
     rules
         .map(|rule| DropRule {
             rule: rule.rule,
@@ -249,20 +249,20 @@ fn rules() -> Vec<DropRule> {
 /// Waits until the kernel's search for the neighbour has ended: the kernel asks three times, a second apart
 /// (`net.ipv4.neigh.default.retrans_time_ms`), and queues the probes meanwhile.
 fn wait_for_neighbour(from: IpAddr, to: IpAddr) -> NeighbourSearch {
-    const MOST: Duration = Duration::from_secs(4);
-    const OFTEN: Duration = Duration::from_millis(20);
+    const TIMEOUT: Duration = Duration::from_secs(4);
+    const INTERVAL: Duration = Duration::from_millis(20);
     let began = Instant::now();
     let mut found = NeighbourSearch::Known;
     while let Ok(Some((next, state))) = wirecost_audit::neighbour(from, to) {
         match state {
             Neighbour::Fine => break,
             Neighbour::Missing => return NeighbourSearch::Missing(next),
-            Neighbour::Sought if began.elapsed() > MOST => {
+            Neighbour::Sought if began.elapsed() > TIMEOUT => {
                 return NeighbourSearch::Missing(next);
             }
             Neighbour::Sought => found = NeighbourSearch::Found,
         }
-        thread::sleep(OFTEN);
+        thread::sleep(INTERVAL);
     }
     found
 }

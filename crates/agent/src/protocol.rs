@@ -9,7 +9,7 @@ mod transfer;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-pub use host::{BuiltSwitch, HostWay, Joined, LeftSettings, OwnAddress, PathDevice, ProofResult};
+pub use host::{BuiltSwitch, HostPath, Joined, LeftSettings, OwnAddress, PathDevice, ProofResult};
 pub use loads::{
     CountingStart, EndPart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, Part, PartOrder,
 };
@@ -42,7 +42,7 @@ pub enum Request {
         /// The controller's [`VERSION`].
         version: u32,
     },
-    /// Build, step 1: namespaces and settings. With [`HostSpec::own_underlay`], after [`Request::Join`]: the agent
+    /// Build, step 1: namespaces and settings. With [`HostSpec::existing_underlay`], after [`Request::Join`]: the agent
     /// moves to a network namespace of its own; the host's other processes stay where they are.
     Prepare(Box<HostSpec>),
     /// Build, step 2, host a only: the links between the two hosts, and OVN's databases where the network uses OVN.
@@ -71,7 +71,8 @@ pub enum Request {
     /// Reads the device of [`Request::Join`].
     Device,
     /// After [`Request::Join`]: lists the devices of this host that packets to the other host pass.
-    Way,
+    #[serde(rename = "Way")]
+    PathDevices,
     /// Undoes settings that earlier processes left changed, by their journals.
     UndoLeft,
     /// Removes the tunnel over a host's own network, so that another one can replace it at once.
@@ -166,7 +167,7 @@ impl Request {
             Self::Build { .. } => "building its network",
             Self::Join { .. } => "opening the responder at its address",
             Self::Device => "reading its device",
-            Self::Way => "listing the devices of the path",
+            Self::PathDevices => "listing the devices of the path",
             Self::RemoveTunnel => "removing its tunnel",
             Self::UndoLeft => "undoing what was left changed",
             Self::Adapt { .. } => "setting the guest MTU and the offloads",
@@ -235,8 +236,9 @@ pub enum Reply {
     },
     /// To [`Request::Join`].
     Joined(Box<Joined>),
-    /// To [`Request::Way`].
-    Way(Box<HostWay>),
+    /// To [`Request::PathDevices`].
+    #[serde(rename = "Way")]
+    PathDevices(Box<HostPath>),
     /// To [`Request::UndoLeft`].
     Undone(LeftSettings),
     /// To [`Request::Adapt`], [`Request::ApplySettings`] and [`Request::Device`]: the devices as read back.

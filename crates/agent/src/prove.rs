@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion;
-use wirecost_pmtu::{Config, FAR_AWAY, Limit, Outcome, RateLimit, SurveyRequest, likely_sizes};
+use wirecost_pmtu::{Config, FAR_PATIENCE, Limit, Outcome, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, ProbeError, Responder, survey};
 use wirecost_sys::namespace::Netns;
@@ -16,9 +16,9 @@ use crate::protocol::ProofResult;
 const LIMIT: Duration = Duration::from_secs(8);
 
 /// The namespace of a guest; `None`: that of the agent.
-pub(crate) type Place<'a> = Option<&'a Netns>;
+pub(crate) type GuestNetns<'a> = Option<&'a Netns>;
 
-fn inside<T>(place: Place<'_>, work: impl FnOnce() -> T) -> std::io::Result<T> {
+fn inside<T>(place: GuestNetns<'_>, work: impl FnOnce() -> T) -> std::io::Result<T> {
     match place {
         Some(guest) => guest.within(work),
         None => Ok(work()),
@@ -27,7 +27,7 @@ fn inside<T>(place: Place<'_>, work: impl FnOnce() -> T) -> std::io::Result<T> {
 
 /// Starts one responder that answers at the address of every guest.
 pub(crate) fn respond<'a>(
-    guests: impl Iterator<Item = (Place<'a>, IpAddr)>,
+    guests: impl Iterator<Item = (GuestNetns<'a>, IpAddr)>,
     secret: Secret,
 ) -> Result<Responder> {
     let sockets: Result<Vec<_>> = guests
@@ -44,7 +44,7 @@ pub(crate) fn respond<'a>(
 /// guest's number. Where a smaller size is acceptable (`exact` is false), the size that a router or the device reports
 /// is proven instead. The first guest that fails is searched for the size that passes, and ends the proof.
 pub(crate) fn prove_all<'a>(
-    guests: impl Iterator<Item = (Place<'a>, IpAddr)>,
+    guests: impl Iterator<Item = (GuestNetns<'a>, IpAddr)>,
     targets: &[SocketAddr],
     (size, exact): (u32, bool),
     secret: &Secret,
@@ -96,7 +96,7 @@ fn prove(
         likely_sizes: likely_sizes(),
         flows: 1,
         config: Config {
-            patience: FAR_AWAY,
+            patience: FAR_PATIENCE,
             ..Config::default()
         },
         // The path is used by this run only, so no rate limit is needed.

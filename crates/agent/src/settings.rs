@@ -11,7 +11,7 @@ mod undo;
 use std::collections::BTreeMap;
 
 pub(crate) use left::undo_left;
-use wirecost_model::vary::{Deed, DeviceSetting, Setting};
+use wirecost_model::vary::{CommandPair, DeviceSetting, Setting};
 use wirecost_netbuild::{BuildError, ExistingDevice};
 
 use journal::Journal;
@@ -22,7 +22,7 @@ use undo::{Undo, What};
 pub(crate) struct AppliedSettings {
     /// Name of the namespaces in messages: `host a`, `the guest of host b`, `this machine`.
     place: String,
-    ground: Ground,
+    target: SettingsTarget,
     undo: Vec<Undo>,
     /// The journal of an existing host, once something has been changed.
     journal: Option<Journal>,
@@ -30,7 +30,7 @@ pub(crate) struct AppliedSettings {
 
 /// The kind of place whose settings are changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ground {
+pub enum SettingsTarget {
     /// A lab's namespaces; the settings end with them.
     Lab,
     /// This machine, outside of a lab: a sysctl that does not exist here exists nowhere.
@@ -42,17 +42,17 @@ pub enum Ground {
     },
 }
 
-impl Ground {
+impl SettingsTarget {
     fn is_lab(&self) -> bool {
         *self == Self::Lab
     }
 }
 
 impl AppliedSettings {
-    pub(crate) fn nothing(place: &str, ground: Ground) -> Self {
+    pub(crate) fn nothing(place: &str, target: SettingsTarget) -> Self {
         Self {
             place: place.to_owned(),
-            ground,
+            target,
             undo: Vec::new(),
             journal: None,
         }
@@ -78,7 +78,7 @@ impl AppliedSettings {
     }
 
     fn write_journal(&mut self) -> Result<(), String> {
-        let Ground::Existing { device } = &self.ground else {
+        let SettingsTarget::Existing { device } = &self.target else {
             return Ok(());
         };
         let journal = match &mut self.journal {
@@ -103,7 +103,7 @@ impl AppliedSettings {
             self.set(&of, name, value)
                 .map_err(|error| self.at(&of, &error))?;
         }
-        if let Ground::Existing { device } = self.ground.clone() {
+        if let SettingsTarget::Existing { device } = self.target.clone() {
             let named = setting.device_name.as_deref();
             let device = (named.unwrap_or(&device), named);
             for features in setting.ethtool.values() {
@@ -115,7 +115,7 @@ impl AppliedSettings {
                     .map_err(|error| self.at(&of, &error))?;
             }
         }
-        if let Some(Deed { before, after }) = &setting.command {
+        if let Some(CommandPair { before, after }) = &setting.command {
             self.note(&of, What::Command(after.clone()), None)
                 .and_then(|()| command::run(before, &self.place))
                 .map_err(|error| self.at(&of, &error))?;
@@ -155,7 +155,7 @@ impl AppliedSettings {
         named: Option<&String>,
         restore: impl FnOnce(&mut ExistingDevice) -> Result<(), BuildError>,
     ) -> Result<(), String> {
-        let Ground::Existing { device } = &self.ground else {
+        let SettingsTarget::Existing { device } = &self.target else {
             return Ok(());
         };
         let device = named.unwrap_or(device);
@@ -167,7 +167,7 @@ impl AppliedSettings {
     pub(crate) fn check(&self, setting: &Setting) -> Result<(), String> {
         let of = format!("the level `{}` of `{}`", setting.label, setting.factor);
         for name in setting.sysctl.keys() {
-            let checked = sysctl::check(&self.ground, name);
+            let checked = sysctl::check(&self.target, name);
             checked.map_err(|error| self.at(&of, &error))?;
         }
         Ok(())
@@ -181,7 +181,7 @@ impl AppliedSettings {
         let (mut failed, mut left) = (Vec::new(), Vec::new());
         while let Some(step) = self.undo.pop() {
             let undone = match &step.what {
-                What::Sysctl { name, was } => sysctl::write(&self.ground, name, was),
+                What::Sysctl { name, was } => sysctl::write(&self.target, name, was),
                 What::Features(before) => {
                     self.on_device(step.device.as_ref(), |device| device.restore(before))
                 }
@@ -210,16 +210,16 @@ impl AppliedSettings {
     }
 
     fn set(&mut self, of: &str, name: &str, value: &str) -> Result<(), String> {
-        safety::check(&self.ground, name, value)?;
-        let was = sysctl::read(&self.ground, name)?;
+        safety::check(&self.target, name, value)?;
+        let was = sysctl::read(&self.target, name)?;
         for follows in sysctl::followers(name) {
-            let was = sysctl::read(&self.ground, &follows)?;
+            let was = sysctl::read(&self.target, &follows)?;
             let what = What::Sysctl { name: follows, was };
             self.note(of, what, None)?;
         }
         let name_of = name.to_owned();
         self.note(of, What::Sysctl { name: name_of, was }, None)?;
-        let written = sysctl::write(&self.ground, name, value);
+        let written = sysctl::write(&self.target, name, value);
         // A refused value needs no undoing, and writing the old value back would be refused as well.
         if written.is_err() && self.still_is_as_it_was(name) {
             self.forget_last()?;
@@ -229,7 +229,7 @@ impl AppliedSettings {
 
     fn still_is_as_it_was(&self, name: &str) -> bool {
         let was = self.undo.last().map(|undo| &undo.what);
-        matches!(was, Some(What::Sysctl { was, .. }) if sysctl::read(&self.ground, name).is_ok_and(|now| now == *was))
+        matches!(was, Some(What::Sysctl { was, .. }) if sysctl::read(&self.target, name).is_ok_and(|now| now == *was))
     }
 }
 

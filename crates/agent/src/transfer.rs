@@ -7,7 +7,7 @@ use wirecost_model::vary::{Scope, Setting};
 use wirecost_probe::transfer::{Amount, HEARTBEATS, Receiver, transfer};
 
 use crate::error::{AgentError, Result, Step};
-use crate::guard::{Ground, SettingsGuard};
+use crate::guard::{SettingsGuard, SettingsTarget};
 use crate::protocol::{
     Reply, TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent,
 };
@@ -84,7 +84,8 @@ fn set_probing(probing: u8, owner: &str) -> Result<Option<SettingsGuard>> {
     if found.trim() == wanted {
         return Ok(None);
     }
-    let mut guard = SettingsGuard::start(Path::new(SELF), owner, "this host", &Ground::Lab)?;
+    let mut guard =
+        SettingsGuard::start(Path::new(SELF), owner, "this host", &SettingsTarget::Lab)?;
     guard.apply(&Setting {
         factor: "simulation".into(),
         label: format!("tcp_mtu_probing {probing}"),

@@ -7,7 +7,7 @@ use wirecost_model::metric::{Direction, Metric};
 use wirecost_model::plan::Levels;
 
 use crate::size::percent;
-use crate::{Measured, Question, Reading, Told, demand, figures, names};
+use crate::{JudgedEffect, Measured, Question, Reading, demand, figures, names};
 
 /// Most loads that advice is given for.
 const LOADS: usize = 2;
@@ -30,9 +30,9 @@ enum Advice {
 
 pub(crate) fn sentences(question: &Question) -> Vec<String> {
     let mut loads: Vec<&str> = Vec::new();
-    for told in &question.effects {
-        if !loads.contains(&told.effect.load.as_str()) {
-            loads.push(&told.effect.load);
+    for judged in &question.effects {
+        if !loads.contains(&judged.effect.load.as_str()) {
+            loads.push(&judged.effect.load);
         }
     }
     // A load whose key is a factor (with it and without it) only disturbs the other loads: no advice for it.
@@ -82,12 +82,12 @@ impl<'a> Goal<'a> {
     /// load), the p99 latency. `None` without any settled verdict.
     fn of(question: &'a Question, load: &'a str) -> Option<Self> {
         let has = |metric: &Metric| {
-            question.effects.iter().any(|told| {
+            question.effects.iter().any(|judged| {
                 let settled = !matches!(
-                    told.verdict,
+                    judged.verdict,
                     Verdict::NotComparable | Verdict::CannotTellYet
                 );
-                told.effect.load == load && told.effect.metric == *metric && settled
+                judged.effect.load == load && judged.effect.metric == *metric && settled
             })
         };
         let wanted = [Metric::Throughput, Metric::Transactions, Metric::LatencyP99];
@@ -290,17 +290,17 @@ impl<'a> Goal<'a> {
             names::list(&named)
         );
         match single {
-            Single::Brings(told, all)
+            Single::Brings(judged, all)
                 if changes.len() == 1
-                    && changes[0].0 == told.effect.factor
-                    && changes[0].2 == told.effect.to =>
+                    && changes[0].0 == judged.effect.factor
+                    && changes[0].2 == judged.effect.to =>
             {
                 format!("{text}, the best single change{}.", of_known(all))
             }
-            Single::Brings(told, all) => {
-                let effect = &told.effect;
+            Single::Brings(judged, all) => {
+                let effect = &judged.effect;
                 let change = names::change(&effect.factor, &effect.from, &effect.to);
-                let pair = self.question.figures_of(told);
+                let pair = self.question.figures_of(judged);
                 let pair = pair.map_or_else(String::new, |[from, to]| {
                     let figures = figures::change(self.metric, self.workload(), from, to);
                     format!(" ({figures})")
@@ -322,8 +322,8 @@ impl<'a> Goal<'a> {
             let factor = factors.find(|factor| factor.key == *key);
             factor.is_none_or(|factor| factor.levels.first() == Some(level))
         };
-        let singles = self.question.effects.iter().filter(|told| {
-            let effect = &told.effect;
+        let singles = self.question.effects.iter().filter(|judged| {
+            let effect = &judged.effect;
             let others = effect.where_.iter().all(|(key, level)| {
                 if self.is_demand(key) {
                     demand.get(key).is_none_or(|own| own == level)
@@ -334,21 +334,22 @@ impl<'a> Goal<'a> {
             let asked = effect.load == self.load && effect.metric == self.metric;
             asked && others && !self.is_demand(&effect.factor)
         });
-        let singles: Vec<&Told> = singles.collect();
-        let size = |told: &Told| told.effect.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+        let singles: Vec<&JudgedEffect> = singles.collect();
+        let size =
+            |judged: &JudgedEffect| judged.effect.ratio.map_or(0.0, |ratio| ratio.ln().abs());
         let pays = singles
             .iter()
             .copied()
-            .filter(|told| told.verdict == Verdict::Pays);
+            .filter(|judged| judged.verdict == Verdict::Pays);
         let most = pays.max_by(|a, b| size(a).total_cmp(&size(b)));
-        let open = singles.iter().any(|told| {
+        let open = singles.iter().any(|judged| {
             matches!(
-                told.verdict,
+                judged.verdict,
                 Verdict::CannotTellYet | Verdict::NotComparable
             )
         });
         match most {
-            Some(told) => Single::Brings(told, !open),
+            Some(judged) => Single::Brings(judged, !open),
             None if open => Single::Unknown,
             None => Single::Nothing,
         }
@@ -359,7 +360,7 @@ impl<'a> Goal<'a> {
 #[derive(Clone, Copy)]
 enum Single<'a> {
     /// The change that pays and brings most, and whether the verdicts of all other single changes are known.
-    Brings(&'a Told, bool),
+    Brings(&'a JudgedEffect, bool),
     /// No single change pays.
     Nothing,
     /// No single change is known to pay, and the verdicts of some are not known.

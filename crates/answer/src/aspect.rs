@@ -7,11 +7,11 @@ use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
 
 use crate::names::HOST;
-use crate::place::{self, Dimension, Place};
-use crate::{Question, Told};
+use crate::place::{self, Dimension, LevelIndices};
+use crate::{JudgedEffect, Question};
 
 /// Effects whose ratios differ by more than this factor are told separately, where few words can tell which is which.
-const APART: f64 = 1.25;
+const DISTINCT_RATIO: f64 = 1.25;
 
 /// Most sizes that one statement distinguishes.
 const SIZES: usize = 3;
@@ -45,7 +45,7 @@ impl Kind {
 pub(crate) struct Aspect<'a> {
     pub(crate) load: &'a str,
     pub(crate) kind: Kind,
-    pub(crate) effects: Vec<&'a Told>,
+    pub(crate) effects: Vec<&'a JudgedEffect>,
 }
 
 /// What one or more effects come to. The variants are in the order in which a statement names them.
@@ -56,30 +56,33 @@ pub(crate) enum Class {
     PerhapsBetter,
     PerhapsWorse,
     Same,
-    Untold(Option<&'static str>),
-    Barred(Option<RemarkKind>),
-    /// Several of [`Class::Untold`] and [`Class::Barred`]: the sentence on the limits gives the reasons.
+    Undecided(Option<&'static str>),
+    NotComparable(Option<RemarkKind>),
+    /// Several of [`Class::Undecided`] and [`Class::NotComparable`]: the sentence on the limits gives the reasons.
     Open,
 }
 
 impl Class {
-    fn of(told: &Told) -> Self {
-        match told.verdict {
+    fn of(judged: &JudgedEffect) -> Self {
+        match judged.verdict {
             Verdict::Pays => Self::Better,
             Verdict::Costs => Self::Worse,
             Verdict::Gains => Self::PerhapsBetter,
             Verdict::Loses => Self::PerhapsWorse,
             Verdict::MakesNoDifference => Self::Same,
-            Verdict::CannotTellYet => Self::Untold(told.no_ratio),
+            Verdict::CannotTellYet => Self::Undecided(judged.no_ratio),
             Verdict::NotComparable => {
-                Self::Barred(told.effect.not_comparable.as_ref().map(|why| why.kind))
+                Self::NotComparable(judged.effect.not_comparable.as_ref().map(|why| why.kind))
             }
         }
     }
 
     /// Whether nothing is known of the effects of this class.
     pub(crate) const fn is_open(self) -> bool {
-        matches!(self, Self::Untold(_) | Self::Barred(_) | Self::Open)
+        matches!(
+            self,
+            Self::Undecided(_) | Self::NotComparable(_) | Self::Open
+        )
     }
 }
 
@@ -97,15 +100,15 @@ impl<'a> Aspect<'a> {
     pub(crate) fn of(question: &'a Question, factor: &Factor) -> Vec<Self> {
         let mut loads: Vec<&str> = Vec::new();
         let mut aspects: BTreeMap<(usize, Kind), Self> = BTreeMap::new();
-        for told in question
+        for judged in question
             .effects
             .iter()
-            .filter(|told| told.effect.factor == factor.key)
+            .filter(|judged| judged.effect.factor == factor.key)
         {
-            let Some(kind) = Kind::of(told.effect.metric) else {
+            let Some(kind) = Kind::of(judged.effect.metric) else {
                 continue;
             };
-            let load = told.effect.load.as_str();
+            let load = judged.effect.load.as_str();
             let at = loads.iter().position(|known| *known == load);
             let at = at.unwrap_or_else(|| {
                 loads.push(load);
@@ -116,7 +119,7 @@ impl<'a> Aspect<'a> {
                 kind,
                 effects: Vec::new(),
             });
-            aspect.effects.push(told);
+            aspect.effects.push(judged);
         }
         let mut aspects: Vec<Self> = aspects.into_values().collect();
         // In a closed loop transactions/s imply the median latency; and a median of which nothing is known adds
@@ -138,12 +141,14 @@ impl<'a> Aspect<'a> {
     fn is_settled(&self) -> bool {
         self.effects
             .iter()
-            .any(|told| matches!(told.verdict, Verdict::Pays | Verdict::Costs))
+            .any(|judged| matches!(judged.verdict, Verdict::Pays | Verdict::Costs))
     }
 
     /// Whether nothing is known of any effect of this aspect.
     fn is_open(&self) -> bool {
-        self.effects.iter().all(|told| Class::of(told).is_open())
+        self.effects
+            .iter()
+            .all(|judged| Class::of(judged).is_open())
     }
 
     /// The largest settled effect as an absolute logarithm of its ratio; 0 without one.
@@ -151,8 +156,8 @@ impl<'a> Aspect<'a> {
         let settled = self
             .effects
             .iter()
-            .filter(|told| matches!(told.verdict, Verdict::Pays | Verdict::Costs));
-        let sizes = settled.filter_map(|told| Some(told.effect.ratio?.ln().abs()));
+            .filter(|judged| matches!(judged.verdict, Verdict::Pays | Verdict::Costs));
+        let sizes = settled.filter_map(|judged| Some(judged.effect.ratio?.ln().abs()));
         sizes.fold(0.0, f64::max)
     }
 
@@ -178,8 +183,8 @@ impl<'a> Aspect<'a> {
     }
 
     /// The place of every effect: its level of each factor that varies among the effects, and the host of its figure.
-    pub(crate) fn places(&self, question: &Question) -> (Vec<Dimension>, Vec<Place>) {
-        let effects = || self.effects.iter().map(|told| &told.effect);
+    pub(crate) fn places(&self, question: &Question) -> (Vec<Dimension>, Vec<LevelIndices>) {
+        let effects = || self.effects.iter().map(|judged| &judged.effect);
         let mut dimensions: Vec<Dimension> = Vec::new();
         let mut add = |key: &str, levels: Vec<String>| {
             if levels.len() > 1 {
@@ -226,21 +231,21 @@ impl<'a> Aspect<'a> {
     pub(crate) fn groups(
         &self,
         dimensions: &[Dimension],
-        places: &[Place],
+        places: &[LevelIndices],
         in_detail: bool,
     ) -> Vec<Group> {
         let mut by_class: BTreeMap<Class, BTreeSet<usize>> = BTreeMap::new();
-        for (at, told) in self.effects.iter().enumerate() {
-            by_class.entry(Class::of(told)).or_default().insert(at);
+        for (at, judged) in self.effects.iter().enumerate() {
+            by_class.entry(Class::of(judged)).or_default().insert(at);
         }
-        let told = |members: &BTreeSet<usize>| {
+        let expressible = |members: &BTreeSet<usize>| {
             place::conditions(dimensions, places, members).is_some_and(|parts| parts.len() == 1)
         };
         let mut groups = Vec::new();
         for (class, members) in by_class {
             let splits = in_detail.then(|| self.splits(class, &members));
             let mut splits = splits.into_iter().flatten();
-            let few = splits.find(|split| split.iter().all(told));
+            let few = splits.find(|split| split.iter().all(expressible));
             let split = few.unwrap_or_else(|| vec![members]);
             groups.extend(split.into_iter().map(|members| Group { class, members }));
         }
@@ -263,7 +268,7 @@ impl<'a> Aspect<'a> {
         let mut gaps: Vec<f64> = order
             .windows(2)
             .map(|pair| size(pair[1]) - size(pair[0]))
-            .filter(|gap| *gap > APART.ln())
+            .filter(|gap| *gap > DISTINCT_RATIO.ln())
             .collect();
         gaps.sort_by(|a, b| b.total_cmp(a));
         gaps.truncate(SIZES - 1);
@@ -279,13 +284,13 @@ impl<'a> Aspect<'a> {
     }
 
     /// The group's effects.
-    pub(crate) fn members(&self, group: &Group) -> impl Iterator<Item = &'a Told> + Clone {
+    pub(crate) fn members(&self, group: &Group) -> impl Iterator<Item = &'a JudgedEffect> + Clone {
         group.members.iter().map(|&at| self.effects[at])
     }
 
     /// The ratios of the group's effects; effects without a ratio are left out.
     pub(crate) fn ratios(&self, group: &Group) -> impl Iterator<Item = f64> + Clone {
-        self.members(group).filter_map(|told| told.effect.ratio)
+        self.members(group).filter_map(|judged| judged.effect.ratio)
     }
 
     /// The absolute logarithms of the ratios of the group's effects.
@@ -296,7 +301,11 @@ impl<'a> Aspect<'a> {
     /// The lower and upper ends of the intervals of the group's effects.
     pub(crate) fn ends(&self, group: &Group) -> impl Iterator<Item = f64> {
         let members = self.members(group);
-        members.flat_map(|told| [told.effect.low, told.effect.high].into_iter().flatten())
+        members.flat_map(|judged| {
+            [judged.effect.low, judged.effect.high]
+                .into_iter()
+                .flatten()
+        })
     }
 }
 

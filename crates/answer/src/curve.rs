@@ -1,6 +1,6 @@
 //! What the curve of a factor with many numeric levels shows: the level that has most of the gain, and the steps.
 
-use wirecost_model::curve::{Curved, Step};
+use wirecost_model::curve::{LevelCurve, Step};
 use wirecost_model::effect::Verdict;
 
 use crate::size::Sizes;
@@ -8,13 +8,13 @@ use crate::{Question, names};
 
 /// What the curves of a factor show, in sentences without the last full stop; `None` for a factor without curves.
 pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
-    let curves: Vec<&Curved> = question
+    let curves: Vec<&LevelCurve> = question
         .curves
         .iter()
         .filter(|one| one.factor == factor)
         .collect();
     let first = curves.first()?;
-    let place = |one: &Curved| {
+    let place = |one: &LevelCurve| {
         let place = match curves.len() {
             1 => String::new(),
             _ => question.place(&one.where_),
@@ -51,12 +51,12 @@ pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
                 format!("{size} from {} to {}{}", step.from, step.to, place(one))
             };
             // A step is told only where both its levels are comparable with the first level.
-            let told = |at: f64| match verdict(question, one, at) {
-                Some(told) => !matches!(told, Verdict::NotComparable | Verdict::CannotTellYet),
+            let judged = |at: f64| match verdict(question, one, at) {
+                Some(judged) => !matches!(judged, Verdict::NotComparable | Verdict::CannotTellYet),
                 None => levels(question, factor).next() == Some(at),
             };
             let steps = one.curve.steps.iter();
-            let steps = steps.filter(|step| told(step.from) && told(step.to));
+            let steps = steps.filter(|step| judged(step.from) && judged(step.to));
             steps.map(step).collect::<Vec<_>>()
         })
         .collect();
@@ -66,10 +66,10 @@ pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
     };
     // Where the verdict on the last level is not known in any curve, neither knee nor steps are told.
     let last = levels(question, factor).next_back()?;
-    let open = |one: &&&Curved| {
-        let told = verdict(question, one, last);
+    let open = |one: &&&LevelCurve| {
+        let judged = verdict(question, one, last);
         matches!(
-            told,
+            judged,
             None | Some(Verdict::CannotTellYet | Verdict::NotComparable)
         )
     };
@@ -92,15 +92,15 @@ fn levels(question: &Question, factor: &str) -> impl DoubleEndedIterator<Item = 
 }
 
 /// The verdict on level `at` against the first level, with the curve's load, metric and other levels.
-fn verdict(question: &Question, one: &Curved, at: f64) -> Option<Verdict> {
+fn verdict(question: &Question, one: &LevelCurve, at: f64) -> Option<Verdict> {
     let mut effects = question.effects.iter();
-    let found = effects.find(|told| {
-        let effect = &told.effect;
+    let found = effects.find(|judged| {
+        let effect = &judged.effect;
         effect.factor == one.factor
             && effect.load == one.load
             && effect.metric == one.metric
             && effect.where_ == one.where_
             && effect.to.parse() == Ok(at)
     });
-    found.map(|told| told.verdict)
+    found.map(|judged| judged.verdict)
 }

@@ -8,16 +8,16 @@ use wirecost_model::metric::Metric;
 
 use crate::limits::FULL;
 use crate::size::Sizes;
-use crate::{Measured, Question, Told, names};
+use crate::{JudgedEffect, Measured, Question, names};
 
 /// Upper bound on what the other factors change there, as a multiple of [`Question::worth`].
-const LITTLE: f64 = 2.0;
+const LITTLE_CHANGE: f64 = 2.0;
 
 /// How many times larger an effect of the other factors has to be elsewhere, on the log scale.
 const MORE: f64 = 3.0;
 
 /// The sentence on the level of this factor at which the other factors change throughput least. `None` unless that is
-/// little ([`LITTLE`]), an effect elsewhere is much larger ([`MORE`]), and the run has a single load.
+/// little ([`LITTLE_CHANGE`]), an effect elsewhere is much larger ([`MORE`]), and the run has a single load.
 pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
     if question.several_loads() {
         return None;
@@ -33,21 +33,22 @@ pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
 
 /// For one level: the largest change by other factors there (absolute logarithm of the ratio), and the sentence.
 fn at(question: &Question, key: &str, level: &String) -> Option<(f64, String)> {
-    let throughput =
-        |told: &&Told| told.effect.metric == Metric::Throughput && told.effect.factor != key;
-    let others: Vec<&Told> = question.effects.iter().filter(throughput).collect();
-    let (here, elsewhere): (Vec<&Told>, Vec<&Told>) = others
+    let throughput = |judged: &&JudgedEffect| {
+        judged.effect.metric == Metric::Throughput && judged.effect.factor != key
+    };
+    let others: Vec<&JudgedEffect> = question.effects.iter().filter(throughput).collect();
+    let (here, elsewhere): (Vec<&JudgedEffect>, Vec<&JudgedEffect>) = others
         .into_iter()
-        .partition(|told| told.effect.where_.get(key) == Some(level));
-    let settled = here.iter().all(|told| {
+        .partition(|judged| judged.effect.where_.get(key) == Some(level));
+    let settled = here.iter().all(|judged| {
         !matches!(
-            told.verdict,
+            judged.verdict,
             Verdict::CannotTellYet | Verdict::NotComparable
         )
     });
     let changed: BTreeSet<&str> = here
         .iter()
-        .map(|told| told.effect.factor.as_str())
+        .map(|judged| judged.effect.factor.as_str())
         .collect();
     if !settled || changed.len() < 2 {
         return None;
@@ -62,17 +63,17 @@ fn at(question: &Question, key: &str, level: &String) -> Option<(f64, String)> {
     }
     let ends: Option<Vec<f64>> = here
         .iter()
-        .flat_map(|told| [told.effect.low, told.effect.high])
+        .flat_map(|judged| [judged.effect.low, judged.effect.high])
         .collect();
     let ends = ends?;
     let far = ends.iter().map(|end| end.ln().abs()).fold(0.0, f64::max);
     let paid = elsewhere
         .iter()
-        .filter(|told| matches!(told.verdict, Verdict::Pays | Verdict::Costs));
+        .filter(|judged| matches!(judged.verdict, Verdict::Pays | Verdict::Costs));
     let most = paid
-        .filter_map(|told| Some(told.effect.ratio?.ln().abs()))
+        .filter_map(|judged| Some(judged.effect.ratio?.ln().abs()))
         .fold(0.0, f64::max);
-    if far > (question.worth * LITTLE).ln_1p() || most < far * MORE {
+    if far > (question.worth * LITTLE_CHANGE).ln_1p() || most < far * MORE {
         return None;
     }
     let subjects: Vec<String> = changed

@@ -6,7 +6,7 @@ use wirecost_model::cell::Factor;
 
 use crate::aspect::{Aspect, Class};
 use crate::size::Sizes;
-use crate::statement::{self, Part, Says, unknown};
+use crate::statement::{self, Part, Statement, unknown};
 use crate::{FactorAnswer, Question, demand, names};
 
 /// Up to so many figures without a difference are named; more are `any figure`.
@@ -47,15 +47,15 @@ fn sentence(
         let in_detail = !demanded && aspect.load != known;
         known = aspect.load;
         match aspect.says(question, in_detail) {
-            Says::Sized(says) => match sized.iter_mut().find(|(other, _)| *other == says) {
+            Statement::Sized(says) => match sized.iter_mut().find(|(other, _)| *other == says) {
                 Some((_, all)) => all.push(aspect),
                 None => sized.push((says, vec![aspect])),
             },
-            Says::Same(own) => {
+            Statement::Same(own) => {
                 same.push(aspect);
                 ends.extend(own);
             }
-            Says::Unknown(own) => {
+            Statement::Unknown(own) => {
                 open.push(aspect);
                 reasons.extend(own);
             }
@@ -163,7 +163,7 @@ fn subject(question: &Question, factor: &Factor, aspects: &[Aspect]) -> String {
     let mut others: Vec<&String> = aspects
         .iter()
         .flat_map(|aspect| &aspect.effects)
-        .map(|told| &told.effect.to)
+        .map(|judged| &judged.effect.to)
         .collect();
     others.dedup();
     let key = factor.key.as_str();

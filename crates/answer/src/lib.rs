@@ -26,7 +26,7 @@ mod study;
 use serde::Serialize;
 
 pub use limits::FULL;
-pub use question::{Measured, Question, Reading, Told};
+pub use question::{JudgedEffect, Measured, Question, Reading};
 pub use study::Tally;
 
 /// The answer of a run, in sentences.

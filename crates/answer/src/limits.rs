@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use wirecost_model::effect::Verdict;
 
 use crate::aspect::Kind;
-use crate::place::{self, Dimension, Place};
-use crate::{Question, Told, names};
+use crate::place::{self, Dimension, LevelIndices};
+use crate::{JudgedEffect, Question, names};
 
 /// Share of what its line carries from which on a cell fills the line.
 pub const FULL: f64 = 0.95;
@@ -15,7 +15,7 @@ pub const FULL: f64 = 0.95;
 const MORE_ROUNDS: &str = "more rounds are needed";
 
 pub(crate) fn sentences(question: &Question) -> Vec<String> {
-    let open: Vec<String> = [untold(question), barred(question)]
+    let open: Vec<String> = [undecided(question), not_comparable(question)]
         .into_iter()
         .flatten()
         .collect();
@@ -49,7 +49,7 @@ fn line(question: &Question) -> Option<String> {
             levels: factor.levels.clone(),
         })
         .collect();
-    let places: Vec<Place> = cells
+    let places: Vec<LevelIndices> = cells
         .iter()
         .map(|cell| {
             let level = |dimension: &Dimension| {
@@ -74,20 +74,20 @@ fn line(question: &Question) -> Option<String> {
 }
 
 /// How many comparisons have no verdict yet, and what helps.
-fn untold(question: &Question) -> Option<String> {
-    let told = |told: &&Told| told.verdict == Verdict::CannotTellYet;
-    let untold: Vec<&Told> = question.effects.iter().filter(told).collect();
-    let count = untold.len();
+fn undecided(question: &Question) -> Option<String> {
+    let is_undecided = |judged: &&JudgedEffect| judged.verdict == Verdict::CannotTellYet;
+    let undecided: Vec<&JudgedEffect> = question.effects.iter().filter(is_undecided).collect();
+    let count = undecided.len();
     if count == 0 {
         return None;
     }
-    let cpu = untold
+    let cpu = undecided
         .iter()
-        .all(|told| Kind::of(told.effect.metric) == Some(Kind::Cpu));
+        .all(|judged| Kind::of(judged.effect.metric) == Some(Kind::Cpu));
     let mut advice: BTreeMap<&str, usize> = BTreeMap::new();
-    for told in &untold {
+    for judged in &undecided {
         *advice
-            .entry(told.no_ratio.unwrap_or(MORE_ROUNDS))
+            .entry(judged.no_ratio.unwrap_or(MORE_ROUNDS))
             .or_default() += 1;
     }
     let mut said: Vec<String> = match advice.len() {
@@ -108,14 +108,14 @@ fn untold(question: &Question) -> Option<String> {
 }
 
 /// How many comparisons are not comparable, and what differs in them.
-fn barred(question: &Question) -> Option<String> {
+fn not_comparable(question: &Question) -> Option<String> {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for told in question
+    for judged in question
         .effects
         .iter()
-        .filter(|told| told.verdict == Verdict::NotComparable)
+        .filter(|judged| judged.verdict == Verdict::NotComparable)
     {
-        let kind = told
+        let kind = judged
             .effect
             .not_comparable
             .as_ref()

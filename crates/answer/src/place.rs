@@ -12,10 +12,10 @@ pub(crate) struct Dimension {
 }
 
 /// For each dimension the index of the place's level; `None` where the dimension does not apply to it.
-pub(crate) type Place = Vec<Option<usize>>;
+pub(crate) type LevelIndices = Vec<Option<usize>>;
 
 /// For each dimension the levels that a place may have.
-type Cover = Vec<BTreeSet<usize>>;
+type LevelSets = Vec<BTreeSet<usize>>;
 
 /// The dimensions that are restricted, by index, each with the levels that it may have.
 pub(crate) type Condition = Vec<(usize, Vec<usize>)>;
@@ -27,7 +27,7 @@ const PARTS: usize = 2;
 /// empty condition holds everywhere. `None` where more alternatives would be needed.
 pub(crate) fn conditions(
     dimensions: &[Dimension],
-    all: &[Place],
+    all: &[LevelIndices],
     set: &BTreeSet<usize>,
 ) -> Option<Vec<Condition>> {
     let mut left = set.clone();
@@ -37,7 +37,7 @@ pub(crate) fn conditions(
             return None;
         }
         let covers = orders(dimensions.len()).map(|order| grow(dimensions, all, set, seed, &order));
-        let covered = |cover: &Cover| left.iter().filter(|&&at| holds(cover, &all[at])).count();
+        let covered = |cover: &LevelSets| left.iter().filter(|&&at| holds(cover, &all[at])).count();
         let best = covers.reduce(|best, other| {
             let better = (covered(&other), free(dimensions, &other))
                 > (covered(&best), free(dimensions, &best));
@@ -53,11 +53,11 @@ pub(crate) fn conditions(
 /// The cover without levels that add no place of `left`: places that an earlier alternative covers are not named again.
 fn trimmed(
     dimensions: &[Dimension],
-    all: &[Place],
-    mut cover: Cover,
+    all: &[LevelIndices],
+    mut cover: LevelSets,
     left: &BTreeSet<usize>,
-) -> Cover {
-    let covered = |cover: &Cover| left.iter().filter(|&&at| holds(cover, &all[at])).count();
+) -> LevelSets {
+    let covered = |cover: &LevelSets| left.iter().filter(|&&at| holds(cover, &all[at])).count();
     for (at, levels) in bound(dimensions, &cover) {
         for level in levels {
             let mut less = cover.clone();
@@ -71,7 +71,7 @@ fn trimmed(
 }
 
 /// The dimensions that a cover restricts, with their levels.
-fn bound(dimensions: &[Dimension], cover: &Cover) -> Vec<(usize, Vec<usize>)> {
+fn bound(dimensions: &[Dimension], cover: &LevelSets) -> Vec<(usize, Vec<usize>)> {
     cover
         .iter()
         .enumerate()
@@ -81,11 +81,11 @@ fn bound(dimensions: &[Dimension], cover: &Cover) -> Vec<(usize, Vec<usize>)> {
 }
 
 /// How many dimensions the cover does not restrict.
-fn free(dimensions: &[Dimension], cover: &Cover) -> usize {
+fn free(dimensions: &[Dimension], cover: &LevelSets) -> usize {
     dimensions.len() - bound(dimensions, cover).len()
 }
 
-fn holds(cover: &Cover, place: &Place) -> bool {
+fn holds(cover: &LevelSets, place: &LevelIndices) -> bool {
     let mut each = cover.iter().zip(place);
     each.all(|(levels, level)| level.is_none_or(|level| levels.contains(&level)))
 }
@@ -93,15 +93,15 @@ fn holds(cover: &Cover, place: &Place) -> bool {
 /// A maximal cover around the place `seed` that holds no place outside of `set`; dimensions are widened in this order.
 fn grow(
     dimensions: &[Dimension],
-    all: &[Place],
+    all: &[LevelIndices],
     set: &BTreeSet<usize>,
     seed: usize,
     order: &[usize],
-) -> Cover {
+) -> LevelSets {
     let levels = |at: usize| 0..dimensions[at].levels.len();
     let fits =
-        |cover: &Cover| (0..all.len()).all(|at| set.contains(&at) || !holds(cover, &all[at]));
-    let mut cover: Cover = all[seed]
+        |cover: &LevelSets| (0..all.len()).all(|at| set.contains(&at) || !holds(cover, &all[at]));
+    let mut cover: LevelSets = all[seed]
         .iter()
         .enumerate()
         .map(|(at, level)| level.map_or_else(|| levels(at).collect(), |level| [level].into()))
@@ -132,7 +132,7 @@ fn orders(n: usize) -> impl Iterator<Item = Vec<usize>> {
 mod tests {
     use super::*;
 
-    fn square() -> (Vec<Dimension>, Vec<Place>) {
+    fn square() -> (Vec<Dimension>, Vec<LevelIndices>) {
         let dimension = |key: &str| Dimension {
             key: key.into(),
             levels: vec!["0".into(), "1".into()],

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wirecost_model::cell::{Factor, LOAD};
-use wirecost_model::curve::Curved;
+use wirecost_model::curve::LevelCurve;
 use wirecost_model::effect::{Effect, Verdict};
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
@@ -22,11 +22,11 @@ pub struct Question {
     /// The cells that have a valid sample, in the plan's order.
     pub cells: Vec<Measured>,
     /// Every effect of the run.
-    pub effects: Vec<Told>,
+    pub effects: Vec<JudgedEffect>,
     /// The workload of each load, by the load's name.
     pub workloads: BTreeMap<String, Workload>,
     /// The curves of factors that have many numeric levels.
-    pub curves: Vec<Curved>,
+    pub curves: Vec<LevelCurve>,
 }
 
 /// A cell with its figures.
@@ -51,7 +51,7 @@ pub struct Reading {
 
 /// An effect and the verdict that the answer tells of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct JudgedEffect {
     /// The effect.
     pub effect: Effect,
     /// The verdict after correction for all comparisons of the run; the effect's own verdict where there is no
@@ -64,7 +64,7 @@ pub struct Told {
 impl Question {
     /// Whether effects are of more than one load, so that figures have to name theirs.
     pub(crate) fn several_loads(&self) -> bool {
-        let mut loads = self.effects.iter().map(|told| &told.effect.load);
+        let mut loads = self.effects.iter().map(|judged| &judged.effect.load);
         let first = loads.next();
         loads.any(|load| Some(load) != first)
     }
@@ -139,8 +139,8 @@ impl Question {
     }
 
     /// The medians of an effect's figure in its two cells: at the level `from`, at the level `to`.
-    pub(crate) fn figures_of(&self, told: &Told) -> Option<[f64; 2]> {
-        let effect = &told.effect;
+    pub(crate) fn figures_of(&self, judged: &JudgedEffect) -> Option<[f64; 2]> {
+        let effect = &judged.effect;
         let of = |level: &String| {
             let mut cells = self.cells.iter().filter(|cell| {
                 let others = effect.where_.iter().all(|(key, level)| {

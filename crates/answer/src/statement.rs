@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::aspect::{Aspect, Class, Group};
-use crate::place::{self, Dimension, Place};
+use crate::place::{self, Dimension, LevelIndices};
 use crate::size::Sizes;
 use crate::{Question, figures, names};
 
@@ -30,7 +30,7 @@ pub(crate) struct Part {
 
 /// What a statement has to say of an aspect.
 #[derive(Debug)]
-pub(crate) enum Says {
+pub(crate) enum Statement {
     /// Effects of some size, each with its place.
     Sized(Vec<Part>),
     /// No difference anywhere: the ends of the effects' intervals.
@@ -41,17 +41,17 @@ pub(crate) enum Says {
 
 impl Aspect<'_> {
     /// What the aspect's effects come to. `in_detail` tells different sizes separately by place, where few words do it.
-    pub(crate) fn says(&self, question: &Question, in_detail: bool) -> Says {
+    pub(crate) fn statement(&self, question: &Question, in_detail: bool) -> Statement {
         let (dimensions, places) = self.places(question);
         let sizes = Sizes::new(self.metric(), question.worth);
         let mut groups = self.groups(&dimensions, &places, in_detail);
         if groups.iter().all(|group| group.class.is_open()) {
-            return Says::Unknown(groups.iter().map(|group| group.class).collect());
+            return Statement::Unknown(groups.iter().map(|group| group.class).collect());
         }
         if let [one] = &groups[..]
             && one.class == Class::Same
         {
-            return Says::Same(self.ends(one).collect());
+            return Statement::Same(self.ends(one).collect());
         }
         groups.sort_by(|a, b| {
             let size = |group: &Group| self.sizes(group).fold(0.0, f64::max);
@@ -76,7 +76,7 @@ impl Aspect<'_> {
             ),
             detail: self.detail(group, question, sizes),
         });
-        Says::Sized(parts.collect())
+        Statement::Sized(parts.collect())
     }
 
     /// The size of the group's effects, or why none is known.
@@ -95,7 +95,7 @@ impl Aspect<'_> {
         &self,
         group: &Group,
         question: &Question,
-        (dimensions, places): (&[Dimension], &[Place]),
+        (dimensions, places): (&[Dimension], &[LevelIndices]),
         (last, in_detail): (bool, bool),
     ) -> String {
         if group.members.len() == places.len() {
@@ -144,7 +144,7 @@ impl Aspect<'_> {
         }
         let pairs: Option<Vec<[f64; 2]>> = self
             .members(group)
-            .map(|told| question.figures_of(told))
+            .map(|judged| question.figures_of(judged))
             .collect();
         let pairs = pairs?;
         let side = |at: usize| pairs.iter().map(|pair| pair[at]).collect::<Vec<_>>();
@@ -170,7 +170,7 @@ fn together(groups: Vec<Group>) -> Vec<Group> {
         groups.into_iter().partition(|group| group.class.is_open());
     match &unknown[..] {
         [] => {}
-        [one] if one.class != Class::Untold(None) => groups.extend(unknown),
+        [one] if one.class != Class::Undecided(None) => groups.extend(unknown),
         _ => groups.push(Group {
             class: Class::Open,
             members: unknown
@@ -231,10 +231,10 @@ impl Class {
     /// Why nothing is known of effects of this class.
     fn words(self) -> String {
         match self {
-            Self::Untold(None) => "not known yet".into(),
-            Self::Untold(Some(why)) => format!("not known ({why})"),
-            Self::Barred(None) => "not comparable".into(),
-            Self::Barred(Some(kind)) => format!("not comparable ({})", names::kind(kind)),
+            Self::Undecided(None) => "not known yet".into(),
+            Self::Undecided(Some(why)) => format!("not known ({why})"),
+            Self::NotComparable(None) => "not comparable".into(),
+            Self::NotComparable(Some(kind)) => format!("not comparable ({})", names::kind(kind)),
             _ => "not known".into(),
         }
     }

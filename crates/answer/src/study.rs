@@ -25,8 +25,8 @@ impl Tally {
     /// `Reproduced in part: 4 of 6 published comparisons agree, 1 differs, 1 cannot be told`. A study is reproduced
     /// where none differs and more agree than cannot be told; in part where more agree than differ.
     pub fn sentence(self) -> String {
-        let told = self.agrees + self.differs;
-        let word = if told == 0 {
+        let decided = self.agrees + self.differs;
+        let word = if decided == 0 {
             "Whether it is reproduced is not known"
         } else if self.differs == 0 && self.agrees > self.cannot_tell {
             "Reproduced"

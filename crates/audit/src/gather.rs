@@ -22,12 +22,12 @@ use std::io;
 
 use wirecost_sys::namespace::Netns;
 
-use crate::snapshot::{Enter, HostStack, Unread, VERSION};
+use crate::snapshot::{HostStack, NetnsEntry, Unread, VERSION};
 use between::{follow, link_peers, route_from_sockets};
 pub use here::{egress_route, neighbour, source_ports};
 use reading::{inside, read};
 pub use routes::reads_route;
-pub use rules::{Dropping, dropping};
+pub use rules::{FirewallDrop, firewall_drops};
 
 /// Upper bound on the namespaces whose firewall rules are listed: each takes a run of nft and of iptables-save.
 const MOST_RULE_SETS: usize = 4;
@@ -39,7 +39,12 @@ const MOST_RULE_SETS: usize = 4;
 /// Where not even the devices can be listed. Everything else that cannot be read is listed in [`HostStack::unread`].
 pub fn gather(host: &str) -> io::Result<HostStack> {
     let mut unread = Vec::new();
-    let own = read(Netns::current()?, ("host", Enter::Here), true, &mut unread)?;
+    let own = read(
+        Netns::current()?,
+        ("host", NetnsEntry::Here),
+        true,
+        &mut unread,
+    )?;
     let mut readings = vec![own];
     let mut at = 0;
     while at < readings.len() {

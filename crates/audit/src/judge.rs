@@ -22,7 +22,7 @@ pub fn judge(stack: &HostStack) -> Vec<Finding> {
 
 /// What probes showed about the path of a host's packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct ProbeEvidence {
     /// Large TCP segments that this host sends are lost: settings that affect such a loss are judged too.
     pub lossy: bool,
     /// What the path carries, where that is less than the host sends.
@@ -39,11 +39,11 @@ pub struct Carries {
 }
 
 /// As [`judge()`], with what probes showed.
-pub fn judge_beside(stack: &HostStack, shown: &Shown) -> Vec<Finding> {
-    judged(stack, Some(shown))
+pub fn judge_with_probes(stack: &HostStack, probes: &ProbeEvidence) -> Vec<Finding> {
+    judged(stack, Some(probes))
 }
 
-fn judged(stack: &HostStack, shown: Option<&Shown>) -> Vec<Finding> {
+fn judged(stack: &HostStack, probes: Option<&ProbeEvidence>) -> Vec<Finding> {
     let mut found = Findings {
         host: &stack.host,
         findings: Vec::new(),
@@ -55,7 +55,7 @@ fn judged(stack: &HostStack, shown: Option<&Shown>) -> Vec<Finding> {
     ovn::judge(stack, &mut found);
     offloads::judge(stack, &mut found);
     // Last: some of these findings depend on earlier ones.
-    host::judge(stack, shown, &mut found);
+    host::judge(stack, probes, &mut found);
     let mut findings = found.findings;
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings

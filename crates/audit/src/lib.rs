@@ -9,15 +9,17 @@
 //! requirements are not visible here (switches, the other host's hypervisor).
 
 pub mod checklist;
+mod devices_on_path;
 pub mod finding;
 pub mod gather;
 pub mod judge;
 pub mod snapshot;
-mod way;
 
 pub use checklist::{Item, State, checklist};
+pub use devices_on_path::{DeviceOnPath, devices_on_path};
 pub use finding::{FINDINGS, Finding, FindingKind, Severity};
-pub use gather::{Dropping, dropping, egress_route, gather, neighbour, reads_route, source_ports};
-pub use judge::{Carries, Shown, judge, judge_beside, set_ipv6_mtu};
-pub use snapshot::{EgressRoute, HostStack, Neighbour, RouteWords};
-pub use way::{OnWay, way};
+pub use gather::{
+    FirewallDrop, egress_route, firewall_drops, gather, neighbour, reads_route, source_ports,
+};
+pub use judge::{Carries, ProbeEvidence, judge, judge_with_probes, set_ipv6_mtu};
+pub use snapshot::{EgressRoute, HostStack, IpRoute, Neighbour};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use ovn::{Chassis, DhcpOptions, LogicalRouter, LogicalSwitch, Northbound, RouterPort};
 pub use ovs::{Ovs, OvsBridge, OvsInterface};
-pub use route::{EgressRoute, Neighbour, RouteWords};
+pub use route::{EgressRoute, IpRoute, Neighbour};
 
 /// Version of the document's format.
 pub const VERSION: u32 = 1;
@@ -66,7 +66,7 @@ pub struct Unread {
 /// How a command enters a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Enter {
+pub enum NetnsEntry {
     /// The command runs in the current namespace.
     #[default]
     Here,
@@ -76,7 +76,7 @@ pub enum Enter {
     Process(u32),
 }
 
-impl Enter {
+impl NetnsEntry {
     /// The command line that runs `command` in the namespace.
     pub fn command(&self, command: &str) -> String {
         match self {
@@ -98,7 +98,7 @@ pub struct Namespace {
     pub label: String,
     /// How a command enters the namespace.
     #[serde(default)]
-    pub enter: Enter,
+    pub enter: NetnsEntry,
     /// Inode of the namespace's file (/proc/PID/ns/net), which identifies the namespace on one machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inode: Option<u64>,
@@ -301,8 +301,8 @@ pub struct RouteMtu {
     #[serde(default)]
     pub locked: bool,
     /// The route as `ip route` takes it; `None`: it was not recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub words: Option<RouteWords>,
+    #[serde(rename = "words", default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<IpRoute>,
 }
 
 /// The smaller MTU of a destination, learned from an ICMP too-big message.

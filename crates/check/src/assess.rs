@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use wirecost_audit::snapshot::RouteException;
-use wirecost_audit::{Carries, Finding, Severity, Shown};
+use wirecost_audit::{Carries, Finding, ProbeEvidence, Severity};
 use wirecost_pmtu::Limit;
 
 use crate::audited::AuditedHost;
@@ -83,15 +83,15 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
         } else {
             &["icmp"]
         };
-        let own = path.seen.acknowledged > Some(0);
+        let own = path.observations.acknowledged > Some(0);
         let udp: &[&str] = &["udp"];
         let Some((finding, host, protocols, hook)) = of_path.find_map(|finding| match finding.id {
             "too-big-dropped-here" => Some((finding, &path.from.host, icmp, "input")),
             "path-dead" if own => Some((finding, &path.from.host, udp, "input")),
-            "path-dead" if path.seen.arrived > Some(0) => {
+            "path-dead" if path.observations.arrived > Some(0) => {
                 Some((finding, &path.to.host, udp, "input"))
             }
-            "path-dead" if path.seen.arrived == Some(0) => {
+            "path-dead" if path.observations.arrived == Some(0) => {
                 Some((finding, &path.from.host, udp, "output"))
             }
             _ => None,
@@ -128,7 +128,7 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
 }
 
 /// What the probes showed of the paths from a host, for the audit of that host.
-fn shown(host: &str, paths: &[&PathReport]) -> Shown {
+fn probe_evidence(host: &str, paths: &[&PathReport]) -> ProbeEvidence {
     let mut narrow = paths.iter().filter(|path| path.from.host == host);
     let lossy = |path: &&&PathReport| path.loses_large_segments();
     let least = narrow
@@ -136,7 +136,7 @@ fn shown(host: &str, paths: &[&PathReport]) -> Shown {
         .filter(|path| path.failing().next().is_some())
         .filter_map(|path| Some((path.mtu()?, path.to.address.is_ipv6())))
         .min();
-    Shown {
+    ProbeEvidence {
         lossy: narrow.any(|path| lossy(&path)),
         carries: least.map(|(mtu, six)| Carries { mtu, six }),
     }
@@ -171,7 +171,7 @@ fn forget_underlays_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) 
 /// Marks PMTU exceptions as stale where packets larger than the exception allows arrive.
 fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for path in paths {
-        let every = path.flows.iter().all(|flow| flow.kind.is_told());
+        let every = path.flows.iter().all(|flow| flow.kind.is_known());
         let (Some(mtu), true) = (path.mtu(), every) else {
             continue;
         };
@@ -182,7 +182,7 @@ fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
             continue;
         };
         // Exceptions of a host that fragments come from its own tunnel, not from the path.
-        if path.cut.is_some() {
+        if path.sender_fragmentation.is_some() {
             own.exceptions
                 .retain(|it| it.destination != path.to.address);
         }
@@ -198,7 +198,7 @@ fn tell_what_is_stale(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
 /// says the same. Hosts on one machine see each other's exceptions.
 fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     let signalled =
-        |flow: &crate::FlowReport| matches!(flow.kind, FlowKind::Told(Limit::Signalled { .. }));
+        |flow: &crate::FlowReport| matches!(flow.kind, FlowKind::Known(Limit::Signalled { .. }));
     for path in paths {
         let told = path.flows.iter().any(signalled);
         // An exception that is not smaller than the required size says nothing new, even if an earlier check caused it.
@@ -216,7 +216,7 @@ fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
         let from_tunnel = path
             .flows
             .iter()
-            .any(|flow| matches!(flow.kind, FlowKind::Told(Limit::Signalled { by, .. }) if by == path.to.address));
+            .any(|flow| matches!(flow.kind, FlowKind::Known(Limit::Signalled { by, .. }) if by == path.to.address));
         for host in hosts.iter_mut().filter(|host| host.machine == machine) {
             let is_own = host.stack.host == path.from.host;
             for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {
@@ -343,8 +343,8 @@ fn about_devices(hosts: &[AuditedHost], paths: &[&PathReport]) -> Vec<Finding> {
             let mut from = paths.iter().filter(|it| it.from.host == host.stack.host);
             let way = from.find_map(|path| path.leaving.as_ref());
             let devices = way.and_then(|way| on_the_way(&host.stack, &way.device, &pair));
-            let shown = shown(&host.stack.host, paths);
-            for mut finding in wirecost_audit::judge_beside(&host.stack, &shown) {
+            let probes = probe_evidence(&host.stack.host, paths);
+            for mut finding in wirecost_audit::judge_with_probes(&host.stack, &probes) {
                 let is_own = finding.host == host.stack.host;
                 if is_own != own {
                     continue;

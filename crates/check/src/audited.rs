@@ -1,9 +1,9 @@
 //! The audit of a host, with its machine and its firewall rules.
 
 use wirecost_audit::HostStack;
-use wirecost_audit::snapshot::Enter;
+use wirecost_audit::snapshot::NetnsEntry;
 
-use crate::seen::DropRule;
+use crate::observations::DropRule;
 
 /// The audit of a host.
 #[derive(Debug, Clone)]
@@ -13,7 +13,7 @@ pub struct AuditedHost {
     /// The machine that the host is on (its boot id): namespaces of one machine are told apart by their inode numbers.
     pub machine: String,
     /// How commands that the user types get into the host's namespace.
-    pub enter: Enter,
+    pub enter: NetnsEntry,
     /// The host's firewall rules that drop packets; empty where they were not read.
     pub rules: Vec<DropRule>,
 }

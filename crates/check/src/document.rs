@@ -188,7 +188,8 @@ pub struct DirectionReport {
     /// Flows whose path MTU is smaller than `wanted`.
     pub failing: u32,
     /// Flows that are undecided or dead.
-    pub untold: u32,
+    #[serde(rename = "untold")]
+    pub unresolved: u32,
     /// Seconds from the first probe to the last answer.
     pub seconds: f64,
     /// Datagrams sent.
@@ -276,9 +277,9 @@ impl PathFlowReport {
     pub fn of(path: &PathReport) -> impl Iterator<Item = Self> + '_ {
         (0..).zip(&path.flows).map(|(number, flow)| {
             let (signalled_by, limit) = match flow.kind {
-                FlowKind::Told(Limit::Signalled { by, mtu }) => (Some(by), Some(mtu)),
-                FlowKind::Told(Limit::Device { mtu }) => (None, Some(mtu)),
-                FlowKind::Told(Limit::Fragmented { largest }) => (None, Some(largest)),
+                FlowKind::Known(Limit::Signalled { by, mtu }) => (Some(by), Some(mtu)),
+                FlowKind::Known(Limit::Device { mtu }) => (None, Some(mtu)),
+                FlowKind::Known(Limit::Fragmented { largest }) => (None, Some(largest)),
                 _ => (None, None),
             };
             Self {
@@ -303,10 +304,10 @@ impl DirectionReport {
         let narrowest = path
             .flows
             .iter()
-            .min_by_key(|flow| (flow.kind.is_told(), flow.mtu));
-        let untold = path.flows.iter().filter(|flow| !flow.kind.is_told());
+            .min_by_key(|flow| (flow.kind.is_known(), flow.mtu));
+        let unresolved = path.flows.iter().filter(|flow| !flow.kind.is_known());
         let router = |place: Option<(u8, IpAddr)>| place.map(|(_, address)| address);
-        let stretch = path.stretch.as_ref();
+        let loss_location = path.loss_location.as_ref();
         Self {
             from: path.from.host.clone(),
             to: path.to.host.clone(),
@@ -318,15 +319,15 @@ impl DirectionReport {
                 .word(),
             flows: path.flows.len() as u32,
             failing: path.failing().count() as u32,
-            untold: untold.count() as u32,
+            unresolved: unresolved.count() as u32,
             seconds: path.seconds,
             probes: path.probes,
             awaited: path.awaited,
             missing: path.missing,
             paths_met_95: path.paths_met.0,
             paths_met_99: path.paths_met.1,
-            lost_after: stretch.and_then(|stretch| router(stretch.after)),
-            lost_before: stretch.and_then(|stretch| router(stretch.before)),
+            lost_after: loss_location.and_then(|loss_location| router(loss_location.after)),
+            lost_before: loss_location.and_then(|loss_location| router(loss_location.before)),
             tcp: path.stream.map(Stream::word),
             narrow: None,
         }

@@ -15,7 +15,7 @@ use wirecost_audit::{Finding, Severity};
 use crate::finding::PATH_FINDINGS;
 use crate::report::{FlowReport, LossLocation, PathEnd, PathReport};
 
-pub(crate) use crate::seen::TAG_BYTES;
+pub(crate) use crate::observations::TAG_BYTES;
 pub use loss::loss_note;
 pub(crate) use no_answer::refusal;
 pub(crate) use too_big::unheard;
@@ -30,7 +30,7 @@ pub fn judge(paths: &[PathReport]) -> Vec<Finding> {
         sizes::judge(path, back, &mut found);
         checksums::segments(path, &mut found);
         tcp::judge(path, back, &mut found);
-        too_big::cut(path, &mut found);
+        too_big::sender_fragmentation(path, &mut found);
         loss::judge(path, &mut found);
     }
     directions::judge(paths, &mut found);
@@ -106,8 +106,8 @@ fn ports(flows: &[&FlowReport]) -> String {
     format!("{}{rest}", shown.join(", "))
 }
 
-pub(crate) fn place(stretch: Option<&LossLocation>) -> String {
-    let Some(LossLocation { after, before }) = stretch else {
+pub(crate) fn place(loss_location: Option<&LossLocation>) -> String {
+    let Some(LossLocation { after, before }) = loss_location else {
         return String::new();
     };
     let after = after.map_or_else(

@@ -9,11 +9,11 @@ mod document;
 mod encapsulation;
 mod finding;
 mod judge;
+mod observations;
 mod one_sided;
 mod recommend;
 mod report;
 mod scope;
-mod seen;
 mod simulation;
 mod southbound;
 mod tcp_proof;
@@ -28,18 +28,18 @@ pub use document::{
 pub use encapsulation::{EncapsulationReport, guests_of, tunnel_port};
 pub use finding::{PATH_FINDINGS, catalogue};
 pub use judge::{judge, loss_note};
+pub use observations::{DropRule, Observations, Segments, SenderFragmentation, Unreachable};
 pub use one_sided::{NarrowDirection, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
 pub use recommend::{GuestMtu, PathLimit, Recommendation, recommend};
 pub use report::{
     FlowKind, FlowReport, LossLocation, PathEnd, PathReport, ReachabilityHint, RequiredMtu, Stream,
 };
-pub use seen::{Cut, DropRule, Refused, Seen, Segments};
 pub use simulation::Simulated;
 pub use tcp_proof::{TcpReport, TcpShown, judge_tcp, tcp_notes};
 pub use trace::{HopReport, TraceReport};
 pub use wirecost_audit::checklist;
-pub use wirecost_audit::snapshot::Enter;
-pub use wirecost_audit::{EgressRoute, Finding, FindingKind, HostStack, RouteWords, Severity};
+pub use wirecost_audit::snapshot::NetnsEntry;
+pub use wirecost_audit::{EgressRoute, Finding, FindingKind, HostStack, IpRoute, Severity};
 
 #[cfg(test)]
 mod tests;

@@ -71,7 +71,7 @@ impl OneSidedReport {
                 ForwardMtu::NotAsked => NarrowDirection::Neither,
                 ForwardMtu::AtLeast(mtu) if result.is_dead() => NarrowDirection::NotTold(mtu),
                 ForwardMtu::AtLeast(mtu) => NarrowDirection::Back(mtu),
-                ForwardMtu::NoMore => NarrowDirection::There,
+                ForwardMtu::SameAsEcho => NarrowDirection::There,
                 ForwardMtu::CannotTell => NarrowDirection::CannotTell,
             },
         }
@@ -146,7 +146,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
             fix.push(ask_both);
             add(&mut found, "path-drops-silently", path, evidence, fix);
         }
-        FlowKind::Told(Limit::Fragmented { largest }) if path.failing().next().is_some() => {
+        FlowKind::Known(Limit::Fragmented { largest }) if path.failing().next().is_some() => {
             let there = match report.narrow {
                 NarrowDirection::Back(there) => there,
                 _ => flow.mtu.unwrap_or(0) + 1,
@@ -179,8 +179,8 @@ fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
     let path = &report.path;
     let ends = ends(path);
     let wanted = path.wanted.bytes();
-    if let Some(refused) = &path.seen.refused {
-        let (evidence, fix) = refusal(path, refused);
+    if let Some(unreachable) = &path.observations.unreachable {
+        let (evidence, fix) = refusal(path, unreachable);
         add(found, "path-dead", path, evidence, fix);
         return;
     }

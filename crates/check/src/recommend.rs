@@ -169,28 +169,28 @@ fn why(path: &PathReport) -> String {
     let narrowest = path
         .flows
         .iter()
-        .min_by_key(|flow| (flow.kind.is_told(), flow.mtu));
+        .min_by_key(|flow| (flow.kind.is_known(), flow.mtu));
     let device = path.leaving.as_ref().map(|way| way.device.clone());
     let device = device.unwrap_or_else(|| "its device".to_owned());
     let from = &path.from.host;
     match (narrowest.map(|flow| flow.kind), path.wanted) {
-        (Some(FlowKind::Told(Limit::Signalled { by, mtu })), _) => {
+        (Some(FlowKind::Known(Limit::Signalled { by, mtu })), _) => {
             format!("{by} reports an MTU of {mtu}")
         }
-        (Some(FlowKind::Told(Limit::Fragmented { largest })), _) => {
+        (Some(FlowKind::Known(Limit::Fragmented { largest })), _) => {
             format!("larger packets arrive in fragments of at most {largest}")
         }
         (Some(FlowKind::BLACK_HOLE), _) => {
-            let place = crate::judge::place(path.stretch.as_ref());
+            let place = crate::judge::place(path.loss_location.as_ref());
             format!("larger packets are dropped without ICMP{place}")
         }
-        (Some(FlowKind::Told(Limit::Device { mtu })), _) => {
+        (Some(FlowKind::Known(Limit::Device { mtu })), _) => {
             format!("{device} of {from} has an MTU of {mtu}")
         }
-        (Some(FlowKind::Told(Limit::NotSought)), RequiredMtu::Route(mtu)) => {
+        (Some(FlowKind::Known(Limit::NotSought)), RequiredMtu::Route(mtu)) => {
             format!("a route of {from} has an MTU of {mtu}; the path may carry more")
         }
-        (Some(FlowKind::Told(Limit::NotSought)), _) => "no more was asked for".to_owned(),
+        (Some(FlowKind::Known(Limit::NotSought)), _) => "no more was asked for".to_owned(),
         (Some(FlowKind::Dead), _) => "nothing passes".to_owned(),
         (Some(FlowKind::Undecided) | None, _) => "the probes did not tell".to_owned(),
     }

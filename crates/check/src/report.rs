@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_audit::EgressRoute;
 use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, PathPoint, SurveyResult, likely_sizes};
 
-use crate::seen::{Cut, Seen, Segments, TAG_BYTES};
+use crate::observations::{Observations, Segments, SenderFragmentation, TAG_BYTES};
 
 /// One end of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,8 @@ pub struct PathEnd {
 #[serde(rename_all = "kebab-case")]
 pub enum FlowKind {
     /// The flow's path MTU is known; this limits it.
-    Told(Limit),
+    #[serde(rename = "told")]
+    Known(Limit),
     /// No answer, not even to small packets.
     Dead,
     /// The probes did not determine the path MTU.
@@ -31,20 +32,20 @@ pub enum FlowKind {
 
 impl FlowKind {
     /// PMTU black hole: larger packets are dropped without ICMP.
-    pub const BLACK_HOLE: Self = Self::Told(Limit::BlackHole);
+    pub const BLACK_HOLE: Self = Self::Known(Limit::BlackHole);
 
     /// Name of the kind in JSON documents.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Told(limit) => limit.word(),
+            Self::Known(limit) => limit.word(),
             Self::Dead => "dead",
             Self::Undecided => "undecided",
         }
     }
 
     /// Whether the flow's path MTU is known.
-    pub const fn is_told(self) -> bool {
-        matches!(self, Self::Told(_))
+    pub const fn is_known(self) -> bool {
+        matches!(self, Self::Known(_))
     }
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn kind_of(outcome: &Outcome) -> FlowKind {
             at_least: None,
         } => FlowKind::Dead,
         Outcome::CannotTell { .. } => FlowKind::Undecided,
-        other => FlowKind::Told(other.limit().unwrap_or(Limit::NotSought)),
+        other => FlowKind::Known(other.limit().unwrap_or(Limit::NotSought)),
     }
 }
 
@@ -178,7 +179,8 @@ pub struct PathReport {
     /// Results of the flows that were probed.
     pub flows: Vec<FlowReport>,
     /// Where packets of the failing size are lost; `None`: not located.
-    pub stretch: Option<LossLocation>,
+    #[serde(rename = "stretch")]
+    pub loss_location: Option<LossLocation>,
     /// What is known where no flow is answered.
     pub hint: Option<ReachabilityHint>,
     /// The VRF of the sender's address; `None`: it is in none.
@@ -192,14 +194,16 @@ pub struct PathReport {
     /// Which sizes of TCP segments pass; `None`: not probed, as only where datagrams or full segments fail.
     pub segments: Option<Segments>,
     /// What ICMP messages and packet sockets showed.
-    pub seen: Seen,
+    #[serde(rename = "seen")]
+    pub observations: Observations,
     /// The sender's address as the far end sees it, where NAT translates it.
     pub mapped: Option<IpAddr>,
     /// Where the receiver is behind NAT: the translated address that probes were sent to, through mappings that the
     /// receiver's own flows created.
     pub through_mapping: Option<IpAddr>,
     /// How the sender fragments its own packets; `None`: it does not, as far as known.
-    pub cut: Option<Cut>,
+    #[serde(rename = "cut")]
+    pub sender_fragmentation: Option<SenderFragmentation>,
     /// TCP segments with a wrong checksum that the receiving host's namespace counted during the check.
     pub bad_segments: u64,
     /// Duration of the probes, seconds.
@@ -239,17 +243,17 @@ impl PathReport {
             port,
             wanted,
             flows,
-            stretch: None,
+            loss_location: None,
             hint: None,
             vrf: None,
             leaving: None,
             bad_checksums: 0,
             stream: None,
             segments: None,
-            seen: Seen::default(),
+            observations: Observations::default(),
             mapped: None,
             through_mapping: None,
-            cut: None,
+            sender_fragmentation: None,
             bad_segments: 0,
             seconds: 0.0,
             probes: 0,
@@ -311,8 +315,8 @@ impl PathReport {
 
     /// The smallest path MTU of the flows with a result, bytes.
     pub fn mtu(&self) -> Option<u32> {
-        let told = self.flows.iter().filter(|flow| flow.kind.is_told());
-        told.filter_map(|flow| flow.mtu).min()
+        let decided = self.flows.iter().filter(|flow| flow.kind.is_known());
+        decided.filter_map(|flow| flow.mtu).min()
     }
 
     /// The MTU that hosts should use on this path, bytes: what passes, without the bytes that the receiving device
@@ -350,6 +354,6 @@ impl PathReport {
         let wanted = self.wanted.bytes();
         self.flows
             .iter()
-            .filter(move |flow| flow.kind.is_told() && flow.mtu.is_none_or(|mtu| mtu < wanted))
+            .filter(move |flow| flow.kind.is_known() && flow.mtu.is_none_or(|mtu| mtu < wanted))
     }
 }

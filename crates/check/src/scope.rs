@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use wirecost_audit::{Finding, HostStack};
 
 /// A device: position of its namespace in [`HostStack::namespaces`], and its interface index there.
-type Place = (usize, u32);
+type DeviceKey = (usize, u32);
 
 /// Devices that packets between the addresses `pair` use when they leave through `device` of the host's own namespace.
 /// `None`: the device is not known.
@@ -17,7 +17,7 @@ pub(crate) fn on_the_way(
     stack: &HostStack,
     device: &str,
     pair: &[IpAddr],
-) -> Option<BTreeSet<Place>> {
+) -> Option<BTreeSet<DeviceKey>> {
     let own = stack.namespaces.first()?;
     let first = own.devices.iter().find(|it| it.name == device)?;
     let mut found = BTreeSet::new();
@@ -31,14 +31,14 @@ pub(crate) fn on_the_way(
 }
 
 /// Devices that packets of a device pass directly before or after it.
-fn beside(stack: &HostStack, (at, index): Place, pair: &[IpAddr]) -> Vec<Place> {
+fn beside(stack: &HostStack, (at, index): DeviceKey, pair: &[IpAddr]) -> Vec<DeviceKey> {
     let Some(namespace) = stack.namespaces.get(at) else {
         return Vec::new();
     };
     let Some(device) = namespace.device(index) else {
         return Vec::new();
     };
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<DeviceKey> = Vec::new();
     if !device.up {
         return places;
     }
@@ -69,7 +69,11 @@ fn beside(stack: &HostStack, (at, index): Place, pair: &[IpAddr]) -> Vec<Place> 
 }
 
 /// Whether a finding of a host is about one of these devices, or about a namespace that has one.
-pub(crate) fn concerns(stack: &HostStack, finding: &Finding, devices: &BTreeSet<Place>) -> bool {
+pub(crate) fn concerns(
+    stack: &HostStack,
+    finding: &Finding,
+    devices: &BTreeSet<DeviceKey>,
+) -> bool {
     let label = finding
         .host
         .strip_prefix(stack.host.as_str())

@@ -30,7 +30,7 @@ pub(crate) fn share(hosts: &mut [AuditedHost]) {
 
 #[cfg(test)]
 mod tests {
-    use wirecost_audit::snapshot::{Chassis, Enter, HostStack, Ovs};
+    use wirecost_audit::snapshot::{Chassis, HostStack, NetnsEntry, Ovs};
 
     use super::*;
 
@@ -53,7 +53,7 @@ mod tests {
                 ..HostStack::default()
             },
             machine: name.to_owned(),
-            enter: Enter::Here,
+            enter: NetnsEntry::Here,
             rules: Vec::new(),
         }
     }

@@ -5,8 +5,8 @@ use wirecost_audit::Finding;
 use wirecost_pmtu::Limit;
 
 use crate::judge::{add, ends, judge};
+use crate::observations::Segments;
 use crate::report::{FlowKind, FlowReport, PathEnd, PathReport, RequiredMtu, Stream};
-use crate::seen::Segments;
 
 /// Measurements over TCP. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,13 +53,13 @@ impl TcpReport {
             (None, None, _) => FlowKind::Undecided,
             (None, Some(_), Some(_)) => FlowKind::BLACK_HOLE,
             (None, Some(passes), None) if matches!(wanted, RequiredMtu::Expected(mtu) if passes >= mtu) => {
-                FlowKind::Told(Limit::NotSought)
+                FlowKind::Known(Limit::NotSought)
             }
             // The device, or the MSS that the far end announced, limits what was sent.
             (None, Some(passes), None) if passes >= wanted.bytes() => {
-                FlowKind::Told(Limit::Device { mtu: passes })
+                FlowKind::Known(Limit::Device { mtu: passes })
             }
-            (None, Some(_), None) => FlowKind::Told(Limit::NotSought),
+            (None, Some(_), None) => FlowKind::Known(Limit::NotSought),
         };
         let flow = FlowReport {
             port: 0,

@@ -43,10 +43,10 @@ fn egress_route() -> EgressRoute {
         device: "eth0".into(),
         router: Some(ROUTER),
         mtu: None,
-        route: Some(RouteWords {
+        route: Some(IpRoute {
             destination: "default".into(),
             hops: format!("via {ROUTER} dev eth0"),
-            ..RouteWords::default()
+            ..IpRoute::default()
         }),
         ..EgressRoute::default()
     }
@@ -63,15 +63,15 @@ fn a_path_that_carries_what_its_senders_send_has_no_finding() {
     for (wanted, kind) in [
         (
             RequiredMtu::Expected(9000),
-            FlowKind::Told(Limit::NotSought),
+            FlowKind::Known(Limit::NotSought),
         ),
         (
             RequiredMtu::Device(9000),
-            FlowKind::Told(Limit::Device { mtu: 9000 }),
+            FlowKind::Known(Limit::Device { mtu: 9000 }),
         ),
         (
             RequiredMtu::Expected(8900),
-            FlowKind::Told(Limit::Device { mtu: 9000 }),
+            FlowKind::Known(Limit::Device { mtu: 9000 }),
         ),
     ] {
         assert!(ids(&[path(wanted, &[(Some(9000), kind); 64])]).is_empty());
@@ -84,7 +84,7 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
         RequiredMtu::Device(9000),
         &[(Some(8950), FlowKind::BLACK_HOLE)],
     );
-    report.stretch = Some(LossLocation {
+    report.loss_location = Some(LossLocation {
         after: Some((1, ROUTER)),
         before: None,
     });
@@ -106,7 +106,7 @@ fn a_silent_drop_is_named_with_its_place_and_what_to_type_meanwhile() {
 
 #[test]
 fn a_signal_is_a_warning_and_an_error_only_where_more_was_expected() {
-    let kind = FlowKind::Told(Limit::Signalled {
+    let kind = FlowKind::Known(Limit::Signalled {
         by: ROUTER,
         mtu: 1400,
     });
@@ -127,7 +127,7 @@ fn a_signal_is_a_warning_and_an_error_only_where_more_was_expected() {
 #[test]
 fn what_is_said_in_the_destinations_name_is_a_tunnels() {
     let there: IpAddr = Ipv4Addr::new(10, 0, 0, 2).into();
-    let kind = FlowKind::Told(Limit::Signalled {
+    let kind = FlowKind::Known(Limit::Signalled {
         by: there,
         mtu: 1450,
     });
@@ -143,7 +143,7 @@ fn what_is_said_in_the_destinations_name_is_a_tunnels() {
 fn a_device_below_what_was_expected_is_the_hosts_own() {
     let report = path(
         RequiredMtu::Expected(9000),
-        &[(Some(1500), FlowKind::Told(Limit::Device { mtu: 1500 }))],
+        &[(Some(1500), FlowKind::Known(Limit::Device { mtu: 1500 }))],
     );
     let findings = judge(&[report]);
     assert_eq!(findings[0].id, "expected-size-fails");
@@ -156,7 +156,7 @@ fn a_device_below_what_was_expected_is_the_hosts_own() {
 
 #[test]
 fn what_a_route_allows_is_what_the_path_has_to_carry_unless_more_is_expected() {
-    let carried = [(Some(1400), FlowKind::Told(Limit::NotSought))];
+    let carried = [(Some(1400), FlowKind::Known(Limit::NotSought))];
     let routed = |wanted, mtu| PathReport {
         leaving: Some(EgressRoute {
             mtu: Some(mtu),
@@ -204,7 +204,7 @@ fn who_fell_silent_after_an_answer_is_not_called_dead() {
 
 #[test]
 fn fragments_are_named() {
-    let kind = FlowKind::Told(Limit::Fragmented { largest: 1396 });
+    let kind = FlowKind::Known(Limit::Fragmented { largest: 1396 });
     assert_eq!(
         ids(&[path(RequiredMtu::Device(1500), &[(Some(1400), kind)])]),
         ["path-fragments"]
@@ -213,7 +213,7 @@ fn fragments_are_named() {
 
 #[test]
 fn one_bad_member_is_named_with_its_ports_and_its_share() {
-    let good = (Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }));
+    let good = (Some(9000), FlowKind::Known(Limit::Device { mtu: 9000 }));
     let flows: Vec<_> = (0..64)
         .map(|flow| {
             if flow % 8 == 5 {
@@ -258,7 +258,7 @@ fn directions_are_compared() {
         to: there.from.clone(),
         ..path(
             RequiredMtu::Device(9000),
-            &[(Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }))],
+            &[(Some(9000), FlowKind::Known(Limit::Device { mtu: 9000 }))],
         )
     };
     assert_eq!(
@@ -271,18 +271,18 @@ fn directions_are_compared() {
 fn a_direction_that_is_narrow_by_its_senders_own_will_is_no_fault_of_the_path() {
     let wide = path(
         RequiredMtu::Device(9000),
-        &[(Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }))],
+        &[(Some(9000), FlowKind::Known(Limit::Device { mtu: 9000 }))],
     );
     let back = |wanted, kind| PathReport {
         from: wide.to.clone(),
         to: wide.from.clone(),
         ..path(wanted, &[(Some(1500), kind)])
     };
-    let routed = back(RequiredMtu::Route(1500), FlowKind::Told(Limit::NotSought));
+    let routed = back(RequiredMtu::Route(1500), FlowKind::Known(Limit::NotSought));
     assert!(ids(&[wide.clone(), routed]).is_empty());
     let device = back(
         RequiredMtu::Device(1500),
-        FlowKind::Told(Limit::Device { mtu: 1500 }),
+        FlowKind::Known(Limit::Device { mtu: 1500 }),
     );
     let findings = judge(&[wide.clone(), device]);
     assert_eq!(findings[0].id, "directions-differ");
@@ -301,7 +301,7 @@ fn loss_of_any_size_is_a_finding_where_it_is_much_and_a_note_where_it_is_some() 
     ] {
         let mut report = path(
             RequiredMtu::Device(9000),
-            &[(Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }))],
+            &[(Some(9000), FlowKind::Known(Limit::Device { mtu: 9000 }))],
         );
         (report.awaited, report.missing) = (of, missing);
         assert_eq!(loss_note(&report).is_some(), noted, "{missing}");
@@ -354,10 +354,10 @@ fn silence_and_doubt_are_no_verdict_about_sizes() {
 
 fn any_kind() -> impl Strategy<Value = FlowKind> {
     prop_oneof![
-        Just(FlowKind::Told(Limit::NotSought)),
-        (68u32..9217).prop_map(|mtu| FlowKind::Told(Limit::Device { mtu })),
-        (68u32..9217).prop_map(|mtu| FlowKind::Told(Limit::Signalled { by: ROUTER, mtu })),
-        (68u32..9217).prop_map(|largest| FlowKind::Told(Limit::Fragmented { largest })),
+        Just(FlowKind::Known(Limit::NotSought)),
+        (68u32..9217).prop_map(|mtu| FlowKind::Known(Limit::Device { mtu })),
+        (68u32..9217).prop_map(|mtu| FlowKind::Known(Limit::Signalled { by: ROUTER, mtu })),
+        (68u32..9217).prop_map(|largest| FlowKind::Known(Limit::Fragmented { largest })),
         Just(FlowKind::BLACK_HOLE),
         Just(FlowKind::Dead),
         Just(FlowKind::Undecided),
@@ -403,11 +403,11 @@ fn four_bytes_are_no_difference_between_directions() {
     for (back, differ) in [(1504, false), (1505, true)] {
         let there = path(
             RequiredMtu::Device(1500),
-            &[(Some(1500), FlowKind::Told(Limit::Device { mtu: 1500 }))],
+            &[(Some(1500), FlowKind::Known(Limit::Device { mtu: 1500 }))],
         );
         let mut other = path(
             RequiredMtu::Device(1500),
-            &[(Some(back), FlowKind::Told(Limit::Device { mtu: back }))],
+            &[(Some(back), FlowKind::Known(Limit::Device { mtu: back }))],
         );
         (other.from, other.to) = (there.to.clone(), there.from.clone());
         let differs = ids(&[there, other]).contains(&"directions-differ");
@@ -505,7 +505,7 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
     let right = OneSidedReport {
         path: path(
             RequiredMtu::Device(9000),
-            &[(Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }))],
+            &[(Some(9000), FlowKind::Known(Limit::Device { mtu: 9000 }))],
         ),
         narrow: NarrowDirection::Neither,
     };

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use wirecost_pmtu::{HopMessage, Source, TracedHop};
 
-use crate::seen::Refused;
+use crate::observations::Unreachable;
 
 /// The trace of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ fn words(message: HopMessage) -> String {
             Source::Local => format!("this host sends {} at most", too_big.mtu),
         },
         HopMessage::Unreachable { by, code } => {
-            format!("{by} says {}", Refused { by, code }.words())
+            format!("{by} says {}", Unreachable { by, code }.words())
         }
     }
 }

@@ -28,9 +28,9 @@ const FLOWS: u32 = 16;
 /// Largest number of flows; each has a socket.
 const MOST_FLOWS: i64 = 1024;
 /// Smallest IP packet for `--expect`, bytes: what a probe needs over IPv6.
-const SMALLEST: i64 = 81;
+const MIN_IP_BYTES: i64 = 81;
 /// Largest IP packet for `--expect`, bytes: the longest without jumbograms.
-const LONGEST: i64 = 65_535;
+const MAX_IP_BYTES: i64 = 65_535;
 /// Default of `--bandwidth`, 40 MB/s.
 const BANDWIDTH: &str = "320mbit";
 
@@ -55,7 +55,7 @@ pub(crate) struct Check {
     #[arg(value_parser = far)]
     to: CheckTarget,
     /// The IP packet that every direction should carry [default: what the sender's device or route takes]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(SMALLEST..=LONGEST))]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(MIN_IP_BYTES..=MAX_IP_BYTES))]
     expect: Option<u32>,
     /// Flows of each direction, each with its own source port; 16 cover 4 equal paths with 95 % probability
     #[arg(long, value_name = "NUMBER", default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=MOST_FLOWS))]

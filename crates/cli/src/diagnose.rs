@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::Args;
 use wirecost_answer::diagnosis::{Diagnosis, Evidence};
 use wirecost_check::Severity;
-use wirecost_control::experiment::{self, Looked, Options};
+use wirecost_control::experiment::{self, InspectedHosts, Options};
 use wirecost_control::path::{Check, CheckTarget, check};
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::effect::{Effect, RemarkKind};
@@ -26,7 +26,7 @@ use wirecost_model::sample::Sample;
 use wirecost_model::units::parse_seconds;
 use wirecost_report::RunResult;
 
-use self::print::{Found, Judged, Tried};
+use self::print::{DiagnosisResult, Judged, Tried};
 use self::switch::Switch;
 use crate::binaries::AgentBinaries;
 use crate::failure::{Cause, Done, Failure};
@@ -92,9 +92,9 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     };
     let unreached = |error| checks::unreached(&error);
     let bare = plan::experiment("<diagnose>", &plan_text(arguments, &[]))?;
-    let looked = experiment::look(&context, &pair, &bare, &flag).map_err(unreached)?;
+    let inspected = experiment::inspect(&context, &pair, &bare, &flag).map_err(unreached)?;
     let fit = (arguments.time / SAMPLE_S / f64::from(LEAST_ROUNDS)) as usize;
-    let all = switch::all(&looked, arguments.allow_host_changes);
+    let all = switch::all(&inspected, arguments.allow_host_changes);
     let (switches, left) = switch::fitting(all, fit);
     let text = plan_text(arguments, &switches);
     let mut experiment = plan::experiment("<diagnose>", &text)?;
@@ -133,7 +133,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     let finished = finished.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let machine = |error: &dyn std::error::Error| Failure::new(Cause::Machine, error.to_string());
     let samples = samples(&finished.directory).map_err(|error| machine(&error))?;
-    let now = now(&samples, &looked);
+    let now = now(&samples, &inspected);
     // Where full-size packets do not pass, nothing can be measured: the check's finding is the diagnosis.
     let mtu = || {
         let mut findings = findings.iter();
@@ -150,12 +150,12 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         )
     })?;
     let result = RunResult::read(&finished.directory).map_err(|error| machine(&error))?;
-    let found = Found {
+    let found = DiagnosisResult {
         hosts: [pair.a.to_string(), pair.b.to_string()],
         gbit_per_s: now.1,
         now: now.0,
         findings,
-        tried: tried(&switches, &result, &looked),
+        tried: tried(&switches, &result, &inspected),
         not_tried: left.iter().map(Switch::label).collect(),
         changed: arguments.allow_host_changes,
         complete: finished.end.outcome == Outcome::Complete,
@@ -169,7 +169,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     Ok(code(&found, printed))
 }
 
-fn code(found: &Found, printed: ExitCode) -> ExitCode {
+fn code(found: &DiagnosisResult, printed: ExitCode) -> ExitCode {
     if !found.complete {
         exit::incomplete()
     } else if found.findings.is_empty() && found.judged(Judged::Helps).next().is_none() {
@@ -253,9 +253,9 @@ fn samples(directory: &Path) -> io::Result<Vec<Sample>> {
 }
 
 /// What limits the path as it is, and its throughput in Gbit/s; `None` without evidence in the samples of cell 0.
-fn now(samples: &[Sample], looked: &Looked) -> Option<(Diagnosis, f64)> {
+fn now(samples: &[Sample], inspected: &InspectedHosts) -> Option<(Diagnosis, f64)> {
     let as_it_is = samples.iter().filter(|sample| sample.cell == 0);
-    let evidence = Evidence::of(as_it_is, looked.speed())?;
+    let evidence = Evidence::of(as_it_is, inspected.speed())?;
     Some((evidence.diagnose(), evidence.rate / 1e9))
 }
 
@@ -282,7 +282,7 @@ fn judged(effect: &Effect, worth: f64) -> Judged {
     }
 }
 
-fn tried(switches: &[Switch], result: &RunResult, looked: &Looked) -> Vec<Tried> {
+fn tried(switches: &[Switch], result: &RunResult, inspected: &InspectedHosts) -> Vec<Tried> {
     let effects = &result.document.effects;
     let of = |switch: &Switch| {
         let label = switch.label();
@@ -307,7 +307,7 @@ fn tried(switches: &[Switch], result: &RunResult, looked: &Looked) -> Vec<Tried>
                 .filter(|_| judged == Judged::NotKnown)
                 .and_then(|effect| effect.not_comparable.as_ref())
                 .map(|remark| remark.text.clone()),
-            commands: commands::of(switch, [0, 1].map(|host| looked.measured(host))),
+            commands: commands::of(switch, [0, 1].map(|host| inspected.measured(host))),
         }
     };
     let mut tried: Vec<Tried> = switches.iter().map(of).collect();

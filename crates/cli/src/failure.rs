@@ -58,11 +58,11 @@ impl Cause {
 /// The JSON document of an error.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
-    error: Told<'a>,
+    error: ErrorObject<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct ErrorObject<'a> {
     kind: Cause,
     message: String,
     fix: Option<&'a str>,
@@ -153,7 +153,7 @@ impl Failure {
         let own = self.fix.as_deref();
         let of_message = || self.messages.iter().find_map(|message| advice(message));
         Document {
-            error: Told {
+            error: ErrorObject {
                 kind: self.kind,
                 message: self.messages.join("\n"),
                 fix: own.or_else(of_message),

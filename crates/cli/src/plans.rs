@@ -23,7 +23,7 @@ pub(crate) struct Plans {
 
 /// A built-in plan with its number of cells and rounds and its expected time.
 #[derive(Debug, Serialize)]
-struct Shipped {
+struct BuiltinPlan {
     name: &'static str,
     /// The description up to its first full stop or colon.
     summary: String,
@@ -38,7 +38,7 @@ struct Shipped {
 
 #[derive(Debug, Serialize)]
 struct List<'a> {
-    plans: &'a [Shipped],
+    plans: &'a [BuiltinPlan],
 }
 
 pub(crate) fn plans(arguments: &Plans) -> Done {
@@ -54,15 +54,18 @@ pub(crate) fn plans(arguments: &Plans) -> Done {
     if !arguments.json {
         return screen::print(text.strip_suffix('\n').unwrap_or(text));
     }
-    screen::print_json(&Shipped {
+    screen::print_json(&BuiltinPlan {
         text: Some(text),
-        ..shipped(name, text)?
+        ..builtin_plan(name, text)?
     })
 }
 
 /// Lists plans, given by name and text.
 pub(crate) fn list(all: &'static [(&str, &str)], json: bool) -> Done {
-    let plans: Result<Vec<_>, _> = all.iter().map(|(name, text)| shipped(name, text)).collect();
+    let plans: Result<Vec<_>, _> = all
+        .iter()
+        .map(|(name, text)| builtin_plan(name, text))
+        .collect();
     let plans = &plans?;
     if json {
         return screen::print_json(&List { plans });
@@ -81,10 +84,10 @@ pub(crate) fn list(all: &'static [(&str, &str)], json: bool) -> Done {
     screen::print(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-fn shipped(name: &'static str, text: &str) -> Result<Shipped, Failure> {
+fn builtin_plan(name: &'static str, text: &str) -> Result<BuiltinPlan, Failure> {
     let experiment = plan::experiment(name, text)?;
     let description = experiment.plan.description.clone();
-    Ok(Shipped {
+    Ok(BuiltinPlan {
         name,
         summary: summary(description.as_deref().unwrap_or_default()),
         description,
@@ -150,7 +153,7 @@ mod tests {
     #[test]
     fn every_plan_that_is_shipped_says_in_a_sentence_what_it_is_for() {
         for (name, text) in BUILTIN.iter().chain(STUDIES) {
-            let summary = shipped(name, text).expect("a right plan").summary;
+            let summary = builtin_plan(name, text).expect("a right plan").summary;
             assert!((10..=160).contains(&summary.len()), "{name}: {summary}");
         }
     }

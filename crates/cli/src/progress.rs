@@ -131,7 +131,7 @@ impl<'a> Display<'a> {
                 invalid,
                 left_s,
             } => self.taken(done, speed, invalid.as_deref(), left_s),
-            Progress::Looked {
+            Progress::InterimAnalysis {
                 known,
                 asked,
                 rounds,

@@ -17,20 +17,20 @@ pub(crate) struct Report {
     #[arg(value_name = "RUN_DIR")]
     directory: PathBuf,
     #[command(flatten)]
-    much: Much,
+    detail: DetailOption,
     #[command(flatten)]
     output: Output<RunResult>,
 }
 
 /// How much of a result is printed as text.
 #[derive(Debug, Clone, Copy, Default, Args)]
-pub(crate) struct Much {
+pub(crate) struct DetailOption {
     /// Print everything as text: intervals, second opinions, outliers, rules of others, legends (--quiet: the answer alone)
     #[arg(long)]
     pub(crate) full: bool,
 }
 
-impl Much {
+impl DetailOption {
     /// With `--quiet` the answer alone, unless everything is asked for.
     pub(crate) const fn detail(self, talk: Talk) -> Detail {
         match (self.full, talk.quiet) {
@@ -43,7 +43,7 @@ impl Much {
 
 pub(crate) fn report(arguments: &Report, talk: Talk) -> Done {
     let result = read(&arguments.directory)?;
-    let detail = arguments.much.detail(talk);
+    let detail = arguments.detail.detail(talk);
     arguments
         .output
         .print(&result, &[&arguments.directory], detail)

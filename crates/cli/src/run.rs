@@ -16,7 +16,7 @@ use crate::existing::{self, GivenHosts};
 use crate::failure::{Cause, Done, Failure};
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
-use crate::report::Much;
+use crate::report::DetailOption;
 use crate::talk::Talk;
 use crate::{doctor, dry_run, exit, interrupt, report, screen};
 
@@ -50,7 +50,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) against: Earlier,
     #[command(flatten)]
-    pub(crate) much: Much,
+    pub(crate) detail: DetailOption,
     /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
@@ -65,7 +65,7 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
     existing::name_hosts(&mut loaded.experiment, arguments.hosts.as_ref())?;
     let baseline = arguments.against.read(&loaded.experiment)?;
     let baseline = baseline.as_ref();
-    let detail = arguments.much.detail(talk);
+    let detail = arguments.detail.detail(talk);
     let seed = arguments.seed.map(u64::from);
     if arguments.preview {
         let out = arguments.out.as_deref();

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use wirecost_agent::guard::Ground;
+use wirecost_agent::guard::SettingsTarget;
 
 use crate::exit;
 
@@ -38,14 +38,14 @@ pub(crate) fn settings_guard(arguments: &SettingsGuard) -> ExitCode {
         }
     }
     let (input, output) = (io::stdin().lock(), io::stdout().lock());
-    let ground = match &arguments.device {
-        Some(device) => Ground::Existing {
+    let target = match &arguments.device {
+        Some(device) => SettingsTarget::Existing {
             device: device.clone(),
         },
-        None if arguments.machine => Ground::Machine,
-        None => Ground::Lab,
+        None if arguments.machine => SettingsTarget::Machine,
+        None => SettingsTarget::Lab,
     };
-    match wirecost_agent::guard::serve(input, output, &arguments.place, ground) {
+    match wirecost_agent::guard::serve(input, output, &arguments.place, target) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             crate::screen::say(&format!("wirecost: {message}"));

@@ -10,7 +10,7 @@ use crate::existing::GivenHosts;
 use crate::failure::{Cause, Done, Failure};
 use crate::plan::{self, Loaded};
 use crate::plans;
-use crate::report::Much;
+use crate::report::DetailOption;
 use crate::run::{self, Run};
 use crate::talk::Talk;
 
@@ -40,7 +40,7 @@ pub(crate) struct Study {
     #[arg(long = "dry-run", requires = "name")]
     preview: bool,
     #[command(flatten)]
-    much: Much,
+    detail: DetailOption,
     /// Print the list, or the result, as one JSON document
     #[arg(long)]
     json: bool,
@@ -91,7 +91,7 @@ pub(crate) fn study(arguments: &Study, talk: Talk) -> Done {
         hosts: arguments.on.hosts.clone(),
         yes: arguments.on.yes,
         agent: arguments.on.agent.clone(),
-        much: arguments.much,
+        detail: arguments.detail,
         json: arguments.json,
         ..Run::default()
     };

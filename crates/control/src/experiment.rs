@@ -22,7 +22,7 @@ mod tunnel;
 
 pub use directory::DirectoryError;
 pub use error::RunError;
-pub use existing::{HostWay, Looked, PathDevice, Traffic, look};
+pub use existing::{HostPath, InspectedHosts, PathDevice, Traffic, inspect};
 pub use forecast::{ASSUMED_SD, Forecast, forecast, rounds_until_known};
 pub use preview::{Preview, preview};
 pub use progress::Progress;

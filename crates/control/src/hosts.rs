@@ -114,14 +114,14 @@ pub trait Reachable {
 
 /// A host that answers through its agent.
 #[derive(Debug)]
-pub struct LinkedHost<'a> {
+pub struct AgentHost<'a> {
     /// The host's agent.
     pub link: &'a mut Link,
     /// When set, ends every wait for an answer.
     pub interrupt: &'a AtomicBool,
 }
 
-impl Reachable for LinkedHost<'_> {
+impl Reachable for AgentHost<'_> {
     fn name(&self) -> &str {
         self.link.host()
     }

@@ -119,12 +119,12 @@ impl Lab {
             bytes[..16].copy_from_slice(&random::bytes_for(&self.a)?);
             bytes[16..].copy_from_slice(&random::bytes_for(&self.a)?);
         }
-        let own_underlay = self.between.as_ref().map(|hosts| hosts.addresses);
+        let existing_underlay = self.between.as_ref().map(|hosts| hosts.addresses);
         let [a, b] = [Side::A, Side::B].map(|side| {
             let spec = host_spec(side, &self.network, context, &secrets);
-            let receive_cpus = spec.receive_cpus.filter(|_| own_underlay.is_none());
+            let receive_cpus = spec.receive_cpus.filter(|_| existing_underlay.is_none());
             Request::Prepare(Box::new(HostSpec {
-                own_underlay,
+                existing_underlay,
                 receive_cpus,
                 ..spec
             }))
@@ -132,7 +132,7 @@ impl Lab {
         let [_, Reply::Prepared { joined_at: peer }] = self.both(&a, &b, PROMPT, interrupt)? else {
             return Err(self.b.unexpected_reply("Prepare"));
         };
-        let ovn = if own_underlay.is_none() {
+        let ovn = if existing_underlay.is_none() {
             self.a.send(&Request::Wire { peer })?;
             let Reply::Wired { ovn } = self.a.receive(PROMPT, interrupt)? else {
                 return Err(self.a.unexpected_reply("Wire"));
@@ -327,6 +327,6 @@ pub(crate) fn host_spec(
         several_links: context.several_links,
         line_core: placement.line,
         secrets: secrets.clone(),
-        own_underlay: None,
+        existing_underlay: None,
     }
 }

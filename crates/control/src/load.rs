@@ -18,7 +18,7 @@ use wirecost_agent::protocol::Measured;
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::NamedLoad;
 
-use crate::hosts::{HostsContext, HostsError, LinkedHost, data_plane, link_local, open};
+use crate::hosts::{AgentHost, HostsContext, HostsError, data_plane, link_local, open};
 
 use self::interval::Parts;
 use self::session::Session;
@@ -95,11 +95,11 @@ pub fn run_manual(
         Some(addresses) => addresses,
         None => data_plane(
             [a, b],
-            &mut LinkedHost {
+            &mut AgentHost {
                 link: &mut from,
                 interrupt,
             },
-            &mut LinkedHost {
+            &mut AgentHost {
                 link: &mut to,
                 interrupt,
             },

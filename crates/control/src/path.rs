@@ -16,15 +16,14 @@ use wirecost_model::host::HostAddress;
 use wirecost_wire::overhead::Stack;
 
 use crate::hosts::{
-    AddressError, HostsContext, HostsError, LinkedHost as AskedHost, data_plane, link_local,
-    on_device, open,
+    AddressError, AgentHost, HostsContext, HostsError, data_plane, link_local, on_device, open,
 };
 
 use self::session::Session;
 pub use self::step::{Simulation, Step};
 
 /// Time limit of one direction's probes: flows without a result are then undecided.
-const MOST: Duration = Duration::from_secs(20);
+const DIRECTION_LIMIT: Duration = Duration::from_secs(20);
 
 /// The other end of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,17 +134,17 @@ fn addresses(
     match (&asked.to, links) {
         (CheckTarget::Host(to), [from_link, to_link]) => data_plane(
             [&asked.from, to],
-            &mut AskedHost {
+            &mut AgentHost {
                 link: from_link,
                 interrupt,
             },
-            &mut AskedHost {
+            &mut AgentHost {
                 link: to_link,
                 interrupt,
             },
         ),
         (CheckTarget::Address(to), [link]) => {
-            let mut host = AskedHost { link, interrupt };
+            let mut host = AgentHost { link, interrupt };
             crate::hosts::source_towards(&asked.from, &mut host, *to)
         }
         _ => unreachable!("a link for each host, and link-local addresses before"),

@@ -7,7 +7,7 @@ use crate::metric::Metric;
 
 /// The curve of a factor for one metric of one load, with the other factors held at one level each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Curved {
+pub struct LevelCurve {
     /// The factor's key.
     pub factor: String,
     /// The levels of the other varied factors.

@@ -12,7 +12,7 @@
 
 mod treatment;
 
-pub use treatment::{Cut, Treatment};
+pub use treatment::{SegmentationPoint, Treatment};
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -173,7 +173,7 @@ pub struct RunEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UntilEnd {
     /// Why no further round was begun.
-    pub why: Why,
+    pub why: StopReason,
     /// The round at which the run would have ended at the latest, as known at the last interim analysis. A later
     /// analysis that uses it comes to the same result.
     pub ends_at: u32,
@@ -182,7 +182,7 @@ pub struct UntilEnd {
 /// Why no further round was begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum StopReason {
     /// All effects that the run waited for are known.
     Known,
     /// The plan's largest number of rounds was measured.

@@ -20,7 +20,7 @@ pub use core_distance::CoreDistance;
 pub use result::{
     DatagramResult, Flow, Generator, LoadResult, RequestResult, StreamResult, ZeroCopyCounts,
 };
-pub use schedule::Behind;
+pub use schedule::MissedSchedule;
 
 /// One line of `samples.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -37,7 +37,7 @@ pub struct Setting {
     #[serde(default)]
     pub device_name: Option<String>,
     /// A command, and the command that undoes it.
-    pub command: Option<Deed>,
+    pub command: Option<CommandPair>,
     /// Where sysctls and the command apply; `ethtool` too where the scope is one host.
     pub on: Scope,
 }
@@ -76,7 +76,7 @@ impl DeviceSetting {
 
 /// A command and the command that undoes it, run by `sh -c` as the user who runs wirecost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deed {
+pub struct CommandPair {
     /// Run before a sample of the level.
     pub before: String,
     /// Run after the sample, whatever its outcome, and also where `before` failed.
@@ -244,9 +244,9 @@ pub const fn role_key(role: Role) -> &'static str {
 
 /// The first line of a command, at most 40 characters.
 fn first_line(command: &str) -> String {
-    const ENOUGH: usize = 40;
+    const MAX_CHARACTERS: usize = 40;
     let line = command.lines().next().unwrap_or_default().trim_end();
-    let mut short: String = line.chars().take(ENOUGH).collect();
+    let mut short: String = line.chars().take(MAX_CHARACTERS).collect();
     if short.len() < command.trim_end().len() {
         short.push_str("...");
     }
@@ -283,7 +283,7 @@ mod tests {
             "tcp_no_metrics_save=1, underlay rx-gro=off"
         );
         let command = Setting {
-            command: Some(Deed {
+            command: Some(CommandPair {
                 before: "echo one\necho two".into(),
                 after: "true".into(),
             }),

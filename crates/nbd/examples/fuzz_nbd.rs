@@ -53,7 +53,8 @@ fn take(bytes: &[u8], random: &mut Random) -> bool {
         over => Ok(over),
     });
     let mut client = ClientHandshake::new("");
-    let agreed = pieces().try_for_each(|mut input| client.receive(&mut input, &mut out).map(drop));
+    let negotiated =
+        pieces().try_for_each(|mut input| client.receive(&mut input, &mut out).map(drop));
     let (mut reader, mut one, mut read) = (ReplyReader::new(true), One(0), 0);
     let replied = pieces().try_for_each(|mut input| {
         while let Some(event) = reader.next(&mut input, &mut one)? {
@@ -79,7 +80,7 @@ fn take(bytes: &[u8], random: &mut Random) -> bool {
     {
         let _ = EXPORT.operation(&request);
     }
-    handled.is_ok() || agreed.is_ok() || replied.is_ok()
+    handled.is_ok() || negotiated.is_ok() || replied.is_ok()
 }
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -88,9 +89,9 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut server = ServerHandshake::new(EXPORT, "disk", &mut to_client);
     let mut client = ClientHandshake::new("disk");
     loop {
-        let agreed = client.receive(&mut &to_client[..], &mut to_server);
+        let negotiated = client.receive(&mut &to_client[..], &mut to_server);
         all_to_client.append(&mut to_client);
-        if agreed.expect("an agreement").is_some() {
+        if negotiated.expect("an agreement").is_some() {
             break;
         }
         let _ = server.receive(&mut &to_server[..], &mut to_client);

@@ -38,7 +38,7 @@ enum Step {
 
 /// Result of a successful handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Agreed {
+pub struct Negotiated {
     /// The selected export.
     pub export: Export,
     /// Whether reads are answered by structured replies.
@@ -73,7 +73,7 @@ impl ClientHandshake {
         &mut self,
         input: &mut &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Agreed>, NbdError> {
+    ) -> Result<Option<Negotiated>, NbdError> {
         loop {
             match self.step {
                 Step::Greeting => {
@@ -94,8 +94,8 @@ impl ClientHandshake {
                     if self.replies > MAX_OPTIONS {
                         return Err(NbdError::TooManyOptions);
                     }
-                    if let Some(agreed) = self.take(asked, kind, &data, out)? {
-                        return Ok(Some(agreed));
+                    if let Some(negotiated) = self.take(asked, kind, &data, out)? {
+                        return Ok(Some(negotiated));
                     }
                 }
                 Step::Over => return Ok(None),
@@ -104,7 +104,7 @@ impl ClientHandshake {
     }
 
     /// Checks the first eight bytes of an incomplete greeting: a peer that is not an NBD server may never send more.
-    fn early(&mut self, input: &mut &[u8]) -> Result<Option<Agreed>, NbdError> {
+    fn early(&mut self, input: &mut &[u8]) -> Result<Option<Negotiated>, NbdError> {
         if let Some(bytes) = self.pending.fill(input, 8) {
             first_magic(bytes)?;
         }
@@ -148,7 +148,7 @@ impl ClientHandshake {
         kind: u32,
         data: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Agreed>, NbdError> {
+    ) -> Result<Option<Negotiated>, NbdError> {
         let malformed = |what| NbdError::OptionReply {
             option: asked,
             what,
@@ -180,7 +180,7 @@ impl ClientHandshake {
                 }
                 self.step = Step::Over;
                 let (min_block, max_block) = self.blocks;
-                Ok(Some(Agreed {
+                Ok(Some(Negotiated {
                     export: Export {
                         size,
                         flags,

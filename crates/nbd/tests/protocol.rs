@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wirecost_nbd::NbdError;
-use wirecost_nbd::client::{Agreed, ClientHandshake};
+use wirecost_nbd::client::{ClientHandshake, Negotiated};
 use wirecost_nbd::export::{Export, Operation};
 use wirecost_nbd::protocol::{command, errno, option, option_reply, transmission};
 use wirecost_nbd::reply::{Event, Outstanding, ReplyReader, data_chunk, error_chunk, simple};
@@ -19,7 +19,7 @@ const EXPORT: Export = Export {
 const NAME: &str = "disk";
 
 /// Exchanges bytes in pieces of `piece` until the client agrees, and returns what both ends know.
-fn shake(name: &str, piece: usize) -> Result<(Agreed, Next), NbdError> {
+fn shake(name: &str, piece: usize) -> Result<(Negotiated, Next), NbdError> {
     let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
     let mut server = ServerHandshake::new(EXPORT, NAME, &mut to_client);
     let mut client = ClientHandshake::new(name);
@@ -28,9 +28,9 @@ fn shake(name: &str, piece: usize) -> Result<(Agreed, Next), NbdError> {
         let taken = to_client.len().min(piece);
         let sent: Vec<u8> = to_client.drain(..taken).collect();
         let mut input = &sent[..];
-        if let Some(agreed) = client.receive(&mut input, &mut to_server)? {
+        if let Some(negotiated) = client.receive(&mut input, &mut to_server)? {
             assert!(input.is_empty() && to_server.is_empty());
-            return Ok((agreed, next));
+            return Ok((negotiated, next));
         }
         let taken = to_server.len().min(piece);
         let sent: Vec<u8> = to_server.drain(..taken).collect();
@@ -45,8 +45,8 @@ fn shake(name: &str, piece: usize) -> Result<(Agreed, Next), NbdError> {
 fn both_ends_agree_whatever_pieces_their_bytes_arrive_in() {
     for piece in [1, 3, 17, 1000] {
         for name in ["", NAME] {
-            let (agreed, next) = shake(name, piece).expect("an agreement");
-            assert_eq!((agreed.export, agreed.structured), (EXPORT, true));
+            let (negotiated, next) = shake(name, piece).expect("an agreement");
+            assert_eq!((negotiated.export, negotiated.structured), (EXPORT, true));
             assert_eq!(next, Next::Requests { structured: true });
         }
     }

@@ -10,7 +10,7 @@ use wirecost_model::offload::{Feature, Offload, Role, Treatment};
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::sample::DeviceState;
 use wirecost_sys::ethtool::Ethtool;
-use wirecost_wire::size_table::Frames;
+use wirecost_wire::size_table::FrameSizes;
 
 use crate::device::{self, Change};
 use crate::device_features::set_features;
@@ -42,7 +42,7 @@ impl LabHost {
             side: self.spec.side,
             offload,
             network,
-            frame_by_frame: self.switched.frame_by_frame,
+            frame_by_frame: self.switch_devices.frame_by_frame,
         };
         let mut path = Vec::new();
         if self.link_netns.is_none() {
@@ -55,8 +55,8 @@ impl LabHost {
         }
         let of_switch = |name: &'_ Option<String>, role| Some((name.clone()?, role));
         let switch = [
-            of_switch(&self.switched.tunnel, Role::Tunnel),
-            of_switch(&self.switched.underlay_bridge, Role::Bridge),
+            of_switch(&self.switch_devices.tunnel, Role::Tunnel),
+            of_switch(&self.switch_devices.underlay_bridge, Role::Bridge),
         ];
         let switch: Vec<_> = switch.into_iter().flatten().collect();
         path.extend(switch.iter().map(|(name, role)| (name.as_str(), *role)));
@@ -89,7 +89,7 @@ impl LabHost {
         self.follow_underlay()?;
         self.line = self.spec.network.rate.map(|rate| Line {
             rate,
-            frames: Frames::new(guest_mtu, overhead, guest_ip, tag),
+            frames: FrameSizes::new(guest_mtu, overhead, guest_ip, tag),
         });
         if self.link_netns.is_none() {
             self.set_line()?;
@@ -127,7 +127,7 @@ impl LabHost {
 
     fn wait_for_underlay(&mut self) -> Result<(), BuildError> {
         ready::link(&mut self.netlink, UNDERLAY_DEVICE)?;
-        if let Some(bridge) = &self.switched.underlay_bridge {
+        if let Some(bridge) = &self.switch_devices.underlay_bridge {
             ready::link(&mut self.netlink, bridge)?;
         }
         if let IpAddr::V6(address) = self.spec.underlay_address()
@@ -199,7 +199,7 @@ struct PathSettings<'a> {
     side: Side,
     offload: &'a Offload,
     network: &'a Network,
-    /// See [`crate::Switched`].
+    /// See [`crate::SwitchDevices`].
     frame_by_frame: bool,
 }
 

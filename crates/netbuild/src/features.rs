@@ -126,8 +126,12 @@ impl LabHost {
         let several = self.guests.len() > 1;
         let name = match role {
             Role::Underlay => UNDERLAY_DEVICE,
-            Role::Tunnel => self.switched.tunnel.as_deref().unwrap_or(TUNNEL),
-            Role::Bridge => self.switched.underlay_bridge.as_deref().unwrap_or(BRIDGE),
+            Role::Tunnel => self.switch_devices.tunnel.as_deref().unwrap_or(TUNNEL),
+            Role::Bridge => self
+                .switch_devices
+                .underlay_bridge
+                .as_deref()
+                .unwrap_or(BRIDGE),
             Role::GuestPort | Role::Guest => {
                 let guest = self.guests.get_mut(number);
                 let guest = guest

@@ -73,7 +73,7 @@ impl Guest {
         (address, mac): (IpAddr, [u8; 6]),
     ) -> Result<Self, BuildError> {
         let inside = || -> Result<_, BuildError> {
-            ipv6::quiet()?;
+            ipv6::disable_and_silence()?;
             keep_to_own_cores()?;
             let netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
             let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
@@ -121,7 +121,7 @@ impl Guest {
             .step(|| format!("reading `{GUEST_DEVICE}` behind `{port}` back"))?;
         has_queues(GUEST_DEVICE, &own, queues)?;
         if address.is_ipv6() {
-            within(self.namespace.netns(), || ipv6::allow(GUEST_DEVICE))?;
+            within(self.namespace.netns(), || ipv6::enable(GUEST_DEVICE))?;
         }
         device::add_address(&mut self.netlink, own.index, *address, prefix(*address))
             .step(|| format!("giving `{GUEST_DEVICE}` behind `{port}` the address {address}"))?;

@@ -1,7 +1,7 @@
 //! One lab host, built in three steps: namespaces and settings, the wire to the other host, the rest.
 
 mod line;
-mod switched;
+mod switch_devices;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -25,7 +25,7 @@ use crate::underlay::line_namespace::LineNamespace;
 use crate::underlay::{self, Underlay, Wire};
 
 pub use line::Line;
-pub use switched::Switched;
+pub use switch_devices::SwitchDevices;
 
 /// A lab host under construction or in use. The calling thread's network namespace is the host's.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct LabHost {
     /// The network between the hosts, on the host that built it.
     pub(crate) underlay: Option<Underlay>,
     /// Devices of a switch other than the kernel's bridge.
-    pub(crate) switched: Switched,
+    pub(crate) switch_devices: SwitchDevices,
     /// The line that the last adaptation has set.
     pub(crate) line: Option<Line>,
     pub(crate) line_by: LineBy,
@@ -54,7 +54,7 @@ impl LabHost {
     /// First step, on both hosts: the guests' namespaces and the settings that devices take over when they are created.
     /// The calling thread's namespace must be a new one of the host's own.
     pub fn prepare(spec: HostSpec) -> Result<Self, BuildError> {
-        ipv6::quiet()?;
+        ipv6::disable_and_silence()?;
         let macs = spec.guest_macs(spec.side);
         let addresses: Vec<_> = spec.guest_addresses().into_iter().zip(macs).collect();
         let guests = Guest::all(&addresses)?;
@@ -81,15 +81,15 @@ impl LabHost {
             ethtool,
             guests,
             underlay: None,
-            switched: Switched::default(),
+            switch_devices: SwitchDevices::default(),
             line: None,
             line_by: LineBy::Tbf,
             link_netns: None,
         })
     }
 
-    /// First step of a host whose tunnels go over the network of another namespace, with [`HostSpec::own_underlay`]:
-    /// nothing is created in that namespace, and there is no second step.
+    /// First step of a host whose tunnels go over the network of another namespace, with
+    /// [`HostSpec::existing_underlay`]: nothing is created in that namespace, and there is no second step.
     ///
     /// # Errors
     /// As for [`LabHost::prepare`], and where the caller may not make tunnels in that namespace.
@@ -130,7 +130,7 @@ impl LabHost {
     /// Third step, on both hosts: bridge, guests, tunnel, addresses. Offloads, the guests' MTU and the rate limit
     /// follow with [`LabHost::adapt`]. Where eBPF encapsulates, there is no bridge and no tunnel device: the caller
     /// attaches the programs. Where Open vSwitch switches, the caller starts it, and then calls
-    /// [`LabHost::switched_by`]. Where the tunnel carries packets instead of frames, the host routes instead of
+    /// [`LabHost::attach_switch`]. Where the tunnel carries packets instead of frames, the host routes instead of
     /// bridging.
     pub fn build(&mut self) -> Result<(), BuildError> {
         let underlay = match self.link_netns {

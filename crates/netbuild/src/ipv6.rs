@@ -17,8 +17,8 @@ const SILENT: [(&str, &str); 5] = [
 ];
 
 /// Disables IPv6 in the calling thread's namespace, also for devices created later, and keeps those silent where
-/// [`allow`] enables it again. A kernel without IPv6 is silent already.
-pub(crate) fn quiet() -> Result<(), BuildError> {
+/// [`enable`] enables it again. A kernel without IPv6 is silent already.
+pub(crate) fn disable_and_silence() -> Result<(), BuildError> {
     for scope in ["all", "default"] {
         let path = key(scope, "disable_ipv6");
         if fs::exists(&path).unwrap_or(false) {
@@ -35,7 +35,7 @@ pub(crate) fn quiet() -> Result<(), BuildError> {
 }
 
 /// Enables IPv6 for one device of the calling thread's namespace.
-pub(crate) fn allow(device: &str) -> Result<(), BuildError> {
+pub(crate) fn enable(device: &str) -> Result<(), BuildError> {
     let path = key(device, "disable_ipv6");
     write(&path, "0")?;
     let found = fs::read_to_string(&path).step(|| format!("reading {path} back"))?;

@@ -6,7 +6,6 @@
 
 mod adapt;
 mod addresses;
-pub mod by_hand;
 mod device;
 mod device_features;
 mod encapsulate;
@@ -17,6 +16,7 @@ pub mod fq;
 mod guest;
 mod headroom;
 mod host;
+pub mod host_tunnel;
 mod htb;
 mod ipv6;
 mod names;
@@ -36,7 +36,7 @@ use wirecost_netlink as netlink;
 pub use error::{BuildError, error_code};
 pub use existing::ExistingDevice;
 pub use features::KeptFeatures;
-pub use host::{LabHost, Line, Switched};
+pub use host::{LabHost, Line, SwitchDevices};
 pub use names::{GUEST_DEVICE, Side, UNDERLAY_DEVICE};
-pub use spec::{EndSecret, HostSpec, RouterEnd};
+pub use spec::{EndSecret, HostSpec, RouterPort};
 pub use steering::may_steer;

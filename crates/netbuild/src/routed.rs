@@ -45,7 +45,7 @@ impl Routing<'_> {
         } = self;
         underlay::forward(ip)?;
         if ip == IpVersion::Ipv6 {
-            ipv6::allow(tunnel)?;
+            ipv6::enable(tunnel)?;
         }
         let others: Vec<IpAddr> = (0..guests.len() as u32)
             .map(|number| addresses::guest(ip, side.other(), number))
@@ -53,7 +53,7 @@ impl Routing<'_> {
         for (number, guest) in (0..).zip(guests) {
             let port = guest.port.clone();
             if ip == IpVersion::Ipv6 {
-                ipv6::allow(&port)?;
+                ipv6::enable(&port)?;
             }
             let (address, mac) = (guest.address(), addresses::guest_mac(side, number));
             let device = index(netlink, &port)?;

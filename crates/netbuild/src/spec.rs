@@ -31,7 +31,8 @@ pub struct HostSpec {
     /// encrypt.
     pub secrets: [EndSecret; 2],
     /// Addresses of hosts a and b on an existing network, in place of an underlay that the lab creates.
-    pub own_underlay: Option<[IpAddr; 2]>,
+    #[serde(rename = "own_underlay")]
+    pub existing_underlay: Option<[IpAddr; 2]>,
 }
 
 /// Private key of one end of a tunnel that encrypts. A lab's hosts know both keys: neither has to ask the other.
@@ -47,7 +48,7 @@ impl fmt::Debug for EndSecret {
 
 /// A router's port in a subnet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RouterEnd {
+pub struct RouterPort {
     /// Address of the port.
     pub address: IpAddr,
     /// Length of the subnet's prefix, bits.
@@ -68,7 +69,7 @@ impl HostSpec {
     }
 
     fn address_of(&self, side: Side) -> IpAddr {
-        match (self.own_underlay, side) {
+        match (self.existing_underlay, side) {
             (Some([a, _]), Side::A) => a,
             (Some([_, b]), Side::B) => b,
             (None, side) => {
@@ -130,11 +131,11 @@ impl HostSpec {
     }
 
     /// The logical router's end in the guests' subnet of one side, where OVN routes between the two.
-    pub fn logical_router(&self, side: Side) -> Option<RouterEnd> {
+    pub fn logical_router(&self, side: Side) -> Option<RouterPort> {
         let network = &self.network;
         let routes = network.datapath.is_ovn() && network.logical.topology == Topology::Routed;
         let address = addresses::logical_router(network.guest_ip, side);
-        routes.then(|| RouterEnd {
+        routes.then(|| RouterPort {
             address,
             prefix: prefix(address),
             mac: addresses::logical_router_mac(side),

@@ -18,11 +18,11 @@ const DEFAULT_MASK: &str = "/proc/sys/net/core/rps_default_mask";
 #[derive(Debug)]
 pub(crate) struct Steering {
     mask: String,
-    by: By,
+    method: SteeringMethod,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
+enum SteeringMethod {
     /// The device takes over the default mask when it is created.
     Default,
     /// The mask is written to the device.
@@ -75,19 +75,19 @@ impl Steering {
     /// Begins steering: to be called before the device is created.
     pub(crate) fn begin(cpus: &[u32]) -> io::Result<Self> {
         let mask = cpu_mask(cpus);
-        let by = match fs::write(DEFAULT_MASK, &mask) {
-            Ok(()) => By::Default,
-            Err(error) if error.kind() == ErrorKind::NotFound => By::Device,
+        let method = match fs::write(DEFAULT_MASK, &mask) {
+            Ok(()) => SteeringMethod::Default,
+            Err(error) if error.kind() == ErrorKind::NotFound => SteeringMethod::Device,
             Err(error) => return Err(error),
         };
-        Ok(Self { mask, by })
+        Ok(Self { mask, method })
     }
 
     /// Ends steering: to be called after the device was created with so many receive queues. Devices created later are
     /// not steered. `false` where the kernel has no default mask and this user may not write the device's: the device
     /// is then not steered either.
     pub(crate) fn end(self, device: &str, queues: u32) -> io::Result<bool> {
-        if self.by == By::Default {
+        if self.method == SteeringMethod::Default {
             return fs::write(DEFAULT_MASK, "0").map(|()| true);
         }
         for queue in 0..queues {
@@ -170,7 +170,7 @@ mod tests {
             namespace::mount_own_sysfs()?;
             let steering = Steering {
                 mask: cpu_mask(&[0]),
-                by: By::Device,
+                method: SteeringMethod::Device,
             };
             steering.end("lo", 1)?;
             Ok::<_, io::Error>(receive_mask("lo"))

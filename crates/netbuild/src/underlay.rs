@@ -193,7 +193,7 @@ fn connect(
         .step(|| format!("reading `{name}`"))?
         .index;
     if ip == IpVersion::Ipv6 {
-        ipv6::allow(name)?;
+        ipv6::enable(name)?;
     }
     let address = place.address(ip);
     device::add_address(netlink, index, address, prefix(address))

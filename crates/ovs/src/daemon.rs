@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use wirecost_sys::process::tie;
+use wirecost_sys::process::inherit_and_die_with_thread;
 use wirecost_sys::scratch::ScratchDirectory;
 
 use crate::error::Error;
@@ -130,7 +130,7 @@ fn own(program: &Path, directory: &ScratchDirectory) -> Command {
     ] {
         command.env(variable, directory.path());
     }
-    tie(&mut command, directory);
+    inherit_and_die_with_thread(&mut command, directory);
     command
 }
 

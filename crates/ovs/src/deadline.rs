@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use wirecost_sys::extended_wait::{self, ExtendedWait, Work};
+use wirecost_sys::extended_wait::{self, ExtendedWait, ProcessActivity};
 
 /// A point in time on the monotonic clock.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ impl Deadline {
 pub(crate) struct DaemonWait {
     within: Duration,
     until: Deadline,
-    extended: Option<ExtendedWait<Box<dyn Fn() -> Work>>>,
+    extended: Option<ExtendedWait<Box<dyn Fn() -> ProcessActivity>>>,
     daemons: Vec<u32>,
 }
 

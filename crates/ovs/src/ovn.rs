@@ -18,5 +18,5 @@ mod programs;
 pub use crate::chassis::Chassis;
 pub use central::{Central, try_central};
 pub(crate) use controller::Controller;
-pub use logical::{LogicalNetwork, LogicalPort, LogicalRouter, port_key, port_name};
+pub use logical::{LogicalNetwork, LogicalPort, LogicalRouterPort, port_key, port_name};
 pub use programs::OvnPrograms;

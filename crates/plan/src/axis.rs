@@ -13,7 +13,7 @@ pub(crate) struct Axis {
     pub(crate) key: &'static Key,
     pub(crate) labels: Vec<String>,
     /// Whether every level that the plan wrote could be read.
-    pub(crate) sound: bool,
+    pub(crate) all_read: bool,
     /// Reads a level from a value of the plan and returns its label.
     pub(crate) read: fn(&mut Reader, &Entry<'_>) -> Option<String>,
     /// For an option, the number of its load in the plan's list: it does not apply to other loads.
@@ -41,7 +41,7 @@ impl Axis {
     ) -> Self {
         Self {
             labels: levels.levels.iter().map(|l| l.label.clone()).collect(),
-            sound: levels.sound,
+            all_read: levels.all_read,
             read,
             ..Self::of_words(Cow::Borrowed(key.factor_name().unwrap_or(key.path)), key)
         }
@@ -53,7 +53,7 @@ impl Axis {
             name,
             key,
             labels: Vec::new(),
-            sound: true,
+            all_read: true,
             read: |_, entry| entry.node.text().map(|label| label.trim().to_owned()),
             of_load: None,
             runs_by: None,

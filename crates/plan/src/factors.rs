@@ -208,7 +208,7 @@ fn levels<T>(
         Some(entry) => entry.levels(reader, read, label),
         None => Levels {
             levels: Vec::new(),
-            sound: false,
+            all_read: false,
         },
     }
 }

@@ -38,7 +38,7 @@ pub(crate) use encapsulation::*;
 pub(crate) use guest::*;
 pub use key::{Key, Kind, Presence};
 pub(crate) use measure::*;
-pub(crate) use options::{TELLING, options};
+pub(crate) use options::{ALWAYS_FACTORS, options};
 pub(crate) use published::*;
 pub(crate) use run::*;
 pub(crate) use underlay::*;

@@ -12,7 +12,7 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::load::{Load, LoadLevel, LoadPart, NamedLoad, Workload};
 
 use crate::axis::{Axis, RunsBy};
-use crate::keys::{self, Key, TELLING};
+use crate::keys::{self, ALWAYS_FACTORS, Key};
 use crate::node::Span;
 use crate::read::{Level, Levels, Reader};
 pub(crate) use faults::Faults;
@@ -29,7 +29,7 @@ const NONE: &str = "none";
 pub(crate) struct Loads {
     choices: Vec<Choice>,
     /// Whether every level that the plan wrote could be read.
-    sound: bool,
+    all_read: bool,
 }
 
 /// One level of `load`: the loads that run at the same time.
@@ -74,7 +74,7 @@ impl Loads {
         if self.choices.len() > 1 {
             axes.push(Axis {
                 labels: self.choices.iter().map(|one| one.label.clone()).collect(),
-                sound: self.sound,
+                all_read: self.all_read,
                 ..Axis::of_words(Cow::Borrowed(LOAD), &keys::LOAD)
             });
         }
@@ -100,7 +100,7 @@ impl Loads {
                     },
                     key,
                     labels: levels.levels.iter().map(|l| l.label.clone()).collect(),
-                    sound: levels.sound,
+                    all_read: levels.all_read,
                     read: |reader, entry| setting::read(reader, entry).as_ref().map(setting::label),
                     of_load: Some(number),
                     runs_by,
@@ -310,5 +310,5 @@ impl Part {
 
 /// Whether an option is a factor of the run: written in the plan, or characteristic of such a load.
 fn is_factor(key: &Key, levels: &Levels<Setting>) -> bool {
-    TELLING.contains(&key.name()) || levels.levels.iter().any(|level| level.written)
+    ALWAYS_FACTORS.contains(&key.name()) || levels.levels.iter().any(|level| level.written)
 }

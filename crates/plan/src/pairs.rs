@@ -10,7 +10,7 @@ use crate::read::{Entry, Fields, Levels, Reader};
 pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> Levels<PairNames> {
     let mut levels = Levels {
         levels: Vec::new(),
-        sound: true,
+        all_read: true,
     };
     let Some(mut entry) = root.get(reader, &keys::PAIRS) else {
         return levels;

@@ -236,13 +236,13 @@ fn known(reader: &mut Reader, entry: &Entry<'_>, name: &str, axes: &[Axis]) -> b
 /// both must have the figure.
 pub(crate) fn check(reader: &mut Reader, read: &Read, experiment: &Experiment) {
     for (comparison, place) in read.published.comparisons.iter().zip(&read.places) {
-        let mut sound = true;
+        let mut all_read = true;
         for (levels, side) in comparison.cells.iter().zip(["from", "to"]) {
             let cells = cells_with(experiment, levels).count();
             if cells == 1 {
                 continue;
             }
-            sound = false;
+            all_read = false;
             let path = format!("{}.{side}", place.path);
             let cells = match cells {
                 0 => "no cell".to_owned(),
@@ -260,7 +260,7 @@ pub(crate) fn check(reader: &mut Reader, read: &Read, experiment: &Experiment) {
                         `wirecost run PLAN --dry-run` lists the cells once this entry is gone";
             reader.fault(place.span.clone(), &path, message, "not one cell", help);
         }
-        let cells = comparison.cells(experiment).filter(|_| sound);
+        let cells = comparison.cells(experiment).filter(|_| all_read);
         if cells.is_some_and(|cells| comparison.metric.load(experiment, cells).is_none()) {
             let word = comparison.metric.word();
             let message = format!("`{}`: no load of both cells has `{word}`", place.path);

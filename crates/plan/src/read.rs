@@ -152,10 +152,10 @@ impl<'a> Entry<'a> {
         let mut levels = Vec::new();
         let mut known = BTreeSet::new();
         let items = self.items(reader);
-        let mut sound = !items.is_empty();
+        let mut all_read = !items.is_empty();
         for entry in items {
             let Some(value) = read(reader, &entry) else {
-                sound = false;
+                all_read = false;
                 continue;
             };
             let label = label(&value);
@@ -174,7 +174,7 @@ impl<'a> Entry<'a> {
                 written: entry.written,
             });
         }
-        Levels { levels, sound }
+        Levels { levels, all_read }
     }
 }
 
@@ -193,7 +193,7 @@ pub(crate) struct Level<T> {
 pub(crate) struct Levels<T> {
     pub(crate) levels: Vec<Level<T>>,
     /// Whether every level that the plan wrote could be read.
-    pub(crate) sound: bool,
+    pub(crate) all_read: bool,
 }
 
 impl<T> Levels<T> {

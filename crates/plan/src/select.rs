@@ -135,7 +135,7 @@ pub(crate) fn unknown_factor(
     axes: &[Axis],
 ) {
     // A factor without levels belongs to a key that the plan does not have.
-    let there = |axis: &&Axis| !(axis.sound && axis.labels.is_empty());
+    let there = |axis: &&Axis| !(axis.all_read && axis.labels.is_empty());
     let names = || axes.iter().filter(there).map(|axis| &*axis.name);
     // `mtu` and `tcp-stream.streams` are the keys as they are written in the plan.
     let same_end = names().find(|known| known.rsplit('.').next() == name.rsplit('.').next());
@@ -159,7 +159,7 @@ fn level(reader: &mut Reader, axis: &Axis, entry: &Entry<'_>) -> Option<usize> {
         return Some(level);
     }
     // A level that could not be read may be the one meant: its own fault is enough.
-    if axis.sound && entry.node.value != Value::Refused {
+    if axis.all_read && entry.node.value != Value::Refused {
         let value = read.map_or_else(|| describe(&entry.node.value), |label| quoted(&label));
         let message = format!("`{}` has no level {value}", axis.name);
         let labels = axis.labels.iter().map(String::as_str);

@@ -75,9 +75,9 @@ pub(crate) fn name(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
 pub(crate) fn congestion(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
     let text = scalar(reader, entry)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let sound = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(fits);
+    let valid = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(fits);
     let is_boolean = text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false");
-    if sound && !is_boolean && text.len() <= CONGESTION_MAX {
+    if valid && !is_boolean && text.len() <= CONGESTION_MAX {
         return Some(text.to_owned());
     }
     reader.wrong(entry, "not such a name");

@@ -23,7 +23,7 @@ impl Varied {
     pub(crate) fn axis(&self) -> Axis {
         Axis {
             labels: self.levels.levels.iter().map(|l| l.label.clone()).collect(),
-            sound: self.levels.sound,
+            all_read: self.levels.all_read,
             ..Axis::of_words(Cow::Owned(self.name.clone()), &keys::VARY_LEVELS)
         }
     }
@@ -119,19 +119,19 @@ fn levels(
         reader.wrong(&entry, "not a list");
         return Levels {
             levels: Vec::new(),
-            sound: false,
+            all_read: false,
         };
     }
     let items = entry.items(reader);
-    let mut sound = !items.is_empty();
+    let mut all_read = !items.is_empty();
     let mut levels: Vec<Level<Setting>> = Vec::new();
     for item in &items {
         let faults = reader.faults.len();
         let Some(value) = setting::level(reader, factor, item) else {
-            sound = false;
+            all_read = false;
             continue;
         };
-        sound &= reader.faults.len() == faults;
+        all_read &= reader.faults.len() == faults;
         if let Some((message, label)) = again(&levels, &value) {
             let help = "remove one of them: a level is one side of a comparison";
             reader.fault(item.node.span.clone(), &item.path, message, label, help);
@@ -145,7 +145,7 @@ fn levels(
             written: true,
         });
     }
-    Levels { levels, sound }
+    Levels { levels, all_read }
 }
 
 /// The fault of a level that occurred before, by its label or by its settings.

@@ -28,7 +28,7 @@ pub struct Config {
 
 /// A [`Config::patience`] longer than any round trip: two satellite hops, or a mobile network with
 /// full queues, take three seconds.
-pub const FAR_AWAY: Duration = Duration::from_millis(3600);
+pub const FAR_PATIENCE: Duration = Duration::from_millis(3600);
 
 impl Default for Config {
     /// For a lab or a data centre: 3 copies, 50 ms wait, 0.8 s patience, 10 ms minimum wait, 32

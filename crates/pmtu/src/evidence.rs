@@ -229,14 +229,14 @@ pub(crate) fn chance_that_only_luck_lost(big: u32, passing: LossCount) -> f64 {
 /// Copies of a size that decide in one round that it is too big where nothing else is lost: each
 /// copy is accompanied by a probe of a size that passes.
 pub(crate) fn copies_to_decide(error: f64) -> u32 {
-    const MOST: u32 = 16;
+    const MAX_COPIES: u32 = 16;
     let clean = |copies: u32| LossCount {
         sent: copies,
         lost: 0,
     };
-    (1..MOST)
+    (1..MAX_COPIES)
         .find(|&copies| chance_that_only_luck_lost(copies, clean(copies)) <= error)
-        .unwrap_or(MOST)
+        .unwrap_or(MAX_COPIES)
 }
 
 #[cfg(test)]

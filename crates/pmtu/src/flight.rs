@@ -4,7 +4,7 @@
 //! What a path carries is unknown at first, so the pace follows the answers. It begins slowly, and
 //! doubles when the probes sent at one pace are answered, and the answers arrive as fast as the
 //! probes were sent (otherwise a shaper's queue is filling). The bytes unanswered at a time are at
-//! most those of the pace in a round trip and [`QUEUED`]. When more than a third is lost beyond the
+//! most those of the pace in a round trip and [`MAX_QUEUE_DELAY`]. When more than a third is lost beyond the
 //! loss at the first pace, our probes have filled a short queue or emptied a policer's bucket: the
 //! pace returns to the first one, and from then on stays at or below half of the pace that was too
 //! high. Random loss does not depend on the pace and does not slow it down.
@@ -22,17 +22,17 @@ use slowing::Slowed;
 
 /// A pace is doubled once the bytes of this time at that pace are answered, plus those of four
 /// times the variation of round trips.
-const PROVEN: Duration = Duration::from_millis(2);
+const PACE_PROOF: Duration = Duration::from_millis(2);
 /// The same after a pace was too high: a token bucket that is filling lets much pass at first.
-const PROVEN_AGAIN: Duration = Duration::from_millis(100);
+const PACE_PROOF_AFTER_LOSS: Duration = Duration::from_millis(100);
 /// Time that our own probes may wait in queues on the path.
-const QUEUED: Duration = Duration::from_millis(20);
+const MAX_QUEUE_DELAY: Duration = Duration::from_millis(20);
 /// Bytes sent before the first answer is waited for: TCP's initial window (RFC 6928), and a jumbo frame.
-const UNHEARD: u64 = 20_000;
+const INITIAL_BYTES: u64 = 20_000;
 /// Answers are too slow if they come in more than this many times the time in which their probes were sent, plus
-/// [`SPREAD_BESIDE`] and the variation of round trips.
-const SPREAD: f64 = 1.5;
-const SPREAD_BESIDE: Duration = Duration::from_millis(1);
+/// [`ANSWER_SPREAD_SLACK`] and the variation of round trips.
+const MAX_ANSWER_SPREAD: f64 = 1.5;
+const ANSWER_SPREAD_SLACK: Duration = Duration::from_millis(1);
 
 /// All probes of all flows, and the pace at which they are sent.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct Flight {
     /// Index in `sent`: every probe before it is answered, overtaken by an answer, or overdue.
     first_open: usize,
     /// Index in `sent`: every probe before it is overdue, and its loss has been evaluated.
-    looked: usize,
+    evaluated: usize,
     level: RateStep,
     /// Upper bound of the pace, bytes per second: higher paces lost too much.
     most: f64,
@@ -107,7 +107,7 @@ impl Flight {
             sent: Vec::new(),
             flows: (0..flows).map(|_| Flow::default()).collect(),
             first_open: 0,
-            looked: 0,
+            evaluated: 0,
             level: RateStep::default(),
             most: f64::INFINITY,
             is_lifted: false,
@@ -147,12 +147,12 @@ impl Flight {
     /// fill the window, no later probe is sent whose answer could overtake them: so the latest
     /// round trip counts, and not the slowest one.
     fn leaves_within(&self) -> Duration {
-        self.wait().min(self.rtt.latest() * 2 + QUEUED)
+        self.wait().min(self.rtt.latest() * 2 + MAX_QUEUE_DELAY)
     }
 
-    /// Whether [`UNHEARD`] bytes were sent and none was answered.
+    /// Whether [`INITIAL_BYTES`] bytes were sent and none was answered.
     pub(crate) fn is_unheard(&self) -> bool {
-        !self.rtt.is_known() && self.bytes() >= UNHEARD
+        !self.rtt.is_known() && self.bytes() >= INITIAL_BYTES
     }
 
     /// Whether as many bytes are unanswered as the pace allows.
@@ -162,7 +162,7 @@ impl Flight {
         }
         let before = self.first_open.checked_sub(1).map(|at| self.sent[at].until);
         let open = self.bytes() - before.unwrap_or(0);
-        let allowed = self.pacer.rate() * (self.rtt.least() + QUEUED).as_secs_f64();
+        let allowed = self.pacer.rate() * (self.rtt.least() + MAX_QUEUE_DELAY).as_secs_f64();
         open as f64 > allowed
     }
 
@@ -217,7 +217,7 @@ impl Flight {
             return false;
         }
         self.sent[place].fate = Fate::Answered;
-        if place < self.looked {
+        if place < self.evaluated {
             self.was_late(sent, now);
         }
         self.rtt.measured(sent.at, now);
@@ -238,9 +238,9 @@ impl Flight {
     fn raise_rate_if_proven(&mut self, first: (Duration, Duration), sent: Duration, now: Duration) {
         let rate = self.pacer.rate();
         let proven = if self.slowed_at.is_zero() {
-            PROVEN
+            PACE_PROOF
         } else {
-            PROVEN_AGAIN
+            PACE_PROOF_AFTER_LOSS
         };
         let proven = proven + self.rtt.varies() * 4;
         if (self.level.bytes as f64) < rate * proven.as_secs_f64() {
@@ -248,7 +248,7 @@ impl Flight {
         }
         let came_in = now.saturating_sub(first.0);
         let sent_in = sent.saturating_sub(first.1);
-        let allowed = sent_in.mul_f64(SPREAD) + SPREAD_BESIDE + self.rtt.varies();
+        let allowed = sent_in.mul_f64(MAX_ANSWER_SPREAD) + ANSWER_SPREAD_SLACK + self.rtt.varies();
         if came_in <= allowed && rate < self.most {
             self.pacer.set_rate((rate * 2.0).min(self.most), now);
         }
@@ -263,18 +263,18 @@ impl Flight {
     }
 
     /// Evaluates the loss of probes that are overdue; to be called before a probe is sent.
-    pub(crate) fn look(&mut self, now: Duration) {
+    pub(crate) fn evaluate_losses(&mut self, now: Duration) {
         if !self.rtt.is_known() {
             return;
         }
         let wait = self.wait();
-        while let Some(&sent) = self.sent.get(self.looked) {
+        while let Some(&sent) = self.sent.get(self.evaluated) {
             if sent.at + wait > now {
                 break;
             }
-            self.looked += 1;
-            self.first_open = self.first_open.max(self.looked);
-            self.look_at_loss(sent, now);
+            self.evaluated += 1;
+            self.first_open = self.first_open.max(self.evaluated);
+            self.evaluate_loss(sent, now);
         }
     }
 

@@ -70,7 +70,7 @@ mod survey;
 mod tests;
 mod trace;
 
-pub use config::{Arrival, Config, FAR_AWAY, Probe};
+pub use config::{Arrival, Config, FAR_PATIENCE, Probe};
 pub use flows::{FailingShare, flows_to_meet_all, flows_to_meet_one, paths_met};
 pub use locate::{HopProbe, LocateConfig, Located, Locator, NotLocated, PathPoint};
 pub use one_sided::{ForwardMtu, OneSided, OneSidedProbe, OneSidedResult, ProbeKind};

@@ -92,12 +92,12 @@ pub enum NotLocated {
 }
 
 /// Silent hops in a row after which discovery ends.
-const MUTE: usize = 5;
+const MAX_SILENT_HOPS: usize = 5;
 /// Packets sent to discover a hop.
 const TRIES: u32 = 3;
 /// Reports of small packets that show that a router still answers after large ones. One may be just
 /// the report that its rate limit allows at that moment (Linux: 6 at once, then one a second).
-const STILL: u32 = 2;
+const SMALL_REPORTS: u32 = 2;
 
 /// Locates where a size is lost, on one flow.
 ///
@@ -230,7 +230,7 @@ impl Locator {
                 }
                 self.reported = probe;
                 self.reports += 1;
-                if self.reports >= STILL {
+                if self.reports >= SMALL_REPORTS {
                     self.high = position;
                     self.bisect();
                 }
@@ -278,7 +278,7 @@ impl Locator {
         self.allowed = match stage {
             Stage::Large { .. } => self.config.copies,
             Stage::Discover { .. } => 1,
-            Stage::Still { .. } => STILL,
+            Stage::Still { .. } => SMALL_REPORTS,
         };
         self.first_id = self.next_id;
     }
@@ -287,7 +287,9 @@ impl Locator {
     fn unanswered(&mut self) {
         match self.stage {
             Stage::Discover { .. } if self.allowed < TRIES => self.allowed = TRIES,
-            Stage::Still { .. } if self.allowed < STILL + TRIES => self.allowed = STILL + TRIES,
+            Stage::Still { .. } if self.allowed < SMALL_REPORTS + TRIES => {
+                self.allowed = SMALL_REPORTS + TRIES
+            }
             Stage::Discover { ttl } => {
                 self.hops.push(None);
                 self.discover(ttl.saturating_add(1));
@@ -304,7 +306,7 @@ impl Locator {
 
     fn discover(&mut self, ttl: u8) {
         let mute = self.hops.iter().rev().take_while(|hop| hop.is_none());
-        if ttl > self.config.max_ttl || mute.count() >= MUTE {
+        if ttl > self.config.max_ttl || mute.count() >= MAX_SILENT_HOPS {
             self.reached();
         } else {
             self.begin(Stage::Discover { ttl });

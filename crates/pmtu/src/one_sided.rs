@@ -45,7 +45,7 @@ pub enum ForwardMtu {
     /// The forward direction carries no more than what comes back; the return direction may carry
     /// more. Where no echo came back at all: it carries small packets and not the largest size of
     /// interest.
-    NoMore,
+    SameAsEcho,
     /// The closed port does not answer, or too seldom: either direction may be the narrow one.
     CannotTell,
 }
@@ -76,14 +76,14 @@ impl OneSidedResult {
 
 /// Share of missing answers, among sizes that pass, above which a rate limit on echoes is suspected
 /// and they are sent more slowly.
-const LIMITED: f64 = 0.5;
+const RATE_LIMIT_LOSS: f64 = 0.5;
 /// Large datagrams to the closed port after each small one. That 5 small ones are answered and 20
 /// large ones lost is chance once in 53,130 times, and takes 5 of the 6 answers that Linux gives at
 /// once.
 const LARGE_PER_SMALL: u32 = 5;
-const SMALL: u32 = 5;
+const SMALL_DATAGRAMS: u32 = 5;
 /// Wait for an answer from a closed port where no echo was answered.
-const UNHEARD: Duration = Duration::from_secs(1);
+const CLOSED_PORT_WAIT: Duration = Duration::from_secs(1);
 
 /// Probes a path from one side: first by echoes, then by a closed port.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub struct OneSided {
     port: Option<PortCheck>,
     forward: Option<ForwardMtu>,
     /// Rounds of echoes that were examined for a rate limit.
-    looked: u32,
+    rounds_evaluated: u32,
     tally: LossCount,
 }
 
@@ -129,7 +129,7 @@ impl OneSided {
             base: 0,
             port: None,
             forward: None,
-            looked: 0,
+            rounds_evaluated: 0,
             tally: LossCount::default(),
         }
     }
@@ -140,7 +140,7 @@ impl OneSided {
         if self.forward.is_some() {
             return None;
         }
-        self.flight.look(now);
+        self.flight.evaluate_losses(now);
         if self.flight.is_exhausted(now) {
             self.echo.give_up(CannotTell::OutOfBudget);
             self.forward = Some(ForwardMtu::CannotTell);
@@ -272,7 +272,7 @@ impl OneSided {
     /// How long an answer from a closed port is waited for.
     fn port_wait(&self) -> Duration {
         self.flight.wait().max(if self.is_silent() {
-            UNHEARD
+            CLOSED_PORT_WAIT
         } else {
             self.config.wait * 2
         })
@@ -286,17 +286,17 @@ impl OneSided {
     /// Slows down where many answers to sizes that pass are missing: the other end may limit them.
     fn look_for_a_limit(&mut self) {
         let rounds = self.echo.rounds();
-        if rounds == self.looked {
+        if rounds == self.rounds_evaluated {
             return;
         }
-        self.looked = rounds;
+        self.rounds_evaluated = rounds;
         let passing = self.echo.passing();
         let (sent, lost) = (
             passing.sent.saturating_sub(self.tally.sent),
             passing.lost.saturating_sub(self.tally.lost),
         );
         self.tally = passing;
-        if sent > 0 && f64::from(lost) > LIMITED * f64::from(sent) {
+        if sent > 0 && f64::from(lost) > RATE_LIMIT_LOSS * f64::from(sent) {
             self.flight.slow_down();
         }
     }
@@ -343,7 +343,7 @@ impl OneSided {
         let large = port.sent - port.small;
         let sure = port.answered_small > 0 && chance_that_only_luck_lost(large, small) <= ERROR;
         self.forward = Some(if sure {
-            ForwardMtu::NoMore
+            ForwardMtu::SameAsEcho
         } else {
             ForwardMtu::CannotTell
         });
@@ -367,7 +367,7 @@ impl PortCheck {
 
     fn is_complete(&self) -> bool {
         // The check begins and ends with a small datagram.
-        self.sent > (SMALL - 1) * (1 + LARGE_PER_SMALL)
+        self.sent > (SMALL_DATAGRAMS - 1) * (1 + LARGE_PER_SMALL)
     }
 
     fn transmit(&mut self, now: Duration, small: u32) -> Option<Probe> {

@@ -212,7 +212,7 @@ impl Prober {
         if self.outcome.is_some() || !self.rounds.is_over(now) {
             return;
         }
-        self.rounds.look(now);
+        self.rounds.mark_losses(now);
         if self.rounds.log.rounds() > 0 {
             self.conclude();
         }

@@ -12,9 +12,9 @@ use crate::rtt::Rtt;
 /// 2, 4, 4 and 4 times [`Config::wait`], 0.8 s in all by default: on a busy machine the other end
 /// may stand still for a while. Where a round trip is known, each is waited for at least that long,
 /// and then nothing is left that could answer. Where none is known, more rounds may follow, each waited
-/// for [`LATER`] times as long, until [`Config::patience`] is over.
+/// for [`LATER_WAIT_FACTOR`] times as long, until [`Config::patience`] is over.
 const SILENT_ROUNDS: usize = 6;
-const LATER: u32 = 14;
+const LATER_WAIT_FACTOR: u32 = 14;
 /// Number of other probes per control probe, at most.
 const CONTROL_EVERY: usize = 8;
 /// Number of ICMP messages that are kept: a path has few routers, and forged messages must not fill the memory.
@@ -124,7 +124,7 @@ impl Rounds {
     /// Least wait for the nth round in a row without an answer.
     fn silence(&self, round: usize) -> Duration {
         if round > SILENT_ROUNDS {
-            return self.config.wait * LATER;
+            return self.config.wait * LATER_WAIT_FACTOR;
         }
         self.config.wait * (1 << round.saturating_sub(2).min(2))
     }
@@ -139,7 +139,7 @@ impl Rounds {
     }
 
     /// Marks as lost what has been waited for long enough.
-    pub(crate) fn look(&mut self, now: Duration) {
+    pub(crate) fn mark_losses(&mut self, now: Duration) {
         let until = self.wait().and_then(|wait| now.checked_sub(wait));
         self.log.overdue_until(until);
         if self.overtaken().is_some_and(|over| now >= over) {
@@ -215,7 +215,7 @@ impl Rounds {
         {
             return Limit::Fragmented { largest };
         }
-        self.told(mtu).unwrap_or(Limit::BlackHole)
+        self.reported_limit(mtu).unwrap_or(Limit::BlackHole)
     }
 
     /// Why a packet of `size` bytes does not pass, where the largest size that passes is unknown.
@@ -224,12 +224,12 @@ impl Rounds {
             (Some((refused, mtu)), _) if refused <= size => Limit::Device { mtu },
             (_, Some((fragmented, largest))) if fragmented <= size => Limit::Fragmented { largest },
             _ => self
-                .told(size.saturating_sub(1))
+                .reported_limit(size.saturating_sub(1))
                 .unwrap_or(Limit::BlackHole),
         }
     }
 
-    fn told(&self, mtu: u32) -> Option<Limit> {
+    fn reported_limit(&self, mtu: u32) -> Option<Limit> {
         let messages = self.messages.iter();
         let best = messages.min_by_key(|message| (message.mtu != mtu, message.mtu))?;
         Some(match best.source {

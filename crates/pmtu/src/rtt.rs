@@ -5,11 +5,11 @@ use std::time::Duration;
 /// Number of answers in a generation. The slowest answer of the current and of the previous generation counts.
 const GENERATION: u32 = 16;
 /// Upper bound of the wait for an answer: that of the first one, on a path of 3 s with full queues.
-const LONGEST: Duration = Duration::from_secs(10);
-/// After [`ENOUGH`] answers that took less than 1/[`FASTER`] of the slowest one, to probes sent
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// After [`MIN_FASTER_ANSWERS`] answers that took less than 1/[`FASTER_FACTOR`] of the slowest one, to probes sent
 /// after that one arrived, all older answers are forgotten.
-const ENOUGH: u32 = 4;
-const FASTER: u32 = 4;
+const MIN_FASTER_ANSWERS: u32 = 4;
+const FASTER_FACTOR: u32 = 4;
 
 /// Estimate of round trips. RFC 6298 alone follows the mean, and on a path with much jitter many
 /// answers are slower than it allows. Here an answer that misses the wait counts as lost, it is not
@@ -80,8 +80,8 @@ impl Rtt {
         if sent >= self.slowest_at {
             self.recent.add(rtt);
         }
-        let is_faster = self.recent.slowest() * FASTER < self.all.slowest();
-        if self.recent.count >= ENOUGH && is_faster {
+        let is_faster = self.recent.slowest() * FASTER_FACTOR < self.all.slowest();
+        if self.recent.count >= MIN_FASTER_ANSWERS && is_faster {
             (self.all, self.recent) = (self.recent, Estimate::default());
             self.slowest_at = now;
         }
@@ -97,7 +97,7 @@ impl Rtt {
     pub(crate) fn wait(&self, granularity: Duration) -> Option<Duration> {
         let (mean, varies) = self.all.smoothed?;
         let slowest = self.all.slowest().max(mean);
-        Some((slowest + granularity.max(varies * 4)).min(LONGEST))
+        Some((slowest + granularity.max(varies * 4)).min(MAX_WAIT))
     }
 
     /// Round trip of the probe that left last.

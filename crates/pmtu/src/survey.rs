@@ -93,7 +93,7 @@ impl Survey {
             self.stop(CannotTell::OutOfBudget, now);
             return None;
         }
-        self.flight.look(now);
+        self.flight.evaluate_losses(now);
         if !self.cut && self.flight.is_unheard() {
             self.cut = true;
             self.flows[0].prober.end_round_early();

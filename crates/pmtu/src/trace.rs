@@ -57,12 +57,12 @@ pub struct TracedHop {
 }
 
 /// Silent hops in a row after which the trace ends.
-const MUTE: usize = 5;
+const MAX_SILENT_HOPS: usize = 5;
 /// Copies of each packet before it counts as unanswered. The second is sent when the wait for the first is over.
 const COPIES: u32 = 2;
 
 /// Least wait for an answer.
-const LEAST: Duration = Duration::from_millis(50);
+const MIN_WAIT: Duration = Duration::from_millis(50);
 
 /// Traces one flow.
 #[derive(Debug)]
@@ -215,7 +215,7 @@ impl Tracer {
 
     /// Wait for an answer: a large packet takes little longer than a small one did.
     fn wait(&self) -> Duration {
-        let known = self.hop().rtt.map(|rtt| (rtt * 3).max(LEAST));
+        let known = self.hop().rtt.map(|rtt| (rtt * 3).max(MIN_WAIT));
         known.map_or(self.config.wait, |known| known.min(self.config.wait))
     }
 
@@ -285,8 +285,11 @@ impl Tracer {
     fn finish_hop(&mut self) {
         let mute = self.hops.iter().rev();
         let mute = mute.take_while(|hop| hop.address.is_none()).count();
-        if self.hop().destination || mute >= MUTE || self.hop().ttl >= self.config.max_ttl {
-            if mute >= MUTE {
+        if self.hop().destination
+            || mute >= MAX_SILENT_HOPS
+            || self.hop().ttl >= self.config.max_ttl
+        {
+            if mute >= MAX_SILENT_HOPS {
                 let told = self.hops.len() - mute + 1;
                 self.hops.truncate(told);
             }

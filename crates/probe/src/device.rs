@@ -10,7 +10,7 @@ use crate::flow::{self, EMSGSIZE};
 use crate::survey::{Endpoints, LARGEST};
 
 /// The longest IP packet without jumbograms, bytes (RFC 791, section 3.1).
-const LONGEST: u32 = 65_535;
+const MAX_IP_BYTES: u32 = 65_535;
 const ENOBUFS: i32 = 105;
 
 /// The largest IP packet that this host's own device sends towards `to`, bytes: the MTU of the device that the route
@@ -28,20 +28,20 @@ pub fn device_mtu(from: IpAddr, to: SocketAddr) -> Result<u32, ProbeError> {
     endpoints.check(1)?;
     let socket = flow::open(0, endpoints.source(0), to)?;
     let Err(refused) = socket.send(&vec![0; LARGEST]) else {
-        return Ok(LONGEST);
+        return Ok(MAX_IP_BYTES);
     };
     let failed = |source| ProbeError::Socket { to, source };
     // The datagram fits, and was dropped further down, as by a veth whose peer takes less
     // (`ip_send_skb` in net/ipv4/ip_output.c reports that where errors are queued).
     if refused.raw_os_error() == Some(ENOBUFS) {
-        return Ok(LONGEST);
+        return Ok(MAX_IP_BYTES);
     }
     if refused.raw_os_error() != Some(EMSGSIZE) {
         return Err(failed(refused));
     }
     let queued = read_error_queue(&socket).map_err(failed)?;
     let mtu = queued.and_then(|error| error.mtu);
-    mtu.map(|mtu| mtu.min(LONGEST)).ok_or_else(|| {
+    mtu.map(|mtu| mtu.min(MAX_IP_BYTES)).ok_or_else(|| {
         failed(io::Error::other(
             "the kernel refused a large datagram and named no MTU",
         ))

@@ -58,7 +58,7 @@ pub fn one_sided(
         ..config
     };
     let watch = Watch::open(SocketAddr::new(to, 0)).ok();
-    let mut asking = Asking {
+    let mut asking = OneSidedProber {
         machine: OneSided::new(low, high, likely_sizes(), config, pace),
         echo,
         raw,
@@ -141,7 +141,7 @@ pub(crate) fn checksum(message: &[u8]) -> [u8; 2] {
     (!(sum as u16)).to_be_bytes()
 }
 
-struct Asking {
+struct OneSidedProber {
     machine: OneSided,
     echo: UdpSocket,
     /// Whether `echo` is a raw socket: checksum and identifier are then ours to write, and over
@@ -161,7 +161,7 @@ struct Asking {
     buffer: Vec<u8>,
 }
 
-impl Asking {
+impl OneSidedProber {
     fn run(&mut self) -> io::Result<OneSidedResult> {
         loop {
             while let Some(sent) = self.machine.poll_transmit(self.began.elapsed()) {

@@ -52,7 +52,7 @@ impl Responder {
     /// `CAP_NET_RAW` is missing.
     pub fn start_tapped(address: SocketAddr, secret: Secret) -> Result<Self, ProbeError> {
         let tap = Tap::open(address).map_err(|source| ProbeError::Tap { address, source })?;
-        Self::run(vec![address], vec![Ear::Tap(tap)], secret)
+        Self::run(vec![address], vec![ProbeSource::Tap(tap)], secret)
     }
 
     /// A socket for [`over`](Self::over), in the calling thread's namespace, where it stays. Port 0 is any port.
@@ -76,15 +76,19 @@ impl Responder {
     pub fn over(sockets: Vec<UdpSocket>, secret: Secret) -> Result<Self, ProbeError> {
         let addresses: io::Result<Vec<_>> = sockets.iter().map(UdpSocket::local_addr).collect();
         let addresses = addresses.map_err(failed)?;
-        let ears = sockets.into_iter().map(Ear::Socket).collect();
-        Self::run(addresses, ears, secret)
+        let sources = sockets.into_iter().map(ProbeSource::Socket).collect();
+        Self::run(addresses, sources, secret)
     }
 
-    fn run(addresses: Vec<SocketAddr>, ears: Vec<Ear>, secret: Secret) -> Result<Self, ProbeError> {
+    fn run(
+        addresses: Vec<SocketAddr>,
+        sources: Vec<ProbeSource>,
+        secret: Secret,
+    ) -> Result<Self, ProbeError> {
         let (end, ends) = UnixStream::pair().map_err(failed)?;
         let thread = thread::Builder::new()
             .name("responder".into())
-            .spawn(move || respond(&ears, &secret, &ends))
+            .spawn(move || respond(&sources, &secret, &ends))
             .map_err(failed)?;
         Ok(Self {
             addresses,
@@ -110,12 +114,12 @@ impl Drop for Responder {
 
 /// A source of probes.
 #[derive(Debug)]
-enum Ear {
+enum ProbeSource {
     Socket(UdpSocket),
     Tap(Tap),
 }
 
-impl AsFd for Ear {
+impl AsFd for ProbeSource {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Socket(socket) => socket.as_fd(),
@@ -132,18 +136,18 @@ fn failed(source: io::Error) -> ProbeError {
     }
 }
 
-fn respond(ears: &[Ear], secret: &Secret, ends: &UnixStream) {
+fn respond(sources: &[ProbeSource], secret: &Secret, ends: &UnixStream) {
     let mut buffer = vec![0; 1 << 16];
-    let mut fds: Vec<_> = ears.iter().map(AsFd::as_fd).collect();
+    let mut fds: Vec<_> = sources.iter().map(AsFd::as_fd).collect();
     fds.push(ends.as_fd());
     loop {
         let Ok(ready) = poll_readable(&fds, WAIT) else {
             return;
         };
         for index in ready {
-            match ears.get(index) {
-                Some(Ear::Socket(socket)) => answer_all(socket, secret, &mut buffer),
-                Some(Ear::Tap(tap)) => answer_tapped(tap, secret, &mut buffer),
+            match sources.get(index) {
+                Some(ProbeSource::Socket(socket)) => answer_all(socket, secret, &mut buffer),
+                Some(ProbeSource::Tap(tap)) => answer_tapped(tap, secret, &mut buffer),
                 None => return,
             }
         }

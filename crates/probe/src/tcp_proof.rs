@@ -20,7 +20,7 @@ const TRIES: usize = 3;
 /// path of three seconds still answers.
 const CONNECTING: Duration = Duration::from_millis(3600);
 /// Interval at which the kernel is asked what was acknowledged.
-const OFTEN: Duration = Duration::from_millis(2);
+const ACKNOWLEDGED_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Result of the proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +148,7 @@ fn acknowledged(
         if Instant::now() > until {
             return Ok((false, last));
         }
-        thread::sleep(OFTEN);
+        thread::sleep(ACKNOWLEDGED_INTERVAL);
     }
 }
 

@@ -326,7 +326,7 @@ fn one_side_tells_a_narrow_way_there_from_a_narrow_way_back() {
     let back = "$M nft 'add table netdev t; add chain netdev t c { type filter hook ingress device \"pb\" priority 0; }; \
         add rule netdev t c meta length > 1450 drop'";
     for (script, forward) in [
-        (silent_above(1450), ForwardMtu::NoMore),
+        (silent_above(1450), ForwardMtu::SameAsEcho),
         (back.to_owned(), ForwardMtu::AtLeast(1451)),
     ] {
         let Some(path) = switch(&format!(

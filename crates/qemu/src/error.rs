@@ -23,12 +23,12 @@ pub enum QemuError {
         source: io::Error,
     },
     /// The QEMU process ended.
-    #[error("QEMU ended ({status}){}{said}", if said.is_empty() { "" } else { ": " })]
+    #[error("QEMU ended ({status}){}{stderr}", if stderr.is_empty() { "" } else { ": " })]
     Died {
         /// Its exit status, in words.
         status: String,
         /// The end of its standard error, lines joined by `; `.
-        said: String,
+        stderr: String,
     },
     /// The monitor refused a command.
     #[error("QEMU refused `{command}`: {words}")]

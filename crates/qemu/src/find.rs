@@ -17,7 +17,7 @@ use crate::version::Version;
 /// Names of the QEMU program: in Debian and most distributions, then in Red Hat's.
 const NAMES: [&str; 2] = ["qemu-system-x86_64", "qemu-kvm"];
 /// Directory that is searched after those of PATH.
-const ELSEWHERE: &str = "/usr/libexec";
+const EXTRA_DIRECTORY: &str = "/usr/libexec";
 /// Time for the test guest to start under KVM. Not every host that has /dev/kvm can run a guest with it.
 const BOOT: Duration = Duration::from_secs(3);
 /// Time for the test guest to start under emulation (TCG).
@@ -25,7 +25,7 @@ const EMULATED_BOOT: Duration = Duration::from_secs(10);
 
 /// QEMU as found on this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct HostQemu {
     /// Path of the QEMU program.
     pub program: PathBuf,
     /// Version of QEMU.
@@ -40,9 +40,9 @@ pub struct Found {
 ///
 /// # Errors
 /// [`QemuError::Absent`]; [`QemuError::Unusable`]: our guest does not start either way.
-pub fn found() -> Result<&'static Found, QemuError> {
-    static FOUND: OnceLock<Result<Found, Option<String>>> = OnceLock::new();
-    let found = FOUND.get_or_init(|| {
+pub fn host_qemu() -> Result<&'static HostQemu, QemuError> {
+    static HOST_QEMU: OnceLock<Result<HostQemu, Option<String>>> = OnceLock::new();
+    let found = HOST_QEMU.get_or_init(|| {
         let Some(program) = program() else {
             return Err(None);
         };
@@ -56,21 +56,23 @@ pub fn found() -> Result<&'static Found, QemuError> {
 
 fn program() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let places: Vec<PathBuf> = env::split_paths(&path).chain([ELSEWHERE.into()]).collect();
+    let places: Vec<PathBuf> = env::split_paths(&path)
+        .chain([EXTRA_DIRECTORY.into()])
+        .collect();
     let files = NAMES
         .iter()
         .flat_map(|name| places.iter().map(move |place| place.join(name)));
     files.into_iter().find(|file| file.is_file())
 }
 
-fn find(program: PathBuf) -> Result<Found, QemuError> {
+fn find(program: PathBuf) -> Result<HostQemu, QemuError> {
     let by_kvm = match Kvm::open() {
         Ok(_) => try_machine(&program, Accelerator::Kvm, BOOT).map_err(|error| error.to_string()),
         Err(error) => Err(format!("/dev/kvm: {error}")),
     };
     let no_kvm = match by_kvm {
         Ok(version) => {
-            return Ok(Found {
+            return Ok(HostQemu {
                 program,
                 version,
                 accelerator: Accelerator::Kvm,
@@ -80,7 +82,7 @@ fn find(program: PathBuf) -> Result<Found, QemuError> {
         Err(words) => words,
     };
     let version = try_machine(&program, Accelerator::Tcg, EMULATED_BOOT)?;
-    Ok(Found {
+    Ok(HostQemu {
         program,
         version,
         accelerator: Accelerator::Tcg,

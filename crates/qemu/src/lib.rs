@@ -1,5 +1,5 @@
 //! A virtual machine in QEMU: its guest ([`guest`]), its process ([`Machine`]), its monitor (QMP), and whether this
-//! host can run one ([`found`]).
+//! host can run one ([`host_qemu`]).
 //!
 //! Nothing outlives the process that starts a machine: QEMU is killed with it (`PR_SET_PDEATHSIG`), the monitor is its
 //! standard input and output, memory and firmware are memfd_create(2) files without a name.
@@ -14,7 +14,7 @@ mod monitor;
 mod version;
 
 pub use error::QemuError;
-pub use find::{Found, found};
+pub use find::{HostQemu, host_qemu};
 pub use machine::{Machine, Spec};
-pub use monitor::{Line, Said};
+pub use monitor::{Line, TimedLine};
 pub use version::Version;

@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use wirecost_model::moved::Accelerator;
 use wirecost_sys::memory_file::MemoryFile;
-use wirecost_sys::process::tie;
+use wirecost_sys::process::inherit_and_die_with_thread;
 use wirecost_sys::shared_memory::SharedMemory;
 
 use crate::error::QemuError;
 use crate::guest::{self, IMAGE_BYTES, Program};
-use crate::monitor::{Line, Monitor, Said};
+use crate::monitor::{Line, Monitor, TimedLine};
 use crate::version::Version;
 
 /// Checks whether a process that closed its monitor has exited, before it is killed.
-const EXIT_LOOKS: u32 = 200;
+const EXIT_CHECKS: u32 = 200;
 /// Time between two of these checks.
-const EXIT_LOOK: Duration = Duration::from_millis(10);
+const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Bytes that are kept of the end of QEMU's standard error.
-const KEPT: usize = 2 << 10;
+const STDERR_BYTES: usize = 2 << 10;
 /// Time-out for the monitor's greeting.
 const GREETING: Duration = Duration::from_secs(10);
 
@@ -87,8 +87,8 @@ fn command(qemu: &Path, spec: &Spec, memory: &MemoryFile, firmware: &MemoryFile)
     if spec.incoming {
         command.args(["-incoming", "defer"]);
     }
-    tie(&mut command, memory);
-    tie(&mut command, firmware);
+    inherit_and_die_with_thread(&mut command, memory);
+    inherit_and_die_with_thread(&mut command, firmware);
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -96,7 +96,7 @@ fn command(qemu: &Path, spec: &Spec, memory: &MemoryFile, firmware: &MemoryFile)
     command
 }
 
-/// Keeps the last [`KEPT`] bytes of QEMU's standard error.
+/// Keeps the last [`STDERR_BYTES`] bytes of QEMU's standard error.
 fn keep_stderr(mut from: ChildStderr, kept: &Mutex<Vec<u8>>) {
     let mut bytes = [0; 512];
     while let Ok(read) = from.read(&mut bytes) {
@@ -105,7 +105,7 @@ fn keep_stderr(mut from: ChildStderr, kept: &Mutex<Vec<u8>>) {
         }
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(&bytes[..read]);
-        let surplus = kept.len().saturating_sub(KEPT);
+        let surplus = kept.len().saturating_sub(STDERR_BYTES);
         kept.drain(..surplus);
     }
 }
@@ -152,11 +152,11 @@ impl Machine {
                 }
                 // Without a sender QEMU is killed. A message says that it closed its monitor: it gets time to exit.
                 if ends.recv().is_ok() {
-                    for _ in 0..EXIT_LOOKS {
+                    for _ in 0..EXIT_CHECKS {
                         if let Some(status) = child.try_wait()? {
                             return Ok(status);
                         }
-                        thread::sleep(EXIT_LOOK);
+                        thread::sleep(EXIT_CHECK_INTERVAL);
                     }
                 }
                 let _ = child.kill();
@@ -189,7 +189,7 @@ impl Machine {
     }
 
     fn greet(&mut self) -> Result<(), QemuError> {
-        match self.monitor.next(GREETING).map(|said| said.line) {
+        match self.monitor.next(GREETING).map(|timed| timed.line) {
             Some(Line::Event(_, greeting)) => self.version = Version::of(&greeting),
             Some(Line::Ended) => return Err(self.died()),
             _ => {
@@ -224,7 +224,7 @@ impl Machine {
     }
 
     /// Sender into the queue that [`Self::next`] reads: other threads put their messages there ([`Line::Other`]).
-    pub fn queue(&self) -> Sender<Said> {
+    pub fn queue(&self) -> Sender<TimedLine> {
         self.monitor.queue()
     }
 
@@ -232,12 +232,12 @@ impl Machine {
     ///
     /// # Errors
     /// [`QemuError::Died`].
-    pub fn next(&mut self, within: Duration) -> Result<Option<Said>, QemuError> {
+    pub fn next(&mut self, within: Duration) -> Result<Option<TimedLine>, QemuError> {
         match self.monitor.next(within) {
-            Some(Said {
+            Some(TimedLine {
                 line: Line::Ended, ..
             }) => Err(self.died()),
-            said => Ok(said),
+            timed => Ok(timed),
         }
     }
 
@@ -274,11 +274,14 @@ impl Machine {
         }
         let ended = self.end();
         let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = String::from_utf8_lossy(&kept);
-        let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+        let stderr = String::from_utf8_lossy(&kept);
+        let lines = stderr
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty());
         QemuError::Died {
             status: ended.map_or_else(|| "no status".to_owned(), |status| status.to_string()),
-            said: lines.collect::<Vec<_>>().join("; "),
+            stderr: lines.collect::<Vec<_>>().join("; "),
         }
     }
 

@@ -14,11 +14,11 @@ use crate::error::QemuError;
 /// Time-out of a command. A QEMU process that waits for a core answers late.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest line that is read, bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// A line of the monitor, and when it arrived.
 #[derive(Debug)]
-pub struct Said {
+pub struct TimedLine {
     /// When the line was complete.
     pub at: Instant,
     /// The line.
@@ -42,10 +42,10 @@ pub enum Line {
 #[derive(Debug)]
 pub(crate) struct Monitor {
     input: ChildStdin,
-    said: Receiver<Said>,
-    queue: Sender<Said>,
+    lines: Receiver<TimedLine>,
+    queue: Sender<TimedLine>,
     /// Lines that arrived while a command waited for its result.
-    before: VecDeque<Said>,
+    before: VecDeque<TimedLine>,
 }
 
 fn parse(line: &str) -> Option<Line> {
@@ -65,11 +65,11 @@ fn parse(line: &str) -> Option<Line> {
     Some(Line::Event(name, data))
 }
 
-fn read(output: ChildStdout, queue: &Sender<Said>) {
+fn read(output: ChildStdout, queue: &Sender<TimedLine>) {
     let mut output = BufReader::new(output);
     loop {
         let mut line = String::new();
-        let read = output.by_ref().take(LONGEST).read_line(&mut line);
+        let read = output.by_ref().take(MAX_LINE_BYTES).read_line(&mut line);
         let at = Instant::now();
         let line = match read {
             Ok(0) | Err(_) => Line::Ended,
@@ -80,7 +80,7 @@ fn read(output: ChildStdout, queue: &Sender<Said>) {
             },
         };
         let over = matches!(line, Line::Ended);
-        if queue.send(Said { at, line }).is_err() || over {
+        if queue.send(TimedLine { at, line }).is_err() || over {
             return;
         }
     }
@@ -89,35 +89,35 @@ fn read(output: ChildStdout, queue: &Sender<Said>) {
 impl Monitor {
     /// Sends commands to `input`, and starts a thread that reads lines from `output`.
     pub(crate) fn new(input: ChildStdin, output: ChildStdout) -> std::io::Result<Self> {
-        let (queue, said) = channel();
-        let heard = queue.clone();
+        let (queue, lines) = channel();
+        let sender = queue.clone();
         thread::Builder::new()
             .name("qemu-monitor".to_owned())
             .stack_size(128 << 10)
-            .spawn(move || read(output, &heard))?;
+            .spawn(move || read(output, &sender))?;
         Ok(Self {
             input,
-            said,
+            lines,
             queue,
             before: VecDeque::new(),
         })
     }
 
     /// Sender into the queue that [`Self::next`] reads ([`Line::Other`]).
-    pub(crate) fn queue(&self) -> Sender<Said> {
+    pub(crate) fn queue(&self) -> Sender<TimedLine> {
         self.queue.clone()
     }
 
     /// The next line or message; `None`: nothing within this time.
-    pub(crate) fn next(&mut self, within: Duration) -> Option<Said> {
-        if let Some(said) = self.before.pop_front() {
-            return Some(said);
+    pub(crate) fn next(&mut self, within: Duration) -> Option<TimedLine> {
+        if let Some(timed) = self.before.pop_front() {
+            return Some(timed);
         }
-        match self.said.recv_timeout(within) {
-            Ok(said) => Some(said),
+        match self.lines.recv_timeout(within) {
+            Ok(timed) => Some(timed),
             Err(RecvTimeoutError::Timeout) => None,
             // Cannot happen: `queue` is a sender of this channel.
-            Err(RecvTimeoutError::Disconnected) => Some(Said {
+            Err(RecvTimeoutError::Disconnected) => Some(TimedLine {
                 at: Instant::now(),
                 line: Line::Ended,
             }),
@@ -141,13 +141,13 @@ impl Monitor {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(said) = self.said.recv_timeout(left) else {
+            let Ok(timed) = self.lines.recv_timeout(left) else {
                 return Err(QemuError::Silent {
                     command: command.to_owned(),
                     after: PATIENCE,
                 });
             };
-            match said.line {
+            match timed.line {
                 Line::Answer(Ok(value)) => return Ok(Some(value)),
                 Line::Answer(Err(words)) => {
                     return Err(QemuError::Refused {
@@ -156,10 +156,10 @@ impl Monitor {
                     });
                 }
                 Line::Ended => {
-                    self.before.push_back(said);
+                    self.before.push_back(timed);
                     return Ok(None);
                 }
-                Line::Event(..) | Line::Other(_) => self.before.push_back(said),
+                Line::Event(..) | Line::Other(_) => self.before.push_back(timed),
             }
         }
     }

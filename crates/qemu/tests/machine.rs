@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use wirecost_model::load::{DirtyOrder, Migration};
 use wirecost_model::moved::Accelerator;
 use wirecost_qemu::guest::{self, Program};
-use wirecost_qemu::{Found, Machine, QemuError, Spec, found};
+use wirecost_qemu::{HostQemu, Machine, QemuError, Spec, host_qemu};
 
 const LONG: Duration = Duration::from_secs(20);
 
-fn host() -> Option<&'static Found> {
-    match found() {
+fn host() -> Option<&'static HostQemu> {
+    match host_qemu() {
         Ok(found) => Some(found),
         Err(error) => {
             wirecost_skips::skip(error);
@@ -39,7 +39,7 @@ fn spec(accelerator: Accelerator, order: DirtyOrder, dirty_rate: u64) -> Spec {
     }
 }
 
-fn started(host: &Found, spec: &Spec) -> Machine {
+fn started(host: &HostQemu, spec: &Spec) -> Machine {
     let mut machine = Machine::start(&host.program, spec).expect("a machine");
     machine.await_guest(LONG).expect("a guest");
     machine

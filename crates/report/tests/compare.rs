@@ -16,7 +16,8 @@ use wirecost_model::sample::Invalid;
 use wirecost_model::transit::{Hop, HopKind, Transit};
 use wirecost_model::vary::{Scope, Setting};
 use wirecost_report::compare::{
-    Area, Compared, Comparison, Conclusion, FailOn, Strictness, Why, comparable, compare,
+    Area, Compared, Comparison, Conclusion, FailOn, NotComparedReason, Strictness, comparable,
+    compare,
 };
 use wirecost_report::{
     Detail, Terminal, comparison_junit, comparison_markdown, comparison_terminal, document, read,
@@ -232,13 +233,19 @@ fn a_cell_that_cannot_be_measured_any_more_is_a_regression() {
     assert_eq!(comparison.conclusion, Conclusion::Regression);
     assert!(comparison.cells.is_empty());
     assert!(comparison.not_comparable.iter().all(|c| c.fails));
-    assert_eq!(comparison.not_comparable[0].why, Why::NoLongerMeasured);
+    assert_eq!(
+        comparison.not_comparable[0].why,
+        NotComparedReason::NoLongerMeasured
+    );
     // An interrupted run just did not come to it.
     after.samples.clear();
     after.end.as_mut().expect("an end").outcome = Outcome::Interrupted;
     let comparison = compared(&before, &after, DEFAULT);
     assert_eq!(comparison.conclusion, Conclusion::NothingComparable);
-    assert_eq!(comparison.not_comparable[0].why, Why::NotMeasured);
+    assert_eq!(
+        comparison.not_comparable[0].why,
+        NotComparedReason::NotMeasured
+    );
 }
 
 #[test]
@@ -254,7 +261,7 @@ fn another_line_is_not_compared_and_the_rates_are_named() {
     assert_eq!(comparison.conclusion, Conclusion::NothingComparable);
     assert_eq!(comparison.not_comparable.len(), 8);
     let first = &comparison.not_comparable[0];
-    assert_eq!(first.why, Why::LineRate);
+    assert_eq!(first.why, NotComparedReason::LineRate);
     assert_eq!(first.reason, "the line differs: 10gbit before, 1gbit after");
     assert!(comparison.only_before.is_empty() && comparison.only_after.is_empty());
     let document = document(&before, Path::new("/runs/before"), Vec::new());
@@ -341,8 +348,8 @@ fn the_same_names_of_different_settings_are_not_compared() {
     after.head.experiment.cells[1].guest_mtu = 1450;
     after.head.experiment.cells[2].settings.push(setting());
     let comparison = compared(&before, &after, DEFAULT);
-    let whys: Vec<Why> = comparison.not_comparable.iter().map(|c| c.why).collect();
-    assert_eq!(whys, [Why::BuiltDifferently; 3]);
+    let whys: Vec<NotComparedReason> = comparison.not_comparable.iter().map(|c| c.why).collect();
+    assert_eq!(whys, [NotComparedReason::BuiltDifferently; 3]);
     assert_eq!(comparison.cells.len(), 5);
 }
 

@@ -441,7 +441,7 @@ fn requests_that_do_not_keep_to_their_rate_are_a_warning_of_their_cells() {
         cell.loads[0].load.rate = Some(Rate::RequestsPerSecond(rate));
     }
     let doc = doc(&run);
-    let of = |cell: usize| doc.cells[cell].loads[0].behind_schedule;
+    let of = |cell: usize| doc.cells[cell].loads[0].missed_schedule;
     assert_eq!([of(0), of(1), of(2), of(3)], [4, 0, 4, 0]);
     let said = format!("requests of ping did not keep their rate in 2 of {cells} cells: ");
     assert!(

@@ -7,13 +7,13 @@ use std::path::Path;
 use fixture::run;
 use wirecost_model::effect::Verdict;
 use wirecost_model::plan::{Ask, Cores, Until};
-use wirecost_model::record::{Outcome, Run, UntilEnd, Why};
+use wirecost_model::record::{Outcome, Run, StopReason, UntilEnd};
 use wirecost_report::{
     Detail, Document, Intervals, Terminal, document, html, markdown, read, terminal,
 };
 
 /// A run of so many rounds that ended for that reason, of at most 60.
-fn until(rounds: u32, why: Option<Why>) -> Run {
+fn until(rounds: u32, why: Option<StopReason>) -> Run {
     let mut run = run(rounds, Cores::Split);
     let repeat = &mut run.head.experiment.plan.repeat;
     repeat.rounds = 60;
@@ -48,22 +48,22 @@ fn print(run: &Run) -> String {
 
 #[test]
 fn a_run_that_knows_everything_says_so_first() {
-    insta::assert_snapshot!(print(&until(12, Some(Why::Known))));
+    insta::assert_snapshot!(print(&until(12, Some(StopReason::Known))));
 }
 
 #[test]
 fn every_form_says_how_many_rounds_and_why_it_stopped() {
     for (why, words) in [
         (
-            Why::Known,
+            StopReason::Known,
             "because every effect asked for is known; 36 of 36 effects known",
         ),
         (
-            Why::MaxRounds,
+            StopReason::MaxRounds,
             "because the plan allows no more rounds; 36 of 36",
         ),
         (
-            Why::Budget,
+            StopReason::Budget,
             "because another round did not fit into the budget of 300 s; 36 of 36",
         ),
     ] {
@@ -90,7 +90,10 @@ fn every_form_says_how_many_rounds_and_why_it_stopped() {
 
 #[test]
 fn its_intervals_are_a_little_wider_than_those_of_a_fixed_number_of_rounds() {
-    let (fixed, until) = (doc(&run(8, Cores::Split)), doc(&until(8, Some(Why::Known))));
+    let (fixed, until) = (
+        doc(&run(8, Cores::Split)),
+        doc(&until(8, Some(StopReason::Known))),
+    );
     assert_eq!(until.rounds_planned, 8);
     assert_eq!(
         until.until.as_ref().map(|u| u.intervals),
@@ -108,7 +111,7 @@ fn its_intervals_are_a_little_wider_than_those_of_a_fixed_number_of_rounds() {
 #[test]
 fn what_something_else_stopped_has_the_intervals_that_may_be_looked_at_at_any_time() {
     let stopped = doc(&until(8, None));
-    let ended = doc(&until(8, Some(Why::Known)));
+    let ended = doc(&until(8, Some(StopReason::Known)));
     let result = stopped.until.as_ref().expect("until");
     assert_eq!(
         (result.intervals, result.stopped),
@@ -142,7 +145,7 @@ fn too_few_rounds_have_no_lasting_interval_and_no_verdict() {
 
 #[test]
 fn a_record_of_such_a_run_reads_back_as_it_was() {
-    let run = until(7, Some(Why::Budget));
+    let run = until(7, Some(StopReason::Budget));
     let dir = fixture::write(&run);
     assert_eq!(read(dir.path()).expect("a record").run, run);
 }

@@ -36,7 +36,7 @@ pub fn blocks<const N: usize>(rounds: &[[CpuParts; N]]) -> Vec<[CpuParts; N]> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum CpuFigures {
     /// One figure per block, in the metric's unit.
-    Told(Vec<f64>),
+    Measured(Vec<f64>),
     /// Upper bound in the metric's unit: all rounds together hold fewer than [`ENOUGH_STEPS`] steps.
     Below(f64),
 }
@@ -45,18 +45,18 @@ pub enum CpuFigures {
 pub fn cpu_figures(samples: &[CpuParts]) -> Option<CpuFigures> {
     let all = samples.iter().copied().reduce(|sum, one| sum + one)?;
     let rounds: Vec<[CpuParts; 1]> = samples.iter().map(|one| [*one]).collect();
-    let told: Vec<f64> = blocks(&rounds)
+    let measured: Vec<f64> = blocks(&rounds)
         .iter()
         .map(|[block]| block.figure())
         .collect();
-    Some(if told.is_empty() {
+    Some(if measured.is_empty() {
         let most = CpuParts {
             busy_s: ENOUGH_STEPS * all.step_s,
             ..all
         };
         CpuFigures::Below(most.figure())
     } else {
-        CpuFigures::Told(told)
+        CpuFigures::Measured(measured)
     })
 }
 
@@ -99,7 +99,7 @@ mod tests {
             .map(|at| parts(if at % 3 == 0 { 0.01 } else { 0.0 }))
             .collect();
         // 20 steps in 2400 transactions: 83 us each.
-        let Some(CpuFigures::Told(figures)) = cpu_figures(&busy) else {
+        let Some(CpuFigures::Measured(figures)) = cpu_figures(&busy) else {
             panic!("20 steps are enough");
         };
         assert_eq!(figures.len(), 1);

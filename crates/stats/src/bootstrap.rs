@@ -11,7 +11,7 @@ use crate::order::below;
 const RESAMPLES: usize = 4000;
 
 /// Values below which there are too few different resamples for a second opinion.
-const LEAST: usize = 10;
+const MIN_VALUES: usize = 10;
 
 /// `resamples` draws of `n` indices below `n`.
 pub(crate) fn resamples(n: usize, resamples: usize, seed: u64) -> impl Iterator<Item = Vec<usize>> {
@@ -35,7 +35,7 @@ pub fn bootstrap_mean(values: &[f64], alpha: f64, seed: u64) -> Option<Interval>
         return None;
     };
     let n = values.len();
-    if n < LEAST || sd <= 0.0 {
+    if n < MIN_VALUES || sd <= 0.0 {
         return None;
     }
     let mut ts: Vec<f64> = resamples(n, RESAMPLES, seed)

@@ -31,17 +31,17 @@ use wirecost_model::metric::Metric;
 use crate::observed::Observed;
 
 pub use about::Subject;
-pub use aggregation::{APART, REMARKABLE};
-pub use backlog::{DROPPED, MUCH_LESS, TOLD};
-pub use distance::{FARTHER, ROUNDS};
-pub use disturbed::MORE_CORES;
+pub use aggregation::{BARRING_SEGMENTS_RATIO, REPORTED_SEGMENTS_RATIO};
+pub use backlog::{BARRING_DROP_SHARE, DIFFERENT_DROPS_RATIO, REPORTED_DROP_SHARE};
+pub use distance::{DISTANCE_RATIO, DISTANT_ROUNDS_SHARE};
+pub use disturbed::FOREIGN_CORES_DIFFERENCE;
 pub use evidence::Evidence;
-pub use factor_is_figure::REACHED;
-pub use generator::MOST;
-pub use in_effect::{COPIED, UNCHANGED};
-pub use pacing::MICROSECONDS;
-pub use schedule::LATE;
-pub use wakeups::{AGREE, EXPLAINED, SMALL};
+pub use factor_is_figure::LIMITED_RATE_SHARE;
+pub use generator::BOTTLENECK_SAMPLES_SHARE;
+pub use in_effect::{COPIED_SENDS_SHARE, SAME_SEGMENTS_RATIO};
+pub use pacing::MIN_NETWORK_RTT_US;
+pub use schedule::LATENESS_RATIO;
+pub use wakeups::{EXPLAINED_CPU_SHARE, NEGLIGIBLE_WAKEUPS_SHARE, SAME_INTERRUPTS_RATIO};
 
 /// Whether two cells are comparable, and what else differs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -143,7 +143,7 @@ const CHECKS: [fn(&Pair<'_>) -> Option<Objection>; 17] = [
 ];
 
 /// Runs every check on two cells of one run, or on one cell in two runs.
-pub fn look(
+pub fn comparability(
     subject: &Subject<'_>,
     from: &Evidence<'_>,
     to: &Evidence<'_>,
@@ -193,7 +193,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    pub(crate) fn look(
+    pub(crate) fn comparability(
         &self,
         key: &str,
         [from, to]: [&Cell; 2],
@@ -211,6 +211,6 @@ impl<'a> Guard<'a> {
             from: level(from),
             to: level(to),
         };
-        look(&subject, one, other, metric)
+        comparability(&subject, one, other, metric)
     }
 }

@@ -6,12 +6,12 @@ use crate::interval::{self, Interval};
 use crate::published::Column;
 
 /// Least number of levels for which a curve is examined.
-pub const LEAST_LEVELS: usize = 6;
+pub const MIN_LEVELS: usize = 6;
 /// Share of the whole gain that counts as most of it.
-pub const MOST: f64 = 0.8;
-/// Share of the distance from the first level to the last within which [`MOST`] of the gain must be
-/// reached to be a knee. A straight line takes [`MOST`] of the distance.
-pub const EARLY: f64 = 0.6;
+pub const KNEE_GAIN_SHARE: f64 = 0.8;
+/// Share of the distance from the first level to the last within which [`KNEE_GAIN_SHARE`] of the gain must be
+/// reached to be a knee. A straight line takes [`KNEE_GAIN_SHARE`] of the distance.
+pub const KNEE_DISTANCE_SHARE: f64 = 0.6;
 
 /// A numeric level, and its figures by round.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,13 +26,13 @@ pub struct Point {
 /// 95 % intervals for the whole curve (Bonferroni), paired within rounds:
 ///
 /// - a knee only where the last level exceeds the first by more than the margin, and the knee's
-///   level and every later one have more than [`MOST`] of that gain;
+///   level and every later one have more than [`KNEE_GAIN_SHARE`] of that gain;
 /// - a step down where a level is lower than the one before by more than the margin;
 /// - a step up where a level is higher, by more than the margin, than the change before it
 ///   extrapolates to on the logarithmic scale: the gain of larger frames flattens out, and does not
 ///   begin anew.
 pub fn curve(points: &[Point], worth: f64) -> Curve {
-    if points.len() < LEAST_LEVELS {
+    if points.len() < MIN_LEVELS {
         return Curve::default();
     }
     let rounds = in_all(points);
@@ -83,7 +83,9 @@ fn knee(points: &[Point], logs: &[Vec<f64>], margin: f64, tests: usize) -> Optio
         return None;
     }
     let beyond = |level: &Vec<f64>| {
-        let of = |round: usize| (level[round] - first[round]) - MOST * (last[round] - first[round]);
+        let of = |round: usize| {
+            (level[round] - first[round]) - KNEE_GAIN_SHARE * (last[round] - first[round])
+        };
         mean(rounds, tests, of).is_some_and(|(_, interval)| interval.low > 0.0)
     };
     // From the last level to the first: the last level has the whole gain.
@@ -93,7 +95,7 @@ fn knee(points: &[Point], logs: &[Vec<f64>], margin: f64, tests: usize) -> Optio
     let (low, high) = (points.first()?.at, points.last()?.at);
     let way = (points[at].at - low) / (high - low);
     let (gain, _) = mean(rounds, tests, |round| logs[at][round] - first[round])?;
-    (behind > 0 && way <= EARLY).then(|| Knee {
+    (behind > 0 && way <= KNEE_DISTANCE_SHARE).then(|| Knee {
         at: points[at].at,
         share: gain / whole,
         whole: whole.exp(),
@@ -177,7 +179,10 @@ mod tests {
     fn a_knee_is_found_where_the_curve_bends() {
         let knee = curve(&points(bent, 1.0), 0.05).knee.expect("a knee");
         assert!((3000.0..=4000.0).contains(&knee.at), "{knee:?}");
-        assert!(knee.share > MOST && knee.share < 1.05, "{knee:?}");
+        assert!(
+            knee.share > KNEE_GAIN_SHARE && knee.share < 1.05,
+            "{knee:?}"
+        );
         assert!((knee.whole / bent(9000.0) - 1.0).abs() < 0.03, "{knee:?}");
     }
 

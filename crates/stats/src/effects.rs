@@ -152,7 +152,7 @@ fn contrast(
     [from, to]: [&Cell; 2],
 ) -> Contrast {
     let Figure { load, metric } = &figures.figure;
-    let mut found = guard.look(key, [from, to], load, *metric);
+    let mut found = guard.comparability(key, [from, to], load, *metric);
     let paired = figures.paired(from, to);
     if paired.is_coarse && found.barred.is_none() {
         found.barred = Some(too_few_steps());

@@ -351,7 +351,9 @@ impl Judge<'_> {
     /// Whether two cells that differ in `factor` are not comparable.
     fn bars(&self, factor: &Factor, cells: [&Cell; 2]) -> bool {
         let coarse = self.metric.is_cpu() && !cells.iter().all(|cell| self.figures.is_fine(cell));
-        let found = self.guard.look(&factor.key, cells, self.load, self.metric);
+        let found = self
+            .guard
+            .comparability(&factor.key, cells, self.load, self.metric);
         coarse || found.barred.is_some()
     }
 

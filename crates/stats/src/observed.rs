@@ -28,7 +28,7 @@ pub(crate) struct CellColumns {
     /// Series in the order of [`Observed::figures`], followed by the figures that are only shown.
     series: Vec<Series>,
     /// Conditions around each sample.
-    pub(crate) around: Around,
+    pub(crate) core_conditions: CoreConditions,
     /// Loads in the cell's order, with their sums.
     loads: Vec<(NamedLoad, LoadSums)>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Series {
     pub(crate) is_sparse: bool,
     /// Sums of interrupts, of the seconds they cost, of busy seconds and of units of work, over the
     /// samples that have all.
-    pub(crate) woken: Option<[f64; 4]>,
+    pub(crate) wakeups: Option<[f64; 4]>,
     /// Whether a sample lacks the CPU of the devices between the hosts, so that it is part of the hosts'.
     pub(crate) has_unknown_transit: bool,
 }
@@ -53,7 +53,7 @@ const UNKNOWN: f64 = -1.0;
 
 /// Cores of other programs and distance of the cores, of every sample; [`UNKNOWN`] where a sample lacks one.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Around {
+pub(crate) struct CoreConditions {
     rounds: Vec<u32>,
     foreign: Vec<f64>,
     distance_ns: Vec<f64>,
@@ -69,7 +69,7 @@ impl Observed {
         figures.extend(shown);
         let columns = |cell: &Cell| CellColumns {
             series: figures.iter().map(|_| Series::default()).collect(),
-            around: Around::default(),
+            core_conditions: CoreConditions::default(),
             loads: cell
                 .loads
                 .iter()
@@ -106,7 +106,7 @@ impl Observed {
         if sample.invalid.is_some() {
             return;
         }
-        cell.around.add(sample);
+        cell.core_conditions.add(sample);
         for (figure, series) in self.figures.iter().zip(&mut cell.series) {
             series.add(figure, sample, self.cost);
         }
@@ -123,7 +123,7 @@ impl Observed {
     /// Rounds in which a cell has a valid sample, ascending.
     pub fn rounds(&self, cell: u32) -> &[u32] {
         let columns = self.cells.get(&cell);
-        columns.map_or(&[], |columns| &columns.around.rounds)
+        columns.map_or(&[], |columns| &columns.core_conditions.rounds)
     }
 
     /// A figure of a cell's valid samples in the order of rounds, in the metric's own unit.
@@ -161,8 +161,8 @@ impl Observed {
         self.cells.iter().map(|(index, columns)| (*index, columns))
     }
 
-    pub(crate) fn around(&self, cell: u32) -> Option<&Around> {
-        Some(&self.cells.get(&cell)?.around)
+    pub(crate) fn core_conditions(&self, cell: u32) -> Option<&CoreConditions> {
+        Some(&self.cells.get(&cell)?.core_conditions)
     }
 
     pub(crate) fn series(&self, cell: u32, figure: &Figure) -> Option<&Series> {
@@ -198,7 +198,7 @@ impl Series {
         let at = place(&mut self.rounds, sample.round);
         self.parts.insert(at, parts);
         if let Some((wakeups, cost)) = host.and_then(|host| host.wakeups).zip(cost) {
-            let sum = self.woken.get_or_insert([0.0; 4]);
+            let sum = self.wakeups.get_or_insert([0.0; 4]);
             sum[0] += wakeups.interrupts() as f64;
             sum[1] += cost.seconds(&wakeups);
             sum[2] += parts.busy_s;
@@ -225,7 +225,7 @@ impl Series {
     }
 }
 
-impl Around {
+impl CoreConditions {
     fn add(&mut self, sample: &Sample) {
         let at = place(&mut self.rounds, sample.round);
         let hosts = [&sample.sender, &sample.receiver].into_iter().flatten();

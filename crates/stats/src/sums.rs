@@ -60,7 +60,7 @@ impl LoadSums {
         self.samples += 1;
         self.received.add(segments_per_packet(sample));
         self.sent.add(segments_per_packet_sent(sample));
-        if let Some(behind) = result.behind_schedule(&load.load) {
+        if let Some(behind) = result.missed_schedule(&load.load) {
             let (count, least) = self.behind.unwrap_or((0, 1.0));
             self.behind = Some((count + 1, least.min(behind.over_per_s / behind.due_per_s)));
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::shared_memory::SharedMemory;
-use crate::userfaultfd::{Faults, IdleHandler};
+use crate::userfaultfd::{Faults, Userfaultfd};
 
 /// Size of a tracked page, bytes.
 pub const PAGE: usize = 4096;
@@ -60,7 +60,7 @@ const _: () = assert!(size_of::<ScanArguments>() == 96 && size_of::<PageRegion>(
 pub struct DirtyPages {
     memory: Arc<SharedMemory>,
     pagemap: File,
-    _handler: IdleHandler,
+    _userfaultfd: Userfaultfd,
     start: u64,
 }
 
@@ -71,12 +71,12 @@ impl DirtyPages {
     /// `EINVAL` or `ENOTTY` before Linux 6.7; `EPERM` or `ENOSYS` where userfaultfd(2) is forbidden or missing.
     pub fn track(memory: Arc<SharedMemory>) -> io::Result<Self> {
         // The kernel resolves every fault itself, so no privilege is needed.
-        let handler = IdleHandler::open_with(Faults::UserModeOnly, FEATURES)?;
+        let userfaultfd = Userfaultfd::open_with(Faults::UserModeOnly, FEATURES)?;
         let start = memory.words().as_ptr() as u64;
         let length = memory.len().next_multiple_of(PAGE) as u64;
         // struct uffdio_register: range, mode, ioctls.
         let mut order = [start, length, REGISTER_MODE_WP, 0];
-        let fd = handler.as_fd().as_raw_fd();
+        let fd = userfaultfd.as_fd().as_raw_fd();
         // SAFETY: the kernel reads and writes one uffdio_register, which is as large; the range is that of the mapping.
         let result = unsafe { libc::ioctl(fd, UFFDIO_REGISTER as _, order.as_mut_ptr()) };
         if result < 0 {
@@ -84,7 +84,7 @@ impl DirtyPages {
         }
         let tracking = Self {
             pagemap: File::open("/proc/self/pagemap")?,
-            _handler: handler,
+            _userfaultfd: userfaultfd,
             start,
             memory,
         };

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Upper bound on the total wait, in multiples of the timeout.
-const LONGEST: u32 = 6;
+const MAX_TIMEOUTS: u32 = 6;
 /// Processes that work for less than this fraction of a pause (one tenth) count as idle.
-const LITTLE: u32 = 10;
+const IDLE_FRACTION: u32 = 10;
 
 /// Work that a set of processes has done so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Work {
+pub struct ProcessActivity {
     /// Time that their threads ran on a core or waited for one.
     time: Duration,
     /// One of their threads sleeps uninterruptibly in the kernel, for a lock or a module (state D of proc_pid_stat(5)).
@@ -22,22 +22,22 @@ pub struct Work {
 /// A wait that begins when a timeout is over.
 #[derive(Debug)]
 pub struct ExtendedWait<W> {
-    worked: W,
-    before: Work,
+    activity: W,
+    before: ProcessActivity,
     /// Time between two checks.
     pause: Duration,
-    most: Instant,
+    deadline: Instant,
 }
 
-impl<W: Fn() -> Work> ExtendedWait<W> {
-    /// `within` is the timeout that is over; the extension is at most five times that. `worked`: [`of_group`] or
+impl<W: Fn() -> ProcessActivity> ExtendedWait<W> {
+    /// `within` is the timeout that is over; the extension is at most five times that. `activity`: [`of_group`] or
     /// [`of`].
-    pub fn begin(within: Duration, worked: W) -> Self {
+    pub fn begin(within: Duration, activity: W) -> Self {
         Self {
-            before: worked(),
-            worked,
+            before: activity(),
+            activity,
             pause: (within / 10).clamp(Duration::from_millis(100), Duration::from_secs(1)),
-            most: Instant::now() + within * (LONGEST - 1),
+            deadline: Instant::now() + within * (MAX_TIMEOUTS - 1),
         }
     }
 
@@ -49,15 +49,15 @@ impl<W: Fn() -> Work> ExtendedWait<W> {
     /// Whether to wait on after that check: the processes were at work since the last one, and the bound is not
     /// reached.
     pub fn extend(&mut self) -> bool {
-        let now = (self.worked)();
+        let now = (self.activity)();
         let before = std::mem::replace(&mut self.before, now);
-        let worked = now.time.saturating_sub(before.time) > self.pause / LITTLE;
-        (worked || now.in_kernel) && Instant::now() < self.most
+        let is_active = now.time.saturating_sub(before.time) > self.pause / IDLE_FRACTION;
+        (is_active || now.in_kernel) && Instant::now() < self.deadline
     }
 }
 
-/// Work of a process group's members. The time is zero where the kernel does not count it (`CONFIG_SCHED_INFO`).
-pub fn of_group(group: u32) -> Work {
+/// Activity of a process group's members. The time is zero where the kernel does not count it (`CONFIG_SCHED_INFO`).
+pub fn of_group(group: u32) -> ProcessActivity {
     let group = group.to_string();
     let members: Vec<u32> = numbers_in(Path::new("/proc"))
         .filter(|pid| stat(&format!("/proc/{pid}"), 2).is_some_and(|of| of == group))
@@ -65,18 +65,18 @@ pub fn of_group(group: u32) -> Work {
     of(&members)
 }
 
-/// Work of processes, with all their threads.
-pub fn of(pids: &[u32]) -> Work {
-    let mut work = Work::default();
+/// Activity of processes, with all their threads.
+pub fn of(pids: &[u32]) -> ProcessActivity {
+    let mut activity = ProcessActivity::default();
     for pid in pids {
         let tasks = format!("/proc/{pid}/task");
         for task in numbers_in(Path::new(&tasks)) {
             let task = format!("{tasks}/{task}");
-            work.time += time_of(&task).unwrap_or_default();
-            work.in_kernel |= stat(&task, 0).is_some_and(|state| state == "D");
+            activity.time += time_of(&task).unwrap_or_default();
+            activity.in_kernel |= stat(&task, 0).is_some_and(|state| state == "D");
         }
     }
-    work
+    activity
 }
 
 /// Time on a core and time runnable (Documentation/scheduler/sched-stats.rst).
@@ -118,7 +118,7 @@ mod tests {
             Self(command.spawn().expect("sh"))
         }
 
-        fn extended(&self, within: Duration) -> ExtendedWait<impl Fn() -> Work + use<>> {
+        fn extended(&self, within: Duration) -> ExtendedWait<impl Fn() -> ProcessActivity + use<>> {
             let group = self.0.id();
             ExtendedWait::begin(within, move || of_group(group))
         }
@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    fn look(extended: &mut ExtendedWait<impl Fn() -> Work>) -> bool {
+    fn look(extended: &mut ExtendedWait<impl Fn() -> ProcessActivity>) -> bool {
         std::thread::sleep(extended.until().saturating_duration_since(Instant::now()));
         extended.extend()
     }

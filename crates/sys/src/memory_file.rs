@@ -41,7 +41,8 @@ impl MemoryFile {
         &self.memory
     }
 
-    /// Path of the file for a program that has the descriptor under the same number ([`crate::process::tie`]).
+    /// Path of the file for a program that has the descriptor under the same number
+    /// ([`crate::process::inherit_and_die_with_thread`]).
     pub fn path(&self) -> PathBuf {
         Path::new("/proc/self/fd").join(self.fd.as_raw_fd().to_string())
     }
@@ -58,14 +59,14 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::process::tie;
+    use crate::process::inherit_and_die_with_thread;
 
     #[test]
     fn a_tied_program_reads_what_was_stored() {
         let file = MemoryFile::new(4096).expect("memory");
         file.memory().store(0, b"here");
         let mut command = Command::new("head");
-        tie(command.args(["-c", "4"]).arg(file.path()), &file);
+        inherit_and_die_with_thread(command.args(["-c", "4"]).arg(file.path()), &file);
         let output = command.output().expect("head");
         assert_eq!(output.stdout, b"here", "{output:?}");
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::shared_memory::SharedMemory;
 use crate::socket::poll_readable;
-use crate::userfaultfd::{Faults, IdleHandler};
+use crate::userfaultfd::{Faults, Userfaultfd};
 
 /// Page size, bytes.
 pub const PAGE: usize = 4096;
@@ -37,13 +37,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct MissingPages {
     // Declared before the memory, so that it is closed first: no thread may be left waiting in the memory.
-    handler: IdleHandler,
+    userfaultfd: Userfaultfd,
     memory: Arc<SharedMemory>,
 }
 
 impl AsFd for MissingPages {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.handler.as_fd()
+        self.userfaultfd.as_fd()
     }
 }
 
@@ -53,8 +53,11 @@ impl MissingPages {
     /// # Errors
     /// `EINVAL` before Linux 5.11, `EPERM` or `ENOSYS` where a container forbids it or the kernel has none.
     pub fn of(memory: Arc<SharedMemory>) -> io::Result<Self> {
-        let handler = IdleHandler::open(Faults::UserModeOnly)?;
-        let pages = Self { handler, memory };
+        let userfaultfd = Userfaultfd::open(Faults::UserModeOnly)?;
+        let pages = Self {
+            userfaultfd,
+            memory,
+        };
         let [start, length] = pages.range(0, pages.pages());
         // struct uffdio_register: range, mode, ioctls.
         let mut order = [start, length, REGISTER_MODE_MISSING, 0];
@@ -121,7 +124,7 @@ impl MissingPages {
     }
 
     fn order(&self, request: u64, argument: *mut u64) -> io::Result<()> {
-        let fd = self.handler.as_fd().as_raw_fd();
+        let fd = self.userfaultfd.as_fd().as_raw_fd();
         // SAFETY: the callers' arrays are as large as the request says; the ranges in them are the memory's mapping.
         if unsafe { libc::ioctl(fd, request as _, argument) } < 0 {
             return Err(io::Error::last_os_error());
@@ -181,7 +184,7 @@ impl MissingPages {
     /// Errors of read(2); `InvalidData` for a message that is not a page fault in this memory.
     pub fn next_fault(&self) -> io::Result<Option<usize>> {
         let mut message = [0u8; MESSAGE];
-        let fd = self.handler.as_fd().as_raw_fd();
+        let fd = self.userfaultfd.as_fd().as_raw_fd();
         // SAFETY: the buffer has as many bytes.
         let read = unsafe { libc::read(fd, message.as_mut_ptr().cast(), MESSAGE) };
         if read < 0 {

@@ -119,14 +119,14 @@ impl HeldNetns {
     /// Creates a namespace owned by the caller's user namespace, and a thread called `name` that is parked in it. Needs
     /// `CAP_SYS_ADMIN` in that user namespace.
     pub fn create(name: &str) -> io::Result<Self> {
-        Making::begin(name)?.finish()
+        PendingNetns::begin(name)?.finish()
     }
 
     /// Creates a namespace for each name, all at the same time.
     pub fn create_all(names: &[String]) -> io::Result<Vec<Self>> {
-        let making = names.iter().map(|name| Making::begin(name));
-        let making: Vec<Making> = making.collect::<io::Result<_>>()?;
-        making.into_iter().map(Making::finish).collect()
+        let pending = names.iter().map(|name| PendingNetns::begin(name));
+        let pending: Vec<PendingNetns> = pending.collect::<io::Result<_>>()?;
+        pending.into_iter().map(PendingNetns::finish).collect()
     }
 
     /// The namespace.
@@ -144,13 +144,13 @@ impl HeldNetns {
 const PARKED_STACK: usize = 64 * 1024;
 
 /// A namespace that its thread is creating.
-struct Making {
+struct PendingNetns {
     made: mpsc::Receiver<io::Result<(Netns, u32)>>,
     release: mpsc::Sender<()>,
     thread: thread::JoinHandle<()>,
 }
 
-impl Making {
+impl PendingNetns {
     fn begin(name: &str) -> io::Result<Self> {
         let (report, made) = mpsc::channel();
         let (release, parked) = mpsc::channel::<()>();
@@ -162,8 +162,8 @@ impl Making {
                     .map_err(io::Error::from)
                     .and_then(|()| Netns::current());
                 let failed = result.is_err();
-                let told = report.send(result.map(|netns| (netns, gettid().as_raw() as u32)));
-                if !failed && told.is_ok() {
+                let sent = report.send(result.map(|netns| (netns, gettid().as_raw() as u32)));
+                if !failed && sent.is_ok() {
                     // Ends when the sender is dropped.
                     let _ = parked.recv();
                 }

@@ -52,7 +52,7 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
 ///
 /// Whatever ends this process also ends the program, since the thread ends with it (`PR_SET_PDEATHSIG`, prctl(2)).
 #[expect(unsafe_code, reason = "what a child does before execve(2) is unsafe")]
-pub fn tie(command: &mut Command, descriptor: &impl AsRawFd) {
+pub fn inherit_and_die_with_thread(command: &mut Command, descriptor: &impl AsRawFd) {
     let (parent, fd) = (std::process::id(), descriptor.as_raw_fd());
     let before_exec = move || {
         prctl::set_pdeathsig(Signal::SIGKILL)?;

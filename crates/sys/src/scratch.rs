@@ -52,7 +52,7 @@ impl ScratchDirectory {
     }
 
     /// Path of the directory, for this process and for a program that has the descriptor under the same number
-    /// ([`crate::process::tie`]).
+    /// ([`crate::process::inherit_and_die_with_thread`]).
     pub fn path(&self) -> PathBuf {
         Path::new("/proc/self/fd").join(self.root.as_raw_fd().to_string())
     }
@@ -105,7 +105,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::process::tie;
+    use crate::process::inherit_and_die_with_thread;
 
     /// None without the privilege to mount.
     fn directory() -> Option<ScratchDirectory> {
@@ -139,7 +139,7 @@ mod tests {
         let note = directory.path().join("note");
         fs::write(&note, "here").expect("written");
         let mut command = Command::new("cat");
-        tie(command.arg(&note), &directory);
+        inherit_and_die_with_thread(command.arg(&note), &directory);
         let output = command.output().expect("cat");
         assert_eq!(output.stdout, b"here", "{output:?}");
         let other = Command::new("cat").arg(&note).output().expect("cat");

@@ -23,12 +23,12 @@ pub enum Faults {
 
 /// An open userfaultfd; memory is registered with it by its users. Closed when dropped.
 #[derive(Debug)]
-pub struct IdleHandler {
+pub struct Userfaultfd {
     features: u64,
     fd: OwnedFd,
 }
 
-impl IdleHandler {
+impl Userfaultfd {
     /// Opens a userfaultfd and agrees on the version of the interface.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl IdleHandler {
     }
 }
 
-impl AsFd for IdleHandler {
+impl AsFd for Userfaultfd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -85,7 +85,7 @@ mod tests {
     fn a_handler_opens_or_the_refusal_is_a_known_one() {
         for faults in [Faults::All, Faults::UserModeOnly] {
             // EINVAL and ENOTTY would be our own mistake, save for kernels before 5.11 and the flag.
-            if let Err(error) = IdleHandler::open(faults) {
+            if let Err(error) = Userfaultfd::open(faults) {
                 let known = match faults {
                     Faults::All => [libc::EPERM, libc::ENOSYS],
                     Faults::UserModeOnly => [libc::EINVAL, libc::ENOSYS],

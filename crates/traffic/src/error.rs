@@ -55,7 +55,7 @@ pub enum TrafficError {
     },
     /// The client's source address could not be bound.
     #[error("sending from {}: {source}", address.ip())]
-    StreamSender {
+    BindSource {
         /// The address asked for.
         address: SocketAddr,
         /// The kernel's error.

@@ -10,12 +10,12 @@ use std::time::Instant;
 
 use socket2::Socket;
 use wirecost_model::counts::Counts;
-use wirecost_nbd::client::Agreed;
+use wirecost_nbd::client::Negotiated;
 use wirecost_sys::epoll::Waker;
 
 use crate::counter::Counter;
 use crate::error::TrafficError;
-use crate::storage::sample::Sample;
+use crate::storage::read_back::ReadBack;
 use crate::task::arrivals::Due;
 
 /// Declares the counters of one direction of a flow, each with the field of [`Counts`] that it is read into. Each
@@ -104,9 +104,9 @@ pub(crate) struct Flow {
     /// Whether the peer has ended its direction, so that ours ends too.
     pub(crate) peer_done: AtomicBool,
     /// At a storage client: result of the NBD handshake.
-    pub(crate) agreed: OnceLock<Agreed>,
+    pub(crate) negotiated: OnceLock<Negotiated>,
     /// At a storage client, once the flow has ended: the I/Os to verify.
-    pub(crate) sample: OnceLock<Sample>,
+    pub(crate) read_back: OnceLock<ReadBack>,
     /// At a client with a rate in requests: when the requests are due.
     pub(crate) due: Arc<Due>,
     /// How the flow ended. Set once: when the last of its tasks has ended, or the first has failed.

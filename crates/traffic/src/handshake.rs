@@ -144,7 +144,7 @@ pub(crate) fn check_header(bytes: &[u8; HEADER_BYTES], options: &Options) -> Hea
 #[repr(u8)]
 pub(crate) enum Answer {
     /// The flow is accepted.
-    Taken = 0,
+    Accepted = 0,
     /// See [`Refusal::Version`].
     OtherVersion = 1,
     /// See [`Refusal::Secret`].
@@ -197,7 +197,7 @@ pub(crate) fn read_answer(bytes: [u8; ANSWER_BYTES]) -> io::Result<Result<(), Re
         }));
     }
     match bytes[10] {
-        code if code == Answer::Taken as u8 => Ok(Ok(())),
+        code if code == Answer::Accepted as u8 => Ok(Ok(())),
         code if code == Answer::OtherSecret as u8 => Ok(Err(Refusal::Secret)),
         code if code == Answer::OtherFlow as u8 => Ok(Err(Refusal::Flow)),
         code if code == Answer::OtherLoad as u8 => Ok(Err(Refusal::Load)),
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn every_answer_reads_back() {
-        assert_eq!(read_answer(Answer::Taken.encode()).unwrap(), Ok(()));
+        assert_eq!(read_answer(Answer::Accepted.encode()).unwrap(), Ok(()));
         assert_eq!(
             read_answer(Answer::OtherSecret.encode()).unwrap(),
             Err(Refusal::Secret)
@@ -301,7 +301,7 @@ mod tests {
     fn a_late_answer_to_the_opening_does_not_close_a_flow() {
         let options = options([1; 16], 1);
         let header = |phase| Header::new(&options, 0, phase).encode();
-        let late = Answer::Taken.encode_to(&header(Phase::Open));
+        let late = Answer::Accepted.encode_to(&header(Phase::Open));
         assert!(answers(&late, &header(Phase::Open)));
         assert!(!answers(&late, &header(Phase::Close)));
         assert_eq!(read_answer(late).unwrap(), Ok(()));

@@ -46,13 +46,13 @@ pub(crate) struct WorkloadOps {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ThreadPolicy {
     /// One for each task; as many as processors where there are many tasks.
-    Halves,
+    TasksUpToProcessors,
     /// One for several flows: at least two, at most one for each processor.
     SharedFlows,
     /// One for each processor.
     Processors,
     /// One for each flow.
-    Jobs,
+    PerFlow,
 }
 
 /// Closes a client's flow by a deadline. Returns whether the server confirmed the end.

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Backing, MAX_IO, MoveEngine};
-use wirecost_qemu::{QemuError, found};
+use wirecost_qemu::{QemuError, host_qemu};
 use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::missing_pages::MissingPages;
 use wirecost_sys::process::allowed_cpus;
@@ -148,7 +148,7 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
         Some(MoveEngine::Memory) if post_copy => {
             findings.extend(MissingPages::check().err().map(Finding::Waiting));
         }
-        Some(MoveEngine::Qemu) => findings.extend(found().err().map(Finding::Qemu)),
+        Some(MoveEngine::Qemu) => findings.extend(host_qemu().err().map(Finding::Qemu)),
         Some(MoveEngine::Memory) | None => {}
     }
     let anywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

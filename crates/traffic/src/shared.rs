@@ -14,9 +14,9 @@ use crate::datagram::tag;
 use crate::error::TrafficError;
 use crate::flow::Flows;
 use crate::latency::LatencyRecorder;
-use crate::migration::landing::Landing;
-use crate::migration::pulse::Pulse;
-use crate::migration::qemu::Virtuals;
+use crate::migration::destination_machine::DestinationMachine;
+use crate::migration::liveness::GuestLiveness;
+use crate::migration::qemu::QemuMachines;
 use crate::migration::sightings::Sightings;
 use crate::migration::source::{Source, Sources};
 use crate::options::{Limit, Options};
@@ -47,9 +47,9 @@ pub(crate) struct Shared {
     /// The machines at their source, at a migration's client.
     pub(crate) sources: Sources,
     /// The machines at their destination, at a migration's server.
-    pub(crate) landings: Box<[Landing]>,
+    pub(crate) destination_machines: Box<[DestinationMachine]>,
     /// The virtual machines of a migration by QEMU, at either end.
-    pub(crate) virtuals: Virtuals,
+    pub(crate) qemu_machines: QemuMachines,
     /// What the observer saw, at the client of a watched migration.
     pub(crate) sightings: Sightings,
     /// Tag of every datagram ([`crate::datagram::tag`]).
@@ -151,12 +151,12 @@ impl Shared {
             } else {
                 Sources::default()
             },
-            landings: if end == End::Server {
-                Landing::of_load(options).map_err(memory)?
+            destination_machines: if end == End::Server {
+                DestinationMachine::of_load(options).map_err(memory)?
             } else {
                 Box::default()
             },
-            virtuals: Virtuals::of_load(options, end)?,
+            qemu_machines: QemuMachines::of_load(options, end)?,
             sightings: Sightings::of_load(options),
             tag: tag(&options.secret),
             rate_schedule,
@@ -206,16 +206,19 @@ impl Shared {
     }
 
     /// How it is known that a machine runs at this end; `None`: it does not run here.
-    pub(crate) fn pulse(&self, end: End, machine: u32) -> Option<Pulse> {
-        if let Some(pulse) = self.virtuals.pulse(machine) {
-            return Some(pulse);
+    pub(crate) fn guest_liveness(&self, end: End, machine: u32) -> Option<GuestLiveness> {
+        if let Some(guest_liveness) = self.qemu_machines.guest_liveness(machine) {
+            return Some(guest_liveness);
         }
         let machine = machine as usize;
         let runs = match end {
             End::Client => self.sources.machines.get(machine).is_some_and(Source::runs),
-            End::Server => self.landings.get(machine).is_some_and(Landing::runs),
+            End::Server => self
+                .destination_machines
+                .get(machine)
+                .is_some_and(DestinationMachine::runs),
         };
-        runs.then_some(Pulse::Runs)
+        runs.then_some(GuestLiveness::Runs)
     }
 
     /// Takes up to `wanted` bytes, transactions or datagrams of the load's limit. Returns how many; fewer than

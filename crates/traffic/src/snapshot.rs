@@ -177,7 +177,7 @@ impl Snapshot {
             moves: shared
                 .sources
                 .moves()
-                .chain(shared.virtuals.moves())
+                .chain(shared.qemu_machines.moves())
                 .map(|moved| shared.sightings.complete(moved))
                 .collect(),
             path: shared.path.get().map(|open| open.access()),

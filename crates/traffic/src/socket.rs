@@ -266,7 +266,7 @@ fn bind_source(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
     // The port is chosen by connect(2): then it need only be unique for this peer.
     bind_address_no_port(socket)
         .and_then(|()| bind_here(socket, address))
-        .map_err(|source| TrafficError::StreamSender { address, source })
+        .map_err(|source| TrafficError::BindSource { address, source })
 }
 
 /// Enables UDP segmentation offload: sending at a client (`UDP_SEGMENT`), receiving at a server (`UDP_GRO`).

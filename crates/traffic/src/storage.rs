@@ -6,7 +6,7 @@ pub(crate) mod content;
 pub(crate) mod handshake;
 pub(crate) mod path;
 pub(crate) mod plain;
-pub(crate) mod sample;
+pub(crate) mod read_back;
 pub(crate) mod session;
 pub(crate) mod target;
 pub(crate) mod verify;

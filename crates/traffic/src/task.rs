@@ -186,7 +186,6 @@ impl From<io::Error> for IoFailure {
 }
 
 pub(crate) mod arrivals;
-mod asking;
 pub(crate) mod crr_client;
 pub(crate) mod crr_server;
 pub(crate) mod migration_source;
@@ -199,6 +198,7 @@ pub(crate) mod path_client;
 mod qemu_end;
 pub(crate) mod qemu_source;
 pub(crate) mod qemu_target;
+mod request_loop;
 pub(crate) mod request_schedule;
 pub(crate) mod rr_client;
 pub(crate) mod rr_server;

@@ -19,7 +19,7 @@ fn threads_on(options: &Options, cpus: u32) -> u32 {
     let ops = workload::ops(&options.load);
     let tasks_per_flow = options.load.connections() * ops.tasks_per_flow;
     let usual = match ops.threads {
-        ThreadPolicy::Halves => {
+        ThreadPolicy::TasksUpToProcessors => {
             // Threads that spin have a processor each, or preempt each other.
             let few = match options.load.waiting {
                 Waiting::Sleep => FEW_STREAMS.max(cpus),
@@ -34,7 +34,7 @@ fn threads_on(options: &Options, cpus: u32) -> u32 {
         // Fewer than processors, so that a thread has several flows and not every answer is a wake-up.
         ThreadPolicy::SharedFlows => options.load.streams.div_ceil(FLOWS_EACH).max(2).min(cpus),
         ThreadPolicy::Processors => cpus,
-        ThreadPolicy::Jobs => return tasks_per_flow,
+        ThreadPolicy::PerFlow => return tasks_per_flow,
     };
     options.load.threads.unwrap_or(usual).min(tasks_per_flow)
 }

@@ -13,7 +13,7 @@ use crate::options::Options;
 /// Nominal payload of a packet, bytes: the number of packets in a write is the message divided by it, rounded.
 const NOMINAL: usize = 64 << 10;
 /// Smaller messages are written unchanged, bytes: each fits into one packet at any usual MTU.
-const LEAST: usize = 48 << 10;
+const MIN_ADAPTED_BYTES: usize = 48 << 10;
 /// Largest payload of one packet, bytes: `GSO_LEGACY_MAX_SIZE` less `MAX_TCP_HEADER` and one (`sk_setup_caps`,
 /// net/core/sock.c). In some configurations headers have 64 bytes less; a packet with one segment more is then
 /// followed by one with a segment less.
@@ -38,7 +38,7 @@ pub(crate) struct WriteSize {
 /// Packets that a write of such a stream fills; 0 where a write is a message.
 fn packets(options: &Options) -> usize {
     let message = options.load.request as usize;
-    if options.corks() && message >= LEAST {
+    if options.corks() && message >= MIN_ADAPTED_BYTES {
         ((message + NOMINAL / 2) / NOMINAL).max(1)
     } else {
         0

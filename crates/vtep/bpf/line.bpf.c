@@ -34,7 +34,7 @@ struct {
 	MAP_TYPE(value, __u64);
 } idle_from SEC(".maps");
 
-/* wirecost_wire::size_table::Frames::wire_bytes. */
+/* wirecost_wire::size_table::FrameSizes::wire_bytes. */
 INLINE __u64 wire_bytes(const struct line *on, __u32 len)
 {
 	__u32 more = len > on->header && on->payload ? (len - on->header - 1) / on->payload : 0;

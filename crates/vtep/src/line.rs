@@ -12,7 +12,7 @@ use aya::maps::{Array, MapData};
 use aya::programs::{TcAttachType, TestRun as _, TestRunOptions};
 use aya::{Ebpf, EbpfLoader};
 use wirecost_model::cell::MAX_LINKS;
-use wirecost_wire::size_table::Frames;
+use wirecost_wire::size_table::FrameSizes;
 
 use crate::config::Hook;
 use crate::dry_run::CONTEXT_BYTES;
@@ -37,7 +37,7 @@ pub struct LineRate {
     /// Longest queue, nanoseconds at the line's rate; a packet that would wait longer is dropped.
     pub limit_ns: u64,
     /// Sizes of frames, for the bytes that a packet takes on the line.
-    pub frames: Frames,
+    pub frames: FrameSizes,
     /// Number of links, each a line of this rate, among which flows are divided by addresses and
     /// ports; 1 to [`MAX_LINKS`].
     pub links: u32,
@@ -55,7 +55,7 @@ impl LineRate {
         let cost = (8_000_000_000u128 << COST_BITS) / u128::from(self.rate.max(1));
         let cost = u64::try_from(cost).unwrap_or(u64::MAX);
         let wide = [cost, self.step_ns, self.limit_ns].map(u64::to_ne_bytes);
-        let Frames {
+        let FrameSizes {
             header,
             payload,
             unseen,
@@ -65,7 +65,7 @@ impl LineRate {
             header,
             payload,
             unseen,
-            Frames::SHORTEST,
+            FrameSizes::SHORTEST,
             links,
             self.classes.into(),
         ]
@@ -191,7 +191,7 @@ mod tests {
             rate: 10_000_000_000,
             step_ns: 100_000,
             limit_ns: 5_000_000,
-            frames: Frames::new(1450, 50, IpVersion::Ipv4, 4),
+            frames: FrameSizes::new(1450, 50, IpVersion::Ipv4, 4),
             links: 2,
             classes: true,
         };

@@ -112,7 +112,7 @@ impl Vtep {
     }
 
     fn hook_up(&mut self) -> Result<(), Error> {
-        self.write_nobody()?;
+        self.write_underlay_remotes()?;
         let hook = self.config.hook;
         if let Some(segmenter) = &self.segmenter {
             let device = segmenter.receives.clone();
@@ -211,7 +211,7 @@ impl Vtep {
             device: name,
             source,
         })?;
-        self.write_nobody()?;
+        self.write_underlay_remotes()?;
         let Some(local) = self.config.format.tunnel().map(|tunnel| tunnel.local) else {
             return Ok(());
         };

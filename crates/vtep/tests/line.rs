@@ -6,14 +6,14 @@ mod lab;
 use lab::{Lab, allowed, echo};
 use wirecost_model::ip::IpVersion::Ipv4;
 use wirecost_vtep::{Departures, Hook, LineRate};
-use wirecost_wire::size_table::Frames;
+use wirecost_wire::size_table::FrameSizes;
 
 /// So slow that no call of these tests finds the line idle, however long it was kept from a core: a byte takes 0.8 ms.
 const SLOW: u64 = 10_000;
 const BYTE_NS: u64 = 800_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-fn pace(step_ns: u64, limit_ns: u64, frames: Frames) -> LineRate {
+fn pace(step_ns: u64, limit_ns: u64, frames: FrameSizes) -> LineRate {
     LineRate {
         rate: SLOW,
         step_ns,
@@ -34,9 +34,9 @@ fn a_packet_takes_as_much_of_the_line_as_the_frames_it_becomes() {
         return;
     }
     for frames in [
-        Frames::new(576, 0, Ipv4, 0),
-        Frames::new(576, 50, Ipv4, 0),
-        Frames::new(1500, 0, Ipv4, 4),
+        FrameSizes::new(576, 0, Ipv4, 0),
+        FrameSizes::new(576, 50, Ipv4, 0),
+        FrameSizes::new(1500, 0, Ipv4, 4),
     ] {
         let pace = pace(0, 100 * SECOND_NS, frames);
         let mut line = line();
@@ -60,7 +60,7 @@ fn what_waits_departs_in_steps_and_what_does_not_at_once() {
     if !allowed() {
         return;
     }
-    let frames = Frames::new(1500, 0, Ipv4, 0);
+    let frames = FrameSizes::new(1500, 0, Ipv4, 0);
     // Some five frames of 100 bytes in each.
     let step_ns = 5 * 124 * BYTE_NS;
     let pace = pace(step_ns, 100 * SECOND_NS, frames);
@@ -119,7 +119,7 @@ fn flows_are_divided_among_links_and_each_keeps_to_its_own() {
                 links,
                 // A segment takes 8 seconds.
                 rate: 100,
-                ..pace(0, 1000 * SECOND_NS, Frames::new(1500, 0, Ipv4, 0))
+                ..pace(0, 1000 * SECOND_NS, FrameSizes::new(1500, 0, Ipv4, 0))
             };
             let mut line = line();
             let mut departs = |port: u16| {
@@ -151,7 +151,7 @@ fn beyond_the_limit_packets_are_dropped_and_take_nothing() {
         return;
     }
     let limit_ns = 10 * SECOND_NS;
-    let pace = pace(0, limit_ns, Frames::new(1500, 0, Ipv4, 0));
+    let pace = pace(0, limit_ns, FrameSizes::new(1500, 0, Ipv4, 0));
     let mut line = line();
     let frame = [0; 1400];
     let each = 1424 * BYTE_NS;
@@ -193,7 +193,7 @@ fn it_is_put_behind_a_devices_egress_and_taken_off_again() {
             rate: 8,
             step_ns: 0,
             limit_ns: 0,
-            frames: Frames::new(1500, 0, Ipv4, 0),
+            frames: FrameSizes::new(1500, 0, Ipv4, 0),
             links: 1,
             classes: false,
         };

@@ -63,7 +63,7 @@ pub struct Outer {
 
 /// A UDP datagram found in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen<'a> {
+pub struct CapturedDatagram<'a> {
     /// Length of the frame on the link in bytes, with Ethernet header, without FCS.
     pub frame_bytes: u32,
     /// Length of the outermost IP packet in bytes, its header included.
@@ -110,7 +110,7 @@ pub fn innermost_udp(
     frame: &[u8],
     frame_bytes: u32,
     tunnel: Option<TunnelId>,
-) -> Result<Seen<'_>, FrameError> {
+) -> Result<CapturedDatagram<'_>, FrameError> {
     let mut cursor = Cursor::new(frame);
     let (outer, ip, vlan) = read_outer(&mut cursor, frame_bytes)?;
     let (mut options, mut inner_vlan) = (&frame[..0], None);
@@ -142,7 +142,7 @@ pub fn innermost_udp(
             cursor.udp(&inner)?
         }
     };
-    Ok(Seen {
+    Ok(CapturedDatagram {
         frame_bytes: outer.frame_bytes,
         outer_ip_bytes: outer.ip_bytes,
         fragment: outer.fragment,

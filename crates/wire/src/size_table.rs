@@ -35,7 +35,7 @@ pub struct SizeTable {
 
 /// Sizes of the frames into which a path's packets are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frames {
+pub struct FrameSizes {
     /// Length of each segment's headers, bytes.
     pub header: u32,
     /// Largest TCP payload of a frame, bytes; at least 1.
@@ -44,7 +44,7 @@ pub struct Frames {
     pub unseen: u32,
 }
 
-impl Frames {
+impl FrameSizes {
     /// Length of the shortest frame as a packet's length, bytes: shorter packets are padded.
     pub const SHORTEST: u32 = MIN_FRAME;
 
@@ -112,14 +112,14 @@ impl Frames {
     }
 }
 
-/// [`Frames::wire_bytes`] for frames without a tag.
+/// [`FrameSizes::wire_bytes`] for frames without a tag.
 pub fn wire_bytes(len: u32, guest_mtu: u32, overhead: u32, guest_ip: IpVersion) -> u32 {
-    Frames::new(guest_mtu, overhead, guest_ip, 0).wire_bytes(len)
+    FrameSizes::new(guest_mtu, overhead, guest_ip, 0).wire_bytes(len)
 }
 
-/// [`Frames::table`] for frames without a tag; `guest_mtu` must be at least 73.
+/// [`FrameSizes::table`] for frames without a tag; `guest_mtu` must be at least 73.
 pub fn size_table(guest_mtu: u32, overhead: u32, guest_ip: IpVersion) -> SizeTable {
-    Frames::new(guest_mtu, overhead, guest_ip, 0).table()
+    FrameSizes::new(guest_mtu, overhead, guest_ip, 0).table()
 }
 
 impl SizeTable {
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_tag_costs_4_bytes_of_every_frame_a_super_packet_becomes() {
-        let table = Frames::new(1500, 0, Ipv4, 4).table();
+        let table = FrameSizes::new(1500, 0, Ipv4, 4).table();
         assert_eq!(table.lookup(1514), 1542);
         assert_eq!(table.lookup(66 + 45 * 1448), 45 * 1542);
         assert!(table.lookup(42).abs_diff(88) <= 2, "padded");

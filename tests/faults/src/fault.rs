@@ -25,7 +25,7 @@ pub struct Fault {
     pub namespaces: BTreeMap<String, Namespace>,
     /// What is done once everything is up: the fault, where it is none of sizes.
     #[serde(default)]
-    pub fault: Vec<Deed>,
+    pub fault: Vec<NamespaceCommand>,
     /// The arguments of `wirecost check`, as they are typed.
     pub check: Vec<String>,
     /// What it has to say.
@@ -118,7 +118,7 @@ const fn vxlan_port() -> u16 {
 /// A command in a namespace, for `sh`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Deed {
+pub struct NamespaceCommand {
     /// The namespace.
     pub at: String,
     /// The command.

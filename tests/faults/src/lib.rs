@@ -13,7 +13,8 @@ mod rules;
 
 pub use answer::{Answer, Finding, Path};
 pub use fault::{
-    Bridge, Deed, EqualPaths, Expect, ExpectedFinding, ExpectedPath, Fault, Namespace, Vxlan, Wire,
+    Bridge, EqualPaths, Expect, ExpectedFinding, ExpectedPath, Fault, Namespace, NamespaceCommand,
+    Vxlan, Wire,
 };
 pub use lab::{Lab, LabError};
 pub use read::{FaultError, catalogue, directory, read};

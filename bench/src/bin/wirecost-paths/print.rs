@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::run::{Measured, Said, median};
+use crate::run::{Measured, ToolResult, median};
 
 fn range(values: &[f64]) -> String {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -35,8 +35,8 @@ fn together(mtus: impl Iterator<Item = Option<u32>>) -> String {
     mtus.map(mtu).collect::<Vec<_>>().join(" / ")
 }
 
-fn is_right(network: &Measured, said: &[Said; 2]) -> bool {
-    said.iter().map(|said| said.mtu).eq(expected(network))
+fn is_right(network: &Measured, result: &[ToolResult; 2]) -> bool {
+    result.iter().map(|result| result.mtu).eq(expected(network))
 }
 
 /// A table for each network.
@@ -47,7 +47,7 @@ pub(crate) fn text(measured: &[Measured], bound: f64) -> String {
         let _ = writeln!(text, "{}: {wanted}", network.fault.name);
         let seconds: Vec<f64> = network.checks.iter().map(|check| check.seconds).collect();
         let last = network.checks.last();
-        let said = last.map_or_else(String::new, |check| {
+        let answer = last.map_or_else(String::new, |check| {
             together(check.answer.paths.iter().map(|path| path.mtu))
         });
         let right = match (network.wrong(), &network.fault.not_yet) {
@@ -62,24 +62,31 @@ pub(crate) fn text(measured: &[Measured], bound: f64) -> String {
         };
         let _ = writeln!(
             text,
-            "  {:14} {said:13} {right:6} {}, {held} {bound} s",
+            "  {:14} {answer:13} {right:6} {}, {held} {bound} s",
             "wirecost check",
             range(&seconds)
         );
         for (tool, rounds) in &network.others {
-            let seconds: Vec<f64> = rounds.iter().flatten().map(|said| said.seconds).collect();
-            let right = rounds.iter().filter(|said| is_right(network, said)).count();
+            let seconds: Vec<f64> = rounds
+                .iter()
+                .flatten()
+                .map(|result| result.seconds)
+                .collect();
+            let right = rounds
+                .iter()
+                .filter(|result| is_right(network, result))
+                .count();
             let right = match right {
                 0 => "wrong".to_owned(),
                 all if all == rounds.len() => "right".to_owned(),
                 some => format!("right {some} times"),
             };
             let Some(last) = rounds.last() else { continue };
-            let said = together(last.iter().map(|said| said.mtu));
-            let exits = last.each_ref().map(|said| said.exit.unwrap_or(-1));
+            let answers = together(last.iter().map(|result| result.mtu));
+            let exits = last.each_ref().map(|result| result.exit.unwrap_or(-1));
             let _ = writeln!(
                 text,
-                "  {:14} {said:13} {right:6} {}, exit {} / {}",
+                "  {:14} {answers:13} {right:6} {}, exit {} / {}",
                 tool.name(),
                 range(&seconds),
                 exits[0],
@@ -106,9 +113,9 @@ pub(crate) fn document(measured: &[Measured], bound: f64) -> Value {
         let others = network.others.iter().map(|(tool, rounds)| {
             let runs = rounds.iter().map(|round| {
                 json!({
-                    "mtus": round.each_ref().map(|said| said.mtu),
-                    "seconds": round.each_ref().map(|said| said.seconds),
-                    "exits": round.each_ref().map(|said| said.exit),
+                    "mtus": round.each_ref().map(|result| result.mtu),
+                    "seconds": round.each_ref().map(|result| result.seconds),
+                    "exits": round.each_ref().map(|result| result.exit),
                     "right": is_right(network, round),
                 })
             });

@@ -23,7 +23,7 @@ pub(crate) struct Check {
 
 /// What a tool said of both directions, and how long each took it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct ToolResult {
     pub(crate) mtu: Option<u32>,
     pub(crate) seconds: f64,
     pub(crate) exit: Option<i32>,
@@ -34,7 +34,7 @@ pub(crate) struct Measured {
     pub(crate) fault: Fault,
     pub(crate) checks: Vec<Check>,
     /// By tool, each with its directions.
-    pub(crate) others: BTreeMap<Tool, Vec<[Said; 2]>>,
+    pub(crate) others: BTreeMap<Tool, Vec<[ToolResult; 2]>>,
 }
 
 impl Measured {
@@ -65,8 +65,8 @@ impl Measured {
         });
         let (checks, others) = measured.map_err(|error| error.to_string())??;
         self.checks.extend(checks);
-        for (tool, said) in others {
-            self.others.entry(tool).or_default().push(said);
+        for (tool, results) in others {
+            self.others.entry(tool).or_default().push(results);
         }
         Ok(())
     }
@@ -100,8 +100,8 @@ fn check(program: &Path, fault: &Fault) -> Result<Check, String> {
         .map_err(|error| format!("starting {}: {error}", program.display()))?;
     let seconds = began.elapsed().as_secs_f64();
     let document = serde_json::from_slice(&output.stdout).map_err(|error| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        format!("{}: `wirecost check`: {error}: {said}", fault.name)
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        format!("{}: `wirecost check`: {error}: {stderr}", fault.name)
     })?;
     let answer = Answer::read(output.status.code(), &document)?;
     Ok(Check { seconds, answer })
@@ -118,7 +118,7 @@ fn hosts(fault: &Fault) -> Result<[(&str, &str); 2], String> {
 }
 
 /// Both directions at the same time: these tools mostly wait.
-fn both_ways(tool: Tool, fault: &Fault) -> Result<[Said; 2], String> {
+fn both_ways(tool: Tool, fault: &Fault) -> Result<[ToolResult; 2], String> {
     let [a, b] = hosts(fault)?;
     // Started here, where the names of the namespaces are known, and waited for elsewhere.
     let started: Result<Vec<_>, String> = [(a.0, b.1), (b.0, a.1)]
@@ -138,14 +138,14 @@ fn both_ways(tool: Tool, fault: &Fault) -> Result<[Said; 2], String> {
             Ok(thread::spawn(move || wait(tool, child, began)))
         })
         .collect();
-    let said: Result<Vec<Said>, String> = started?
+    let results: Result<Vec<ToolResult>, String> = started?
         .into_iter()
         .map(|waiting| waiting.join().map_err(|_| "a thread broke".to_owned())?)
         .collect();
-    <[Said; 2]>::try_from(said?).map_err(|_| "two directions".to_owned())
+    <[ToolResult; 2]>::try_from(results?).map_err(|_| "two directions".to_owned())
 }
 
-fn wait(tool: Tool, mut child: Child, began: Instant) -> Result<Said, String> {
+fn wait(tool: Tool, mut child: Child, began: Instant) -> Result<ToolResult, String> {
     let failed = |error: std::io::Error| format!("waiting for {}: {error}", tool.name());
     let status = loop {
         if let Some(status) = child.try_wait().map_err(failed)? {
@@ -164,7 +164,7 @@ fn wait(tool: Tool, mut child: Child, began: Instant) -> Result<Said, String> {
     if let Some(mut output) = child.stdout.take() {
         output.read_to_string(&mut text).map_err(failed)?;
     }
-    Ok(Said {
+    Ok(ToolResult {
         mtu: tool.answer(&text),
         seconds,
         exit: status.code(),

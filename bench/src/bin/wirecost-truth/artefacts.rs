@@ -5,7 +5,7 @@ use wirecost_model::metric::Metric::{
     ServerCpu, Throughput, Transactions,
 };
 
-use crate::case::{Case, Claim, Kind, Must, Second, Turn, Way};
+use crate::case::{Case, Claim, Direction, Expectation, Kind, Second, Way};
 
 const ALL: &[Metric] = &[];
 const CPU: &[Metric] = &[SenderCpu, ReceiverCpu];
@@ -37,12 +37,12 @@ const fn case(
     }
 }
 
-const fn of(factor: &'static str, metrics: &'static [Metric], must: Must) -> Claim {
+const fn of(factor: &'static str, metrics: &'static [Metric], expectation: Expectation) -> Claim {
     Claim {
         factor,
         at: &[],
         metrics,
-        must,
+        expectation,
     }
 }
 
@@ -53,14 +53,22 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "behind a switch that cuts super-packets the receiver aggregates at its vxlan device and not at its veth: with \
          the same aggregation in both cells 50 bytes more a frame cannot make anything faster",
-        &[of("encapsulation", ALL, Must::Alike(Turn::Worse))],
+        &[of(
+            "encapsulation",
+            ALL,
+            Expectation::Alike(Direction::Worse),
+        )],
     ),
     case(
         "small-messages",
         plan!("small"),
         Way::Run,
         "the same without a hop: messages of 128 bytes cross whole, and are aggregated behind the tunnel alone",
-        &[of("encapsulation", ALL, Must::Alike(Turn::Worse))],
+        &[of(
+            "encapsulation",
+            ALL,
+            Expectation::Alike(Direction::Worse),
+        )],
     ),
     case(
         "gro-direct",
@@ -68,7 +76,7 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "between two hosts on one wire super-packets arrive whole, so that `gro: off` changes nothing: \"makes no \
          difference\" would be read as a property of GRO. The plan is refused, and says to put a hop in between",
-        &[of("offload", ALL, Must::Refused("hop"))],
+        &[of("offload", ALL, Expectation::Refused("hop"))],
     ),
     case(
         "line-cpu",
@@ -82,9 +90,9 @@ pub(super) const CASES: &[Case] = &[
                 factor: "guest_mtu",
                 at: &[("guest_mtu", "8900")],
                 metrics: &[SenderCpu],
-                must: Must::Never(Turn::Worse),
+                expectation: Expectation::Never(Direction::Worse),
             },
-            of("encapsulation", &[SenderCpu], Must::Within(0.9, 2.0)),
+            of("encapsulation", &[SenderCpu], Expectation::Within(0.9, 2.0)),
         ],
     ),
     case(
@@ -93,7 +101,7 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "without the line a stream takes more of it because there is more of it, and less CPU for each bit because no \
          core waits: a line rate is the figure itself",
-        &[of("underlay.rate", ALL, Must::Silent)],
+        &[of("underlay.rate", ALL, Expectation::Silent)],
     ),
     case(
         "line-streams",
@@ -102,8 +110,12 @@ pub(super) const CASES: &[Case] = &[
         "four streams at a line of 10 Gbit/s: receiver CPU was up to x1.75 by how the load's readers happened to wait. \
          With one way of reading vxlan takes more by its own work, and larger frames no more",
         &[
-            of("encapsulation", &[ReceiverCpu], Must::Within(0.9, 1.5)),
-            of("guest_mtu", &[ReceiverCpu], Must::Within(0.3, 1.1)),
+            of(
+                "encapsulation",
+                &[ReceiverCpu],
+                Expectation::Within(0.9, 1.5),
+            ),
+            of("guest_mtu", &[ReceiverCpu], Expectation::Within(0.3, 1.1)),
         ],
     ),
     case(
@@ -112,14 +124,14 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "one connection asked 1000 times a second beside four streams at 1 Gbit/s, where an answer takes 4.8 ms: it \
          cannot be asked more than some 200 times, and what is measured is how far behind the load is after how long",
-        &[of("bulk", LATENCY, Must::Silent)],
+        &[of("bulk", LATENCY, Expectation::Silent)],
     ),
     case(
         "compare-beside-a-loop",
         plan!("same"),
         Way::Compare(Second::BesideALoop),
         "the same plan twice, the second time beside a program on the receiver's core: not a regression of the network",
-        &[of("", ALL, Must::Silent)],
+        &[of("", ALL, Expectation::Silent)],
     ),
     case(
         "defaults",
@@ -127,21 +139,33 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "128 KiB are 91 segments at 1448 bytes and 94 at 1398, which fill two super-packets and leave one segment over: \
          x0.70. By 64 KiB writes, of which no tail is left, vxlan costs x0.87",
-        &[of("encapsulation", &[Throughput], Must::Within(0.78, 1.0))],
+        &[of(
+            "encapsulation",
+            &[Throughput],
+            Expectation::Within(0.78, 1.0),
+        )],
     ),
     case(
         "write-ip",
         plan!("write-ip"),
         Way::Run,
         "the same of IPv6's 20 bytes more: x0.80 with 128 KiB, x0.96 with 64 KiB and by iperf3",
-        &[of("guest_ip", &[Throughput], Must::Within(0.9, 1.05))],
+        &[of(
+            "guest_ip",
+            &[Throughput],
+            Expectation::Within(0.9, 1.05),
+        )],
     ),
     case(
         "write-mtu",
         plan!("write-mtu"),
         Way::Run,
         "the same of guest MTU 1450 and 1500: x1.2 with 128 KiB, x1.01 with 64 KiB. Headers are 3.3 % and 3.4 % of it",
-        &[of("guest_mtu", &[Throughput], Must::Within(0.95, 1.1))],
+        &[of(
+            "guest_mtu",
+            &[Throughput],
+            Expectation::Within(0.95, 1.1),
+        )],
     ),
     case(
         "geneve-options",
@@ -152,7 +176,7 @@ pub(super) const CASES: &[Case] = &[
         &[of(
             "encapsulation",
             &[Throughput, ReceiverCpu],
-            Must::RefusedOrWithin(0.8, 1.25),
+            Expectation::RefusedOrWithin(0.8, 1.25),
         )],
     ),
     case(
@@ -161,7 +185,7 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "between namespaces pages are copied when they are delivered, on the receiver's core: every completion says \
          \"copied\", so that it is no zero copy that is measured",
-        &[of("zero_copy", ALL, Must::Silent)],
+        &[of("zero_copy", ALL, Expectation::Silent)],
     ),
     case(
         "udp-segments",
@@ -173,7 +197,7 @@ pub(super) const CASES: &[Case] = &[
             factor: "segmentation_offload",
             at: &[("offload", "tunnel")],
             metrics: &[SenderCpu],
-            must: Must::Neither(Turn::Worse),
+            expectation: Expectation::Neither(Direction::Worse),
         }],
     ),
     case(
@@ -186,13 +210,13 @@ pub(super) const CASES: &[Case] = &[
                 factor: "segmentation_offload",
                 at: &[("rate", "1gbit")],
                 metrics: &[SenderCpu],
-                must: Must::Neither(Turn::Worse),
+                expectation: Expectation::Neither(Direction::Worse),
             },
             // Not the share delivered: an unlimited sender does lose more.
             of(
                 "rate",
                 &[Throughput, Datagrams, SenderCpu, ReceiverCpu],
-                Must::Silent,
+                Expectation::Silent,
             ),
         ],
     ),
@@ -204,8 +228,8 @@ pub(super) const CASES: &[Case] = &[
          10 ms: 0.3 or 10.3 ms. x0.33 [0.33, 0.33] was the two rates divided. They do differ (99 to 134 us were \
          measured, by how deep a core sleeps), which is the machine's doing as well",
         &[
-            of("rate", PER_TRANSACTION, Must::Silent),
-            of("rate", &[Transactions], Must::Silent),
+            of("rate", PER_TRANSACTION, Expectation::Silent),
+            of("rate", &[Transactions], Expectation::Silent),
         ],
     ),
     case(
@@ -219,10 +243,10 @@ pub(super) const CASES: &[Case] = &[
                 factor: "rate",
                 at: &[("rate", "2000")],
                 metrics: &[LatencyMedian],
-                must: Must::Within(0.75, 1.35),
+                expectation: Expectation::Within(0.75, 1.35),
             },
-            of("rate", PER_TRANSACTION, Must::Silent),
-            of("rate", &[Transactions], Must::Silent),
+            of("rate", PER_TRANSACTION, Expectation::Silent),
+            of("rate", &[Transactions], Expectation::Silent),
         ],
     ),
     case(
@@ -232,14 +256,14 @@ pub(super) const CASES: &[Case] = &[
         "a switch and a router work on the cores of the hosts beside them: x1.4 to x2 of sender CPU is theirs, and in a \
          network of machines the hosts' CPU would be the same. Throughput is less by their work, which a comparison \
          may say",
-        &[of("", CPU, Must::SilentIfThere)],
+        &[of("", CPU, Expectation::SilentIfThere)],
     ),
     case(
         "congestion",
         plan!("congestion"),
         Way::Run,
         "bbr paces by a round trip, which is microseconds here: x0.25 is no property of any network with a distance",
-        &[of("congestion", ALL, Must::Silent)],
+        &[of("congestion", ALL, Expectation::Silent)],
     ),
     case(
         "offered-rate",
@@ -247,14 +271,14 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "twice the offered rate is twice the throughput: the factor is the result. CPU for each bit is less because \
          cores wake as often",
-        &[of("rate", ALL, Must::Silent)],
+        &[of("rate", ALL, Expectation::Silent)],
     ),
     case(
         "line-rate",
         plan!("line-factor"),
         Way::Run,
         "eight tenths of the line are eight tenths of the throughput: the factor is the result",
-        &[of("underlay.rate", ALL, Must::Silent)],
+        &[of("underlay.rate", ALL, Expectation::Silent)],
     ),
     case(
         "gro-by-hand",
@@ -262,7 +286,11 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "where there is a tunnel a command switches GRO off at the underlay: the receiver aggregates in one cell only, \
          whatever the plan says",
-        &[of("encapsulation", ALL, Must::Alike(Turn::Worse))],
+        &[of(
+            "encapsulation",
+            ALL,
+            Expectation::Alike(Direction::Worse),
+        )],
     ),
     case(
         "gro-by-command",
@@ -270,35 +298,35 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "the same as a factor whose levels are a command: what it is about is unknown, and what it did is that the \
          receiver aggregates no more",
-        &[of("tuning", ALL, Must::Silent)],
+        &[of("tuning", ALL, Expectation::Silent)],
     ),
     case(
         "starved",
         plan!("starved"),
         Way::Run,
         "where there is a tunnel three loops run on the sender's core: the generator has a quarter of it",
-        &[of("encapsulation", ALL, Must::Silent)],
+        &[of("encapsulation", ALL, Expectation::Silent)],
     ),
     case(
         "busy-core",
         plan!("busy-core"),
         Way::Run,
         "where there is a tunnel a loop runs on the receiver's core",
-        &[of("encapsulation", ALL, Must::Silent)],
+        &[of("encapsulation", ALL, Expectation::Silent)],
     ),
     case(
         "backlog",
         plan!("backlog"),
         Way::Run,
         "where there is a tunnel a core's backlog holds 16 packets: what it drops is lost in the lab, not in the network",
-        &[of("encapsulation", ALL, Must::Silent)],
+        &[of("encapsulation", ALL, Expectation::Silent)],
     ),
     case(
         "unreachable-rate",
         plan!("unreachable"),
         Way::Run,
         "a million requests a second of one connection: it is behind from the first on, and latency is its own queue",
-        &[of("encapsulation", LATENCY, Must::Mute)],
+        &[of("encapsulation", LATENCY, Expectation::Mute)],
     ),
     case(
         "cores-moved",
@@ -306,20 +334,20 @@ pub(super) const CASES: &[Case] = &[
         Way::CoresMoved("encapsulation", "vxlan"),
         "in the record the cores are four times as far apart where there is a tunnel: what one host hands to the other \
          goes that way",
-        &[of("encapsulation", ALL, Must::Silent)],
+        &[of("encapsulation", ALL, Expectation::Silent)],
     ),
     case(
         "one-core",
         plan!("vxlan-plain"),
         Way::OneCore,
         "sender and receiver share one core, so that neither has a CPU figure of its own",
-        &[of("encapsulation", CPU, Must::SilentIfThere)],
+        &[of("encapsulation", CPU, Expectation::SilentIfThere)],
     ),
     case(
         "compare-on-one-core",
         plan!("same"),
         Way::Compare(Second::OneCore),
         "the same plan twice, the second time on half of the cores: not a regression of the network",
-        &[of("", ALL, Must::SilentIfThere)],
+        &[of("", ALL, Expectation::SilentIfThere)],
     ),
 ];

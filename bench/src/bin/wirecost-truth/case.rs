@@ -61,12 +61,12 @@ pub(crate) struct Claim {
     pub(crate) at: &'static [(&'static str, &'static str)],
     /// On what; none: on everything.
     pub(crate) metrics: &'static [Metric],
-    pub(crate) must: Must,
+    pub(crate) expectation: Expectation,
 }
 
 /// What may be said.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Must {
+pub(crate) enum Expectation {
     /// Neither pays nor costs.
     Silent,
     /// The same, and no "makes no difference" either: what was asked for did not happen.
@@ -74,15 +74,15 @@ pub(crate) enum Must {
     /// Neither pays nor costs, where there is such an effect at all.
     SilentIfThere,
     /// Pays and costs only where both cells aggregate alike at the receiver, and only in this direction.
-    Alike(Turn),
+    Alike(Direction),
     /// Pays and costs only with a ratio within these.
     Within(f64, f64),
     /// Never in this direction, not even perhaps.
-    Never(Turn),
+    Never(Direction),
     /// Never in this direction, and no "makes no difference".
-    Neither(Turn),
+    Neither(Direction),
     /// Pays or gains, costs or loses.
-    Found(Turn),
+    Found(Direction),
     /// The plan or the cell is refused, with this word in the reason.
     Refused(&'static str),
     /// The same, or the ratio is within these.
@@ -91,12 +91,12 @@ pub(crate) enum Must {
 
 /// A direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Direction {
     Better,
     Worse,
 }
 
-impl Turn {
+impl Direction {
     /// Verdicts that are spoken in this direction, the certain one first.
     pub(crate) const fn verdicts(self) -> [&'static str; 2] {
         match self {
@@ -116,23 +116,26 @@ impl Kind {
     }
 }
 
-impl Must {
+impl Expectation {
     /// In words.
     pub(crate) fn words(self) -> String {
-        let list = |turn: Turn| turn.verdicts().join(" or ");
+        let list = |direction: Direction| direction.verdicts().join(" or ");
         match self {
             Self::Silent | Self::SilentIfThere => "neither pays nor costs".into(),
             Self::Mute => "not comparable, or cannot be told".into(),
-            Self::Alike(turn) => {
-                let word = turn.verdicts()[0];
+            Self::Alike(direction) => {
+                let word = direction.verdicts()[0];
                 format!("{word} only where both aggregate alike, and never the other way")
             }
             Self::Within(low, high) => format!("pays and costs only within x{low} to x{high}"),
-            Self::Never(turn) => format!("never {}", list(turn)),
-            Self::Neither(turn) => {
-                format!("neither {} nor makes no difference", turn.verdicts()[0])
+            Self::Never(direction) => format!("never {}", list(direction)),
+            Self::Neither(direction) => {
+                format!(
+                    "neither {} nor makes no difference",
+                    direction.verdicts()[0]
+                )
             }
-            Self::Found(turn) => list(turn),
+            Self::Found(direction) => list(direction),
             Self::Refused(word) => format!("refused, the reason has `{word}`"),
             Self::RefusedOrWithin(low, high) => {
                 format!("refused, or pays and costs only within x{low} to x{high}")

@@ -3,7 +3,7 @@
 use wirecost_model::metric::Metric::{self, LatencyMedian, ReceiverCpu, SenderCpu, Throughput};
 
 use crate::artefacts::plan;
-use crate::case::{Case, Claim, Kind, Must, Second, Turn, Way};
+use crate::case::{Case, Claim, Direction, Expectation, Kind, Second, Way};
 
 const BOTH_CPU: &[Metric] = &[SenderCpu, ReceiverCpu];
 
@@ -24,12 +24,12 @@ const fn case(
     }
 }
 
-const fn found(factor: &'static str, metrics: &'static [Metric], turn: Turn) -> Claim {
+const fn found(factor: &'static str, metrics: &'static [Metric], direction: Direction) -> Claim {
     Claim {
         factor,
         at: &[],
         metrics,
-        must: Must::Found(turn),
+        expectation: Expectation::Found(direction),
     }
 }
 
@@ -40,21 +40,21 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "a line of 900 Mbit/s by tc(8) instead of 1000: a tenth less gets through. The program does not know that it is a \
          line",
-        &[found("line", &[Throughput], Turn::Worse)],
+        &[found("line", &[Throughput], Direction::Worse)],
     ),
     case(
         "firewall-rules",
         plan!("rules"),
         Way::Run,
         "each bridged frame is matched against 100 rules",
-        &[found("rules", &[Throughput], Turn::Worse)],
+        &[found("rules", &[Throughput], Direction::Worse)],
     ),
     case(
         "small-buffers",
         plan!("buffers"),
         Way::Run,
         "16 KiB of socket buffer hold a few segments: sender and receiver take turns instead of working at once",
-        &[found("socket_buffer", &[Throughput], Turn::Worse)],
+        &[found("socket_buffer", &[Throughput], Direction::Worse)],
     ),
     case(
         "mtu",
@@ -67,13 +67,13 @@ pub(super) const CASES: &[Case] = &[
                 factor: "guest_mtu",
                 at: &[("underlay.rate", "none")],
                 metrics: &[Throughput, SenderCpu, ReceiverCpu],
-                must: Must::Found(Turn::Better),
+                expectation: Expectation::Found(Direction::Better),
             },
             Claim {
                 factor: "guest_mtu",
                 at: &[("underlay.rate", "10gbit")],
                 metrics: BOTH_CPU,
-                must: Must::Found(Turn::Better),
+                expectation: Expectation::Found(Direction::Better),
             },
         ],
     ),
@@ -83,14 +83,18 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "nothing offloaded, each frame is encapsulated and looked up on its own: 0.61 to 0.84 in this lab, 0.62 in the \
          published testbed",
-        &[found("encapsulation", &[Throughput], Turn::Worse)],
+        &[found("encapsulation", &[Throughput], Direction::Worse)],
     ),
     case(
         "gro-behind-a-hop",
         plan!("gro-hop"),
         Way::Run,
         "a switch cuts super-packets into frames, and the receiver aggregates them or does not: x0.43 was measured",
-        &[found("offload", &[Throughput, ReceiverCpu], Turn::Worse)],
+        &[found(
+            "offload",
+            &[Throughput, ReceiverCpu],
+            Direction::Worse,
+        )],
     ),
     case(
         "gro-by-setting",
@@ -100,7 +104,7 @@ pub(super) const CASES: &[Case] = &[
         &[found(
             "receive_gro",
             &[Throughput, ReceiverCpu],
-            Turn::Worse,
+            Direction::Worse,
         )],
     ),
     case(
@@ -111,7 +115,7 @@ pub(super) const CASES: &[Case] = &[
         &[found(
             "offload",
             &[Throughput, SenderCpu, ReceiverCpu],
-            Turn::Worse,
+            Direction::Worse,
         )],
     ),
     case(
@@ -120,13 +124,13 @@ pub(super) const CASES: &[Case] = &[
         Way::Run,
         "100 requests a second beside four streams that fill a line of 1 Gbit/s: each waits in the line's queue, \
          milliseconds instead of tens of microseconds, and the schedule is kept",
-        &[found("bulk", &[LatencyMedian], Turn::Worse)],
+        &[found("bulk", &[LatencyMedian], Direction::Worse)],
     ),
     case(
         "compare-fewer-bytes",
         plan!("same"),
         Way::Compare(Second::Fewer(0.8)),
         "the second run's record has four fifths of the bytes: a regression, exit code 1",
-        &[found("", &[Throughput], Turn::Worse)],
+        &[found("", &[Throughput], Direction::Worse)],
     ),
 ];

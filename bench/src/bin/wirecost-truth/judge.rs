@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::case::{Claim, Must};
+use crate::case::{Claim, Expectation};
 
 /// Segments per packet differ by less between cells that aggregate in one place: 27 and 19 were seen of one receiver
 /// without and with a tunnel, 29 and 1 of one that does and one that does not.
@@ -23,7 +23,7 @@ pub(crate) struct Finding {
 
 /// What was said of a plan.
 #[derive(Debug)]
-pub(crate) enum Said<'a> {
+pub(crate) enum PlanOutcome<'a> {
     /// A result, of a run or a comparison.
     Result(&'a Value),
     /// Nothing was measured, for this reason.
@@ -31,27 +31,27 @@ pub(crate) enum Said<'a> {
 }
 
 /// Judges a claim: one finding for each effect that it is about, one where there is none.
-pub(crate) fn judge(claim: &Claim, said: &Said<'_>) -> Vec<Finding> {
+pub(crate) fn judge(claim: &Claim, plan_outcome: &PlanOutcome<'_>) -> Vec<Finding> {
     let refusal = |reason: &str, holds| {
         vec![Finding {
             what: "the plan".into(),
-            expected: claim.must.words(),
+            expected: claim.expectation.words(),
             found: format!("refused: {}", first_line(reason)),
             holds,
         }]
     };
-    let result = match said {
-        Said::Refused(reason) => {
-            let holds = match claim.must {
-                Must::Refused(word) => reason.contains(word),
-                Must::RefusedOrWithin(..) => true,
+    let result = match plan_outcome {
+        PlanOutcome::Refused(reason) => {
+            let holds = match claim.expectation {
+                Expectation::Refused(word) => reason.contains(word),
+                Expectation::RefusedOrWithin(..) => true,
                 _ => false,
             };
             return refusal(reason, holds);
         }
-        Said::Result(result) => result,
+        PlanOutcome::Result(result) => result,
     };
-    if let (Must::Refused(word), Some(reason)) = (claim.must, skipped(result)) {
+    if let (Expectation::Refused(word), Some(reason)) = (claim.expectation, skipped(result)) {
         return refusal(reason, reason.contains(word));
     }
     let effects: Vec<&Value> = list(&result["effects"])
@@ -60,16 +60,16 @@ pub(crate) fn judge(claim: &Claim, said: &Said<'_>) -> Vec<Finding> {
     if effects.is_empty() {
         return vec![Finding {
             what: claim.factor.into(),
-            expected: claim.must.words(),
+            expected: claim.expectation.words(),
             found: "no such effect".into(),
-            holds: claim.must == Must::SilentIfThere,
+            holds: claim.expectation == Expectation::SilentIfThere,
         }];
     }
     let found = |effect| Finding {
         what: name(effect),
-        expected: claim.must.words(),
+        expected: claim.expectation.words(),
         found: figures(effect),
-        holds: holds(claim.must, effect, result),
+        holds: holds(claim.expectation, effect, result),
     };
     effects.into_iter().map(found).collect()
 }
@@ -120,7 +120,7 @@ fn about(claim: &Claim, effect: &Value) -> bool {
         && (claim.metrics.is_empty() || claim.metrics.iter().any(on))
 }
 
-fn holds(must: Must, effect: &Value, result: &Value) -> bool {
+fn holds(expectation: Expectation, effect: &Value, result: &Value) -> bool {
     let verdict = effect["verdict"].as_str().unwrap_or_default();
     let spoken = matches!(verdict, "pays" | "costs");
     let same = verdict == "makes_no_difference";
@@ -129,17 +129,19 @@ fn holds(must: Must, effect: &Value, result: &Value) -> bool {
             .as_f64()
             .is_some_and(|ratio| (low..=high).contains(&ratio))
     };
-    match must {
-        Must::Silent | Must::SilentIfThere => !spoken,
-        Must::Mute => !spoken && !same,
-        Must::Alike(turn) => {
-            !spoken || verdict == turn.verdicts()[0] && alike(effect, result) == Some(true)
+    match expectation {
+        Expectation::Silent | Expectation::SilentIfThere => !spoken,
+        Expectation::Mute => !spoken && !same,
+        Expectation::Alike(direction) => {
+            !spoken || verdict == direction.verdicts()[0] && alike(effect, result) == Some(true)
         }
-        Must::Within(low, high) | Must::RefusedOrWithin(low, high) => !spoken || within(low, high),
-        Must::Never(turn) => !turn.verdicts().contains(&verdict),
-        Must::Neither(turn) => !same && verdict != turn.verdicts()[0],
-        Must::Found(turn) => turn.verdicts().contains(&verdict),
-        Must::Refused(_) => false,
+        Expectation::Within(low, high) | Expectation::RefusedOrWithin(low, high) => {
+            !spoken || within(low, high)
+        }
+        Expectation::Never(direction) => !direction.verdicts().contains(&verdict),
+        Expectation::Neither(direction) => !same && verdict != direction.verdicts()[0],
+        Expectation::Found(direction) => direction.verdicts().contains(&verdict),
+        Expectation::Refused(_) => false,
     }
 }
 

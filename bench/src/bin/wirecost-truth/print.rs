@@ -12,7 +12,7 @@ pub(crate) fn list(cases: &[&Case]) -> String {
     for case in cases {
         let _ = writeln!(text, "{} {}: {}", case.kind.word(), case.name, case.why);
         for claim in case.claims {
-            let _ = writeln!(text, "  {}: {}", of(claim), claim.must.words());
+            let _ = writeln!(text, "  {}: {}", of(claim), claim.expectation.words());
         }
         for line in case.plan.lines() {
             let _ = writeln!(text, "    {line}");

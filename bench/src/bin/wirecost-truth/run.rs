@@ -13,12 +13,12 @@ use wirecost_bench::program::{Answer, Wirecost};
 use wirecost_model::record::file;
 use wirecost_model::sample::Sample;
 
-use crate::case::{Case, Kind, Must, Second, Way};
-use crate::judge::{Finding, Said, judge, of_comparison, unmeasured};
+use crate::case::{Case, Expectation, Kind, Second, Way};
+use crate::judge::{Finding, PlanOutcome, judge, of_comparison, unmeasured};
 
 /// How many times as far apart the cores of [`Way::CoresMoved`] are: those of one virtual machine of two cores were 27
 /// to 132 ns apart or 262 to 472 (docs/facts.md).
-const FARTHER: f64 = 4.0;
+const CORE_DISTANCE_FACTOR: f64 = 4.0;
 /// Exit code of `wirecost run` for a plan that cannot be used as it is.
 const REFUSED: i32 = 2;
 
@@ -49,8 +49,8 @@ pub(crate) fn case(wirecost: &Wirecost, case: &'static Case) -> Result<Outcome, 
             let moved = |sample: &mut Sample, levels: &Value| {
                 if levels[factor] == level {
                     for apart in &mut sample.cores_apart {
-                        apart.before_ns = apart.before_ns.map(|ns| ns * FARTHER);
-                        apart.after_ns = apart.after_ns.map(|ns| ns * FARTHER);
+                        apart.before_ns = apart.before_ns.map(|ns| ns * CORE_DISTANCE_FACTOR);
+                        apart.after_ns = apart.after_ns.map(|ns| ns * CORE_DISTANCE_FACTOR);
                     }
                 }
             };
@@ -69,23 +69,32 @@ pub(crate) fn case(wirecost: &Wirecost, case: &'static Case) -> Result<Outcome, 
 }
 
 fn one(case: &Case, answer: &Answer) -> Result<Vec<Finding>, String> {
-    let said = match &answer.document {
-        _ if answer.code == Some(REFUSED) => Said::Refused(&answer.said),
-        Some(document) => Said::Result(document),
-        None if may_be_refused(case) => Said::Refused(&answer.said),
-        None => return Err(format!("{}: {}", case.name, answer.said)),
+    let plan_outcome = match &answer.document {
+        _ if answer.code == Some(REFUSED) => PlanOutcome::Refused(&answer.stderr),
+        Some(document) => PlanOutcome::Result(document),
+        None if may_be_refused(case) => PlanOutcome::Refused(&answer.stderr),
+        None => return Err(format!("{}: {}", case.name, answer.stderr)),
     };
-    let mut findings = match said {
-        Said::Result(result) => unmeasured(result),
-        Said::Refused(_) => Vec::new(),
+    let mut findings = match plan_outcome {
+        PlanOutcome::Result(result) => unmeasured(result),
+        PlanOutcome::Refused(_) => Vec::new(),
     };
-    findings.extend(case.claims.iter().flat_map(|claim| judge(claim, &said)));
+    findings.extend(
+        case.claims
+            .iter()
+            .flat_map(|claim| judge(claim, &plan_outcome)),
+    );
     Ok(findings)
 }
 
 fn may_be_refused(case: &Case) -> bool {
-    let may = |must| matches!(must, Must::Refused(_) | Must::RefusedOrWithin(..));
-    case.claims.iter().any(|claim| may(claim.must))
+    let may = |expectation| {
+        matches!(
+            expectation,
+            Expectation::Refused(_) | Expectation::RefusedOrWithin(..)
+        )
+    };
+    case.claims.iter().any(|claim| may(claim.expectation))
 }
 
 fn compared(wirecost: &Wirecost, case: &Case, second: Second) -> Result<Vec<Finding>, String> {
@@ -112,11 +121,11 @@ fn compared(wirecost: &Wirecost, case: &Case, second: Second) -> Result<Vec<Find
         })?;
     }
     let answer = wirecost.ask("compare", &["first", "second"])?;
-    let comparison = answer.document.as_ref().ok_or(answer.said.as_str())?;
+    let comparison = answer.document.as_ref().ok_or(answer.stderr.as_str())?;
     let result = of_comparison(comparison);
     let claims = case.claims.iter();
     let mut findings: Vec<Finding> = claims
-        .flat_map(|claim| judge(claim, &Said::Result(&result)))
+        .flat_map(|claim| judge(claim, &PlanOutcome::Result(&result)))
         .collect();
     let wanted = match (second, case.kind) {
         // Throughput may truly be less.
@@ -139,7 +148,7 @@ fn compared(wirecost: &Wirecost, case: &Case, second: Second) -> Result<Vec<Find
 fn measured(answer: &Answer) -> Result<(), String> {
     match answer.code {
         Some(0) => Ok(()),
-        _ => Err(answer.said.clone()),
+        _ => Err(answer.stderr.clone()),
     }
 }
 

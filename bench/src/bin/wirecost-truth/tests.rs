@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use wirecost_model::metric::Metric::{ReceiverCpu, Throughput};
 
 use super::*;
-use crate::case::{Claim, Kind, Must, Turn, Way};
-use crate::judge::{Said, judge, of_comparison, unmeasured};
+use crate::case::{Claim, Direction, Expectation, Kind, Way};
+use crate::judge::{PlanOutcome, judge, of_comparison, unmeasured};
 
 fn parsed(words: &[&str]) -> Arguments {
     Arguments::try_parse_from(["bench"].iter().chain(words)).expect("fine")
@@ -42,7 +42,7 @@ fn each_case_has_a_name_of_its_own_a_plan_and_claims_of_its_kind() {
         let experiment = match wirecost_plan::load(case.name, case.plan) {
             Ok(experiment) => experiment,
             Err(error) => {
-                let refused = |claim: &Claim| matches!(claim.must, Must::Refused(_));
+                let refused = |claim: &Claim| matches!(claim.expectation, Expectation::Refused(_));
                 assert!(case.claims.iter().all(refused), "{}: {error:?}", case.name);
                 continue;
             }
@@ -53,7 +53,7 @@ fn each_case_has_a_name_of_its_own_a_plan_and_claims_of_its_kind() {
                 .any(|factor| factor.key == claim.factor);
             let whole_run = matches!(case.way, Way::Compare(_)) && claim.factor.is_empty();
             assert!(varied || whole_run, "{}: {}", case.name, claim.factor);
-            let finds = matches!(claim.must, Must::Found(_));
+            let finds = matches!(claim.expectation, Expectation::Found(_));
             assert_eq!(finds, case.kind == Kind::Effect, "{}", case.name);
         }
     }
@@ -75,14 +75,14 @@ fn result(verdict: &str, ratio: f64, segments: f64) -> Value {
     })
 }
 
-fn holds(must: Must, result: &Value) -> bool {
+fn holds(expectation: Expectation, result: &Value) -> bool {
     let claim = Claim {
         factor: "encapsulation",
         at: &[("encapsulation", "vxlan"), ("offload", "tunnel")],
         metrics: &[Throughput],
-        must,
+        expectation,
     };
-    let findings = judge(&claim, &Said::Result(result));
+    let findings = judge(&claim, &PlanOutcome::Result(result));
     assert_eq!(findings.len(), 1);
     findings[0].holds
 }
@@ -94,51 +94,69 @@ fn what_is_spoken_is_held_against_what_may_be() {
     let same = result("makes_no_difference", 1.0, 29.0);
     let barred = result("not_comparable", 1.9, 1.0);
     let loses = result("loses", 0.93, 29.0);
-    for (must, holding) in [
-        (Must::Silent, [false, false, true, true, true]),
-        (Must::Mute, [false, false, false, true, true]),
-        (Must::Alike(Turn::Worse), [true, false, true, true, true]),
-        (Must::Alike(Turn::Better), [false, false, true, true, true]),
-        (Must::Within(0.7, 1.0), [true, false, true, true, true]),
+    for (expectation, holding) in [
+        (Expectation::Silent, [false, false, true, true, true]),
+        (Expectation::Mute, [false, false, false, true, true]),
         (
-            Must::Neither(Turn::Better),
+            Expectation::Alike(Direction::Worse),
+            [true, false, true, true, true],
+        ),
+        (
+            Expectation::Alike(Direction::Better),
+            [false, false, true, true, true],
+        ),
+        (
+            Expectation::Within(0.7, 1.0),
+            [true, false, true, true, true],
+        ),
+        (
+            Expectation::Neither(Direction::Better),
             [true, false, false, true, true],
         ),
-        (Must::Found(Turn::Worse), [true, false, false, false, true]),
         (
-            Must::Found(Turn::Better),
+            Expectation::Found(Direction::Worse),
+            [true, false, false, false, true],
+        ),
+        (
+            Expectation::Found(Direction::Better),
             [false, true, false, false, false],
         ),
     ] {
-        let said = [&costs, &pays, &same, &barred, &loses].map(|result| holds(must, result));
-        assert_eq!(said, holding, "{must:?}");
+        let held = [&costs, &pays, &same, &barred, &loses].map(|result| holds(expectation, result));
+        assert_eq!(held, holding, "{expectation:?}");
     }
     let unlike = result("costs", 0.8, 12.0);
-    assert!(!holds(Must::Alike(Turn::Worse), &unlike));
+    assert!(!holds(Expectation::Alike(Direction::Worse), &unlike));
 }
 
 #[test]
 fn what_is_not_there_is_not_found_and_a_refusal_is_no_verdict() {
-    let claim = |must| Claim {
+    let claim = |expectation| Claim {
         factor: "encapsulation",
         at: &[],
         metrics: &[ReceiverCpu],
-        must,
+        expectation,
     };
     let result = result("costs", 0.8, 29.0);
-    let judged = |must, said: &Said<'_>| judge(&claim(must), said)[0].holds;
-    let there = Said::Result(&result);
-    let refused = Said::Refused("\n  put a hop in between\n");
-    for (must, absent, when_refused) in [
-        (Must::Silent, false, false),
-        (Must::SilentIfThere, true, false),
-        (Must::Found(Turn::Worse), false, false),
-        (Must::Refused("hop"), false, true),
-        (Must::Refused("line"), false, false),
-        (Must::RefusedOrWithin(0.9, 1.1), false, true),
+    let judged = |expectation, plan_outcome: &PlanOutcome<'_>| {
+        judge(&claim(expectation), plan_outcome)[0].holds
+    };
+    let there = PlanOutcome::Result(&result);
+    let refused = PlanOutcome::Refused("\n  put a hop in between\n");
+    for (expectation, absent, when_refused) in [
+        (Expectation::Silent, false, false),
+        (Expectation::SilentIfThere, true, false),
+        (Expectation::Found(Direction::Worse), false, false),
+        (Expectation::Refused("hop"), false, true),
+        (Expectation::Refused("line"), false, false),
+        (Expectation::RefusedOrWithin(0.9, 1.1), false, true),
     ] {
-        assert_eq!(judged(must, &there), absent, "{must:?}");
-        assert_eq!(judged(must, &refused), when_refused, "{must:?}");
+        assert_eq!(judged(expectation, &there), absent, "{expectation:?}");
+        assert_eq!(
+            judged(expectation, &refused),
+            when_refused,
+            "{expectation:?}"
+        );
     }
 }
 
@@ -167,9 +185,9 @@ fn a_comparisons_figures_are_its_effects() {
         factor: "",
         at: &[("guest_mtu", "1500")],
         metrics: &[],
-        must: Must::Found(Turn::Worse),
+        expectation: Expectation::Found(Direction::Worse),
     };
-    let finding = &judge(&claim, &Said::Result(&result))[0];
+    let finding = &judge(&claim, &PlanOutcome::Result(&result))[0];
     assert!(finding.holds);
     assert_eq!(
         format!("{}: {}", finding.what, finding.found),

@@ -12,11 +12,11 @@ use wirecost_sys::socket::PacketCapture;
 use super::{Agent, Answer, UNPREPARED, places};
 use crate::datapath::{self, FrameCarrier};
 use crate::error::{AgentError, Result, Step};
+use crate::existing_underlay::ExistingUnderlay;
+use crate::expected_datagram::ExpectedDatagram;
 use crate::line::Line;
-use crate::own_underlay::OwnUnderlay;
 use crate::protocol::{Reply, Secret};
 use crate::prove;
-use crate::seen::ExpectedDatagram;
 
 /// Bytes captured of a frame: enough for all headers, with 252 bytes of Geneve options, and for the header of a probe.
 const SNAP_BYTES: usize = 512;
@@ -28,19 +28,20 @@ const NOT_JOINED: &str = "the host has not joined the run yet";
 impl Agent {
     /// Makes the namespaces of a lab's host; where tunnels use an existing network, in namespaces separate from it.
     pub(super) fn prepare(&mut self, spec: HostSpec) -> Result<LabHost> {
-        if spec.own_underlay.is_none() {
+        if spec.existing_underlay.is_none() {
             return Ok(LabHost::prepare(spec)?);
         }
         let joined = self.existing.take();
-        let below = OwnUnderlay::leave(joined.ok_or(AgentError::NotReady(NOT_JOINED))?)?;
-        let host = LabHost::prepare_over(spec, below.netns())?;
-        self.below = Some(below);
+        let existing_underlay =
+            ExistingUnderlay::leave(joined.ok_or(AgentError::NotReady(NOT_JOINED))?)?;
+        let host = LabHost::prepare_over(spec, existing_underlay.netns())?;
+        self.existing_underlay = Some(existing_underlay);
         Ok(host)
     }
 
     pub(super) fn capture(&mut self) -> Result<PacketCapture> {
-        if let Some(below) = &mut self.below {
-            return below.watch(SNAP_BYTES);
+        if let Some(existing_underlay) = &mut self.existing_underlay {
+            return existing_underlay.watch(SNAP_BYTES);
         }
         let index = self.host()?.underlay_index()?;
         PacketCapture::open(index, SNAP_BYTES).step("watching the underlay")
@@ -55,8 +56,8 @@ impl Agent {
         }
         let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
         self.devices = host.adapt(guest_mtu, offload)?;
-        if let Some(below) = &mut self.below {
-            self.devices.insert(0, below.state()?);
+        if let Some(existing_underlay) = &mut self.existing_underlay {
+            self.devices.insert(0, existing_underlay.state()?);
         }
         self.complete_line()?;
         let host = self.host.as_ref().ok_or(AgentError::NotReady(UNPREPARED))?;
@@ -98,7 +99,7 @@ impl Agent {
         let guest_tids = host.guest_tids();
         let pid = std::process::id();
         // An existing host uses all of its cores.
-        let cpus = match self.below {
+        let cpus = match self.existing_underlay {
             Some(_) => wirecost_meter::online_cpus()?,
             None => wirecost_sys::process::allowed_cpus()?,
         };
@@ -138,7 +139,7 @@ impl Agent {
         let mut buffer = [0; SNAP_BYTES];
         let failed = |error| format!("reading what the underlay showed: {error}");
         while let Some((captured, original)) = capture.recv(&mut buffer).map_err(failed)? {
-            if let Some(seen) = wanted.look(&buffer[..captured], original) {
+            if let Some(seen) = wanted.sizes_of(&buffer[..captured], original) {
                 return Ok(Some(seen));
             }
         }

@@ -225,7 +225,7 @@ impl ChildLine {
     }
 
     /// Reads the work that the child's process group has done so far.
-    pub(super) fn worked(&self) -> impl Fn() -> extended_wait::Work + use<> {
+    pub(super) fn activity(&self) -> impl Fn() -> extended_wait::ProcessActivity + use<> {
         let group = self.child.id();
         move || extended_wait::of_group(group)
     }

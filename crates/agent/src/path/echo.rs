@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_pmtu::{Config, FAR_AWAY, RateLimit};
+use wirecost_pmtu::{Config, FAR_PATIENCE, RateLimit};
 use wirecost_probe::one_sided;
 
 use crate::protocol::PathDirection;
@@ -29,7 +29,7 @@ impl Echo {
         let asking = move || {
             let began = Instant::now();
             let config = Config {
-                patience: FAR_AWAY,
+                patience: FAR_PATIENCE,
                 ..Config::default()
             };
             let sizes = (smallest(to).min(SMALL), SMALL);

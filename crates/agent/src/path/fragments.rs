@@ -6,15 +6,15 @@ use std::net::{IpAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use wirecost_check::Cut;
+use wirecost_check::SenderFragmentation;
 use wirecost_probe::burst;
 use wirecost_probe::message::Secret;
 
 /// Fragments during a survey from which on the cause is examined.
-const SOME: u64 = 8;
+const MIN_FRAGMENTS: u64 = 8;
 /// Datagrams of full size, and datagrams of each size that is tried.
-const MANY: u32 = 20;
-const FEW: u32 = 8;
+const FULL_SIZE_DATAGRAMS: u32 = 20;
+const TRIAL_DATAGRAMS: u32 = 8;
 /// Bounds on the wait for the counter, which is as long as the survey waited for answers: a userspace tunnel needs a
 /// moment.
 const WAIT: (Duration, Duration) = (Duration::from_millis(8), Duration::from_millis(60));
@@ -49,14 +49,14 @@ fn settled(quiet: Duration) -> u64 {
 
 /// Which packets this host fragments, of up to `mtu` bytes, a size that passes; `None` where it fragments none.
 /// `before` is [`made`] before the survey, `wait` how long the survey waited for answers.
-pub(super) fn cut(
+pub(super) fn sender_fragmentation(
     socket: &UdpSocket,
     (low, mtu): (u32, u32),
     to: IpAddr,
     (before, wait): (u64, Duration),
     secret: &Secret,
-) -> Option<Cut> {
-    if made() - before < SOME {
+) -> Option<SenderFragmentation> {
+    if made() - before < MIN_FRAGMENTS {
         return None;
     }
     let quiet = wait.clamp(WAIT.0, WAIT.1);
@@ -66,23 +66,23 @@ pub(super) fn cut(
         let after = settled(quiet);
         Some(after - std::mem::replace(&mut before, after))
     };
-    let full = fragments(mtu, MANY)?;
+    let full = fragments(mtu, FULL_SIZE_DATAGRAMS)?;
     // The fragments are not from our datagrams: other programs on this host fragment.
-    if full < u64::from(MANY) || fragments(low, MANY)? * 2 > full {
+    if full < u64::from(FULL_SIZE_DATAGRAMS) || fragments(low, FULL_SIZE_DATAGRAMS)? * 2 > full {
         return None;
     }
-    let (mut whole, mut cut) = (low, mtu);
-    while cut - whole > 1 {
-        let size = u32::midpoint(whole, cut);
-        if fragments(size, FEW)? < u64::from(FEW) {
-            whole = size;
+    let (mut unfragmented, mut fragmented) = (low, mtu);
+    while fragmented - unfragmented > 1 {
+        let size = u32::midpoint(unfragmented, fragmented);
+        if fragments(size, TRIAL_DATAGRAMS)? < u64::from(TRIAL_DATAGRAMS) {
+            unfragmented = size;
         } else {
-            cut = size;
+            fragmented = size;
         }
     }
-    Some(Cut {
-        sent: MANY,
+    Some(SenderFragmentation {
+        sent: FULL_SIZE_DATAGRAMS,
         fragments: full,
-        whole: (whole > low).then_some(whole),
+        unfragmented: (unfragmented > low).then_some(unfragmented),
     })
 }

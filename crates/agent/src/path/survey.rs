@@ -4,8 +4,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use wirecost_check::{EgressRoute, FlowKind, PathReport, ReachabilityHint, Refused, RequiredMtu};
-use wirecost_pmtu::{Config, FAR_AWAY, Limit, RateLimit, SurveyRequest, likely_sizes};
+use wirecost_check::{
+    EgressRoute, FlowKind, PathReport, ReachabilityHint, RequiredMtu, Unreachable,
+};
+use wirecost_pmtu::{Config, FAR_PATIENCE, Limit, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::{
     Endpoints, ProbeError, Refusal, Surveyed, Watched, device_mtu, survey_mapped, survey_unless,
 };
@@ -17,11 +19,15 @@ use crate::prove::smallest;
 
 /// How long to wait for the first answer: most hosts answer within this time. Those that do not are asked again, with a
 /// longer wait.
-const NEAR: Duration = Duration::from_millis(200);
+const NEAR_PATIENCE: Duration = Duration::from_millis(200);
 
 pub(super) fn config(limits: &Limits) -> Config {
     Config {
-        patience: if limits.far { FAR_AWAY } else { NEAR },
+        patience: if limits.far {
+            FAR_PATIENCE
+        } else {
+            NEAR_PATIENCE
+        },
         ..Config::default()
     }
 }
@@ -42,14 +48,14 @@ pub(super) fn wanted(
     (from, to): (IpAddr, SocketAddr),
     leaving: Option<&EgressRoute>,
 ) -> Result<(RequiredMtu, u32), ProbeError> {
-    const LONGEST: u32 = 65_535;
+    const MAX_IP_BYTES: u32 = 65_535;
     let device = device_mtu(from, to)?;
     let route = leaving.and_then(EgressRoute::sends_at_most);
     let route = route.filter(|&mtu| mtu < device);
     Ok(match (expect, route) {
         (Some(expect), _) => (RequiredMtu::Expected(expect), expect),
         (None, Some(route)) => (RequiredMtu::Route(route), route),
-        (None, None) => (RequiredMtu::Device(device), (device + 1).min(LONGEST)),
+        (None, None) => (RequiredMtu::Device(device), (device + 1).min(MAX_IP_BYTES)),
     })
 }
 
@@ -126,7 +132,8 @@ pub(super) fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeErro
     if let (Some(mtu), Some(socket)) = (surveyed.report.mtu(), surveyed.sockets.first()) {
         let sizes = (smallest(way.to.address), mtu);
         let before = (before, surveyed.pace.0);
-        surveyed.report.cut = fragments::cut(socket, sizes, way.to.address, before, &way.secret);
+        surveyed.report.sender_fragmentation =
+            fragments::sender_fragmentation(socket, sizes, way.to.address, before, &way.secret);
     }
     surveyed.report.leaving = leaving;
     Ok(surveyed)
@@ -140,20 +147,20 @@ fn see(report: &mut PathReport, surveyed: &Surveyed) {
 pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Option<&Watched>) {
     // This host's own ICMP errors, for a neighbour that does not answer, are found by other means.
     let is_anothers = |it: &Refusal| it.by != report.from.address;
-    let refused = refusal.filter(is_anothers);
-    let refused = refused.or(watched.and_then(|it| it.refusal.filter(is_anothers)));
-    report.seen.refused = refused.map(|refused| Refused {
-        by: refused.by,
-        code: refused.code,
+    let unreachable = refusal.filter(is_anothers);
+    let unreachable = unreachable.or(watched.and_then(|it| it.refusal.filter(is_anothers)));
+    report.observations.unreachable = unreachable.map(|unreachable| Unreachable {
+        by: unreachable.by,
+        code: unreachable.code,
     });
-    report.seen.acknowledged = watched.map(|watched| watched.acknowledgements);
+    report.observations.acknowledged = watched.map(|watched| watched.acknowledgements);
     let too_big = watched.map(|watched| &watched.too_big);
-    report.seen.too_big = too_big
+    report.observations.too_big = too_big
         .and_then(|all| all.iter().min_by_key(|(_, mtu)| **mtu))
         .map(|(by, mtu)| (*by, *mtu));
     for flow in &mut report.flows {
         // With `ip_no_pmtu_disc` the kernel does not pass on the MTU (net/ipv4/icmp.c, `icmp_unreach`).
-        if let FlowKind::Told(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
+        if let FlowKind::Known(Limit::Signalled { by, mtu: told @ 0 }) = &mut flow.kind
             && let Some(mtu) = too_big.and_then(|all| all.get(by))
         {
             *told = *mtu;

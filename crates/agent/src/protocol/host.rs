@@ -31,7 +31,7 @@ pub struct Joined {
 
 /// The devices of a host that packets to the other host pass, and changes that may be tried there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct HostWay {
+pub struct HostPath {
     /// The devices, from the one with the measured address outwards.
     pub devices: Vec<PathDevice>,
     /// Congestion controls that this user's connections may use, except the current one.

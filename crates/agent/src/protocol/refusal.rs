@@ -54,9 +54,11 @@ impl Request {
             | Self::Build { .. }
             | Self::RemoveTunnel
             | Self::Join { .. } => Stage::Build,
-            Self::Device | Self::Way | Self::Adapt { .. } | Self::LiftLine | Self::SetLine => {
-                Stage::Adapt
-            }
+            Self::Device
+            | Self::PathDevices
+            | Self::Adapt { .. }
+            | Self::LiftLine
+            | Self::SetLine => Stage::Adapt,
             Self::ApplySettings(_) | Self::Undo | Self::UndoLeft => Stage::Setting,
             Self::Watch | Self::Watched { .. } | Self::Prove { .. } => Stage::Proof,
             Self::OpenServers(_)

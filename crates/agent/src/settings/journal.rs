@@ -30,7 +30,7 @@ pub(crate) struct Entry {
     netns: u64,
     /// Name of the host in messages.
     pub(crate) place: String,
-    /// Name of the device of [`super::Ground::Existing`].
+    /// Name of the device of [`super::SettingsTarget::Existing`].
     pub(crate) device: String,
     /// Steps to be undone, in the order of the changes.
     pub(crate) undo: Vec<Undo>,

@@ -4,7 +4,7 @@ use wirecost_netbuild::ExistingDevice;
 
 use super::journal::{self, Left};
 use super::undo::{Undo, What};
-use super::{AppliedSettings, Ground, sysctl};
+use super::{AppliedSettings, SettingsTarget, sysctl};
 use crate::error::{AgentError, Step};
 use crate::protocol::LeftSettings;
 
@@ -45,7 +45,7 @@ impl AppliedSettings {
             undo,
             ..Self::nothing(
                 &left.entry.place,
-                Ground::Existing {
+                SettingsTarget::Existing {
                     device: left.entry.device.clone(),
                 },
             )

@@ -2,19 +2,19 @@
 
 use std::fs;
 
-use super::Ground;
+use super::SettingsTarget;
 
 /// Checks whether a sysctl may be set to a value.
 ///
 /// # Errors
 /// The sysctl may not be set; the message says why.
-pub(super) fn check(ground: &Ground, name: &str, value: &str) -> Result<(), String> {
-    match ground {
-        Ground::Lab if !namespaces_are_safe() => Err(format!(
+pub(super) fn check(target: &SettingsTarget, name: &str, value: &str) -> Result<(), String> {
+    match target {
+        SettingsTarget::Lab if !namespaces_are_safe() => Err(format!(
             "this kernel is older than Linux 5.13, which does not restrict `{name}` to its network namespace: \
              run it on a newer one"
         )),
-        Ground::Existing { .. } if takes_addresses(name, value) => Err(format!(
+        SettingsTarget::Existing { .. } if takes_addresses(name, value) => Err(format!(
             "the sysctl `{name}` takes IPv6 addresses off devices, which setting it back does not restore: use a command"
         )),
         _ => Ok(()),

@@ -4,12 +4,12 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
-use super::Ground;
+use super::SettingsTarget;
 
-pub(super) fn read(ground: &Ground, name: &str) -> Result<String, String> {
+pub(super) fn read(target: &SettingsTarget, name: &str) -> Result<String, String> {
     match fs::read_to_string(path(name)) {
         Ok(text) => Ok(text.trim_end_matches('\n').to_owned()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(missing(ground, name)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(missing(target, name)),
         Err(error) => Err(format!(
             "the sysctl `{name}` cannot be read ({error}), and so could not be undone"
         )),
@@ -17,13 +17,13 @@ pub(super) fn read(ground: &Ground, name: &str) -> Result<String, String> {
 }
 
 /// Writes the value in one call, as /proc/sys requires, and reads it back.
-pub(super) fn write(ground: &Ground, name: &str, value: &str) -> Result<(), String> {
+pub(super) fn write(target: &SettingsTarget, name: &str, value: &str) -> Result<(), String> {
     let written = OpenOptions::new()
         .write(true)
         .open(path(name))
         .and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
-    written.map_err(|error| refused(ground, name, value, &error))?;
-    let found = read(ground, name)?;
+    written.map_err(|error| refused(target, name, value, &error))?;
+    let found = read(target, name)?;
     if is_same(value, &found) {
         return Ok(());
     }
@@ -33,15 +33,15 @@ pub(super) fn write(ground: &Ground, name: &str, value: &str) -> Result<(), Stri
 }
 
 /// Checks that a sysctl exists and may be written, without writing.
-pub(super) fn check(ground: &Ground, name: &str) -> Result<(), String> {
-    read(ground, name)?;
+pub(super) fn check(target: &SettingsTarget, name: &str) -> Result<(), String> {
+    read(target, name)?;
     let opened = OpenOptions::new().write(true).open(path(name));
-    let opened = opened.map_err(|error| refused(ground, name, "", &error));
+    let opened = opened.map_err(|error| refused(target, name, "", &error));
     opened.map(drop)
 }
 
-fn missing(ground: &Ground, name: &str) -> String {
-    if !ground.is_lab() {
+fn missing(target: &SettingsTarget, name: &str) -> String {
+    if !target.is_lab() {
         return format!(
             "this machine has no sysctl `{name}`: look for the name in `sysctl -a`, and whether its module is loaded"
         );
@@ -51,10 +51,10 @@ fn missing(ground: &Ground, name: &str) -> String {
     format!("there is no sysctl `{name}` in its network namespace: check the name; {on_machine}")
 }
 
-fn refused(ground: &Ground, name: &str, value: &str, error: &io::Error) -> String {
+fn refused(target: &SettingsTarget, name: &str, value: &str, error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => missing(ground, name),
-        ErrorKind::PermissionDenied if !ground.is_lab() => {
+        ErrorKind::NotFound => missing(target, name),
+        ErrorKind::PermissionDenied if !target.is_lab() => {
             format!("changing the sysctl `{name}` of this machine needs root: {error}")
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => format!(

@@ -13,7 +13,7 @@ fn command(before: &str, after: &str) -> Setting {
         ethtool: BTreeMap::new(),
         device: [].into(),
         device_name: None,
-        command: Some(Deed {
+        command: Some(CommandPair {
             before: before.into(),
             after: after.into(),
         }),
@@ -22,7 +22,7 @@ fn command(before: &str, after: &str) -> Setting {
 }
 
 fn here() -> AppliedSettings {
-    AppliedSettings::nothing("this machine", Ground::Machine)
+    AppliedSettings::nothing("this machine", SettingsTarget::Machine)
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_sysctl_that_is_not_there_is_named_with_what_to_do() {
         error.contains("this machine has no sysctl `net.ipv4.no_such_thing`"),
         "{error}"
     );
-    let mut in_lab = AppliedSettings::nothing("host a", Ground::Lab);
+    let mut in_lab = AppliedSettings::nothing("host a", SettingsTarget::Lab);
     let error = in_lab.apply(&nothing).expect_err("none");
     assert!(
         error.starts_with("host a: the level `l` of `f`:"),

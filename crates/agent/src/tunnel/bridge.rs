@@ -3,8 +3,8 @@
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::switch::OvsDatapath;
-use wirecost_netbuild::by_hand::{self, GuestDevice};
-use wirecost_ovs::{OwnBridge, OwnPorts, SwitchSpec};
+use wirecost_netbuild::host_tunnel::{self, GuestDevice};
+use wirecost_ovs::{AddedPorts, ExistingBridge, SwitchSpec};
 
 use super::state::TunnelEnd;
 use crate::error::{AgentError, Result, Step};
@@ -22,8 +22,8 @@ pub(super) fn join(
     let Some(name) = &end.bridge else {
         return Ok(());
     };
-    let mut bridge = OwnBridge::find(name)?;
-    let underlay = by_hand::mtu(&end.underlay)?;
+    let mut bridge = ExistingBridge::find(name)?;
+    let underlay = host_tunnel::mtu(&end.underlay)?;
     let over = if end.local.is_ipv4() {
         IpVersion::Ipv4
     } else {
@@ -50,7 +50,7 @@ pub(super) fn join(
     };
     guest.create()?;
     if bridge.datapath() == OvsDatapath::Userspace {
-        by_hand::disable_offloads(&end.device)?;
+        host_tunnel::disable_offloads(&end.device)?;
     }
     let wanted = SwitchSpec {
         encapsulation: encapsulation.clone(),
@@ -62,8 +62,8 @@ pub(super) fn join(
         mac: end.mac(),
         ovn: None,
     };
-    let ports = OwnPorts {
-        of,
+    let ports = AddedPorts {
+        owner: of,
         tunnel: &end.tunnel_port(),
         wanted: &wanted,
     };
@@ -75,14 +75,14 @@ pub(super) fn leave(end: &TunnelEnd) -> Result<()> {
     let Some(name) = &end.bridge else {
         return Ok(());
     };
-    let removed = match OwnBridge::find(name) {
+    let removed = match ExistingBridge::find(name) {
         Ok(mut bridge) => bridge
             .remove(&[end.port(), end.tunnel_port()])
             .step(format!("removing the ports of bridge {name}")),
         // There is no such bridge, or no switch: the ports are gone, too.
         Err(_) => Ok(()),
     };
-    let device = by_hand::remove(&end.port()).map_err(AgentError::from);
+    let device = host_tunnel::remove(&end.port()).map_err(AgentError::from);
     removed.and(device)
 }
 
@@ -92,7 +92,7 @@ pub(super) fn missing(end: &TunnelEnd) -> Vec<String> {
         return Vec::new();
     };
     let guest = [end.port()];
-    let there = OwnBridge::find(name).and_then(|mut bridge| bridge.present(&guest));
+    let there = ExistingBridge::find(name).and_then(|mut bridge| bridge.present(&guest));
     match there {
         Ok(there) if there.len() == guest.len() => Vec::new(),
         Ok(_) => vec![format!("its port in bridge {name}")],

@@ -1,6 +1,6 @@
 //! Removes tunnels, and remains of incomplete or damaged ones.
 
-use wirecost_netbuild::by_hand;
+use wirecost_netbuild::host_tunnel;
 use wirecost_sys::namespace;
 
 use super::state::{self, NetnsLocation, TunnelEnd, TunnelState};
@@ -98,7 +98,7 @@ pub fn clean() -> CleanedTunnels {
             Err(error) => cleaned.refused.push((name, error.to_string())),
         }
     }
-    let leftovers = by_hand::devices().unwrap_or_default().into_iter();
+    let leftovers = host_tunnel::devices().unwrap_or_default().into_iter();
     let is_stray = |name: &String| {
         let number = name
             .strip_prefix("wcseg")
@@ -106,7 +106,7 @@ pub fn clean() -> CleanedTunnels {
         number.is_some_and(|number| number.parse::<u32>().is_ok()) && !in_use.contains(name)
     };
     for device in leftovers.filter(is_stray) {
-        match by_hand::remove(&device) {
+        match host_tunnel::remove(&device) {
             Ok(()) => cleaned.devices.push(device),
             Err(error) => cleaned.refused.push((device, error.to_string())),
         }

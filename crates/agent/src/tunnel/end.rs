@@ -2,7 +2,7 @@
 
 use wirecost_model::ip::IpVersion;
 use wirecost_model::transit::Transit;
-use wirecost_netbuild::by_hand::{self, GuestDevice};
+use wirecost_netbuild::host_tunnel::{self, GuestDevice};
 use wirecost_netbuild::underlay::{self, Underlay};
 use wirecost_netbuild::{Side, UNDERLAY_DEVICE};
 use wirecost_sys::namespace::{self, Netns};
@@ -25,7 +25,7 @@ pub(super) fn join(made: &mut TunnelState, ip: IpVersion) -> Result<()> {
         };
         create(made, number, &name)?;
         let netns = Netns::named(&name)?;
-        let ready = netns.within(by_hand::prepare_namespace);
+        let ready = netns.within(host_tunnel::prepare_namespace);
         ready??;
         held.push(netns);
     }
@@ -43,7 +43,7 @@ pub(super) fn join(made: &mut TunnelState, ip: IpVersion) -> Result<()> {
         }
     }
     for (netns, end) in held.iter().zip(&mut made.ends) {
-        let found = netns.within(|| by_hand::find(UNDERLAY_DEVICE));
+        let found = netns.within(|| host_tunnel::find(UNDERLAY_DEVICE));
         let found = found?;
         end.underlay_index = found?;
     }
@@ -95,7 +95,7 @@ pub(super) fn attach(made: &mut TunnelState, number: usize, mtu_asked: Option<u3
             name: &end.device,
             port: &port,
             mtu,
-            port_mtu: by_hand::PORT_MTU,
+            port_mtu: host_tunnel::PORT_MTU,
             mac,
             address: (end.address, end.prefix),
             // Between namespaces GSO packets arrive unsegmented.
@@ -144,7 +144,7 @@ pub(super) fn detach(made: &TunnelState, number: usize) -> Result<()> {
     let removed = within(end, || {
         let mut removed = Ok(());
         for device in devices {
-            let one = by_hand::remove(&device).map_err(AgentError::from);
+            let one = host_tunnel::remove(&device).map_err(AgentError::from);
             removed = removed.and(one);
         }
         removed
@@ -163,7 +163,7 @@ pub(super) fn missing(made: &TunnelState, number: usize) -> Vec<String> {
     let found = within(end, || {
         [end.underlay.clone(), end.device.clone(), end.port()]
             .into_iter()
-            .filter(|device| !matches!(by_hand::find(device), Ok(Some(_))))
+            .filter(|device| !matches!(host_tunnel::find(device), Ok(Some(_))))
             .map(|device| format!("the device {device}"))
             .collect::<Vec<_>>()
     });

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
-use wirecost_netbuild::{Side, by_hand, underlay};
+use wirecost_netbuild::{Side, host_tunnel, underlay};
 
 use super::down::take_down;
 use super::state::{self, TunnelEnd, TunnelState};
@@ -113,8 +113,8 @@ fn namespaces(wanted: &TunnelSpec, ip: IpVersion) -> Vec<TunnelEnd> {
             local: underlay::address(&wire, side, ip),
             peer: underlay::address(&wire, side.other(), ip),
             device: wanted.name.clone(),
-            address: by_hand::guest_address(side),
-            prefix: by_hand::GUEST_PREFIX,
+            address: host_tunnel::guest_address(side),
+            prefix: host_tunnel::GUEST_PREFIX,
             mtu: wanted.mtu.unwrap_or(end::USUAL_MTU),
             bridge: None,
         }
@@ -151,7 +151,7 @@ fn at_peer(
         Some(device) => device.to_owned(),
         None => device_of(local)?,
     };
-    let index = by_hand::find(&underlay)?.ok_or_else(|| {
+    let index = host_tunnel::find(&underlay)?.ok_or_else(|| {
         format!("there is no device {underlay}: `ip link` lists those of this host")
     })?;
     Ok(TunnelEnd {

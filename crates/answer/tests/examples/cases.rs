@@ -65,7 +65,7 @@ fn built_in() -> Case {
             ReceiverCpu,
             figure([19.4, 1.7, 3.5, 1.7], [28.7, 1.7, 5.1, 1.8]),
         )
-        .untold(None, |effect| {
+        .undecided(None, |effect| {
             let tunnel = effect
                 .where_
                 .get("offload")
@@ -476,7 +476,7 @@ pub(crate) fn studies() -> Vec<(&'static str, Question)> {
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn shapes() -> Vec<(&'static str, Question)> {
     let everything = |_: &wirecost_model::effect::Effect| true;
-    let disturbed = built_in().barred(RemarkKind::Disturbed, |effect| {
+    let disturbed = built_in().not_comparable(RemarkKind::Disturbed, |effect| {
         effect
             .where_
             .get("guest_mtu")
@@ -557,7 +557,7 @@ fn shapes() -> Vec<(&'static str, Question)> {
         .load("ping", LatencyP99, |at| {
             Some(if at.is("rate", "1k/s") { 90.0 } else { 900.0 })
         })
-        .barred(RemarkKind::FactorIsFigure, |effect| {
+        .not_comparable(RemarkKind::FactorIsFigure, |effect| {
             effect.factor == "rate" && effect.metric == Transactions
         });
     let scattered = Case::of(&[("steering.queues", &["1", "2"]), MTU, VXLAN, OFFLOAD]).figure(
@@ -610,7 +610,11 @@ fn shapes() -> Vec<(&'static str, Question)> {
     .load("ask", Transactions, |at| {
         at.is("load", "ask").then_some(9000.0)
     });
-    let open = |why| simple(Throughput, 1.2, 0.01).untold(why, everything).ask();
+    let open = |why| {
+        simple(Throughput, 1.2, 0.01)
+            .undecided(why, everything)
+            .ask()
+    };
     let offloads = Case::of(&[("offload", &["none", "plain", "tunnel"]), VXLAN]).figure(
         Throughput,
         |at| match (at.of("offload"), at.of("encapsulation")) {
@@ -640,7 +644,7 @@ fn shapes() -> Vec<(&'static str, Question)> {
         (
             "one change is not comparable",
             simple(Throughput, 1.9, 0.01)
-                .barred(RemarkKind::Aggregation, everything)
+                .not_comparable(RemarkKind::Aggregation, everything)
                 .ask(),
         ),
         (

@@ -32,20 +32,20 @@ fn example(name: &str, question: &Question) -> String {
         let figures: Vec<String> = figures.collect();
         writeln!(text, "    {}: {}", levels(&cell.levels), figures.join("; ")).expect("a string");
     }
-    let barred = question
+    let not_comparable = question
         .effects
         .iter()
-        .filter(|told| told.verdict == Verdict::NotComparable)
+        .filter(|judged| judged.verdict == Verdict::NotComparable)
         .count();
-    let untold = question
+    let undecided = question
         .effects
         .iter()
-        .filter(|told| told.verdict == Verdict::CannotTellYet)
+        .filter(|judged| judged.verdict == Verdict::CannotTellYet)
         .count();
     let all = question.effects.len();
     writeln!(
         text,
-        "\n{all} effects, of which {untold} are not known and {barred} are not comparable.\n"
+        "\n{all} effects, of which {undecided} are not known and {not_comparable} are not comparable.\n"
     )
     .expect("a string");
     for sentence in answer(question).sentences() {
@@ -135,8 +135,8 @@ fn every_sentence_ends_and_names_no_level_as_the_plan_spells_it() {
 #[test]
 fn what_cannot_be_told_is_never_given_a_size() {
     for (name, mut question) in cases::all() {
-        for told in &mut question.effects {
-            told.verdict = Verdict::CannotTellYet;
+        for judged in &mut question.effects {
+            judged.verdict = Verdict::CannotTellYet;
         }
         for one in answer(&question).factors {
             let claims = [

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use wirecost_answer::{Measured, Question, Reading, Told};
+use wirecost_answer::{JudgedEffect, Measured, Question, Reading};
 use wirecost_model::cell::{Factor, LOAD};
-use wirecost_model::curve::{Curve, Curved};
+use wirecost_model::curve::{Curve, LevelCurve};
 use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
@@ -73,7 +73,7 @@ impl Case {
 
     /// A factor as a curve, in one place.
     pub(crate) fn curve(mut self, factor: &str, place: (&str, &str), curve: Curve) -> Self {
-        self.question.curves.push(Curved {
+        self.question.curves.push(LevelCurve {
             factor: factor.to_owned(),
             where_: [(place.0.to_owned(), place.1.to_owned())].into(),
             load: "tcp-stream".to_owned(),
@@ -165,10 +165,10 @@ impl Case {
                 }
                 for to in &factor.levels[1..] {
                     for (others, value) in &figures {
-                        if let Some(told) =
+                        if let Some(judged) =
                             self.effect(factor, &figure, to, (levels, *from), (others, *value))
                         {
-                            self.question.effects.push(told);
+                            self.question.effects.push(judged);
                         }
                     }
                 }
@@ -194,7 +194,7 @@ impl Case {
         to: &str,
         (before, from): (&Levels, f64),
         (after, value): (&Levels, f64),
-    ) -> Option<Told> {
+    ) -> Option<JudgedEffect> {
         if after.get(&factor.key).map(String::as_str) != Some(to)
             || !before.contains_key(&factor.key)
         {
@@ -212,7 +212,7 @@ impl Case {
             figure.metric.better(),
             self.question.worth,
         );
-        equal.then(|| Told {
+        equal.then(|| JudgedEffect {
             effect: Effect {
                 factor: factor.key.clone(),
                 from: factor.levels[0].clone(),
@@ -234,16 +234,20 @@ impl Case {
     }
 
     /// Effects that are not comparable.
-    pub(crate) fn barred(mut self, kind: RemarkKind, these: impl Fn(&Effect) -> bool) -> Self {
-        for told in self
+    pub(crate) fn not_comparable(
+        mut self,
+        kind: RemarkKind,
+        these: impl Fn(&Effect) -> bool,
+    ) -> Self {
+        for judged in self
             .question
             .effects
             .iter_mut()
-            .filter(|told| these(&told.effect))
+            .filter(|judged| these(&judged.effect))
         {
-            told.verdict = Verdict::NotComparable;
-            told.effect.verdict = told.verdict;
-            told.effect.not_comparable = Some(Remark {
+            judged.verdict = Verdict::NotComparable;
+            judged.effect.verdict = judged.verdict;
+            judged.effect.not_comparable = Some(Remark {
                 kind,
                 text: String::new(),
                 advice: String::new(),
@@ -253,25 +257,25 @@ impl Case {
     }
 
     /// Effects that cannot be determined, and whether that is because they have no ratio.
-    pub(crate) fn untold(
+    pub(crate) fn undecided(
         mut self,
         why: Option<&'static str>,
         these: impl Fn(&Effect) -> bool,
     ) -> Self {
-        for told in self
+        for judged in self
             .question
             .effects
             .iter_mut()
-            .filter(|told| these(&told.effect))
+            .filter(|judged| these(&judged.effect))
         {
-            told.verdict = Verdict::CannotTellYet;
-            told.effect.verdict = told.verdict;
-            told.no_ratio = why;
+            judged.verdict = Verdict::CannotTellYet;
+            judged.effect.verdict = judged.verdict;
+            judged.no_ratio = why;
             if why.is_some() {
-                (told.effect.ratio, told.effect.low, told.effect.high) = (None, None, None);
+                (judged.effect.ratio, judged.effect.low, judged.effect.high) = (None, None, None);
             } else {
-                told.effect.low = told.effect.ratio.map(|ratio| ratio * 0.8);
-                told.effect.high = told.effect.ratio.map(|ratio| ratio * 1.25);
+                judged.effect.low = judged.effect.ratio.map(|ratio| ratio * 0.8);
+                judged.effect.high = judged.effect.ratio.map(|ratio| ratio * 1.25);
             }
         }
         self

@@ -21,7 +21,12 @@ pub(super) fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Un
         .other_ends
         .iter()
         .filter_map(|(_, _, number)| *number)
-        .chain(readings[at].away.iter().map(|away| away.socket))
+        .chain(
+            readings[at]
+                .cross_netns_tunnels
+                .iter()
+                .map(|tunnel| tunnel.socket),
+        )
         .collect();
     for position in 0..readings.len() {
         let descriptor = readings[position].netns.as_raw_fd();
@@ -97,12 +102,12 @@ pub(super) fn link_peers(readings: &mut [Reading]) {
 /// was not read, the remotes stay empty.
 pub(super) fn route_from_sockets(readings: &mut [Reading]) {
     for at in 0..readings.len() {
-        let away = std::mem::take(&mut readings[at].away);
-        if away.is_empty() {
+        let cross_netns_tunnels = std::mem::take(&mut readings[at].cross_netns_tunnels);
+        if cross_netns_tunnels.is_empty() {
             continue;
         }
         let positions = positions(at, readings);
-        for tunnel in away {
+        for tunnel in cross_netns_tunnels {
             let Some(&position) = positions.get(&tunnel.socket) else {
                 continue;
             };

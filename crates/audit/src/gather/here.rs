@@ -14,16 +14,18 @@ use crate::snapshot::{EgressRoute, Neighbour};
 pub fn egress_route(from: IpAddr, to: IpAddr) -> io::Result<Option<EgressRoute>> {
     let mut asked = Netlink::open()?;
     let mut name = |index| links::named(&mut asked, index).map(|(name, _)| name);
-    let way = routes::egress_route(&mut Netlink::open()?, (from, to), &mut name);
-    let Some(way) = way else { return Ok(None) };
-    let device = links::named(&mut asked, way.device);
+    let egress = routes::egress_route(&mut Netlink::open()?, (from, to), &mut name);
+    let Some(egress) = egress else {
+        return Ok(None);
+    };
+    let device = links::named(&mut asked, egress.device);
     Ok(device.map(|(device, mtu)| EgressRoute {
         ipv6_mtu: ipv6::mtu(&device).filter(|&six| to.is_ipv6() && six < mtu),
         device_mtu: Some(mtu),
         device,
-        router: way.router,
-        mtu: way.mtu,
-        route: way.route,
+        router: egress.router,
+        mtu: egress.mtu,
+        route: egress.route,
     }))
 }
 
@@ -34,10 +36,10 @@ pub fn egress_route(from: IpAddr, to: IpAddr) -> io::Result<Option<EgressRoute>>
 /// A netlink socket cannot be opened.
 pub fn neighbour(from: IpAddr, to: IpAddr) -> io::Result<Option<(IpAddr, Neighbour)>> {
     let mut netlink = Netlink::open()?;
-    let way = routes::egress_route(&mut netlink, (from, to), &mut |_| None);
-    Ok(way.map(|way| {
-        let next = way.router.unwrap_or(to);
-        (next, routes::neighbour(&mut netlink, way.device, next))
+    let egress = routes::egress_route(&mut netlink, (from, to), &mut |_| None);
+    Ok(egress.map(|egress| {
+        let next = egress.router.unwrap_or(to);
+        (next, routes::neighbour(&mut netlink, egress.device, next))
     }))
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 
 use super::netlink::{Attributes, Netlink, attribute};
-use crate::snapshot::Enter;
+use crate::snapshot::NetnsEntry;
 
 const GETNSID: u16 = 90;
 const NETNSA_NSID: u16 = 1;
@@ -14,14 +14,14 @@ const NETNSA_FD: u16 = 3;
 /// Size of struct rtgenmsg, padded, bytes.
 const RTGENMSG: usize = 4;
 /// Upper bound on the threads whose namespaces are examined.
-const MOST: usize = 20_000;
+const MAX_THREADS: usize = 20_000;
 
 /// A namespace that might be entered.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) path: PathBuf,
     pub(super) label: String,
-    pub(super) enter: Enter,
+    pub(super) enter: NetnsEntry,
 }
 
 /// Namespaces by their files, those with names first. One namespace may be listed several times.
@@ -30,7 +30,7 @@ pub(super) fn candidates() -> impl Iterator<Item = Candidate> {
         let name = file_name(&path);
         Candidate {
             label: name.clone(),
-            enter: Enter::Named(name),
+            enter: NetnsEntry::Named(name),
             path,
         }
     });
@@ -45,11 +45,11 @@ pub(super) fn candidates() -> impl Iterator<Item = Candidate> {
             let name = fs::read_to_string(thread.join("comm")).unwrap_or_default();
             Candidate {
                 label: format!("process {id}, {}", name.trim()),
-                enter: Enter::Process(id.parse().unwrap_or(0)),
+                enter: NetnsEntry::Process(id.parse().unwrap_or(0)),
                 path: thread.join("ns/net"),
             }
         });
-    named.chain(threads.take(MOST))
+    named.chain(threads.take(MAX_THREADS))
 }
 
 fn list(directory: &str) -> impl Iterator<Item = PathBuf> + use<> {

@@ -11,7 +11,7 @@ use wirecost_sys::namespace::Netns;
 use super::netlink::Netlink;
 use super::tunnels::Outer;
 use super::{ipv6, links, queues, routes};
-use crate::snapshot::{Enter, Namespace, Unread};
+use crate::snapshot::{Namespace, NetnsEntry, Unread};
 
 /// Sysctls below `net.` that matter to large packets.
 const SYSCTLS: &[&str] = &[
@@ -41,11 +41,11 @@ pub(super) struct Reading {
     /// Peers of its veths: position of the device, index of the peer, nsid of the peer's namespace.
     pub(super) other_ends: Vec<(usize, u32, Option<i32>)>,
     /// Its tunnels whose sockets are in other namespaces.
-    pub(super) away: Vec<Away>,
+    pub(super) cross_netns_tunnels: Vec<CrossNetnsTunnel>,
 }
 
 /// A tunnel whose socket is in another namespace than its device.
-pub(super) struct Away {
+pub(super) struct CrossNetnsTunnel {
     /// Position of the device in the namespace's list.
     pub(super) device: usize,
     /// Nsid of the socket's namespace.
@@ -62,7 +62,7 @@ pub(super) fn inside<T>(netns: &Netns, own: bool, work: impl FnOnce() -> T) -> i
 
 pub(super) fn read(
     netns: Netns,
-    (label, enter): (&str, Enter),
+    (label, enter): (&str, NetnsEntry),
     own: bool,
     unread: &mut Vec<Unread>,
 ) -> io::Result<Reading> {
@@ -86,7 +86,7 @@ pub(super) fn read(
     let forwarding = routes::forwarding(&mut netlink);
     let mut devices = Vec::new();
     let mut other_ends = Vec::new();
-    let mut away = Vec::new();
+    let mut cross_netns_tunnels = Vec::new();
     for mut link in links {
         queues::read(&ethtool, own, &mut link.device);
         let six = ipv6_mtus.remove(&link.device.name);
@@ -100,7 +100,7 @@ pub(super) fn read(
                 .map(|(_, address)| *address);
             let remotes: BTreeSet<_> = named.chain(learned).collect();
             if let Some(socket) = link.socket {
-                away.push(Away {
+                cross_netns_tunnels.push(CrossNetnsTunnel {
                     device: devices.len(),
                     socket,
                     remotes,
@@ -135,7 +135,7 @@ pub(super) fn read(
             default_device: table.default_device,
         },
         other_ends,
-        away,
+        cross_netns_tunnels,
     })
 }
 

@@ -8,7 +8,7 @@ use wirecost_sys::socket::vrf_index;
 
 use super::netlink::{Attributes, Netlink, attribute};
 use super::tunnels::Outer;
-use crate::snapshot::{Neighbour, Remote, RouteException, RouteMtu, RouteWords};
+use crate::snapshot::{IpRoute, Neighbour, Remote, RouteException, RouteMtu};
 
 const GETROUTE: u16 = 26;
 const GETNEIGH: u16 = 30;
@@ -124,7 +124,7 @@ fn take(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>, routes: &mu
             device,
             mtu,
             locked,
-            words: words(message, name),
+            route: ip_route(message, name),
         });
     }
 }
@@ -137,7 +137,7 @@ fn written(destination: Option<IpAddr>, length: u8) -> String {
 }
 
 /// A route as `ip route` takes it; `None` where a next hop or its device cannot be named.
-fn words(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Option<RouteWords> {
+fn ip_route(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Option<IpRoute> {
     let (header, attributes) = message.split_at_checked(RTMSG)?;
     let attributes = Attributes(attributes);
     let flags = u32::from_ne_bytes(*header.get(8..12)?.first_chunk()?);
@@ -155,7 +155,7 @@ fn words(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Option<
     let table = table.filter(|table| !MAIN.contains(table));
     let table = table.map_or_else(String::new, |table| format!("table {table}"));
     let place = [metric, table].into_iter().filter(|word| !word.is_empty());
-    Some(RouteWords {
+    Some(IpRoute {
         six: header[0] == AF_INET6,
         destination: written(attributes.address(RTA_DST), header[1]),
         source: attributes.address(RTA_PREFSRC),
@@ -208,7 +208,7 @@ pub(super) struct RouteLookup {
     pub(super) router: Option<IpAddr>,
     /// MTU of the route itself, bytes.
     pub(super) mtu: Option<u32>,
-    pub(super) route: Option<RouteWords>,
+    pub(super) route: Option<IpRoute>,
 }
 
 /// Looks up the route of packets between two addresses. `name` returns the name of a device by its index; it must use
@@ -245,7 +245,7 @@ pub(super) fn egress_route(
         device: attributes.u32(RTA_OIF)?,
         router: attributes.address(RTA_GATEWAY),
         mtu: mtu.filter(|&mtu| mtu > 0),
-        route: route.and_then(|message| words(&message, name)),
+        route: route.and_then(|message| ip_route(message, name)),
     })
 }
 

@@ -4,7 +4,7 @@ use super::firewall::output;
 
 /// A firewall rule that drops or rejects packets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Dropping {
+pub struct FirewallDrop {
     /// The rule, as its program prints it.
     pub rule: String,
     /// `input`, `output` or `forward`; empty for a chain that is not attached to a hook.
@@ -18,7 +18,7 @@ pub struct Dropping {
 }
 
 /// The rules of the calling thread's namespace that drop or reject; empty where no program may list rules.
-pub fn dropping() -> Vec<Dropping> {
+pub fn firewall_drops() -> Vec<FirewallDrop> {
     let (mut chains, mut rules) = (Vec::new(), Vec::new());
     for program in ["iptables", "ip6tables"] {
         if let Ok(text) = output(&format!("{program}-save"), &["-c"]) {
@@ -59,7 +59,7 @@ fn hook_of(chain: &str) -> &'static str {
 }
 
 /// Rules in the output of `iptables-save -c`, each beside its chain as nft names it: `ip filter INPUT`.
-pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, Dropping)> {
+pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, FirewallDrop)> {
     let family = if program == "ip6tables" { "ip6" } else { "ip" };
     let mut rules = Vec::new();
     let mut table = "filter";
@@ -71,11 +71,11 @@ pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, Dropping)> 
             let (Some(chain), Some("DROP")) = (words.next(), words.next()) else {
                 continue;
             };
-            let rule = Dropping {
+            let rule = FirewallDrop {
                 rule: format!("{program}: the policy of {chain} is DROP"),
                 hook: hook_of(chain).into(),
                 packets: words.next().and_then(counted),
-                ..Dropping::default()
+                ..FirewallDrop::default()
             };
             rules.push((format!("{family} {table} {chain}"), rule));
         } else if let Some((packets, rule)) = rule(line) {
@@ -86,7 +86,7 @@ pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, Dropping)> 
                 [_, "-p", protocol] => Some(matched(&[protocol], &[])),
                 _ => None,
             });
-            let dropping = Dropping {
+            let dropping = FirewallDrop {
                 rule: format!("{program} -t {table} {rule}"),
                 hook: hook_of(chain).into(),
                 protocols: protocols.unwrap_or_default(),
@@ -116,7 +116,7 @@ fn counted(text: &str) -> Option<u64> {
 
 /// Rules in the output of `nft -a list ruleset`, without those of chains of which iptables listed some (`known`): it
 /// lists all of a chain or none.
-pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<Dropping> {
+pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<FirewallDrop> {
     let mut rules = Vec::new();
     let (mut table, mut chain, mut hook) = (String::new(), String::new(), "");
     for line in text.lines() {
@@ -129,16 +129,16 @@ pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<Dropping> {
             ["type", _, "hook", at, ..] => {
                 hook = hook_of(at);
                 if line.contains("policy drop") {
-                    rules.push(Dropping {
+                    rules.push(FirewallDrop {
                         rule: format!("nft: the policy of {table} {chain} is drop"),
                         hook: hook.into(),
-                        ..Dropping::default()
+                        ..FirewallDrop::default()
                     });
                 }
             }
             _ if words.contains(&"drop") || words.contains(&"reject") => {
                 let packets = words.iter().position(|word| *word == "packets");
-                rules.push(Dropping {
+                rules.push(FirewallDrop {
                     rule: format!("nft {table} {chain}: {}", line.trim()),
                     hook: hook.into(),
                     protocols: nft_protocols(&words),

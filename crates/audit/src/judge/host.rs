@@ -1,25 +1,25 @@
 //! Judges a namespace as a whole: routes, exceptions learned from ICMP too-big messages, and the settings that decide
 //! the effect of an MTU fault.
 
-use super::{Findings, Shown};
+use super::{Findings, ProbeEvidence};
 use crate::judge::Carries;
-use crate::snapshot::{Device, HostStack, MssClamp, Namespace, RouteMtu, RouteWords};
+use crate::snapshot::{Device, HostStack, IpRoute, MssClamp, Namespace, RouteMtu};
 
 /// The kernel's default of `net.ipv4.route.min_pmtu`, bytes.
 const DEFAULT_MIN_PMTU: i64 = 552;
 /// The kernel's default of `net.ipv4.route.mtu_expires` and `net.ipv6.route.mtu_expires`, seconds.
 const DEFAULT_MTU_EXPIRES: i64 = 600;
 
-/// `shown`: what probes showed, where they were sent.
-pub(super) fn judge(stack: &HostStack, shown: Option<&Shown>, found: &mut Findings<'_>) {
+/// `probes`: what probes showed, where they were sent.
+pub(super) fn judge(stack: &HostStack, probes: Option<&ProbeEvidence>, found: &mut Findings<'_>) {
     let errors = found.has_errors();
-    let lossy = shown.map_or(errors, |shown| shown.lossy);
+    let lossy = probes.map_or(errors, |probes| probes.lossy);
     for namespace in &stack.namespaces {
         routes(namespace, found);
         ipv6_mtus(namespace, found);
         exceptions(namespace, found);
         discovery(namespace, found);
-        let carries = shown.and_then(|shown| shown.carries);
+        let carries = probes.and_then(|probes| probes.carries);
         clamps(namespace, (lossy || errors, carries), found);
     }
     // Only the host's own namespace: settings of guests are up to the guests.
@@ -53,7 +53,7 @@ fn routes(namespace: &Namespace, found: &mut Findings<'_>) {
                      are ignored",
                     route.destination, route.mtu
                 ),
-                vec![namespace.enter.command(&words(route, device).change(Some(route.mtu)))],
+                vec![namespace.enter.command(&ip_route(route, device).change(Some(route.mtu)))],
             );
         } else if route.mtu < device.mtu {
             found.add(
@@ -66,7 +66,9 @@ fn routes(namespace: &Namespace, found: &mut Findings<'_>) {
                 ),
                 vec![format!(
                     "# if that is not wanted: {}",
-                    namespace.enter.command(&words(route, device).change(None))
+                    namespace
+                        .enter
+                        .command(&ip_route(route, device).change(None))
                 )],
             );
         }
@@ -104,12 +106,12 @@ pub fn set_ipv6_mtu(device: &str, mtu: u32) -> String {
 }
 
 /// The route as recorded, or rebuilt from its destination and device.
-fn words(route: &RouteMtu, device: &Device) -> RouteWords {
-    route.words.clone().unwrap_or_else(|| RouteWords {
+fn ip_route(route: &RouteMtu, device: &Device) -> IpRoute {
+    route.route.clone().unwrap_or_else(|| IpRoute {
         six: route.destination.contains(':'),
         destination: route.destination.clone(),
         hops: format!("dev {}", device.name),
-        ..RouteWords::default()
+        ..IpRoute::default()
     })
 }
 

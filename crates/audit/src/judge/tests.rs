@@ -123,9 +123,9 @@ fn type_in(command: &str, stack: &mut HostStack) {
     if let (Some(device), Some(mtu)) = (after("dev"), after("mtu")) {
         let mtu = mtu.parse().expect("a number");
         let entered = match (after("-n").filter(|_| words[0] == "ip"), after("-t")) {
-            (Some(name), _) => crate::snapshot::Enter::Named(name.into()),
-            (_, Some(pid)) => crate::snapshot::Enter::Process(pid.parse().expect("a number")),
-            _ => crate::snapshot::Enter::Here,
+            (Some(name), _) => crate::snapshot::NetnsEntry::Named(name.into()),
+            (_, Some(pid)) => crate::snapshot::NetnsEntry::Process(pid.parse().expect("a number")),
+            _ => crate::snapshot::NetnsEntry::Here,
         };
         for namespace in stack
             .namespaces
@@ -236,11 +236,11 @@ fn beside_lost_packets_what_tcp_makes_of_them_is_told() {
         ..HostStack::default()
     };
     assert!(judge(&stack).is_empty());
-    let beside = super::judge_beside(
+    let beside = super::judge_with_probes(
         &stack,
-        &super::Shown {
+        &super::ProbeEvidence {
             lossy: true,
-            ..super::Shown::default()
+            ..super::ProbeEvidence::default()
         },
     );
     assert_eq!(beside.len(), 1);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A route in the notation of `ip route`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct RouteWords {
+pub struct IpRoute {
     /// Whether the route is an IPv6 route: `default` alone does not tell.
     pub six: bool,
     /// The destination: `10.0.0.0/24`, `default`.
@@ -21,7 +21,7 @@ pub struct RouteWords {
     pub hops: String,
 }
 
-impl RouteWords {
+impl IpRoute {
     /// The command that gives the route another MTU, in bytes, or none of its own.
     pub fn change(&self, mtu: Option<u32>) -> String {
         self.command("change", &self.destination, &self.place, mtu)
@@ -64,7 +64,7 @@ pub struct EgressRoute {
     /// MTU of the route itself, bytes, regardless of ICMP too-big messages; `None`: the route has none.
     pub mtu: Option<u32>,
     /// The route as `ip route` takes it; `None`: it could not be read.
-    pub route: Option<RouteWords>,
+    pub route: Option<IpRoute>,
     /// MTU of the device, bytes; `None`: it could not be read.
     pub device_mtu: Option<u32>,
     /// For IPv6: the IPv6 MTU of the device (`net.ipv6.conf.DEV.mtu`, which a router advertisement sets), bytes, where
@@ -97,12 +97,12 @@ mod tests {
 
     #[test]
     fn a_command_keeps_what_the_route_has() {
-        let mut route = RouteWords {
+        let mut route = IpRoute {
             destination: "10.2.0.0/16".into(),
             source: Some([10, 0, 0, 1].into()),
             place: "metric 100 table 7".into(),
             hops: "via 10.0.0.254 dev eth0".into(),
-            ..RouteWords::default()
+            ..IpRoute::default()
         };
         assert_eq!(
             route.change(None),

@@ -6,15 +6,14 @@ use wirecost_pmtu::FailingShare;
 use super::{add, device_of, ends};
 use crate::report::PathReport;
 
-/// Share of failed round trips, 0 to 1, from which a path is reported to lose packets: at least [`ENOUGH`] round trips,
-/// and the lower end of the 95 % confidence interval is not below this share. Where 5 % are lost each way, chance
-/// reaches
-/// it less than once in 10,000 times.
-const MUCH: f64 = 0.2;
+/// Share of failed round trips, 0 to 1, from which a path is reported to lose packets: at least [`MIN_ROUND_TRIPS`]
+/// round trips, and the lower end of the 95 % confidence interval is not below this share. Where 5 % are lost each way,
+/// chance reaches it less than once in 10,000 times.
+const REPORTED_LOSS: f64 = 0.2;
 /// Fewest round trips from which a loss is reported.
-const ENOUGH: u32 = 30;
+const MIN_ROUND_TRIPS: u32 = 30;
 /// Share of failed round trips, 0 to 1, from which a note is made.
-const SOME: f64 = 0.02;
+const NOTED_LOSS: f64 = 0.02;
 
 /// The share of small enough packets that were lost. Echo requests are left out: the host that answers them may limit
 /// their rate.
@@ -28,7 +27,7 @@ pub(super) fn is_lossy(path: &PathReport) -> bool {
 }
 
 fn is_much(share: &FailingShare) -> bool {
-    share.of >= ENOUGH && share.between.0 >= MUCH
+    share.of >= MIN_ROUND_TRIPS && share.between.0 >= REPORTED_LOSS
 }
 
 fn words(path: &PathReport, share: &FailingShare) -> String {
@@ -59,6 +58,6 @@ pub(super) fn judge(path: &PathReport, found: &mut Vec<Finding>) {
 
 /// A note on loss that is too small for a finding of [`judge`](crate::judge()).
 pub fn loss_note(path: &PathReport) -> Option<String> {
-    let some = share(path).filter(|share| share.between.0 >= SOME && !is_much(share));
+    let some = share(path).filter(|share| share.between.0 >= NOTED_LOSS && !is_much(share));
     some.map(|share| words(path, &share))
 }

@@ -9,10 +9,10 @@ use crate::report::{FlowReport, PathReport};
 pub(super) fn judge(
     path: &PathReport,
     failing: &[&FlowReport],
-    told: u32,
+    decided: u32,
     found: &mut Vec<Finding>,
 ) {
-    let Some(share) = FailingShare::new(failing.len() as u32, told) else {
+    let Some(share) = FailingShare::new(failing.len() as u32, decided) else {
         return;
     };
     let narrow = failing.iter().filter_map(|flow| flow.mtu).min();
@@ -47,18 +47,18 @@ pub(super) fn judge(
             share.between.0 * 100.0,
             share.between.1 * 100.0,
             ports(failing),
-            place(path.stretch.as_ref())
+            place(path.loss_location.as_ref())
         ),
         fix,
     );
     let needed = flows_to_meet_one(share.one_in.unwrap_or(2), 0.99);
-    if needed > told {
+    if needed > decided {
         add(
             found,
             "few-flows",
             path,
             format!(
-                "{}: {told} flows meet each of {} equal paths at 99 %; other members may be bad without having been met",
+                "{}: {decided} flows meet each of {} equal paths at 99 %; other members may be bad without having been met",
                 ends(path),
                 path.paths_met.1
             ),

@@ -3,8 +3,8 @@
 use wirecost_audit::Finding;
 
 use super::{add, checksums, device_of, ends, ports};
+use crate::observations::Unreachable;
 use crate::report::{FlowKind, FlowReport, PathReport, ReachabilityHint, Stream};
-use crate::seen::Refused;
 
 pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
     let dead: Vec<_> = of_kind(path, |kind| kind == FlowKind::Dead);
@@ -68,10 +68,10 @@ fn death(
         let look = format!("# see bad-checksums on {}", path.to.host);
         return (evidence, vec![look]);
     }
-    if let Some(refused) = &path.seen.refused {
-        return refusal(path, refused);
+    if let Some(unreachable) = &path.observations.unreachable {
+        return refusal(path, unreachable);
     }
-    if path.seen.acknowledged > Some(0) {
+    if path.observations.acknowledged > Some(0) {
         let evidence = format!(
             "{ends}: no answer, not even to small packets: answers arrive at this host's device, and its own filter drops them"
         );
@@ -90,7 +90,7 @@ fn death(
         );
         return (evidence, vec![format!("# see path-dead on {other}")]);
     }
-    if path.seen.arrived > Some(0) {
+    if path.observations.arrived > Some(0) {
         return lost_there(path, back);
     }
     match path.hint {
@@ -143,10 +143,13 @@ fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<Stri
         "{}: no answer, not even to small packets: they arrive at the device of {other}",
         ends(path)
     );
-    let refused = back.and_then(|back| back.seen.refused.as_ref());
-    let heard = back.is_some_and(|back| back.seen.acknowledged > Some(0));
-    if let Some(refused) = refused {
-        let why = format!("{arrive}, and its answers are refused by {}", refused.by);
+    let unreachable = back.and_then(|back| back.observations.unreachable.as_ref());
+    let heard = back.is_some_and(|back| back.observations.acknowledged > Some(0));
+    if let Some(unreachable) = unreachable {
+        let why = format!(
+            "{arrive}, and its answers are refused by {}",
+            unreachable.by
+        );
         return (why, vec![format!("# see path-dead on {other}")]);
     }
     let rules = format!("# on {other}: nft list ruleset");
@@ -164,18 +167,18 @@ fn lost_there(path: &PathReport, back: Option<&PathReport>) -> (String, Vec<Stri
 }
 
 /// Evidence and fix where an ICMP destination unreachable message refuses the probes.
-pub(crate) fn refusal(path: &PathReport, refused: &Refused) -> (String, Vec<String>) {
-    let who = if refused.by == path.to.address {
-        format!("{} itself ({})", path.to.host, refused.by)
+pub(crate) fn refusal(path: &PathReport, unreachable: &Unreachable) -> (String, Vec<String>) {
+    let who = if unreachable.by == path.to.address {
+        format!("{} itself ({})", path.to.host, unreachable.by)
     } else {
-        refused.by.to_string()
+        unreachable.by.to_string()
     };
-    let kind = if refused.by.is_ipv6() { 1 } else { 3 };
+    let kind = if unreachable.by.is_ipv6() { 1 } else { 3 };
     let evidence = format!(
         "{}: {who} refuses them by ICMP: {} (type {kind}, code {})",
         ends(path),
-        refused.words(),
-        refused.code
+        unreachable.words(),
+        unreachable.code
     );
     let look = format!(
         "# on {who}: its filter and its routes: nft list ruleset; ip route get {}",

@@ -6,12 +6,16 @@ use wirecost_pmtu::Limit;
 use super::{
     add, add_on, checksums, device_of, ends, members, place, route_mtu_workaround, tcp, too_big,
 };
+use crate::observations::MIN_IPV4_MTU;
 use crate::report::{FlowKind, FlowReport, PathReport, RequiredMtu};
-use crate::seen::LEAST;
 
 pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding>) {
     let failing: Vec<&FlowReport> = path.failing().collect();
-    let told = path.flows.iter().filter(|flow| flow.kind.is_told()).count();
+    let decided = path
+        .flows
+        .iter()
+        .filter(|flow| flow.kind.is_known())
+        .count();
     let Some(narrowest) = failing.iter().min_by_key(|flow| flow.mtu) else {
         own_route(path, found);
         return;
@@ -21,11 +25,11 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
         checksums::datagrams(path, &carries, found);
         return;
     }
-    if failing.len() < told {
-        members::judge(path, &failing, told as u32, found);
+    if failing.len() < decided {
+        members::judge(path, &failing, decided as u32, found);
         return;
     }
-    let FlowKind::Told(limit) = narrowest.kind else {
+    let FlowKind::Known(limit) = narrowest.kind else {
         return;
     };
     let wanted = path.wanted.bytes();
@@ -46,12 +50,12 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
             let evidence = format!(
                 "{}: {carries} pass, larger packets are dropped without ICMP, and {wanted} are required{}",
                 ends(path),
-                place(path.stretch.as_ref())
+                place(path.loss_location.as_ref())
             );
             add(found, "path-drops-silently", path, evidence, fix);
         }
         Limit::Signalled { by, mtu } if Some(mtu) != narrowest.mtu => {
-            let said = if mtu < LEAST {
+            let said = if mtu < MIN_IPV4_MTU {
                 format!(
                     "{by} reports larger packets as too big with an invalid MTU ({mtu}, as routers did before RFC 1191): senders fall \
                      back to a small size, or lose packets"
@@ -126,7 +130,7 @@ fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<
         return;
     };
     let device = path.failing().find_map(|flow| match flow.kind {
-        FlowKind::Told(Limit::Device { mtu }) => Some(mtu),
+        FlowKind::Known(Limit::Device { mtu }) => Some(mtu),
         _ => None,
     });
     let (why, fix) = match device {

@@ -3,16 +3,16 @@
 use wirecost_audit::Finding;
 
 use super::{add, add_on, ends};
+use crate::observations::MIN_IPV4_MTU;
 use crate::report::PathReport;
-use crate::seen::LEAST;
 
 /// Adds the finding that a router's ICMP too-big message arrives at the sender's device and its own firewall drops it;
 /// whether that is the case.
 pub(crate) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
-    let Some((by, mtu)) = path.seen.too_big else {
+    let Some((by, mtu)) = path.observations.too_big else {
         return false;
     };
-    let says = if mtu < LEAST {
+    let says = if mtu < MIN_IPV4_MTU {
         String::new()
     } else {
         format!(" ({mtu})")
@@ -38,22 +38,24 @@ pub(crate) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>
 }
 
 /// Adds the finding that the sender fragments the packets that encapsulate its own.
-pub(super) fn cut(path: &PathReport, found: &mut Vec<Finding>) {
-    let Some(cut) = path.cut else { return };
+pub(super) fn sender_fragmentation(path: &PathReport, found: &mut Vec<Finding>) {
+    let Some(fragmentation) = path.sender_fragmentation else {
+        return;
+    };
     let device = path.leaving.as_ref().map(|way| way.device.clone());
     let name = device.as_deref().unwrap_or("the tunnel");
-    let whole = cut.whole.map_or_else(String::new, |mtu| {
+    let whole = fragmentation.unfragmented.map_or_else(String::new, |mtu| {
         format!("; packets of {mtu} bytes are not fragmented")
     });
     let evidence = format!(
         "{}: this host fragments the packets that encapsulate them: for {} packets of full size it created {} fragments \
          (IpFragCreates){whole}. The MTU of {name} is larger than its underlay allows",
         ends(path),
-        cut.sent,
-        cut.fragments
+        fragmentation.sent,
+        fragmentation.fragments
     );
-    let lower = cut
-        .whole
+    let lower = fragmentation
+        .unfragmented
         .map(|mtu| format!("ip link set dev {name} mtu {mtu}"));
     let other =
         "# on both hosts; or raise the device that the tunnel's packets leave through".to_owned();

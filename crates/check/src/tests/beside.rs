@@ -99,7 +99,7 @@ fn mtus(of: &Recommendation) -> Vec<(&str, Option<u32>)> {
 fn the_narrowest_path_of_all_pairs_decides() {
     let wide = path(
         RequiredMtu::Device(9000),
-        &[(Some(9000), FlowKind::Told(Limit::Device { mtu: 9000 }))],
+        &[(Some(9000), FlowKind::Known(Limit::Device { mtu: 9000 }))],
     );
     let narrow = path(
         RequiredMtu::Device(9000),
@@ -129,16 +129,16 @@ fn a_router_that_names_another_size_has_an_interim_command_like_others() {
         (68, "reports an MTU of 68, which is too small"),
         (1600, "reports an MTU of 1600, which is too large"),
     ] {
-        let kind = FlowKind::Told(Limit::Signalled {
+        let kind = FlowKind::Known(Limit::Signalled {
             by: ROUTER,
             mtu: said,
         });
         let mut path = path(RequiredMtu::Device(1500), &[(Some(1400), kind)]);
         path.leaving = Some(crate::EgressRoute {
             device: "eth0".into(),
-            route: Some(crate::RouteWords {
+            route: Some(crate::IpRoute {
                 hops: "via 10.0.0.254 dev eth0".into(),
-                ..crate::RouteWords::default()
+                ..crate::IpRoute::default()
             }),
             ..crate::EgressRoute::default()
         });

@@ -41,7 +41,7 @@ fn host(name: &str, own: (u64, u32), other: (u64, u32), netns: &str) -> AuditedH
             ..HostStack::default()
         },
         machine: "one".into(),
-        enter: Enter::Named(netns.into()),
+        enter: NetnsEntry::Named(netns.into()),
         rules: Vec::new(),
     }
 }
@@ -72,11 +72,11 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
         mtu: 1400,
         proven: None,
     };
-    let signalled = FlowKind::Told(Limit::Signalled {
+    let signalled = FlowKind::Known(Limit::Signalled {
         by: ROUTER,
         mtu: 1400,
     });
-    let device = FlowKind::Told(Limit::Device { mtu: 9000 });
+    let device = FlowKind::Known(Limit::Device { mtu: 9000 });
     let nine = RequiredMtu::Device(9000);
     for (last, wanted, kind, found) in [
         (2, nine, signalled, false),
@@ -126,7 +126,7 @@ fn a_receiver_that_takes_less_is_named_with_what_to_type_there() {
         to: there.from.clone(),
         ..path(
             RequiredMtu::Device(1500),
-            &[(Some(1500), FlowKind::Told(Limit::Device { mtu: 1500 }))],
+            &[(Some(1500), FlowKind::Known(Limit::Device { mtu: 1500 }))],
         )
     };
     let back = PathReport {

@@ -9,9 +9,9 @@ use wirecost_control::path::Step;
 use crate::screen::say;
 
 /// Time after which the first progress line is printed.
-const SILENT: Duration = Duration::from_millis(1500);
+const SILENT_PERIOD: Duration = Duration::from_millis(1500);
 /// Interval of the further progress lines.
-const OFTEN: Duration = Duration::from_secs(3);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Prints progress until it is dropped.
 pub(super) struct Watch {
@@ -26,14 +26,14 @@ impl Watch {
         let thread = (!quiet).then(|| {
             std::thread::spawn(move || {
                 let began = Instant::now();
-                let (mut now, mut next) = (Step::Reaching, SILENT);
+                let (mut now, mut next) = (Step::Reaching, SILENT_PERIOD);
                 loop {
                     match heard.recv_timeout(next.saturating_sub(began.elapsed())) {
                         Ok(step) => now = step,
                         Err(RecvTimeoutError::Timeout) => {
                             let seconds = began.elapsed().as_secs_f64();
                             say(&format!("{seconds:5.1} s  {}", now.words()));
-                            next += OFTEN;
+                            next += PROGRESS_INTERVAL;
                         }
                         Err(RecvTimeoutError::Disconnected) => return,
                     }

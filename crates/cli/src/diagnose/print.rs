@@ -9,7 +9,7 @@ use crate::screen::wrap;
 
 /// The result of a diagnosis.
 #[derive(Debug, Serialize)]
-pub(super) struct Found {
+pub(super) struct DiagnosisResult {
     /// The hosts as given: the sender, then the receiver.
     pub(super) hosts: [String; 2],
     /// Median throughput of one TCP stream without changes, Gbit/s; `None` where full-size packets do not pass.
@@ -60,7 +60,7 @@ pub(super) enum Judged {
     NotKnown,
 }
 
-impl Found {
+impl DiagnosisResult {
     pub(super) fn judged(&self, judged: Judged) -> impl Iterator<Item = &Tried> {
         self.tried
             .iter()
@@ -73,7 +73,7 @@ impl Found {
     }
 }
 
-pub(super) fn text(found: &Found, width: usize) -> String {
+pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     let [a, b] = &found.hosts;
     let rate = match found.gbit_per_s {
         None => "Not measured".to_owned(),

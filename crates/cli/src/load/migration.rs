@@ -11,7 +11,7 @@ use wirecost_model::units::{format_rate, parse_rate};
 use super::values::{duration, size, throughput, time};
 
 /// Largest number of machines whose moves are printed.
-const TOLD: usize = 16;
+const MAX_PRINTED_MACHINES: usize = 16;
 
 /// What only a migration may be told.
 #[derive(Debug, Clone, Args)]
@@ -118,11 +118,15 @@ impl MigrationOptions {
 
 /// Appends the machines' moves, one line each.
 pub(super) fn lines(text: &mut String, moves: &[MachineMove]) {
-    for one in moves.iter().take(TOLD) {
+    for one in moves.iter().take(MAX_PRINTED_MACHINES) {
         let _ = write!(text, "\n  machine {:<3} {}", one.machine, line(one));
     }
-    if moves.len() > TOLD {
-        let _ = write!(text, "\n  and {} more (--json has all)", moves.len() - TOLD);
+    if moves.len() > MAX_PRINTED_MACHINES {
+        let _ = write!(
+            text,
+            "\n  and {} more (--json has all)",
+            moves.len() - MAX_PRINTED_MACHINES
+        );
     }
 }
 

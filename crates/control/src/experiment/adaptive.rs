@@ -2,7 +2,7 @@
 
 use wirecost_model::cell::Experiment;
 use wirecost_model::plan::Until;
-use wirecost_model::record::{UntilEnd, WakeupCost, Why};
+use wirecost_model::record::{StopReason, UntilEnd, WakeupCost};
 use wirecost_model::sample::Sample;
 use wirecost_stats::sequential::{Aim, forecast, standing};
 use wirecost_stats::{Observed, asked, barred, contrasts};
@@ -51,7 +51,7 @@ impl<'a> AdaptiveMonitor<'a> {
     ///
     /// The budget ends a run before a round that would not fit at the mean pace so far, never within a round, and never
     /// before the plan's `min_rounds`: with fewer, no effect could be known.
-    pub(crate) fn look(&self, rounds: u32, elapsed_s: f64) -> InterimAnalysis {
+    pub(crate) fn interim_analysis(&self, rounds: u32, elapsed_s: f64) -> InterimAnalysis {
         let contrasts = contrasts(self.experiment, &self.observed);
         let effects = || asked(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
         let ends_at = self
@@ -63,11 +63,11 @@ impl<'a> AdaptiveMonitor<'a> {
         let why = if rounds < self.aim.min_rounds {
             None
         } else if standing.known || nothing_open {
-            Some(Why::Known)
+            Some(StopReason::Known)
         } else if rounds >= self.aim.max_rounds {
-            Some(Why::MaxRounds)
+            Some(StopReason::MaxRounds)
         } else {
-            (ends_at <= rounds).then_some(Why::Budget)
+            (ends_at <= rounds).then_some(StopReason::Budget)
         };
         let open = standing.looks.iter().zip(effects());
         let needed = open.filter(|(look, _)| !look.settled).map(|(_, logs)| {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-pub use wirecost_agent::protocol::{HostWay, PathDevice};
+pub use wirecost_agent::protocol::{HostPath, PathDevice};
 use wirecost_model::cell::Experiment;
 use wirecost_model::load::{Load, Rate};
 use wirecost_model::plan::{HostPair, MaxRate};
@@ -116,38 +116,38 @@ impl fmt::Display for Traffic {
 
 /// What was found out about two existing hosts.
 #[derive(Debug)]
-pub struct Looked {
+pub struct InspectedHosts {
     hosts: Existing,
     /// The devices that packets pass on host a and on host b.
-    ways: [HostWay; 2],
+    paths: [HostPath; 2],
 }
 
 /// Reaches both hosts of an experiment and reads their devices; changes nothing.
 ///
 /// # Errors
 /// Where a host is not reached, or has no address towards the other.
-pub fn look(
+pub fn inspect(
     context: &HostsContext,
     pair: &HostPair,
     experiment: &Experiment,
     interrupt: &AtomicBool,
-) -> Result<Looked, HostsError> {
+) -> Result<InspectedHosts, HostsError> {
     let network = &experiment.cells[0].network;
     let mut lab = Lab::join(context, pair, network, interrupt)?;
-    let ways = lab.ways(interrupt)?;
+    let paths = lab.path_devices(interrupt)?;
     let hosts = lab.into_hosts().0;
-    Ok(Looked { hosts, ways })
+    Ok(InspectedHosts { hosts, paths })
 }
 
-impl Looked {
+impl InspectedHosts {
     /// Link speed of the slower device, bit/s; `None` where either is unknown.
     pub fn speed(&self) -> Option<u64> {
         self.hosts.speed()
     }
 
     /// The devices that packets to the other host pass on host a (0) or b (1).
-    pub fn way(&self, host: usize) -> &HostWay {
-        &self.ways[host]
+    pub fn path(&self, host: usize) -> &HostPath {
+        &self.paths[host]
     }
 
     /// Name of the device with the data-plane address on host a (0) or b (1).

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use wirecost_agent::AgentError;
-use wirecost_agent::guard::{Ground, SettingsGuard};
+use wirecost_agent::guard::{SettingsGuard, SettingsTarget};
 use wirecost_agent::link::LinkError;
 use wirecost_model::vary::{Scope, Setting};
 
@@ -51,7 +51,7 @@ impl MachineSettings {
                     &self.program,
                     &self.owner,
                     THIS_MACHINE,
-                    &Ground::Machine,
+                    &SettingsTarget::Machine,
                 )?;
                 Ok(none.insert(guard))
             }

@@ -54,7 +54,7 @@ pub enum Progress {
     /// The interim analysis after a round of an adaptive run. It comes before the round's last [`Progress::Taken`],
     /// whose
     /// `left_s` takes it into account.
-    Looked {
+    InterimAnalysis {
         /// Effects that are known.
         known: u32,
         /// Effects that the run waits for.

@@ -127,7 +127,7 @@ pub fn run(
         began,
         measured_s: 0.0,
         written: 0,
-        watch: AdaptiveMonitor::of(experiment, cost),
+        monitor: AdaptiveMonitor::of(experiment, cost),
         until: None,
     };
     let stopped = rounds.all(seed, expected.rounds, progress);
@@ -254,7 +254,7 @@ struct Rounds<'a> {
     /// Samples in the record.
     written: u32,
     /// Interim analyses of an adaptive run; `None` where the number of rounds is fixed.
-    watch: Option<AdaptiveMonitor<'a>>,
+    monitor: Option<AdaptiveMonitor<'a>>,
     /// Why an adaptive run ended by its own rule; `None`: it did not.
     until: Option<UntilEnd>,
 }
@@ -290,7 +290,7 @@ impl Rounds<'_> {
                 done += 1;
                 pace.taken(cell);
                 if position + 1 == cells.len() && stopped.is_none() {
-                    self.look(round + 1, &mut pace, progress);
+                    self.interim_analysis(round + 1, &mut pace, progress);
                 }
                 progress(Progress::Taken {
                     done,
@@ -313,20 +313,20 @@ impl Rounds<'_> {
     }
 
     /// The interim analysis of an adaptive run after a complete round: decides whether another round is needed.
-    fn look(
+    fn interim_analysis(
         &mut self,
         rounds: u32,
         pace: &mut RemainingTime<'_>,
         progress: &mut dyn FnMut(Progress),
     ) {
-        let Some(watch) = &self.watch else { return };
-        let look = watch.look(rounds, self.began.elapsed().as_secs_f64());
-        self.until = look.end;
-        pace.expect(look.rounds - rounds);
-        progress(Progress::Looked {
-            known: look.known,
-            asked: look.asked,
-            rounds: look.rounds,
+        let Some(monitor) = &self.monitor else { return };
+        let analysis = monitor.interim_analysis(rounds, self.began.elapsed().as_secs_f64());
+        self.until = analysis.end;
+        pace.expect(analysis.rounds - rounds);
+        progress(Progress::InterimAnalysis {
+            known: analysis.known,
+            asked: analysis.asked,
+            rounds: analysis.rounds,
         });
     }
 
@@ -357,8 +357,8 @@ impl Rounds<'_> {
         sample.took_s = started.elapsed().as_secs_f64();
         self.directory.append(sample)?;
         self.written += 1;
-        if let Some(watch) = &mut self.watch {
-            watch.taken(sample);
+        if let Some(monitor) = &mut self.monitor {
+            monitor.taken(sample);
         }
         let saturated = sample
             .saturated

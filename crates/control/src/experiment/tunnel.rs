@@ -125,7 +125,7 @@ pub fn guest_addresses(network: &Network) -> [Vec<IpAddr>; 2] {
             several_links: false,
             line_core: None,
             secrets: [EndSecret([0; 32]), EndSecret([0; 32])],
-            own_underlay: None,
+            existing_underlay: None,
         };
         spec.guest_addresses()
     })

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use wirecost_agent::link::{Link, LinkError};
-use wirecost_agent::protocol::{HostWay, Joined, Reply, Request, Side};
+use wirecost_agent::protocol::{HostPath, Joined, Reply, Request, Side};
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::plan::{Cores, HostPair, NamedPair, PairNames};
 use wirecost_model::record::{ExistingHost, HostEnvironment};
@@ -15,7 +15,7 @@ use wirecost_model::sample::DeviceState;
 use super::Lab;
 use super::built::Built;
 use crate::calls::PROMPT;
-use crate::hosts::{HostsContext, HostsError, LinkedHost, data_plane, open};
+use crate::hosts::{AgentHost, HostsContext, HostsError, data_plane, open};
 use crate::placement::Placement;
 use crate::random;
 
@@ -71,7 +71,7 @@ impl Lab {
         let began = Instant::now();
         let pair = &named.hosts;
         let addresses = {
-            let [mut from, mut to] = [&mut a, &mut b].map(|link| LinkedHost { link, interrupt });
+            let [mut from, mut to] = [&mut a, &mut b].map(|link| AgentHost { link, interrupt });
             data_plane([&pair.a, &pair.b], &mut from, &mut to)?
         };
         let mut lab = Self::unbuilt([a, b], network);
@@ -108,9 +108,17 @@ impl Lab {
     }
 
     /// The devices that measured packets pass on host a and on host b.
-    pub(crate) fn ways(&mut self, interrupt: &AtomicBool) -> Result<[HostWay; 2], LinkError> {
-        match self.both(&Request::Way, &Request::Way, PROMPT, interrupt)? {
-            [Reply::Way(a), Reply::Way(b)] => Ok([*a, *b]),
+    pub(crate) fn path_devices(
+        &mut self,
+        interrupt: &AtomicBool,
+    ) -> Result<[HostPath; 2], LinkError> {
+        match self.both(
+            &Request::PathDevices,
+            &Request::PathDevices,
+            PROMPT,
+            interrupt,
+        )? {
+            [Reply::PathDevices(a), Reply::PathDevices(b)] => Ok([*a, *b]),
             _ => Err(self.a.unexpected_reply("Way")),
         }
     }

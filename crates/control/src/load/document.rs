@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use wirecost_model::load::NamedLoad;
 use wirecost_model::metric::{Derived, SampleWithFigures};
-use wirecost_model::sample::{Behind, LoadResult, Sample};
+use wirecost_model::sample::{LoadResult, MissedSchedule, Sample};
 use wirecost_model::usage::HostUsage;
 use wirecost_stats::Summary;
 
@@ -99,7 +99,8 @@ pub struct LoadReport {
     /// Figures of each flow, in the order of the flows' numbers.
     pub flows: Vec<FlowFigures>,
     /// What the load sent instead of its rate; `null` where it kept the rate or has none.
-    pub behind: Option<Behind>,
+    #[serde(rename = "behind")]
+    pub missed_schedule: Option<MissedSchedule>,
     /// Which end's threads were the limit instead of the path, and what to change; `null` where none were.
     pub generator_bound: Option<String>,
 }

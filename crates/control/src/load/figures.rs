@@ -164,7 +164,7 @@ fn load_report(
         datagrams: figures.and_then(datagrams),
         requests: figures.and_then(|result| requests(result, bounds)),
         flows: figures.map(flows).unwrap_or_default(),
-        behind: figures.and_then(|result| result.behind_schedule(&named.load)),
+        missed_schedule: figures.and_then(|result| result.missed_schedule(&named.load)),
         generator_bound: figures.and_then(bound),
         result,
     }

@@ -1,6 +1,6 @@
 //! Notes on the figures of `wirecost load`.
 
-use wirecost_model::sample::{Behind, DatagramResult, LoadResult};
+use wirecost_model::sample::{DatagramResult, LoadResult, MissedSchedule};
 use wirecost_model::usage::{ENOUGH_FOR_CPU_S, HostUsage};
 
 use super::document::LoadReport;
@@ -12,7 +12,7 @@ const EDGE: f64 = 10.0;
 /// Share of the datagrams sent above which those neither received nor counted as lost get a note.
 const UNKNOWN: f64 = 0.05;
 /// Windows that differ by more than this share of the longer one get a note.
-const APART: f64 = 0.1;
+const NOTED_WINDOW_DIFFERENCE: f64 = 0.1;
 /// Smallest difference between two windows' lengths that gets a note, seconds.
 const LEAST_APART_S: f64 = 0.1;
 
@@ -32,7 +32,7 @@ pub(super) fn notes(
         let own = [
             nothing(result).map(str::to_owned),
             asked_s.and_then(|asked| window([result.client_seconds, result.seconds], asked)),
-            result.behind_schedule(&load.asked.load).map(behind),
+            result.missed_schedule(&load.asked.load).map(missed),
             result.datagrams.and_then(unknown),
             strays(result),
             congestion(load),
@@ -104,7 +104,9 @@ fn nothing(result: &LoadResult) -> Option<&'static str> {
 
 /// Note on a window that is not as long as asked for, or differs between client and server, seconds.
 fn window([client, server]: [f64; 2], asked_s: f64) -> Option<String> {
-    let differ = |a: f64, b: f64| (a - b).abs() > a.max(b) * APART && (a - b).abs() > LEAST_APART_S;
+    let differ = |a: f64, b: f64| {
+        (a - b).abs() > a.max(b) * NOTED_WINDOW_DIFFERENCE && (a - b).abs() > LEAST_APART_S
+    };
     let why = "this program, an agent or the machine stood still meanwhile";
     if differ(client, server) {
         return Some(format!(
@@ -122,7 +124,7 @@ fn windows_differ(loads: &[LoadReport]) -> Option<String> {
     let windows = || loads.iter().filter_map(seconds);
     let (least, most) = (windows().reduce(f64::min)?, windows().reduce(f64::max)?);
     let together = loads.iter().any(|load| load.asked.load.ends_by_itself());
-    (!together && most - least > most * APART).then(|| {
+    (!together && most - least > most * NOTED_WINDOW_DIFFERENCE).then(|| {
         format!(
             "the loads' windows are {least:.2} s to {most:.2} s: the machine was too busy to begin and end counting them at \
              the same time"
@@ -131,12 +133,12 @@ fn windows_differ(loads: &[LoadReport]) -> Option<String> {
 }
 
 /// Note on a load that did not keep its rate.
-fn behind(behind: Behind) -> String {
+fn missed(schedule: MissedSchedule) -> String {
     format!(
         "it did not keep its rate, and sent {}: {} ({})",
-        behind.words(),
-        Behind::WHY,
-        Behind::ADVICE
+        schedule.words(),
+        MissedSchedule::WHY,
+        MissedSchedule::ADVICE
     )
 }
 
@@ -176,13 +178,13 @@ mod tests {
 
     #[test]
     fn a_schedule_that_was_not_kept_is_told() {
-        let kept = Behind {
+        let kept = MissedSchedule {
             due_per_s: 600.0,
             over_per_s: 80.0,
             backlog: 1040.0,
             bits: false,
         };
-        insta::assert_snapshot!(behind(kept), @"it did not keep its rate, and sent 80 of 600 requests/s: what was measured is how fast the load could go, and not what its rate does to the path (ask for less, or for more streams or depth)");
+        insta::assert_snapshot!(missed(kept), @"it did not keep its rate, and sent 80 of 600 requests/s: what was measured is how fast the load could go, and not what its rate does to the path (ask for less, or for more streams or depth)");
     }
 
     #[test]

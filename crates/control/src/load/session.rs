@@ -22,7 +22,7 @@ use crate::window::{elsewhere, settle};
 const SLICE: Duration = Duration::from_millis(500);
 
 /// How late the answer of a host may be before the host is asked once more.
-const LATE: Duration = Duration::from_millis(200);
+const ANSWER_GRACE: Duration = Duration::from_millis(200);
 
 /// Interval of keep-alive requests in a warm-up: an agent without a request for a minute gives up its loads.
 const ASK_EVERY: Duration = Duration::from_secs(10);
@@ -252,7 +252,7 @@ impl Session<'_> {
         let began = Instant::now();
         let mut parts = self.parts_of(has_clients, within, last, prompt)?;
         let over = parts.iter().all(|part| part.over);
-        if began.elapsed() > within + LATE {
+        if began.elapsed() > within + ANSWER_GRACE {
             parts.extend(self.parts_of(has_clients, Duration::ZERO, last, prompt)?);
         }
         parts.extend(self.parts_of(has_clients.map(|has| !has), Duration::ZERO, last, prompt)?);

@@ -28,7 +28,7 @@ use wirecost_model::host::{HostAddress, Location};
 
 pub(super) use stacks::gather;
 
-use super::{Check, CheckTarget, MOST, Step};
+use super::{Check, CheckTarget, DIRECTION_LIMIT, Step};
 use crate::calls::PROMPT;
 use crate::random;
 
@@ -39,7 +39,7 @@ const USUAL_EACH: u32 = 60;
 /// Mean size of these datagrams, bytes.
 const USUAL_BYTES: f64 = 4500.0;
 /// Upper bound on the time limit of slow probes.
-const LONGEST: Duration = Duration::from_hours(1);
+const MAX_SLOW_LIMIT: Duration = Duration::from_hours(1);
 
 /// The results of a check.
 #[derive(Debug)]
@@ -261,13 +261,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Time limit of one direction's probes, [`MOST`] to [`LONGEST`]: twice the time that the rate limits make them
-    /// take.
+    /// Time limit of one direction's probes, [`DIRECTION_LIMIT`] to [`MAX_SLOW_LIMIT`]: twice the time that the rate
+    /// limits make them take.
     fn most(&self) -> Duration {
         let datagrams = f64::from(USUAL + USUAL_EACH * self.asked.flows);
         let slow = (datagrams / self.asked.datagrams_per_s)
             .max(datagrams * USUAL_BYTES / self.asked.bytes_per_s);
-        let slow = Duration::try_from_secs_f64(2.0 * slow).unwrap_or(LONGEST);
-        slow.clamp(MOST, LONGEST)
+        let slow = Duration::try_from_secs_f64(2.0 * slow).unwrap_or(MAX_SLOW_LIMIT);
+        slow.clamp(DIRECTION_LIMIT, MAX_SLOW_LIMIT)
     }
 }

@@ -8,7 +8,7 @@ use wirecost_qemu::QemuError;
 use wirecost_sys::bpf::PassingClassifier;
 use wirecost_sys::io_uring::IdleRing;
 use wirecost_sys::kvm::{self, Kvm};
-use wirecost_sys::userfaultfd::{Faults, IdleHandler};
+use wirecost_sys::userfaultfd::{Faults, Userfaultfd};
 
 use crate::evidence::{Outcome, Trial};
 
@@ -58,19 +58,20 @@ pub(super) fn io_uring() -> Outcome {
 }
 
 pub(super) fn userfaultfd() -> Outcome {
-    let tracking = |handler: &IdleHandler| {
-        if handler.write_protects() {
+    let tracking = |userfaultfd: &Userfaultfd| {
+        if userfaultfd.write_protects() {
             "write protection included"
         } else {
             "without write protection"
         }
     };
-    match IdleHandler::open(Faults::All) {
-        Ok(handler) => Outcome::Works(format!("all faults, {}", tracking(&handler))),
-        Err(error) => match IdleHandler::open(Faults::UserModeOnly) {
-            Ok(handler) => {
-                Outcome::Partly(format!("faults in user mode only, {}", tracking(&handler)))
-            }
+    match Userfaultfd::open(Faults::All) {
+        Ok(userfaultfd) => Outcome::Works(format!("all faults, {}", tracking(&userfaultfd))),
+        Err(error) => match Userfaultfd::open(Faults::UserModeOnly) {
+            Ok(userfaultfd) => Outcome::Partly(format!(
+                "faults in user mode only, {}",
+                tracking(&userfaultfd)
+            )),
             Err(_) => refused(&error),
         },
     }
@@ -92,7 +93,7 @@ pub(super) fn kvm() -> Outcome {
 
 /// Boots the QEMU guest that migrations move.
 pub(super) fn qemu() -> Outcome {
-    match wirecost_qemu::found() {
+    match wirecost_qemu::host_qemu() {
         Ok(found) => match &found.no_kvm {
             None => Outcome::Works(format!("QEMU {}, its guest runs by KVM", found.version)),
             Some(words) => Outcome::Partly(format!(

@@ -10,7 +10,7 @@ use crate::switch::OvsDatapath;
 
 /// Where super-packets are cut into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cut {
+pub enum SegmentationPoint {
     /// On leaving the sending guest's device.
     Guest,
     /// In the tunnel's device, which sends single frames whatever it is given.
@@ -25,9 +25,9 @@ pub enum Cut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Treatment {
     /// Where TCP's super-packets are cut; `None` where they reach the receiving guest uncut.
-    pub tcp: Option<Cut>,
+    pub tcp: Option<SegmentationPoint>,
     /// Where super-packets of datagrams are cut; `None` where they reach the receiving guest uncut.
-    pub udp: Option<Cut>,
+    pub udp: Option<SegmentationPoint>,
     /// Whether frames are joined, in the receiving guest's device, behind the tunnel, whatever the datapath. False
     /// where TCP's super-packets arrive uncut.
     pub joins: bool,
@@ -56,17 +56,17 @@ impl Treatment {
         let tunnelled = network.encapsulation.is_tunnel();
         let on = offload.switches(tunnelled);
         let behind_the_guest = if network.encapsulation.kind().cuts {
-            Some(Cut::Tunnel)
+            Some(SegmentationPoint::Tunnel)
         } else if tunnelled && !on[&Feature::TunnelSegmentation] {
-            Some(Cut::Underlay)
+            Some(SegmentationPoint::Underlay)
         } else {
-            (!network.transit.is_wire()).then_some(Cut::Hop)
+            (!network.transit.is_wire()).then_some(SegmentationPoint::Hop)
         };
         let cut = |feature| {
             if on[&feature] {
                 behind_the_guest
             } else {
-                Some(Cut::Guest)
+                Some(SegmentationPoint::Guest)
             }
         };
         let tcp = cut(Feature::Tso);
@@ -155,7 +155,9 @@ fn refused(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<
         Feature::Gro => NOBODY_JOINS,
         Feature::Gso => TCP_ALWAYS_BATCHES,
         Feature::Tso => NO_TCP,
-        Feature::TunnelSegmentation if treatment.tcp == Some(Cut::Tunnel) => TUNNEL_CUTS,
+        Feature::TunnelSegmentation if treatment.tcp == Some(SegmentationPoint::Tunnel) => {
+            TUNNEL_CUTS
+        }
         Feature::TunnelSegmentation | Feature::Checksum => CUT_BEFORE,
     })
 }

@@ -22,13 +22,13 @@ const SEGMENTS: f64 = 64.0;
 
 /// For records of versions before 6, which count only answers: share of the due requests that have to be answered for
 /// the schedule to count as kept.
-const KEPT: f64 = 0.95;
+const KEPT_SHARE: f64 = 0.95;
 /// Requests by which counts may be off at the edges of a window in such records.
 const OLDER_EDGE: f64 = 10.0;
 
 /// A schedule that was not kept: the figures show the load's own backlog, and not the effect of its rate on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Behind {
+pub struct MissedSchedule {
     /// The rate that was asked for, all flows together: requests/s, or message bits/s for streams and datagrams.
     pub due_per_s: f64,
     /// The rate that was sent, in the same unit; in records of versions before 6 requests answered or timed out.
@@ -39,7 +39,7 @@ pub struct Behind {
     pub bits: bool,
 }
 
-impl Behind {
+impl MissedSchedule {
     /// The consequence for the figures.
     pub const WHY: &str =
         "what was measured is how fast the load could go, and not what its rate does to the path";
@@ -78,10 +78,10 @@ impl LoadResult {
     /// How far a load with a rate was behind its schedule within the window: more than 1 % of what was due was not
     /// sent, or requests were waiting to be sent when the window began or ended. Allows for inexact counts at the
     /// window's edges. `load` has the rate that was asked for; `None` where the schedule was kept or there is no rate.
-    pub fn behind_schedule(&self, load: &Load) -> Option<Behind> {
+    pub fn missed_schedule(&self, load: &Load) -> Option<MissedSchedule> {
         let rate = load.rate?;
         let Some(schedule) = self.schedule else {
-            return self.behind_by_answers(load, rate);
+            return self.missed_by_answers(load, rate);
         };
         let allowed = edge(load, rate, schedule.due / self.client_seconds) + schedule.due * SHARE;
         let short = schedule.due - schedule.sent;
@@ -91,10 +91,10 @@ impl LoadResult {
             // A stream drops what a stall held back from its schedule, and that stays in its backlog.
             schedule.backlog_after - schedule.backlog_before
         };
-        (short.max(waiting) > allowed).then(|| self.behind(load, rate, schedule))
+        (short.max(waiting) > allowed).then(|| self.missed(load, rate, schedule))
     }
 
-    fn behind(&self, load: &Load, rate: Rate, schedule: Schedule) -> Behind {
+    fn missed(&self, load: &Load, rate: Rate, schedule: Schedule) -> MissedSchedule {
         let bits = matches!(rate, Rate::BitsPerSecond(_));
         let each = if bits {
             f64::from(load.request) * 8.0
@@ -102,7 +102,7 @@ impl LoadResult {
             1.0
         };
         let per_s = |messages: f64| messages * each / self.client_seconds;
-        Behind {
+        MissedSchedule {
             due_per_s: per_s(schedule.due),
             over_per_s: per_s(schedule.sent),
             backlog: schedule.backlog_after,
@@ -110,14 +110,14 @@ impl LoadResult {
         }
     }
 
-    fn behind_by_answers(&self, load: &Load, rate: Rate) -> Option<Behind> {
+    fn missed_by_answers(&self, load: &Load, rate: Rate) -> Option<MissedSchedule> {
         let (Rate::RequestsPerSecond(rate), Some(requests)) = (rate, &self.requests) else {
             return None;
         };
         let seconds = self.client_seconds;
         let due = rate * f64::from(load.streams) * seconds;
         let over = (requests.transactions + requests.timeouts) as f64;
-        (over + OLDER_EDGE < due * KEPT).then(|| Behind {
+        (over + OLDER_EDGE < due * KEPT_SHARE).then(|| MissedSchedule {
             due_per_s: due / seconds,
             over_per_s: over / seconds,
             backlog: 0.0,
@@ -197,14 +197,14 @@ mod tests {
     fn requests_are_behind_beyond_a_hundredth_and_the_edges() {
         let load = at(Workload::TcpRr, Rate::RequestsPerSecond(1_000.0));
         // 20 of 2,000, four, and what is due in 2 ms: 26.
-        let behind = |schedule| scheduled(Workload::TcpRr, schedule).behind_schedule(&load);
-        assert_eq!(behind(with(2_000.0, 1_975.0, 0.0)), None);
+        let missed = |schedule| scheduled(Workload::TcpRr, schedule).missed_schedule(&load);
+        assert_eq!(missed(with(2_000.0, 1_975.0, 0.0)), None);
         assert_eq!(
-            behind(with(2_000.0, 1_975.0, 25.0)).map(|behind| behind.backlog),
+            missed(with(2_000.0, 1_975.0, 25.0)).map(|missed| missed.backlog),
             Some(50.0),
             "it grows"
         );
-        let found = behind(with(2_000.0, 1_960.0, 0.0)).unwrap();
+        let found = missed(with(2_000.0, 1_960.0, 0.0)).unwrap();
         assert_eq!(
             (found.due_per_s, found.over_per_s, found.backlog),
             (1_000.0, 980.0, 40.0)
@@ -212,11 +212,11 @@ mod tests {
         assert!((found.achieved() - 0.98).abs() < 1e-9);
         assert_eq!(found.words(), "980 of 1000 requests/s");
         // One that catches up goes as fast as it can, and not by its schedule.
-        assert!(behind(with(2_000.0, 2_100.0, 100.0)).is_some());
+        assert!(missed(with(2_000.0, 2_100.0, 100.0)).is_some());
         let one = at(Workload::TcpRr, Rate::RequestsPerSecond(1.0));
         let few = scheduled(Workload::TcpRr, with(2.0, 1.0, 0.0));
         assert_eq!(
-            few.behind_schedule(&one),
+            few.missed_schedule(&one),
             None,
             "a few messages are the edges"
         );
@@ -228,14 +228,14 @@ mod tests {
         let each = f64::from(load.request) * 8.0;
         let due = 2e9 / each;
         let sent = |share: f64| {
-            scheduled(Workload::TcpStream, with(due, due * share, 0.0)).behind_schedule(&load)
+            scheduled(Workload::TcpStream, with(due, due * share, 0.0)).missed_schedule(&load)
         };
         assert_eq!(sent(1.004), None);
         assert_eq!(sent(0.99), None, "10 ms and a hundredth");
         assert_eq!(sent(0.93).unwrap().words(), "0.93 of 1 Gbit/s");
         let udp = at(Workload::UdpStream, Rate::BitsPerSecond(8_000_000));
         let due = 2_000_000.0 / f64::from(udp.request);
-        let of = |schedule| scheduled(Workload::UdpStream, schedule).behind_schedule(&udp);
+        let of = |schedule| scheduled(Workload::UdpStream, schedule).missed_schedule(&udp);
         assert!(of(with(due, due * 0.9, 0.0)).is_some());
         assert_eq!(
             of(with(due, due, 10_000.0)),
@@ -253,17 +253,17 @@ mod tests {
         let mut load = Load::new(Workload::TcpRr);
         load.streams = 3;
         load.rate = Some(Rate::RequestsPerSecond(200.0));
-        let behind = Behind {
+        let missed = MissedSchedule {
             due_per_s: 600.0,
             over_per_s: 80.0,
             backlog: 0.0,
             bits: false,
         };
-        assert_eq!(of_requests(150, 10).behind_schedule(&load), Some(behind));
-        assert_eq!(of_requests(1_000, 190).behind_schedule(&load), None);
+        assert_eq!(of_requests(150, 10).missed_schedule(&load), Some(missed));
+        assert_eq!(of_requests(1_000, 190).missed_schedule(&load), None);
         let as_fast_as_possible = Load::new(Workload::TcpRr);
         assert_eq!(
-            of_requests(1, 0).behind_schedule(&as_fast_as_possible),
+            of_requests(1, 0).missed_schedule(&as_fast_as_possible),
             None
         );
     }
@@ -272,6 +272,6 @@ mod tests {
     fn the_edges_of_a_window_are_no_delay() {
         let mut load = Load::new(Workload::TcpRr);
         load.rate = Some(Rate::RequestsPerSecond(5.0));
-        assert_eq!(of_requests(0, 0).behind_schedule(&load), None);
+        assert_eq!(of_requests(0, 0).missed_schedule(&load), None);
     }
 }

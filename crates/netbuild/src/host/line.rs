@@ -6,7 +6,7 @@
 //! programs are: it is attached after the line is set here, and detached before the line is lifted.
 
 use wirecost_model::line::LineBy;
-use wirecost_wire::size_table::Frames;
+use wirecost_wire::size_table::FrameSizes;
 
 use crate::error::{BuildError, Step, error_code, same};
 use crate::host::LabHost;
@@ -24,7 +24,7 @@ pub struct Line {
     /// Rate of the line, bit/s.
     pub rate: u64,
     /// How many bytes of the line a packet takes.
-    pub frames: Frames,
+    pub frames: FrameSizes,
 }
 
 impl Line {
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn as_much_waits_as_in_a_token_bucket() {
         let limit = |rate| {
-            let frames = Frames::new(1500, 0, IpVersion::Ipv4, 0);
+            let frames = FrameSizes::new(1500, 0, IpVersion::Ipv4, 0);
             Line { rate, frames }.limit_ns()
         };
         assert_eq!(limit(10_000_000_000), 5_000_000);

@@ -50,7 +50,7 @@ fn hosts(ip: IpVersion) -> Option<[Host; 2]> {
             })
             .collect();
         let made = namespace.netns().within(|| {
-            ipv6::quiet()?;
+            ipv6::disable_and_silence()?;
             Guest::all(&addresses)
         })?;
         let guests = made.unwrap_or_else(|error| panic!("{error}"));

@@ -48,36 +48,36 @@ pub(super) fn lay(
         None => host(place, mtu),
     });
     let [first, last] = wire_ends;
-    let mut laying = Laying {
+    let mut builder = ChainBuilder {
         a,
         line_namespace,
         nodes: Vec::new(),
         link: 0,
-        loose: (None, first),
+        open_end: (None, first),
         queues,
-        to_settle: Vec::new(),
+        to_set_up: Vec::new(),
     };
     for (number, hop) in (1..).zip(&transit.hops) {
-        laying.hop(number, hop)?;
+        builder.hop(number, hop)?;
     }
     if !transit.paths.is_empty() {
-        laying.fork(&transit.paths)?;
+        builder.fork(&transit.paths)?;
     }
-    laying.attach(b, &last)?;
-    let Laying {
+    builder.attach(b, &last)?;
+    let ChainBuilder {
         mut nodes,
-        to_settle,
+        to_set_up,
         ..
-    } = laying;
-    for (node, work) in nodes.iter_mut().zip(&to_settle) {
-        match work {
-            Work::Switch(hop) => switch::settle(node, hop, queues)?,
-            Work::Router(router) => {
+    } = builder;
+    for (node, setup) in nodes.iter_mut().zip(&to_set_up) {
+        match setup {
+            NodeSetup::Switch(hop) => switch::settle(node, hop, queues)?,
+            NodeSetup::Router(router) => {
                 router::settle(node, router, ends, ip)?;
                 router::wait_until_ready(node, router, ip)?;
             }
         }
-        if let Work::Switch(hop) | Work::Router(Router { hop: Some(hop), .. }) = work {
+        if let NodeSetup::Switch(hop) | NodeSetup::Router(Router { hop: Some(hop), .. }) = setup {
             fault::set_up_faults(node, hop)?;
         }
     }
@@ -85,55 +85,55 @@ pub(super) fn lay(
 }
 
 /// What is left to do in a namespace once all its wires exist.
-enum Work<'a> {
+enum NodeSetup<'a> {
     Switch(&'a Hop),
     Router(Router<'a>),
 }
 
-struct Laying<'a, 't> {
+struct ChainBuilder<'a, 't> {
     /// Netlink connection of host a's namespace, which creates all devices, in whichever namespace.
     a: &'a mut Netlink,
     /// The namespace of host a's line, where that has one.
     line_namespace: Option<PeerNamespace<'a>>,
     nodes: Vec<Node>,
     /// One entry for each node.
-    to_settle: Vec<Work<'t>>,
+    to_set_up: Vec<NodeSetup<'t>>,
     /// Number of the link that has been reached.
     link: u8,
     /// The known end of the next wire: at the node of this index, or at host a (`None`).
-    loose: (Option<usize>, WireEnd),
+    open_end: (Option<usize>, WireEnd),
     /// Number of queues at the ends of every veth.
     queues: u32,
 }
 
-impl<'t> Laying<'_, 't> {
-    fn node(&mut self, name: String, work: Work<'t>) -> Result<usize, BuildError> {
+impl<'t> ChainBuilder<'_, 't> {
+    fn node(&mut self, name: String, setup: NodeSetup<'t>) -> Result<usize, BuildError> {
         self.nodes.push(Node::create(name)?);
-        self.to_settle.push(work);
+        self.to_set_up.push(setup);
         Ok(self.nodes.len() - 1)
     }
 
     /// Creates the wire from the loose end to the next namespace.
     fn attach(&mut self, next: PeerNamespace<'_>, wire_end: &WireEnd) -> Result<(), BuildError> {
-        let (at, own) = &self.loose;
+        let (at, own) = &self.open_end;
         let namespace = at.map_or(self.line_namespace, |node| Some(self.nodes[node].as_peer()));
         wire(self.a, (namespace, own), (next, wire_end), self.queues)
     }
 
     /// Creates the wire from the loose end to a node, whose other device becomes the loose end.
     fn attach_node(&mut self, node: usize, near: &WireEnd, far: WireEnd) -> Result<(), BuildError> {
-        let (at, own) = &self.loose;
+        let (at, own) = &self.open_end;
         let namespace = at.map_or(self.line_namespace, |node| Some(self.nodes[node].as_peer()));
         let next = self.nodes[node].as_peer();
         wire(self.a, (namespace, own), (next, near), self.queues)?;
-        self.loose = (Some(node), far);
+        self.open_end = (Some(node), far);
         Ok(())
     }
 
     fn hop(&mut self, number: u32, hop: &'t Hop) -> Result<(), BuildError> {
         let name = format!("hop {number}, a {},", hop.kind.key());
         let (node, near, far) = match hop.kind {
-            HopKind::Switch => (self.node(name, Work::Switch(hop))?, None, None),
+            HopKind::Switch => (self.node(name, NodeSetup::Switch(hop))?, None, None),
             HopKind::Router => {
                 let (near, far) = (LinkEnd::near_b(self.link), LinkEnd::near_a(self.link + 1));
                 self.link += 1;
@@ -144,7 +144,7 @@ impl<'t> Laying<'_, 't> {
                     icmp: hop.icmp,
                     hop: Some(hop),
                 };
-                let node = self.node(name, Work::Router(router))?;
+                let node = self.node(name, NodeSetup::Router(router))?;
                 (node, Some(near), Some(far))
             }
         };
@@ -179,8 +179,8 @@ impl<'t> Laying<'_, 't> {
             hop: None,
         };
         let (outward, inward) = (first.towards_b.clone(), second.towards_a.clone());
-        let first = self.node("the first fork".to_owned(), Work::Router(first))?;
-        let second = self.node("the second fork".to_owned(), Work::Router(second))?;
+        let first = self.node("the first fork".to_owned(), NodeSetup::Router(first))?;
+        let second = self.node("the second fork".to_owned(), NodeSetup::Router(second))?;
         self.attach_node(
             first,
             &WireEnd::inner(TOWARDS_A, Some(near)),
@@ -197,8 +197,8 @@ impl<'t> Laying<'_, 't> {
                 icmp: member.icmp,
                 hop: None,
             };
-            let node = self.node(format!("path {number}"), Work::Router(router))?;
-            self.loose = (Some(first), outward[number].wire_end());
+            let node = self.node(format!("path {number}"), NodeSetup::Router(router))?;
+            self.open_end = (Some(first), outward[number].wire_end());
             self.attach_node(node, &plugs.0, plugs.1)?;
             self.attach_node(
                 second,
@@ -206,7 +206,7 @@ impl<'t> Laying<'_, 't> {
                 inward[number].wire_end(),
             )?;
         }
-        self.loose = (Some(second), WireEnd::inner(TOWARDS_B, Some(far)));
+        self.open_end = (Some(second), WireEnd::inner(TOWARDS_B, Some(far)));
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ impl Node {
         let making = || format!("making the namespace of {name}");
         let namespace = HeldNetns::create("hop").step(making)?;
         let inside = || -> Result<_, BuildError> {
-            ipv6::quiet()?;
+            ipv6::disable_and_silence()?;
             Netlink::open().step(|| "opening rtnetlink".into())
         };
         let mut netlink = namespace.netns().within(inside).step(making)??;

@@ -23,7 +23,7 @@ pub struct LogicalNetwork {
     /// Tunnel key of the first logical switch, in Geneve its VNI; the second switch and the router have the next keys.
     pub key: u32,
     /// The router's ports in the subnets of host a's and of host b's guests, where it routes between them.
-    pub router: Option<[LogicalRouter; 2]>,
+    pub router: Option<[LogicalRouterPort; 2]>,
     /// Access control list for the guests' packets.
     pub acl: Acl,
     /// Whether the underlay is a port of the switch, where no tunnel is used.
@@ -47,7 +47,7 @@ pub struct LogicalPort {
 
 /// A port of the logical router.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogicalRouter {
+pub struct LogicalRouterPort {
     /// Hardware address of the port.
     pub mac: [u8; 6],
     /// IP address of the port, with the length of the subnet's prefix in bits.
@@ -164,7 +164,7 @@ impl Rows {
         self.add("Logical_Switch_Port", &row)
     }
 
-    fn router_port(&mut self, host: &str, end: &LogicalRouter) -> Value {
+    fn router_port(&mut self, host: &str, end: &LogicalRouterPort) -> Value {
         let (address, length) = end.network;
         let row = json!({
             "name": router_port_name(host), "mac": mac_text(end.mac), "networks": format!("{address}/{length}"),
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_router_is_between_two_switches_and_rules_are_of_all_guests() {
-        let end = |mac, address: &str| LogicalRouter {
+        let end = |mac, address: &str| LogicalRouterPort {
             mac: [2, 0, 0, 3, 0, mac],
             network: (address.parse().expect("an address"), 24),
         };

@@ -78,7 +78,7 @@ pub(crate) fn options(workload: Workload) -> &'static [Key] {
 }
 
 /// Options that are factors of a run whether or not the plan writes them: they characterise a load.
-pub(crate) const TELLING: [&str; 15] = [
+pub(crate) const ALWAYS_FACTORS: [&str; 15] = [
     "streams",
     "streams_per_guest",
     "connections",

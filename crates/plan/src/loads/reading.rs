@@ -24,7 +24,7 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> Loads {
     clashes(reader, &choices);
     Loads {
         choices,
-        sound: reader.faults.len() == faults,
+        all_read: reader.faults.len() == faults,
     }
 }
 
@@ -91,7 +91,7 @@ fn part(reader: &mut Reader, entry: &Entry<'_>, name: Option<&str>) -> Option<Pa
             let levels = entry.map(|entry| entry.levels(reader, setting::read, setting::label));
             let unread = Levels {
                 levels: Vec::new(),
-                sound: false,
+                all_read: false,
             };
             (key, levels.unwrap_or(unread))
         })
@@ -147,10 +147,10 @@ fn mix(reader: &mut Reader, entry: &Entry<'_>) -> Option<Vec<Part>> {
         );
     }
     let mut parts = Vec::new();
-    let mut sound = true;
+    let mut all_read = true;
     for (key, node) in pairs {
         let Some(name) = name(reader, &mix.path, key) else {
-            sound = false;
+            all_read = false;
             continue;
         };
         let entry = Entry::at(&keys::LOAD, join(&mix.path, &name), node);
@@ -159,7 +159,7 @@ fn mix(reader: &mut Reader, entry: &Entry<'_>) -> Option<Vec<Part>> {
             let message = format!("`{}` is a mix within a mix", entry.path);
             let help = "name all loads in the outer one: they run at once";
             reader.fault(node.span.clone(), &entry.path, message, "a mix again", help);
-            sound = false;
+            all_read = false;
             continue;
         }
         let part = match node.value {
@@ -168,10 +168,10 @@ fn mix(reader: &mut Reader, entry: &Entry<'_>) -> Option<Vec<Part>> {
         };
         match part {
             Some(part) => parts.push(part),
-            None => sound = false,
+            None => all_read = false,
         }
     }
-    (sound && parts.len() > 1).then_some(parts)
+    (all_read && parts.len() > 1).then_some(parts)
 }
 
 /// Reads `[none, LOAD]`: a load without which and with which the other loads of its mix are measured.
@@ -214,10 +214,10 @@ fn with_and_without(reader: &mut Reader, entry: &Entry<'_>, name: &str) -> Optio
 fn name(reader: &mut Reader, path: &str, key: &Node) -> Option<String> {
     let name = key.text()?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let sound = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+    let valid = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(fits)
         && name.len() <= LOAD_NAME_MAX;
-    if !sound {
+    if !valid {
         let message = format!("{} cannot name a load", quoted(name));
         let help = format!(
             "a name has letters, digits, `_` and `-`, begins with a letter or digit, and has at most {LOAD_NAME_MAX} characters"
@@ -230,7 +230,7 @@ fn name(reader: &mut Reader, path: &str, key: &Node) -> Option<String> {
             help,
         );
     }
-    sound.then(|| name.to_owned())
+    valid.then(|| name.to_owned())
 }
 
 /// Checks that no two loads have the same name.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wirecost_model::offload::Role;
 use wirecost_model::steering::Rps;
-use wirecost_model::vary::{Deed, DeviceSetting, Scope, Setting};
+use wirecost_model::vary::{CommandPair, DeviceSetting, Scope, Setting};
 
 use super::unfit;
 use crate::keys::{self, Key};
@@ -349,14 +349,14 @@ fn is_device(text: &str) -> bool {
 }
 
 /// The command and the one that undoes it. `Err` if a fault was reported.
-fn command(reader: &mut Reader, fields: &Fields<'_>) -> Result<Option<Deed>, ()> {
+fn command(reader: &mut Reader, fields: &Fields<'_>) -> Result<Option<CommandPair>, ()> {
     let entries = [&keys::VARY_BEFORE, &keys::VARY_AFTER].map(|key| fields.get(reader, key));
     let read = entries
         .each_ref()
         .map(|entry| entry.as_ref().map(|entry| shell(reader, entry)));
     match (entries, read) {
         (_, [None, None]) => Ok(None),
-        (_, [Some(before), Some(after)]) => Ok(Some(Deed {
+        (_, [Some(before), Some(after)]) => Ok(Some(CommandPair {
             before: before.ok_or(())?,
             after: after.ok_or(())?,
         })),

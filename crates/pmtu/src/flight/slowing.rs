@@ -5,15 +5,15 @@ use std::time::Duration;
 use super::{Fate, Flight, Sent};
 use crate::evidence::LossCount;
 
-/// The pace is too high if of the last [`LAST`] large probes, [`SOME`] at least, a share of
-/// [`TOO_MUCH`] more is lost than at the first pace.
-const LAST: u32 = 16;
-const SOME: u32 = 8;
-const TOO_MUCH: f64 = 1.0 / 3.0;
+/// The pace is too high if of the last [`LOSS_WINDOW`] large probes, [`MIN_LOSS_SAMPLES`] at least, a share of
+/// [`EXCESS_LOSS`] more is lost than at the first pace.
+const LOSS_WINDOW: u32 = 16;
+const MIN_LOSS_SAMPLES: u32 = 8;
+const EXCESS_LOSS: f64 = 1.0 / 3.0;
 /// Probes at the first pace that suffice to estimate the loss that does not depend on the pace.
-const ENOUGH: u32 = 20;
+const BASELINE_PROBES: u32 = 20;
 /// Share of loss at the first pace from which on the path, and not our pace, causes the loss.
-const NOT_OURS: f64 = 0.2;
+const PATH_LOSS: f64 = 0.2;
 
 /// State before the pace was last lowered.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ impl Flight {
         }
     }
 
-    pub(super) fn look_at_loss(&mut self, sent: Sent, now: Duration) {
+    pub(super) fn evaluate_loss(&mut self, sent: Sent, now: Duration) {
         let largest = self.flows[sent.flow as usize].largest_answered;
         let largest = largest.filter(|&largest| sent.size <= largest && sent.fate != Fate::Refused);
         let Some(largest) = largest else { return };
@@ -58,7 +58,7 @@ impl Flight {
         let first = self.pacer.first_rate();
         if sent.rate <= first {
             self.at_first_pace += LossCount { sent: 1, lost };
-            let is_lossy = self.at_first_pace.sent >= ENOUGH && self.share() >= NOT_OURS;
+            let is_lossy = self.at_first_pace.sent >= BASELINE_PROBES && self.share() >= PATH_LOSS;
             if is_lossy && !self.is_lifted {
                 (self.most, self.is_lifted) = (f64::INFINITY, true);
             }
@@ -69,15 +69,16 @@ impl Flight {
         }
         let (bits, count) = self.last;
         self.last = (
-            (bits << 1 | lost) & ((1 << LAST) - 1),
-            (count + 1).min(LAST),
+            (bits << 1 | lost) & ((1 << LOSS_WINDOW) - 1),
+            (count + 1).min(LOSS_WINDOW),
         );
         let (bits, count) = self.last;
         let (lost, count) = (f64::from(bits.count_ones()), f64::from(count));
         let share = self.share_at_most();
         // Beyond chance: four standard deviations of the loss at the first pace.
         let usual = count * share + 4.0 * (count * share * (1.0 - share)).sqrt();
-        if count >= f64::from(SOME) && lost > (count * (TOO_MUCH + share)).max(usual) {
+        if count >= f64::from(MIN_LOSS_SAMPLES) && lost > (count * (EXCESS_LOSS + share)).max(usual)
+        {
             self.slowed = Some(Slowed {
                 before: (self.most, self.slowed_at),
                 rate: self.pacer.rate(),
@@ -102,7 +103,7 @@ impl Flight {
     /// Share of probes lost at the first pace; 0 until enough were sent at it.
     fn share(&self) -> f64 {
         let LossCount { sent, lost } = self.at_first_pace;
-        if sent < ENOUGH {
+        if sent < BASELINE_PROBES {
             return 0.0;
         }
         f64::from(lost) / f64::from(sent)

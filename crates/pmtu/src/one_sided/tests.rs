@@ -121,7 +121,7 @@ impl Host {
 fn a_narrow_way_there_is_told_from_a_narrow_way_back() {
     let (there, took) = Host::new(1450, 9000).ask();
     assert_eq!(there.both_ways.mtu(), Some(1450));
-    assert_eq!(there.forward, ForwardMtu::NoMore);
+    assert_eq!(there.forward, ForwardMtu::SameAsEcho);
     assert!(took < Duration::from_millis(500), "{took:?}");
     let (back, _) = Host::new(9000, 1450).ask();
     assert_eq!(back.both_ways.mtu(), Some(1450));
@@ -169,7 +169,7 @@ fn where_echoes_are_filtered_the_closed_port_tells_of_the_way_there() {
     let (told, _) = mute(9216).ask();
     assert!(told.is_dead());
     assert_eq!(told.forward, ForwardMtu::AtLeast(9216));
-    assert_eq!(mute(1500).ask().0.forward, ForwardMtu::NoMore);
+    assert_eq!(mute(1500).ask().0.forward, ForwardMtu::SameAsEcho);
     let small = Host {
         local_mtu: 1500,
         ..mute(9216)
@@ -233,7 +233,7 @@ proptest! {
             prop_assert_eq!(mtu, there.min(back));
             match result.forward {
                 ForwardMtu::AtLeast(size) => prop_assert!(size <= there),
-                ForwardMtu::NoMore => prop_assert_eq!(mtu, there),
+                ForwardMtu::SameAsEcho => prop_assert_eq!(mtu, there),
                 ForwardMtu::NotAsked | ForwardMtu::CannotTell => {}
             }
         }

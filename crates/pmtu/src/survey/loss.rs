@@ -7,9 +7,9 @@ use crate::config::Probe;
 use crate::flight::Flight;
 
 /// Number of datagrams for the count. At 5 % loss each way they give an interval of 6.4 to 13.5 %.
-const COUNTED: u32 = 300;
+const COUNTED_DATAGRAMS: u32 = 300;
 /// Upper bound on their pace in bytes per second; the other direction's answers come on top.
-const SLOW: f64 = 25e3;
+const MAX_BYTES_PER_S: f64 = 25e3;
 
 /// State of the count.
 #[derive(Debug)]
@@ -41,10 +41,10 @@ impl Survey {
             self.ended = Some(now);
             return;
         }
-        self.flight.stay_slow(SLOW, now);
+        self.flight.stay_slow(MAX_BYTES_PER_S, now);
         self.loss = Some(Loss {
             before: self.flight.count(),
-            left: COUNTED,
+            left: COUNTED_DATAGRAMS,
             last: None,
             turn: 0,
         });

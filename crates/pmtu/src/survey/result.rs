@@ -87,7 +87,7 @@ impl SurveyResult {
     }
 
     /// The flows without an answer, ascending.
-    pub fn untold(&self) -> Vec<u32> {
+    pub fn undecided(&self) -> Vec<u32> {
         self.outcomes
             .iter()
             .filter(|answer| matches!(answer.outcome, Outcome::CannotTell { .. }))
@@ -122,14 +122,14 @@ impl SurveyResult {
 
     /// The share of failing flows among those that answered; `None` where all or none fail.
     pub fn uneven(&self) -> Option<FailingShare> {
-        let told = (self.outcomes.len() - self.untold().len()) as u32;
+        let decided = (self.outcomes.len() - self.undecided().len()) as u32;
         let failing = self.failing().len() as u32;
-        FailingShare::new(failing, told).filter(|share| share.failing < share.of)
+        FailingShare::new(failing, decided).filter(|share| share.failing < share.of)
     }
 
     /// The largest number of equal paths every one of which was met with this confidence, in (0, 1).
     pub fn paths_met(&self, confidence: f64) -> u32 {
-        let told = self.outcomes.len() - self.untold().len();
-        paths_met(told as u32, confidence)
+        let decided = self.outcomes.len() - self.undecided().len();
+        paths_met(decided as u32, confidence)
     }
 }

@@ -294,7 +294,7 @@ fn a_dead_path_ends_after_a_second_however_many_flows_are_asked() {
     };
     for count in [3, 64] {
         let result = network.survey(flows(count));
-        assert_eq!(result.untold().len(), count as usize);
+        assert_eq!(result.undecided().len(), count as usize);
         assert_eq!(result.mtu(), None);
         let took = result.took;
         assert!(
@@ -336,7 +336,7 @@ fn what_is_allowed_in_all_ends_it() {
     };
     let result = Network::new(&[1477]).survey(question);
     assert_eq!(result.probes, 150);
-    assert_eq!(result.untold().len(), 8);
+    assert_eq!(result.undecided().len(), 8);
 }
 
 /// 5 % loss without a fault, and 20 % with one: 64 flows of 60 networks are 3,840 verdicts. The bound itself is exact
@@ -368,7 +368,7 @@ fn random_loss_is_no_fault_and_hides_none() {
             ..one_in_eight(1500)
         };
         let result = faulty.survey(flows(64));
-        assert!(result.untold().is_empty(), "seed {seed}: {result:?}");
+        assert!(result.undecided().is_empty(), "seed {seed}: {result:?}");
         for answer in &result.outcomes {
             assert_eq!(
                 answer.outcome.mtu(),

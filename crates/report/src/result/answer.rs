@@ -1,6 +1,6 @@
 //! What a run answers: passes the document's effects and cells to crate `answer`, which words the sentences.
 
-use wirecost_answer::{Answer, Measured, Question, Reading, Told};
+use wirecost_answer::{Answer, JudgedEffect, Measured, Question, Reading};
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_stats::Summary;
 
@@ -9,9 +9,9 @@ use crate::result::loads;
 
 /// Computes the answer from the rest of a document.
 pub(crate) fn of(doc: &Document) -> Answer {
-    let told = |effect: &crate::result::document::EffectResult| Told {
+    let judged = |effect: &crate::result::document::EffectResult| JudgedEffect {
         effect: effect.effect.clone(),
-        verdict: effect.told(),
+        verdict: effect.final_verdict(),
         no_ratio: effect.no_ratio.map(crate::result::document::NoRatio::words),
     };
     let workloads = loads::named(doc).into_iter();
@@ -24,7 +24,7 @@ pub(crate) fn of(doc: &Document) -> Answer {
             .filter(|cell| cell.valid > 0)
             .map(measured)
             .collect(),
-        effects: doc.effects.iter().map(told).collect(),
+        effects: doc.effects.iter().map(judged).collect(),
         workloads: workloads
             .map(|(name, workload)| (name.to_owned(), workload))
             .collect(),

@@ -212,7 +212,7 @@ pub struct NotComparable {
     /// The cell's levels of all factors.
     pub all_levels: Levels,
     /// The kind of reason.
-    pub why: Why,
+    pub why: NotComparedReason,
     /// The reason in words.
     pub reason: String,
     /// Whether the cell makes the comparison fail.
@@ -222,7 +222,7 @@ pub struct NotComparable {
 /// Why a cell of both runs is not compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum NotComparedReason {
     /// The line's rate differs; all other levels are the same.
     LineRate,
     /// The levels have the same names, but what was built differs.
@@ -249,7 +249,7 @@ fn compare_cells(
     let experiments = [before, after].map(|side| &side.run.head.experiment);
     let matching = matching::matching(experiments[0], experiments[1]);
     let worth = experiments[1].plan.repeat.worth;
-    let factors = matching::telling(experiments[0], experiments[1]);
+    let factors = matching::varied_factors(experiments[0], experiments[1]);
     let disturbed = disturbed(before, after);
     let (cells, mut not_comparable) = cells::cells(
         [before, after],
@@ -265,7 +265,7 @@ fn compare_cells(
     let (only_before, only_after) = (only(&matching.only_before), only(&matching.only_after));
     for cell in &mut not_comparable {
         cell.fails = match cell.why {
-            Why::NoLongerMeasured => strictness.fail_on >= FailOn::Costs,
+            NotComparedReason::NoLongerMeasured => strictness.fail_on >= FailOn::Costs,
             _ => strictness.fail_on >= FailOn::CannotTell,
         };
     }
@@ -275,7 +275,7 @@ fn compare_cells(
     if strictness.fail_on >= FailOn::CannotTell {
         failures += only_before.len();
     }
-    let lost = |cell: &NotComparable| cell.fails && cell.why == Why::NoLongerMeasured;
+    let lost = |cell: &NotComparable| cell.fails && cell.why == NotComparedReason::NoLongerMeasured;
     let conclusion = if cells.is_empty() && !not_comparable.iter().any(lost) {
         Conclusion::NothingComparable
     } else if failures > 0 {

@@ -1,14 +1,14 @@
 //! Curves: factors with many numeric levels.
 
 use wirecost_model::cell::{Cell, Experiment, Factor};
-use wirecost_model::curve::Curved;
+use wirecost_model::curve::LevelCurve;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_stats::Observed;
-use wirecost_stats::curve::{LEAST_LEVELS, Point, curve};
+use wirecost_stats::curve::{MIN_LEVELS, Point, curve};
 
 /// Every curve: for each factor with many numeric levels, in every combination of the other levels, of the load's first
 /// figure where that is a speed.
-pub(crate) fn of(experiment: &Experiment, observed: &Observed) -> Vec<Curved> {
+pub(crate) fn of(experiment: &Experiment, observed: &Observed) -> Vec<LevelCurve> {
     let factors = experiment.compared();
     let curves = factors.filter_map(|factor| Some((factor, numbers(factor)?)));
     curves
@@ -31,7 +31,7 @@ fn numbers(factor: &Factor) -> Option<Vec<f64>> {
         .iter()
         .map(|level| level.parse().ok())
         .collect();
-    let numbers = numbers.filter(|all| all.len() >= LEAST_LEVELS)?;
+    let numbers = numbers.filter(|all| all.len() >= MIN_LEVELS)?;
     let ascending = numbers.windows(2).all(|two| two[0] < two[1]);
     (ascending && numbers[0] > 0.0).then_some(numbers)
 }
@@ -42,7 +42,7 @@ fn one(
     observed: &Observed,
     (factor, numbers): (&Factor, &[f64]),
     first: &Cell,
-) -> Option<Curved> {
+) -> Option<LevelCurve> {
     let named = first.loads.first()?;
     let figure = Figure {
         load: named.name.clone(),
@@ -73,7 +73,7 @@ fn one(
         })
         .collect();
     let varied = |key: &String| experiment.varied().any(|factor| factor.key == *key);
-    Some(Curved {
+    Some(LevelCurve {
         factor: factor.key.clone(),
         where_: others()
             .filter(|(key, _)| varied(key))

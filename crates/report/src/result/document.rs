@@ -16,7 +16,7 @@ mod wakeups;
 use serde::Serialize;
 use wirecost_answer::Answer;
 use wirecost_model::cell::Factor;
-use wirecost_model::curve::Curved;
+use wirecost_model::curve::LevelCurve;
 use wirecost_model::metric::Figure;
 use wirecost_model::plan::{Cores, Levels, Repeat};
 use wirecost_model::record::Environment;
@@ -97,7 +97,7 @@ pub struct Document {
     pub factorials: Vec<Factorial>,
     /// Factors with six numeric levels or more, as curves: where most of the gain is reached, and steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub curves: Vec<Curved>,
+    pub curves: Vec<LevelCurve>,
     /// Findings that cast doubt on the result.
     pub findings: Vec<Finding>,
     /// Results of other tools' stopping rules on the same samples.

@@ -120,7 +120,7 @@ pub(crate) struct LoadColumns {
     pub(crate) path: Option<PathAccess>,
     pub(crate) strays: u64,
     pub(crate) generator_bound: u32,
-    pub(crate) behind_schedule: u32,
+    pub(crate) missed_schedule: u32,
     /// Windows of a stream that ran alone: with the line and without, each at the client and at the server.
     pub(crate) windows: [[Vec<StreamCpu>; 2]; 2],
     /// Busy time by class, at the client and at the server.
@@ -412,7 +412,7 @@ impl LoadColumns {
             path: None,
             strays: 0,
             generator_bound: 0,
-            behind_schedule: 0,
+            missed_schedule: 0,
             windows: Default::default(),
             classes: [Classes::default(); 2],
         }
@@ -453,8 +453,8 @@ impl LoadColumns {
             self.path.clone_from(&result.path);
         }
         self.strays += u64::from(result.strays);
-        let behind = result.behind_schedule(&self.named.load);
-        self.behind_schedule += u32::from(behind.is_some());
+        let missed = result.missed_schedule(&self.named.load);
+        self.missed_schedule += u32::from(missed.is_some());
         let fairness = result.stream.as_ref().and_then(|stream| stream.fairness);
         self.fairness.extend(fairness);
         if let Some(requests) = &result.requests {

@@ -52,7 +52,7 @@ fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Obs
             return None;
         }
         match cpu_figures(observed.parts(cell, &figure(metric)))? {
-            CpuFigures::Told(figures) => summary(figures),
+            CpuFigures::Measured(figures) => summary(figures),
             CpuFigures::Below(below) => {
                 cpu_below.insert(metric, below);
                 None
@@ -93,7 +93,7 @@ fn one(experiment: &Experiment, cell: u32, columns: &LoadColumns, observed: &Obs
         path: columns.path.clone(),
         strays: columns.strays,
         generator_bound: columns.generator_bound,
-        behind_schedule: columns.behind_schedule,
+        missed_schedule: columns.missed_schedule,
     }
 }
 

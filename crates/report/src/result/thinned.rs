@@ -3,7 +3,7 @@
 use wirecost_model::sample::Sample;
 
 /// Most samples that are kept to be drawn: no chart has room for more points.
-const MOST: usize = 4000;
+const MAX_DRAWN_SAMPLES: usize = 4000;
 
 /// Samples of every `step`-th round, in the order in which they were taken.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ impl Thinned {
     /// An empty one for a run with `cells` cells, each of which keeps a few samples however many cells there are.
     pub(crate) fn of_cells(cells: usize) -> Self {
         Self {
-            most: MOST.max(cells * 4),
+            most: MAX_DRAWN_SAMPLES.max(cells * 4),
             step: 1,
             kept: Vec::new(),
         }

@@ -15,7 +15,7 @@ pub(crate) fn values(observed: &Observed, cell: u32, figure: &Figure) -> Option<
     if figure.metric.is_cpu() {
         return match cpu_figures(observed.parts(cell, figure)) {
             Some(CpuFigures::Below(_)) => None,
-            Some(CpuFigures::Told(figures)) => Some(figures),
+            Some(CpuFigures::Measured(figures)) => Some(figures),
             None => Some(Vec::new()),
         };
     }

@@ -6,7 +6,7 @@ use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::{Carries, Description};
 use wirecost_model::record::RunHead;
-use wirecost_model::sample::Behind;
+use wirecost_model::sample::MissedSchedule;
 use wirecost_model::usage::{ENOUGH_FOR_CPU_S, LEAST_FOR_CPU_S};
 
 use crate::result::document::CellResult;
@@ -32,7 +32,7 @@ pub(crate) fn of(
         beyond_the_line(cells),
         strays(cells),
         paths(cells),
-        behind_schedule(cells),
+        missed_schedule(cells),
     ]
     .into_iter()
     .flatten()
@@ -205,9 +205,9 @@ fn paths(cells: &[CellResult]) -> Option<String> {
 }
 
 /// Loads that did not keep their rate, since the path or the server answers fewer requests than were asked for.
-fn behind_schedule(cells: &[CellResult]) -> Option<String> {
+fn missed_schedule(cells: &[CellResult]) -> Option<String> {
     fn behind(cell: &CellResult) -> impl Iterator<Item = &str> {
-        let loads = cell.loads.iter().filter(|load| load.behind_schedule > 0);
+        let loads = cell.loads.iter().filter(|load| load.missed_schedule > 0);
         loads.map(|load| load.name.as_str())
     }
     let number = cells.iter().filter(|cell| behind(cell).count() > 0).count();
@@ -217,8 +217,8 @@ fn behind_schedule(cells: &[CellResult]) -> Option<String> {
             "requests of {} did not keep their rate in {number} of {} cells: {}; {}",
             Vec::from_iter(names).join(" and "),
             cells.len(),
-            Behind::WHY,
-            Behind::ADVICE
+            MissedSchedule::WHY,
+            MissedSchedule::ADVICE
         )
     })
 }

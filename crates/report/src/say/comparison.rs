@@ -113,12 +113,12 @@ pub(crate) fn value(value: Option<&String>) -> &str {
 
 /// A cell by its levels of the factors that differ; where none does, by guest MTU, encapsulation and offload.
 pub(crate) fn cell(comparison: &Comparison, levels: &Levels) -> String {
-    let telling = |key: &str| comparison.factors.iter().any(|factor| factor.key == key);
+    let is_varied = |key: &str| comparison.factors.iter().any(|factor| factor.key == key);
     let known = |key: &str| matches!(key, "guest_mtu" | "encapsulation" | "offload");
-    let some = levels.keys().any(|key| telling(key));
+    let some = levels.keys().any(|key| is_varied(key));
     let levels = levels
         .iter()
-        .filter(|(key, _)| if some { telling(key) } else { known(key) });
+        .filter(|(key, _)| if some { is_varied(key) } else { known(key) });
     let levels: Levels = levels
         .map(|(key, level)| (key.clone(), level.clone()))
         .collect();

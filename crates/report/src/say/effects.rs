@@ -42,7 +42,7 @@ pub(crate) fn correction(effect: &EffectResult, family: usize) -> Option<String>
 
 /// Whether another method disagrees, or the corrected verdict differs.
 pub(crate) fn is_disputed(effect: &EffectResult) -> bool {
-    effect.disagreement || effect.told() != effect.verdict
+    effect.disagreement || effect.final_verdict() != effect.verdict
 }
 
 /// Second opinions that differ, and the corrected verdict where it differs.

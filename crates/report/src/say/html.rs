@@ -38,7 +38,7 @@ const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
 /// Largest page, bytes: it opens at once, and a mail server accepts it.
-const MOST: usize = 1_000_000;
+const MAX_PAGE_BYTES: usize = 1_000_000;
 
 /// The HTML format.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub fn html(reading: &Reading, doc: &Document) -> Result<String, HtmlError> {
         };
         // Rendering drops the template's last line end.
         text = template.render(context)? + "\n";
-        if text.len() <= MOST {
+        if text.len() <= MAX_PAGE_BYTES {
             break;
         }
     }

@@ -126,7 +126,7 @@ const LATE: Column = column(
 .in_full();
 
 fn rate(load: &CellLoad) -> Option<String> {
-    let behind = if load.behind_schedule > 0 { "!" } else { "" };
+    let behind = if load.missed_schedule > 0 { "!" } else { "" };
     let rate = format_per_second(load.transactions_per_s?.median);
     Some(format!("{rate}{behind}"))
 }

@@ -15,7 +15,7 @@ use crate::result::run::RunResult;
 use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::section::Section;
 use crate::say::table::{NONE, Shown};
-use crate::say::verdicts::{Said, compared, said};
+use crate::say::verdicts::{VerdictText, compared, verdict_text};
 use crate::say::visible::visible;
 use crate::say::{answer, caveats, cells, effects, notes, published, trust, until, wakeups, words};
 
@@ -223,7 +223,7 @@ fn verdicts(doc: &Document, page: &mut Page) {
         ];
         let of = pair.effects.iter();
         row.extend(of.map(|effect| match effect {
-            Some(effect) => verdict(&said(doc, effect, family), effect.verdict),
+            Some(effect) => verdict(&verdict_text(doc, effect, family), effect.verdict),
             None => NONE.into(),
         }));
         row
@@ -240,24 +240,24 @@ fn verdicts(doc: &Document, page: &mut Page) {
     ));
 }
 
-fn verdict(said: &Said, verdict: Verdict) -> String {
+fn verdict(worded: &VerdictText, verdict: Verdict) -> String {
     let mut cell = format!("**{verdict}**");
-    for part in [&said.ratio, &said.interval].into_iter().flatten() {
+    for part in [&worded.ratio, &worded.interval].into_iter().flatten() {
         cell.push(' ');
         cell.push_str(&text(part));
     }
     // Writing to a string does not fail.
-    if let Some(reason) = &said.reason {
+    if let Some(reason) = &worded.reason {
         let _ = write!(cell, "<br>{}", text(reason));
         return cell;
     }
-    if let Some(rounds) = &said.rounds {
+    if let Some(rounds) = &worded.rounds {
         let _ = write!(cell, " ({rounds})");
     }
-    for remark in &said.remarks {
+    for remark in &worded.remarks {
         let _ = write!(cell, "<br>but {}", text(remark));
     }
-    for difference in &said.differences {
+    for difference in &worded.differences {
         let _ = write!(cell, "<br>note: {}", text(difference));
     }
     cell

@@ -268,7 +268,7 @@ pub(crate) fn only_in_full(doc: &Document) -> String {
 /// Loads that did not keep their rate, with the rate that they achieved; `None` where all did.
 pub(crate) fn behind(doc: &Document) -> Option<String> {
     let behind = |cell: &CellResult| -> Option<String> {
-        let loads = cell.loads.iter().filter(|load| load.behind_schedule > 0);
+        let loads = cell.loads.iter().filter(|load| load.missed_schedule > 0);
         let each: Vec<String> = loads
             .map(|load| {
                 let achieved = load

@@ -2,7 +2,7 @@
 
 use wirecost_model::effect::Verdict;
 use wirecost_model::plan::Ask;
-use wirecost_model::record::Why;
+use wirecost_model::record::StopReason;
 use wirecost_model::units::format_fraction;
 
 use super::words;
@@ -37,9 +37,9 @@ pub(crate) fn sentence(doc: &Document) -> Option<String> {
         format_fraction(until.precision)
     );
     let why = match until.stopped {
-        Some(Why::Known) => "every effect asked for is known".to_owned(),
-        Some(Why::MaxRounds) => "the plan allows no more rounds".to_owned(),
-        Some(Why::Budget) => format!(
+        Some(StopReason::Known) => "every effect asked for is known".to_owned(),
+        Some(StopReason::MaxRounds) => "the plan allows no more rounds".to_owned(),
+        Some(StopReason::Budget) => format!(
             "another round did not fit into the budget of {} s",
             until.budget_s
         ),

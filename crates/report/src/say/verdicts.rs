@@ -86,7 +86,7 @@ pub(crate) fn compared(doc: &Document) -> Vec<Compared<'_>> {
 
 /// A verdict in words.
 #[derive(Debug, Serialize)]
-pub(crate) struct Said {
+pub(crate) struct VerdictText {
     pub(crate) class: &'static str,
     pub(crate) sign: &'static str,
     pub(crate) word: &'static str,
@@ -116,7 +116,7 @@ pub(crate) const fn word(verdict: Verdict) -> &'static str {
 }
 
 /// A verdict in words; `family` is the number of effects that are judged together.
-pub(crate) fn said(doc: &Document, effect: &EffectResult, family: usize) -> Said {
+pub(crate) fn verdict_text(doc: &Document, effect: &EffectResult, family: usize) -> VerdictText {
     let rounds_done = doc.rounds_done;
     let text = ratio(effect);
     let (ratio, interval) = match text.split_once(' ') {
@@ -125,7 +125,7 @@ pub(crate) fn said(doc: &Document, effect: &EffectResult, family: usize) -> Said
         }
         _ => (effect.ratio.map(|_| text), None),
     };
-    Said {
+    VerdictText {
         class: class(effect.verdict),
         sign: sign(effect.verdict),
         word: word(effect.verdict),

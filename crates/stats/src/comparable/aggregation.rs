@@ -5,9 +5,9 @@ use wirecost_model::effect::RemarkKind;
 use super::{Objection, Pair, encapsulation, remark};
 
 /// Ratio of segments per packet between the cells above which aggregation, not the factor, decides the figure.
-pub const APART: f64 = 1.5;
+pub const BARRING_SEGMENTS_RATIO: f64 = 1.5;
 /// Ratio of segments per packet between the cells above which the difference is reported.
-pub const REMARKABLE: f64 = 1.1;
+pub const REPORTED_SEGMENTS_RATIO: f64 = 1.1;
 
 pub(super) fn at_receiver(pair: &Pair<'_>) -> Option<Objection> {
     check(
@@ -43,7 +43,7 @@ fn check(
         return None;
     }
     let excess = excess(segments, (pair.from.cell.guest_mtu, pair.to.cell.guest_mtu));
-    if excess <= REMARKABLE {
+    if excess <= REPORTED_SEGMENTS_RATIO {
         return None;
     }
     let resized = if pair.from.cell.guest_mtu == pair.to.cell.guest_mtu {
@@ -56,7 +56,7 @@ fn check(
         "{verb} {} in segments per packet{resized}{because}",
         pair.figures(segments)
     );
-    if excess > APART && inherent.is_none() {
+    if excess > BARRING_SEGMENTS_RATIO && inherent.is_none() {
         let about = pair.subject.is_about_aggregation();
         let advice = if about { "" } else { advice };
         Some(Objection::unless(
@@ -102,11 +102,14 @@ mod tests {
     fn larger_frames_explain_fewer_segments_and_no_more() {
         let mtus = (1500, 8900);
         for explained in [(1.0, 1.0), (45.0, 7.5), (45.0, 45.0), (10.0, 5.0)] {
-            assert!(excess(explained, mtus) < REMARKABLE, "{explained:?}");
+            assert!(
+                excess(explained, mtus) < REPORTED_SEGMENTS_RATIO,
+                "{explained:?}"
+            );
         }
         // One side is aggregated and the other is not.
-        assert!(excess((45.0, 1.0), mtus) > APART);
-        assert!(excess((1.0, 7.0), mtus) > APART);
+        assert!(excess((45.0, 1.0), mtus) > BARRING_SEGMENTS_RATIO);
+        assert!(excess((1.0, 7.0), mtus) > BARRING_SEGMENTS_RATIO);
     }
 
     proptest! {

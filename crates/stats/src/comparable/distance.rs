@@ -7,11 +7,11 @@ use super::{Objection, Pair, remark};
 
 /// Ratio of the two cells' cache-line round trip times in one round above which their cores were at
 /// different distances.
-pub const FARTHER: f64 = 1.5;
+pub const DISTANCE_RATIO: f64 = 1.5;
 /// Share of the rounds, net of those in the opposite direction, in which the same cell's cores were
 /// farther apart: above this the distance decides the figure. Cores that move only now and then
 /// make the rounds differ, and the interval wider.
-pub const ROUNDS: f64 = 0.5;
+pub const DISTANT_ROUNDS_SHARE: f64 = 0.5;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     let (from, to) = (pair.from.core_distance(), pair.to.core_distance());
@@ -21,10 +21,10 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
         .collect();
     let signs = rounds.iter().map(|(from, to)| {
         let core_distance = (to / from).ln();
-        f64::from(u8::from(core_distance.abs() > FARTHER.ln())).copysign(core_distance)
+        f64::from(u8::from(core_distance.abs() > DISTANCE_RATIO.ln())).copysign(core_distance)
     });
     let one_way = signs.sum::<f64>().abs() / rounds.len() as f64;
-    if rounds.is_empty() || one_way <= ROUNDS {
+    if rounds.is_empty() || one_way <= DISTANT_ROUNDS_SHARE {
         return None;
     }
     let core_distance = (

@@ -6,11 +6,11 @@ use super::{Objection, Pair, remark};
 
 /// Difference of the cores that other programs used, means over each cell's samples, above which no
 /// verdict is given: twice the threshold that marks a sample.
-pub const MORE_CORES: f64 = 0.1;
+pub const FOREIGN_CORES_DIFFERENCE: f64 = 0.1;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     let (from, to) = (pair.from.foreign_cores()?, pair.to.foreign_cores()?);
-    if (from - to).abs() <= MORE_CORES {
+    if (from - to).abs() <= FOREIGN_CORES_DIFFERENCE {
         return None;
     }
     let text = format!(

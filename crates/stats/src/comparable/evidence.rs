@@ -100,8 +100,10 @@ impl<'a> Evidence<'a> {
 
     /// Cache-line round trip between the cores by round, nanoseconds.
     pub(super) fn core_distance(&self) -> BTreeMap<u32, f64> {
-        let around = self.observed.around(self.cell.index);
-        let each = around.into_iter().flat_map(crate::observed::Around::each);
+        let conditions = self.observed.core_conditions(self.cell.index);
+        let each = conditions
+            .into_iter()
+            .flat_map(crate::observed::CoreConditions::each);
         each.filter_map(|(round, _, distance)| Some((round, distance?)))
             .collect()
     }

@@ -7,9 +7,9 @@ use wirecost_model::metric::Metric;
 use super::{Evidence, Objection, Pair, remark};
 
 /// A figure of at least this share of the offered rate, or of the line's rate, is limited by it.
-pub const REACHED: f64 = 0.95;
+pub const LIMITED_RATE_SHARE: f64 = 0.95;
 /// Offered rates whose ratio is below this are the same.
-const SAME: f64 = 1.01;
+const SAME_RATE_RATIO: f64 = 1.01;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     offered_rate(pair)
@@ -35,11 +35,11 @@ fn offered_rate(pair: &Pair<'_>) -> Option<Objection> {
     let of = |cell: &Evidence<'_>| offered(&cell.load.load, metric);
     let offers = (of(pair.from), of(pair.to));
     let same = match offers {
-        (Some(from), Some(to)) => (to / from).ln().abs() <= SAME.ln(),
+        (Some(from), Some(to)) => (to / from).ln().abs() <= SAME_RATE_RATIO.ln(),
         (None, None) => true,
         _ => false,
     };
-    let got = |cell: &Evidence<'_>| Some(cell.mean(metric)? >= of(cell)? * REACHED);
+    let got = |cell: &Evidence<'_>| Some(cell.mean(metric)? >= of(cell)? * LIMITED_RATE_SHARE);
     let reached = [pair.from, pair.to]
         .into_iter()
         .any(|cell| got(cell) == Some(true));
@@ -85,7 +85,8 @@ fn line_rate(pair: &Pair<'_>) -> Option<Objection> {
     if !line || !speed {
         return None;
     }
-    let full = |cell: &Evidence<'_>| share_of_line(cell).is_some_and(|share| share >= REACHED);
+    let full =
+        |cell: &Evidence<'_>| share_of_line(cell).is_some_and(|share| share >= LIMITED_RATE_SHARE);
     if !full(pair.from) && !full(pair.to) {
         return None;
     }

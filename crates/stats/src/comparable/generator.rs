@@ -6,14 +6,15 @@ use wirecost_model::sample::GENERATOR_BOUND_ADVICE;
 use super::{Evidence, Objection, Pair, remark};
 
 /// Share of a cell's samples (0..=1) from which on the load's threads count as its bottleneck.
-pub const MOST: f64 = 0.5;
+pub const BOTTLENECK_SAMPLES_SHARE: f64 = 0.5;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     if pair.metric.is_latency() {
         return None;
     }
     let bound = |cell: &Evidence<'_>| {
-        cell.count() > 0 && cell.generator_bound as f64 >= cell.count() as f64 * MOST
+        cell.count() > 0
+            && cell.generator_bound as f64 >= cell.count() as f64 * BOTTLENECK_SAMPLES_SHARE
     };
     if !bound(pair.from) && !bound(pair.to) {
         return None;

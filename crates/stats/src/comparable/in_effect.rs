@@ -8,9 +8,9 @@ use wirecost_model::sample::ZeroCopyCounts;
 use super::{Evidence, Objection, Pair, number, remark};
 
 /// Share of zero-copy sends that the kernel copied after all, from which on zero copy was not in effect.
-pub const COPIED: f64 = 0.9;
+pub const COPIED_SENDS_SHARE: f64 = 0.9;
 /// Segments per packet whose ratio is below this are the same.
-pub const UNCHANGED: f64 = 1.05;
+pub const SAME_SEGMENTS_RATIO: f64 = 1.05;
 
 pub(super) fn zero_copy(pair: &Pair<'_>) -> Option<Objection> {
     if pair.subject.option() != Some("zero_copy") {
@@ -19,7 +19,7 @@ pub(super) fn zero_copy(pair: &Pair<'_>) -> Option<Objection> {
     let asked = |cell: &Evidence<'_>| cell.load.load.sending == Sending::ZeroCopy;
     let cell = [pair.from, pair.to].into_iter().find(|cell| asked(cell))?;
     let share = copied(&cell.zero_copy?)?;
-    (share >= COPIED).then(|| {
+    (share >= COPIED_SENDS_SHARE).then(|| {
         let text = format!(
             "{:.0}% of the sends were copied: between namespaces pages are copied at delivery, on the receiver",
             share * 100.0
@@ -48,7 +48,7 @@ pub(super) fn offload(pair: &Pair<'_>) -> Option<Remark> {
     }
     let received = pair.both(|cell| cell.received)?;
     let sent = pair.both(|cell| cell.sent)?;
-    let same = |(from, to): (f64, f64)| (to / from).ln().abs() <= UNCHANGED.ln();
+    let same = |(from, to): (f64, f64)| (to / from).ln().abs() <= SAME_SEGMENTS_RATIO.ln();
     (same(received) && same(sent)).then(|| {
         let text = format!(
             "the setting changed nothing here: {} segments per packet sent and {} received in both",

@@ -5,7 +5,7 @@ use wirecost_model::effect::RemarkKind;
 use super::{Evidence, Objection, Pair, remark};
 
 /// Round trip below which there is no network between the hosts, microseconds.
-pub const MICROSECONDS: u32 = 1_000;
+pub const MIN_NETWORK_RTT_US: u32 = 1_000;
 
 pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     let paces = |cell: &Evidence<'_>| {
@@ -14,7 +14,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
     };
     let near = |cell: &Evidence<'_>| {
         let unlimited = cell.cell.network.rate.is_none();
-        unlimited && cell.min_rtt_us.is_some_and(|rtt| rtt < MICROSECONDS)
+        unlimited && cell.min_rtt_us.is_some_and(|rtt| rtt < MIN_NETWORK_RTT_US)
     };
     let one = [pair.from, pair.to]
         .into_iter()

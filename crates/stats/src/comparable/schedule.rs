@@ -1,12 +1,12 @@
 //! Checks of request schedules: whether they were kept, and how late requests left.
 
 use wirecost_model::effect::RemarkKind;
-use wirecost_model::sample::Behind;
+use wirecost_model::sample::MissedSchedule;
 
 use super::{Evidence, Objection, Pair, remark};
 
 /// Ratio of lateness to latency above which the lateness is reported.
-pub const LATE: f64 = 0.2;
+pub const LATENESS_RATIO: f64 = 0.2;
 
 /// Bars a verdict on latency where a load fell behind its schedule: it measured its own backlog.
 pub(super) fn kept(pair: &Pair<'_>) -> Option<Objection> {
@@ -32,7 +32,7 @@ pub(super) fn kept(pair: &Pair<'_>) -> Option<Objection> {
     Some(Objection::Bars(remark(
         RemarkKind::Schedule,
         text,
-        Behind::ADVICE,
+        MissedSchedule::ADVICE,
     )))
 }
 
@@ -56,7 +56,7 @@ pub(super) fn late(pair: &Pair<'_>) -> Option<Objection> {
         let told = cells
             .into_iter()
             .filter_map(|(cell, with)| Some((of(cell)?, with)));
-        told.filter(|((late, took), _)| *late > took * LATE)
+        told.filter(|((late, took), _)| *late > took * LATENESS_RATIO)
             .max_by(|a, b| f64::total_cmp(&(a.0.0 / a.0.1), &(b.0.0 / b.0.1)))
     };
     let (name, ((late, took), with)) = [("median", 50.0), ("p99", 99.0)]

@@ -6,7 +6,7 @@ use wirecost_model::metric::Metric;
 use super::{Evidence, Objection, Pair, remark};
 
 /// Segments per packet at the receiver above which frames were joined.
-const JOINED: f64 = 2.0;
+const JOINED_SEGMENTS: f64 = 2.0;
 
 /// Remarks that the hosts' CPU includes the devices between them, where that share was not measured separately.
 pub(super) fn cpu(pair: &Pair<'_>) -> Option<Objection> {
@@ -33,7 +33,8 @@ pub(super) fn joined_inside(pair: &Pair<'_>) -> Option<Objection> {
     }
     let tunnel = |cell: &Evidence<'_>| cell.cell.network.encapsulation.is_tunnel();
     let joined = |cell: &Evidence<'_>| {
-        !cell.cell.network.transit.hops.is_empty() && cell.received.is_some_and(|n| n > JOINED)
+        !cell.cell.network.transit.hops.is_empty()
+            && cell.received.is_some_and(|n| n > JOINED_SEGMENTS)
     };
     let differ = tunnel(pair.from) != tunnel(pair.to);
     (differ && joined(pair.from) && joined(pair.to)).then(|| {

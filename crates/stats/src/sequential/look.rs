@@ -52,13 +52,15 @@ impl Look {
 ///
 /// The result depends on the arguments only: a run that is resumed, or read again from its record, gives the same.
 pub fn look(logs: &[f64], aim: &Aim, ends_at: u32) -> Look {
-    let now = Glance::at(logs, aim, ends_at);
+    let now = LookStatistics::at(logs, aim, ends_at);
     let settled = logs.len() >= aim.min_rounds as usize
         && now.answer.is_some()
         && (1..IN_A_ROW).all(|back| {
-            logs.len()
-                .checked_sub(back)
-                .is_some_and(|n| Glance::at(&logs[..n], aim, ends_at).answer.is_some())
+            logs.len().checked_sub(back).is_some_and(|n| {
+                LookStatistics::at(&logs[..n], aim, ends_at)
+                    .answer
+                    .is_some()
+            })
         });
     Look {
         ratio: PairedRatio::of_logs(logs, Stopping::Sequential),
@@ -100,14 +102,14 @@ pub fn standing<'a>(
 }
 
 /// One look on the log scale, without its history.
-struct Glance {
+struct LookStatistics {
     lasting: Option<Interval>,
     spread: Option<f64>,
     information: f64,
     answer: Option<Answer>,
 }
 
-impl Glance {
+impl LookStatistics {
     fn at(logs: &[f64], aim: &Aim, ends_at: u32) -> Self {
         let Some((mean, Some(sd))) = moments(logs) else {
             return Self {

@@ -211,8 +211,9 @@ impl Table {
         for (cell, columns) in observed.cells() {
             let has_log = |(_, value): &(u32, f64)| has_log(*value);
             let values = columns.series(at).values().filter(has_log);
-            let around = columns.around.each();
-            let around = around.map(|(round, foreign, distance)| (round, (foreign, distance)));
+            let conditions = columns.core_conditions.each();
+            let conditions =
+                conditions.map(|(round, foreign, distance)| (round, (foreign, distance)));
             let entry = |((round, value), (foreign, core_distance)): (
                 (u32, f64),
                 (Option<f64>, Option<f64>),
@@ -225,7 +226,10 @@ impl Table {
                     .filter(|&ns| crate::ratio::has_log(ns))
                     .map(f64::ln),
             };
-            let joined = join(values.map(|(round, value)| (round, (round, value))), around);
+            let joined = join(
+                values.map(|(round, value)| (round, (round, value))),
+                conditions,
+            );
             let entries: Vec<Entry> = joined.map(entry).collect();
             if !entries.is_empty() {
                 cells.insert(cell, entries);

@@ -16,7 +16,7 @@ const NORMAL_MAD: f64 = 0.6745;
 const NORMAL_MEAN_AD: f64 = 1.253_314;
 
 /// Values below which an outlier cannot be distinguished from the spread.
-const LEAST: usize = 6;
+const MIN_VALUES: usize = 6;
 
 /// A value far from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -29,7 +29,7 @@ pub struct Outlier {
 
 /// The values whose modified z-score exceeds [`MODIFIED_Z`] in magnitude. Empty below six values.
 pub fn outliers(values: &[f64]) -> Vec<Outlier> {
-    if values.len() < LEAST {
+    if values.len() < MIN_VALUES {
         return Vec::new();
     }
     let median = |mut values: Vec<f64>| {

@@ -63,7 +63,7 @@ impl Default for RawAddress {
 }
 
 /// Contiguous buffers of `each` bytes, and the headers that describe them to the kernel.
-struct Ring {
+struct MessageBuffers {
     bytes: Box<[u8]>,
     each: usize,
     vectors: Box<[libc::iovec]>,
@@ -72,9 +72,9 @@ struct Ring {
 
 // SAFETY: the raw pointers in `vectors` and `headers` are written anew before each system call and read by nobody
 // after it; everything they point at is owned by the same struct.
-unsafe impl Send for Ring {}
+unsafe impl Send for MessageBuffers {}
 
-impl Ring {
+impl MessageBuffers {
     fn new(count: usize, each: usize) -> Self {
         let empty = libc::iovec {
             iov_base: ptr::null_mut(),
@@ -110,7 +110,7 @@ impl Ring {
 
 /// A batch of datagrams to send (sendmmsg(2)).
 pub struct SendBatch {
-    ring: Ring,
+    buffers: MessageBuffers,
     lengths: Box<[usize]>,
     addresses: Box<[RawAddress]>,
 }
@@ -128,7 +128,7 @@ impl SendBatch {
     /// Room for `count` messages of `each` bytes, which is also their initial length.
     pub fn new(count: usize, each: usize) -> Self {
         Self {
-            ring: Ring::new(count, each),
+            buffers: MessageBuffers::new(count, each),
             lengths: vec![each; count].into_boxed_slice(),
             addresses: vec![RawAddress::default(); count].into_boxed_slice(),
         }
@@ -141,8 +141,8 @@ impl SendBatch {
 
     /// The buffer of one message.
     pub fn message(&mut self, index: usize) -> &mut [u8] {
-        let each = self.ring.each;
-        &mut self.ring.bytes[index * each..(index + 1) * each]
+        let each = self.buffers.each;
+        &mut self.buffers.bytes[index * each..(index + 1) * each]
     }
 
     /// Sets the destination and the length in bytes of one message, for a socket that is not connected.
@@ -170,15 +170,15 @@ impl SendBatch {
             return self.send_one(fd, from, flags);
         }
         for index in from..to {
-            self.ring.point(index, self.lengths[index]);
+            self.buffers.point(index, self.lengths[index]);
             let address = &mut self.addresses[index];
             if address.length > 0 {
-                let header = &mut self.ring.headers[index].msg_hdr;
+                let header = &mut self.buffers.headers[index].msg_hdr;
                 header.msg_name = (&raw mut address.storage).cast();
                 header.msg_namelen = address.length;
             }
         }
-        let headers = &mut self.ring.headers[from..to];
+        let headers = &mut self.buffers.headers[from..to];
         // SAFETY: every header in the range was pointed at memory of this struct, which outlives the call.
         let sent = unsafe {
             libc::sendmmsg(
@@ -212,7 +212,7 @@ struct Control([u8; 32]);
 
 /// A batch of received datagrams (recvmmsg(2)).
 pub struct ReceiveBatch {
-    ring: Ring,
+    buffers: MessageBuffers,
     addresses: Box<[RawAddress]>,
     /// Empty where no control message is requested.
     controls: Box<[Control]>,
@@ -245,7 +245,7 @@ impl ReceiveBatch {
     pub fn new(count: usize, each: usize, coalesced: bool) -> Self {
         let controls = if coalesced { count } else { 0 };
         Self {
-            ring: Ring::new(count, each),
+            buffers: MessageBuffers::new(count, each),
             addresses: vec![RawAddress::default(); count].into_boxed_slice(),
             controls: vec![Control([0; 32]); controls].into_boxed_slice(),
         }
@@ -263,8 +263,8 @@ impl ReceiveBatch {
             return self.receive_one(fd, wait);
         }
         for index in 0..count {
-            self.ring.point(index, self.ring.each);
-            let header = &mut self.ring.headers[index].msg_hdr;
+            self.buffers.point(index, self.buffers.each);
+            let header = &mut self.buffers.headers[index].msg_hdr;
             if from {
                 header.msg_name = (&raw mut self.addresses[index].storage).cast();
                 header.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
@@ -285,7 +285,7 @@ impl ReceiveBatch {
         let received = unsafe {
             libc::recvmmsg(
                 fd.as_fd().as_raw_fd(),
-                self.ring.headers.as_mut_ptr(),
+                self.buffers.headers.as_mut_ptr(),
                 count as libc::c_uint,
                 flags as _,
                 ptr::null_mut(),
@@ -294,7 +294,7 @@ impl ReceiveBatch {
         if received < 0 {
             return Err(io::Error::last_os_error());
         }
-        let headers = &self.ring.headers[..received as usize];
+        let headers = &self.buffers.headers[..received as usize];
         for (address, header) in self.addresses.iter_mut().zip(headers).filter(|_| from) {
             address.length = header.msg_hdr.msg_namelen;
         }
@@ -304,18 +304,18 @@ impl ReceiveBatch {
     /// Receives one message on a connected socket, without headers for the kernel to copy.
     fn receive_one(&mut self, fd: &impl AsFd, wait: bool) -> io::Result<usize> {
         let flags = libc::MSG_TRUNC | if wait { 0 } else { libc::MSG_DONTWAIT };
-        let length = receive_with(fd, &mut self.ring.bytes[..self.ring.each], flags)?;
-        self.ring.headers[0].msg_len = length as libc::c_uint;
+        let length = receive_with(fd, &mut self.buffers.bytes[..self.buffers.each], flags)?;
+        self.buffers.headers[0].msg_len = length as libc::c_uint;
         Ok(1)
     }
 
     /// One of the messages that the last [`Self::receive`] counted.
     pub fn get(&self, index: usize) -> Received<'_> {
-        let header = &self.ring.headers[index];
+        let header = &self.buffers.headers[index];
         let length = header.msg_len as usize;
-        let start = index * self.ring.each;
+        let start = index * self.buffers.each;
         Received {
-            bytes: &self.ring.bytes[start..start + length.min(self.ring.each)],
+            bytes: &self.buffers.bytes[start..start + length.min(self.buffers.each)],
             length,
             segment: self
                 .controls

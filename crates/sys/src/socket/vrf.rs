@@ -61,19 +61,19 @@ pub fn bind_here(socket: &Socket, address: SocketAddr) -> io::Result<()> {
 /// 5.4: a tentative address cannot be bound, for a second or two). `false`: the address is not tentative, or stays so
 /// for too long.
 fn was_tentative(address: IpAddr) -> bool {
-    const AT_MOST: Duration = Duration::from_secs(4);
-    const OFTEN: Duration = Duration::from_millis(20);
+    const TIMEOUT: Duration = Duration::from_secs(4);
+    const INTERVAL: Duration = Duration::from_millis(20);
     let IpAddr::V6(address) = address else {
         return false;
     };
     let began = Instant::now();
     while is_tentative(address) {
-        if began.elapsed() > AT_MOST {
+        if began.elapsed() > TIMEOUT {
             return false;
         }
-        sleep(OFTEN);
+        sleep(INTERVAL);
     }
-    began.elapsed() >= OFTEN
+    began.elapsed() >= INTERVAL
 }
 
 /// Whether an address is tentative. The file has one line per address: its digits, and as the fifth word its flags

@@ -46,9 +46,9 @@ impl Client {
             let words = "I/O that was outstanding was not over when the load was stopped";
             return Err(failed(io::Error::new(io::ErrorKind::TimedOut, words)));
         }
-        let samples = states.iter().filter_map(|state| state.sample.get());
-        let samples = samples.cloned().collect();
-        open.close(&shared.options, samples, deadline)
+        let read_backs = states.iter().filter_map(|state| state.read_back.get());
+        let read_backs = read_backs.cloned().collect();
+        open.close(&shared.options, read_backs, deadline)
             .map_err(failed)?;
         let flow = |state: &Flow| FinishedFlow {
             bytes: state.bytes(),

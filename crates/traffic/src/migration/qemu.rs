@@ -13,10 +13,10 @@ use wirecost_model::end_window::End;
 use wirecost_model::load::{Fallback, Migration, MoveEngine, Rate};
 use wirecost_model::moved::MachineMove;
 use wirecost_qemu::guest::{Program, ticks};
-use wirecost_qemu::{Machine, QemuError, Spec, Version, found};
+use wirecost_qemu::{Machine, QemuError, Spec, Version, host_qemu};
 use wirecost_sys::memory_file::MemoryFile;
 
-use super::pulse::Pulse;
+use super::liveness::GuestLiveness;
 use crate::options::Options;
 
 /// How long a guest may take to start.
@@ -37,15 +37,15 @@ pub(crate) fn broken(words: &str) -> io::Error {
 
 /// The virtual machines of one end.
 #[derive(Debug, Default)]
-pub(crate) struct Virtuals {
-    machines: Box<[Virtual]>,
+pub(crate) struct QemuMachines {
+    machines: Box<[QemuMachine]>,
     /// Machines whose move is over.
     finished: AtomicU32,
 }
 
 /// One virtual machine.
 #[derive(Debug)]
-struct Virtual {
+struct QemuMachine {
     /// `None` once the task that moves the machine has taken it.
     machine: Mutex<Option<Machine>>,
     /// The guest's memory, also while the task has the machine.
@@ -55,7 +55,7 @@ struct Virtual {
     result: OnceLock<MachineMove>,
 }
 
-impl Virtuals {
+impl QemuMachines {
     /// The virtual machines of a load: at its client their guests run, at its server they wait for an incoming move.
     /// None where the load moves no virtual machines.
     ///
@@ -67,7 +67,7 @@ impl Virtuals {
         let Some(migration) = migration.filter(|one| one.engine == MoveEngine::Qemu) else {
             return Ok(Self::default());
         };
-        let host = found()?;
+        let host = host_qemu()?;
         let spec = Spec {
             memory: migration.memory,
             accelerator: host.accelerator,
@@ -85,7 +85,7 @@ impl Virtuals {
                 machine.await_guest(BOOT)?;
             }
         }
-        let machine = |machine: Machine| Virtual {
+        let machine = |machine: Machine| QemuMachine {
             memory: machine.memory_file(),
             machine: Mutex::new(Some(machine)),
             runs: AtomicBool::new(end == End::Client),
@@ -113,10 +113,10 @@ impl Virtuals {
 
     /// The ticks of a guest that runs at this end; `None` where it does not: then ticks in its memory are what has
     /// arrived.
-    pub(crate) fn pulse(&self, number: u32) -> Option<Pulse> {
+    pub(crate) fn guest_liveness(&self, number: u32) -> Option<GuestLiveness> {
         let one = self.machines.get(number as usize)?;
         let runs = one.runs.load(Ordering::Acquire);
-        runs.then(|| Pulse::Ticks(ticks(one.memory.memory())))
+        runs.then(|| GuestLiveness::Ticks(ticks(one.memory.memory())))
     }
 
     /// Whether a machine may move: no more than `at_once` move at the same time.

@@ -3,9 +3,9 @@
 use wirecost_model::moved::{DirtyLimit, MachineMove, MoveOutcome};
 
 /// Ratio of the two rates at which the search ends.
-const APART: f64 = 1.1;
+const FINAL_RATIO: f64 = 1.1;
 /// Upper bound on the moves, the first one included.
-const MOST: u32 = 30;
+const MAX_MOVES: u32 = 30;
 /// Lowest rate that is tried, bits per second.
 const LOWEST: f64 = 1e5;
 /// A machine that converges but writes less than this share of the dirty rate that was asked for cannot write faster.
@@ -45,14 +45,14 @@ impl Search {
         }
         let bandwidth = moved.bandwidth * 8.0;
         let next = match (self.converges, self.fails) {
-            (Some(low), Some(high)) if high <= low * APART => None,
+            (Some(low), Some(high)) if high <= low * FINAL_RATIO => None,
             (Some(low), Some(high)) => Some((low * high).sqrt()),
             (Some(low), None) => Some((2.0 * low).max(bandwidth)),
             (None, Some(high)) => Some(high / 2.0).filter(|rate| *rate >= LOWEST),
             (None, None) => None,
         };
         let over = self.slow >= SLOW_MOVES || rate >= HIGHEST;
-        next.filter(|_| !over && self.moves < MOST)
+        next.filter(|_| !over && self.moves < MAX_MOVES)
     }
 
     /// The two rates, as far as moves have shown them.
@@ -102,8 +102,8 @@ mod tests {
         ) {
             let found = found(first, limit, f64::INFINITY, bandwidth);
             let (low, high) = (found.converges.expect("one"), found.fails.expect("one"));
-            prop_assert!(low < limit && limit <= high && high <= low * APART, "{found:?}");
-            prop_assert!(found.moves <= MOST);
+            prop_assert!(low < limit && limit <= high && high <= low * FINAL_RATIO, "{found:?}");
+            prop_assert!(found.moves <= MAX_MOVES);
         }
     }
 

@@ -13,7 +13,7 @@ use socket2::Socket;
 use wirecost_model::end_window::End;
 use wirecost_sys::socket::poll_readable;
 
-use super::pulse::Pulse;
+use super::liveness::GuestLiveness;
 use crate::shared::Shared;
 
 /// How often a thread without requests checks whether it is to end.
@@ -144,9 +144,9 @@ fn answer(shared: &Shared, end: End, socket: &UdpSocket, ending: &AtomicBool) {
             thread::sleep(TICK_LOOK);
         }
         for (request, from) in received(socket, tag) {
-            match shared.pulse(end, request.machine) {
-                Some(Pulse::Runs) => reply(request, from),
-                Some(Pulse::Ticks(ticks)) => waiting.push_back(Waiting {
+            match shared.guest_liveness(end, request.machine) {
+                Some(GuestLiveness::Runs) => reply(request, from),
+                Some(GuestLiveness::Ticks(ticks)) => waiting.push_back(Waiting {
                     request,
                     from,
                     ticks,
@@ -154,15 +154,17 @@ fn answer(shared: &Shared, end: End, socket: &UdpSocket, ending: &AtomicBool) {
                 None => {}
             }
         }
-        waiting.retain(|one| match shared.pulse(end, one.request.machine) {
-            Some(Pulse::Ticks(now)) if now == one.ticks => true,
-            Some(_) => {
-                reply(one.request, one.from);
-                false
-            }
-            // The guest was stopped before it could answer.
-            None => false,
-        });
+        waiting.retain(
+            |one| match shared.guest_liveness(end, one.request.machine) {
+                Some(GuestLiveness::Ticks(now)) if now == one.ticks => true,
+                Some(_) => {
+                    reply(one.request, one.from);
+                    false
+                }
+                // The guest was stopped before it could answer.
+                None => false,
+            },
+        );
         let surplus = waiting.len().saturating_sub(WAITING);
         waiting.drain(..surplus);
     }

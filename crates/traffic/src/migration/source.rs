@@ -39,7 +39,7 @@ pub(crate) enum Stage {
     Last(u32),
     /// Post-copy: announce the pages of their lists as missing, let the machine resume at the destination, and send
     /// them.
-    Handing,
+    PostCopy,
     /// Send that the move is given up.
     GivenUp,
     /// Nothing more: the last move is over.
@@ -52,7 +52,7 @@ impl Stage {
             Self::Waiting => 0,
             Self::GivenUp => 1,
             Self::Over => 4,
-            Self::Handing => 8,
+            Self::PostCopy => 8,
             Self::Copying(round) => round << 2 | 2,
             Self::Last(round) => round << 2 | 3,
         }
@@ -61,7 +61,7 @@ impl Stage {
     fn decode(number: u32) -> Self {
         match number & 3 {
             0 if number == 4 => Self::Over,
-            0 if number == 8 => Self::Handing,
+            0 if number == 8 => Self::PostCopy,
             0 => Self::Waiting,
             1 => Self::GivenUp,
             2 => Self::Copying(number >> 2),
@@ -334,7 +334,7 @@ impl Source {
             self.list_dirty()?;
             progress.began = Some(now);
             self.publish(if self.migration.post_copy {
-                Stage::Handing
+                Stage::PostCopy
             } else {
                 Stage::Last(round + 1)
             });

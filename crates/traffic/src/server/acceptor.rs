@@ -313,7 +313,7 @@ impl AcceptedLoad {
         let made = fixed
             .and_then(|()| socket.set_linger(Some(Duration::ZERO)))
             .and_then(|()| socket.set_nonblocking(self.engine.mode != ThreadMode::Blocking))
-            .and_then(|()| (&*socket).write_all(&Answer::Taken.encode()))
+            .and_then(|()| (&*socket).write_all(&Answer::Accepted.encode()))
             .and_then(|()| tasks(&self.engine.shared, Arc::clone(&socket), index));
         let Ok(tasks) = made else {
             return self.engine.shared.flows.count_stray();

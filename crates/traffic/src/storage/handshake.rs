@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::time::Instant;
 
 use socket2::Socket;
-use wirecost_nbd::client::{Agreed, ClientHandshake};
+use wirecost_nbd::client::{ClientHandshake, Negotiated};
 
 use super::protocol;
 use crate::opening::remaining;
@@ -13,7 +13,11 @@ use crate::opening::remaining;
 ///
 /// # Errors
 /// `InvalidData` with an [`wirecost_nbd::NbdError`]; `TimedOut`; `UnexpectedEof`.
-pub(crate) fn choose(mut socket: &Socket, export: &str, deadline: Instant) -> io::Result<Agreed> {
+pub(crate) fn choose(
+    mut socket: &Socket,
+    export: &str,
+    deadline: Instant,
+) -> io::Result<Negotiated> {
     let mut handshake = ClientHandshake::new(export);
     let (mut buffer, mut out) = ([0; 1024], Vec::new());
     loop {
@@ -31,12 +35,12 @@ pub(crate) fn choose(mut socket: &Socket, export: &str, deadline: Instant) -> io
             }
             Err(error) => return Err(error),
         };
-        let agreed = handshake
+        let negotiated = handshake
             .receive(&mut &buffer[..read], &mut out)
             .map_err(protocol)?;
-        if let Some(agreed) = agreed {
+        if let Some(negotiated) = negotiated {
             socket.set_read_timeout(None)?;
-            return Ok(agreed);
+            return Ok(negotiated);
         }
         socket.write_all(&out)?;
         out.clear();

@@ -19,7 +19,7 @@ use wirecost_model::path_access::{PathAccess, PathKind};
 use wirecost_sys::block_file::{self, direct_io, is_nfs, set_direct};
 
 use crate::options::Options;
-use crate::storage::sample::Sample;
+use crate::storage::read_back::ReadBack;
 use crate::timeouts::PEER_TIMEOUT;
 
 pub(crate) use contents::write_block;
@@ -84,7 +84,7 @@ impl OpenPath {
     pub(crate) fn close(
         self: &Arc<Self>,
         options: &Options,
-        samples: Vec<Sample>,
+        read_backs: Vec<ReadBack>,
         deadline: Instant,
     ) -> io::Result<()> {
         let (open, options) = (Arc::clone(self), options.clone());
@@ -94,7 +94,7 @@ impl OpenPath {
                 let synced = open.file.sync_data();
                 synced.map_err(|error| in_words("making what was written durable", &error))?;
             }
-            contents::verify(&open, &options, &samples)?;
+            contents::verify(&open, &options, &read_backs)?;
             if writes && open.kind != PathKind::OwnFile {
                 contents::empty(&open).map_err(|error| in_words("emptying it", &error))?;
             }

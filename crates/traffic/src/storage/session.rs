@@ -21,15 +21,15 @@ use crate::buffers::STORAGE_INPUT;
 use crate::task::IoFailure;
 
 /// From this number of missing bytes on, data of a write are received straight into the target's memory.
-const DIRECT: usize = 32 << 10;
+const DIRECT_RECEIVE_BYTES: usize = 32 << 10;
 /// Bytes of replies that are gathered for one system call.
-const GATHERED: usize = 256 << 10;
+const GATHERED_REPLY_BYTES: usize = 256 << 10;
 /// Steps before other connections of the thread are served.
 const BUDGET: u32 = 8;
 
 /// Counters of a connection: data only, no headers.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Moved {
+pub(crate) struct SessionCounters {
     /// Bytes of writes that arrived.
     pub(crate) written_bytes: u64,
     /// Bytes of reads that were sent.
@@ -67,7 +67,7 @@ pub(crate) struct Session {
     write: Option<Write>,
     out: Outbox,
     ending: bool,
-    pub(crate) moved: Moved,
+    pub(crate) counters: SessionCounters,
 }
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Session {
             write: None,
             out,
             ending: false,
-            moved: Moved::default(),
+            counters: SessionCounters::default(),
         }
     }
 
@@ -105,7 +105,7 @@ impl Session {
     /// without ending the session.
     pub(crate) fn poll(&mut self, socket: &Socket, target: &Target) -> io::Result<Step> {
         for _ in 0..BUDGET {
-            if !self.out.flush(socket, target, &mut self.moved)? {
+            if !self.out.flush(socket, target, &mut self.counters)? {
                 return Ok(Step::Write);
             }
             if self.ending {
@@ -145,7 +145,7 @@ impl Session {
     fn fill(&mut self, socket: &Socket, target: &Target) -> io::Result<usize> {
         if let Some(write) = &mut self.write
             && let Some(at) = &mut write.at
-            && write.left >= DIRECT
+            && write.left >= DIRECT_RECEIVE_BYTES
             && self.unused.is_empty()
         {
             let range = *at..*at + write.left;
@@ -153,7 +153,7 @@ impl Session {
             self.emptied = read < range.len();
             *at += read;
             write.left -= read;
-            self.moved.written_bytes += read as u64;
+            self.counters.written_bytes += read as u64;
             return Ok(read);
         }
         self.input.copy_within(self.unused.clone(), 0);
@@ -166,7 +166,7 @@ impl Session {
         Ok(read)
     }
 
-    /// Serves what has arrived, until replies fill a system call ([`GATHERED`]).
+    /// Serves what has arrived, until replies fill a system call ([`GATHERED_REPLY_BYTES`]).
     fn serve(&mut self, target: &Target) -> Result<(), NbdError> {
         while !self.ending && !self.out.is_full() {
             let going_on = if self.handshake.is_some() {
@@ -217,16 +217,16 @@ impl Session {
             *at += taken;
         }
         self.unused.start += taken;
-        self.moved.written_bytes += taken as u64;
+        self.counters.written_bytes += taken as u64;
         write.left -= taken;
         if write.left > 0 {
             return false;
         }
         let (cookie, error) = (write.request.cookie, write.error);
         self.write = None;
-        self.moved.requests += 1;
+        self.counters.requests += 1;
         self.out.bytes(&simple(cookie, error));
-        self.moved.replies += 1;
+        self.counters.replies += 1;
         true
     }
 
@@ -249,8 +249,8 @@ impl Session {
                 }
                 let at = target.place(request.offset);
                 self.out.memory(at..at + request.length as usize);
-                self.moved.requests += 1;
-                self.moved.replies += 1;
+                self.counters.requests += 1;
+                self.counters.replies += 1;
             }
             Operation::Write => {
                 let at = Some(target.place(request.offset));
@@ -304,7 +304,7 @@ impl Outbox {
     }
 
     fn is_full(&self) -> bool {
-        self.bytes >= GATHERED || self.pieces.len() + 2 > MAX_PARTS
+        self.bytes >= GATHERED_REPLY_BYTES || self.pieces.len() + 2 > MAX_PARTS
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
@@ -326,7 +326,12 @@ impl Outbox {
     }
 
     /// Sends the replies; `false` where the socket takes no more.
-    fn flush(&mut self, socket: &Socket, target: &Target, moved: &mut Moved) -> io::Result<bool> {
+    fn flush(
+        &mut self,
+        socket: &Socket,
+        target: &Target,
+        counters: &mut SessionCounters,
+    ) -> io::Result<bool> {
         while !self.pieces.is_empty() {
             let heads = &self.heads;
             let parts = self.pieces.iter().map(|piece| match piece {
@@ -334,7 +339,7 @@ impl Outbox {
                 Piece::Memory(range) => Part::Memory(range.clone()),
             });
             match target.memory.send(socket, parts) {
-                Ok(sent) => self.sent(sent, moved),
+                Ok(sent) => self.sent(sent, counters),
                 Err(error) => match IoFailure::from(error) {
                     IoFailure::Interrupted => {}
                     IoFailure::Blocked => return Ok(false),
@@ -346,7 +351,7 @@ impl Outbox {
         Ok(true)
     }
 
-    fn sent(&mut self, mut sent: usize, moved: &mut Moved) {
+    fn sent(&mut self, mut sent: usize, counters: &mut SessionCounters) {
         self.bytes -= sent;
         while sent > 0
             && let Some(piece) = self.pieces.front_mut()
@@ -357,7 +362,7 @@ impl Outbox {
             sent -= taken;
             let over = range.start == range.end;
             if let Piece::Memory(_) = piece {
-                moved.read_bytes += taken as u64;
+                counters.read_bytes += taken as u64;
             }
             if over {
                 self.pieces.pop_front();

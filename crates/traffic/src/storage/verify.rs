@@ -7,7 +7,7 @@ use std::net::Shutdown;
 use std::time::Instant;
 
 use socket2::Socket;
-use wirecost_nbd::client::Agreed;
+use wirecost_nbd::client::Negotiated;
 use wirecost_nbd::protocol::command;
 use wirecost_nbd::reply::{Event, Outstanding, ReplyReader};
 use wirecost_nbd::request::Request;
@@ -35,7 +35,7 @@ pub(crate) fn verify(
     shared: &Shared,
     flow: &Flow,
     mut socket: &Socket,
-    agreed: Agreed,
+    negotiated: Negotiated,
     deadline: Instant,
 ) -> io::Result<()> {
     let options = &shared.options;
@@ -48,18 +48,18 @@ pub(crate) fn verify(
         offset,
         length,
     };
-    if let Some(sample) = flow.sample.get() {
-        let writer = if sample.command == command::WRITE {
+    if let Some(read_back) = flow.read_back.get() {
+        let writer = if read_back.command == command::WRITE {
             Writer::Client
         } else {
             Writer::Target
         };
         let seed = seed(options);
-        for (number, offset) in (0..).zip(&sample.offsets) {
+        for (number, offset) in (0..).zip(&read_back.offsets) {
             let request = request(command::READ, *offset, number);
             socket.write_all(&request.encode())?;
             flow.tx.messages.add(1);
-            let found = read_back(socket, request, agreed, deadline)?;
+            let found = read_one(socket, request, negotiated, deadline)?;
             flow.rx.bytes.add(found.len() as u64);
             flow.rx.messages.add(1);
             let stamp = stamp(seed, writer, *offset);
@@ -76,15 +76,15 @@ pub(crate) fn verify(
     Ok(())
 }
 
-fn read_back(
+fn read_one(
     socket: &Socket,
     request: Request,
-    agreed: Agreed,
+    negotiated: Negotiated,
     deadline: Instant,
 ) -> io::Result<Vec<u8>> {
     let (start, length) = (request.offset, request.length as usize);
     let mut found = vec![0; length];
-    let mut reader = ReplyReader::new(agreed.structured);
+    let mut reader = ReplyReader::new(negotiated.structured);
     let mut one = One(request, 0);
     // Only this reply is outstanding: it may be read in small pieces.
     let mut buffer = vec![0; 64 << 10];

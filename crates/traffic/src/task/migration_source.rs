@@ -13,7 +13,7 @@ use super::move_record::MoveRecord;
 use super::{Context, IoFailure, Progress, Task};
 use crate::flow::Outcome;
 use crate::migration::pages::PageRange;
-use crate::migration::push::Push;
+use crate::migration::post_copy_sender::PostCopySender;
 use crate::migration::record::{Kind, REPLY_BYTES, Reply, decode_reply};
 use crate::migration::source::{Source, Stage};
 use crate::shared::Shared;
@@ -36,7 +36,7 @@ pub(crate) struct MigrationSource {
     at: usize,
     record: MoveRecord,
     /// With post-copy, once the machine resumes at its destination: what is left to announce and to send.
-    push: Option<Push>,
+    post_copy_sender: Option<PostCopySender>,
     /// An incomplete reply, and how many of its bytes have arrived.
     reply: ([u8; REPLY_BYTES], usize),
     /// Pages sent in this round: with their content, and as zero.
@@ -82,7 +82,7 @@ impl MigrationSource {
             list: Vec::new(),
             at: 0,
             record: MoveRecord::sent(),
-            push: None,
+            post_copy_sender: None,
             reply: ([0; REPLY_BYTES], 0),
             sent: [0; 2],
             stopped: false,
@@ -102,10 +102,10 @@ impl MigrationSource {
 
     /// Fills the next record of post-copy; `false` where nothing is left to send.
     fn next_pushed(&mut self, machine: &Source) -> bool {
-        let Some(push) = &mut self.push else {
+        let Some(sender) = &mut self.post_copy_sender else {
             return false;
         };
-        match push.next(&mut self.list) {
+        match sender.next(&mut self.list) {
             Kind::Missing => self.record.tell(Kind::Missing, &self.list),
             Kind::Switch => self.record.switch(machine.writes()),
             Kind::Pages => {
@@ -142,12 +142,12 @@ impl MigrationSource {
     /// confirmed.
     fn confirmation(&mut self, machine: &Source) -> io::Result<Option<u64>> {
         while let Some(reply) = self.hear()? {
-            match (reply, &mut self.push) {
+            match (reply, &mut self.post_copy_sender) {
                 (Reply::Done(fetched), _) if self.doing == Doing::Confirming => {
                     return Ok(Some(fetched));
                 }
                 (Reply::Runs, Some(_)) => machine.handover.set_runs(Instant::now()),
-                (Reply::Fetch(page), Some(push)) => push.ask(page),
+                (Reply::Fetch(page), Some(sender)) => sender.ask(page),
                 _ => {
                     let words = "the destination confirmed what it was not asked for";
                     return Err(io::Error::new(io::ErrorKind::InvalidData, words));
@@ -295,10 +295,10 @@ impl MigrationSource {
                     machine.take(self.channel, &mut self.list);
                     self.doing = Doing::Sending;
                 }
-                Stage::Handing => {
+                Stage::PostCopy => {
                     machine.take(self.channel, &mut self.list);
                     let pages = machine.migration.pages() as u32;
-                    self.push = Some(Push::new(&self.list, pages));
+                    self.post_copy_sender = Some(PostCopySender::new(&self.list, pages));
                     self.socket.set_tcp_notsent_lowat(UNSENT)?;
                     self.doing = Doing::Pushing;
                 }

@@ -12,8 +12,8 @@ use wirecost_sys::epoll::Interest;
 
 use super::{Context, Progress, Task};
 use crate::flow::Outcome;
-use crate::migration::arrival::Arrival;
-use crate::migration::landing::Landing;
+use crate::migration::destination_machine::DestinationMachine;
+use crate::migration::receiver::MigrationReceiver;
 use crate::shared::Shared;
 use crate::storage::session::Step;
 use crate::timeouts::PEER_TIMEOUT;
@@ -22,7 +22,7 @@ pub(crate) struct MigrationTarget {
     socket: Arc<Socket>,
     flow: u32,
     machine: usize,
-    arrival: Arrival,
+    receiver: MigrationReceiver,
 }
 
 impl MigrationTarget {
@@ -32,14 +32,14 @@ impl MigrationTarget {
             socket,
             flow,
             machine: (flow / channels) as usize,
-            arrival: Arrival::new(flow % channels),
+            receiver: MigrationReceiver::new(flow % channels),
         }
     }
 
     /// What the connection waits for now. `TimedOut` where the machine may wait for missing pages, and nothing has
     /// arrived for [`PEER_TIMEOUT`].
-    fn waits(&self, shared: &Shared, machine: &Landing) -> io::Result<Progress> {
-        let Some(since) = self.arrival.awaits() else {
+    fn waits(&self, shared: &Shared, machine: &DestinationMachine) -> io::Result<Progress> {
+        let Some(since) = self.receiver.awaits() else {
             return Ok(Progress::READ);
         };
         let until = since + PEER_TIMEOUT;
@@ -50,7 +50,7 @@ impl MigrationTarget {
         let missing = machine
             .post_copy
             .as_ref()
-            .map_or(0, |one| one.left(self.arrival.channel));
+            .map_or(0, |one| one.left(self.receiver.channel));
         let words = format!(
             "nothing came from the source for {} s, and {missing} pages are missing of the machine that runs here",
             PEER_TIMEOUT.as_secs()
@@ -68,13 +68,13 @@ impl MigrationTarget {
 
 impl Task for MigrationTarget {
     fn poll(&mut self, context: &mut Context<'_>) -> Progress {
-        let Some(machine) = context.shared.landings.get(self.machine) else {
+        let Some(machine) = context.shared.destination_machines.get(self.machine) else {
             return Progress::failed(io::ErrorKind::NotFound.into());
         };
-        let step = self.arrival.poll(&self.socket, machine);
+        let step = self.receiver.poll(&self.socket, machine);
         let rx = &context.flow(self.flow).rx;
-        rx.bytes.publish(self.arrival.bytes);
-        rx.messages.publish(self.arrival.pages);
+        rx.bytes.publish(self.receiver.bytes);
+        rx.messages.publish(self.receiver.pages);
         let next = match step {
             Ok(Step::Again) => Ok(Progress::Again),
             Ok(Step::Read) => self.waits(context.shared, machine),

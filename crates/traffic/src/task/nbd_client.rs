@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use socket2::Socket;
-use wirecost_nbd::client::Agreed;
+use wirecost_nbd::client::Negotiated;
 use wirecost_nbd::protocol::command;
 use wirecost_nbd::reply::{Event, Outstanding, ReplyReader};
 use wirecost_nbd::request::{REQUEST_BYTES, Request};
 use wirecost_sys::socket::{receive, send_vectored};
 
-use super::asking::{self, Asking, Idle};
+use super::request_loop::{self, Idle, RequestClient};
 use super::request_schedule::RequestSchedule;
 use super::{Context, IoFailure, Progress, Task};
 use crate::flow::Outcome;
@@ -20,7 +20,7 @@ use crate::shared::Shared;
 use crate::storage::access::Access;
 use crate::storage::content::{STAMP_BYTES, Writer, rest, seed, stamp};
 use crate::storage::protocol;
-use crate::storage::sample::Sample;
+use crate::storage::read_back::ReadBack;
 use crate::timeouts::PEER_TIMEOUT;
 
 /// Upper bound on the requests that one call sends, each with a header and data.
@@ -45,7 +45,7 @@ pub(crate) struct NbdClient {
     heard: u64,
     /// No more requests are queued.
     finishing: bool,
-    sample: Sample,
+    read_back: ReadBack,
     /// Number of writes after which a flush follows; 0: never.
     flush_every: u32,
     /// Writes queued since the last flush was queued.
@@ -100,7 +100,12 @@ impl Slot {
 
 impl NbdClient {
     /// A client on a connection whose NBD handshake is complete.
-    pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32, agreed: Agreed) -> Self {
+    pub(crate) fn new(
+        shared: &Shared,
+        socket: Arc<Socket>,
+        flow: u32,
+        negotiated: Negotiated,
+    ) -> Self {
         let load = &shared.options.load;
         let storage = load.storage.unwrap_or(wirecost_model::load::Storage::USUAL);
         let (size, seed) = (load.request, seed(&shared.options));
@@ -122,10 +127,17 @@ impl NbdClient {
             socket,
             flow,
             schedule: RequestSchedule::new(shared, flow),
-            access: Access::new(&storage, size, agreed.export.size, flow, load.streams, seed),
+            access: Access::new(
+                &storage,
+                size,
+                negotiated.export.size,
+                flow,
+                load.streams,
+                seed,
+            ),
             size,
             seed,
-            reader: ReplyReader::new(agreed.structured),
+            reader: ReplyReader::new(negotiated.structured),
             slots: Slots {
                 all: vec![slot; load.depth as usize].into(),
                 free: (0..load.depth).rev().collect(),
@@ -134,7 +146,7 @@ impl NbdClient {
             begun: 0,
             heard: 0,
             finishing: false,
-            sample: Sample::new(&shared.options, flow, shared.options.export.is_none()),
+            read_back: ReadBack::new(&shared.options, flow, shared.options.export.is_none()),
             flush_every: storage.flush_every,
             unflushed: 0,
         }
@@ -200,12 +212,12 @@ impl NbdClient {
     /// Ends the flow, but not the connection: the closing reads back a sample of the I/Os.
     fn finish(&mut self, context: &Context<'_>) -> Outcome {
         let flow = context.flow(self.flow);
-        let _ = flow.sample.set(std::mem::take(&mut self.sample));
+        let _ = flow.read_back.set(std::mem::take(&mut self.read_back));
         Outcome::Orderly
     }
 }
 
-impl Asking for NbdClient {
+impl RequestClient for NbdClient {
     fn outstanding(&self) -> usize {
         self.slots.outstanding()
     }
@@ -316,7 +328,7 @@ impl Asking for NbdClient {
                         continue;
                     }
                     context.record(slot.sent, now);
-                    self.sample.done(&slot.request);
+                    self.read_back.done(&slot.request);
                     self.schedule.done(now);
                     rx.messages.add(1);
                 }
@@ -350,7 +362,7 @@ impl Asking for NbdClient {
 
 impl Task for NbdClient {
     fn poll(&mut self, context: &mut Context<'_>) -> Progress {
-        asking::poll(self, context)
+        request_loop::poll(self, context)
     }
 
     fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {

@@ -44,11 +44,11 @@ impl Task for NbdServer {
             return Progress::failed(io::ErrorKind::NotFound.into());
         };
         let step = self.session.poll(&self.socket, target);
-        let (moved, flow) = (self.session.moved, context.flow(self.flow));
-        flow.rx.bytes.publish(moved.written_bytes);
-        flow.rx.messages.publish(moved.requests);
-        flow.tx.bytes.publish(moved.read_bytes);
-        flow.tx.messages.publish(moved.replies);
+        let (counters, flow) = (self.session.counters, context.flow(self.flow));
+        flow.rx.bytes.publish(counters.written_bytes);
+        flow.rx.messages.publish(counters.requests);
+        flow.tx.bytes.publish(counters.read_bytes);
+        flow.tx.messages.publish(counters.replies);
         match step {
             Ok(Step::Again) => Progress::Again,
             Ok(Step::Read) => Progress::READ,

@@ -17,7 +17,7 @@ use crate::shared::Shared;
 use crate::storage::access::Access;
 use crate::storage::content::{Writer, seed};
 use crate::storage::path::{OpenPath, in_words, write_block};
-use crate::storage::sample::Sample;
+use crate::storage::read_back::ReadBack;
 use crate::timeouts::{PEER_TIMEOUT, POLL_INTERVAL};
 use wirecost_model::path_access::PathKind;
 
@@ -37,7 +37,7 @@ pub(crate) struct PathClient {
     heard: u64,
     /// No more I/Os are queued.
     finishing: bool,
-    sample: Sample,
+    read_back: ReadBack,
     /// Number of writes after which a flush follows; 0: never.
     flush_every: u32,
     /// Writes queued since the last flush was queued.
@@ -101,7 +101,7 @@ impl PathClient {
             queued: Vec::with_capacity(depth),
             heard: 0,
             finishing: false,
-            sample: Sample::new(&shared.options, flow, open.kind == PathKind::OwnFile),
+            read_back: ReadBack::new(&shared.options, flow, open.kind == PathKind::OwnFile),
             flush_every: storage.flush_every,
             unflushed: 0,
         })
@@ -238,7 +238,7 @@ impl PathClient {
                 continue;
             }
             context.record(slot.sent, now);
-            self.sample.done(&request);
+            self.read_back.done(&request);
             self.schedule.done(now);
             let rx = &context.flow(self.flow).rx;
             rx.messages.add(1);
@@ -270,7 +270,7 @@ impl PathClient {
         if self.outstanding() == 0 {
             if self.finishing {
                 let flow = context.flow(self.flow);
-                let _ = flow.sample.set(std::mem::take(&mut self.sample));
+                let _ = flow.read_back.set(std::mem::take(&mut self.read_back));
                 return Ok(Progress::Over(Outcome::Orderly));
             }
             return Ok(Progress::Wait(Interest::NONE, self.schedule.due(0)));

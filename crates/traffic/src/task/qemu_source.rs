@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use socket2::Socket;
 use wirecost_model::load::{Fallback, MAX_SENT_FACTOR, Migration, PAGE};
 use wirecost_model::moved::{HypervisorMove, MachineMove, MoveOutcome, MoveRound, predict};
-use wirecost_qemu::{Line, Machine, QemuError, Said, guest};
+use wirecost_qemu::{Line, Machine, QemuError, TimedLine, guest};
 use wirecost_sys::epoll::Interest;
 
 use super::qemu_end::QemuEnd;
@@ -24,9 +24,9 @@ use crate::shared::Shared;
 use crate::timeouts::PEER_TIMEOUT;
 
 /// How long QEMU may take to compute its own times of a completed move.
-const RECKONED: Duration = Duration::from_secs(1);
+const STATS_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the destination may take to name the port on which its QEMU listens.
-const WELCOME: Duration = Duration::from_secs(15);
+const PORT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval of `query-migrate`, between QEMU's events.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 /// Polling interval of a machine that waits for others to move, or for QEMU's times of its move; nanoseconds.
@@ -34,7 +34,7 @@ const LOOK_EVERY: u64 = 1_000_000;
 /// How long the destination's reason for a failed move is waited for: it may arrive after QEMU's failure here.
 const REASON: Duration = Duration::from_millis(500);
 /// `downtime-limit` of a machine that is stopped however long its downtime is: QEMU's maximum, milliseconds.
-const WHATEVER: u64 = 2_000_000;
+const MAX_DOWNTIME_LIMIT_MS: u64 = 2_000_000;
 /// Percent of its time that QEMU slows a guest down at most: the default of `max-cpu-throttle`.
 const MOST_THROTTLE: u64 = 99;
 
@@ -97,13 +97,13 @@ impl QemuSource {
     /// Agrees with the destination on the move. Blocks until the destination has named the port on which its QEMU
     /// listens.
     pub(crate) fn new(shared: &Shared, flow: &ClientFlow) -> io::Result<Self> {
-        let machine = shared.virtuals.take(flow.index);
+        let machine = shared.qemu_machines.take(flow.index);
         let machine = machine.ok_or_else(|| io::Error::other("there is no such machine"))?;
         let migration = shared.options.load.migration;
         let migration = migration.ok_or_else(|| io::Error::other("the load moves nothing"))?;
         let socket = Arc::clone(&flow.socket);
         socket.set_nonblocking(false)?;
-        socket.set_read_timeout(Some(WELCOME))?;
+        socket.set_read_timeout(Some(PORT_TIMEOUT))?;
         let hello = Message::Hello {
             version: machine.version().to_string(),
             accelerator: machine.spec().accelerator,
@@ -228,7 +228,7 @@ impl QemuSource {
             self.forced = true;
             self.command(
                 "migrate-set-parameters",
-                &json!({ "downtime-limit": WHATEVER }),
+                &json!({ "downtime-limit": MAX_DOWNTIME_LIMIT_MS }),
             )?;
         } else {
             self.cancel()?;
@@ -278,7 +278,7 @@ impl QemuSource {
         let until = Instant::now() + REASON;
         while Instant::now() < until {
             match self.machine.next(Duration::from_millis(20)) {
-                Ok(Some(Said {
+                Ok(Some(TimedLine {
                     line: Line::Other(line),
                     ..
                 })) => match Message::parse(&line) {
@@ -301,31 +301,31 @@ impl QemuSource {
         }
     }
 
-    fn hear(&mut self, context: &Context<'_>, said: Said) -> io::Result<Option<Progress>> {
-        match said.line {
+    fn hear(&mut self, context: &Context<'_>, timed: TimedLine) -> io::Result<Option<Progress>> {
+        match timed.line {
             Line::Event(name, data) => match name.as_str() {
                 "STOP" => {
-                    context.shared.virtuals.set_runs(self.flow, false);
+                    context.shared.qemu_machines.set_runs(self.flow, false);
                     if self.doing == Doing::Moving {
-                        self.stopped = Some((said.at, guest::writes(self.machine.memory())));
+                        self.stopped = Some((timed.at, guest::writes(self.machine.memory())));
                     }
                 }
-                "RESUME" => context.shared.virtuals.set_runs(self.flow, true),
+                "RESUME" => context.shared.qemu_machines.set_runs(self.flow, true),
                 "MIGRATION" => {
                     let state = data["status"].as_str().unwrap_or_default();
-                    self.state(context, state, said.at)?;
+                    self.state(context, state, timed.at)?;
                 }
                 // QEMU reports pass 1 before it sends anything.
                 "MIGRATION_PASS" if self.doing == Doing::Moving && data["pass"] != 1 => {
                     self.ask(context)?;
-                    self.end_round(said.at);
+                    self.end_round(timed.at);
                     self.judge()?;
                 }
                 _ => {}
             },
             Line::Other(line) if line.is_empty() => return Err(gone()),
             Line::Other(line) => match Message::parse(&line)? {
-                Message::Runs => self.runs = Some(said.at),
+                Message::Runs => self.runs = Some(timed.at),
                 // The destination's QEMU exits when the move is given up.
                 Message::Failed { .. }
                     if matches!(self.doing, Doing::Cancelling | Doing::Leaving) => {}
@@ -399,7 +399,7 @@ impl QemuSource {
                 fetched_pages: self.stats.fetched,
             }),
         };
-        context.shared.virtuals.finish(self.flow, moved);
+        context.shared.qemu_machines.finish(self.flow, moved);
         // Other machines may wait until this one has moved.
         context.shared.flows.notify();
         Progress::Over(Outcome::Orderly)
@@ -413,7 +413,10 @@ impl QemuEnd for QemuSource {
             if shared.flows.stopping() {
                 return Ok(Some(Progress::Over(Outcome::Orderly)));
             }
-            if !shared.virtuals.may_move(self.flow, self.migration.at_once) {
+            if !shared
+                .qemu_machines
+                .may_move(self.flow, self.migration.at_once)
+            {
                 let until = shared.now() + LOOK_EVERY;
                 return Ok(Some(Progress::Wait(Interest::NONE, Some(until))));
             }
@@ -427,7 +430,7 @@ impl QemuEnd for QemuSource {
         }
         if let (Doing::Arriving(sent), Some(runs)) = (self.doing, self.runs) {
             // QEMU computes its times after it has reported that the move is over (`migration_calculate_complete`).
-            if self.stats.total_ms == 0 && sent.elapsed() < RECKONED {
+            if self.stats.total_ms == 0 && sent.elapsed() < STATS_TIMEOUT {
                 self.ask(context)?;
                 if self.stats.total_ms == 0 {
                     let until = shared.now() + LOOK_EVERY;
@@ -444,9 +447,9 @@ impl QemuEnd for QemuSource {
             };
             return Err(io::Error::new(io::ErrorKind::TimedOut, words));
         }
-        let said = self.machine.next(ASK_EVERY);
-        if let Some(said) = said.map_err(|error| failed(&error))? {
-            return self.hear(context, said);
+        let timed = self.machine.next(ASK_EVERY);
+        if let Some(timed) = timed.map_err(|error| failed(&error))? {
+            return self.hear(context, timed);
         }
         if self.doing == Doing::Moving && self.asked.elapsed() >= ASK_EVERY {
             self.ask(context)?;

@@ -30,7 +30,7 @@ pub(crate) struct QemuTarget {
 
 impl QemuTarget {
     pub(crate) fn new(shared: &Shared, socket: Arc<Socket>, flow: u32) -> io::Result<Self> {
-        let machine = shared.virtuals.take(flow);
+        let machine = shared.qemu_machines.take(flow);
         let machine = machine.ok_or_else(|| io::Error::other("there is no such machine"))?;
         listen(&socket, machine.queue(), false)?;
         Ok(Self {
@@ -126,9 +126,9 @@ impl QemuTarget {
 
 impl QemuEnd for QemuTarget {
     fn step(&mut self, context: &Context<'_>) -> io::Result<Option<Progress>> {
-        let said = match self.machine.next(POLL_INTERVAL) {
+        let timed = match self.machine.next(POLL_INTERVAL) {
             Ok(None) => return Ok(Some(Progress::READ)),
-            Ok(Some(said)) => said,
+            Ok(Some(timed)) => timed,
             Err(error) => {
                 // The source may just have given the move up, which ends QEMU here: then a message of the source or
                 // its FIN follows.
@@ -140,10 +140,10 @@ impl QemuEnd for QemuTarget {
                 return Ok(None);
             }
         };
-        match said.line {
+        match timed.line {
             Line::Other(line) => return self.hear(context, &line),
             Line::Event(name, Value::Null) if name == "RESUME" => {
-                context.shared.virtuals.set_runs(self.flow, true);
+                context.shared.qemu_machines.set_runs(self.flow, true);
                 Message::Runs.send(&self.socket)?;
             }
             _ => {}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use socket2::Socket;
 use wirecost_sys::socket::receive;
 
-use super::asking::{self, Asking, Idle};
+use super::request_loop::{self, Idle, RequestClient};
 use super::request_schedule::RequestSchedule;
 use super::{Context, IoFailure, IoRequest, Progress, RingIo, Task, count_sent, write_message};
 use crate::flow::Outcome;
@@ -98,7 +98,7 @@ impl RrClient {
     }
 }
 
-impl Asking for RrClient {
+impl RequestClient for RrClient {
     fn outstanding(&self) -> usize {
         self.outstanding.len()
     }
@@ -181,7 +181,7 @@ impl Asking for RrClient {
 
 impl Task for RrClient {
     fn poll(&mut self, context: &mut Context<'_>) -> Progress {
-        asking::poll(self, context)
+        request_loop::poll(self, context)
     }
 
     fn descriptor(&self) -> Option<(BorrowedFd<'_>, u32)> {

@@ -166,7 +166,7 @@ impl UdpServer {
                 let peer = &mut self.peers[index as usize];
                 match (phase, peer) {
                     // A repeated question: the answer was lost or late.
-                    (Phase::Open, Some(peer)) if peer.address == *from => Answer::Taken,
+                    (Phase::Open, Some(peer)) if peer.address == *from => Answer::Accepted,
                     (Phase::Open, peer) if !flow.connected.load(Relaxed) => {
                         *peer = Some(Peer {
                             tracker: SequenceTracker::new(),
@@ -179,7 +179,7 @@ impl UdpServer {
                                 connected_socket(&self.listener, from, &shared.options);
                         }
                         shared.flows.set_connected(flow);
-                        Answer::Taken
+                        Answer::Accepted
                     }
                     (Phase::Close, Some(peer)) if peer.address == *from => {
                         let Some(count) =
@@ -192,7 +192,7 @@ impl UdpServer {
                         if !flow.has_ended() {
                             shared.flows.end(flow, Outcome::Orderly);
                         }
-                        Answer::Taken
+                        Answer::Accepted
                     }
                     _ => Answer::OtherFlow,
                 }
@@ -200,7 +200,7 @@ impl UdpServer {
             HeaderCheck::Refuse(answer) => answer,
             HeaderCheck::Stray => return shared.flows.count_stray(),
         };
-        if answer != Answer::Taken {
+        if answer != Answer::Accepted {
             shared.flows.count_stray();
         }
         let message = self.reply.message(0);

@@ -10,9 +10,9 @@ use socket2::{Domain, Socket, Type};
 use wirecost_model::load::{DirtyOrder, Fallback, Migration};
 use wirecost_model::moved::{MachineMove, MoveOutcome};
 
-use crate::migration::arrival::Arrival;
-use crate::migration::landing::Landing;
+use crate::migration::destination_machine::DestinationMachine;
 use crate::migration::pages::{Digest, PAGE, PageRange};
+use crate::migration::receiver::MigrationReceiver;
 use crate::migration::record::{HEAD_BYTES, Kind, Reply, decode_reply, encode};
 use crate::storage::session::Step;
 use crate::{Client, Finished, Load, Observer, Options, Server, TrafficError, Waiting, Workload};
@@ -275,7 +275,7 @@ fn a_page_that_differs_at_the_destination_is_found_out() {
     let (server, client) = pair(&options);
     client.start().unwrap();
     client.wait_ended(LONG).unwrap();
-    let words = server.shared().landings[1].memory.words();
+    let words = server.shared().destination_machines[1].memory.words();
     words[(300 * PAGE) / 8].fetch_xor(1, Relaxed);
     let error = client.stop(LONG).unwrap_err().to_string();
     assert!(
@@ -313,7 +313,7 @@ fn a_destination_that_is_gone_is_an_error_and_a_load_that_is_stopped_is_none() {
 }
 
 /// What a destination of a machine of 1 MiB says to these bytes, after which the source is gone.
-fn told(bytes: &[u8]) -> (io::Result<Step>, Vec<u8>, Box<[Landing]>) {
+fn told(bytes: &[u8]) -> (io::Result<Step>, Vec<u8>, Box<[DestinationMachine]>) {
     told_to(bytes, &options(|_, migration| migration.memory = MIB))
 }
 
@@ -321,15 +321,15 @@ fn told(bytes: &[u8]) -> (io::Result<Step>, Vec<u8>, Box<[Landing]>) {
 pub(super) fn told_to(
     bytes: &[u8],
     options: &Options,
-) -> (io::Result<Step>, Vec<u8>, Box<[Landing]>) {
+) -> (io::Result<Step>, Vec<u8>, Box<[DestinationMachine]>) {
     let (here, mut there) = Socket::pair(Domain::UNIX, Type::STREAM, None).expect("a pair");
-    let machines = Landing::of_load(options).expect("one");
+    let machines = DestinationMachine::of_load(options).expect("one");
     there.set_send_buffer_size(4 << 20).expect("room");
     there.write_all(bytes).expect("written");
     there.shutdown(std::net::Shutdown::Write).expect("an end");
-    let (here, mut arrival) = (Arc::new(here), Arrival::new(0));
+    let (here, mut receiver) = (Arc::new(here), MigrationReceiver::new(0));
     let ended = loop {
-        match arrival.poll(&here, &machines[0]) {
+        match receiver.poll(&here, &machines[0]) {
             Ok(Step::Again) => {}
             other => break other,
         }

@@ -48,7 +48,7 @@ fn bound() -> UdpSocket {
 /// Answers a handshake: takes the flow, or says that so many arrived.
 fn answer(socket: &UdpSocket, to: SocketAddr, question: &[u8], arrived: u64) {
     let header = question.first_chunk().unwrap();
-    let mut bytes = Answer::Taken.encode_to(header).to_vec();
+    let mut bytes = Answer::Accepted.encode_to(header).to_vec();
     bytes.extend(arrived.to_be_bytes());
     socket.send_to(&bytes, to).unwrap();
 }
@@ -331,7 +331,7 @@ fn a_server_that_takes_requests_and_never_answers_is_noticed() {
                     let take = |_| {
                         let (mut taken, _) = listener.accept().unwrap();
                         taken.read_exact(&mut [0; HEADER_BYTES]).unwrap();
-                        taken.write_all(&Answer::Taken.encode()).unwrap();
+                        taken.write_all(&Answer::Accepted.encode()).unwrap();
                         taken
                     };
                     (0..streams).map(take).collect::<Vec<_>>()

@@ -13,9 +13,9 @@ use wirecost_sys::missing_pages::MissingPages;
 use wirecost_sys::shared_memory::SharedMemory;
 
 use super::migration::{LONG, MIB, can_track, head, moved, options, pages, pair, told_to};
-use crate::migration::arrival::Arrival;
-use crate::migration::landing::Landing;
+use crate::migration::destination_machine::DestinationMachine;
 use crate::migration::pages::PAGE;
+use crate::migration::receiver::MigrationReceiver;
 use crate::migration::record::{HEAD_BYTES, Kind, Reply, decode_reply, encode_switch};
 use crate::storage::session::Step;
 use crate::{Client, Load, Options, Rate, Server, TrafficError, Waiting};
@@ -156,21 +156,21 @@ fn a_page_that_is_not_what_the_machine_s_writes_make_of_it_is_found_out() {
     // One that is not written to.
     let half = post_copy(|_, migration| migration.working_set = 50);
     let found = with_fault(&half, |server| {
-        let words = server.shared().landings[0].memory.words();
+        let words = server.shared().destination_machines[0].memory.words();
         words[600 * PAGE / 8].fetch_xor(1, Relaxed);
     });
     assert!(found.contains(differs), "{found}");
     // One write that is lost, or is another.
     for value in [0, 1] {
         let found = with_fault(&post_copy(|_, _| ()), |server| {
-            let landing = &server.shared().landings[0];
-            let running = landing.post_copy.as_ref().unwrap();
+            let machine = &server.shared().destination_machines[0];
+            let running = machine.post_copy.as_ref().unwrap();
             while running.writes() == 0 {
                 std::thread::yield_now();
             }
             let writes = running.halt().unwrap();
             let last = writes << 1 | 1;
-            let words = landing.memory.words().iter();
+            let words = machine.memory.words().iter();
             let last = words.into_iter().find(|word| word.load(Relaxed) == last);
             last.expect("the last write").store(value, Relaxed);
         });
@@ -178,7 +178,7 @@ fn a_page_that_is_not_what_the_machine_s_writes_make_of_it_is_found_out() {
     }
     // Two pages that changed places.
     let found = with_fault(&half, |server| {
-        let words = server.shared().landings[0].memory.words();
+        let words = server.shared().destination_machines[0].memory.words();
         for word in 0..PAGE / 8 {
             let [one, other] = [700, 701].map(|page| &words[page * PAGE / 8 + word]);
             let kept = one.load(Relaxed);
@@ -193,18 +193,18 @@ fn a_page_that_is_not_what_the_machine_s_writes_make_of_it_is_found_out() {
 fn while_it_waits() -> (Server, Client, [Weak<SharedMemory>; 2]) {
     let (server, client) = pair(&slow(40_000_000));
     client.start().unwrap();
-    let landing = &server.shared().landings[0];
-    let running = landing.post_copy.as_ref().unwrap();
+    let machine = &server.shared().destination_machines[0];
+    let running = machine.post_copy.as_ref().unwrap();
     let until = Instant::now() + LONG;
     while running.fetched(0) == 0 {
         assert!(Instant::now() < until, "it waits for nothing");
         std::thread::sleep(Duration::from_micros(100));
     }
     // An observer is answered where it runs.
-    assert!(server.shared().pulse(End::Server, 0).is_some() && running.left(0) > 0);
-    assert!(client.shared().pulse(End::Client, 0).is_none());
+    assert!(server.shared().guest_liveness(End::Server, 0).is_some() && running.left(0) > 0);
+    assert!(client.shared().guest_liveness(End::Client, 0).is_none());
     let memories = [
-        Arc::downgrade(&landing.memory),
+        Arc::downgrade(&machine.memory),
         Arc::downgrade(&client.shared().sources.machines[0].memory),
     ];
     (server, client, memories)
@@ -269,7 +269,7 @@ fn a_load_that_is_dropped_before_it_began_leaves_nothing() {
     }
     let (server, client) = pair(&slow(40_000_000));
     let memories = [
-        Arc::downgrade(&server.shared().landings[0].memory),
+        Arc::downgrade(&server.shared().destination_machines[0].memory),
         Arc::downgrade(&client.shared().sources.machines[0].memory),
     ];
     drop((server, client));
@@ -389,14 +389,14 @@ fn a_connection_is_heard_from_as_long_as_pages_are_missing() {
     }
     let (here, mut there) = Socket::pair(Domain::UNIX, Type::STREAM, None).expect("a pair");
     here.set_nonblocking(true).expect("a flag");
-    let machines = Landing::of_load(&still()).expect("one");
-    let (here, mut arrival) = (Arc::new(here), Arrival::new(0));
+    let machines = DestinationMachine::of_load(&still()).expect("one");
+    let (here, mut receiver) = (Arc::new(here), MigrationReceiver::new(0));
     let mut awaits = |bytes: &[u8]| {
         io::Write::write_all(&mut there, bytes).expect("written");
         loop {
-            match arrival.poll(&here, &machines[0]).expect("taken") {
+            match receiver.poll(&here, &machines[0]).expect("taken") {
                 Step::Again => {}
-                Step::Read => return arrival.awaits(),
+                Step::Read => return receiver.awaits(),
                 step => panic!("{step:?}"),
             }
         }

@@ -196,7 +196,7 @@ fn take(listener: &TcpListener, count: usize) -> Vec<TcpStream> {
     let take = |_| {
         let (mut taken, _) = listener.accept().unwrap();
         taken.read_exact(&mut [0; HEADER_BYTES]).unwrap();
-        taken.write_all(&Answer::Taken.encode()).unwrap();
+        taken.write_all(&Answer::Accepted.encode()).unwrap();
         taken
     };
     (0..count).map(take).collect()

@@ -54,7 +54,7 @@ fn false_server(options: &Options) -> (Client, TcpStream) {
     let taking = thread::spawn(move || {
         let (mut taken, _) = listener.accept().unwrap();
         taken.read_exact(&mut [0; HEADER_BYTES]).unwrap();
-        taken.write_all(&Answer::Taken.encode()).unwrap();
+        taken.write_all(&Answer::Accepted.encode()).unwrap();
         taken
     });
     let source = Client::connect(address, options, LONG).unwrap();

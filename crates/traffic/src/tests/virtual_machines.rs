@@ -26,7 +26,7 @@ fn options(change: impl FnOnce(&mut Load, &mut Migration)) -> Options {
 }
 
 fn can_run() -> bool {
-    wirecost_qemu::found().map_or_else(wirecost_skips::skip, |_| true)
+    wirecost_qemu::host_qemu().map_or_else(wirecost_skips::skip, |_| true)
 }
 
 /// Moves all machines, and ends the load: the destination's memory is held against the guest's writes then.
@@ -126,7 +126,7 @@ fn what_qemu_is_too_old_for_is_refused_with_its_version() {
     if !can_run() {
         return;
     }
-    let found = wirecost_qemu::found().unwrap();
+    let found = wirecost_qemu::host_qemu().unwrap();
     let options = options(|_, migration| migration.switchover_bandwidth = Some(10_000_000_000));
     let server = Server::listen(LOOPBACK, &options).unwrap();
     let opened = Client::connect(server.address(), &options, LONG);

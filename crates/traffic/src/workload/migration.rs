@@ -42,7 +42,7 @@ pub(crate) static OPS: WorkloadOps = WorkloadOps {
     shut_to_stop: false,
     closing: verify_and_close,
     after_close: None,
-    threads: ThreadPolicy::Halves,
+    threads: ThreadPolicy::TasksUpToProcessors,
     buffers: |_| BufferSizes::default(),
 };
 
@@ -102,7 +102,7 @@ fn verify(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<(
 
 /// Has the destination stop a virtual machine and compare its memory with what follows from its guest's writes.
 fn verify_virtual(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<()> {
-    if !shared.virtuals.is_there(flow.index) {
+    if !shared.qemu_machines.is_there(flow.index) {
         return Ok(());
     }
     let socket = &*flow.socket;

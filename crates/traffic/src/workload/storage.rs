@@ -19,10 +19,12 @@ pub(crate) static OPS: WorkloadOps = WorkloadOps {
     flow_kind: FlowKind::Connection { streams: false },
     client: |shared, flow| {
         let export = shared.options.export.as_deref().unwrap_or_default();
-        let agreed = handshake::choose(&flow.socket, export, Instant::now() + PEER_TIMEOUT)?;
-        fits(&shared.options, &agreed.export)?;
-        let _ = shared.flows.all()[flow.index as usize].agreed.set(agreed);
-        let client = NbdClient::new(shared, flow.socket, flow.index, agreed);
+        let negotiated = handshake::choose(&flow.socket, export, Instant::now() + PEER_TIMEOUT)?;
+        fits(&shared.options, &negotiated.export)?;
+        let _ = shared.flows.all()[flow.index as usize]
+            .negotiated
+            .set(negotiated);
+        let client = NbdClient::new(shared, flow.socket, flow.index, negotiated);
         Ok(vec![Box::new(client)])
     },
     server: ServerTasks::PerConnection(|shared, socket, flow| {
@@ -83,8 +85,8 @@ fn fits(options: &Options, export: &wirecost_nbd::export::Export) -> io::Result<
 fn verify_and_close(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
     let state = &shared.flows.all()[flow.index as usize];
     flow.socket.set_nonblocking(false)?;
-    if let Some(agreed) = state.agreed.get() {
-        match verify::verify(shared, state, &flow.socket, *agreed, deadline) {
+    if let Some(negotiated) = state.negotiated.get() {
+        match verify::verify(shared, state, &flow.socket, *negotiated, deadline) {
             Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(false),
             verified => verified?,
         }

@@ -14,6 +14,6 @@ pub(crate) static OPS: WorkloadOps = WorkloadOps {
     shut_to_stop: false,
     closing: |_, _, _| Ok(true),
     after_close: None,
-    threads: ThreadPolicy::Jobs,
+    threads: ThreadPolicy::PerFlow,
     buffers: BufferSizes::path,
 };

@@ -42,7 +42,7 @@ pub(crate) static OPS: WorkloadOps = WorkloadOps {
     shut_to_stop: true,
     closing: closing::by_peer,
     after_close: None,
-    threads: ThreadPolicy::Halves,
+    threads: ThreadPolicy::TasksUpToProcessors,
     buffers: BufferSizes::tcp_stream,
 };
 

@@ -21,6 +21,6 @@ pub(crate) static OPS: WorkloadOps = WorkloadOps {
     shut_to_stop: true,
     closing: closing::by_count,
     after_close: None,
-    threads: ThreadPolicy::Halves,
+    threads: ThreadPolicy::TasksUpToProcessors,
     buffers: BufferSizes::tcp_stream,
 };

@@ -27,12 +27,12 @@ pub enum StationLocation {
 }
 
 /// Index of the remote entry that formats without remotes use for stations on the underlay.
-const NOBODY_FAR: u32 = 1;
+const UNDERLAY_REMOTE: u32 = 1;
 
 impl Vtep {
     /// Writes the remote entries of formats without remotes, which hold only the MTU.
-    pub(super) fn write_nobody(&mut self) -> Result<(), Error> {
-        let nobody = RemoteFields {
+    pub(super) fn write_underlay_remotes(&mut self) -> Result<(), Error> {
+        let entry = RemoteFields {
             header: &[],
             address: [0; 16],
             source: [0; 16],
@@ -42,9 +42,14 @@ impl Vtep {
             ceiling: 0,
             resolved: false,
         };
-        let far = self.config.format.tunnel().is_none().then_some(NOBODY_FAR);
+        let far = self
+            .config
+            .format
+            .tunnel()
+            .is_none()
+            .then_some(UNDERLAY_REMOTE);
         for index in [0].into_iter().chain(far) {
-            let written = self.maps.remotes.set(index, nobody.bytes(), 0);
+            let written = self.maps.remotes.set(index, entry.bytes(), 0);
             written.map_err(in_map("remotes"))?;
         }
         Ok(())
@@ -79,7 +84,7 @@ impl Vtep {
             }
             StationLocation::Remote(address) => layout::station(self.remote(*address)?, 0),
             StationLocation::Underlay if self.config.format.tunnel().is_none() => {
-                layout::station(NOBODY_FAR, 0)
+                layout::station(UNDERLAY_REMOTE, 0)
             }
             StationLocation::Underlay => {
                 let what = "a tunnel's stations are behind remotes";

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion::Ipv4;
 use wirecost_vtep::{Config, Departures, Format, Hook, LineRate, Tunnel};
-use wirecost_wire::size_table::Frames;
+use wirecost_wire::size_table::FrameSizes;
 
 use crate::lab::{Lab, allowed};
 
@@ -46,7 +46,7 @@ fn send_by_a_line(guest_mtu: u32, format: Format) {
         return;
     }
     let config = Config::new("under0", format);
-    let frames = Frames::new(guest_mtu, config.overhead(), Ipv4, 0);
+    let frames = FrameSizes::new(guest_mtu, config.overhead(), Ipv4, 0);
     let _endpoints = [0, 1].map(|index| lab.endpoint(index, config_of(index, &config)));
     let mut line = Departures::load("under0").unwrap_or_else(|error| panic!("{error}"));
     let pace = LineRate {

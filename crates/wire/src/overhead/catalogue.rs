@@ -76,7 +76,7 @@ pub(super) const MPLS_ORDER: u8 = 1;
 
 /// What may follow the colon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum OptionSyntax {
     /// Nothing.
     Nothing,
     /// Any of these words, separated by commas.
@@ -117,7 +117,7 @@ pub struct Encapsulation {
     pub note: &'static str,
     pub(super) role: Role,
     pub(super) carries: Carries,
-    pub(super) takes: Takes,
+    pub(super) syntax: OptionSyntax,
     /// Elements of the layout, outermost first.
     pub(super) layout: &'static [Piece],
 }

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-use super::catalogue::{Encapsulation, Number, OTHER_NAMES, Takes, Word, every};
+use super::catalogue::{Encapsulation, Number, OTHER_NAMES, OptionSyntax, Word, every};
 use super::error::StackError;
 use super::stack::{Item, Options, Refusal, Stack};
 
 /// Upper bound on the encapsulations in a stack: more than any network has, few enough to compute at once.
-const MOST: usize = 16;
+const MAX_LAYERS: usize = 16;
 
 impl FromStr for Stack {
     type Err = StackError;
@@ -16,9 +16,9 @@ impl FromStr for Stack {
     fn from_str(text: &str) -> Result<Self, StackError> {
         let expression = text.trim().to_ascii_lowercase();
         let items = || {
-            if expression.split('+').count() > MOST {
+            if expression.split('+').count() > MAX_LAYERS {
                 return Err((
-                    format!("more than {MOST} encapsulations in each other"),
+                    format!("more than {MAX_LAYERS} encapsulations in each other"),
                     "write fewer".into(),
                 ));
             }
@@ -73,21 +73,21 @@ fn unknown(name: &str) -> Refusal {
 
 /// Shortens a text for an error message.
 fn shortened(text: &str) -> String {
-    const LONGEST: usize = 80;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_CHARACTERS: usize = 80;
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
 }
 
 fn options(of: &Encapsulation, option: Option<&str>) -> Result<Options, Refusal> {
-    match (of.takes, option) {
-        (Takes::Nothing, Some(option)) => Err((
+    match (of.syntax, option) {
+        (OptionSyntax::Nothing, Some(option)) => Err((
             format!("`{}` has no option `{}`", of.name, shortened(option)),
             format!("write `{}` alone", of.name),
         )),
-        (Takes::Nothing | Takes::AnyOf(_), None) => Ok(Options::default()),
-        (Takes::AnyOf(known), Some(option)) => {
+        (OptionSyntax::Nothing | OptionSyntax::AnyOf(_), None) => Ok(Options::default()),
+        (OptionSyntax::AnyOf(known), Some(option)) => {
             let given: Vec<&str> = option.split(',').map(str::trim).collect();
             for (at, word) in given.iter().enumerate() {
                 if !known.iter().any(|known| known.word == *word) {
@@ -107,7 +107,7 @@ fn options(of: &Encapsulation, option: Option<&str>) -> Result<Options, Refusal>
                 number: 0,
             })
         }
-        (Takes::OneOf(known), option) => {
+        (OptionSyntax::OneOf(known), option) => {
             let option = option.map_or(known[0].word, str::trim);
             let word = known.iter().find(|known| known.word == option);
             let word = word.ok_or_else(|| no_such_word(of, option, known))?.word;
@@ -116,7 +116,7 @@ fn options(of: &Encapsulation, option: Option<&str>) -> Result<Options, Refusal>
                 number: 0,
             })
         }
-        (Takes::Number(number), option) => Ok(Options {
+        (OptionSyntax::Number(number), option) => Ok(Options {
             words: Vec::new(),
             number: match option {
                 None => number.default,

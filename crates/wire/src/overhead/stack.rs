@@ -5,7 +5,8 @@ use std::fmt;
 use wirecost_model::ip::IpVersion;
 
 use super::catalogue::{
-    Carries, ENCAPLIMIT, Encapsulation, Header, MPLS_ORDER, Number, Piece, Role, Takes, every,
+    Carries, ENCAPLIMIT, Encapsulation, Header, MPLS_ORDER, Number, OptionSyntax, Piece, Role,
+    every,
 };
 
 /// Prefix of the names of tags on the line.
@@ -54,8 +55,8 @@ impl Layer {
     }
 
     fn carries(&self) -> Carries {
-        match self.of.takes {
-            Takes::OneOf(_) if self.options.words.contains(&"ethernet") => Carries::Frames,
+        match self.of.syntax {
+            OptionSyntax::OneOf(_) if self.options.words.contains(&"ethernet") => Carries::Frames,
             _ => self.of.carries,
         }
     }
@@ -93,7 +94,7 @@ impl Stack {
     pub fn notes(&self, underlay: IpVersion) -> Vec<&'static str> {
         let mut notes = Vec::new();
         for layer in &self.layers {
-            let of_ipv6 = matches!(layer.of.takes, Takes::AnyOf(words) if words.iter().any(|word| word.word == ENCAPLIMIT));
+            let of_ipv6 = matches!(layer.of.syntax, OptionSyntax::AnyOf(words) if words.iter().any(|word| word.word == ENCAPLIMIT));
             let matters = !of_ipv6
                 || (underlay == IpVersion::Ipv6 && !layer.options.words.contains(&ENCAPLIMIT));
             if matters {
@@ -249,14 +250,14 @@ impl Layer {
     /// Describes the options and the inner tags in words.
     fn with_words(&self) -> Vec<String> {
         let mut with = Vec::new();
-        match self.of.takes {
-            Takes::AnyOf(words) | Takes::OneOf(words) => {
+        match self.of.syntax {
+            OptionSyntax::AnyOf(words) | OptionSyntax::OneOf(words) => {
                 let given = words
                     .iter()
                     .filter(|word| self.options.words.contains(&word.word));
                 with.extend(given.map(|word| word.means.to_owned()));
             }
-            Takes::Number(Number { what, .. }) if self.options.number > 0 => {
+            OptionSyntax::Number(Number { what, .. }) if self.options.number > 0 => {
                 let what = if self.options.number == 1 {
                     what.trim_end_matches('s')
                 } else {
@@ -264,7 +265,7 @@ impl Layer {
                 };
                 with.push(format!("with {} {what}", self.options.number));
             }
-            Takes::Number(_) | Takes::Nothing => {}
+            OptionSyntax::Number(_) | OptionSyntax::Nothing => {}
         }
         let tags = self.inner.map(|tags| match tags.name {
             "qinq" => "with two VLAN tags inside".to_owned(),
@@ -318,15 +319,15 @@ impl fmt::Display for Stack {
 impl fmt::Display for Layer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.of.name)?;
-        match self.of.takes {
-            Takes::Number(number) if self.options.number != number.default => {
+        match self.of.syntax {
+            OptionSyntax::Number(number) if self.options.number != number.default => {
                 let value = self.options.number;
                 match number.named.iter().find(|(_, named)| *named == value) {
                     Some((word, _)) => write!(f, ":{word}"),
                     None => write!(f, ":{value}"),
                 }
             }
-            Takes::AnyOf(_) | Takes::OneOf(_) if !self.options.words.is_empty() => {
+            OptionSyntax::AnyOf(_) | OptionSyntax::OneOf(_) if !self.options.words.is_empty() => {
                 write!(f, ":{}", self.options.words.join(","))
             }
             _ => Ok(()),

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use wirecost_model::ip::IpVersion::{self, Ipv4, Ipv6};
 
-use super::catalogue::{Role, Takes};
+use super::catalogue::{OptionSyntax, Role};
 use super::*;
 use crate::line;
 
@@ -437,12 +437,14 @@ fn stacks() -> impl Strategy<Value = Stack> {
         .iter()
         .filter(|one| matches!(one.role, Role::Tunnel | Role::Transport | Role::Shim(_)))
         .flat_map(|one| {
-            let options: Vec<String> = match one.takes {
-                Takes::Nothing => Vec::new(),
-                Takes::AnyOf(words) | Takes::OneOf(words) => {
+            let options: Vec<String> = match one.syntax {
+                OptionSyntax::Nothing => Vec::new(),
+                OptionSyntax::AnyOf(words) | OptionSyntax::OneOf(words) => {
                     words.iter().map(|word| word.word.to_owned()).collect()
                 }
-                Takes::Number(number) => [number.min, number.max].map(|n| n.to_string()).into(),
+                OptionSyntax::Number(number) => {
+                    [number.min, number.max].map(|n| n.to_string()).into()
+                }
             };
             let with = options
                 .into_iter()

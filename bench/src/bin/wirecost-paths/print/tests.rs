@@ -35,7 +35,7 @@ fn measured(mtu: u32, seconds: &[f64]) -> Measured {
             seconds: *seconds,
         },
     };
-    let said = Said {
+    let result = ToolResult {
         mtu: Some(9000),
         seconds: 91.0,
         exit: Some(0),
@@ -43,7 +43,7 @@ fn measured(mtu: u32, seconds: &[f64]) -> Measured {
     Measured {
         fault,
         checks: seconds.iter().map(check).collect(),
-        others: BTreeMap::from([(Tool::Tracepath, vec![[said.clone(), said]])]),
+        others: BTreeMap::from([(Tool::Tracepath, vec![[result.clone(), result]])]),
     }
 }
 

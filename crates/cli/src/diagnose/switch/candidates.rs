@@ -1,21 +1,21 @@
 //! The changes to try between two hosts, their order, and how many of them fit into the time.
 
-use wirecost_control::experiment::{HostWay, Looked};
+use wirecost_control::experiment::{HostPath, InspectedHosts};
 
 use super::feature::{Feature, JOINING, OF_TUNNELS, RECEIVING, SENDING};
 use super::{At, Switch};
 
 /// The changes to try between these hosts, the most promising first. Settings of the hosts are included only where
 /// `changes` allows it.
-pub(in crate::diagnose) fn all(looked: &Looked, changes: bool) -> Vec<Switch> {
+pub(in crate::diagnose) fn all(inspected: &InspectedHosts, changes: bool) -> Vec<Switch> {
     let mut all = vec![Switch::FourStreams, Switch::LargeBuffers];
-    let others = looked.way(0).congestion.iter().cloned();
+    let others = inspected.path(0).congestion.iter().cloned();
     all.extend(others.map(Switch::Congestion));
     if !changes {
         return all;
     }
-    all.extend(mtu(looked).map(Switch::Mtu));
-    let devices = devices(looked);
+    all.extend(mtu(inspected).map(Switch::Mtu));
+    let devices = devices(inspected);
     let sends = |at: &At| (at.host == 'a') != at.device.faces_guest;
     // The features that matter most first, then the others.
     for rare in [false, true] {
@@ -37,7 +37,7 @@ pub(in crate::diagnose) fn all(looked: &Looked, changes: bool) -> Vec<Switch> {
             }));
         }
         if !rare {
-            all.extend(spread(looked, &devices));
+            all.extend(spread(inspected, &devices));
         }
     }
     all
@@ -45,9 +45,9 @@ pub(in crate::diagnose) fn all(looked: &Looked, changes: bool) -> Vec<Switch> {
 
 /// The devices that packets pass on both hosts. A device on both, such as a bridge between containers of one machine,
 /// counts as host b's.
-fn devices(looked: &Looked) -> Vec<At> {
+fn devices(inspected: &InspectedHosts) -> Vec<At> {
     let of = |host: usize, letter: char| {
-        let devices = looked.way(host).devices.iter().enumerate();
+        let devices = inspected.path(host).devices.iter().enumerate();
         devices.map(move |(number, device)| At {
             host: letter,
             measured: number == 0,
@@ -58,18 +58,18 @@ fn devices(looked: &Looked) -> Vec<At> {
     let is_on_both = |at: &At| {
         let named =
             |other: &&At| other.device.name == at.device.name && at.name() != at.device.name;
-        looked.is_one_machine() && b.iter().any(|other| named(&other))
+        inspected.is_one_machine() && b.iter().any(|other| named(&other))
     };
     let a: Vec<At> = of(0, 'a').filter(|at| !is_on_both(at)).collect();
     a.into_iter().chain(b).collect()
 }
 
 /// The largest MTU, bytes, that both hosts' devices can have; `None` where it is unknown or both have it already.
-fn mtu(looked: &Looked) -> Option<u32> {
-    let [a, b] = [0, 1].map(|host| looked.way(host));
+fn mtu(inspected: &InspectedHosts) -> Option<u32> {
+    let [a, b] = [0, 1].map(|host| inspected.path(host));
     let largest = a.largest_mtu?.min(b.largest_mtu?);
-    let differs = |way: &HostWay| {
-        way.devices
+    let differs = |path: &HostPath| {
+        path.devices
             .first()
             .is_some_and(|device| device.mtu != largest)
     };
@@ -77,8 +77,8 @@ fn mtu(looked: &Looked) -> Option<u32> {
 }
 
 /// Changes that spread the work of receiving over cores of host b.
-fn spread(looked: &Looked, devices: &[At]) -> Vec<Switch> {
-    let cores = looked.cores(1);
+fn spread(inspected: &InspectedHosts, devices: &[At]) -> Vec<Switch> {
+    let cores = inspected.cores(1);
     let mut all = Vec::new();
     // A single core leaves nothing to spread.
     if cores < 2 {

@@ -17,24 +17,27 @@ fn sample(round: u32, cell: u32, gbps: f64) -> Sample {
 
 /// Looks after every round of a run whose second cell has the first's throughput, give or take
 /// `noise`, until it ends.
-fn looks(experiment: &Experiment, noise: f64, round_s: f64) -> Vec<InterimAnalysis> {
-    let mut watch = AdaptiveMonitor::of(experiment, None).expect("until");
-    let mut looks = Vec::new();
+fn analyses(experiment: &Experiment, noise: f64, round_s: f64) -> Vec<InterimAnalysis> {
+    let mut monitor = AdaptiveMonitor::of(experiment, None).expect("until");
+    let mut analyses = Vec::new();
     for round in 0..experiment.plan.repeat.rounds {
         let sign = if round % 2 == 0 { 1.0 } else { -1.0 };
-        watch.taken(&sample(round, 0, 1.0));
-        watch.taken(&sample(round, 1, 1.0 + sign * noise));
-        looks.push(watch.look(round + 1, f64::from(round + 1) * round_s));
-        if looks.last().expect("one").end.is_some() {
+        monitor.taken(&sample(round, 0, 1.0));
+        monitor.taken(&sample(round, 1, 1.0 + sign * noise));
+        analyses.push(monitor.interim_analysis(round + 1, f64::from(round + 1) * round_s));
+        if analyses.last().expect("one").end.is_some() {
             break;
         }
     }
-    looks
+    analyses
 }
 
-fn end(looks: &[InterimAnalysis]) -> (Why, u32) {
-    let end = looks.last().and_then(|look| look.end).expect("an end");
-    (end.why, looks.len() as u32)
+fn end(analyses: &[InterimAnalysis]) -> (StopReason, u32) {
+    let end = analyses
+        .last()
+        .and_then(|analysis| analysis.end)
+        .expect("an end");
+    (end.why, analyses.len() as u32)
 }
 
 #[test]
@@ -44,54 +47,60 @@ fn a_fixed_number_of_rounds_is_not_watched() {
 
 #[test]
 fn steady_cells_are_known_at_the_least_rounds() {
-    let all = looks(&experiment("min_rounds: 6, ask: throughput"), 0.001, 1.0);
-    assert_eq!(end(&all), (Why::Known, 6));
+    let all = analyses(&experiment("min_rounds: 6, ask: throughput"), 0.001, 1.0);
+    assert_eq!(end(&all), (StopReason::Known, 6));
     let last = all.last().expect("one");
     assert_eq!((last.known, last.asked, last.rounds), (1, 1, 6));
-    assert!(all[1..5].iter().all(|look| look.rounds == 6), "{all:?}");
+    assert!(
+        all[1..5].iter().all(|analysis| analysis.rounds == 6),
+        "{all:?}"
+    );
 }
 
 #[test]
 fn wild_cells_end_by_their_most_rounds() {
-    let all = looks(&experiment("max_rounds: 12, ask: throughput"), 0.3, 1.0);
-    assert_eq!(end(&all), (Why::MaxRounds, 12));
+    let all = analyses(&experiment("max_rounds: 12, ask: throughput"), 0.3, 1.0);
+    assert_eq!(end(&all), (StopReason::MaxRounds, 12));
     assert_eq!(all[11].end.map(|end| end.ends_at), Some(12));
-    assert!(all[4..].iter().all(|look| look.rounds == 12), "{all:?}");
+    assert!(
+        all[4..].iter().all(|analysis| analysis.rounds == 12),
+        "{all:?}"
+    );
 }
 
 #[test]
 fn no_round_is_begun_that_the_budget_has_no_room_for() {
     let plan = experiment("budget: 10s, ask: throughput");
     // Nine rounds take 9.9 s.
-    assert_eq!(end(&looks(&plan, 0.3, 1.1)), (Why::Budget, 9));
+    assert_eq!(end(&analyses(&plan, 0.3, 1.1)), (StopReason::Budget, 9));
     // Ten take all of it.
-    assert_eq!(end(&looks(&plan, 0.3, 1.0)), (Why::Budget, 10));
+    assert_eq!(end(&analyses(&plan, 0.3, 1.0)), (StopReason::Budget, 10));
 }
 
 #[test]
 fn the_least_rounds_are_measured_beyond_the_budget() {
     let plan = experiment("budget: 3s, min_rounds: 6, ask: throughput");
-    assert_eq!(end(&looks(&plan, 0.3, 1.0)), (Why::Budget, 6));
+    assert_eq!(end(&analyses(&plan, 0.3, 1.0)), (StopReason::Budget, 6));
 }
 
 #[test]
 fn an_effect_that_cannot_be_measured_is_not_waited_for() {
     // Throughput alone has figures here: CPU is asked for and not waited for.
-    let all = looks(&experiment("min_rounds: 6"), 0.001, 1.0);
-    assert_eq!((end(&all).0, all[5].asked), (Why::Known, 1));
+    let all = analyses(&experiment("min_rounds: 6"), 0.001, 1.0);
+    assert_eq!((end(&all).0, all[5].asked), (StopReason::Known, 1));
 
     let experiment = experiment("max_rounds: 8");
-    let mut watch = AdaptiveMonitor::of(&experiment, None).expect("until");
+    let mut monitor = AdaptiveMonitor::of(&experiment, None).expect("until");
     for round in 0..8 {
-        watch.taken(&sample(round, 0, 1.0));
-        watch.taken(&Sample {
+        monitor.taken(&sample(round, 0, 1.0));
+        monitor.taken(&Sample {
             invalid: Some(Invalid::Build("no".into())),
             ..sample(round, 1, 1.0)
         });
     }
-    let look = watch.look(8, 8.0);
+    let analysis = monitor.interim_analysis(8, 8.0);
     assert_eq!(
-        (look.asked, look.end.map(|end| end.why)),
-        (0, Some(Why::MaxRounds))
+        (analysis.asked, analysis.end.map(|end| end.why)),
+        (0, Some(StopReason::MaxRounds))
     );
 }

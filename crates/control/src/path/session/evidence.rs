@@ -29,7 +29,7 @@ impl Session<'_> {
                 return Err(self.links[host].unexpected_reply("Arrivals"));
             };
             let index = 1 - host;
-            paths[index].seen.arrived = probes;
+            paths[index].observations.arrived = probes;
             let from = ways[index].from.address;
             let translated = sources.iter().find(|source| source.ip() != from);
             // Only the reverse direction fails because of NAT: its sender does not know the translated address.
@@ -83,7 +83,7 @@ impl Session<'_> {
 
     /// Reads the hosts' firewall rules where those may explain a fault.
     pub(super) fn rules(&mut self, paths: &[PathReport]) -> Result<[Vec<DropRule>; 2], LinkError> {
-        let unheard = |path: &PathReport| path.seen.too_big.is_some();
+        let unheard = |path: &PathReport| path.observations.too_big.is_some();
         // Wrong checksums already explain the fault.
         let spoiled = paths.iter().any(|path| path.bad_checksums > 1);
         let filtered = |path: &PathReport| {

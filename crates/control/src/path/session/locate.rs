@@ -51,7 +51,7 @@ impl Session<'_> {
                 return Err(self.links[0].unexpected_reply("Locate"));
             };
             // Not found, or the packets arrived after all: the path is reported without a place.
-            paths[*index].stretch = located.ok();
+            paths[*index].loss_location = located.ok();
         }
         Ok(())
     }

@@ -29,7 +29,10 @@ impl Session<'_> {
             let path = &mut results.paths[index];
             if report.is_dead() {
                 path.hint = path.hint.or(report.hint);
-                path.seen.refused = path.seen.refused.or(report.seen.refused);
+                path.observations.unreachable = path
+                    .observations
+                    .unreachable
+                    .or(report.observations.unreachable);
             } else {
                 *path = report;
             }
@@ -118,5 +121,5 @@ impl Session<'_> {
 
 /// Whether a dead direction has no explanation yet.
 fn is_unexplained(path: &PathReport) -> bool {
-    path.is_dead() && path.hint.is_none() && path.seen.refused.is_none()
+    path.is_dead() && path.hint.is_none() && path.observations.unreachable.is_none()
 }

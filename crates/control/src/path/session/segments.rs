@@ -23,7 +23,7 @@ impl Session<'_> {
     ) -> Result<(), LinkError> {
         let wanted = |index: usize| {
             let path = &paths[index];
-            let every = path.flows.iter().all(|flow| flow.kind.is_told());
+            let every = path.flows.iter().all(|flow| flow.kind.is_known());
             let passes = every && path.failing().next().is_none();
             // No connection can be opened to a host behind NAT.
             let translated = paths[1 - index].mapped.is_some();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request};
-use wirecost_check::{AuditedHost, Enter, HostStack};
+use wirecost_check::{AuditedHost, HostStack, NetnsEntry};
 use wirecost_model::host::Location;
 
 use super::Session;
@@ -51,8 +51,8 @@ impl Session<'_> {
                 machine,
                 rules: Vec::new(),
                 enter: match &self.places[index] {
-                    Location::Netns(name) => Enter::Named(name.clone()),
-                    Location::Local | Location::Ssh(_) | Location::Exec(_) => Enter::Here,
+                    Location::Netns(name) => NetnsEntry::Named(name.clone()),
+                    Location::Local | Location::Ssh(_) | Location::Exec(_) => NetnsEntry::Here,
                 },
             });
         }

@@ -17,7 +17,7 @@ impl Session<'_> {
         let order = |index: usize| {
             let (way, path) = (&ways[index], &paths[index]);
             let flows = path.flows.iter().enumerate();
-            let (flow, _) = flows.min_by_key(|(_, flow)| (!flow.kind.is_told(), flow.mtu))?;
+            let (flow, _) = flows.min_by_key(|(_, flow)| (!flow.kind.is_known(), flow.mtu))?;
             // Behind a NAT mapping only the flow that created it is answered.
             path.through_mapping.is_none().then(|| {
                 PathRequest::Trace(TraceOrder {

@@ -90,7 +90,7 @@ fn a_tunnel_changes_nothing_but_where_plain_cuts() {
         }
         let plain = level(Profile::Plain, &[]);
         let cut = Treatment::of(&plain, &network(vxlan(), hops)).tcp;
-        assert_eq!(cut, Some(Cut::Underlay));
+        assert_eq!(cut, Some(SegmentationPoint::Underlay));
     }
 }
 
@@ -123,9 +123,9 @@ fn wireguard_cuts_in_its_device_and_the_receiving_guest_joins() {
     let network = |hops| network((WIREGUARD.usual)(), hops);
     for hops in [0, 1] {
         for (profile, cut, joins) in [
-            (Profile::None, Cut::Guest, false),
-            (Profile::Plain, Cut::Tunnel, true),
-            (Profile::Tunnel, Cut::Tunnel, true),
+            (Profile::None, SegmentationPoint::Guest, false),
+            (Profile::Plain, SegmentationPoint::Tunnel, true),
+            (Profile::Tunnel, SegmentationPoint::Tunnel, true),
         ] {
             let level = level(profile, &[]);
             let treatment = Treatment::of(&level, &network(hops));

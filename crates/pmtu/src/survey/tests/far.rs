@@ -7,7 +7,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::FAR_AWAY;
+use crate::config::FAR_PATIENCE;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -129,7 +129,7 @@ impl Far {
         SurveyRequest {
             high: self.local_mtu + 1,
             config: Config {
-                patience: FAR_AWAY,
+                patience: FAR_PATIENCE,
                 ..Config::default()
             },
             ..flows(count)
@@ -229,7 +229,7 @@ fn an_end_that_is_farther_than_was_thought_is_asked_again() {
             ..path.question(16)
         };
         let result = path.run(question).result;
-        let dead = result.untold().len();
+        let dead = result.undecided().len();
         assert!([0, 16].contains(&dead), "{round_trip} ms: {dead} flows");
     }
 }
@@ -268,7 +268,7 @@ fn what_was_held_once_is_no_reason_to_wait_as_long_again() {
         let Ran { result, .. } = path.survey(16);
         println!("{held:?}: {:?}, wait {:?}", result.took, result.wait);
         assert_eq!(result.mtu(), Some(1500), "{held:?}");
-        assert!(result.untold().is_empty(), "{held:?}");
+        assert!(result.undecided().is_empty(), "{held:?}");
         let limit = held.end + MS * 1000;
         assert!(result.took < limit, "{held:?}: {:?}", result.took);
         assert!(result.wait < MS * 100, "{held:?}: {:?}", result.wait);
@@ -344,7 +344,7 @@ fn loss_is_told_as_it_is() {
             let result = path.survey(16).result;
             println!("{loss} {round_trip} ms: {:?}", result.took);
             assert!(
-                result.untold().is_empty(),
+                result.undecided().is_empty(),
                 "{path:?}: {:?}",
                 result.outcomes
             );

@@ -11,7 +11,9 @@ use wirecost_stats::{Corrected, FigureVerdict, Sides, judge, summary};
 
 use super::guard;
 use super::matching::{Matching, Pair};
-use super::{Compared, ComparedCell, FailOn, Figure, NotComparable, Shift, Strictness, Why};
+use super::{
+    Compared, ComparedCell, FailOn, Figure, NotComparable, NotComparedReason, Shift, Strictness,
+};
 
 /// Compares the matched cells; returns those that cannot be compared separately, with the reason.
 pub(super) fn cells(
@@ -46,7 +48,7 @@ pub(super) fn cells(
                 values(before, pair.before.index, figure),
                 values(after, pair.after.index, figure),
             );
-            let found = guard::look([before, after], pair, figure, disturbed);
+            let found = guard::comparability([before, after], pair, figure, disturbed);
             let is_coarse = [&from, &to].into_iter().any(Option::is_none);
             let found = guard::or_coarse(found, is_coarse);
             // Only figures that get a verdict belong to the family of the correction.
@@ -170,7 +172,7 @@ fn not_measured(
     after: Compared<'_>,
     pair: &Pair<'_>,
     shared: &[Measured],
-) -> Option<(Why, String)> {
+) -> Option<(NotComparedReason, String)> {
     let (was, is) = (pair.before.index, pair.after.index);
     let figures = of(pair, shared);
     let measured = |run: Compared<'_>, cell| {
@@ -184,7 +186,7 @@ fn not_measured(
             match sums.and_then(|sums| sums.last_invalid.as_ref()) {
                 Some(invalid) => {
                     let reason = format!("no valid sample any more: {}", invalid.reason());
-                    return Some((Why::NoLongerMeasured, reason));
+                    return Some((NotComparedReason::NoLongerMeasured, reason));
                 }
                 None => "no valid sample after",
             }
@@ -192,7 +194,7 @@ fn not_measured(
         (false, true) => "no valid sample before",
         (false, false) => "no valid sample in either run",
     };
-    Some((Why::NotMeasured, why.into()))
+    Some((NotComparedReason::NotMeasured, why.into()))
 }
 
 /// The values of one figure in a cell's valid samples ([`crate::result::values`]).
@@ -201,8 +203,8 @@ fn values(run: Compared<'_>, cell: u32, figure: &Measured) -> Option<Vec<f64>> {
 }
 
 fn shown(levels: &Levels, factors: &[Factor]) -> Levels {
-    let telling = |key: &str| factors.iter().any(|factor| factor.key == key);
-    let levels = levels.iter().filter(|(key, _)| telling(key));
+    let is_varied = |key: &str| factors.iter().any(|factor| factor.key == key);
+    let levels = levels.iter().filter(|(key, _)| is_varied(key));
     levels
         .map(|(key, level)| (key.clone(), level.clone()))
         .collect()

@@ -4,13 +4,13 @@ use wirecost_model::cell::Cell;
 use wirecost_model::effect::{Remark, RemarkKind};
 use wirecost_model::metric::Figure;
 use wirecost_stats::ENOUGH_STEPS;
-use wirecost_stats::comparable::{Comparability, Evidence, Subject, look as between};
+use wirecost_stats::comparable::{Comparability, Evidence, Subject, comparability as between};
 
 use super::Compared;
 use super::matching::Pair;
 
 /// Looks for what rules out a verdict on a figure. In a `disturbed` run no figure can be compared.
-pub(super) fn look(
+pub(super) fn comparability(
     [before, after]: [Compared<'_>; 2],
     pair: &Pair<'_>,
     figure: &Figure,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use wirecost_model::cell::{Cell, Experiment, Factor, Network};
 use wirecost_model::plan::Levels;
 
-use super::Why;
+use super::NotComparedReason;
 use wirecost_answer::names as words;
 
 const RATE: &str = "underlay.rate";
@@ -82,7 +82,7 @@ pub(super) fn matching<'a>(before: &'a Experiment, after: &'a Experiment) -> Mat
 }
 
 /// The factors with more than one level in the two runs together.
-pub(super) fn telling(before: &Experiment, after: &Experiment) -> Vec<Factor> {
+pub(super) fn varied_factors(before: &Experiment, after: &Experiment) -> Vec<Factor> {
     let mut factors = after.factors.clone();
     for factor in &before.factors {
         match factors.iter_mut().find(|other| other.key == factor.key) {
@@ -233,7 +233,7 @@ fn join<'a>(
 
 impl Pair<'_> {
     /// Why the figures of the two cells cannot be compared; `None` where they can.
-    pub(super) fn not_comparable(&self) -> Option<(Why, String)> {
+    pub(super) fn not_comparable(&self) -> Option<(NotComparedReason, String)> {
         let (before, after) = (self.before, self.after);
         if before.network.rate != after.network.rate {
             let rate = |network: &Network| {
@@ -243,7 +243,7 @@ impl Pair<'_> {
                 )
             };
             return Some((
-                Why::LineRate,
+                NotComparedReason::LineRate,
                 format!(
                     "the line differs: {} before, {} after",
                     rate(&before.network),
@@ -253,7 +253,7 @@ impl Pair<'_> {
         }
         if before.network.transit != after.network.transit {
             return Some((
-                Why::BuiltDifferently,
+                NotComparedReason::BuiltDifferently,
                 format!(
                     "what lies between the hosts differs: {} before, {} after",
                     before.network.transit, after.network.transit
@@ -262,7 +262,7 @@ impl Pair<'_> {
         }
         if before.guest_mtu != after.guest_mtu {
             return Some((
-                Why::BuiltDifferently,
+                NotComparedReason::BuiltDifferently,
                 format!(
                     "{} came to {} before and to {} after",
                     words::factor("guest_mtu"),
@@ -282,7 +282,7 @@ impl Pair<'_> {
             && before.settings == after.settings;
         (!same).then(|| {
             (
-                Why::BuiltDifferently,
+                NotComparedReason::BuiltDifferently,
                 "the same names of levels stand for different settings: see the cells in run.json of both"
                     .into(),
             )

@@ -54,7 +54,7 @@ impl NoRatio {
 
 impl EffectResult {
     /// The verdict that counts: the corrected one where there is one.
-    pub(crate) fn told(&self) -> Verdict {
+    pub(crate) fn final_verdict(&self) -> Verdict {
         self.corrected
             .map_or(self.effect.verdict, |corrected| corrected.verdict)
     }

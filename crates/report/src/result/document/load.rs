@@ -70,7 +70,8 @@ pub struct CellLoad {
     pub generator_bound: u32,
     /// Samples in which the load did not keep its rate: more than 1 % of the messages that were due in the window were
     /// not sent, or waited to be. Its figures then show the load's own backlog.
-    pub behind_schedule: u32,
+    #[serde(rename = "behind_schedule")]
+    pub missed_schedule: u32,
 }
 
 /// Latencies in microseconds, from the merged histogram of all valid samples; timed-out requests are not in it.

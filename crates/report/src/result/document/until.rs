@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use wirecost_model::plan::Ask;
-use wirecost_model::record::Why;
+use wirecost_model::record::StopReason;
 
 /// The stopping rule of an adaptive run, and how it stopped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,7 +18,7 @@ pub struct UntilResult {
     /// Which effects the rule waits for.
     pub ask: Ask,
     /// Why the rule stopped the run; `null` where something else stopped it.
-    pub stopped: Option<Why>,
+    pub stopped: Option<StopReason>,
     /// The round at which the run would have ended whatever was known, as of the last look.
     pub ends_at: u32,
     /// Number of effects that the rule waited for: those asked for that have a valid pair and are comparable.

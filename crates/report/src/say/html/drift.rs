@@ -12,7 +12,7 @@ use crate::result::document::Document;
 use crate::say::table::{Table, figure};
 
 /// Smallest range of the axis on each side of 100 %, percent, so that a steady cell looks steady.
-const LEAST: f64 = 5.0;
+const MIN_AXIS_RANGE: f64 = 5.0;
 
 /// Most rounds that the table has a column for.
 const COLUMNS: u32 = 60;
@@ -30,9 +30,10 @@ pub(super) fn chart(
         let percents = cell.samples.iter().filter_map(|sample| percent(sample));
         percents.collect::<Vec<_>>()
     });
-    let (low, high) = percents.fold((100.0 - LEAST, 100.0 + LEAST), |(low, high), percent| {
-        (f64::min(low, percent), f64::max(high, percent))
-    });
+    let (low, high) = percents.fold(
+        (100.0 - MIN_AXIS_RANGE, 100.0 + MIN_AXIS_RANGE),
+        |(low, high), percent| (f64::min(low, percent), f64::max(high, percent)),
+    );
     let last = f64::from(doc.rounds_planned.max(2));
     let axes = Axes::new(
         (0.5, last + 0.5),

@@ -5,7 +5,7 @@ use wirecost_model::metric::Metric;
 
 use super::chart::Limits;
 use crate::result::document::Document;
-use crate::say::verdicts::{ALL, Said, class, compared, said, sign, word};
+use crate::say::verdicts::{ALL, VerdictText, class, compared, sign, verdict_text, word};
 use crate::say::{effects, words};
 
 /// The table of verdicts: a row for each comparison, a column for each figure.
@@ -50,7 +50,7 @@ struct Group {
 struct Line {
     /// Levels of the other factors, in words: `vxlan, offload none`.
     place: String,
-    verdicts: Vec<Option<Said>>,
+    verdicts: Vec<Option<VerdictText>>,
 }
 
 pub(super) fn table(doc: &Document, limits: Limits) -> Verdicts {
@@ -65,7 +65,7 @@ pub(super) fn table(doc: &Document, limits: Limits) -> Verdicts {
         let line = Line {
             place: pair.place.clone(),
             verdicts: verdicts
-                .map(|effect| Some(said(doc, (*effect)?, family)))
+                .map(|effect| Some(verdict_text(doc, (*effect)?, family)))
                 .collect(),
         };
         match groups.iter_mut().find(|group| group.contrast == contrast) {

@@ -7,7 +7,7 @@ use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::{CoreDistance, Sample, Saturated};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::{HostUsage, Wakeups};
-use wirecost_stats::comparable::{FARTHER, MORE_CORES};
+use wirecost_stats::comparable::{DISTANCE_RATIO, FOREIGN_CORES_DIFFERENCE};
 use wirecost_stats::{ENOUGH_STEPS, Stopping, asked};
 
 use super::Planted;
@@ -134,13 +134,13 @@ fn cores_that_were_farther_apart_in_one_cell() {
             .sampled(0, move |sample| look(sample, 60.0))
             .sampled(1, move |sample| look(sample, ns))
     };
-    for ns in [60.0 * FARTHER * 1.01, 60.0 / FARTHER / 1.01] {
+    for ns in [60.0 * DISTANCE_RATIO * 1.01, 60.0 / DISTANCE_RATIO / 1.01] {
         for metric in [Metric::Throughput, Metric::SenderCpu] {
             assert_eq!(apart(ns).barred(metric), Some(RemarkKind::CoreDistance));
         }
     }
     assert_eq!(
-        apart(60.0 * FARTHER * 0.99).barred(Metric::Throughput),
+        apart(60.0 * DISTANCE_RATIO * 0.99).barred(Metric::Throughput),
         None
     );
     // Cores that are elsewhere in two of four rounds make the interval wider, and no more.
@@ -170,11 +170,14 @@ fn other_programs_beside_one_cell_only() {
             .sampled(1, move |sample| foreign(sample, other))
     };
     for metric in [Metric::Throughput, Metric::ReceiverCpu] {
-        let barred = beside(0.0, MORE_CORES * 1.01).barred(metric);
+        let barred = beside(0.0, FOREIGN_CORES_DIFFERENCE * 1.01).barred(metric);
         assert_eq!(barred, Some(RemarkKind::Disturbed));
-        let barred = beside(0.9, 0.9 - MORE_CORES * 1.01).barred(metric);
+        let barred = beside(0.9, 0.9 - FOREIGN_CORES_DIFFERENCE * 1.01).barred(metric);
         assert_eq!(barred, Some(RemarkKind::Disturbed));
-        assert_eq!(beside(0.0, MORE_CORES * 0.99).barred(metric), None);
+        assert_eq!(
+            beside(0.0, FOREIGN_CORES_DIFFERENCE * 0.99).barred(metric),
+            None
+        );
         assert_eq!(beside(0.9, 0.9).barred(metric), None);
     }
 }

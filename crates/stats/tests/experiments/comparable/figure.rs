@@ -3,7 +3,7 @@
 use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::load::Rate;
 use wirecost_model::metric::Metric;
-use wirecost_stats::comparable::REACHED;
+use wirecost_stats::comparable::LIMITED_RATE_SHARE;
 
 use super::Planted;
 
@@ -45,12 +45,15 @@ fn twice_the_rate_is_no_gain() {
 
 #[test]
 fn only_what_was_reached_is_the_figure() {
-    let just = offered("rate", [Some(5.0 / REACHED * 0.999), Some(100.0)]);
+    let just = offered(
+        "rate",
+        [Some(5.0 / LIMITED_RATE_SHARE * 0.999), Some(100.0)],
+    );
     assert_eq!(
         just.barred(Metric::Throughput),
         Some(RemarkKind::FactorIsFigure)
     );
-    let beyond = offered("rate", [Some(5.0 / REACHED * 1.01), Some(100.0)]);
+    let beyond = offered("rate", [Some(5.0 / LIMITED_RATE_SHARE * 1.01), Some(100.0)]);
     assert_eq!(beyond.effect(Metric::Throughput).verdict, Verdict::Pays);
 }
 
@@ -82,6 +85,12 @@ fn a_line_that_is_full_is_the_figure() {
     // 5 Gbit/s of payload are 5.31 of frames at an MTU of 1500.
     let full = 5_000_000_000.0 * 1538.0 / 1448.0;
     let figure = Some(RemarkKind::FactorIsFigure);
-    assert_eq!(lines([Some((full / REACHED * 0.999) as u64), None]), figure);
-    assert_eq!(lines([Some((full / REACHED * 1.01) as u64), None]), None);
+    assert_eq!(
+        lines([Some((full / LIMITED_RATE_SHARE * 0.999) as u64), None]),
+        figure
+    );
+    assert_eq!(
+        lines([Some((full / LIMITED_RATE_SHARE * 1.01) as u64), None]),
+        None
+    );
 }

@@ -6,7 +6,7 @@ use wirecost_model::latency::{Latency, bucket_of};
 use wirecost_model::load::{Load, Rate, Workload};
 use wirecost_model::metric::Metric;
 use wirecost_model::sample::{Flow, Mark, RequestResult, Sample, Socket};
-use wirecost_stats::comparable::{LATE, MICROSECONDS, MOST};
+use wirecost_stats::comparable::{BOTTLENECK_SAMPLES_SHARE, LATENESS_RATIO, MIN_NETWORK_RTT_US};
 
 use super::{Planted, ROUNDS};
 
@@ -79,7 +79,7 @@ fn one_window_behind_is_enough() {
 #[test]
 fn lateness_beyond_a_fifth_of_the_latency_is_told_beside_it() {
     let late = |us: u64| requests().sampled(0, move |sample| answered(sample, 10_000, 100, us));
-    let fifth = (100.0 * LATE) as u64;
+    let fifth = (100.0 * LATENESS_RATIO) as u64;
     let told = late(fifth + 2);
     assert_eq!(told.effect(Metric::LatencyMedian).verdict, Verdict::Costs);
     assert_eq!(told.beside(Metric::LatencyMedian), [RemarkKind::Schedule]);
@@ -102,7 +102,7 @@ fn bound(planted: Planted, samples: u32) -> Planted {
 
 #[test]
 fn a_generator_that_was_the_limit_in_most_samples_bars_speed_and_cpu() {
-    let most = (f64::from(ROUNDS) * MOST) as u32;
+    let most = (f64::from(ROUNDS) * BOTTLENECK_SAMPLES_SHARE) as u32;
     let network = || Planted::of("encapsulation", ["none", "vxlan"]);
     for metric in [Metric::Throughput, Metric::SenderCpu] {
         assert_eq!(
@@ -152,10 +152,13 @@ fn bbr_without_a_network_paces_by_microseconds() {
             .sampled(1, move |sample| rtt(sample, us))
     };
     assert_eq!(
-        congestion(MICROSECONDS - 1).barred(Metric::Throughput),
+        congestion(MIN_NETWORK_RTT_US - 1).barred(Metric::Throughput),
         Some(RemarkKind::Pacing)
     );
-    assert_eq!(congestion(MICROSECONDS).barred(Metric::Throughput), None);
+    assert_eq!(
+        congestion(MIN_NETWORK_RTT_US).barred(Metric::Throughput),
+        None
+    );
     let line = congestion(40).cells(|cell| cell.network.rate = Some(10_000_000_000));
     assert_eq!(line.barred(Metric::Throughput), None);
     let both = congestion(40).cell(0, |cell| cell.loads[0].load.congestion = Some("bbr".into()));

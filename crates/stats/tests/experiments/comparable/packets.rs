@@ -9,7 +9,10 @@ use wirecost_model::sample::{Flow, Sample, Socket, ZeroCopyCounts};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::LinkDelta;
 use wirecost_model::vary::{Scope, Setting, Vary};
-use wirecost_stats::comparable::{APART, COPIED, DROPPED, MUCH_LESS, REMARKABLE, TOLD, UNCHANGED};
+use wirecost_stats::comparable::{
+    BARRING_DROP_SHARE, BARRING_SEGMENTS_RATIO, COPIED_SENDS_SHARE, DIFFERENT_DROPS_RATIO,
+    REPORTED_DROP_SHARE, REPORTED_SEGMENTS_RATIO, SAME_SEGMENTS_RATIO,
+};
 
 use super::Planted;
 
@@ -70,18 +73,22 @@ fn the_threshold_at_either_end() {
         planted("encapsulation", VXLAN, [end(20.0), end(20.0 * ratio)])
     };
     for end in [(|n| (n, 20.0)) as fn(f64) -> (f64, f64), |n| (20.0, n)] {
-        let barred = around(end, APART * 1.01);
+        let barred = around(end, BARRING_SEGMENTS_RATIO * 1.01);
         assert_eq!(
             barred.barred(Metric::Throughput),
             Some(RemarkKind::Aggregation)
         );
-        for ratio in [APART * 0.99, APART.recip() * 1.01, REMARKABLE * 1.01] {
+        for ratio in [
+            BARRING_SEGMENTS_RATIO * 0.99,
+            BARRING_SEGMENTS_RATIO.recip() * 1.01,
+            REPORTED_SEGMENTS_RATIO * 1.01,
+        ] {
             let told = around(end, ratio);
             assert_eq!(told.effect(Metric::Throughput).verdict, Verdict::Pays);
             assert_eq!(told.beside(Metric::Throughput), [RemarkKind::Aggregation]);
         }
         assert_eq!(
-            around(end, REMARKABLE * 0.99).beside(Metric::Throughput),
+            around(end, REPORTED_SEGMENTS_RATIO * 0.99).beside(Metric::Throughput),
             []
         );
     }
@@ -243,11 +250,11 @@ fn an_offload_that_changed_nothing_makes_no_difference_to_nobody() {
         "the setting changed nothing here: 45 segments per packet sent and 33 received in both"
     );
     assert_eq!(
-        gro(33.0 * UNCHANGED * 0.99, 5.0).barred(Metric::Throughput),
+        gro(33.0 * SAME_SEGMENTS_RATIO * 0.99, 5.0).barred(Metric::Throughput),
         Some(RemarkKind::NotInEffect)
     );
     // It did something, which makes no difference; and whatever it did, it costs.
-    let changed = gro(33.0 * UNCHANGED * 1.01, 5.0);
+    let changed = gro(33.0 * SAME_SEGMENTS_RATIO * 1.01, 5.0);
     assert_eq!(
         changed.effect(Metric::Throughput).verdict,
         Verdict::MakesNoDifference
@@ -292,9 +299,15 @@ fn zero_copy_that_was_copied_is_not_in_effect() {
             })
     };
     for metric in [Metric::Throughput, Metric::SenderCpu, Metric::ReceiverCpu] {
-        assert_eq!(copied(COPIED).barred(metric), Some(RemarkKind::NotInEffect));
+        assert_eq!(
+            copied(COPIED_SENDS_SHARE).barred(metric),
+            Some(RemarkKind::NotInEffect)
+        );
     }
-    assert_eq!(copied(COPIED - 0.01).barred(Metric::Throughput), None);
+    assert_eq!(
+        copied(COPIED_SENDS_SHARE - 0.01).barred(Metric::Throughput),
+        None
+    );
     let elsewhere = copied(1.0)
         .effect(Metric::Throughput)
         .not_comparable
@@ -323,16 +336,16 @@ fn a_backlog_that_overflows_in_one_cell_only() {
     };
     let planted = |key, drops| of(key, drops).barred(Metric::Throughput);
     let beside = |drops| of("encapsulation", drops).beside(Metric::Throughput);
-    let few = (DROPPED * 1e6) as u64;
+    let few = (BARRING_DROP_SHARE * 1e6) as u64;
     let bars = Some(RemarkKind::BacklogDrops);
     assert_eq!(planted("encapsulation", [0, few]), bars);
     assert_eq!(planted("encapsulation", [few, 0]), bars);
     assert_eq!(planted("encapsulation", [0, few - 1]), None);
     assert_eq!(beside([0, few - 1]), [RemarkKind::BacklogDrops]);
-    let told = (TOLD * 1e6) as u64;
+    let told = (REPORTED_DROP_SHARE * 1e6) as u64;
     assert_eq!(beside([0, told]), [RemarkKind::BacklogDrops]);
     assert_eq!(beside([0, told - 1]), []);
-    let tenth = (10_000.0 * MUCH_LESS) as u64;
+    let tenth = (10_000.0 * DIFFERENT_DROPS_RATIO) as u64;
     assert_eq!(planted("encapsulation", [tenth, 10_000]), bars);
     assert_eq!(planted("encapsulation", [tenth + 1, 10_000]), None);
     assert_eq!(planted("streams", [0, 10_000]), None);

@@ -9,10 +9,10 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use socket2::Socket;
 use wirecost_model::moved::Accelerator;
-use wirecost_qemu::{Line, Said};
+use wirecost_qemu::{Line, TimedLine};
 
 /// Longest line that is accepted, bytes.
-const LONGEST: usize = 4096;
+const MAX_LINE_BYTES: usize = 4096;
 /// Longest reason that is sent, characters: the rest is cut off.
 const REASON: usize = 1000;
 
@@ -88,7 +88,7 @@ pub(crate) fn read_line(mut socket: &Socket) -> io::Result<Option<String>> {
             Ok(_) if byte == *b"\n" => {
                 return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
             }
-            Ok(_) if line.len() >= LONGEST => {
+            Ok(_) if line.len() >= MAX_LINE_BYTES => {
                 return Err(io::Error::new(
                     ErrorKind::InvalidData,
                     "a message without an end",
@@ -109,7 +109,7 @@ pub(crate) fn read_line(mut socket: &Socket) -> io::Result<Option<String>> {
 /// The thread cannot be created.
 pub(crate) fn listen(
     socket: &Arc<Socket>,
-    queue: Sender<Said>,
+    queue: Sender<TimedLine>,
     until_last: bool,
 ) -> io::Result<()> {
     let socket = Arc::clone(socket);
@@ -121,11 +121,11 @@ pub(crate) fn listen(
                 Err(_) => String::new(),
             };
             let last = line.is_empty() || (until_last && Message::is_last(&line));
-            let said = Said {
+            let timed = TimedLine {
                 at: Instant::now(),
                 line: Line::Other(line),
             };
-            if queue.send(said).is_err() || last {
+            if queue.send(timed).is_err() || last {
                 return;
             }
         }
@@ -159,7 +159,9 @@ mod tests {
             let line = read_line(&there).expect("read").expect("a line");
             assert_eq!(&Message::parse(&line).expect("a message"), message);
         }
-        (&here).write_all(&[b'x'; LONGEST + 1]).expect("written");
+        (&here)
+            .write_all(&[b'x'; MAX_LINE_BYTES + 1])
+            .expect("written");
         let error = read_line(&there).expect_err("too long");
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         drop(here);

@@ -10,7 +10,7 @@ use wirecost_sys::block_file::set_direct;
 use super::{OpenPath, in_words};
 use crate::options::Options;
 use crate::storage::content::{STAMP_BYTES, Writer, body, first_difference, rest, seed, stamp};
-use crate::storage::sample::Sample;
+use crate::storage::read_back::ReadBack;
 
 /// Bytes at the beginning and at the end that are checked: signatures of file systems, partition tables, volumes and
 /// RAID are there (libblkid's probes).
@@ -138,18 +138,22 @@ pub(crate) fn write_block(block: &mut [u8], body: &[u8], seed: u64, writer: Writ
 }
 
 /// Reads the I/Os of the jobs' samples back, and compares them with what was written.
-pub(super) fn verify(open: &OpenPath, options: &Options, samples: &[Sample]) -> io::Result<()> {
+pub(super) fn verify(
+    open: &OpenPath,
+    options: &Options,
+    read_backs: &[ReadBack],
+) -> io::Result<()> {
     let body = body(options);
     let length = options.load.request as usize;
     let seed = seed(options);
     let mut buffer = Aligned::new(length);
-    for sample in samples {
-        let writer = if sample.command == command::WRITE {
+    for read_back in read_backs {
+        let writer = if read_back.command == command::WRITE {
             Writer::Client
         } else {
             Writer::Target
         };
-        for offset in &sample.offsets {
+        for offset in &read_back.offsets {
             let read = open.file.read_exact_at(buffer.bytes(), *offset);
             read.map_err(|error| in_words(&format!("reading back offset {offset}"), &error))?;
             let stamp = stamp(seed, writer, *offset);

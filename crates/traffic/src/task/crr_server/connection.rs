@@ -121,11 +121,11 @@ impl Connection {
                     }
                     Phase::Open if !here => {
                         shared.flows.set_connected(flow);
-                        Answer::Taken
+                        Answer::Accepted
                     }
                     Phase::Close if here => {
                         shared.flows.end(flow, Outcome::Orderly);
-                        Answer::Taken
+                        Answer::Accepted
                     }
                     _ => Answer::OtherFlow,
                 }
@@ -135,7 +135,7 @@ impl Connection {
             HeaderCheck::Stray => return Some(Disposition::Stray),
         };
         self.answer(answer);
-        Some(if answer == Answer::Taken {
+        Some(if answer == Answer::Accepted {
             Disposition::Done
         } else {
             Disposition::Stray

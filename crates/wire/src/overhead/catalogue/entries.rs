@@ -4,7 +4,9 @@ use super::headers::{
     ENCAPSULATION_LIMIT, ESP, ESP_ICV, ESP_IV, ESP_TRAILER, ETHERNET, GRE, GRE_CHECKSUM, GRE_KEY,
     GRE_SEQUENCE, SERVICE_VLAN, UDP, VLAN, header,
 };
-use super::{Carries, ENCAPLIMIT, Encapsulation, MPLS_ORDER, Number, Piece, Role, Takes, Word};
+use super::{
+    Carries, ENCAPLIMIT, Encapsulation, MPLS_ORDER, Number, OptionSyntax, Piece, Role, Word,
+};
 
 const KEY: Word = word("key", "with a key");
 const CSUM: Word = word("csum", "with a checksum");
@@ -29,7 +31,7 @@ const NOTHING: Encapsulation = Encapsulation {
     note: "",
     role: Role::Nothing,
     carries: Carries::Ip,
-    takes: Takes::Nothing,
+    syntax: OptionSyntax::Nothing,
     layout: &[Piece::Content],
 };
 
@@ -116,7 +118,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         ],
     ),
     Encapsulation {
-        takes: Takes::OneOf(&[
+        syntax: OptionSyntax::OneOf(&[
             word("ip", "with IP inside"),
             word("ethernet", "with Ethernet inside"),
         ]),
@@ -138,7 +140,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         )
     },
     Encapsulation {
-        takes: Takes::Number(Number {
+        syntax: OptionSyntax::Number(Number {
             what: "option bytes",
             default: 0,
             min: 0,
@@ -161,7 +163,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         )
     },
     Encapsulation {
-        takes: Takes::AnyOf(&[KEY, CSUM, SEQ, LIMIT]),
+        syntax: OptionSyntax::AnyOf(&[KEY, CSUM, SEQ, LIMIT]),
         note: LIMIT_NOTE,
         ..tunnel(
             "gre",
@@ -179,7 +181,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         )
     },
     Encapsulation {
-        takes: Takes::AnyOf(&[KEY, CSUM, SEQ, LIMIT]),
+        syntax: OptionSyntax::AnyOf(&[KEY, CSUM, SEQ, LIMIT]),
         note: LIMIT_NOTE,
         ..tunnel(
             "gretap",
@@ -198,7 +200,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         )
     },
     Encapsulation {
-        takes: Takes::AnyOf(&[LIMIT]),
+        syntax: OptionSyntax::AnyOf(&[LIMIT]),
         note: LIMIT_NOTE,
         ..tunnel(
             "nvgre",
@@ -215,7 +217,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         )
     },
     Encapsulation {
-        takes: Takes::AnyOf(&[LIMIT]),
+        syntax: OptionSyntax::AnyOf(&[LIMIT]),
         note: LIMIT_NOTE,
         ..tunnel(
             "ipip",
@@ -250,7 +252,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         )
     },
     Encapsulation {
-        takes: Takes::AnyOf(&[NATT]),
+        syntax: OptionSyntax::AnyOf(&[NATT]),
         note: ESP_NOTE,
         ..tunnel(
             "esp",
@@ -269,7 +271,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         )
     },
     Encapsulation {
-        takes: Takes::AnyOf(&[NATT]),
+        syntax: OptionSyntax::AnyOf(&[NATT]),
         role: Role::Transport,
         note: ESP_NOTE,
         ..tunnel(
@@ -305,7 +307,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         )
     },
     Encapsulation {
-        takes: Takes::Number(Number {
+        syntax: OptionSyntax::Number(Number {
             what: "labels",
             default: 1,
             min: 1,

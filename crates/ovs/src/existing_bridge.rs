@@ -21,7 +21,7 @@ const RUN_DIRECTORIES: [&str; 2] = ["/run/openvswitch", "/var/run/openvswitch"];
 
 /// A bridge of the machine's own Open vSwitch.
 #[derive(Debug)]
-pub struct OwnBridge {
+pub struct ExistingBridge {
     database: Database,
     name: String,
     uuid: Value,
@@ -30,16 +30,16 @@ pub struct OwnBridge {
 
 /// Ports to add to a bridge of the machine's own Open vSwitch.
 #[derive(Debug, Clone)]
-pub struct OwnPorts<'a> {
+pub struct AddedPorts<'a> {
     /// Owner of the ports, shown in the database: column `external_ids`, key `wirecost`.
-    pub of: &'a str,
+    pub owner: &'a str,
     /// Name of the tunnel's port, where the encapsulation is a tunnel.
     pub tunnel: &'a str,
     /// The encapsulation, the guests' ports, and both hosts' addresses.
     pub wanted: &'a SwitchSpec,
 }
 
-impl OwnBridge {
+impl ExistingBridge {
     /// Finds the bridge of that name.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl OwnBridge {
     ///
     /// # Errors
     /// Where it cannot be done in somebody else's bridge, or the switch refuses; no port is left then.
-    pub fn add(&mut self, ports: &OwnPorts<'_>) -> Result<(), Error> {
+    pub fn add(&mut self, ports: &AddedPorts<'_>) -> Result<(), Error> {
         self.check(ports)?;
         let deadline = Deadline::within(PATIENCE);
         let names = self.names(ports);
@@ -129,8 +129,8 @@ impl OwnBridge {
         Ok(())
     }
 
-    /// The names of the ports that [`OwnBridge::add`] adds.
-    pub fn names(&self, ports: &OwnPorts<'_>) -> Vec<String> {
+    /// The names of the ports that [`ExistingBridge::add`] adds.
+    pub fn names(&self, ports: &AddedPorts<'_>) -> Vec<String> {
         let mut names = ports.wanted.guests.clone();
         if ports.wanted.encapsulation.is_tunnel() {
             names.push(ports.tunnel.to_owned());
@@ -175,7 +175,7 @@ impl OwnBridge {
         Ok(names.iter().filter(there).cloned().collect())
     }
 
-    fn check(&self, ports: &OwnPorts<'_>) -> Result<(), Error> {
+    fn check(&self, ports: &AddedPorts<'_>) -> Result<(), Error> {
         let encapsulation = &ports.wanted.encapsulation;
         let udp = encapsulation.udp();
         let options = matches!(encapsulation, Encapsulation::Geneve(geneve) if geneve.options != GeneveOptions::NONE);
@@ -190,9 +190,9 @@ impl OwnBridge {
         Err(Error::Cannot(reason.to_owned()))
     }
 
-    fn operations(&self, ports: &OwnPorts<'_>) -> Vec<Operation> {
+    fn operations(&self, ports: &AddedPorts<'_>) -> Vec<Operation> {
         let wanted = ports.wanted;
-        let of = map([("wirecost", ports.of.to_owned())]);
+        let of = map([("wirecost", ports.owner.to_owned())]);
         let tag = access_tag(&wanted.encapsulation);
         let guests = wanted.guests.iter().map(|guest| {
             let access = tag.map(Membership::Access);

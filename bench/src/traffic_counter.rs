@@ -33,13 +33,13 @@ const AWAIT: &str = "await";
 /// Datagrams after which a UDP load has begun.
 const BEGUN_DATAGRAMS: u64 = 1_000;
 /// Between two looks at whether it has.
-const GLANCE: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Where `tcpi_bytes_received` is in `struct tcp_info` (include/uapi/linux/tcp.h).
 const BYTES_RECEIVED: usize = 128;
 
 /// What a window held.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Seen {
+pub(crate) struct WindowCounts {
     pub(crate) seconds: f64,
     /// Payload received by TCP connections.
     pub(crate) tcp_bytes: u64,
@@ -50,14 +50,14 @@ pub(crate) struct Seen {
 }
 
 /// The guest's counters at an instant.
-struct Look {
+struct CounterSnapshot {
     at: Instant,
     /// Bytes received by the connection's cookie.
     tcp: BTreeMap<[u8; 8], u64>,
     udp: u64,
 }
 
-impl Look {
+impl CounterSnapshot {
     fn take() -> io::Result<Self> {
         let begin = Instant::now();
         let tcp = connections()?;
@@ -70,7 +70,7 @@ impl Look {
         })
     }
 
-    fn since(&self, before: &Self) -> Seen {
+    fn since(&self, before: &Self) -> WindowCounts {
         let gained = self.tcp.iter().map(|(cookie, bytes)| {
             bytes.saturating_sub(before.tcp.get(cookie).copied().unwrap_or(0))
         });
@@ -78,7 +78,7 @@ impl Look {
             .tcp
             .keys()
             .filter(|cookie| !self.tcp.contains_key(*cookie));
-        Seen {
+        WindowCounts {
             seconds: self.at.saturating_duration_since(before.at).as_secs_f64(),
             tcp_bytes: gained.sum(),
             udp_datagrams: self.udp.saturating_sub(before.udp),
@@ -165,28 +165,28 @@ pub(crate) fn run() -> Result<(), String> {
                 .trim()
                 .parse()
                 .map_err(|_| format!("`{line}` is not {AWAIT} BYTES"))?;
-            let before = Look::take().map_err(words)?;
+            let before = CounterSnapshot::take().map_err(words)?;
             loop {
-                sleep(GLANCE);
-                let seen = Look::take().map_err(words)?.since(&before);
-                if seen.tcp_bytes >= bytes || seen.udp_datagrams >= BEGUN_DATAGRAMS {
-                    answer(&seen)?;
+                sleep(POLL_INTERVAL);
+                let counts = CounterSnapshot::take().map_err(words)?.since(&before);
+                if counts.tcp_bytes >= bytes || counts.udp_datagrams >= BEGUN_DATAGRAMS {
+                    answer(&counts)?;
                     break;
                 }
             }
         } else {
-            let [before, after] = over(&line, || Look::take().map_err(words))?;
+            let [before, after] = over(&line, || CounterSnapshot::take().map_err(words))?;
             answer(&after.since(&before))?;
         }
     }
     Ok(())
 }
 
-/// The other end of it: a witness in a guest. Dropping it ends it.
+/// The other end of it: a traffic counter in a guest. Dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Witness(Helper);
+pub(crate) struct TrafficCounter(Helper);
 
-impl Witness {
+impl TrafficCounter {
     pub(crate) fn start(place: &Place) -> Result<Self, BenchError> {
         Helper::start("the witness", "witness", place).map(Self)
     }
@@ -209,12 +209,12 @@ impl Witness {
     ///
     /// # Errors
     /// None within `within`; `alive` may say what ended meanwhile.
-    pub(crate) fn seen(
+    pub(crate) fn counts(
         &mut self,
         within: Duration,
         interrupt: &AtomicBool,
         alive: impl FnMut() -> Result<(), BenchError>,
-    ) -> Result<Seen, BenchError> {
+    ) -> Result<WindowCounts, BenchError> {
         self.0.answer(within, interrupt, alive)
     }
 }
@@ -235,13 +235,13 @@ mod tests {
         let mut sender =
             TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
         let (mut receiver, _) = listener.accept().expect("accepted");
-        let cookies = |look: &Look| look.tcp.keys().copied().collect::<Vec<_>>();
-        let before = Look::take().expect("sock_diag");
+        let cookies = |snapshot: &CounterSnapshot| snapshot.tcp.keys().copied().collect::<Vec<_>>();
+        let before = CounterSnapshot::take().expect("sock_diag");
         sender.write_all(&vec![1; 100_000]).expect("loopback");
         receiver
             .read_exact(&mut vec![0; 100_000])
             .expect("loopback");
-        let after = Look::take().expect("sock_diag");
+        let after = CounterSnapshot::take().expect("sock_diag");
         // Other tests' connections may be there too: ours is the one with exactly this gain.
         let ours = cookies(&after)
             .into_iter()
@@ -253,25 +253,28 @@ mod tests {
     #[test]
     fn datagrams_count_when_they_are_read() {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let before = Look::take().expect("counters");
+        let before = CounterSnapshot::take().expect("counters");
         socket
             .send_to(&[0; 64], socket.local_addr().expect("bound"))
             .expect("loopback");
         socket.recv(&mut [0; 64]).expect("loopback");
-        let seen = Look::take().expect("counters").since(&before);
-        assert!(seen.udp_datagrams >= 1, "{seen:?}");
+        let counts = CounterSnapshot::take().expect("counters").since(&before);
+        assert!(counts.udp_datagrams >= 1, "{counts:?}");
     }
 
     #[test]
     fn a_connection_that_ended_is_told() {
-        let look = |tcp: &[([u8; 8], u64)], udp| Look {
+        let snapshot = |tcp: &[([u8; 8], u64)], udp| CounterSnapshot {
             at: Instant::now(),
             tcp: tcp.iter().copied().collect(),
             udp,
         };
-        let before = look(&[([1; 8], 10), ([2; 8], 20)], 5);
-        let seen = look(&[([2; 8], 50), ([3; 8], 7)], 9).since(&before);
-        assert_eq!((seen.tcp_bytes, seen.udp_datagrams, seen.ended), (37, 4, 1));
+        let before = snapshot(&[([1; 8], 10), ([2; 8], 20)], 5);
+        let counts = snapshot(&[([2; 8], 50), ([3; 8], 7)], 9).since(&before);
+        assert_eq!(
+            (counts.tcp_bytes, counts.udp_datagrams, counts.ended),
+            (37, 4, 1)
+        );
     }
 
     #[test]

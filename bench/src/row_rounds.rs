@@ -17,7 +17,7 @@ use crate::sample::Sample;
 const BREAKS_IN: u32 = 5;
 
 /// An opponent.
-pub(crate) struct Arm<'a> {
+pub(crate) struct Opponent<'a> {
     name: &'static str,
     peer: &'a dyn Peer,
     /// Of its own round each.
@@ -31,7 +31,7 @@ pub(crate) struct Arm<'a> {
 }
 
 /// The rounds of one row.
-pub(crate) struct Contest<'a> {
+pub(crate) struct RowRounds<'a> {
     pub(crate) row: &'a Row,
     /// Rounds, that is pairs with each opponent.
     pub(crate) pairs: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Contest<'a> {
     pub(crate) seed: u64,
 }
 
-impl<'a> Arm<'a> {
+impl<'a> Opponent<'a> {
     /// `here`: why it is absent, in words.
     pub(crate) fn new(name: &'static str, peer: &'a dyn Peer, here: Result<(), String>) -> Self {
         Self {
@@ -85,12 +85,12 @@ impl<'a> Arm<'a> {
         loop {
             match unless_it_ends_all(take(bench, self.peer, row))? {
                 Ok(sample) => return Ok(Some(sample)),
-                Err(said) if self.broken.len() < allowed => {
-                    eprintln!("    {said}: again");
-                    self.broken.push(said);
+                Err(message) if self.broken.len() < allowed => {
+                    eprintln!("    {message}: again");
+                    self.broken.push(message);
                 }
-                Err(said) => {
-                    self.out = Some(What::Failed(said));
+                Err(message) => {
+                    self.out = Some(What::Failed(message));
                     return Ok(None);
                 }
             }
@@ -98,16 +98,19 @@ impl<'a> Arm<'a> {
     }
 }
 
-impl Contest<'_> {
+impl RowRounds<'_> {
     /// All rounds; what ended them early comes beside what there is.
     pub(crate) fn run(
         &self,
         bench: &mut Bench<'_>,
-        mut arms: Vec<Arm<'_>>,
+        mut opponents: Vec<Opponent<'_>>,
     ) -> (Vec<Outcome>, Option<BenchError>) {
-        for arm in arms.iter_mut().filter(|arm| arm.out.is_none()) {
+        for opponent in opponents
+            .iter_mut()
+            .filter(|opponent| opponent.out.is_none())
+        {
             let setting = bench.setting(self.row.load, [0; 16]);
-            arm.out = arm
+            opponent.out = opponent
                 .peer
                 .plan(self.row.load, &setting)
                 .err()
@@ -115,7 +118,10 @@ impl Contest<'_> {
         }
         let mut stopped = None;
         for round in 0..self.most.max(self.pairs) {
-            let live = arms.iter().filter(|arm| arm.goes_on()).count();
+            let live = opponents
+                .iter()
+                .filter(|opponent| opponent.goes_on())
+                .count();
             if live == 0 {
                 break;
             }
@@ -124,18 +130,19 @@ impl Contest<'_> {
             } else {
                 eprintln!("    round {}, not settled: {live}", round + 1);
             }
-            if let Err(error) = self.round(bench, &mut arms, round) {
+            if let Err(error) = self.round(bench, &mut opponents, round) {
                 stopped = Some(error);
                 break;
             }
             if round + 1 >= self.pairs {
-                for arm in &mut arms {
-                    if still(&arm.pairs).count() < self.pairs as usize {
+                for opponent in &mut opponents {
+                    if still(&opponent.pairs).count() < self.pairs as usize {
                         continue;
                     }
                     // A figure without a logarithm is said with the outcome.
-                    arm.settled =
-                        is_settled(self.row.bound_beside(arm.name), &arm.pairs).unwrap_or(true);
+                    opponent.settled =
+                        is_settled(self.row.bound_beside(opponent.name), &opponent.pairs)
+                            .unwrap_or(true);
                 }
             }
         }
@@ -145,11 +152,13 @@ impl Contest<'_> {
             Stopping::Fixed
         };
         let window = self.row.judges_cpu.then_some(bench.seconds);
-        let outcomes = arms
+        let outcomes = opponents
             .into_iter()
             // What ended everything took the first round with it.
-            .filter(|arm| stopped.is_none() || arm.out.is_some() || !arm.pairs.is_empty())
-            .map(|arm| arm.outcome(self.row, window, stopping))
+            .filter(|opponent| {
+                stopped.is_none() || opponent.out.is_some() || !opponent.pairs.is_empty()
+            })
+            .map(|opponent| opponent.outcome(self.row, window, stopping))
             .collect();
         (outcomes, stopped)
     }
@@ -159,13 +168,16 @@ impl Contest<'_> {
     fn round(
         &self,
         bench: &mut Bench<'_>,
-        arms: &mut [Arm<'_>],
+        opponents: &mut [Opponent<'_>],
         round: u32,
     ) -> Result<(), BenchError> {
         let ours = Ours {
             spin: self.row.opponents == Opponents::OurselvesAsleep,
         };
-        let mut live: Vec<&mut Arm<'_>> = arms.iter_mut().filter(|arm| arm.goes_on()).collect();
+        let mut live: Vec<&mut Opponent<'_>> = opponents
+            .iter_mut()
+            .filter(|opponent| opponent.goes_on())
+            .collect();
         let mut own = None;
         let mut others: Vec<Option<Sample>> = live.iter().map(|_| None).collect();
         let allowed = (self.pairs / BREAKS_IN).max(1) as usize;
@@ -176,13 +188,15 @@ impl Contest<'_> {
             };
             others[other] = live[other].sample(bench, self.row, allowed)?;
         }
-        for (arm, other) in live.iter_mut().zip(others) {
+        for (opponent, other) in live.iter_mut().zip(others) {
             match (&own, other) {
-                (Some(Ok(ours)), Some(other)) => arm.pairs.push(Pair {
+                (Some(Ok(ours)), Some(other)) => opponent.pairs.push(Pair {
                     ours: ours.clone(),
                     other,
                 }),
-                (Some(Err(said)), _) => arm.out = Some(What::Failed(format!("ours: {said}"))),
+                (Some(Err(message)), _) => {
+                    opponent.out = Some(What::Failed(format!("ours: {message}")))
+                }
                 _ => {}
             }
         }
@@ -203,9 +217,9 @@ pub(crate) fn unless_it_ends_all<T>(
 
 pub(crate) fn take(bench: &mut Bench<'_>, who: &dyn Peer, row: &Row) -> Result<Sample, BenchError> {
     let plan = who.plan(row.load, &bench.setting(row.load, random()?));
-    let plan = plan.map_err(|said| BenchError::Tool {
+    let plan = plan.map_err(|message| BenchError::Tool {
         name: who.name().to_owned(),
-        said,
+        message,
     })?;
     bench.take(who, row.load, &plan)
 }

@@ -5,16 +5,16 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use crate::judge;
-use crate::snapshot::{Device, Enter, HostStack, Namespace};
+use crate::snapshot::{Device, HostStack, Namespace, NetnsEntry};
 
 /// Upper bound on the devices of a path: a host of a hundred containers has as many ports.
-const MOST: usize = 6;
+const MAX_DEVICES: usize = 6;
 /// Kinds of devices that send through their ports or members.
 const JOINING: [&str; 4] = ["bridge", "bond", "team", "openvswitch"];
 
 /// A device that packets to the other host pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OnWay<'a> {
+pub struct DeviceOnPath<'a> {
     /// The device's namespace.
     pub namespace: &'a Namespace,
     /// Whether that namespace is not the one that was read first.
@@ -30,13 +30,13 @@ pub struct OnWay<'a> {
     pub fits: Option<u32>,
 }
 
-impl OnWay<'_> {
+impl DeviceOnPath<'_> {
     /// The device's name as [`wirecost_model::vary::Setting::device_name`] takes it.
     pub fn name(&self) -> String {
         let name = &self.device.name;
         match &self.namespace.enter {
-            Enter::Named(netns) if self.elsewhere => format!("/run/netns/{netns}/{name}"),
-            Enter::Process(pid) if self.elsewhere => format!("/proc/{pid}/ns/net/{name}"),
+            NetnsEntry::Named(netns) if self.elsewhere => format!("/run/netns/{netns}/{name}"),
+            NetnsEntry::Process(pid) if self.elsewhere => format!("/proc/{pid}/ns/net/{name}"),
             _ => name.clone(),
         }
     }
@@ -54,7 +54,11 @@ struct Step {
 /// The devices between the device `name` of the first namespace, which is the first in the result, and the address of
 /// the other host. Bridges and bonds are left out unless they are that device: their ports carry the packets.
 /// Namespaces that have the other host's address are not part of this host's path.
-pub fn way<'a>(stack: &'a HostStack, name: &str, peer: IpAddr) -> Vec<OnWay<'a>> {
+pub fn devices_on_path<'a>(
+    stack: &'a HostStack,
+    name: &str,
+    peer: IpAddr,
+) -> Vec<DeviceOnPath<'a>> {
     let first = stack.namespaces.first();
     let start = first.and_then(|first| first.devices.iter().find(|device| device.name == name));
     let Some(start) = start else {
@@ -70,7 +74,7 @@ pub fn way<'a>(stack: &'a HostStack, name: &str, peer: IpAddr) -> Vec<OnWay<'a>>
         beneath_tunnel: false,
         faces_guest: false,
     }]);
-    let (mut seen, mut way) = (Vec::new(), Vec::new());
+    let (mut seen, mut path) = (Vec::new(), Vec::new());
     while let Some(step) = ahead.pop_front() {
         let Some(namespace) = stack.namespaces.get(step.namespace) else {
             continue;
@@ -83,9 +87,9 @@ pub fn way<'a>(stack: &'a HostStack, name: &str, peer: IpAddr) -> Vec<OnWay<'a>>
             continue;
         }
         seen.push(key);
-        let is_start = way.is_empty();
+        let is_start = path.is_empty();
         if is_start || !JOINING.contains(&device.kind.as_str()) {
-            way.push(OnWay {
+            path.push(DeviceOnPath {
                 namespace,
                 elsewhere: step.namespace != 0,
                 device,
@@ -94,7 +98,7 @@ pub fn way<'a>(stack: &'a HostStack, name: &str, peer: IpAddr) -> Vec<OnWay<'a>>
                 fits: fits(stack, namespace, device),
             });
         }
-        if way.len() == MOST {
+        if path.len() == MAX_DEVICES {
             break;
         }
         ahead.extend(onwards(
@@ -104,7 +108,7 @@ pub fn way<'a>(stack: &'a HostStack, name: &str, peer: IpAddr) -> Vec<OnWay<'a>>
             &is_peers,
         ));
     }
-    way
+    path
 }
 
 fn onwards(
@@ -260,15 +264,15 @@ mod tests {
     fn namespace(name: &str, devices: Vec<Device>) -> Namespace {
         Namespace {
             label: name.to_owned(),
-            enter: Enter::Named(name.to_owned()),
+            enter: NetnsEntry::Named(name.to_owned()),
             devices,
             ..Namespace::default()
         }
     }
 
     fn names(stack: &HostStack, from: &str) -> Vec<(String, bool, bool)> {
-        let way = way(stack, from, PEER);
-        way.iter()
+        let path = devices_on_path(stack, from, PEER);
+        path.iter()
             .map(|one| (one.name(), one.beneath_tunnel, one.faces_guest))
             .collect()
     }
@@ -286,14 +290,14 @@ mod tests {
                 ("eth0".into(), true, false)
             ]
         );
-        assert_eq!(way(&stack, "vxlan0", PEER)[0].fits, Some(1450));
+        assert_eq!(devices_on_path(&stack, "vxlan0", PEER)[0].fits, Some(1450));
     }
 
     #[test]
     fn a_containers_way_goes_by_the_hosts_bridge_and_tunnel_and_by_no_other_container() {
         let guest = namespace("blue", vec![veth("eth0", 2, (1, 3))]);
         let host = Namespace {
-            enter: Enter::Process(1),
+            enter: NetnsEntry::Process(1),
             ..namespace(
                 "host",
                 vec![
@@ -321,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_host_is_not_on_the_way() {
+    fn the_other_host_is_not_on_the_path() {
         let own = namespace("a", vec![veth("eth0", 2, (1, 2))]);
         let theirs = Device {
             addresses: vec![PEER],

@@ -9,13 +9,13 @@ use super::record::{Kind, MAX_RANGES};
 
 /// Upper bound on the pages of a record that were not requested: a page that is requested meanwhile waits for no more
 /// than these.
-pub(crate) const PUSHED: usize = 16;
+pub(crate) const MAX_PUSHED_PAGES: usize = 16;
 
 /// What is left to announce and to send.
 #[derive(Debug)]
-pub(crate) struct Push {
+pub(crate) struct PostCopySender {
     /// Pages missing at the destination that have not been announced.
-    untold: VecDeque<PageRange>,
+    unannounced: VecDeque<PageRange>,
     /// The destination has been told that all missing pages are announced ([`Kind::Switch`]).
     switched: bool,
     /// Pages that have not been sent.
@@ -27,7 +27,7 @@ pub(crate) struct Push {
     cursor: u32,
 }
 
-impl Push {
+impl PostCopySender {
     /// The pages of `list` are to be sent, of a machine with `pages` pages.
     pub(crate) fn new(list: &[PageRange], pages: u32) -> Self {
         let mut left = PageSet::none_of(pages);
@@ -38,7 +38,7 @@ impl Push {
             left.insert(page);
         }
         Self {
-            untold: list.iter().copied().collect(),
+            unannounced: list.iter().copied().collect(),
             switched: false,
             left,
             asked: VecDeque::new(),
@@ -56,9 +56,9 @@ impl Push {
     /// The kind of the next record; `ranges` are the pages that it announces or sends. `End`: nothing is left.
     pub(crate) fn next(&mut self, ranges: &mut Vec<PageRange>) -> Kind {
         ranges.clear();
-        if !self.untold.is_empty() {
-            let count = self.untold.len().min(MAX_RANGES);
-            ranges.extend(self.untold.drain(..count));
+        if !self.unannounced.is_empty() {
+            let count = self.unannounced.len().min(MAX_RANGES);
+            ranges.extend(self.unannounced.drain(..count));
             return Kind::Missing;
         }
         if !self.switched {
@@ -75,7 +75,7 @@ impl Push {
                 return Kind::Pages;
             }
         }
-        for _ in 0..PUSHED {
+        for _ in 0..MAX_PUSHED_PAGES {
             let Some(page) = self.left.next_from(self.cursor) else {
                 break;
             };
@@ -109,23 +109,23 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_before_the_machine_goes_on_and_what_it_waits_for_comes_first() {
-        let mut push = Push::new(&[range(10, 20), range(40, 2)], 64);
+        let mut sender = PostCopySender::new(&[range(10, 20), range(40, 2)], 64);
         let mut ranges = Vec::new();
-        assert_eq!(push.next(&mut ranges), Kind::Missing);
+        assert_eq!(sender.next(&mut ranges), Kind::Missing);
         assert_eq!(ranges, [range(10, 20), range(40, 2)]);
-        assert_eq!(push.next(&mut ranges), Kind::Switch);
-        assert_eq!(push.next(&mut ranges), Kind::Pages);
+        assert_eq!(sender.next(&mut ranges), Kind::Switch);
+        assert_eq!(sender.next(&mut ranges), Kind::Pages);
         assert_eq!(ranges, [range(10, 16)]);
         // Under way, not there at all, twice, and of no machine.
         for page in [12, 5, 40, 40, u32::MAX] {
-            push.ask(page);
+            sender.ask(page);
         }
-        assert_eq!(push.next(&mut ranges), Kind::Pages);
+        assert_eq!(sender.next(&mut ranges), Kind::Pages);
         assert_eq!(ranges, [range(40, 1)]);
         // It goes on where the machine is.
-        assert_eq!(push.next(&mut ranges), Kind::Pages);
+        assert_eq!(sender.next(&mut ranges), Kind::Pages);
         assert_eq!(ranges, [range(41, 1), range(26, 4)]);
-        assert_eq!(push.next(&mut ranges), Kind::End);
+        assert_eq!(sender.next(&mut ranges), Kind::End);
     }
 
     proptest! {
@@ -135,15 +135,15 @@ mod tests {
         ) {
             let list = [range(first, count), range(310, 7)];
             let list = if count == 0 { &list[1..] } else { &list[..] };
-            let mut push = Push::new(list, 400);
+            let mut sender = PostCopySender::new(list, 400);
             let (mut ranges, mut sent, mut asked) = (Vec::new(), Vec::new(), asked.into_iter());
             loop {
-                match push.next(&mut ranges) {
+                match sender.next(&mut ranges) {
                     Kind::End => break,
                     Kind::Pages => sent.extend(ranges.iter().flat_map(|one| one.first..one.first + one.count)),
                     _ => {}
                 }
-                asked.next().into_iter().for_each(|page| push.ask(page));
+                asked.next().into_iter().for_each(|page| sender.ask(page));
             }
             sent.sort_unstable();
             let all: Vec<u32> = list.iter().flat_map(|one| one.first..one.first + one.count).collect();

@@ -10,11 +10,11 @@ use wirecost_sys::socket::receive;
 
 use super::pages::{PAGE, PageRange};
 use super::post_copy::PostCopy;
-use super::push::PUSHED;
+use super::post_copy_sender::MAX_PUSHED_PAGES;
 
 /// One connection of a machine that has resumed, or is about to.
 #[derive(Debug)]
-pub(crate) struct Late {
+pub(crate) struct PostCopyReceiver {
     /// The source has announced all missing pages of this connection ([`super::record::Kind::Switch`]).
     pub(crate) switched: bool,
     /// When data last arrived.
@@ -27,13 +27,13 @@ pub(crate) struct Late {
     filled: usize,
 }
 
-impl Late {
+impl PostCopyReceiver {
     pub(crate) fn new() -> Self {
         Self {
             switched: false,
             heard: Instant::now(),
             due: VecDeque::new(),
-            content: vec![0; PUSHED * PAGE].into_boxed_slice(),
+            content: vec![0; MAX_PUSHED_PAGES * PAGE].into_boxed_slice(),
             filled: 0,
         }
     }

@@ -11,7 +11,7 @@ use crate::flow::Outcome;
 const BUDGET: u32 = 8;
 
 /// A request/response client on a connection that stays.
-pub(super) trait Asking {
+pub(super) trait RequestClient {
     /// Requests without a complete response.
     fn outstanding(&self) -> usize;
 
@@ -43,7 +43,7 @@ pub(super) enum Idle {
 }
 
 /// Polls a client: does what can be done now, in at most [`BUDGET`] passes.
-pub(super) fn poll(client: &mut impl Asking, context: &mut Context<'_>) -> Progress {
+pub(super) fn poll(client: &mut impl RequestClient, context: &mut Context<'_>) -> Progress {
     for _ in 0..BUDGET {
         if client.outstanding() > 0 {
             match client.receive(context) {

@@ -8,7 +8,7 @@ use crate::underlay;
 
 /// Devices of a switch other than the kernel's bridge, on a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Switched {
+pub struct SwitchDevices {
     /// The switch's device that has the host's address on the underlay; `None` where the underlay device has it.
     pub underlay_bridge: Option<String>,
     /// The switch's tunnel device, where it has one.
@@ -24,10 +24,10 @@ impl LabHost {
     ///
     /// # Errors
     /// Where the kernel refuses a step.
-    pub fn switched_by(&mut self, switched: Switched) -> Result<(), BuildError> {
+    pub fn attach_switch(&mut self, switch_devices: SwitchDevices) -> Result<(), BuildError> {
         let network = &self.spec.network;
         if network.encapsulation.is_tunnel() {
-            let device = match &switched.underlay_bridge {
+            let device = match &switch_devices.underlay_bridge {
                 Some(bridge) => {
                     self.change_mac_of_underlay()?;
                     bridge
@@ -38,7 +38,7 @@ impl LabHost {
             let (side, ip) = (self.spec.side, network.underlay_ip);
             underlay::join(device, &network.transit, side, ip, &mut self.netlink)?;
         }
-        self.switched = switched;
+        self.switch_devices = switch_devices;
         Ok(())
     }
 

@@ -8,10 +8,10 @@ use std::time::Instant;
 use socket2::Socket;
 use wirecost_sys::socket::{receive, send};
 
-use super::landing::Landing;
-use super::late::Late;
+use super::destination_machine::DestinationMachine;
 use super::pages::{Digest, PageRange, bytes_of, clear, of_channel};
 use super::post_copy::{PostCopy, invalid};
+use super::post_copy_receiver::PostCopyReceiver;
 use super::record::{HEAD_BYTES, Head, Kind, REPLY_BYTES, Reply, decode, encode_reply};
 use crate::storage::session::Step;
 use crate::task::IoFailure;
@@ -21,7 +21,7 @@ const BUDGET: u32 = 8;
 
 /// One connection of a machine at its destination.
 #[derive(Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct MigrationReceiver {
     /// Index of the connection among those of its machine.
     pub(crate) channel: u32,
     head: [u8; HEAD_BYTES],
@@ -36,7 +36,7 @@ pub(crate) struct Arrival {
     /// The digest in progress: the ranges of pages that are left, in reverse order, and the digest so far.
     digest: Option<(Vec<PageRange>, Digest)>,
     /// With post-copy, once pages are announced as missing: those that arrive after the machine has resumed here.
-    late: Option<Late>,
+    post_copy_receiver: Option<PostCopyReceiver>,
     /// The source has ended the move, or given it up.
     ended: bool,
     /// Bytes of page content that have arrived.
@@ -45,7 +45,7 @@ pub(crate) struct Arrival {
     pub(crate) pages: u64,
 }
 
-impl Arrival {
+impl MigrationReceiver {
     /// Connection number `channel` of its machine, on which nothing has arrived.
     pub(crate) fn new(channel: u32) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Arrival {
             next: 0,
             reply: None,
             digest: None,
-            late: None,
+            post_copy_receiver: None,
             ended: false,
             bytes: 0,
             pages: 0,
@@ -65,8 +65,8 @@ impl Arrival {
 
     /// When data last arrived, while pages are missing that the machine here may wait for.
     pub(crate) fn awaits(&self) -> Option<Instant> {
-        let late = self.late.as_ref().filter(|_| !self.ended)?;
-        Some(late.heard)
+        let receiver = self.post_copy_receiver.as_ref().filter(|_| !self.ended)?;
+        Some(receiver.heard)
     }
 
     /// Does what can be done now. It is the source that ends the connection.
@@ -74,7 +74,11 @@ impl Arrival {
     /// # Errors
     /// Errors of the socket and of [`PostCopy`]; `InvalidData`: the source broke the protocol; `UnexpectedEof`: the
     /// connection ended within a record or a move.
-    pub(crate) fn poll(&mut self, socket: &Arc<Socket>, machine: &Landing) -> io::Result<Step> {
+    pub(crate) fn poll(
+        &mut self,
+        socket: &Arc<Socket>,
+        machine: &DestinationMachine,
+    ) -> io::Result<Step> {
         for _ in 0..BUDGET {
             let step = match self.step(socket, machine) {
                 Ok(step) => step,
@@ -92,7 +96,7 @@ impl Arrival {
         Ok(Step::Again)
     }
 
-    fn step(&mut self, socket: &Arc<Socket>, machine: &Landing) -> io::Result<Step> {
+    fn step(&mut self, socket: &Arc<Socket>, machine: &DestinationMachine) -> io::Result<Step> {
         if let Some((bytes, sent)) = &mut self.reply {
             *sent += send(&**socket, &bytes[*sent..])?;
             if *sent == bytes.len() {
@@ -109,8 +113,12 @@ impl Arrival {
             }
         } else if self.next < self.missing.len() {
             self.receive_pages(socket, machine)?;
-        } else if let Some(late) = self.late.as_mut().filter(|late| late.is_due()) {
-            let read = late.receive(socket, post_copy(machine)?, self.channel)?;
+        } else if let Some(receiver) = self
+            .post_copy_receiver
+            .as_mut()
+            .filter(|receiver| receiver.is_due())
+        {
+            let read = receiver.receive(socket, post_copy(machine)?, self.channel)?;
             if read == 0 {
                 return Err(within("a page"));
             }
@@ -118,8 +126,8 @@ impl Arrival {
         } else {
             let read = receive(&**socket, &mut self.head[self.filled..])?;
             self.filled += read;
-            if let Some(late) = &mut self.late {
-                late.heard = Instant::now();
+            if let Some(receiver) = &mut self.post_copy_receiver {
+                receiver.heard = Instant::now();
             }
             match (read, self.filled) {
                 (0, 0) if self.ended => return Ok(Step::Over),
@@ -134,7 +142,12 @@ impl Arrival {
         Ok(Step::Again)
     }
 
-    fn begin(&mut self, head: Head, socket: &Arc<Socket>, machine: &Landing) -> io::Result<()> {
+    fn begin(
+        &mut self,
+        head: Head,
+        socket: &Arc<Socket>,
+        machine: &DestinationMachine,
+    ) -> io::Result<()> {
         self.filled = 0;
         match head.kind {
             Kind::Pages => {
@@ -143,8 +156,8 @@ impl Arrival {
                 self.next = 0;
                 for (range, zero) in head.ranges {
                     self.pages += u64::from(range.count);
-                    if let Some(late) = &mut self.late {
-                        late.expect(range, zero, post_copy(machine)?, self.channel)?;
+                    if let Some(receiver) = &mut self.post_copy_receiver {
+                        receiver.expect(range, zero, post_copy(machine)?, self.channel)?;
                     } else if zero {
                         clear(&machine.memory, range);
                     } else {
@@ -153,8 +166,10 @@ impl Arrival {
                 }
             }
             Kind::Missing => {
-                let late = self.late.get_or_insert_with(Late::new);
-                if late.switched {
+                let receiver = self
+                    .post_copy_receiver
+                    .get_or_insert_with(PostCopyReceiver::new);
+                if receiver.switched {
                     return Err(invalid(
                         "pages are said to be missing once the machine runs",
                     ));
@@ -164,8 +179,10 @@ impl Arrival {
                 }
             }
             Kind::Switch => {
-                let late = self.late.get_or_insert_with(Late::new);
-                if std::mem::replace(&mut late.switched, true) {
+                let receiver = self
+                    .post_copy_receiver
+                    .get_or_insert_with(PostCopyReceiver::new);
+                if std::mem::replace(&mut receiver.switched, true) {
                     return Err(invalid("the machine is to go on twice"));
                 }
                 post_copy(machine)?.switch(self.channel, socket, head.writes)?;
@@ -202,7 +219,11 @@ impl Arrival {
 
     /// Checks that no page of this connection is missing. Returns for how many pages the machine waited.
     fn end_late(&self, post_copy: &PostCopy) -> io::Result<u64> {
-        if !self.late.as_ref().is_some_and(|late| late.switched) {
+        if !self
+            .post_copy_receiver
+            .as_ref()
+            .is_some_and(|receiver| receiver.switched)
+        {
             return Err(invalid(
                 "the source ended the move before the machine went on",
             ));
@@ -215,7 +236,7 @@ impl Arrival {
         }
     }
 
-    fn receive_pages(&mut self, socket: &Socket, machine: &Landing) -> io::Result<()> {
+    fn receive_pages(&mut self, socket: &Socket, machine: &DestinationMachine) -> io::Result<()> {
         let missing = self.missing[self.next..].iter().cloned();
         let mut read = machine.memory.receive_into(socket, missing)?;
         if read == 0 {
@@ -236,7 +257,7 @@ impl Arrival {
 }
 
 /// The post-copy state of a machine; `InvalidData` where it moves without post-copy.
-fn post_copy(machine: &Landing) -> io::Result<&PostCopy> {
+fn post_copy(machine: &DestinationMachine) -> io::Result<&PostCopy> {
     let post_copy = machine.post_copy.as_ref();
     post_copy.ok_or_else(|| invalid("the machine is not to go on before all of it is there"))
 }

@@ -1,4 +1,4 @@
-//! What was seen in addition to the answers to probes: ICMP messages, packets before a firewall, TCP segments,
+//! Observations in addition to the answers to probes: ICMP messages, packets before a firewall, TCP segments,
 //! fragments.
 
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const TAG_BYTES: u32 = 4;
 
 /// The smallest MTU that IPv4 allows, bytes (RFC 791).
-pub(crate) const LEAST: u32 = 68;
+pub(crate) const MIN_IPV4_MTU: u32 = 68;
 
 /// Which TCP segments pass, as sizes of their IP packets, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,14 +22,14 @@ pub struct Segments {
 
 /// An ICMP destination unreachable message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct Unreachable {
     /// Source address of the message.
     pub by: IpAddr,
     /// Code of the message, whose type is 3 over IPv4 and 1 over IPv6.
     pub code: u8,
 }
 
-impl Refused {
+impl Unreachable {
     /// What the code means (RFC 792, RFC 1812, RFC 4443).
     pub const fn words(&self) -> &'static str {
         match (self.by.is_ipv6(), self.code) {
@@ -49,11 +49,12 @@ impl Refused {
 
 /// What ICMP messages and packet sockets showed of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct Observations {
     /// An ICMP too-big message that arrived at the sender's device: its source, and the MTU in it, bytes.
     pub too_big: Option<(IpAddr, u32)>,
     /// An ICMP destination unreachable message about the probes.
-    pub refused: Option<Refused>,
+    #[serde(rename = "refused")]
+    pub unreachable: Option<Unreachable>,
     /// Acknowledgements that arrived at the sender's device; `None`: no packet socket was allowed.
     pub acknowledged: Option<u32>,
     /// Probes that arrived at the receiver's device; `None`: no packet socket was allowed.
@@ -62,13 +63,14 @@ pub struct Seen {
 
 /// How a host fragments packets that it sends itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cut {
+pub struct SenderFragmentation {
     /// Packets of full size that were sent as a test.
     pub sent: u32,
     /// Fragments that the host created of these packets or of the packets that encapsulate them.
     pub fragments: u64,
     /// The largest packet that left unfragmented, bytes.
-    pub whole: Option<u32>,
+    #[serde(rename = "whole")]
+    pub unfragmented: Option<u32>,
 }
 
 /// A rule of a host's own firewall that drops or refuses packets.

@@ -6,7 +6,7 @@ use wirecost_model::logical::Topology;
 use wirecost_model::plan::{Encapsulation, GeneveOptions};
 use wirecost_model::sample::SeenFrame;
 use wirecost_probe::message::ProbeMessage;
-use wirecost_wire::frame::{GeneveId, GreId, Seen, TunnelId, VxlanId, innermost_udp};
+use wirecost_wire::frame::{CapturedDatagram, GeneveId, GreId, TunnelId, VxlanId, innermost_udp};
 use wirecost_wire::geneve::Options;
 use wirecost_wire::overhead::Stack;
 
@@ -80,12 +80,12 @@ impl ExpectedDatagram {
 
     /// Sizes of a captured frame that carries such a datagram; `None` for any other frame, or one with other header
     /// fields. `original` is the frame's length on the wire, bytes.
-    pub(crate) fn look(&self, captured: &[u8], original: usize) -> Option<SeenFrame> {
+    pub(crate) fn sizes_of(&self, captured: &[u8], original: usize) -> Option<SeenFrame> {
         let mut tunnels = self.tunnels.iter();
-        tunnels.find_map(|tunnel| self.look_in(captured, original, *tunnel))
+        tunnels.find_map(|tunnel| self.sizes_in_tunnel(captured, original, *tunnel))
     }
 
-    fn look_in(
+    fn sizes_in_tunnel(
         &self,
         captured: &[u8],
         original: usize,
@@ -110,7 +110,7 @@ impl ExpectedDatagram {
 
     /// Whether a packet is a data packet of a WireGuard tunnel with the size of a full-size datagram: the rest is
     /// encrypted.
-    fn is_sealed(&self, seen: &Seen<'_>, port: u16) -> bool {
+    fn is_sealed(&self, seen: &CapturedDatagram<'_>, port: u16) -> bool {
         [seen.src_port, seen.dst_port] == [port; 2]
             && seen.payload.starts_with(&WIREGUARD_DATA)
             && seen.outer_ip_bytes == self.outer_ip_bytes
@@ -128,7 +128,7 @@ impl ExpectedDatagram {
         found.len() == wanted.len() && found[..fixed] == wanted[..fixed]
     }
 
-    fn is_marked_so(&self, seen: &Seen<'_>) -> bool {
+    fn is_marked_so(&self, seen: &CapturedDatagram<'_>) -> bool {
         seen.vlan == self.vlan
             && seen.inner_vlan == self.inner_vlan
             && self.has_options(seen.options)
@@ -294,7 +294,7 @@ mod tests {
         for (size, padded) in [(1500, 1504), (1504, 1504), (8939, 8940), (8940, 8940)] {
             let wanted = ExpectedDatagram::of(&network, size, secret).expect("computed");
             let bytes = 32 + padded;
-            let look = |frame: Vec<u8>| wanted.look(&frame, frame.len());
+            let look = |frame: Vec<u8>| wanted.sizes_of(&frame, frame.len());
             let seen = look(frame(51821, WIREGUARD_DATA, bytes)).expect("ours");
             assert_eq!(seen.outer_ip_bytes, 28 + bytes as u32);
             assert_eq!(Some(seen.frame_bytes), seen.expected_frame_bytes);

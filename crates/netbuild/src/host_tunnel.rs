@@ -70,7 +70,7 @@ impl GuestDevice<'_> {
             .step(|| format!("making the veth from `{}` to `{}`", self.name, self.port))?;
         let (address, prefix) = self.address;
         if address.is_ipv6() {
-            ipv6::allow(self.name)?;
+            ipv6::enable(self.name)?;
         }
         let index = index(&mut netlink, self.name)?;
         device::add_address(&mut netlink, index, address, prefix)
@@ -102,7 +102,7 @@ impl GuestDevice<'_> {
 /// # Errors
 /// Where the kernel refuses a step.
 pub fn prepare_namespace() -> Result<(), BuildError> {
-    ipv6::quiet()?;
+    ipv6::disable_and_silence()?;
     let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
     up(&mut netlink, "lo")
 }

@@ -13,7 +13,7 @@ use crate::storage::content;
 
 /// One machine at its destination.
 #[derive(Debug)]
-pub(crate) struct Landing {
+pub(crate) struct DestinationMachine {
     pub(crate) memory: Arc<SharedMemory>,
     pub(crate) pages: u32,
     pub(crate) channels: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Landing {
     pub(crate) post_copy: Option<PostCopy>,
 }
 
-impl Landing {
+impl DestinationMachine {
     /// Notes that everything has arrived on one more connection.
     pub(crate) fn complete(&self) {
         self.complete.fetch_add(1, Ordering::AcqRel);

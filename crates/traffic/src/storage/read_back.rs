@@ -7,13 +7,13 @@ use wirecost_nbd::request::Request;
 use crate::options::Options;
 
 /// Upper bound on the bytes that all flows together read back, unless a single I/O is larger.
-const BYTES: u32 = 1 << 20;
+const MAX_READ_BACK_BYTES: u32 = 1 << 20;
 /// Upper bound on the I/Os that all flows together read back.
-const MOST: u32 = 64;
+const MAX_READ_BACKS: u32 = 64;
 
 /// The last I/Os of a flow that are to be read back.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Sample {
+pub(crate) struct ReadBack {
     pub(crate) offsets: Vec<u64>,
     /// Index in `offsets` that the next I/O replaces, once there are `most`.
     next: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Sample {
     pub(crate) command: u16,
 }
 
-impl Sample {
+impl ReadBack {
     /// The empty sample of a flow. `filled`: the target was filled with known content before the load.
     pub(crate) fn new(options: &Options, flow: u32, filled: bool) -> Self {
         let load = &options.load;
@@ -34,7 +34,7 @@ impl Sample {
         let kept =
             storage.target == Backing::Memory || options.export.is_some() || load.path.is_some();
         let all = if kept && (writes || filled) {
-            (BYTES / load.request).clamp(1, MOST)
+            (MAX_READ_BACK_BYTES / load.request).clamp(1, MAX_READ_BACKS)
         } else {
             0
         };

@@ -14,12 +14,12 @@ use crate::existing::ExistingHost;
 
 /// An existing host whose agent has moved to another network namespace.
 #[derive(Debug)]
-pub(crate) struct OwnUnderlay {
+pub(crate) struct ExistingUnderlay {
     host: ExistingHost,
     netns: Netns,
 }
 
-impl OwnUnderlay {
+impl ExistingUnderlay {
     /// Moves the calling thread, and the threads that it starts later, into new network and mount namespaces.
     ///
     /// # Errors

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use wirecost_audit::{OnWay, gather};
+use wirecost_audit::{DeviceOnPath, gather};
 use wirecost_sys::ethtool::Ethtool;
 
 use crate::error::{Result, Step};
-use crate::protocol::{HostWay, PathDevice};
+use crate::protocol::{HostPath, PathDevice};
 
 /// The MTU that most networks with jumbo frames use, bytes.
 const JUMBO: u32 = 9000;
@@ -15,17 +15,17 @@ const JUMBO: u32 = 9000;
 ///
 /// # Errors
 /// This host's devices cannot be listed.
-pub(crate) fn of(name: &str, peer: IpAddr) -> Result<HostWay> {
+pub(crate) fn of(name: &str, peer: IpAddr) -> Result<HostPath> {
     let stack = gather("").step("listing the devices of the path")?;
-    let way = wirecost_audit::way(&stack, name, peer);
-    Ok(HostWay {
-        largest_mtu: way.first().and_then(largest_mtu),
-        devices: way.iter().map(device).collect(),
+    let path = wirecost_audit::devices_on_path(&stack, name, peer);
+    Ok(HostPath {
+        largest_mtu: path.first().and_then(largest_mtu),
+        devices: path.iter().map(device).collect(),
         congestion: congestion(),
     })
 }
 
-fn device(one: &OnWay<'_>) -> PathDevice {
+fn device(one: &DeviceOnPath<'_>) -> PathDevice {
     let (device, namespace) = (one.device, one.namespace);
     let in_namespace = namespace.enter.command("");
     let changeable = device.features.iter().filter(|(_, state)| state.changeable);
@@ -57,7 +57,7 @@ fn device(one: &OnWay<'_>) -> PathDevice {
     }
 }
 
-fn largest_mtu(first: &OnWay<'_>) -> Option<u32> {
+fn largest_mtu(first: &DeviceOnPath<'_>) -> Option<u32> {
     let device = first.device;
     if device.tunnel.is_some() {
         return first.fits;
