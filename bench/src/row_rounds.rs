@@ -195,7 +195,7 @@ impl RowRounds<'_> {
                     other,
                 }),
                 (Some(Err(message)), _) => {
-                    opponent.out = Some(What::Failed(format!("ours: {message}")))
+                    opponent.out = Some(What::Failed(format!("ours: {message}")));
                 }
                 _ => {}
             }

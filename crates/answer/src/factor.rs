@@ -46,7 +46,7 @@ fn sentence(
     for aspect in aspects {
         let in_detail = !demanded && aspect.load != known;
         known = aspect.load;
-        match aspect.says(question, in_detail) {
+        match aspect.statement(question, in_detail) {
             Statement::Sized(says) => match sized.iter_mut().find(|(other, _)| *other == says) {
                 Some((_, all)) => all.push(aspect),
                 None => sized.push((says, vec![aspect])),

@@ -288,7 +288,7 @@ impl Locator {
         match self.stage {
             Stage::Discover { .. } if self.allowed < TRIES => self.allowed = TRIES,
             Stage::Still { .. } if self.allowed < SMALL_REPORTS + TRIES => {
-                self.allowed = SMALL_REPORTS + TRIES
+                self.allowed = SMALL_REPORTS + TRIES;
             }
             Stage::Discover { ttl } => {
                 self.hops.push(None);

@@ -171,9 +171,9 @@ fn one(
     };
     let run = match record {
         Ok(reading) => reading.run,
-        Err(ProgramError::Ended { said, .. }) => {
+        Err(ProgramError::Ended { stderr, .. }) => {
             // A plan that is refused, or no lab at all: nothing was begun.
-            let what = || What::CannotBeBuilt(in_a_line(&said));
+            let what = || What::CannotBeBuilt(in_a_line(&stderr));
             result.comparisons = row.pairs.iter().map(|&sides| with(sides, what())).collect();
             return Ok((result, None));
         }

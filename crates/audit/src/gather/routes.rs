@@ -245,7 +245,7 @@ pub(super) fn egress_route(
         device: attributes.u32(RTA_OIF)?,
         router: attributes.address(RTA_GATEWAY),
         mtu: mtu.filter(|&mtu| mtu > 0),
-        route: route.and_then(|message| ip_route(message, name)),
+        route: route.and_then(|message| ip_route(&message, name)),
     })
 }
 

@@ -7,7 +7,7 @@ use super::page::{Page, glue};
 use crate::result::document::Document;
 use crate::result::document::EffectResult;
 use crate::say::effects;
-use crate::say::verdicts::said;
+use crate::say::verdicts::verdict_text;
 use crate::say::words;
 
 pub(super) fn print(doc: &Document, page: &mut Page) {
@@ -39,7 +39,7 @@ pub(super) fn print(doc: &Document, page: &mut Page) {
 /// An effect in a sentence: `guest MTU 8900 instead of 1500, vxlan, offload none: throughput x1.52 [1.45, 1.60] -
 /// pays`, followed by second opinions that differ and notes.
 fn sentence(doc: &Document, effect: &EffectResult, family: usize, page: &Page) -> String {
-    let said = said(doc, effect, family);
+    let said = verdict_text(doc, effect, family);
     let mut what = words::contrast(&effect.factor, &effect.from, &effect.to);
     if !effect.where_.is_empty() {
         what.push_str(", ");
