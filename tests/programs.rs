@@ -126,6 +126,12 @@ const FAILURES: &[Case] = &[
         "--simulate",
     ),
     (
+        &["clean", "--host", "netns:wct-gone", "--json"],
+        3,
+        "host",
+        "wct-gone",
+    ),
+    (
         &["plans", "jumbo", "--json"],
         2,
         "usage",

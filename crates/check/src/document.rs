@@ -250,7 +250,7 @@ impl Document {
         self.paths.extend(other.paths);
         self.directions.extend(other.directions);
         if let (Some(ours), Some(theirs)) = (&mut self.encapsulation, other.encapsulation) {
-            ours.guest_mtu = ours.guest_mtu.zip(theirs.guest_mtu).map(|(a, b)| a.min(b));
+            ours.join(theirs);
         }
         self.recommendation = recommend::join(self.recommendation.take(), other.recommendation);
         self.tcp.extend(other.tcp);

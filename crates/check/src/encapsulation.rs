@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 use wirecost_model::ip::IpVersion;
-use wirecost_wire::overhead::{MtuError, Stack, StackError};
+use wirecost_wire::overhead::{MtuError, Path, Stack, StackError};
 
 /// An encapsulation over the path that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,6 +21,9 @@ pub struct EncapsulationReport {
     /// MTU of the
     /// senders' devices.
     pub guests: u32,
+    /// The encapsulation over the IP version of each pair of hosts.
+    #[serde(skip)]
+    paths: Vec<Path>,
 }
 
 impl EncapsulationReport {
@@ -43,7 +46,22 @@ impl EncapsulationReport {
             guest_mtu: carries.and_then(|mtu| fits(path.guest_mtu(mtu))),
             underlay_mtu: fits(path.underlay_mtu(guests)),
             guests,
+            paths: vec![path],
         })
+    }
+
+    /// Adds the report on another pair of hosts: what fits every path, and what the largest guest MTU needs on every
+    /// path.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.guest_mtu = self.guest_mtu.zip(other.guest_mtu).map(|(a, b)| a.min(b));
+        self.guests = self.guests.max(other.guests);
+        self.paths.extend(other.paths);
+        let needed: Result<Vec<u32>, MtuError> = self
+            .paths
+            .iter()
+            .map(|path| path.underlay_mtu(self.guests))
+            .collect();
+        self.underlay_mtu = needed.ok().and_then(|mtus| mtus.into_iter().max());
     }
 }
 
@@ -96,6 +114,29 @@ mod tests {
         );
         let unknown = EncapsulationReport::new(&stack, [10, 0, 0, 1].into(), None, 9000);
         assert_eq!(unknown.expect("over IPv4").guest_mtu, None);
+    }
+
+    #[test]
+    fn of_several_pairs_the_largest_guests_and_the_largest_overhead_count() {
+        let stack: Stack = "vxlan".parse().expect("a stack");
+        let four = ([10, 0, 0, 1].into(), Some(1500), 1500);
+        let six = (IpAddr::from([0u8; 16]), Some(1500), 1500);
+        let large = ([10, 0, 0, 1].into(), Some(9000), 9000);
+        let dead = ([10, 0, 0, 1].into(), None, 1500);
+        for (pairs, guest_mtu, needs) in [
+            ([four, six], Some(1430), Some((1500, 1570))),
+            ([six, four], Some(1430), Some((1500, 1570))),
+            ([four, large], Some(1450), Some((9000, 9050))),
+            ([large, six], Some(1430), Some((9000, 9070))),
+            ([six, dead], None, Some((1500, 1570))),
+        ] {
+            let [mut one, other] = pairs.map(|(address, carries, guests)| {
+                EncapsulationReport::new(&stack, address, carries, guests).expect("a report")
+            });
+            one.join(other);
+            let needed = one.underlay_mtu.map(|mtu| (one.guests, mtu));
+            assert_eq!((one.guest_mtu, needed), (guest_mtu, needs), "{pairs:?}");
+        }
     }
 
     #[test]

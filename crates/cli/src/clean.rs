@@ -8,6 +8,7 @@ use wirecost_control::clean::{self, Agents, LeftSettings, Orphan, Tunnels};
 use wirecost_model::host::HostAddress;
 
 use crate::binaries::AgentBinaries;
+use crate::check::unreached;
 use crate::failure::{Cause, Done, Failure};
 use crate::{exit, interrupt, screen};
 
@@ -66,7 +67,7 @@ fn clean_hosts(arguments: &Clean) -> Done {
     let started = interrupt::with_hosts(0, &arguments.agent);
     let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let left = clean::undo_left(&context, &arguments.hosts, &interrupt);
-    let left = left.map_err(|error| Failure::of(Cause::Machine, &error))?;
+    let left = left.map_err(|error| unreached(&error.into()))?;
     let hosts = || arguments.hosts.iter().zip(&left);
     let printed = if arguments.json {
         let hosts: Vec<_> = hosts()

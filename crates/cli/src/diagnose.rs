@@ -32,7 +32,7 @@ use crate::binaries::AgentBinaries;
 use crate::failure::{Cause, Done, Failure};
 use crate::progress::Display;
 use crate::talk::Talk;
-use crate::{check as checks, existing, exit, interrupt, plan, screen};
+use crate::{check as checks, existing, exit, interrupt, plan, run, screen};
 
 /// The plan's factor whose levels are the changes.
 const FACTOR: &str = "switch";
@@ -130,7 +130,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     let mut display = Display::new(&experiment, talk);
     let finished = experiment::run(&experiment, &options, &flag, &mut |step| display.show(step));
     display.end();
-    let finished = finished.map_err(|error| Failure::of(Cause::Machine, &error))?;
+    let finished = finished.map_err(|error| run::refused(&error))?;
     let machine = |error: &dyn std::error::Error| Failure::new(Cause::Machine, error.to_string());
     let samples = samples(&finished.directory).map_err(|error| machine(&error))?;
     let now = now(&samples, &inspected);

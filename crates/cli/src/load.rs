@@ -14,7 +14,7 @@ use clap::Args;
 use wirecost_control::hosts::Duty;
 use wirecost_control::load::{ManualLoad, Outcome, run_manual};
 use wirecost_model::host::HostAddress;
-use wirecost_model::load::{Direction, Limit, NamedLoad, Workload};
+use wirecost_model::load::{Limit, NamedLoad, Workload};
 
 use self::kind::Kind;
 use self::options::LoadOptions;
@@ -200,9 +200,6 @@ fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
 /// The load in the opposite direction.
 fn turned(named: &NamedLoad) -> NamedLoad {
     let mut turned = named.clone();
-    turned.load.direction = match named.load.direction {
-        Direction::AToB => Direction::BToA,
-        Direction::BToA => Direction::AToB,
-    };
+    turned.load.direction = named.load.direction.reversed();
     turned
 }

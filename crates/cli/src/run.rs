@@ -138,11 +138,12 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
 }
 
 /// The failure of a run that left no record.
-fn refused(error: &RunError) -> Failure {
+pub(crate) fn refused(error: &RunError) -> Failure {
     match error {
         RunError::Directory(DirectoryError::Exists(_)) | RunError::NoHosts => {
             Failure::of(Cause::Usage, error)
         }
+        RunError::NoHost(_) => Failure::of(Cause::Host, error),
         RunError::NoLab(why) if !matches!(why, LinkError::Interrupted) => {
             Failure::of(Cause::Machine, error).fix(doctor::HINT)
         }
@@ -174,4 +175,23 @@ fn result(
     };
     let again = format!("`wirecost report {}` prints it again", directory.display());
     Ok((measured, printed.map_err(|failure| failure.fix(again))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_is_not_reached_is_told_as_a_host() {
+        let gone = || LinkError::NoAgent {
+            host: "netns:gone".into(),
+            message: "it is not there".into(),
+        };
+        let kind = |error: &RunError| {
+            let document = serde_json::to_value(refused(error).document());
+            document.expect("JSON")["error"]["kind"].clone()
+        };
+        assert_eq!(kind(&RunError::NoHost(gone().into())), "host");
+        assert_eq!(kind(&RunError::NoLab(gone())), "machine");
+    }
 }

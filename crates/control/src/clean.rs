@@ -51,9 +51,7 @@ pub fn undo_left(
         match by_root.transpose() {
             Ok(links) => {
                 for link in links.into_iter().flatten() {
-                    let more = undo_by(link, interrupt)?;
-                    left.undone.extend(more.undone);
-                    left.failed.extend(more.failed);
+                    add(&mut left, undo_by(link, interrupt)?);
                 }
             }
             // Where sudo does not work, no run can have changed settings as root.
@@ -65,11 +63,43 @@ pub fn undo_left(
     Ok(undone)
 }
 
+/// Adds what another agent of the same host undid.
+fn add(left: &mut LeftSettings, more: LeftSettings) {
+    let LeftSettings {
+        undone,
+        gone,
+        failed,
+    } = more;
+    left.undone.extend(undone);
+    left.gone.extend(gone);
+    left.failed.extend(failed);
+}
+
 fn undo_by(mut link: Link, interrupt: &AtomicBool) -> Result<LeftSettings, LinkError> {
     // Undoing may run commands, each of which may take seconds.
     let within = PROMPT * 10;
     match link.call(&Request::UndoLeft, within, interrupt)? {
         Reply::Undone(left) => Ok(left),
         _ => Err(link.unexpected_reply("UndoLeft")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_in_roots_journals_is_told_too() {
+        let of = |whose: &str| LeftSettings {
+            undone: vec![format!("undone by {whose}")],
+            gone: vec![format!("gone for {whose}")],
+            failed: vec![format!("failed for {whose}")],
+        };
+        let mut left = of("user");
+        add(&mut left, of("root"));
+        let both = |what: &str| ["user", "root"].map(|whose| format!("{what} {whose}"));
+        assert_eq!(left.undone, both("undone by"));
+        assert_eq!(left.gone, both("gone for"));
+        assert_eq!(left.failed, both("failed for"));
     }
 }

@@ -228,7 +228,7 @@ impl Lab {
     ) -> Result<[Measured; 2], LinkError> {
         match self.both(&Request::Total, &Request::Total, within, interrupt)? {
             [Reply::Measured(a), Reply::Measured(b)] => Ok([*a, *b]),
-            _ => Err(self.a.unexpected_reply("Whole")),
+            _ => Err(self.a.unexpected_reply("Total")),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::device::{self, Change};
 use crate::error::{BuildError, Step, same};
 use crate::features::FeatureTarget;
 use crate::netlink::Netlink;
-use crate::steering::{mask_value, receive_mask, receive_masks, write_masks};
+use crate::steering::{mask_value, receive_masks, write_masks};
 
 /// Minimum MTU of a link for IPv6, bytes (RFC 8200, section 5): below, the kernel removes IPv6 and its addresses from
 /// the device (net/ipv6/addrconf.c, `addrconf_notify`).
@@ -106,7 +106,7 @@ impl ExistingDevice {
                 .chain(asked)
                 .map(|name| (name.to_owned(), state(name)))
                 .collect(),
-            rps_cpus: receive_mask(&self.name),
+            rps_cpus: self.first_mask(device.index),
             tx_queues: device.tx_queues,
             rx_queues: device.rx_queues,
             count: 1,
@@ -170,21 +170,15 @@ impl ExistingDevice {
             DeviceSetting::Queues => ethtool
                 .channels(name)
                 .map(|queues| queues.combined.to_string()),
-            DeviceSetting::Rps => {
-                let masks = within(self.netns.as_ref(), || {
-                    with_own_sysfs(|| receive_masks(name))
-                });
-                masks.flatten().and_then(|mut masks| {
-                    if masks.iter().all(|mask| *mask == masks[0]) {
-                        masks.truncate(1);
-                    }
-                    let none =
-                        || io::Error::other("the device has no receive queue with `rps_cpus`");
-                    (!masks.is_empty())
-                        .then(|| masks.join(" "))
-                        .ok_or_else(none)
-                })
-            }
+            DeviceSetting::Rps => self.masks().and_then(|mut masks| {
+                if masks.iter().all(|mask| *mask == masks[0]) {
+                    masks.truncate(1);
+                }
+                let none = || io::Error::other("the device has no receive queue with `rps_cpus`");
+                (!masks.is_empty())
+                    .then(|| masks.join(" "))
+                    .ok_or_else(none)
+            }),
         }
         .step(step)
     }
@@ -264,6 +258,39 @@ impl ExistingDevice {
         Ok(())
     }
 
+    /// Steering mask of each receive queue, from a sysfs of the device's own namespace.
+    fn masks(&self) -> io::Result<Vec<String>> {
+        let masks = || with_own_sysfs(|| receive_masks(&self.name));
+        within(self.netns.as_ref(), masks).flatten()
+    }
+
+    /// Steering mask of the first receive queue. Without the privilege to mount a sysfs, /sys is read where it shows
+    /// this device.
+    fn first_mask(&mut self, index: u32) -> Option<String> {
+        let masks = match self.masks() {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.is_in_sys(index).then(|| receive_masks(&self.name))
+            }
+            masks => masks.ok(),
+        };
+        masks?.into_iter().next()
+    }
+
+    /// Whether /sys shows this device, and not one with the same name in another namespace.
+    fn is_in_sys(&mut self, index: u32) -> bool {
+        let read = |file: &str| {
+            let text = fs::read_to_string(format!("/sys/class/net/{}/{file}", self.name));
+            text.map(|text| text.trim().to_owned()).ok()
+        };
+        let shown = (read("ifindex"), read("address"));
+        let mac = device::read_mac(&mut self.netlink, &self.name).ok();
+        let mac = mac.map(|mac| {
+            let bytes: Vec<String> = mac.iter().map(|byte| format!("{byte:02x}")).collect();
+            bytes.join(":")
+        });
+        mac.is_some() && shown == (Some(index.to_string()), mac)
+    }
+
     fn target(&mut self) -> FeatureTarget<'_> {
         FeatureTarget {
             name: &self.name,
@@ -310,4 +337,80 @@ fn ipv6_mtu_file(name: &str) -> String {
 fn ipv6_mtu(name: &str) -> Option<u32> {
     let text = fs::read_to_string(ipv6_mtu_file(name)).ok()?;
     text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::thread;
+
+    use wirecost_sys::capability;
+    use wirecost_sys::namespace::{self, HeldNetns, UserNamespace};
+
+    use super::*;
+    use crate::device::VethEnd;
+
+    /// Whether the test cannot run because this process may not make network namespaces.
+    fn is_denied<T>(made: &io::Result<T>) -> bool {
+        let denied = made.as_ref().err();
+        let denied = denied.filter(|error| error.kind() == ErrorKind::PermissionDenied);
+        if let Some(error) = denied {
+            wirecost_skips::skip(format!("this needs root: {error}"));
+        }
+        denied.is_some()
+    }
+
+    fn mask(device: &mut ExistingDevice) -> Option<String> {
+        let state = device.state("a", &BTreeMap::new()).expect("a device");
+        state.rps_cpus.as_deref().map(mask_value)
+    }
+
+    #[test]
+    fn a_devices_mask_is_read_in_the_namespace_that_its_name_states() {
+        // /sys has a device of the same name, and its mask can be only one of the two.
+        for wanted in ["1", "0"] {
+            let held = HeldNetns::create("held");
+            if is_denied(&held) {
+                return;
+            }
+            let name = format!("/proc/{}/ns/net/lo", held.as_ref().expect("made").tid());
+            let mut device = ExistingDevice::open(&name).expect("a namespace");
+            let changed = device.change(DeviceSetting::Rps, wanted);
+            changed.expect("root of the machine");
+            assert_eq!(mask(&mut device), Some(mask_value(wanted)));
+        }
+    }
+
+    /// A device of the calling thread's namespace, with a hardware address that the kernel draws.
+    fn drawn() -> ExistingDevice {
+        let end = |name| VethEnd {
+            name,
+            mtu: 1500,
+            mac: None,
+            queues: 1,
+        };
+        let mut netlink = Netlink::open().expect("rtnetlink");
+        device::create_veth_here(&mut netlink, end("same"), end("other")).expect("a veth");
+        ExistingDevice::open("same").expect("a device")
+    }
+
+    #[test]
+    fn without_privilege_a_device_of_the_same_name_in_sys_is_not_taken_for_ours() {
+        let told = thread::spawn(|| {
+            // This thread's own namespaces and capabilities, which end with it.
+            namespace::isolate(UserNamespace::Keep)?;
+            namespace::mount_own_sysfs()?;
+            let mut shown = drawn();
+            let elsewhere = HeldNetns::create("elsewhere")?;
+            let mut hidden = elsewhere.netns().within(drawn)?;
+            capability::keep_only(&[])?;
+            Ok::<_, io::Error>((mask(&mut shown), mask(&mut hidden)))
+        });
+        let told = told.join().expect("the thread");
+        if is_denied(&told) {
+            return;
+        }
+        let (shown, hidden) = told.expect("namespaces");
+        assert_eq!((shown.is_some(), hidden), (true, None));
+    }
 }

@@ -86,6 +86,28 @@ pub(crate) fn is_there(netlink: &mut Netlink, index: u32) -> io::Result<bool> {
     Ok(found.iter().any(is_kind))
 }
 
+/// Rate in bit/s of each class of the device's htb; empty where it has none.
+pub(crate) fn read_rates(netlink: &mut Netlink, index: u32) -> io::Result<Vec<u64>> {
+    // The kernel lists the classes of one device (net/sched/sch_api.c, `tc_dump_tclass`).
+    let all = RouteNetlinkMessage::GetTrafficClass(TcMessage::with_index(index as i32));
+    let classes = netlink.dump(all)?.into_iter();
+    let rates = classes.filter_map(|message| match message {
+        RouteNetlinkMessage::NewTrafficClass(class) => rate_of(&class.attributes),
+        _ => None,
+    });
+    Ok(rates.collect())
+}
+
+fn rate_of(attributes: &[TcAttribute]) -> Option<u64> {
+    let find = |wanted| qdisc::option(attributes, KIND, wanted);
+    if let Some(wide) = find(TCA_HTB_RATE64) {
+        return Some(u64::from_ne_bytes(wide.get(..8)?.try_into().ok()?) * 8);
+    }
+    // The first struct tc_ratespec: the rate is its last member, at offset 8.
+    let parms = find(TCA_HTB_PARMS)?;
+    Some(u64::from(u32::from_ne_bytes(parms.get(8..12)?.try_into().ok()?)) * 8)
+}
+
 fn handle((major, minor): (u16, u16)) -> TcHandle {
     TcHandle { major, minor }
 }
@@ -129,4 +151,46 @@ fn options(rate: u64) -> Vec<TcOption> {
         }
     }
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use wirecost_model::ip::IpVersion;
+    use wirecost_sys::namespace::HeldNetns;
+    use wirecost_wire::size_table::Frames;
+
+    use super::*;
+    use crate::device;
+
+    #[test]
+    fn the_rate_of_each_link_reads_back_from_the_kernel() {
+        let held = match HeldNetns::create("held") {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                wirecost_skips::skip(format!("this needs root: {error}"));
+                return;
+            }
+            held => held.expect("a namespace"),
+        };
+        let netlink = held.netns().within(Netlink::open).expect("the namespace");
+        let mut netlink = netlink.expect("rtnetlink");
+        let index = device::read(&mut netlink, "lo").expect("lo").index;
+        let sizes = Frames::new(1500, 0, IpVersion::Ipv4, 0).table();
+        // The last beyond 32 bits of bytes per second.
+        for (rate, links) in [(1_000_000_000, 2), (2_500_000_000, 1), (100_000_000_000, 3)] {
+            match set(&mut netlink, index, (rate, links), &sizes) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    wirecost_skips::skip(format!("this kernel has no htb: {error}"));
+                    return;
+                }
+                set => set.expect("root of the namespace"),
+            }
+            let found = read_rates(&mut netlink, index).expect("classes");
+            assert_eq!(found, vec![rate; links as usize]);
+        }
+        qdisc::remove(&mut netlink, index).expect("removed");
+        let found = read_rates(&mut netlink, index).expect("classes");
+        assert!(found.is_empty(), "{found:?}");
+    }
 }

@@ -28,6 +28,9 @@ pub enum Error {
          namespace of one's own"
     )]
     Scratch(#[source] io::Error),
+    /// The file of flows cannot be written.
+    #[error("writing the flows of Open vSwitch: {0}")]
+    Flows(#[source] io::Error),
     /// A program cannot be started, or failed.
     #[error("{program} {problem}{}", said(log))]
     Program {

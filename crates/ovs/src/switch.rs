@@ -333,7 +333,7 @@ impl Openflow<'_> {
             );
         }
         let file = self.directory.path().join("flows");
-        fs::write(&file, flows).map_err(Error::Scratch)?;
+        fs::write(&file, flows).map_err(Error::Flows)?;
         self.run("add-flows", &file.display().to_string())
     }
 
@@ -395,6 +395,30 @@ mod tests {
         insta::assert_snapshot!(read(&[broken]).expect_err("broken"), @"Open vSwitch cannot use guest0 as a port (table Interface, column error): could not open network device guest0 (No such device)");
         let error = read(&[row("guest0", &json!(["set", []]))]).expect_err("not there yet");
         insta::assert_snapshot!(error, @"table Interface, row guest0, column ofport: asked for a number, read back nothing");
+    }
+
+    #[test]
+    fn flows_that_cannot_be_written_are_told_as_that() {
+        let directory = match ScratchDirectory::create() {
+            Ok(directory) => directory,
+            Err(error) => {
+                wirecost_skips::skip(format!("a file system cannot be made here: {error}"));
+                return;
+            }
+        };
+        // Something else has the file's name.
+        fs::create_dir(directory.path().join("flows")).expect("a directory");
+        let openflow = Openflow {
+            program: &PathBuf::from("/bin/true"),
+            directory: &directory,
+        };
+        let options = Mapping {
+            table: String::new(),
+            action: String::new(),
+        };
+        let sent = openflow.send_options(&options, &wanted(), &BTreeMap::new());
+        let error = sent.expect_err("no file").to_string();
+        assert!(error.starts_with("writing the flows"), "{error}");
     }
 
     #[test]

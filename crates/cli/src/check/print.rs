@@ -191,6 +191,7 @@ fn guests(said: &EncapsulationReport) -> String {
         guest_mtu,
         underlay_mtu,
         guests,
+        ..
     } = said;
     let fits = guest_mtu.map_or_else(
         || "no guest MTU fits".to_owned(),

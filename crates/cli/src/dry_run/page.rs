@@ -206,7 +206,8 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
     } else {
         "lab"
     };
-    let around_ms = 1e3 * forecast.around_s / f64::from(samples);
+    // Where every cell is skipped there is no sample.
+    let around_ms = 1e3 * forecast.around_s / f64::from(samples.max(1));
     let parts = [
         (
             format!(
@@ -242,4 +243,28 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
         let _ = write!(text, "\n  {what:<width$}  {}", screen::duration(*seconds));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_control::experiment;
+
+    use super::*;
+    use crate::plan;
+
+    #[test]
+    fn a_plan_whose_cells_are_all_skipped_takes_no_time() {
+        let text = "name: x\ndatapath: ebpf\nencapsulation: vxlan\noffload: plain\n\
+                    load: { udp-stream: { segmentation_offload: receive, message: 1300 } }\n";
+        let experiment = plan::experiment("<test>", text).expect("a plan");
+        let forecast = experiment::forecast(&experiment, 1);
+        assert_eq!(forecast.skipped, forecast.samples);
+        insta::assert_snapshot!(expected(&forecast, &experiment), @r"
+        Expected time: about 0.0 s
+          0 windows of 1 s              0.0 s
+          0 warm-ups of 0.2 s           0.0 s
+          around them, about 0 ms each  0.0 s
+          0 labs                        0.0 s
+        ");
+    }
 }

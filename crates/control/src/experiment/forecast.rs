@@ -75,7 +75,8 @@ pub fn forecast(experiment: &Experiment, seed: u64) -> Forecast {
     let skipped = expected * experiment.measured().filter(is_skipped).count() as u32;
     let labs = labs_built(experiment, seed, expected);
     let built = experiment.measured().filter(|cell| !is_skipped(cell));
-    let around_s = rounds * built.map(around_s).sum::<f64>();
+    // The sum of nothing would be -0.0.
+    let around_s = rounds * built.map(around_s).fold(0.0, |sum, one| sum + one);
     let windows = f64::from(samples - skipped);
     let (windows_s, warmups_s) = (windows * repeat.seconds, windows * repeat.warmup);
     let labs_s = f64::from(labs) * LAB_S;

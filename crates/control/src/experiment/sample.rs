@@ -97,7 +97,7 @@ pub(crate) fn take(
     core_distance::after(&mut sample.cores_apart);
 
     let Some(loads) = window::results(&asked, &measured) else {
-        return Err(lab.a.unexpected_reply("Measure"));
+        return Err(lab.a.unexpected_reply("Total"));
     };
     sample.loads = loads;
     sample.invalid = failed_proof(&sample.proofs)
@@ -199,7 +199,7 @@ fn at_target(
         .load_from(from, &cell.loads, secret, counting, taking.interrupt)?
         .measured;
     let Some(loads) = window::results_from(from, &cell.loads, &measured) else {
-        return Err(lab.a.unexpected_reply("Measure"));
+        return Err(lab.a.unexpected_reply("Total"));
     };
     let [a, b] = measured.map(|host| host.usage);
     Ok((AtTarget { loads }, marks(&a, &b, placement.cores)))
@@ -222,7 +222,7 @@ fn saturated(
     let measured = loaded?.measured;
     put_back?;
     let Some(loads) = window::results(&cell.loads, &measured) else {
-        return Err(lab.a.unexpected_reply("Measure"));
+        return Err(lab.a.unexpected_reply("Total"));
     };
     let [sender, receiver] = measured.map(|host| host.usage);
     let mut marks = marks(&sender, &receiver, taking.placement.cores);

@@ -80,8 +80,13 @@ impl LabHost {
             LineBy::Htb => {
                 let step = || format!("giving `{name}` {links} links of {rate} bit/s with htb");
                 htb::set(netlink, index, (rate, links), &frames.table()).step(step)?;
-                let found = htb::is_there(netlink, index).step(step)?;
-                same(step, &true, &found)
+                let found = htb::read_rates(netlink, index).step(step)?;
+                let text = |rates: &[u64]| {
+                    let rates: Vec<String> = rates.iter().map(u64::to_string).collect();
+                    rates.join(" ")
+                };
+                let wanted = vec![rate / 8 * 8; links as usize];
+                same(step, &text(&wanted), &text(&found))
             }
             LineBy::Tbf => {
                 let step = || format!("limiting `{name}` with tbf to {rate} bit/s");
