@@ -120,6 +120,47 @@ impl Outstanding {
     }
 }
 
+/// How long the peer has been silent while a response was awaited: between requests that are seldom due its silence
+/// says nothing. Times are nanoseconds. No clock, no socket.
+#[derive(Debug)]
+struct Silence {
+    /// When the last response arrived, moved by the time in which none was awaited.
+    since: u64,
+    /// From when on no response has been awaited; `None` while one is.
+    idle: Option<u64>,
+}
+
+impl Silence {
+    /// Before the first request.
+    const fn new() -> Self {
+        Self {
+            since: 0,
+            idle: Some(0),
+        }
+    }
+
+    /// Notes that a response is awaited.
+    const fn awaits(&mut self, now: u64) {
+        if let Some(idle) = self.idle.take() {
+            self.since += now.saturating_sub(idle);
+        }
+    }
+
+    /// Notes that none is.
+    fn rests(&mut self, now: u64) {
+        self.idle.get_or_insert(now);
+    }
+
+    /// Notes that the peer sent something.
+    const fn ends(&mut self, now: u64) {
+        self.since = now;
+    }
+
+    const fn length(&self, now: u64) -> u64 {
+        now.saturating_sub(self.since)
+    }
+}
+
 pub(crate) struct UdpRrClient {
     socket: Arc<Socket>,
     flow: u32,
@@ -131,9 +172,8 @@ pub(crate) struct UdpRrClient {
     tracker: SequenceTracker,
     /// The number of the next request.
     number: u64,
-    /// When the last response arrived, or the first request was sent.
-    last_reply: u64,
-    /// Nanoseconds without a response after which the peer counts as gone.
+    silence: Silence,
+    /// Nanoseconds of silence after which the peer counts as gone.
     patience: u64,
     finishing: bool,
 }
@@ -149,7 +189,7 @@ impl UdpRrClient {
             unsent: VecDeque::with_capacity(shared.options.load.depth as usize),
             tracker: SequenceTracker::new(),
             number: 0,
-            last_reply: 0,
+            silence: Silence::new(),
             patience: (timeout * LOST_IN_A_ROW).max(PEER_TIMEOUT.as_nanos() as u64),
             finishing: false,
         }
@@ -171,7 +211,7 @@ impl UdpRrClient {
                 },
             };
         let now = context.shared.now();
-        self.last_reply = now;
+        self.silence.ends(now);
         for index in 0..received {
             let message = context.buffers.rx_batch.get(index);
             let length = message.length as u64;
@@ -239,9 +279,7 @@ impl UdpRrClient {
                 break;
             }
             self.unsent.push_back(due);
-            if self.last_reply == 0 {
-                self.last_reply = now;
-            }
+            self.silence.awaits(now);
         }
     }
 
@@ -304,6 +342,7 @@ impl Task for UdpRrClient {
                 Err(error) => return Progress::failed(explain(error)),
             };
             if self.outstanding.len() == 0 && all_sent {
+                self.silence.rests(now);
                 if self.finishing {
                     return Progress::Over(Outcome::Orderly);
                 }
@@ -313,7 +352,7 @@ impl Task for UdpRrClient {
                 };
                 return Progress::Wait(interest, self.schedule.due(0));
             }
-            if now.saturating_sub(self.last_reply) > self.patience {
+            if self.silence.length(now) > self.patience {
                 return Progress::failed(io::ErrorKind::TimedOut.into());
             }
             if context.shared.flows.is_aborted() {
@@ -380,6 +419,24 @@ mod tests {
         assert_eq!(outstanding.answered(0, 112), None);
         assert_eq!(outstanding.answered(7, 112), None);
         assert_eq!((outstanding.len(), outstanding.next_expiry()), (0, None));
+    }
+
+    #[test]
+    fn silence_lasts_only_while_a_response_is_awaited() {
+        let mut silence = Silence::new();
+        silence.awaits(1_000);
+        assert_eq!(silence.length(1_000), 0, "the first request");
+        silence.ends(1_010);
+        silence.rests(1_010);
+        silence.awaits(90_000);
+        assert_eq!(silence.length(90_000), 0, "seldom due");
+        // Given up.
+        silence.rests(90_100);
+        silence.rests(90_150);
+        silence.awaits(200_000);
+        assert_eq!(silence.length(200_030), 130, "a lost one and the next");
+        silence.awaits(200_040);
+        assert_eq!(silence.length(200_040), 140);
     }
 
     /// Unix sockets that keep datagram boundaries: what is sent takes room of the sender's buffer until the peer reads
