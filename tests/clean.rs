@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{
-    Owner, lab_can_be_built, program, run, signal, skip, state_and_start, succeeds, wait_for,
-    wirecost, with_the_machines_own,
+    Owner, is_root, lab_can_be_built, program, run, settings_guards, signal, skip, state_and_start,
+    succeeds, wait_for, wirecost, with_the_machines_own,
 };
+use crate::runs::{as_plain_user, place_for_everybody};
 use nix::sys::signal::Signal;
 
 /// An agent that this test started, its standard input held open.
@@ -68,6 +69,50 @@ fn clean_ends_a_stopped_agent_whose_run_is_gone_and_says_so() {
         agent.0.try_wait().expect("our own child")
     });
     assert!(!status.success(), "{status}");
+}
+
+#[test]
+fn clean_goes_on_where_a_stopped_settings_guard_is_another_users() {
+    if !is_root() {
+        return;
+    }
+    let _turn = with_the_machines_own();
+    let owner = dead_process();
+    // Within a session everybody may continue what is stopped (kill(2)).
+    let mut command = Command::new("setsid");
+    command
+        .arg(program())
+        .args(["settings-guard", "--place", "host a", "--owner"])
+        .arg(owner.argument())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null());
+    let guard = HeldAgent(command.spawn().expect("setsid of util-linux"));
+    let pid = guard.0.id();
+    wait_for("the guard", || {
+        settings_guards(&owner.argument())
+            .contains(&pid)
+            .then_some(())
+    });
+    assert!(signal(pid, Signal::SIGSTOP));
+    wait_for("the guard to stop", || {
+        state_and_start(pid).filter(|(state, _)| *state == 'T')
+    });
+    let (_place, program) = place_for_everybody();
+    let program = program.to_str().expect("text");
+
+    let ended = run(as_plain_user(program).args(["clean", "--json"]));
+
+    ended.expect_code(3);
+    let document = ended.document();
+    let wanted = serde_json::json!({
+        "agent": { "pid": pid, "controller": owner.pid, "stopped": true, "guard": true },
+        "error": "Operation not permitted (os error 1)"
+    });
+    let refused = document["refused"].as_array().expect("a list");
+    assert!(refused.contains(&wanted), "{document}");
+    let ended = run(as_plain_user(program).arg("clean"));
+    let line = format!("could not continue settings guard {pid}: Operation not permitted");
+    assert!(ended.stdout.contains(&line), "{ended:#?}");
 }
 
 #[test]

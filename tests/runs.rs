@@ -250,7 +250,7 @@ fn a_killed_agent_ends_the_run_with_its_name_and_all_samples_before() {
 }
 
 /// A command as a user without any privilege.
-fn as_plain_user(program: &str) -> Command {
+pub(crate) fn as_plain_user(program: &str) -> Command {
     if !nix::unistd::geteuid().is_root() {
         return Command::new(program);
     }
@@ -267,7 +267,7 @@ fn as_plain_user(program: &str) -> Command {
 }
 
 /// A directory that everybody may write to, with a copy of the program that everybody can run.
-fn place_for_everybody() -> (Place, PathBuf) {
+pub(crate) fn place_for_everybody() -> (Place, PathBuf) {
     let place = Place::new();
     fs::set_permissions(place.path(), Permissions::from_mode(0o777)).expect("permissions");
     let copy = place.path().join("wirecost");

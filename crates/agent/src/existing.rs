@@ -157,7 +157,7 @@ impl ExistingHost {
             .and_then(|()| self.state(settings));
         match state {
             Ok(state) => Ok(vec![state]),
-            Err(error) => Err(match guards.undo() {
+            Err(error) => Err(match self.undo(guards) {
                 Ok(()) => error,
                 Err(also) => error.and(also),
             }),
@@ -168,18 +168,19 @@ impl ExistingHost {
         self.changed
     }
 
-    /// Undoes all applied settings.
+    /// Undoes all applied settings. Even where that fails nothing is left to be undone by [`Self::abandon`].
     pub(crate) fn undo(&mut self, guards: &SettingsGuards) -> Result<()> {
         self.changed = false;
+        self.abandoned = false;
         guards.undo()
     }
 
     /// Undoes all applied settings after [`DEAD_MAN`] without a request: a setting may have cut off the controller.
     pub(crate) fn abandon(&mut self, guards: &SettingsGuards) {
-        self.abandoned = true;
         if let Err(error) = self.undo(guards) {
             debug!("not undone: {error}");
         }
+        self.abandoned = true;
     }
 
     /// Checks that no settings were undone by [`Self::abandon`].
@@ -201,6 +202,8 @@ impl ExistingHost {
 
 #[cfg(test)]
 mod tests {
+    use wirecost_model::vary::Scope;
+
     use super::*;
 
     #[test]
@@ -208,5 +211,45 @@ mod tests {
         let line = "11516: 00000000:12B5 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1";
         assert_eq!(local_port(line), Some(4789));
         assert_eq!(local_port("  sl  local_address rem_address   st"), None);
+    }
+
+    fn loopback() -> (ExistingHost, Responder, SettingsGuards) {
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let secret = Secret {
+            probe: [7; 16],
+            acknowledgement: [8; 8],
+        };
+        let (host, responder, _) =
+            ExistingHost::join(Side::A, (here, here), secret).expect("the loopback device");
+        let guards = SettingsGuards::new("a test");
+        // They start no process any more.
+        guards.close();
+        (host, responder, guards)
+    }
+
+    #[test]
+    fn a_level_that_is_undone_because_it_failed_is_not_undone_again_as_abandoned() {
+        let (mut host, _responder, guards) = loopback();
+        let setting = Setting {
+            factor: "f".into(),
+            label: "l".into(),
+            sysctl: [("net.ipv4.tcp_sack".into(), "1".into())].into(),
+            ethtool: BTreeMap::new(),
+            device: BTreeMap::new(),
+            device_name: None,
+            command: None,
+            on: Scope::Hosts,
+        };
+        assert!(host.apply(&guards, &[setting]).is_err());
+        assert!(!host.is_changed());
+    }
+
+    #[test]
+    fn abandoned_settings_are_told_until_the_controller_undoes_the_level() {
+        let (mut host, _responder, guards) = loopback();
+        host.abandon(&guards);
+        assert!(host.still_applied().is_err());
+        host.undo(&guards).expect("nothing to undo");
+        assert!(host.still_applied().is_ok());
     }
 }

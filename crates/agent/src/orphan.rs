@@ -66,6 +66,9 @@ pub struct Orphan {
     /// Whether the process is a daemon of a lab host's Open vSwitch.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub daemon: bool,
+    /// Whether the process is a settings guard.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub guard: bool,
 }
 
 /// Result of [`end_all`].
@@ -73,7 +76,7 @@ pub struct Orphan {
 pub struct CleanedAgents {
     /// Orphans that were ended.
     pub ended: Vec<Orphan>,
-    /// Orphans that could not be ended, and why.
+    /// Orphans that could not be ended, stopped settings guards that could not be continued, and why.
     pub refused: Vec<(Orphan, io::Error)>,
 }
 
@@ -96,8 +99,17 @@ pub fn end_all() -> io::Result<CleanedAgents> {
             continue;
         };
         let stopped = state(pid).is_some_and(|state| state == 'T' || state == 't');
-        if stopped && owner_of(pid, "settings-guard").is_some_and(|owner| !owner.is_alive()) {
-            handle.resume()?;
+        let guard = owner_of(pid, "settings-guard").filter(|owner| stopped && !owner.is_alive());
+        if let Some(owner) = guard {
+            let orphan = Orphan {
+                pid,
+                controller: owner.pid,
+                stopped,
+                daemon: false,
+                guard: true,
+            };
+            let refused = handle.resume().err().map(|error| (orphan, error));
+            cleaned.refused.extend(refused);
             continue;
         }
         let agent = owner_of(pid, "agent");
@@ -111,6 +123,7 @@ pub fn end_all() -> io::Result<CleanedAgents> {
             controller: owner.pid,
             stopped,
             daemon,
+            guard: false,
         };
         match handle.kill() {
             Ok(()) => dying.push((orphan, handle)),

@@ -92,7 +92,8 @@ impl Evidence {
         let median = |of: fn(&Self) -> f64| {
             let mut values: Vec<f64> = all.iter().map(of).collect();
             values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).copied()
+            let last = values.len().checked_sub(1)?;
+            Some(f64::midpoint(values[last / 2], values[last.div_ceil(2)]))
         };
         Some(Self {
             rate: median(|one| one.rate)?,
@@ -266,6 +267,8 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
+    use wirecost_model::fixtures;
+
     use super::*;
 
     /// 10 Gbit/s over 0.1 ms, with everything to spare.
@@ -369,6 +372,18 @@ mod tests {
             window.diagnose().evidence,
             "33 kB are under way at a round trip of 20.100 ms, in a receive buffer of 66 kB"
         );
+    }
+
+    #[test]
+    fn of_two_samples_the_median_is_between_them() {
+        let sample = |bytes| Sample {
+            loads: vec![fixtures::stream(bytes)],
+            ..fixtures::sample(0, 0)
+        };
+        let samples = [sample(4_000), sample(1_000), sample(2_000)];
+        let rates = [1, 2, 3]
+            .map(|count| Evidence::of(samples[..count].iter(), None).map(|evidence| evidence.rate));
+        assert_eq!(rates, [32e3, 20e3, 16e3].map(Some));
     }
 
     #[test]

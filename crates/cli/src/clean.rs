@@ -125,8 +125,9 @@ fn lines(ended: &[Orphan], refused: &[(Orphan, io::Error)], tunnels: &Tunnels) -
         format!("ended {state} {pid}, left by run {run}, with its namespaces and devices")
     });
     let refused = refused.iter().map(|(orphan, error)| {
+        let deed = if orphan.guard { "continue" } else { "end" };
         format!(
-            "could not end {} {}: {error}; try as its user or as root",
+            "could not {deed} {} {}: {error}; try as its user or as root",
             kind(orphan),
             orphan.pid
         )
@@ -142,6 +143,8 @@ fn lines(ended: &[Orphan], refused: &[(Orphan, io::Error)], tunnels: &Tunnels) -
 const fn kind(orphan: &Orphan) -> &'static str {
     if orphan.daemon {
         "Open vSwitch daemon"
+    } else if orphan.guard {
+        "settings guard"
     } else {
         "agent"
     }

@@ -154,11 +154,13 @@ impl Scope {
             || matches!((self, other), (Self::Machine, Self::Machine))
     }
 
-    /// Number of namespaces in which a setting is put in force for one sample, with one guest per host.
-    pub const fn times(self) -> u32 {
+    /// Number of namespaces in which a setting is put in force for one sample, with `guests` guests per host.
+    pub const fn times(self, guests: u32) -> u32 {
         match self {
-            Self::Guests | Self::Hosts | Self::A | Self::B => 2,
-            Self::Both => 4,
+            Self::Guests => 2 * guests,
+            Self::Hosts => 2,
+            Self::Both => 2 * (1 + guests),
+            Self::A | Self::B => 1 + guests,
             Self::Machine => 1,
         }
     }

@@ -69,11 +69,32 @@ fn wakeup_cost() -> Option<WakeupCost> {
     wirecost_meter::wakeup_cost(&cores).or_else(|| wirecost_meter::wakeup_cost(&cores[..1]))
 }
 
-/// Whether this process is root on the machine, or only in a user namespace (user_namespaces(7)).
+/// Whether this process is root on the machine, another user of it, or only in a user namespace (user_namespaces(7)).
 fn privilege() -> &'static str {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    match map.split_whitespace().collect::<Vec<_>>()[..] {
-        ["0", "0", "4294967295"] => "root",
+    privilege_of(&map, nix::unistd::geteuid().is_root())
+}
+
+/// `map` is the process's /proc/PID/uid_map: in the machine's own user namespace the same for every user.
+fn privilege_of(map: &str, is_root: bool) -> &'static str {
+    match (&map.split_whitespace().collect::<Vec<_>>()[..], is_root) {
+        (["0", "0", "4294967295"], true) => "root",
+        (["0", "0", "4294967295"], false) => "user",
         _ => "user namespace",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_of_the_machine_is_neither_root_nor_in_a_namespace() {
+        // As /proc/self/uid_map is formatted (kernel/user_namespace.c, `uid_m_show`).
+        let machine = "         0          0 4294967295\n";
+        let own = "         0       1000          1\n";
+        assert_eq!(privilege_of(machine, true), "root");
+        assert_eq!(privilege_of(machine, false), "user");
+        assert_eq!(privilege_of(own, true), "user namespace");
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use wirecost_answer::names;
-use wirecost_model::cell::Experiment;
+use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::vary::{Scope, Setting, role_key};
 
 use crate::screen::wrap;
@@ -16,8 +16,12 @@ pub(super) struct Line<'a> {
     setting: &'a Setting,
     /// Cells that have the level.
     cells: u32,
-    /// How often the level's command runs for one sample; the command that undoes it runs as often.
+    /// How often the level's command runs for one sample, in the cell with the most guests; the command that undoes it
+    /// runs as often.
     commands_a_sample: u32,
+    /// The same in the cell with the fewest guests, where their numbers differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fewest_commands_a_sample: Option<u32>,
 }
 
 pub(super) fn lines(experiment: &Experiment) -> Vec<Line<'_>> {
@@ -28,17 +32,30 @@ pub(super) fn lines(experiment: &Experiment) -> Vec<Line<'_>> {
         .flat_map(|factor| &factor.levels);
     levels
         .filter(|setting| !setting.is_empty())
-        .map(|setting| Line {
-            setting,
-            cells: count(experiment, setting),
-            commands_a_sample: setting.command.as_ref().map_or(0, |_| setting.on.times()),
-        })
+        .map(|setting| line(experiment, setting))
         .collect()
 }
 
-fn count(experiment: &Experiment, setting: &Setting) -> u32 {
-    let has_it = |cell: &&wirecost_model::cell::Cell| cell.settings.contains(setting);
-    experiment.cells.iter().filter(has_it).count() as u32
+fn line<'a>(experiment: &Experiment, setting: &'a Setting) -> Line<'a> {
+    let has_it = |cell: &&Cell| cell.settings.contains(setting);
+    let cells = || experiment.cells.iter().filter(has_it);
+    let is_existing = experiment.plan.hosts.is_existing();
+    let times = || {
+        cells().map(|cell| {
+            let guests = if is_existing { 0 } else { cell.network.guests };
+            setting
+                .command
+                .as_ref()
+                .map_or(0, |_| setting.on.times(guests))
+        })
+    };
+    let most = times().max().unwrap_or_default();
+    Line {
+        setting,
+        cells: cells().count() as u32,
+        commands_a_sample: most,
+        fewest_commands_a_sample: times().min().filter(|fewest| *fewest < most),
+    }
 }
 
 /// Every level with everything that it changes, commands in full. `None` where the plan has no such level.
@@ -48,7 +65,8 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
     }
     let head = "Applied before each sample of a cell that has the level, undone after it:";
     let mut text = wrap(head, "", width);
-    for Line { setting, cells, .. } in lines {
+    for line in lines {
+        let Line { setting, cells, .. } = line;
         let (factor, label) = (visible(&setting.factor), visible(&setting.label));
         // Writing to a string does not fail.
         let _ = write!(
@@ -87,9 +105,10 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
             );
         }
         if let Some(command) = &setting.command {
-            let times = match setting.on.times() {
-                1 => "once".to_owned(),
-                times => format!("{times} times"),
+            let times = match (line.fewest_commands_a_sample, line.commands_a_sample) {
+                (None, 1) => "once".to_owned(),
+                (None, times) => format!("{times} times"),
+                (Some(fewest), most) => format!("{fewest} to {most} times"),
             };
             let _ = write!(
                 text,
@@ -197,6 +216,47 @@ mod tests {
                  shows the details"
             )
         );
+    }
+
+    #[test]
+    fn a_command_runs_in_every_guest_and_on_existing_hosts_in_none() {
+        let often = |plan: &str| {
+            let text = format!("name: x\n{plan}");
+            let loaded = wirecost_plan::load("plan.yaml", &text);
+            let experiment = loaded.unwrap_or_else(|errors| panic!("{errors:?}"));
+            let lines = lines(&experiment);
+            let shown = text_of(&lines);
+            let often = shown.split_once("wirecost, ").expect("a command").1;
+            let (often, _) = often.split_once(" a sample").expect("how often");
+            let [line] = &lines[..] else {
+                panic!("one level: {lines:?}");
+            };
+            let document = serde_json::to_value(line).expect("a document");
+            let figure = |key: &str| document.get(key).map(ToString::to_string);
+            let json = ["commands_a_sample", "fewest_commands_a_sample"].map(figure);
+            (often.to_owned(), json)
+        };
+        let vary = |on: &str| {
+            format!("vary: {{ x: [{{}}, {{ before: echo, after: echo, on: {on} }}] }}\n")
+        };
+        let one = |number: u32| [Some(number.to_string()), None];
+        let said = |guests: &str, on: &str| often(&format!("guests: {guests}\n{}", vary(on)));
+        assert_eq!(said("3", "guests"), ("6 times".to_owned(), one(6)));
+        assert_eq!(said("3", "both"), ("8 times".to_owned(), one(8)));
+        assert_eq!(said("3", "b"), ("4 times".to_owned(), one(4)));
+        assert_eq!(said("3", "hosts"), ("2 times".to_owned(), one(2)));
+        assert_eq!(said("3", "machine"), ("once".to_owned(), one(1)));
+        let range = [Some("10".to_owned()), Some("4".to_owned())];
+        assert_eq!(said("[1, 4]", "both"), ("4 to 10 times".to_owned(), range));
+        let hosts = "hosts: { a: \"netns:x\", b: \"netns:y\" }\nnetwork: existing\nallow_host_changes: on\n";
+        assert_eq!(
+            often(&format!("{hosts}{}", vary("a"))),
+            ("once".to_owned(), one(1))
+        );
+    }
+
+    fn text_of(lines: &[Line<'_>]) -> String {
+        text(lines, 100).expect("settings")
     }
 
     #[test]

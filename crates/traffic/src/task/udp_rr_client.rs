@@ -56,9 +56,9 @@ impl Outstanding {
         self.waiting.len() - self.answered
     }
 
-    /// Whether there is room for another without an allocation.
-    pub(crate) fn has_room(&self) -> bool {
-        self.waiting.len() < self.waiting.capacity()
+    /// Whether there is room for `more` and another one without an allocation.
+    pub(crate) fn has_room(&self, more: usize) -> bool {
+        self.waiting.len() + more < self.waiting.capacity()
     }
 
     /// Adds a request sent at `now`. Numbers ascend.
@@ -120,18 +120,60 @@ impl Outstanding {
     }
 }
 
+/// How long the peer has been silent while a response was awaited: between requests that are seldom due its silence
+/// says nothing. Times are nanoseconds. No clock, no socket.
+#[derive(Debug)]
+struct Silence {
+    /// When the last response arrived, moved by the time in which none was awaited.
+    since: u64,
+    /// From when on no response has been awaited; `None` while one is.
+    idle: Option<u64>,
+}
+
+impl Silence {
+    /// Before the first request.
+    const fn new() -> Self {
+        Self {
+            since: 0,
+            idle: Some(0),
+        }
+    }
+
+    /// Notes that a response is awaited.
+    const fn awaits(&mut self, now: u64) {
+        if let Some(idle) = self.idle.take() {
+            self.since += now.saturating_sub(idle);
+        }
+    }
+
+    /// Notes that none is.
+    fn rests(&mut self, now: u64) {
+        self.idle.get_or_insert(now);
+    }
+
+    /// Notes that the peer sent something.
+    const fn ends(&mut self, now: u64) {
+        self.since = now;
+    }
+
+    const fn length(&self, now: u64) -> u64 {
+        now.saturating_sub(self.since)
+    }
+}
+
 pub(crate) struct UdpRrClient {
     socket: Arc<Socket>,
     flow: u32,
     schedule: RequestSchedule,
     outstanding: Outstanding,
+    /// When the requests were due that are to be sent next, or that the socket had no room for.
+    unsent: VecDeque<u64>,
     /// Numbers of the responses that have arrived: a duplicate does not count as late.
     tracker: SequenceTracker,
     /// The number of the next request.
     number: u64,
-    /// When the last response arrived, or the first request was sent.
-    last_reply: u64,
-    /// Nanoseconds without a response after which the peer counts as gone.
+    silence: Silence,
+    /// Nanoseconds of silence after which the peer counts as gone.
     patience: u64,
     finishing: bool,
 }
@@ -144,9 +186,10 @@ impl UdpRrClient {
             flow,
             schedule: RequestSchedule::new(shared, flow),
             outstanding: Outstanding::new(shared.options.load.depth as usize, timeout),
+            unsent: VecDeque::with_capacity(shared.options.load.depth as usize),
             tracker: SequenceTracker::new(),
             number: 0,
-            last_reply: 0,
+            silence: Silence::new(),
             patience: (timeout * LOST_IN_A_ROW).max(PEER_TIMEOUT.as_nanos() as u64),
             finishing: false,
         }
@@ -168,7 +211,7 @@ impl UdpRrClient {
                 },
             };
         let now = context.shared.now();
-        self.last_reply = now;
+        self.silence.ends(now);
         for index in 0..received {
             let message = context.buffers.rx_batch.get(index);
             let length = message.length as u64;
@@ -216,38 +259,45 @@ impl UdpRrClient {
         }
     }
 
-    /// Sends the requests that may be sent now; `false` where the socket takes no more.
-    fn send_requests(&mut self, context: &mut Context<'_>, now: u64) -> io::Result<bool> {
-        let shared = context.shared;
-        self.finishing |= shared.flows.stopping();
+    /// Takes the requests that may be sent at `now` from the schedule, a batch at most.
+    fn queue(&mut self, shared: &Shared, now: u64, batch: usize) {
         self.schedule.begin(shared.began());
-        let mut batched = 0;
+        if shared.flows.stopping() {
+            self.finishing = true;
+            self.unsent.clear();
+        }
         while !self.finishing
-            && batched < context.buffers.tx_batch.capacity()
-            && self.outstanding.has_room()
+            && self.unsent.len() < batch
+            && self.outstanding.has_room(self.unsent.len())
         {
-            let Some(due) = self.schedule.next(now, self.outstanding.len()) else {
+            let open = self.outstanding.len() + self.unsent.len();
+            let Some(due) = self.schedule.next(now, open) else {
                 break;
             };
             if shared.take_budget(1) == 0 {
                 self.finishing = true;
                 break;
             }
-            if self.last_reply == 0 {
-                self.last_reply = now;
-            }
+            self.unsent.push_back(due);
+            self.silence.awaits(now);
+        }
+    }
+
+    /// Sends the requests that may be sent now; `false` where the socket takes no more. What it does not take is sent
+    /// later, as over TCP: a request that never left is not lost.
+    fn send_requests(&mut self, context: &mut Context<'_>, now: u64) -> io::Result<bool> {
+        let shared = context.shared;
+        self.queue(shared, now, context.buffers.tx_batch.capacity());
+        let batched = self.unsent.len();
+        for (index, number) in (0..batched).zip(self.number..) {
             let datagram = Datagram {
                 counted: false,
                 tag: shared.tag,
                 flow: self.flow as u16,
-                number: self.number,
+                number,
                 sent: Timestamp::of(now),
             };
-            datagram.put(context.buffers.tx_batch.message(batched));
-            self.outstanding.sent(self.number, now);
-            context.record_lateness(due, now);
-            self.number += 1;
-            batched += 1;
+            datagram.put(context.buffers.tx_batch.message(index));
         }
         let mut sent = 0;
         while sent < batched {
@@ -259,16 +309,20 @@ impl UdpRrClient {
                 Ok(some) => sent += some,
                 Err(error) => match IoFailure::from(error) {
                     IoFailure::Interrupted => {}
-                    // Requests that the socket does not take now are not sent later: they count as lost.
                     IoFailure::Blocked => break,
                     IoFailure::Broken(error) => return Err(error),
                 },
             }
         }
+        for due in self.unsent.drain(..sent) {
+            self.outstanding.sent(self.number, now);
+            context.record_lateness(due, now);
+            self.number += 1;
+        }
         let tx = &context.flow(self.flow).tx;
-        tx.messages.add(sent as u64);
+        tx.messages.publish(self.number);
         tx.bytes
-            .add(sent as u64 * u64::from(shared.options.load.request));
+            .publish(self.number * u64::from(shared.options.load.request));
         Ok(sent == batched)
     }
 }
@@ -283,10 +337,12 @@ impl Task for UdpRrClient {
             }
             let now = context.shared.now();
             self.expire(context, now);
-            if let Err(error) = self.send_requests(context, now) {
-                return Progress::failed(explain(error));
-            }
-            if self.outstanding.len() == 0 {
+            let all_sent = match self.send_requests(context, now) {
+                Ok(all) => all,
+                Err(error) => return Progress::failed(explain(error)),
+            };
+            if self.outstanding.len() == 0 && all_sent {
+                self.silence.rests(now);
                 if self.finishing {
                     return Progress::Over(Outcome::Orderly);
                 }
@@ -296,19 +352,24 @@ impl Task for UdpRrClient {
                 };
                 return Progress::Wait(interest, self.schedule.due(0));
             }
-            if now.saturating_sub(self.last_reply) > self.patience {
+            if self.silence.length(now) > self.patience {
                 return Progress::failed(io::ErrorKind::TimedOut.into());
             }
             if context.shared.flows.is_aborted() {
                 return Progress::Over(Outcome::Released);
             }
             if !context.blocking {
-                let due = self.schedule.due(self.outstanding.len());
-                let until = [self.outstanding.next_expiry(), due]
+                // What is due has to wait for room in the socket.
+                let due = all_sent.then(|| self.schedule.due(self.outstanding.len()));
+                let until = [self.outstanding.next_expiry(), due.flatten()]
                     .into_iter()
                     .flatten()
                     .min();
-                return Progress::Wait(Interest::READ, until);
+                let interest = Interest {
+                    read: true,
+                    write: !all_sent,
+                };
+                return Progress::Wait(interest, until);
             }
         }
         Progress::Again
@@ -333,9 +394,16 @@ fn explain(error: io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+    use std::time::Duration;
+
     use proptest::prelude::*;
+    use socket2::{Domain, Type};
+    use wirecost_model::end_window::End;
 
     use super::*;
+    use crate::buffers::{BufferSizes, Buffers};
+    use crate::options::{Limit, Options, Rate, Workload};
 
     const TIMEOUT: u64 = 100;
 
@@ -353,6 +421,84 @@ mod tests {
         assert_eq!((outstanding.len(), outstanding.next_expiry()), (0, None));
     }
 
+    #[test]
+    fn silence_lasts_only_while_a_response_is_awaited() {
+        let mut silence = Silence::new();
+        silence.awaits(1_000);
+        assert_eq!(silence.length(1_000), 0, "the first request");
+        silence.ends(1_010);
+        silence.rests(1_010);
+        silence.awaits(90_000);
+        assert_eq!(silence.length(90_000), 0, "seldom due");
+        // Given up.
+        silence.rests(90_100);
+        silence.rests(90_150);
+        silence.awaits(200_000);
+        assert_eq!(silence.length(200_030), 130, "a lost one and the next");
+        silence.awaits(200_040);
+        assert_eq!(silence.length(200_040), 140);
+    }
+
+    /// Unix sockets that keep datagram boundaries: what is sent takes room of the sender's buffer until the peer reads
+    /// it, and the smallest buffer holds a few.
+    fn narrow_pair() -> (Socket, Socket) {
+        let (client, server) = Socket::pair(Domain::UNIX, Type::DGRAM, None).unwrap();
+        client.set_send_buffer_size(1).unwrap();
+        client.set_nonblocking(true).unwrap();
+        server.set_nonblocking(true).unwrap();
+        (client, server)
+    }
+
+    #[test]
+    fn a_request_that_the_socket_has_no_room_for_is_sent_later_and_is_not_lost() {
+        const ALL: u64 = 100;
+        // In the open loop all are due at once.
+        for rate in [None, Some(Rate::RequestsPerSecond(1e9))] {
+            let options = Options::new(Workload::UdpRr, [7; 16]).with(|load| {
+                load.depth = 64;
+                load.rate = rate;
+                load.limit = Some(Limit::Transactions(ALL));
+                load.reply_timeout = Duration::from_mins(1);
+            });
+            let sizes = BufferSizes::udp_rr(&options);
+            let shared = Shared::new(&options, End::Client, 1, 1, sizes).unwrap();
+            let mut buffers = Buffers::new(&sizes, false);
+            let mut context = Context {
+                shared: &shared,
+                thread: &shared.threads[0],
+                buffers: &mut buffers,
+                blocking: false,
+            };
+            let (socket, server) = narrow_pair();
+            let mut client = UdpRrClient::new(&shared, Arc::new(socket), 0);
+            let flow = &shared.flows.all()[0];
+            let (mut waited, mut over, mut arrived) = (false, false, 0);
+            for _ in 0..10 * ALL {
+                match client.poll(&mut context) {
+                    Progress::Wait(interest, _) => waited |= interest.write,
+                    Progress::Again => {}
+                    Progress::Over(outcome) => {
+                        assert!(matches!(outcome, Outcome::Orderly), "{outcome:?}");
+                        over = true;
+                        break;
+                    }
+                }
+                assert_eq!(flow.tx.messages.get(), client.number);
+                let mut request = [0; 2048];
+                while let Ok(length) = (&server).read(&mut request) {
+                    arrived += 1;
+                    server.send(&request[..length]).unwrap();
+                }
+            }
+            let counts = flow.counts();
+            assert!(waited, "the buffer was never full");
+            assert_eq!((counts.sent, counts.received, arrived), (ALL, ALL, ALL));
+            assert_eq!(counts.timeouts, 0);
+            assert_eq!(counts.sent_bytes, ALL * u64::from(options.load.request));
+            assert!(over, "it waits for what was never sent");
+        }
+    }
+
     proptest! {
         #[test]
         fn every_request_is_answered_or_given_up_exactly_once(
@@ -364,7 +510,7 @@ mod tests {
             let mut now = 0;
             while next < delays.len() || outstanding.len() > 0 {
                 given_up += outstanding.expire(now);
-                while next < delays.len() && outstanding.len() < depth && outstanding.has_room() {
+                while next < delays.len() && outstanding.len() < depth && outstanding.has_room(0) {
                     outstanding.sent(next as u64, now);
                     under_way.push((next as u64, now + delays[next]));
                     next += 1;
