@@ -132,3 +132,16 @@ fn a_cell_that_no_experiment_has_is_still_refused() {
     let error = read(dir.path()).expect_err("a cell too many").to_string();
     assert!(error.contains("a sample of cell 9"), "{error}");
 }
+
+#[test]
+fn a_record_without_all_samples_of_the_twin_was_changed_afterwards() {
+    let mut run = with_twin(1.0);
+    let warnings = |run: &Run| {
+        let dir = fixture::write(run);
+        read(dir.path()).expect("a record").warnings.join("\n")
+    };
+    assert_eq!(warnings(&run), "");
+    run.samples.pop();
+    let cut = warnings(&run);
+    assert!(cut.contains("holds 89 of 90 samples"), "{cut}");
+}
