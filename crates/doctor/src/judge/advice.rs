@@ -57,14 +57,14 @@ fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<St
         }
         (Trial::OpenVswitch, Some(ENOENT)) => match machine.distribution.as_deref() {
             Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
-                "`dnf install openvswitch`".into()
+                "`dnf install openvswitch` as root".into()
             }
             Some("debian" | "ubuntu") => "`apt-get install openvswitch-switch` as root".into(),
             _ => "install Open vSwitch: ovs-vswitchd, ovsdb-server, ovsdb-tool, ovs-ofctl and its schema".into(),
         },
         (Trial::Ovn, Some(ENOENT)) => match machine.distribution.as_deref() {
             Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
-                "`dnf install ovn-central ovn-host`".into()
+                "`dnf install ovn-central ovn-host` as root".into()
             }
             Some("debian" | "ubuntu") => {
                 "`apt-get install openvswitch-switch ovn-central ovn-host` as root; `datapath: ovn` starts an OVN of its \
@@ -165,11 +165,11 @@ fn absent(feature: &KernelFeature, machine: &MachineFacts) -> String {
 fn install(machine: &MachineFacts) -> String {
     let release = &machine.release;
     match machine.distribution.as_deref() {
-        Some("ubuntu") => format!("`apt install linux-modules-extra-{release}`"),
+        Some("ubuntu") => format!("`apt install linux-modules-extra-{release}` as root"),
         Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
-            format!("`dnf install kernel-modules-extra-{release}`")
+            format!("`dnf install kernel-modules-extra-{release}` as root")
         }
-        Some("debian") => format!("`apt install linux-image-{release}`"),
+        Some("debian") => format!("`apt install linux-image-{release}` as root"),
         _ => format!("install the modules of kernel {release}"),
     }
 }

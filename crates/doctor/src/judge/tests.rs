@@ -303,7 +303,7 @@ fn a_missing_device_is_explained_by_the_kernels_configuration() {
             Some("CONFIG_GENEVE=m\n"),
             None,
             "`modprobe geneve` as root; where that finds nothing, `apt install \
-             linux-modules-extra-6.8.0-31-generic`",
+             linux-modules-extra-6.8.0-31-generic` as root",
         ),
         (
             Some("CONFIG_GENEVE=m\n"),
@@ -314,7 +314,7 @@ fn a_missing_device_is_explained_by_the_kernels_configuration() {
             None,
             None,
             "`modprobe geneve` as root; where that finds nothing, `apt install \
-             linux-modules-extra-6.8.0-31-generic`, or boot a kernel built with CONFIG_GENEVE",
+             linux-modules-extra-6.8.0-31-generic` as root, or boot a kernel built with CONFIG_GENEVE",
         ),
         (None, Some(&["geneve"]), "`modprobe geneve` as root"),
         (Some("CONFIG_GENEVE=y\n"), None, "built in, yet refused"),
@@ -342,9 +342,18 @@ fn a_missing_device_is_explained_by_the_kernels_configuration() {
 #[test]
 fn each_distribution_has_its_own_package_of_modules() {
     for (distribution, words) in [
-        (Some("ubuntu"), "apt install linux-modules-extra-"),
-        (Some("fedora"), "dnf install kernel-modules-extra-"),
-        (Some("debian"), "apt install linux-image-"),
+        (
+            Some("ubuntu"),
+            "apt install linux-modules-extra-6.8.0-31-generic` as root",
+        ),
+        (
+            Some("fedora"),
+            "dnf install kernel-modules-extra-6.8.0-31-generic` as root",
+        ),
+        (
+            Some("debian"),
+            "apt install linux-image-6.8.0-31-generic` as root",
+        ),
         (
             Some("arch"),
             "install the modules of kernel 6.8.0-31-generic",
@@ -504,7 +513,7 @@ fn without_open_vswitch_its_package_is_named_and_without_tap_its_module() {
     let missing = refused(2, "there is no ovs-vswitchd");
     for (distribution, package) in [
         (Some("debian"), "apt-get install openvswitch-switch"),
-        (Some("fedora"), "dnf install openvswitch"),
+        (Some("fedora"), "dnf install openvswitch` as root"),
         (None, "ovsdb-server"),
     ] {
         let evidence = refused_with(&missing, distribution);
@@ -518,7 +527,7 @@ fn without_open_vswitch_its_package_is_named_and_without_tap_its_module() {
 fn without_ovn_its_packages_are_named() {
     for (distribution, packages) in [
         (Some("debian"), "ovn-central ovn-host"),
-        (Some("fedora"), "dnf install ovn-central ovn-host"),
+        (Some("fedora"), "dnf install ovn-central ovn-host` as root"),
         (None, "ovn-northd"),
     ] {
         let mut evidence = as_root();
