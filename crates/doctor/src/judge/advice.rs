@@ -15,6 +15,16 @@ pub(super) fn for_feature(
     evidence: &Evidence,
 ) -> String {
     let machine = &evidence.machine;
+    let limited = status == Status::Limited;
+    if limited && feature.trial == Trial::Qemu {
+        return by_kvm(evidence);
+    }
+    // Before any setting: a plain user may, so no setting forbids it to everyone.
+    let own = evidence.own.outcomes.get(&feature.trial);
+    if limited && matches!(own, Some(Outcome::Refused { .. })) {
+        return "run what needs it as a plain user: root itself is refused here, for want of a capability or by a policy"
+            .into();
+    }
     let code = match refusal {
         Outcome::Refused { code, .. } => *code,
         _ => None,
@@ -23,7 +33,7 @@ pub(super) fn for_feature(
         return special;
     }
     match code {
-        _ if status == Status::Limited => "run what needs it as root".into(),
+        _ if limited => "run what needs it as root".into(),
         Some(code) if feature.absent.contains(&code) => absent(feature, machine),
         Some(EPERM | EACCES) if evidence.caller.may_make_namespaces => {
             "a container's or a security module's policy forbids it: try on the host itself".into()
@@ -31,6 +41,17 @@ pub(super) fn for_feature(
         Some(EPERM | EACCES) => "use sudo".into(),
         _ => "an answer that is not expected: `dmesg` may say more".into(),
     }
+}
+
+/// Advice where QEMU works and emulates its guest: what KVM wants.
+fn by_kvm(evidence: &Evidence) -> String {
+    let kvm = match evidence.own.outcomes.get(&Trial::Kvm) {
+        Some(Outcome::Refused { code, .. }) => special(Trial::Kvm, *code, &evidence.machine),
+        _ => None,
+    };
+    kvm.unwrap_or_else(|| {
+        "for the times of hardware, use a machine where QEMU runs its guest by KVM".into()
+    })
 }
 
 /// Advice that depends on a setting, a group or a package, not on the kernel's configuration; `None` for all other

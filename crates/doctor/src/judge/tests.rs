@@ -500,6 +500,35 @@ fn what_works_as_root_only_is_limited() {
     );
 }
 
+/// As root of a container with CAP_SYS_ADMIN and without CAP_NET_ADMIN.
+#[test]
+fn what_only_a_plain_user_may_is_not_to_be_run_as_root() {
+    let mut evidence = as_root();
+    for trial in [Trial::Veth, Trial::Ipv6, Trial::Congestion] {
+        evidence.own.outcomes.insert(trial, not_permitted());
+    }
+    for id in ["veth", "ipv6", "cubic"] {
+        let advice = "run what needs it as a plain user: root itself is refused here";
+        expect(&evidence, id, Status::Limited, advice);
+    }
+    let summary = examination(&evidence, 0.7).summary;
+    assert!(summary.contains("as a plain user"), "{summary}");
+}
+
+#[test]
+fn an_emulated_guest_needs_what_kvm_wants_and_no_root() {
+    let mut evidence = as_root();
+    let emulated = Outcome::Partly("QEMU 7.2.22, its guest is emulated (TCG)".into());
+    evidence.own.outcomes.insert(Trial::Qemu, emulated);
+    evidence.plain.outcomes.remove(&Trial::Qemu);
+    let hardware = "a machine where QEMU runs its guest by KVM";
+    expect(&evidence, "qemu", Status::Limited, hardware);
+    for (code, words) in [(2, "`modprobe kvm_intel` as root"), (13, "usermod -aG kvm")] {
+        evidence.own.outcomes.insert(Trial::Kvm, refused(code, "E"));
+        expect(&evidence, "qemu", Status::Limited, words);
+    }
+}
+
 #[test]
 fn without_open_vswitch_its_package_is_named_and_without_tap_its_module() {
     let refused_with = |outcome: &Outcome, distribution: Option<&str>| {
