@@ -215,6 +215,13 @@ fn recorded() -> tempfile::TempDir {
     fixture::write(&fixture::run(3, Cores::Split))
 }
 
+/// The same with factors that have the names of other labels.
+fn recorded_with_taken_names() -> tempfile::TempDir {
+    let mut run = fixture::run(3, Cores::Split);
+    fixture::also_vary(&mut run, &["load", "estimate"]);
+    fixture::write(&run)
+}
+
 /// Runs a line of sh with the program as `$0` and a run directory as `$1`.
 fn shell(line: &str, directory: &Path) -> Ended {
     let mut command = Command::new("sh");
@@ -261,21 +268,22 @@ fn promtool_takes_the_gauges_of_a_run() {
         skip("there is no promtool (Debian: prometheus)");
         return;
     }
-    let directory = recorded();
-    let printed = run(wirecost(["report", "--openmetrics"]).arg(directory.path()));
-    printed.expect_code(0);
-    let mut child = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("promtool");
-    let mut input = child.stdin.take().expect("a pipe");
-    input.write_all(printed.stdout.as_bytes()).expect("read");
-    drop(input);
-    let output = child.wait_with_output().expect("ended");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    for directory in [recorded(), recorded_with_taken_names()] {
+        let printed = run(wirecost(["report", "--openmetrics"]).arg(directory.path()));
+        printed.expect_code(0);
+        let mut child = Command::new("promtool")
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("promtool");
+        let mut input = child.stdin.take().expect("a pipe");
+        input.write_all(printed.stdout.as_bytes()).expect("read");
+        drop(input);
+        let output = child.wait_with_output().expect("ended");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{said}");
+    }
 }
 
 /// `wirecost load --json` in rounds, kept as a file of the place.

@@ -144,7 +144,7 @@ pub struct ProtocolDelta {
 
 impl HostUsage {
     /// Whether the cores' times come in steps of 10 ms.
-    fn is_coarse(&self) -> bool {
+    pub fn is_coarse(&self) -> bool {
         self.idle_step_s >= proc_stat_step_s()
     }
 

@@ -159,7 +159,7 @@ mod tests {
 
     use wirecost_model::ip::IpVersion;
     use wirecost_sys::namespace::HeldNetns;
-    use wirecost_wire::size_table::Frames;
+    use wirecost_wire::size_table::FrameSizes;
 
     use super::*;
     use crate::device;
@@ -176,7 +176,7 @@ mod tests {
         let netlink = held.netns().within(Netlink::open).expect("the namespace");
         let mut netlink = netlink.expect("rtnetlink");
         let index = device::read(&mut netlink, "lo").expect("lo").index;
-        let sizes = Frames::new(1500, 0, IpVersion::Ipv4, 0).table();
+        let sizes = FrameSizes::new(1500, 0, IpVersion::Ipv4, 0).table();
         // The last beyond 32 bits of bytes per second.
         for (rate, links) in [(1_000_000_000, 2), (2_500_000_000, 1), (100_000_000_000, 3)] {
             match set(&mut netlink, index, (rate, links), &sizes) {

@@ -535,3 +535,23 @@ fn a_very_large_run_draws_a_part_and_says_so() {
         "{cut}"
     );
 }
+
+#[test]
+fn the_method_says_how_finely_cpu_time_was_read() {
+    const FINE: &str = "/proc/timer_list in microseconds";
+    const COARSE: &str = "/proc/stat in steps of 10 ms";
+    let mut run = run(2, Cores::Split);
+    let told = |run: &Run| {
+        let method = text_of(&Html::parse_document(&page(run)), "#method");
+        [method.contains(FINE), method.contains(COARSE)]
+    };
+    assert_eq!(told(&run), [false, true]);
+    for sample in &mut run.samples {
+        sample.sender.as_mut().expect("a").idle_step_s = 1e-6;
+    }
+    assert_eq!(told(&run), [true, true]);
+    for sample in &mut run.samples {
+        sample.receiver.as_mut().expect("b").idle_step_s = 1e-6;
+    }
+    assert_eq!(told(&run), [true, false]);
+}

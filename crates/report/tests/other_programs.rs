@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fixture::run;
 use wirecost_model::plan::Cores;
@@ -61,6 +61,33 @@ fn labels_of_a_plan_cannot_break_the_format() {
     assert_eq!(
         line,
         Some("wirecost_run_complete{plan=\"a \\\"plan\\\" \\\\ of mine\"} 1")
+    );
+}
+
+#[test]
+fn no_series_has_a_label_twice_whatever_the_factors_are_called() {
+    let mut run = fixture::loads::beside(3);
+    fixture::also_vary(
+        &mut run,
+        &["load", "cell", "estimate", "tcp metrics", "tcp-metrics"],
+    );
+    let directory = fixture::write(&run);
+    let text = printed(
+        "openmetrics",
+        &RunResult::read(directory.path()).expect("a run"),
+    );
+    for line in text.lines().filter(|line| line.starts_with("wirecost_")) {
+        let (_, labels) = line.split_once('{').expect("labels");
+        // What stands between the values, none of which has a quote.
+        let names: Vec<&str> = labels.split('"').step_by(2).collect();
+        let different: BTreeSet<&str> = names.iter().map(|name| name.trim_matches(',')).collect();
+        assert_eq!(names.len(), different.len(), "{line}");
+    }
+    let levels = "factor_load=\"one\",factor_cell=\"one\",factor_estimate=\"one\",tcp_metrics=\"one\",\
+                  factor_tcp_metrics=\"one\"";
+    assert!(
+        text.contains(&format!("{levels},load=\"ping\",estimate=\"mean\"")),
+        "{text}"
     );
 }
 

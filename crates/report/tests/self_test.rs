@@ -8,7 +8,8 @@ use fixture::run;
 use wirecost_model::cell::Cell;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
-use wirecost_model::sample::{Invalid, Sample};
+use wirecost_model::sample::{Invalid, Mark, Sample};
+use wirecost_report::compare::{Compared, FailOn, Strictness, compare};
 use wirecost_report::{Detail, Document, Terminal, csv, document, html, markdown, read, terminal};
 
 /// A run whose first cell was measured twice, the second time with `factor` times the throughput.
@@ -131,4 +132,38 @@ fn a_cell_that_no_experiment_has_is_still_refused() {
     let dir = fixture::write(&run);
     let error = read(dir.path()).expect_err("a cell too many").to_string();
     assert!(error.contains("a sample of cell 9"), "{error}");
+}
+
+#[test]
+fn a_record_without_all_samples_of_the_twin_was_changed_afterwards() {
+    let mut run = with_twin(1.0);
+    let warnings = |run: &Run| {
+        let dir = fixture::write(run);
+        read(dir.path()).expect("a record").warnings.join("\n")
+    };
+    assert_eq!(warnings(&run), "");
+    run.samples.pop();
+    let cut = warnings(&run);
+    assert!(cut.contains("holds 89 of 90 samples"), "{cut}");
+}
+
+#[test]
+fn a_comparison_counts_the_twin_s_marked_samples_among_all() {
+    let before = with_twin(1.0);
+    let mut after = before.clone();
+    let marked = Mark::ForeignLoad {
+        cores: 0.4,
+        threshold: 0.1,
+    };
+    after.samples.last_mut().expect("a sample").marks = vec![marked];
+    let docs = [doc(&before), doc(&after)];
+    let [one, other] =
+        [(&before, &docs[0]), (&after, &docs[1])].map(|(run, document)| Compared { run, document });
+    let strictness = Strictness {
+        fail_on: FailOn::Costs,
+        corrected: false,
+    };
+    let sides = compare(one, other, strictness);
+    let counts = [sides.before, sides.after].map(|side| (side.samples, side.marked));
+    assert_eq!(counts, [(90, 0), (90, 1)]);
 }

@@ -24,7 +24,13 @@ fn until(rounds: u32, why: Option<StopReason>) -> Run {
         ask: Ask::All,
     });
     let end = run.end.as_mut().expect("an end");
-    end.until = why.map(|why| UntilEnd { why, ends_at: 28 });
+    // Only what is known ends a run before the round that is the last at the latest.
+    let ends_at = if why == Some(StopReason::Known) {
+        28
+    } else {
+        rounds
+    };
+    end.until = why.map(|why| UntilEnd { why, ends_at });
     if why.is_none() {
         end.outcome = Outcome::Interrupted;
         end.reason = Some("interrupted".into());
@@ -148,4 +154,29 @@ fn a_record_of_such_a_run_reads_back_as_it_was() {
     let run = until(7, Some(StopReason::Budget));
     let dir = fixture::write(&run);
     assert_eq!(read(dir.path()).expect("a record").run, run);
+}
+
+#[test]
+fn only_a_record_that_was_cut_lacks_samples() {
+    let warnings = |run: &Run| {
+        let dir = fixture::write(run);
+        read(dir.path()).expect("a record").warnings.join("\n")
+    };
+    for why in [StopReason::Known, StopReason::Budget, StopReason::MaxRounds] {
+        let mut run = until(12, Some(why));
+        assert_eq!(warnings(&run), "", "{why:?}");
+        run.samples.pop();
+        let cut = warnings(&run);
+        assert!(cut.contains("holds 95 of 96 samples"), "{why:?}: {cut}");
+    }
+    // Whole rounds: more than there can be without.
+    for (why, left, words) in [
+        (StopReason::Budget, 88, "88 of 96"),
+        (StopReason::Known, 40, "40 of 48"),
+    ] {
+        let mut run = until(12, Some(why));
+        run.samples.truncate(left);
+        let cut = warnings(&run);
+        assert!(cut.contains(words), "{why:?}: {cut}");
+    }
 }

@@ -15,6 +15,16 @@ pub(super) fn for_feature(
     evidence: &Evidence,
 ) -> String {
     let machine = &evidence.machine;
+    let limited = status == Status::Limited;
+    if limited && feature.trial == Trial::Qemu {
+        return by_kvm(evidence);
+    }
+    // Before any setting: a plain user may, so no setting forbids it to everyone.
+    let own = evidence.own.outcomes.get(&feature.trial);
+    if limited && matches!(own, Some(Outcome::Refused { .. })) {
+        return "run what needs it as a plain user: root itself is refused here, for want of a capability or by a policy"
+            .into();
+    }
     let code = match refusal {
         Outcome::Refused { code, .. } => *code,
         _ => None,
@@ -23,7 +33,7 @@ pub(super) fn for_feature(
         return special;
     }
     match code {
-        _ if status == Status::Limited => "run what needs it as root".into(),
+        _ if limited => "run what needs it as root".into(),
         Some(code) if feature.absent.contains(&code) => absent(feature, machine),
         Some(EPERM | EACCES) if evidence.caller.may_make_namespaces => {
             "a container's or a security module's policy forbids it: try on the host itself".into()
@@ -31,6 +41,17 @@ pub(super) fn for_feature(
         Some(EPERM | EACCES) => "use sudo".into(),
         _ => "an answer that is not expected: `dmesg` may say more".into(),
     }
+}
+
+/// Advice where QEMU works and emulates its guest: what KVM wants.
+fn by_kvm(evidence: &Evidence) -> String {
+    let kvm = match evidence.own.outcomes.get(&Trial::Kvm) {
+        Some(Outcome::Refused { code, .. }) => special(Trial::Kvm, *code, &evidence.machine),
+        _ => None,
+    };
+    kvm.unwrap_or_else(|| {
+        "for the times of hardware, use a machine where QEMU runs its guest by KVM".into()
+    })
 }
 
 /// Advice that depends on a setting, a group or a package, not on the kernel's configuration; `None` for all other
@@ -57,14 +78,14 @@ fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<St
         }
         (Trial::OpenVswitch, Some(ENOENT)) => match machine.distribution.as_deref() {
             Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
-                "`dnf install openvswitch`".into()
+                "`dnf install openvswitch` as root".into()
             }
             Some("debian" | "ubuntu") => "`apt-get install openvswitch-switch` as root".into(),
             _ => "install Open vSwitch: ovs-vswitchd, ovsdb-server, ovsdb-tool, ovs-ofctl and its schema".into(),
         },
         (Trial::Ovn, Some(ENOENT)) => match machine.distribution.as_deref() {
             Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
-                "`dnf install ovn-central ovn-host`".into()
+                "`dnf install ovn-central ovn-host` as root".into()
             }
             Some("debian" | "ubuntu") => {
                 "`apt-get install openvswitch-switch ovn-central ovn-host` as root; `datapath: ovn` starts an OVN of its \
@@ -165,11 +186,11 @@ fn absent(feature: &KernelFeature, machine: &MachineFacts) -> String {
 fn install(machine: &MachineFacts) -> String {
     let release = &machine.release;
     match machine.distribution.as_deref() {
-        Some("ubuntu") => format!("`apt install linux-modules-extra-{release}`"),
+        Some("ubuntu") => format!("`apt install linux-modules-extra-{release}` as root"),
         Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
-            format!("`dnf install kernel-modules-extra-{release}`")
+            format!("`dnf install kernel-modules-extra-{release}` as root")
         }
-        Some("debian") => format!("`apt install linux-image-{release}`"),
+        Some("debian") => format!("`apt install linux-image-{release}` as root"),
         _ => format!("install the modules of kernel {release}"),
     }
 }

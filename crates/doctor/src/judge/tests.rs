@@ -303,7 +303,7 @@ fn a_missing_device_is_explained_by_the_kernels_configuration() {
             Some("CONFIG_GENEVE=m\n"),
             None,
             "`modprobe geneve` as root; where that finds nothing, `apt install \
-             linux-modules-extra-6.8.0-31-generic`",
+             linux-modules-extra-6.8.0-31-generic` as root",
         ),
         (
             Some("CONFIG_GENEVE=m\n"),
@@ -314,7 +314,7 @@ fn a_missing_device_is_explained_by_the_kernels_configuration() {
             None,
             None,
             "`modprobe geneve` as root; where that finds nothing, `apt install \
-             linux-modules-extra-6.8.0-31-generic`, or boot a kernel built with CONFIG_GENEVE",
+             linux-modules-extra-6.8.0-31-generic` as root, or boot a kernel built with CONFIG_GENEVE",
         ),
         (None, Some(&["geneve"]), "`modprobe geneve` as root"),
         (Some("CONFIG_GENEVE=y\n"), None, "built in, yet refused"),
@@ -342,9 +342,18 @@ fn a_missing_device_is_explained_by_the_kernels_configuration() {
 #[test]
 fn each_distribution_has_its_own_package_of_modules() {
     for (distribution, words) in [
-        (Some("ubuntu"), "apt install linux-modules-extra-"),
-        (Some("fedora"), "dnf install kernel-modules-extra-"),
-        (Some("debian"), "apt install linux-image-"),
+        (
+            Some("ubuntu"),
+            "apt install linux-modules-extra-6.8.0-31-generic` as root",
+        ),
+        (
+            Some("fedora"),
+            "dnf install kernel-modules-extra-6.8.0-31-generic` as root",
+        ),
+        (
+            Some("debian"),
+            "apt install linux-image-6.8.0-31-generic` as root",
+        ),
         (
             Some("arch"),
             "install the modules of kernel 6.8.0-31-generic",
@@ -491,6 +500,35 @@ fn what_works_as_root_only_is_limited() {
     );
 }
 
+/// As root of a container with CAP_SYS_ADMIN and without CAP_NET_ADMIN.
+#[test]
+fn what_only_a_plain_user_may_is_not_to_be_run_as_root() {
+    let mut evidence = as_root();
+    for trial in [Trial::Veth, Trial::Ipv6, Trial::Congestion] {
+        evidence.own.outcomes.insert(trial, not_permitted());
+    }
+    for id in ["veth", "ipv6", "cubic"] {
+        let advice = "run what needs it as a plain user: root itself is refused here";
+        expect(&evidence, id, Status::Limited, advice);
+    }
+    let summary = examination(&evidence, 0.7).summary;
+    assert!(summary.contains("as a plain user"), "{summary}");
+}
+
+#[test]
+fn an_emulated_guest_needs_what_kvm_wants_and_no_root() {
+    let mut evidence = as_root();
+    let emulated = Outcome::Partly("QEMU 7.2.22, its guest is emulated (TCG)".into());
+    evidence.own.outcomes.insert(Trial::Qemu, emulated);
+    evidence.plain.outcomes.remove(&Trial::Qemu);
+    let hardware = "a machine where QEMU runs its guest by KVM";
+    expect(&evidence, "qemu", Status::Limited, hardware);
+    for (code, words) in [(2, "`modprobe kvm_intel` as root"), (13, "usermod -aG kvm")] {
+        evidence.own.outcomes.insert(Trial::Kvm, refused(code, "E"));
+        expect(&evidence, "qemu", Status::Limited, words);
+    }
+}
+
 #[test]
 fn without_open_vswitch_its_package_is_named_and_without_tap_its_module() {
     let refused_with = |outcome: &Outcome, distribution: Option<&str>| {
@@ -504,7 +542,7 @@ fn without_open_vswitch_its_package_is_named_and_without_tap_its_module() {
     let missing = refused(2, "there is no ovs-vswitchd");
     for (distribution, package) in [
         (Some("debian"), "apt-get install openvswitch-switch"),
-        (Some("fedora"), "dnf install openvswitch"),
+        (Some("fedora"), "dnf install openvswitch` as root"),
         (None, "ovsdb-server"),
     ] {
         let evidence = refused_with(&missing, distribution);
@@ -518,7 +556,7 @@ fn without_open_vswitch_its_package_is_named_and_without_tap_its_module() {
 fn without_ovn_its_packages_are_named() {
     for (distribution, packages) in [
         (Some("debian"), "ovn-central ovn-host"),
-        (Some("fedora"), "dnf install ovn-central ovn-host"),
+        (Some("fedora"), "dnf install ovn-central ovn-host` as root"),
         (None, "ovn-northd"),
     ] {
         let mut evidence = as_root();

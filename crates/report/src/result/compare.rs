@@ -138,7 +138,7 @@ pub struct Side {
     pub samples: u32,
     /// Samples that are not valid and are left out.
     pub invalid: u32,
-    /// Samples of the cells that are marked, for example as perhaps disturbed; they count.
+    /// Samples that are marked, for example as perhaps disturbed; they count.
     pub marked: u32,
     /// Whether the run can be relied on.
     pub trust: Trust,
@@ -367,7 +367,7 @@ fn side(of: Compared<'_>) -> Side {
         rounds_done: doc.rounds_done,
         samples: doc.samples,
         invalid: doc.invalid.len() as u32,
-        marked: doc.cells.iter().map(|cell| cell.marked).sum(),
+        marked: doc.measured().map(|cell| cell.marked).sum(),
         trust: doc.trust.clone(),
     }
 }

@@ -51,6 +51,7 @@ pub(crate) struct Gathered {
     pub(crate) has_saturated: bool,
     /// Length that a window should have for CPU verdicts, seconds: the largest that a host asks for.
     pub(crate) enough_s: Option<f64>,
+    pub(crate) idle_steps: IdleSteps,
     /// The shortest window of a load that ends by itself, seconds.
     pub(crate) shortest_limited_s: Option<f64>,
     /// When the last sample ended, seconds since the run began.
@@ -69,6 +70,15 @@ pub(crate) struct Proofs {
     pub(crate) given: usize,
     /// Proofs whose datagram was seen on the underlay as one unfragmented frame of the expected size.
     pub(crate) seen: usize,
+}
+
+/// How finely the hosts' idle time was read, over all samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct IdleSteps {
+    /// Whether any was read in steps of 10 ms.
+    pub(crate) coarse: bool,
+    /// Whether any was read in microseconds.
+    pub(crate) fine: bool,
 }
 
 /// Sums and columns of one cell. Columns have a value for each valid sample that has the figure, in the order in which
@@ -256,6 +266,7 @@ impl Gathered {
             core_distances: Vec::new(),
             has_saturated: false,
             enough_s: None,
+            idle_steps: IdleSteps::default(),
             shortest_limited_s: None,
             elapsed_s: 0.0,
             proofs: Proofs::default(),
@@ -302,8 +313,10 @@ impl Gathered {
         self.is_not_steered |= sample.not_steered;
         self.core_distances.extend(sample.core_distance_ns());
         self.has_saturated |= sample.saturated.is_some();
-        let hosts = sample.sender.iter().chain(&sample.receiver);
-        let enough = hosts.map(HostUsage::enough_for_cpu_s);
+        let hosts = || sample.sender.iter().chain(&sample.receiver);
+        self.idle_steps.coarse |= hosts().any(HostUsage::is_coarse);
+        self.idle_steps.fine |= hosts().any(|host| !host.is_coarse());
+        let enough = hosts().map(HostUsage::enough_for_cpu_s);
         self.enough_s = self.enough_s.into_iter().chain(enough).reduce(f64::max);
         for proof in &sample.proofs {
             self.proofs.tried += 1;

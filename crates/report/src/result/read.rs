@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use thiserror::Error;
-use wirecost_model::record::{Outcome, Run, RunEnd, RunHead, VERSION, file};
+use wirecost_model::record::{Outcome, Run, RunEnd, RunHead, StopReason, VERSION, file};
 use wirecost_model::sample::Sample;
 
 use crate::result::memory;
@@ -159,6 +159,7 @@ pub(crate) fn read_into<T>(
     let end = end(dir, &mut warnings)?;
     let path = dir.join(file::SAMPLES);
     let mut all = begin(&head);
+    let mut rounds = 0;
     let samples = match regular(&path)? {
         Some(file) => samples::read(
             &path,
@@ -167,6 +168,7 @@ pub(crate) fn read_into<T>(
             &mut warnings,
             skip,
             |sample| {
+                rounds = sample.round.saturating_add(1).max(rounds);
                 add(&mut all, sample);
             },
         )?,
@@ -179,7 +181,7 @@ pub(crate) fn read_into<T>(
             0
         }
     };
-    warnings.extend(missing(&head, end.as_ref(), samples));
+    warnings.extend(missing(&head, end.as_ref(), samples, rounds));
     let plan_text = bytes(&dir.join(file::PLAN))?;
     let reading = Reading {
         run: Run {
@@ -193,12 +195,22 @@ pub(crate) fn read_into<T>(
     Ok((reading, all))
 }
 
-/// A warning where a run that is complete by its `end.json` lacks samples.
-fn missing(head: &RunHead, end: Option<&RunEnd>, samples: usize) -> Option<String> {
-    let complete = end.is_some_and(|end| end.outcome == Outcome::Complete);
+/// A warning where a run that is complete by its `end.json` lacks samples. The last sample is of round `rounds`, counted
+/// from 1.
+fn missing(head: &RunHead, end: Option<&RunEnd>, samples: usize, rounds: u32) -> Option<String> {
+    let end = end.filter(|end| end.outcome == Outcome::Complete)?;
     let experiment = &head.experiment;
-    let planned = experiment.plan.repeat.rounds as usize * experiment.cells.len();
-    (complete && samples < planned).then(|| {
+    let repeat = &experiment.plan.repeat;
+    let begun = match end.until {
+        None => repeat.rounds,
+        // The rule ends a run behind a whole round. Where all is known before the last one, only the samples tell which.
+        Some(until) if until.why == StopReason::Known => {
+            rounds.max(repeat.until.map_or(1, |until| until.min_rounds))
+        }
+        Some(until) => until.ends_at,
+    };
+    let planned = u64::from(begun) * u64::from(experiment.samples_a_round());
+    ((samples as u64) < planned).then(|| {
         format!(
             "{} holds {samples} of {planned} samples although the run came to its end: the record was \
              changed, or not copied whole",

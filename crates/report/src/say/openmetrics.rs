@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use jiff::Timestamp;
+use wirecost_model::cell::Factor;
 use wirecost_model::metric::Metric;
 
 use crate::result::document::{Ending, TrustLevel};
@@ -18,6 +19,9 @@ use crate::say::format::{Format, FormatError, Terminal, put};
 /// The OpenMetrics format.
 #[derive(Debug)]
 pub(crate) struct OpenMetrics;
+
+/// Labels of series besides those of the factors.
+const OWN_LABELS: [&str; 4] = ["plan", "cell", "load", "estimate"];
 
 /// Most series of one cell: monitoring systems keep every series for months.
 const MOST_A_CELL: usize = 10;
@@ -100,10 +104,17 @@ fn text(result: &RunResult) -> String {
         );
     }
     let mut left_out = 0;
+    let factors = label_names(&document.factors);
     for (cell, figures) in of_cells(result) {
         let number = cell.cell.to_string();
         let mut own = vec![plan[0], ("cell", &number)];
-        own.extend(labels(result, cell));
+        let levels = labels(result, cell).into_iter();
+        own.extend(
+            factors
+                .iter()
+                .zip(levels)
+                .map(|(name, (_, level))| (name.as_str(), level)),
+        );
         add(
             "valid_samples",
             "Samples that the cell's figures are made of.",
@@ -160,14 +171,27 @@ fn text(result: &RunResult) -> String {
     text + "# EOF\n"
 }
 
-/// Labels in the format's syntax; other characters than letters, digits and `_` in a name become `_`.
-fn written(labels: &[(&str, &str)]) -> String {
-    let one = |(name, value): &(&str, &str)| {
+/// A label name for each factor: its key, in which other characters than letters, digits and `_` become `_`. A reader
+/// refuses the whole file where a series has a name twice: of a name that is taken, `factor_` is put in front.
+fn label_names(factors: &[Factor]) -> Vec<String> {
+    let mut taken = Vec::from(OWN_LABELS.map(str::to_owned));
+    for factor in factors {
         let sign = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let mut name: String = name.chars().map(sign).collect();
+        let mut name: String = factor.key.chars().map(sign).collect();
         if name.starts_with(|c: char| c.is_ascii_digit()) {
             name.insert(0, '_');
         }
+        while taken.contains(&name) {
+            name.insert_str(0, "factor_");
+        }
+        taken.push(name);
+    }
+    taken.split_off(OWN_LABELS.len())
+}
+
+/// Labels in the format's syntax.
+fn written(labels: &[(&str, &str)]) -> String {
+    let one = |(name, value): &(&str, &str)| {
         let value = value
             .replace('\\', "\\\\")
             .replace('"', "\\\"")

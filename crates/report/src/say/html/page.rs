@@ -9,6 +9,7 @@ use super::shown::ShownLoad;
 use super::verdicts::{self, Verdicts};
 use super::{cpu, drift, forest, latency, overview, strip, study, window};
 use crate::result::document::{Document, Ending, Intervals};
+use crate::result::gathered::IdleSteps;
 use crate::result::read::Reading;
 use crate::say::answer::{self, Sentence};
 use crate::say::section::Section;
@@ -262,8 +263,10 @@ fn measured(doc: &Document) -> Vec<String> {
         format!(
             "After {} s of warm-up both hosts counted over a window of {} s. Throughput is what the receiving application \
              read; frames are counted by the sockets on both ends. CPU is all time that was not idle, waiting for I/O \
-             or stolen, on the host's own cores, from /proc/stat in steps of 10 ms.",
-            doc.repeat.warmup, doc.repeat.seconds
+             or stolen, on the host's own cores, {}.",
+            doc.repeat.warmup,
+            doc.repeat.seconds,
+            idle_source(doc.gathered.idle_steps)
         ),
         "No sample is discarded. A sample that is not valid enters no verdict and is listed with its reason; one that \
          may have been disturbed, or that the load itself limited, is marked and counts."
@@ -283,6 +286,18 @@ fn measured(doc: &Document) -> Vec<String> {
             }
         ),
     ]
+}
+
+/// Where CPU time was read, and how finely.
+const fn idle_source(steps: IdleSteps) -> &'static str {
+    match (steps.fine, steps.coarse) {
+        (false, _) => "from /proc/stat in steps of 10 ms",
+        (true, false) => "with idle time from /proc/timer_list in microseconds",
+        (true, true) => {
+            "with idle time from /proc/timer_list in microseconds where a host may read it, elsewhere from /proc/stat in \
+             steps of 10 ms"
+        }
+    }
 }
 
 fn reproduce(reading: &Reading, doc: &Document) -> Reproduce {
