@@ -565,7 +565,7 @@ fn a_dry_run_says_that_the_first_cell_is_measured_twice_and_counts_in_words() {
     for words in [
         "x: 1 + 1 cells x 1 round = 2 samples, about",
         "\nSelf-test: cell 1 is cell 0 once more, in every round.\n",
-        "\n  2 windows of 0.1 s",
+        "\n  2 windows of 0.4 s",
         "\n  1 lab ",
     ] {
         assert!(ended.stdout.contains(words), "{words}: {ended:#?}");
