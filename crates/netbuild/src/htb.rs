@@ -99,13 +99,7 @@ pub(crate) fn read_rates(netlink: &mut Netlink, index: u32) -> io::Result<Vec<u6
 }
 
 fn rate_of(attributes: &[TcAttribute]) -> Option<u64> {
-    let find = |wanted| qdisc::option(attributes, KIND, wanted);
-    if let Some(wide) = find(TCA_HTB_RATE64) {
-        return Some(u64::from_ne_bytes(wide.get(..8)?.try_into().ok()?) * 8);
-    }
-    // The first struct tc_ratespec: the rate is its last member, at offset 8.
-    let parms = find(TCA_HTB_PARMS)?;
-    Some(u64::from(u32::from_ne_bytes(parms.get(8..12)?.try_into().ok()?)) * 8)
+    qdisc::rate(attributes, KIND, TCA_HTB_PARMS, TCA_HTB_RATE64)
 }
 
 fn handle((major, minor): (u16, u16)) -> TcHandle {

@@ -70,6 +70,18 @@ fn root(index: u32) -> TcMessage {
     message
 }
 
+/// Rate in bit/s of a qdisc or class of that kind; `None` where it is of another kind. `parms` and `rate64` are the options
+/// with the kind's parameters, in which a struct tc_ratespec comes first, and with a rate beyond 32 bits.
+pub(crate) fn rate(attributes: &[TcAttribute], kind: &str, parms: u16, rate64: u16) -> Option<u64> {
+    let find = |wanted| option(attributes, kind, wanted);
+    if let Some(wide) = find(rate64) {
+        return Some(u64::from_ne_bytes(wide.get(..8)?.try_into().ok()?) * 8);
+    }
+    // The rate is the last member of struct tc_ratespec, at offset 8.
+    let parms = find(parms)?;
+    Some(u64::from(u32::from_ne_bytes(parms.get(8..12)?.try_into().ok()?)) * 8)
+}
+
 /// Bytes of one option of a qdisc of that kind; `None` where it is of another kind or has no such option.
 pub(crate) fn option(attributes: &[TcAttribute], kind: &str, wanted: u16) -> Option<Vec<u8>> {
     let is_it = attributes

@@ -64,13 +64,7 @@ pub(crate) fn read_rate(netlink: &mut Netlink, index: u32) -> io::Result<Option<
 }
 
 fn rate_of(attributes: &[TcAttribute]) -> Option<u64> {
-    let find = |wanted| qdisc::option(attributes, KIND, wanted);
-    if let Some(wide) = find(TCA_TBF_RATE64) {
-        return Some(u64::from_ne_bytes(wide.get(..8)?.try_into().ok()?) * 8);
-    }
-    // struct tc_ratespec: the rate is its last member, at offset 8.
-    let parms = find(TCA_TBF_PARMS)?;
-    Some(u64::from(u32::from_ne_bytes(parms.get(8..12)?.try_into().ok()?)) * 8)
+    qdisc::rate(attributes, KIND, TCA_TBF_PARMS, TCA_TBF_RATE64)
 }
 
 /// `struct tc_tbf_qopt` (include/uapi/linux/pkt_sched.h), and the attributes for what does not fit into it.
