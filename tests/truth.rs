@@ -74,10 +74,7 @@ impl Measured {
         for effect in self.effects(factor, metrics) {
             assert_eq!(effect["verdict"], "not_comparable", "{effect:#}");
             let why = &effect["not_comparable"];
-            // Other programs that use the machine, and a generator without a core, are told first, the rest beside it.
-            let mut all = std::iter::once(why).chain(list(&effect["remarks"]));
-            let remark = all.find(|remark| remark["kind"] == kind);
-            let remark = remark.unwrap_or_else(|| panic!("{effect:#}"));
+            let remark = remark(effect, kind).unwrap_or_else(|| panic!("{effect:#}"));
             assert!(
                 [kind, "disturbed", "generator"]
                     .map(Into::into)
@@ -111,6 +108,15 @@ impl Measured {
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
+}
+
+/// An effect's remark of that kind. Other programs that use the machine, and a generator without a core, are told first, the
+/// rest beside it.
+fn remark<'a>(effect: &'a Value, kind: &str) -> Option<&'a Value> {
+    let mut all = [&effect["not_comparable"]]
+        .into_iter()
+        .chain(list(&effect["remarks"]));
+    all.find(|remark| remark["kind"] == kind)
 }
 
 fn is_spoken(effect: &Value) -> bool {
@@ -372,11 +378,7 @@ fn a_rate_that_is_reached_is_not_the_result_of_itself() {
         let reached = (0..3).map(|_| Measured::of(plan, 2)).find(|measured| {
             disturbed |= measured.result["trust"]["level"] != "sound";
             let mut effects = measured.effects(factor, &metrics);
-            effects.all(|effect| {
-                let remarks = list(&effect["remarks"]).chain([&effect["not_comparable"]]);
-                let mut kinds = remarks.map(|remark| &remark["kind"]);
-                kinds.any(|kind| kind == "factor-is-figure")
-            })
+            effects.all(|effect| remark(effect, "factor-is-figure").is_some())
         });
         match reached {
             Some(measured) => measured.barred(factor, &metrics, "factor-is-figure"),
