@@ -76,6 +76,10 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
         by: ROUTER,
         mtu: 1400,
     });
+    let by_tunnel = FlowKind::Known(Limit::Signalled {
+        by: end("b", 2).address,
+        mtu: 1400,
+    });
     let device = FlowKind::Known(Limit::Device { mtu: 9000 });
     let nine = RequiredMtu::Device(9000);
     for (last, wanted, kind, found) in [
@@ -86,6 +90,9 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
         // The other end of a tunnel, and somewhere else.
         (4, nine, device, true),
         (3, nine, device, false),
+        // The tunnel's device is in another namespace than its socket, which the router of the underlay told.
+        (4, nine, by_tunnel, false),
+        (4, nine, signalled, true),
     ] {
         let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
         let own = &mut hosts[0].stack.namespaces;
@@ -100,7 +107,7 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
             remotes: vec![remote],
             ..Tunnel::default()
         });
-        let carried = if kind == signalled { 1400 } else { 9000 };
+        let carried = if kind == device { 9000 } else { 1400 };
         let path = path(wanted, &[(Some(carried), kind)]);
         let findings = assess(&[path], None, None, &mut hosts);
         let cached = findings.iter().any(|it| it.id == "cached-exception");
