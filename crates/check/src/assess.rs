@@ -101,10 +101,10 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
         let Some(host) = hosts.iter().find(|it| it.stack.host == *host) else {
             continue;
         };
-        let other = if six { "iptables" } else { "ip6tables" };
-        let rules = host.rules.iter().filter(|rule| {
-            rule.takes(hook, protocols) && !rule.rule.starts_with(&format!("{other} "))
-        });
+        let rules = host
+            .rules
+            .iter()
+            .filter(|rule| rule.takes(hook, protocols) && rule.may_take(six));
         let mut fix = Vec::new();
         for rule in rules {
             let met = rule

@@ -1,5 +1,7 @@
 //! What probes showed beside what is configured.
 
+use std::net::Ipv6Addr;
+
 use wirecost_audit::snapshot::{Device, Namespace, Remote, RouteException, Tunnel, VethPeer};
 
 use super::*;
@@ -178,6 +180,46 @@ fn packets_that_vanish_bring_up_what_tcp_makes_of_it_on_the_sending_host() {
     let findings = assess(&[path], None, None, &mut hosts);
     let told = findings.iter().filter(|it| it.id == "tcp-mtu-probing-off");
     assert_eq!(told.map(|it| it.host.as_str()).collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
+fn rules_of_the_other_ip_version_do_not_explain_a_dead_path() {
+    let rules = [
+        "iptables -t filter -A INPUT -p udp -j DROP",
+        "iptables: the policy of INPUT is DROP",
+        "ip6tables -t filter -A INPUT -p udp -j DROP",
+        "ip6tables: the policy of INPUT is DROP",
+        "nft inet f i: drop",
+        "nft: the policy of inet f i is drop",
+        "nft ip f i: drop",
+        "nft: the policy of ip f i is drop",
+        "nft ip6 f i: drop",
+        "nft: the policy of ip6 f i is drop",
+        "nft arp f i: drop",
+    ];
+    for (six, named) in [
+        (false, [0, 1, 4, 5, 6, 7].map(|at| rules[at])),
+        (true, [2, 3, 4, 5, 8, 9].map(|at| rules[at])),
+    ] {
+        let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
+        hosts[0].rules.extend(rules.map(|rule| DropRule {
+            rule: rule.to_owned(),
+            hook: "input".to_owned(),
+            ..DropRule::default()
+        }));
+        let mut path = path(RequiredMtu::Device(9000), &[(None, FlowKind::Dead)]);
+        path.observations.acknowledged = Some(3);
+        if six {
+            path.from.address = Ipv6Addr::LOCALHOST.into();
+            path.to.address = Ipv6Addr::LOCALHOST.into();
+        }
+        let findings = assess(&[path], None, None, &mut hosts);
+        let dead = findings.iter().find(|it| it.id == "path-dead");
+        let evidence = dead.map_or("", |it| it.evidence.as_str());
+        let told = rules.into_iter();
+        let told = told.filter(|rule| evidence.contains(&format!("`{rule}`")));
+        assert_eq!(told.collect::<Vec<_>>(), named, "{evidence}");
+    }
 }
 
 #[test]
