@@ -39,6 +39,8 @@ const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
 const RTA_MULTIPATH: u16 = 9;
 const RTA_TABLE: u16 = 15;
+/// The router of an IPv4 route that is an IPv6 address: struct rtvia, the address family and the address.
+const RTA_VIA: u16 = 18;
 const RTAX_LOCK: u16 = 1;
 const RTAX_MTU: u16 = 2;
 const NDA_DST: u16 = 1;
@@ -143,11 +145,7 @@ fn ip_route(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Opti
     let flags = u32::from_ne_bytes(*header.get(8..12)?.first_chunk()?);
     let hops = match attributes.find(RTA_MULTIPATH) {
         Some(several) => hops(several, name)?,
-        None => hop(
-            attributes.address(RTA_GATEWAY),
-            &name(attributes.u32(RTA_OIF)?)?,
-            flags,
-        ),
+        None => hop(attributes, &name(attributes.u32(RTA_OIF)?)?, flags),
     };
     let metric = attributes.u32(RTA_PRIORITY);
     let metric = metric.map_or_else(String::new, |metric| format!("metric {metric}"));
@@ -164,8 +162,24 @@ fn ip_route(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Opti
     })
 }
 
-fn hop(router: Option<IpAddr>, device: &str, flags: u32) -> String {
-    let via = router.map_or_else(String::new, |router| format!("via {router} "));
+/// The router of a route or of one of its next hops.
+fn router(attributes: Attributes<'_>) -> Option<IpAddr> {
+    attributes
+        .address(RTA_GATEWAY)
+        .or_else(|| router_of_ipv6(attributes))
+}
+
+fn router_of_ipv6(attributes: Attributes<'_>) -> Option<IpAddr> {
+    let address = attributes.find(RTA_VIA)?.get(2..)?;
+    <[u8; 16]>::try_from(address).ok().map(IpAddr::from)
+}
+
+fn hop(attributes: Attributes<'_>, device: &str, flags: u32) -> String {
+    let via = match attributes.address(RTA_GATEWAY) {
+        Some(router) => format!("via {router} "),
+        None => router_of_ipv6(attributes)
+            .map_or_else(String::new, |router| format!("via inet6 {router} ")),
+    };
     let onlink = if flags & ONLINK == 0 { "" } else { " onlink" };
     format!("{via}dev {device}{onlink}")
 }
@@ -179,12 +193,11 @@ fn hops(mut several: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Opti
         let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
         let attributes = Attributes(several.get(RTNEXTHOP..length)?);
         let index = u32::from_ne_bytes([head[4], head[5], head[6], head[7]]);
-        let router = attributes.address(RTA_GATEWAY);
         let weight = match head[3] {
             0 => String::new(),
             more => format!(" weight {}", u16::from(more) + 1),
         };
-        let hop = hop(router, &name(index)?, head[2].into());
+        let hop = hop(attributes, &name(index)?, head[2].into());
         words.push(format!("nexthop {hop}{weight}"));
         several = several
             .get(length.next_multiple_of(4)..)
@@ -243,7 +256,7 @@ pub(super) fn egress_route(
     let mtu = metrics.and_then(|found| Attributes(found).nested(RTA_METRICS).u32(RTAX_MTU));
     Some(RouteLookup {
         device: attributes.u32(RTA_OIF)?,
-        router: attributes.address(RTA_GATEWAY),
+        router: router(attributes),
         mtu: mtu.filter(|&mtu| mtu > 0),
         route: route.and_then(|message| ip_route(&message, name)),
     })
@@ -358,4 +371,51 @@ pub(super) fn forwarding(netlink: &mut Netlink) -> Vec<(u32, IpAddr)> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An IPv4 route as the kernel reports it: struct rtmsg, and attributes.
+    fn message(length: u8, attributes: &[Vec<u8>]) -> Vec<u8> {
+        let mut message = vec![0; RTMSG];
+        (message[0], message[1], message[7]) = (AF_INET, length, RTN_UNICAST);
+        message.extend(attributes.concat());
+        message
+    }
+
+    /// As a fabric of IPv6 link-local addresses has its IPv4 routes (RFC 5549).
+    #[test]
+    fn a_router_of_ipv6_is_kept_in_the_words_of_a_route() {
+        let words = |message: &[u8]| {
+            let mut name = |index: u32| Some(format!("eth{index}"));
+            ip_route(message, &mut name).map(|route| route.hops)
+        };
+        let via = |last: u8| {
+            let mut content = vec![AF_INET6, 0, 0xfe, 0x80];
+            content.resize(2 + 15, 0);
+            content.push(last);
+            attribute(RTA_VIA, &content)
+        };
+        let one = message(0, &[attribute(RTA_OIF, &2u32.to_ne_bytes()), via(1)]);
+        assert_eq!(words(&one).as_deref(), Some("via inet6 fe80::1 dev eth2"));
+        let found = router(Attributes(&one[RTMSG..]));
+        assert_eq!(found, "fe80::1".parse().ok());
+        // struct rtnexthop: length, flags, weight - 1, device.
+        let member = |index: u8| {
+            let via = via(index);
+            let head = [(8 + via.len()) as u8, 0, 0, 0, index, 0, 0, 0];
+            [&head[..], &via].concat()
+        };
+        let several = [member(3), member(4)].concat();
+        let two = message(0, &[attribute(RTA_MULTIPATH, &several)]);
+        assert_eq!(
+            words(&two).as_deref(),
+            Some("nexthop via inet6 fe80::3 dev eth3 nexthop via inet6 fe80::4 dev eth4")
+        );
+        let four = attribute(RTA_GATEWAY, &[10, 0, 0, 254]);
+        let usual = message(0, &[attribute(RTA_OIF, &2u32.to_ne_bytes()), four]);
+        assert_eq!(words(&usual).as_deref(), Some("via 10.0.0.254 dev eth2"));
+    }
 }
