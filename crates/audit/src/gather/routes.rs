@@ -47,7 +47,7 @@ const NDA_DST: u16 = 1;
 const NUD_INCOMPLETE: u16 = 0x01;
 const NUD_FAILED: u16 = 0x20;
 
-/// Routes of a namespace: those with MTUs, exceptions, and the device of the default route.
+/// Routes of a namespace: those with MTUs, exceptions, and the device of the main table's default route.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) mtus: Vec<RouteMtu>,
@@ -110,7 +110,10 @@ fn take(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>, routes: &mu
     if kind != RTN_UNICAST {
         return;
     }
-    if length == 0 && family == AF_INET && routes.default_device.is_none() {
+    // Other tables, such as a VPN's or a second card's, may come first in the kernel's list.
+    let table = attributes.u32(RTA_TABLE).unwrap_or(header[4].into());
+    let is_default = length == 0 && family == AF_INET && MAIN.contains(&table);
+    if is_default && routes.default_device.is_none() {
         // The first of several next hops: struct rtnexthop has the index after 4 bytes.
         let first = attributes
             .find(RTA_MULTIPATH)
@@ -383,6 +386,20 @@ mod tests {
         (message[0], message[1], message[7]) = (AF_INET, length, RTN_UNICAST);
         message.extend(attributes.concat());
         message
+    }
+
+    /// As the kernel lists them where a second card has a table of its own.
+    #[test]
+    fn the_default_route_is_the_main_tables() {
+        let by = |table: u32, device: u32| {
+            let device = attribute(RTA_OIF, &device.to_ne_bytes());
+            message(0, &[attribute(RTA_TABLE, &table.to_ne_bytes()), device])
+        };
+        let mut routes = Routes::default();
+        for message in [by(2, 3), by(254, 2), by(254, 4)] {
+            take(&message, &mut |_| None, &mut routes);
+        }
+        assert_eq!(routes.default_device, Some(2));
     }
 
     /// As a fabric of IPv6 link-local addresses has its IPv4 routes (RFC 5549).
