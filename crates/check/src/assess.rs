@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use wirecost_audit::snapshot::RouteException;
+use wirecost_audit::snapshot::{Namespace, RouteException};
 use wirecost_audit::{Carries, Finding, ProbeEvidence, Severity};
 use wirecost_pmtu::Limit;
 
@@ -101,10 +101,10 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
         let Some(host) = hosts.iter().find(|it| it.stack.host == *host) else {
             continue;
         };
-        let other = if six { "iptables" } else { "ip6tables" };
-        let rules = host.rules.iter().filter(|rule| {
-            rule.takes(hook, protocols) && !rule.rule.starts_with(&format!("{other} "))
-        });
+        let rules = host
+            .rules
+            .iter()
+            .filter(|rule| rule.takes(hook, protocols) && rule.may_take(six));
         let mut fix = Vec::new();
         for rule in rules {
             let met = rule
@@ -211,28 +211,22 @@ fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
             continue;
         };
         // A too-big message from the destination's own address comes from a tunnel: a router of the underlay reported
-        // to the
-        // tunnel's namespace.
+        // to the namespace of the tunnel's socket.
         let from_tunnel = path
             .flows
             .iter()
             .any(|flow| matches!(flow.kind, FlowKind::Known(Limit::Signalled { by, .. }) if by == path.to.address));
         for host in hosts.iter_mut().filter(|host| host.machine == machine) {
             let is_own = host.stack.host == path.from.host;
+            let remotes = if from_tunnel && is_own {
+                tunnel_remotes(&host.stack.namespaces)
+            } else {
+                BTreeSet::new()
+            };
             for (at, namespace) in host.stack.namespaces.iter_mut().enumerate() {
-                if from_tunnel && is_own && told {
-                    let tunnels = namespace
-                        .devices
-                        .iter()
-                        .filter_map(|device| device.tunnel.as_ref());
-                    let remotes: Vec<IpAddr> = tunnels
-                        .flat_map(|tunnel| &tunnel.remotes)
-                        .map(|remote| remote.address)
-                        .collect();
-                    namespace
-                        .exceptions
-                        .retain(|exception| !remotes.contains(&exception.destination));
-                }
+                namespace
+                    .exceptions
+                    .retain(|exception| !remotes.contains(&(at, exception.destination)));
                 let same = inode.is_some() && namespace.inode == inode;
                 if same || (is_own && at == 0) {
                     namespace.exceptions.retain(|exception| {
@@ -244,21 +238,27 @@ fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     }
 }
 
+/// Remotes of the tunnels of a host, each with the position of the namespace of its tunnel's socket: packets to the
+/// remote leave from there.
+fn tunnel_remotes(namespaces: &[Namespace]) -> BTreeSet<(usize, IpAddr)> {
+    let namespaces = namespaces.iter().enumerate();
+    namespaces
+        .flat_map(|(at, namespace)| {
+            let tunnels = namespace.devices.iter().filter_map(|it| it.tunnel.as_ref());
+            tunnels.flat_map(move |tunnel| {
+                let there = tunnel.socket.unwrap_or(at);
+                tunnel.remotes.iter().map(move |it| (there, it.address))
+            })
+        })
+        .collect()
+}
+
 /// Removes PMTU exceptions of destinations that are neither the other end of a path, in its sender's namespace, nor the
 /// remote of a tunnel, in the namespace of the tunnel's socket. A host with many peers has many of those, and they say
 /// nothing about this path.
 fn forget_what_is_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for host in hosts {
-        let namespaces = host.stack.namespaces.iter().enumerate();
-        let remotes: BTreeSet<(usize, IpAddr)> = namespaces
-            .flat_map(|(at, namespace)| {
-                let tunnels = namespace.devices.iter().filter_map(|it| it.tunnel.as_ref());
-                tunnels.flat_map(move |tunnel| {
-                    let there = tunnel.socket.unwrap_or(at);
-                    tunnel.remotes.iter().map(move |it| (there, it.address))
-                })
-            })
-            .collect();
+        let remotes = tunnel_remotes(&host.stack.namespaces);
         let own = paths
             .iter()
             .filter(|path| path.from.host == host.stack.host);

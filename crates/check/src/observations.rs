@@ -100,4 +100,21 @@ impl DropRule {
                 .any(|it| protocols.contains(&it.as_str()));
         there && about && self.packets != Some(0)
     }
+
+    /// Whether the rule may meet packets of IPv6, or of IPv4 where `six` is false. The program or, for nft, the table's
+    /// family tells.
+    pub(crate) fn may_take(&self, six: bool) -> bool {
+        let program = self.rule.split([' ', ':']).next().unwrap_or_default();
+        let table = self
+            .rule
+            .strip_prefix("nft: the policy of ")
+            .or_else(|| self.rule.strip_prefix("nft "));
+        let family = table.map_or(program, |table| table.split(' ').next().unwrap_or_default());
+        let others = if six {
+            ["iptables", "ip", "arp"]
+        } else {
+            ["ip6tables", "ip6", "arp"]
+        };
+        !others.contains(&family)
+    }
 }

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use wirecost_sys::extended_wait::{self, ExtendedWait, ProcessActivity};
 
+const MOMENT: Duration = Duration::from_millis(1);
+
 /// A point in time on the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Instant);
@@ -23,7 +25,12 @@ impl Deadline {
 
     /// Time that is left, as a socket's timeout, for which zero would mean no timeout.
     pub(crate) fn timeout(self) -> Duration {
-        self.left().max(Duration::from_millis(1))
+        self.left().max(MOMENT)
+    }
+
+    /// This deadline; where it is over, one a moment from now, so that what is there already is read.
+    pub(crate) fn or_soon(self) -> Self {
+        Self(self.0.max(Instant::now() + MOMENT))
     }
 }
 

@@ -1,7 +1,7 @@
 //! JSON-RPC 1.0 over a Unix socket, as Open vSwitch's daemons use it, in the database's protocol (RFC 7047, section 4)
 //! and in that of `ovs-appctl` (`lib/unixctl.c`).
 
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -33,13 +33,14 @@ impl Rpc {
         })
     }
 
-    /// Calls a method and waits for its result.
+    /// Calls a method and waits for its result until the deadline; where that is over, for a moment.
     pub(crate) fn call(
         &mut self,
         method: &str,
         params: &Value,
         deadline: Deadline,
     ) -> Result<Value, RpcError> {
+        let deadline = deadline.or_soon();
         self.calls += 1;
         let id = self.calls;
         self.send(
@@ -75,14 +76,32 @@ impl Rpc {
 
     /// Receives one message; messages follow each other without a separator.
     fn receive(&mut self, deadline: Deadline) -> Result<Value, RpcError> {
-        let timeout = Some(deadline.timeout());
-        let stream = self.stream.get_ref();
-        stream.set_read_timeout(timeout).map_err(RpcError::Line)?;
-        let mut messages = Deserializer::from_reader(&mut self.stream).into_iter();
+        let stream = &mut self.stream;
+        let mut messages =
+            Deserializer::from_reader(UntilDeadline { stream, deadline }).into_iter();
         match messages.next() {
             Some(message) => message.map_err(|error| RpcError::Line(error.into())),
             None => Err(RpcError::Line(io::ErrorKind::UnexpectedEof.into())),
         }
+    }
+}
+
+/// Reads that together end by a deadline, however little each of them brings.
+struct UntilDeadline<'a> {
+    stream: &'a mut BufReader<UnixStream>,
+    deadline: Deadline,
+}
+
+impl Read for UntilDeadline<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.stream.buffer().is_empty() {
+            if self.deadline.is_over() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let timeout = Some(self.deadline.timeout());
+            self.stream.get_ref().set_read_timeout(timeout)?;
+        }
+        self.stream.read(bytes)
     }
 }
 
@@ -110,7 +129,6 @@ fn is_late(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
     use std::os::unix::net::UnixListener;
     use std::thread;
     use std::time::Duration;
@@ -168,5 +186,30 @@ mod tests {
         assert_eq!(late.expect_err("silent").to_string(), "no answer in time");
         drop(rpc);
         server.join().expect("the server");
+    }
+
+    #[test]
+    fn an_answer_that_comes_in_drops_does_not_extend_the_deadline() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("bound");
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            // Until the client closes, or for 10 s.
+            let dropped = (0..1000).all(|_| {
+                thread::sleep(Duration::from_millis(10));
+                stream.write_all(b" ").is_ok()
+            });
+            dropped
+                && stream
+                    .write_all(br#"{"id":1,"result":1,"error":null}"#)
+                    .is_ok()
+        });
+        let mut rpc = Rpc::connect(&path).expect("connected");
+        let deadline = Deadline::within(Duration::from_millis(100));
+        let late = rpc.call("x", &json!([]), deadline);
+        assert_eq!(late.expect_err("late").to_string(), "no answer in time");
+        drop(rpc);
+        assert!(!server.join().expect("the server"), "all was read");
     }
 }

@@ -7,12 +7,13 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::Signal;
 use nix::unistd::{Gid, Pid, Uid, getppid, setgroups, setresgid, setresuid};
+
+use crate::socket::poll_readable;
 
 /// The processors that the calling thread may use, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
@@ -108,11 +109,9 @@ impl PidFd {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
     }
 
-    /// Waits until the process has ended; `false` where it has not ended within the time.
+    /// Waits until the process has ended; `false` where it has not ended within the time. Goes on after a signal.
     pub fn wait(&self, within: Duration) -> io::Result<bool> {
-        let mut fds = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
-        let timeout = PollTimeout::try_from(within).unwrap_or(PollTimeout::MAX);
-        Ok(poll(&mut fds, timeout)? > 0)
+        Ok(!poll_readable(&[self.0.as_fd()], within)?.is_empty())
     }
 
     /// Continues a stopped process (`SIGCONT`); a running one does not notice.
@@ -142,5 +141,47 @@ impl PidFd {
         } else {
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::thread::JoinHandleExt;
+    use std::process::Stdio;
+    use std::thread;
+
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction};
+
+    use super::*;
+
+    extern "C" fn pass_over(_: libc::c_int) {}
+
+    #[test]
+    #[expect(
+        unsafe_code,
+        reason = "a handler, and a signal to one thread, have no safe function"
+    )]
+    fn a_wait_for_a_process_goes_on_after_a_signal() {
+        let handler = SigHandler::Handler(pass_over);
+        let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+        // SAFETY: the handler does nothing.
+        unsafe { sigaction(Signal::SIGUSR1, &action) }.unwrap();
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let handle = PidFd::open(child.id()).unwrap();
+        let waiting = thread::spawn(move || handle.wait(Duration::from_secs(60)));
+        for _ in 0..100 {
+            // SAFETY: the thread is joined later, so that its id is valid.
+            unsafe { libc::pthread_kill(waiting.as_pthread_t(), libc::SIGUSR1) };
+            thread::sleep(Duration::from_millis(1));
+        }
+        // Without input it ends.
+        drop(child.stdin.take());
+        let ended = waiting.join().unwrap();
+        child.wait().unwrap();
+        assert!(ended.unwrap());
     }
 }

@@ -215,7 +215,7 @@ impl Ring {
     /// signal ends the wait without a completion. To be called only after [`Self::next_done`] has returned `None`.
     ///
     /// # Errors
-    /// Errors of io_uring_enter(2), other than `EINTR` and `ETIME`.
+    /// Errors of io_uring_enter(2), other than `EINTR`, `ETIME`, `EBUSY` and `EAGAIN`.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let time = timeout.map(|timeout| {
             Timespec::new()
@@ -306,7 +306,8 @@ impl Ring {
         match entered {
             Ok(_) => Ok(()),
             Err(error) => match error.raw_os_error() {
-                Some(libc::EINTR | libc::ETIME) => Ok(()),
+                // EBUSY, EAGAIN: completions have to be taken first, or the kernel has no memory now.
+                Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN) => Ok(()),
                 _ => Err(error),
             },
         }

@@ -169,33 +169,41 @@ impl Vtep {
             .insert(found.index, layout::port(vni), 0)
             .map_err(in_map("ports"))?;
         let hook = self.config.hook;
-        let attached = self.within(|object| load::attach(object, ENCAPSULATE, device, hook))??;
+        let attached = self.within(|object| load::attach(object, ENCAPSULATE, device, hook));
+        let attached = attached.flatten().inspect_err(|_| {
+            // The first error is the one to report.
+            let _ = self.maps.ports.remove(&found.index);
+        })?;
         let guest = Guest {
             device: found,
             vni,
             attached,
         };
         self.guests.insert(device.to_owned(), guest);
-        self.write_flood(vni)
+        self.write_flood(vni).inspect_err(|_| {
+            let _ = self.remove_guest(device);
+        })
     }
 
     /// Removes a guest's device from the endpoint: frames that it receives are the host's again.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if the device is no guest's.
+    /// [`Error::Unknown`] if the device is no guest's. Otherwise the first error; everything else is removed all the
+    /// same.
     pub fn remove_guest(&mut self, device: &str) -> Result<(), Error> {
         let guest = self
             .guests
             .remove(device)
             .ok_or_else(|| Error::Unknown(device.to_owned()))?;
         let gone = StationLocation::Guest(device.to_owned());
-        self.forget_all(&gone)?;
-        self.maps
-            .ports
-            .remove(&guest.device.index)
-            .map_err(in_map("ports"))?;
-        self.write_flood(guest.vni)?;
-        self.at_home_result(|| guest.attached.detach(ENCAPSULATE, device))
+        let index = guest.device.index;
+        let results = [
+            self.at_home_result(|| guest.attached.detach(ENCAPSULATE, device)),
+            self.forget_all(&gone),
+            self.maps.ports.remove(&index).map_err(in_map("ports")),
+            self.write_flood(guest.vni),
+        ];
+        results.into_iter().collect()
     }
 
     /// Updates what the programs know of the underlay: its MTU, the routes to the remotes, the next

@@ -520,6 +520,8 @@ fn frames_for_everyone_go_to_every_remote() {
     assert!(counters.get(Counter::Flooded) >= 2, "{counters:?}");
 
     bench.vtep.remove_remote(more).expect("removed");
+    let again = bench.vtep.remove_remote(more).expect_err("it is gone");
+    assert!(matches!(again, wirecost_vtep::Error::Unknown(_)), "{again}");
     let (run, _) = bench.send(&arp());
     assert_eq!(run.frame[30..34], [10, 9, 0, 2]);
     let mut late = in_vxlan(&datagram(1, b"x"));
@@ -561,4 +563,8 @@ fn guests_of_one_host_reach_each_other_and_others_vnis_do_not() {
     assert_eq!(run.frame[OUTER + 8..], to(2));
     bench.vtep.remove_guest("more1").expect("removed");
     assert_eq!(bench.send(&to(1)).1, Counter::Encapsulated);
+    // Nothing of it is left: it can be a guest of another segment.
+    bench.lab.hosts[0]
+        .run(|| bench.vtep.add_guest("more1", VNI + 1))
+        .expect("a guest");
 }

@@ -2,7 +2,7 @@
 //! table.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -103,6 +103,8 @@ fn ask(from: impl Read, mut to: impl Write, schema: &str, selects: &[Value]) -> 
     params.extend_from_slice(selects);
     let request = json!({"method": "transact", "id": "wirecost", "params": params});
     to.write_all(request.to_string().as_bytes())?;
+    // The parser reads byte by byte.
+    let from = BufReader::new(from);
     let answers = serde_json::Deserializer::from_reader(from).into_iter::<Value>();
     for answer in answers {
         let mut answer = answer.map_err(io::Error::from)?;
@@ -245,5 +247,28 @@ mod tests {
         server.join().expect("the server");
         std::fs::remove_dir_all(&directory).expect("removed");
         assert_eq!(ovs.bridges[0].name, "br-int");
+    }
+
+    #[test]
+    fn a_long_answer_is_read_in_large_pieces() {
+        struct Counted<'a> {
+            rest: &'a [u8],
+            reads: usize,
+        }
+        impl Read for Counted<'_> {
+            fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+                self.reads += 1;
+                self.rest.read(bytes)
+            }
+        }
+        let name = "x".repeat(100_000);
+        let answer = json!({"id": "wirecost", "error": null, "result": [name]}).to_string();
+        let mut server = Counted {
+            rest: answer.as_bytes(),
+            reads: 0,
+        };
+        let result = ask(&mut server, io::sink(), "Open_vSwitch", &[]).expect("an answer");
+        assert_eq!(result[0].as_str().map(str::len), Some(100_000));
+        assert!(server.reads < 100, "{} reads", server.reads);
     }
 }

@@ -39,13 +39,15 @@ const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
 const RTA_MULTIPATH: u16 = 9;
 const RTA_TABLE: u16 = 15;
+/// The router of an IPv4 route that is an IPv6 address: struct rtvia, the address family and the address.
+const RTA_VIA: u16 = 18;
 const RTAX_LOCK: u16 = 1;
 const RTAX_MTU: u16 = 2;
 const NDA_DST: u16 = 1;
 const NUD_INCOMPLETE: u16 = 0x01;
 const NUD_FAILED: u16 = 0x20;
 
-/// Routes of a namespace: those with MTUs, exceptions, and the device of the default route.
+/// Routes of a namespace: those with MTUs, exceptions, and the device of the main table's default route.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) mtus: Vec<RouteMtu>,
@@ -108,7 +110,10 @@ fn take(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>, routes: &mu
     if kind != RTN_UNICAST {
         return;
     }
-    if length == 0 && family == AF_INET && routes.default_device.is_none() {
+    // Other tables, such as a VPN's or a second card's, may come first in the kernel's list.
+    let table = attributes.u32(RTA_TABLE).unwrap_or(header[4].into());
+    let is_default = length == 0 && family == AF_INET && MAIN.contains(&table);
+    if is_default && routes.default_device.is_none() {
         // The first of several next hops: struct rtnexthop has the index after 4 bytes.
         let first = attributes
             .find(RTA_MULTIPATH)
@@ -143,11 +148,7 @@ fn ip_route(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Opti
     let flags = u32::from_ne_bytes(*header.get(8..12)?.first_chunk()?);
     let hops = match attributes.find(RTA_MULTIPATH) {
         Some(several) => hops(several, name)?,
-        None => hop(
-            attributes.address(RTA_GATEWAY),
-            &name(attributes.u32(RTA_OIF)?)?,
-            flags,
-        ),
+        None => hop(attributes, &name(attributes.u32(RTA_OIF)?)?, flags),
     };
     let metric = attributes.u32(RTA_PRIORITY);
     let metric = metric.map_or_else(String::new, |metric| format!("metric {metric}"));
@@ -164,8 +165,24 @@ fn ip_route(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Opti
     })
 }
 
-fn hop(router: Option<IpAddr>, device: &str, flags: u32) -> String {
-    let via = router.map_or_else(String::new, |router| format!("via {router} "));
+/// The router of a route or of one of its next hops.
+fn router(attributes: Attributes<'_>) -> Option<IpAddr> {
+    attributes
+        .address(RTA_GATEWAY)
+        .or_else(|| router_of_ipv6(attributes))
+}
+
+fn router_of_ipv6(attributes: Attributes<'_>) -> Option<IpAddr> {
+    let address = attributes.find(RTA_VIA)?.get(2..)?;
+    <[u8; 16]>::try_from(address).ok().map(IpAddr::from)
+}
+
+fn hop(attributes: Attributes<'_>, device: &str, flags: u32) -> String {
+    let via = match attributes.address(RTA_GATEWAY) {
+        Some(router) => format!("via {router} "),
+        None => router_of_ipv6(attributes)
+            .map_or_else(String::new, |router| format!("via inet6 {router} ")),
+    };
     let onlink = if flags & ONLINK == 0 { "" } else { " onlink" };
     format!("{via}dev {device}{onlink}")
 }
@@ -179,12 +196,11 @@ fn hops(mut several: &[u8], name: &mut dyn FnMut(u32) -> Option<String>) -> Opti
         let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
         let attributes = Attributes(several.get(RTNEXTHOP..length)?);
         let index = u32::from_ne_bytes([head[4], head[5], head[6], head[7]]);
-        let router = attributes.address(RTA_GATEWAY);
         let weight = match head[3] {
             0 => String::new(),
             more => format!(" weight {}", u16::from(more) + 1),
         };
-        let hop = hop(router, &name(index)?, head[2].into());
+        let hop = hop(attributes, &name(index)?, head[2].into());
         words.push(format!("nexthop {hop}{weight}"));
         several = several
             .get(length.next_multiple_of(4)..)
@@ -243,7 +259,7 @@ pub(super) fn egress_route(
     let mtu = metrics.and_then(|found| Attributes(found).nested(RTA_METRICS).u32(RTAX_MTU));
     Some(RouteLookup {
         device: attributes.u32(RTA_OIF)?,
-        router: attributes.address(RTA_GATEWAY),
+        router: router(attributes),
         mtu: mtu.filter(|&mtu| mtu > 0),
         route: route.and_then(|message| ip_route(&message, name)),
     })
@@ -358,4 +374,65 @@ pub(super) fn forwarding(netlink: &mut Netlink) -> Vec<(u32, IpAddr)> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An IPv4 route as the kernel reports it: struct rtmsg, and attributes.
+    fn message(length: u8, attributes: &[Vec<u8>]) -> Vec<u8> {
+        let mut message = vec![0; RTMSG];
+        (message[0], message[1], message[7]) = (AF_INET, length, RTN_UNICAST);
+        message.extend(attributes.concat());
+        message
+    }
+
+    /// As the kernel lists them where a second card has a table of its own.
+    #[test]
+    fn the_default_route_is_the_main_tables() {
+        let by = |table: u32, device: u32| {
+            let device = attribute(RTA_OIF, &device.to_ne_bytes());
+            message(0, &[attribute(RTA_TABLE, &table.to_ne_bytes()), device])
+        };
+        let mut routes = Routes::default();
+        for message in [by(2, 3), by(254, 2), by(254, 4)] {
+            take(&message, &mut |_| None, &mut routes);
+        }
+        assert_eq!(routes.default_device, Some(2));
+    }
+
+    /// As a fabric of IPv6 link-local addresses has its IPv4 routes (RFC 5549).
+    #[test]
+    fn a_router_of_ipv6_is_kept_in_the_words_of_a_route() {
+        let words = |message: &[u8]| {
+            let mut name = |index: u32| Some(format!("eth{index}"));
+            ip_route(message, &mut name).map(|route| route.hops)
+        };
+        let via = |last: u8| {
+            let mut content = vec![AF_INET6, 0, 0xfe, 0x80];
+            content.resize(2 + 15, 0);
+            content.push(last);
+            attribute(RTA_VIA, &content)
+        };
+        let one = message(0, &[attribute(RTA_OIF, &2u32.to_ne_bytes()), via(1)]);
+        assert_eq!(words(&one).as_deref(), Some("via inet6 fe80::1 dev eth2"));
+        let found = router(Attributes(&one[RTMSG..]));
+        assert_eq!(found, "fe80::1".parse().ok());
+        // struct rtnexthop: length, flags, weight - 1, device.
+        let member = |index: u8| {
+            let via = via(index);
+            let head = [(8 + via.len()) as u8, 0, 0, 0, index, 0, 0, 0];
+            [&head[..], &via].concat()
+        };
+        let several = [member(3), member(4)].concat();
+        let two = message(0, &[attribute(RTA_MULTIPATH, &several)]);
+        assert_eq!(
+            words(&two).as_deref(),
+            Some("nexthop via inet6 fe80::3 dev eth3 nexthop via inet6 fe80::4 dev eth4")
+        );
+        let four = attribute(RTA_GATEWAY, &[10, 0, 0, 254]);
+        let usual = message(0, &[attribute(RTA_OIF, &2u32.to_ne_bytes()), four]);
+        assert_eq!(words(&usual).as_deref(), Some("via 10.0.0.254 dev eth2"));
+    }
 }

@@ -34,6 +34,26 @@ pub fn firewall_drops() -> Vec<FirewallDrop> {
 }
 
 const PROTOCOLS: [&str; 6] = ["udp", "tcp", "icmp", "icmpv6", "ipv6-icmp", "sctp"];
+/// Other headers that a rule of nft may match (nft(8)).
+const OTHER_HEADERS: [&str; 7] = ["esp", "ah", "comp", "udplite", "dccp", "igmp", "gre"];
+
+/// The words of a rule. Text in quotes, such as a comment, is one word.
+fn words(rule: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut start: Option<usize> = None;
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, letter) in rule.char_indices() {
+        if letter.is_whitespace() && !quoted {
+            words.extend(start.take().map(|start| &rule[start..at]));
+            continue;
+        }
+        start = start.or(Some(at));
+        quoted ^= letter == '"' && !escaped;
+        escaped = letter == '\\' && !escaped;
+    }
+    words.extend(start.map(|start| &rule[start..]));
+    words
+}
 
 /// The protocols of a rule that names some, or excludes some.
 fn matched(named: &[&str], excluded: &[&str]) -> Vec<String> {
@@ -79,7 +99,13 @@ pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, FirewallDro
             };
             rules.push((format!("{family} {table} {chain}"), rule));
         } else if let Some((packets, rule)) = rule(line) {
-            let words: Vec<&str> = rule.split_whitespace().collect();
+            let words = words(rule);
+            let drops = words
+                .windows(2)
+                .any(|words| matches!(words, ["-j", "DROP" | "REJECT"]));
+            if !drops {
+                continue;
+            }
             let chain = words.get(1).copied().unwrap_or_default();
             let protocols = words.windows(3).find_map(|words| match words {
                 ["!", "-p", protocol] => Some(matched(&[], &[protocol])),
@@ -104,10 +130,8 @@ pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, FirewallDro
 /// Packet count and rule of a line such as `[5:420] -A INPUT -p icmp -j DROP`.
 fn rule(line: &str) -> Option<(Option<u64>, &str)> {
     let (counters, rule) = line.split_once("] ")?;
-    let drops = ["-j DROP", "-j REJECT"]
-        .iter()
-        .any(|target| rule.contains(target));
-    (rule.starts_with("-A ") && drops).then(|| (counted(counters), rule.trim()))
+    rule.starts_with("-A ")
+        .then(|| (counted(counters), rule.trim()))
 }
 
 fn counted(text: &str) -> Option<u64> {
@@ -121,7 +145,7 @@ pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<FirewallDrop> {
     let (mut table, mut chain, mut hook) = (String::new(), String::new(), "");
     for line in text.lines() {
         let (line, handle) = line.rsplit_once(" # handle ").unwrap_or((line, ""));
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words = words(line);
         match words[..] {
             ["table", family, name, ..] => table = format!("{family} {name}"),
             ["chain", name, ..] => (chain, hook) = (name.to_owned(), ""),
@@ -136,45 +160,79 @@ pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<FirewallDrop> {
                     });
                 }
             }
-            _ if words.contains(&"drop") || words.contains(&"reject") => {
-                let packets = words.iter().position(|word| *word == "packets");
+            _ => {
+                let Some(end) = verdict(&words) else { continue };
+                let packets = words.windows(3).find_map(|words| match words {
+                    ["counter", "packets", packets] => packets.parse().ok(),
+                    _ => None,
+                });
                 rules.push(FirewallDrop {
                     rule: format!("nft {table} {chain}: {}", line.trim()),
                     hook: hook.into(),
-                    protocols: nft_protocols(&words),
-                    packets: packets.and_then(|at| words.get(at + 1)?.parse().ok()),
+                    protocols: nft_protocols(&words[..end]),
+                    packets,
                     undo: (!handle.is_empty()).then(|| {
                         format!("nft delete rule {table} {chain} handle {}", handle.trim())
                     }),
                 });
             }
-            _ => {}
         }
     }
     rules
 }
 
-/// The protocols of a rule of nft. What stands after the verdict is what a refused sender is told (`reject with tcp
-/// reset`).
+/// Position of the verdict of a rule of nft that drops or refuses what it matches. A verdict after a colon is one of a
+/// map's, which the others of the map may contradict.
+fn verdict(words: &[&str]) -> Option<usize> {
+    let before = std::iter::once(&"").chain(words);
+    words
+        .iter()
+        .zip(before)
+        .position(|(word, before)| matches!(*word, "drop" | "reject") && *before != ":")
+}
+
+/// The protocols of a rule of nft: `words` are those before its verdict. What stands after it is what a refused sender
+/// is told (`reject with tcp reset`).
 fn nft_protocols(words: &[&str]) -> Vec<String> {
     let (mut named, mut excluded) = (Vec::new(), Vec::new());
-    let (mut not, mut in_set) = (false, false);
-    let words = words.iter().map(|word| word.trim_end_matches(','));
-    for word in words.take_while(|word| !matches!(*word, "drop" | "reject")) {
+    let (mut not, mut in_set, mut is_value) = (false, false, false);
+    let mut before = "";
+    for word in words.iter().map(|word| word.trim_end_matches(',')) {
         match word {
             "!=" => not = true,
             "{" => in_set = true,
-            "}" => (not, in_set) = (false, false),
+            "}" => (not, in_set, is_value) = (false, false, false),
+            "l4proto" | "nexthdr" => is_value = true,
+            // `meta protocol` is the protocol of the frame.
+            "protocol" => is_value = before != "meta",
             _ => {
-                if PROTOCOLS.contains(&word) {
-                    let list = if not { &mut excluded } else { &mut named };
-                    list.push(word);
-                }
+                let value = Some(word).filter(|_| is_value).and_then(protocol);
+                let is_header = PROTOCOLS.contains(&word) || OTHER_HEADERS.contains(&word);
+                let list = if not { &mut excluded } else { &mut named };
+                list.extend(value.or(is_header.then_some(word)));
                 not &= in_set;
+                is_value &= in_set;
             }
         }
+        before = word;
     }
     matched(&named, &excluded)
+}
+
+/// The name of a protocol that nft prints by name or, where it knows none, by number; `None`: a set or a range.
+fn protocol(word: &str) -> Option<&str> {
+    if word.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return Some(word);
+    }
+    // Assigned numbers (RFC 790, RFC 4443, RFC 9260).
+    match word.parse::<u8>().ok()? {
+        1 => Some("icmp"),
+        6 => Some("tcp"),
+        17 => Some("udp"),
+        58 => Some("ipv6-icmp"),
+        132 => Some("sctp"),
+        _ => Some(word),
+    }
 }
 
 #[cfg(test)]
@@ -256,11 +314,48 @@ mod tests {
             ("udp dport != { 53, 123 } drop", &["udp"]),
             ("tcp dport != 22 reject with tcp reset", &["tcp"]),
             ("ip saddr 1.2.3.4 reject with icmp port-unreachable", &[]),
+            ("meta l4proto esp drop", &["esp"]),
+            ("meta l4proto { ah, esp } drop", &["ah", "esp"]),
+            ("ip protocol 17 drop", &["udp"]),
+            ("esp spi 7 drop", &["esp"]),
+            (
+                "meta l4proto != esp drop",
+                &["udp", "tcp", "icmp", "icmpv6", "ipv6-icmp", "sctp"],
+            ),
+            ("meta l4proto @allowed drop", &[]),
+            ("meta protocol ip drop", &[]),
+            (
+                "meta l4proto . th dport { tcp . 53, udp . 53 } drop",
+                &["tcp", "udp"],
+            ),
         ] {
             let rules = of_nft(&format!("\t\t{rule} # handle 2\n"), &[]);
             assert_eq!(rules.len(), 1, "{rule}");
             assert_eq!(rules[0].protocols, protocols, "{rule}");
         }
+    }
+
+    /// As iptables-save 1.8.9 and nft 1.0.6 print them.
+    #[test]
+    fn a_word_in_a_comment_a_map_or_a_chains_name_is_no_verdict() {
+        let save = "*filter\n[1:40] -A INPUT -p udp -m comment --comment \"was: -j DROP\" -j ACCEPT\n\
+            [1:40] -A INPUT -m comment --comment \"a \\\" -j DROP\" -j ACCEPT\n\
+            [1:40] -A INPUT -p udp -j DROP_SPOOFED\nCOMMIT\n";
+        let rules = of_iptables("iptables", save);
+        assert!(rules.is_empty(), "{rules:?}");
+        let nft = "table inet f { # handle 1\n\tmap m { # handle 2\n\t\ttype ipv4_addr : verdict\n\
+            \t\telements = { 10.0.0.1 : drop,\n\t\t\t     10.0.0.2 : drop }\n\t}\n\n\tchain i { # handle 3\n\
+            \t\tudp dport 53 accept comment \"do not drop these\" # handle 4\n\
+            \t\tct state vmap { established : accept, related : accept, invalid : drop } # handle 5\n\t}\n}\n";
+        let rules = of_nft(nft, &[]);
+        assert!(rules.is_empty(), "{rules:?}");
+    }
+
+    #[test]
+    fn the_packets_of_a_burst_are_not_those_that_were_dropped() {
+        let rule = "limit rate over 9/second burst 5 packets counter packets 0 bytes 0 drop";
+        let rules = of_nft(&format!("\t\t{rule} # handle 2\n"), &[]);
+        assert_eq!(rules[0].packets, Some(0), "{rules:?}");
     }
 
     /// As iptables-save 1.8.9 (nf_tables) and nft 1.0.6 print one host. iptables lists no base chain

@@ -1,5 +1,7 @@
 //! What probes showed beside what is configured.
 
+use std::net::Ipv6Addr;
+
 use wirecost_audit::snapshot::{Device, Namespace, Remote, RouteException, Tunnel, VethPeer};
 
 use super::*;
@@ -76,6 +78,10 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
         by: ROUTER,
         mtu: 1400,
     });
+    let by_tunnel = FlowKind::Known(Limit::Signalled {
+        by: end("b", 2).address,
+        mtu: 1400,
+    });
     let device = FlowKind::Known(Limit::Device { mtu: 9000 });
     let nine = RequiredMtu::Device(9000);
     for (last, wanted, kind, found) in [
@@ -86,6 +92,9 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
         // The other end of a tunnel, and somewhere else.
         (4, nine, device, true),
         (3, nine, device, false),
+        // The tunnel's device is in another namespace than its socket, which the router of the underlay told.
+        (4, nine, by_tunnel, false),
+        (4, nine, signalled, true),
     ] {
         let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
         let own = &mut hosts[0].stack.namespaces;
@@ -100,7 +109,7 @@ fn the_exception_that_a_probe_left_is_no_finding_and_any_other_is() {
             remotes: vec![remote],
             ..Tunnel::default()
         });
-        let carried = if kind == signalled { 1400 } else { 9000 };
+        let carried = if kind == device { 9000 } else { 1400 };
         let path = path(wanted, &[(Some(carried), kind)]);
         let findings = assess(&[path], None, None, &mut hosts);
         let cached = findings.iter().any(|it| it.id == "cached-exception");
@@ -171,6 +180,46 @@ fn packets_that_vanish_bring_up_what_tcp_makes_of_it_on_the_sending_host() {
     let findings = assess(&[path], None, None, &mut hosts);
     let told = findings.iter().filter(|it| it.id == "tcp-mtu-probing-off");
     assert_eq!(told.map(|it| it.host.as_str()).collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
+fn rules_of_the_other_ip_version_do_not_explain_a_dead_path() {
+    let rules = [
+        "iptables -t filter -A INPUT -p udp -j DROP",
+        "iptables: the policy of INPUT is DROP",
+        "ip6tables -t filter -A INPUT -p udp -j DROP",
+        "ip6tables: the policy of INPUT is DROP",
+        "nft inet f i: drop",
+        "nft: the policy of inet f i is drop",
+        "nft ip f i: drop",
+        "nft: the policy of ip f i is drop",
+        "nft ip6 f i: drop",
+        "nft: the policy of ip6 f i is drop",
+        "nft arp f i: drop",
+    ];
+    for (six, named) in [
+        (false, [0, 1, 4, 5, 6, 7].map(|at| rules[at])),
+        (true, [2, 3, 4, 5, 8, 9].map(|at| rules[at])),
+    ] {
+        let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
+        hosts[0].rules.extend(rules.map(|rule| DropRule {
+            rule: rule.to_owned(),
+            hook: "input".to_owned(),
+            ..DropRule::default()
+        }));
+        let mut path = path(RequiredMtu::Device(9000), &[(None, FlowKind::Dead)]);
+        path.observations.acknowledged = Some(3);
+        if six {
+            path.from.address = Ipv6Addr::LOCALHOST.into();
+            path.to.address = Ipv6Addr::LOCALHOST.into();
+        }
+        let findings = assess(&[path], None, None, &mut hosts);
+        let dead = findings.iter().find(|it| it.id == "path-dead");
+        let evidence = dead.map_or("", |it| it.evidence.as_str());
+        let told = rules.into_iter();
+        let told = told.filter(|rule| evidence.contains(&format!("`{rule}`")));
+        assert_eq!(told.collect::<Vec<_>>(), named, "{evidence}");
+    }
 }
 
 #[test]

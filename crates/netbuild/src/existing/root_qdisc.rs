@@ -63,6 +63,9 @@ pub(super) fn read(netlink: &mut Netlink, index: u32) -> io::Result<String> {
 /// Fails for a kind that the kernel does not have.
 pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<()> {
     let Some((handle, rest)) = value.split_once(": ") else {
+        if has_of_user(netlink, index, value)? {
+            qdisc::remove(netlink, index)?;
+        }
         return qdisc::set(netlink, index, value, []).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
                 io::Error::other("this kernel has no such qdisc, built in or as a module")
@@ -80,6 +83,16 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
     let options = TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, bytes));
     let handle = TcHandle { major, minor: 0 };
     qdisc::set_numbered(netlink, index, handle, kind, [options])
+}
+
+/// Whether somebody set a root qdisc of that kind. Replaced by another of its kind it would keep its options
+/// (net/sched/sch_api.c, `tc_modify_qdisc`).
+fn has_of_user(netlink: &mut Netlink, index: u32, wanted: &str) -> io::Result<bool> {
+    let all = qdisc::read_all(netlink, index)?;
+    Ok(all.iter().any(|tc| {
+        let is_of_user = tc.header.parent == TcHandle::ROOT && tc.header.handle.major != 0;
+        is_of_user && kind(tc) == Some(wanted)
+    }))
 }
 
 /// Kind of a qdisc in a value that is just a kind, or in what [`read`] returned.
@@ -123,7 +136,12 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+
+    use wirecost_sys::namespace::HeldNetns;
+
     use super::*;
+    use crate::device;
 
     #[test]
     fn a_kind_is_told_from_what_was_read() {
@@ -133,5 +151,30 @@ mod tests {
         assert_eq!(bytes("10ff"), Some(vec![16, 255]));
         assert_eq!(bytes("1"), Some(vec![1]));
         assert_eq!(bytes("xy"), None);
+    }
+
+    #[test]
+    fn a_new_qdisc_of_the_kind_that_is_there_has_the_default_options() {
+        let held = match HeldNetns::create("held") {
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                wirecost_skips::skip(format!("this needs root: {error}"));
+                return;
+            }
+            held => held.expect("a namespace"),
+        };
+        let netlink = held.netns().within(Netlink::open).expect("the namespace");
+        let mut netlink = netlink.expect("rtnetlink");
+        let index = device::read(&mut netlink, "lo").expect("lo").index;
+        // struct tc_fifo_qopt: the limit.
+        let of_user = "1: pfifo 0a000000";
+        set(&mut netlink, index, of_user).expect("root of the namespace");
+        assert_eq!(read(&mut netlink, index).expect("a qdisc"), of_user);
+        set(&mut netlink, index, "pfifo").expect("root of the namespace");
+        let found = read(&mut netlink, index).expect("a qdisc");
+        assert_eq!(kind_of(&found), "pfifo");
+        assert!(!found.ends_with(" 0a000000"), "{found}");
+        // What was there comes back.
+        set(&mut netlink, index, of_user).expect("root of the namespace");
+        assert_eq!(read(&mut netlink, index).expect("a qdisc"), of_user);
     }
 }

@@ -9,6 +9,11 @@ use std::io;
 /// Errors of prctl(2); `EINVAL` where the kernel filters no system calls.
 #[doc(hidden)]
 pub fn refuse_here() -> io::Result<()> {
+    refuse(libc::SYS_io_uring_setup, libc::EPERM)
+}
+
+/// Makes the kernel refuse a system call, with this error, to the calling thread and to those that it starts.
+pub(super) fn refuse(call: libc::c_long, error: i32) -> io::Result<()> {
     // struct seccomp_data: the call's number is its first word.
     let statement = |code: u32, k| libc::sock_filter {
         code: code as u16,
@@ -20,14 +25,11 @@ pub fn refuse_here() -> io::Result<()> {
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
         libc::sock_filter {
             jf: 1,
-            ..statement(
-                libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-                libc::SYS_io_uring_setup as u32,
-            )
+            ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32)
         },
         statement(
             libc::BPF_RET | libc::BPF_K,
-            libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
+            libc::SECCOMP_RET_ERRNO | error as u32,
         ),
         statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
     ];

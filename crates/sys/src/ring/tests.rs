@@ -208,3 +208,20 @@ fn a_thread_that_may_have_no_ring_is_told_so() {
     .join()
     .unwrap();
 }
+
+#[test]
+fn a_kernel_that_is_busy_or_has_no_memory_now_is_no_error() {
+    for error in [libc::EBUSY, libc::EAGAIN] {
+        // A filter of system calls stays for as long as its thread.
+        let waited = std::thread::spawn(move || {
+            let (pairs, wake) = (pairs(1), Waker::new().unwrap());
+            let Some(mut ring) = ring(&pairs, &wake, b"message") else {
+                return;
+            };
+            refusal::refuse(libc::SYS_io_uring_enter, error).unwrap();
+            ring.wait(LONG).unwrap();
+            assert!(ring.next_done().is_none());
+        });
+        waited.join().unwrap();
+    }
+}

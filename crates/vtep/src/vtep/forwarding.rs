@@ -114,22 +114,27 @@ impl Vtep {
     /// Removes a remote: nothing is sent to it, and what it sends is dropped.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such remote.
+    /// [`Error::Unknown`] if there is no such remote. After another error the remote can be removed again.
     pub fn remove_remote(&mut self, address: IpAddr) -> Result<(), Error> {
-        if self.remotes.remove(&address).is_none() {
+        if !self.remotes.contains_key(&address) {
             return Err(Error::Unknown(address.to_string()));
         }
-        self.forget_all(&StationLocation::Remote(address))?;
+        let source = self.maps.sources.remove(&layout::address(address));
+        let mut results = vec![
+            unless_absent(source).map_err(in_map("sources")),
+            self.forget_all(&StationLocation::Remote(address)),
+        ];
         let vnis: Vec<u32> = self.floods.keys().copied().collect();
         for vni in vnis {
-            if self.floods.entry(vni).or_default().remove(&address) {
-                self.write_flood(vni)?;
-            }
+            self.floods.entry(vni).or_default().remove(&address);
+            results.push(self.write_flood(vni));
         }
-        self.maps
-            .sources
-            .remove(&layout::address(address))
-            .map_err(in_map("sources"))
+        let removed: Result<(), Error> = results.into_iter().collect();
+        // Another remote gets the index once nothing leads to it any more.
+        if removed.is_ok() {
+            self.remotes.remove(&address);
+        }
+        removed
     }
 
     pub(super) fn check_vni(&self, vni: u32) -> Result<(), Error> {
@@ -246,10 +251,8 @@ impl Vtep {
             .filter_map(|address| self.remotes.get(address).copied())
             .collect();
         if ports.is_empty() {
-            return match self.maps.floods.remove(&vni) {
-                Err(error) if !is_absent(&error) => Err(in_map("floods")(error)),
-                _ => Ok(()),
-            };
+            let removed = self.maps.floods.remove(&vni);
+            return unless_absent(removed).map_err(in_map("floods"));
         }
         let lists = layout::flood(&remotes, &ports);
         self.maps
@@ -259,10 +262,11 @@ impl Vtep {
     }
 }
 
-fn is_absent(error: &MapError) -> bool {
-    match error {
-        MapError::KeyNotFound => true,
-        MapError::SyscallError(call) => call.io_error.kind() == ErrorKind::NotFound,
-        _ => false,
+/// The result of a removal, for which an entry that is not there is no error.
+fn unless_absent(removed: Result<(), MapError>) -> Result<(), MapError> {
+    match removed {
+        Err(MapError::KeyNotFound) => Ok(()),
+        Err(MapError::SyscallError(call)) if call.io_error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
