@@ -9,7 +9,7 @@ use serde_json::Value;
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
 use wirecost_model::ip::IpVersion;
-use wirecost_model::load::{Load, NamedLoad, Workload};
+use wirecost_model::load::{Load, LoadLevel, LoadPart, NamedLoad, Workload};
 use wirecost_model::metric::Metric;
 use wirecost_model::moved::{MachineMove, MoveOutcome};
 use wirecost_model::plan::{Cores, GuestMtu};
@@ -449,6 +449,29 @@ fn a_factor_that_an_older_record_does_not_know_counts_as_what_was_built() {
     assert_eq!(ip.area, Area::Plan);
     assert_eq!(ip.before.as_deref(), Some("ipv4"));
     assert_eq!(ip.after.as_deref(), Some("ipv6"));
+}
+
+#[test]
+fn levels_of_a_load_s_option_are_told_once_as_a_factor_s() {
+    let with_messages = |run: Run, levels: &[&str]| {
+        let mut run = with_factor(run, "message", levels);
+        let owned = levels.iter().map(ToString::to_string).collect();
+        run.head.experiment.plan.loads = vec![LoadLevel {
+            label: "tcp-stream".into(),
+            parts: vec![LoadPart {
+                name: "tcp-stream".into(),
+                workload: Workload::TcpStream,
+                levels: Vec::new(),
+                options: [("message".to_owned(), owned)].into(),
+            }],
+        }];
+        run
+    };
+    let before = with_messages(run(4, Cores::Split), &["1KiB", "128KiB"]);
+    let after = with_messages(later(4), &["1KiB", "64KiB"]);
+    let comparison = compared(&before, &after, DEFAULT);
+    let different: Vec<&str> = comparison.differences.iter().map(|d| &*d.key).collect();
+    assert_eq!(different, ["message"]);
 }
 
 #[test]
