@@ -100,7 +100,7 @@ impl Latency {
     /// The latency that `percent` of the transactions, 0 to 100, did not exceed, by nearest rank; `None` without
     /// transactions.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
-        let rank = ((percent / 100.0 * self.count() as f64).ceil() as u64).max(1);
+        let rank = self.rank(percent);
         let mut gone = 0;
         let bucket = self.counts.iter().find_map(|(bucket, count)| {
             gone += count;
@@ -109,6 +109,18 @@ impl Latency {
         // A rank beyond all counts is that of the last bucket.
         let bucket = bucket.or(self.counts.last().map(|(bucket, _)| *bucket))?;
         Some(Duration::from_nanos(highest_in(bucket)))
+    }
+
+    /// The number of transactions beyond the one at `percent`.
+    pub fn beyond(&self, percent: f64) -> u64 {
+        self.count().saturating_sub(self.rank(percent))
+    }
+
+    /// Place of the transaction at `percent`, from 1. 99.9 is no binary number: a place that is above a whole number
+    /// only by that is the whole number.
+    fn rank(&self, percent: f64) -> u64 {
+        let exact = percent / 100.0 * self.count() as f64;
+        ((exact * (1.0 - 1e-12)).ceil() as u64).max(1)
     }
 
     /// The largest latency; `None` without transactions.
@@ -203,6 +215,20 @@ mod tests {
         assert_eq!(latency.max(), Some(Duration::from_nanos(100)));
         assert_eq!(latency.share_within(Duration::from_nanos(25)), Some(0.25));
         assert_eq!(latency.share_within(Duration::from_secs(1)), Some(1.0));
+    }
+
+    #[test]
+    fn ten_transactions_lie_beyond_a_percentile_of_a_round_number_of_them() {
+        for (percent, count) in [(99.0, 1000), (99.9, 10_000), (99.99, 100_000)] {
+            let of = |slow| Latency::from_buckets([(1, count - slow), (5, slow)]);
+            assert_eq!(of(10).beyond(percent), 10, "{percent}");
+            let at = |slow| of(slow).percentile(percent);
+            assert_eq!(at(10), Some(Duration::from_nanos(1)), "{percent}");
+            assert_eq!(at(11), Some(Duration::from_nanos(5)), "{percent}");
+            let one_less = Latency::from_buckets([(1, count - 1)]);
+            assert_eq!(one_less.beyond(percent), 9, "{percent}");
+        }
+        assert_eq!(Latency::default().beyond(99.0), 0);
     }
 
     #[test]

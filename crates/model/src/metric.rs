@@ -77,7 +77,7 @@ pub enum Direction {
 }
 
 /// Transactions that have to lie beyond a percentile for it to be reported.
-const ENOUGH_BEYOND: f64 = 10.0;
+const ENOUGH_BEYOND: u64 = 10;
 
 impl Metric {
     /// The metrics of a workload, the main one first. CPU is one figure per host only where the hosts have cores of
@@ -325,10 +325,9 @@ fn moved(load: &LoadResult) -> Option<f64> {
 
 /// The latency at a percentile, seconds; `None` where too few transactions lie beyond it.
 fn percentile(requests: &RequestResult, percent: f64) -> Option<f64> {
-    let beyond = (1.0 - percent / 100.0) * requests.latency.count() as f64;
     let latency = requests.latency.percentile(percent);
     latency
-        .filter(|_| beyond >= ENOUGH_BEYOND)
+        .filter(|_| requests.latency.beyond(percent) >= ENOUGH_BEYOND)
         .as_ref()
         .map(Duration::as_secs_f64)
 }

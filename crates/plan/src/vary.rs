@@ -204,6 +204,10 @@ fn both_set(one: &Setting, other: &Setting) -> Option<String> {
     if !one.on.meets_on_a_host(other.on) || one.device_name != other.device_name {
         return None;
     }
+    let mut devices = one.device.keys();
+    if let Some(what) = devices.find(|what| other.device.contains_key(*what)) {
+        return Some(format!("`{}`", what.key()));
+    }
     one.ethtool.iter().find_map(|(role, features)| {
         let others = other.ethtool.get(role)?;
         let name = features.keys().find(|name| others.contains_key(*name))?;

@@ -1182,6 +1182,25 @@ vary:
 }
 
 #[test]
+fn two_factors_may_set_different_devices_and_different_settings_of_one() {
+    let vary = |one: &str, two: &str| {
+        format!(
+            "name: x\nnetwork: existing\nallow_host_changes: on\n\
+             vary:\n  one: [{{ label: default }}, {one}]\n  two: [{{ label: default }}, {two}]\n"
+        )
+    };
+    insta::assert_snapshot!(brief(&vary("{ mtu: 1500 }", "{ mtu: 9000, queues: 4 }")), @"6:29 `one` and `two` both set `mtu` | set twice | make one factor of them: levels of two factors are in force at the same time");
+    for (one, two) in [
+        ("{ mtu: 1500 }", "{ queues: 4 }"),
+        ("{ mtu: 1500 }", "{ mtu: 9000, device: eth1 }"),
+        ("{ mtu: 1500, on: a }", "{ mtu: 9000, on: b }"),
+    ] {
+        let loaded = load("plan.yaml", &vary(one, two));
+        assert!(loaded.is_ok(), "{one} {two}: {loaded:?}");
+    }
+}
+
+#[test]
 fn a_mask_of_cores_is_hexadecimal() {
     insta::assert_snapshot!(brief("name: x\nsteering: { rps: [3, 0xg, none], queues: 0 }\n"), @r"
     2:19 `steering.rps[0]` cannot be `3` | not a mask | write `own`, `off`, `all` or a mask of cores in hexadecimal, such as `0x3`

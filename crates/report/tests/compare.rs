@@ -9,7 +9,9 @@ use serde_json::Value;
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
 use wirecost_model::ip::IpVersion;
+use wirecost_model::load::{Load, LoadLevel, LoadPart, NamedLoad, Workload};
 use wirecost_model::metric::Metric;
+use wirecost_model::moved::{MachineMove, MoveOutcome};
 use wirecost_model::plan::{Cores, GuestMtu};
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::Invalid;
@@ -62,6 +64,32 @@ fn slower(run: &mut Run, cell: u32, times: f64) {
     }
 }
 
+/// Every cell moves a machine, some percent of a second apart; cell 2 takes `times` as long.
+fn moving(mut run: Run, times: f64) -> Run {
+    for cell in &mut run.head.experiment.cells {
+        cell.loads = vec![NamedLoad::alone(Load::new(Workload::Migration))];
+    }
+    for sample in &mut run.samples {
+        let wobble = f64::from((sample.round * 5 + sample.cell) % 3) * 0.004;
+        let slower = if sample.cell == 2 { times } else { 1.0 };
+        let total_s = (1.0 + wobble) * slower;
+        let load = &mut sample.loads[0];
+        load.name = Workload::Migration.name().into();
+        load.workload = Workload::Migration;
+        load.stream = None;
+        load.flows.clear();
+        (load.seconds, load.client_seconds) = (total_s, total_s);
+        load.moves = vec![MachineMove {
+            outcome: MoveOutcome::Moved,
+            total_s,
+            downtime_s: 0.01 + wobble * 0.01,
+            sent_bytes: 1 << 30,
+            ..MachineMove::default()
+        }];
+    }
+    run
+}
+
 /// Another machine in some respects, one cell slower, one that cannot be measured any more, one of a
 /// plan that was cut.
 fn changed() -> Run {
@@ -108,6 +136,21 @@ fn a_run_later_with_nothing_changed_is_no_regression() {
         assert_eq!(cell.before_cell, cell.after_cell);
         assert!(cell.figures.iter().all(|f| none(f.judged.verdict)));
     }
+}
+
+#[test]
+fn migrations_are_compared_by_their_time() {
+    let before = moving(run(6, Cores::Split), 1.0);
+    let compared = |times| compared(&before, &moving(later(6), times), DEFAULT);
+    let same = compared(1.0);
+    assert_eq!(same.cells.len(), 8);
+    assert_eq!(same.not_comparable, []);
+    assert_eq!(same.conclusion, Conclusion::NoRegression);
+    let slower = compared(1.5);
+    let figures = slower.cells.iter().flat_map(|cell| &cell.figures);
+    let fails = figures.filter(|figure| figure.fails && figure.metric == Metric::MoveTime);
+    assert_eq!(fails.count(), 1);
+    assert_eq!(slower.conclusion, Conclusion::Regression);
 }
 
 #[test]
@@ -406,6 +449,29 @@ fn a_factor_that_an_older_record_does_not_know_counts_as_what_was_built() {
     assert_eq!(ip.area, Area::Plan);
     assert_eq!(ip.before.as_deref(), Some("ipv4"));
     assert_eq!(ip.after.as_deref(), Some("ipv6"));
+}
+
+#[test]
+fn levels_of_a_load_s_option_are_told_once_as_a_factor_s() {
+    let with_messages = |run: Run, levels: &[&str]| {
+        let mut run = with_factor(run, "message", levels);
+        let owned = levels.iter().map(ToString::to_string).collect();
+        run.head.experiment.plan.loads = vec![LoadLevel {
+            label: "tcp-stream".into(),
+            parts: vec![LoadPart {
+                name: "tcp-stream".into(),
+                workload: Workload::TcpStream,
+                levels: Vec::new(),
+                options: [("message".to_owned(), owned)].into(),
+            }],
+        }];
+        run
+    };
+    let before = with_messages(run(4, Cores::Split), &["1KiB", "128KiB"]);
+    let after = with_messages(later(4), &["1KiB", "64KiB"]);
+    let comparison = compared(&before, &after, DEFAULT);
+    let different: Vec<&str> = comparison.differences.iter().map(|d| &*d.key).collect();
+    assert_eq!(different, ["message"]);
 }
 
 #[test]

@@ -301,6 +301,31 @@ fn requests_have_charts_of_transactions_latencies_and_cpu_and_none_of_throughput
 }
 
 #[test]
+fn the_chart_of_cpu_has_the_figures_of_the_cells_where_rounds_are_few_steps_of_the_counter() {
+    let mut run = fixture::loads::asking(12, Cores::Split);
+    // Every second round counted nothing; all together have 24 steps in cell 1, 6 in cell 2.
+    for sample in &mut run.samples {
+        let busy_s = match (sample.cell, sample.round % 2) {
+            (1, 0) => 0.04,
+            (2, 0) => 0.01,
+            (1 | 2, _) => 0.0,
+            _ => continue,
+        };
+        sample.sender.as_mut().expect("a").cores[0].busy_s = busy_s;
+    }
+    let doc = document(&run, Path::new("/runs/x"), Vec::new());
+    let client = |cell: usize| doc.cells[cell].loads[0].client_cpu_us_per_transaction;
+    let median = client(1).expect("a figure").median;
+    assert!((1.0..1.2).contains(&median), "{median}");
+    assert!(client(2).is_none());
+    let page = Html::parse_document(&page(&run));
+    let row = text_of(&page, "#cpu .row[data-cell='1']");
+    assert!(row.contains(&format!("{median:.2}")), "{median}: {row}");
+    let row = text_of(&page, "#cpu .row[data-cell='2']");
+    assert!(!row.contains("client"), "{row}");
+}
+
+#[test]
 fn every_round_s_percentiles_are_beside_those_of_all_transactions() {
     let mut run = fixture::loads::asking(4, Cores::Split);
     // Too few transactions for a p99 and p99.9 of its own: then the other rounds of the cell do not stand for it.

@@ -7,6 +7,7 @@ use std::path::Path;
 use fixture::run;
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
+use wirecost_model::end_window::Schedule;
 use wirecost_model::load::Rate;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, Run};
@@ -451,4 +452,27 @@ fn requests_that_do_not_keep_to_their_rate_are_a_warning_of_their_cells() {
         "{:?}",
         doc.warnings
     );
+}
+
+#[test]
+fn a_stream_behind_its_rate_has_messages_and_no_latencies() {
+    let mut run = run(4, Cores::Split);
+    run.head.experiment.cells[0].loads[0].load.rate = Some(Rate::BitsPerSecond(10_000_000_000));
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == 0) {
+        sample.loads[0].schedule = Some(Schedule {
+            due: 10_000.0,
+            sent: 6_000.0,
+            backlog_before: 0.0,
+            backlog_after: 4_000.0,
+        });
+    }
+    let warnings = doc(&run).warnings;
+    let said = "messages of tcp-stream did not keep their rate in 1 of 8 cells: ";
+    assert!(
+        warnings.iter().any(|warning| warning.starts_with(said)),
+        "{warnings:?}"
+    );
+    let text = print(&run, 200);
+    assert!(text.contains("Behind schedule: tcp-stream at 6."), "{text}");
+    assert!(!text.contains("latencies are not compared"), "{text}");
 }

@@ -141,13 +141,12 @@ pub(crate) struct LoadColumns {
 pub(crate) const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
 /// Transactions that must lie beyond a percentile for it to be given.
-pub(crate) const ENOUGH_BEYOND: f64 = 10.0;
+pub(crate) const ENOUGH_BEYOND: u64 = 10;
 
 /// A percentile of latencies in microseconds; `None` where too few transactions lie beyond it.
 pub(crate) fn percentile_us(latency: &Latency, percent: f64) -> Option<f64> {
-    let beyond = (1.0 - percent / 100.0) * latency.count() as f64;
     let time = latency.percentile(percent);
-    time.filter(|_| beyond >= ENOUGH_BEYOND)
+    time.filter(|_| latency.beyond(percent) >= ENOUGH_BEYOND)
         .map(|time| time.as_secs_f64() * 1e6)
 }
 

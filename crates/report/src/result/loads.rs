@@ -103,7 +103,7 @@ fn latency(columns: &LoadColumns) -> Option<LatencyResult> {
     let us = |percent: f64| Some(all.percentile(percent)?.as_secs_f64() * 1e6);
     let flush_us = |percent: f64| Some(columns.flushes.percentile(percent)?.as_secs_f64() * 1e6);
     let late_us = |percent: f64| Some(lateness.percentile(percent)?.as_secs_f64() * 1e6);
-    let enough = |percent: f64| (1.0 - percent / 100.0) * count as f64 >= ENOUGH_BEYOND;
+    let enough = |percent: f64| all.beyond(percent) >= ENOUGH_BEYOND;
     Some(LatencyResult {
         count,
         p50_us: us(50.0)?,

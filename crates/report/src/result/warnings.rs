@@ -9,7 +9,7 @@ use wirecost_model::record::RunHead;
 use wirecost_model::sample::MissedSchedule;
 use wirecost_model::usage::{ENOUGH_FOR_CPU_S, LEAST_FOR_CPU_S};
 
-use crate::result::document::CellResult;
+use crate::result::document::{CellLoad, CellResult};
 use crate::result::gathered::Gathered;
 use crate::result::steered;
 use wirecost_answer::names as words;
@@ -204,18 +204,23 @@ fn paths(cells: &[CellResult]) -> Option<String> {
     })
 }
 
-/// Loads that did not keep their rate, since the path or the server answers fewer requests than were asked for.
+/// Loads that did not keep their rate, since the path or the peer takes less than was asked for.
 fn missed_schedule(cells: &[CellResult]) -> Option<String> {
-    fn behind(cell: &CellResult) -> impl Iterator<Item = &str> {
-        let loads = cell.loads.iter().filter(|load| load.missed_schedule > 0);
-        loads.map(|load| load.name.as_str())
+    fn behind(cell: &CellResult) -> impl Iterator<Item = &CellLoad> {
+        cell.loads.iter().filter(|load| load.missed_schedule > 0)
     }
     let number = cells.iter().filter(|cell| behind(cell).count() > 0).count();
-    let names: BTreeSet<&str> = cells.iter().flat_map(behind).collect();
+    let of = |what: &str, asks: bool| {
+        let loads = cells.iter().flat_map(behind);
+        let these = loads.filter(|load| load.workload.is_request_response() == asks);
+        let names: BTreeSet<&str> = these.map(|load| load.name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{what} of {}", Vec::from_iter(names).join(" and ")))
+    };
+    let all = [of("requests", true), of("messages", false)];
     (number > 0).then(|| {
         format!(
-            "requests of {} did not keep their rate in {number} of {} cells: {}; {}",
-            Vec::from_iter(names).join(" and "),
+            "{} did not keep their rate in {number} of {} cells: {}; {}",
+            Vec::from_iter(all.into_iter().flatten()).join(" and "),
             cells.len(),
             MissedSchedule::WHY,
             MissedSchedule::ADVICE

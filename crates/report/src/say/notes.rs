@@ -13,7 +13,7 @@ use wirecost_stats::Margin;
 
 use crate::result::document::{CellResult, Document, InvalidSample};
 use crate::result::skipped;
-use crate::say::{effects, loads, validity, words};
+use crate::say::{digits, effects, loads, validity, words};
 
 /// What the run measures, and what it does not.
 pub(crate) fn measures(doc: &Document) -> &'static str {
@@ -271,11 +271,15 @@ pub(crate) fn behind(doc: &Document) -> Option<String> {
         let loads = cell.loads.iter().filter(|load| load.missed_schedule > 0);
         let each: Vec<String> = loads
             .map(|load| {
-                let achieved = load
-                    .transactions_per_s
-                    .map(|all| format_per_second(all.median));
-                let achieved =
-                    achieved.map_or_else(String::new, |rate| format!(" at {rate} transactions/s"));
+                let asked = load.transactions_per_s.map(|all| {
+                    let rate = format_per_second(all.median);
+                    format!(" at {rate} transactions/s")
+                });
+                let sent = load.throughput_gbps.map(|all| {
+                    let rate = digits::gbps(all.median);
+                    format!(" at {rate} Gbit/s")
+                });
+                let achieved = asked.or(sent).unwrap_or_default();
                 format!("{}{achieved}", load.name)
             })
             .collect();
@@ -296,9 +300,14 @@ pub(crate) fn behind(doc: &Document) -> Option<String> {
     } else {
         String::new()
     };
-    Some(format!(
-        "Behind schedule: {first}{more}; their latencies are not compared."
-    ))
+    let mut loads = doc.cells.iter().flat_map(|cell| &cell.loads);
+    let asks = loads.any(|load| load.missed_schedule > 0 && load.workload.is_request_response());
+    let latencies = if asks {
+        "; their latencies are not compared"
+    } else {
+        ""
+    };
+    Some(format!("Behind schedule: {first}{more}{latencies}."))
 }
 
 /// What the verdicts mean, with this run's margin.

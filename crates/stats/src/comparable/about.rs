@@ -1,6 +1,7 @@
 //! What is compared: a factor or two runs, and which differences belong to it by its nature.
 
 use wirecost_model::plan::Plan;
+use wirecost_model::vary::Setting;
 
 /// What a comparison of two cells is about.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +30,7 @@ enum Kind<'a> {
     Steering,
     /// An option of a load, by its name.
     Option(&'a str),
-    /// Sysctls or device features that the plan sets.
+    /// Sysctls, device features or device settings that the plan sets.
     Setting,
     /// A command of the plan with unknown effect.
     Command,
@@ -60,8 +61,10 @@ impl Subject<'_> {
             return Kind::Runs;
         };
         if let Some(vary) = plan.vary.iter().find(|vary| vary.name == *key) {
-            let mut levels = vary.levels.iter();
-            let known = levels.any(|level| !level.sysctl.is_empty() || !level.ethtool.is_empty());
+            let sets = |level: &Setting| {
+                !level.sysctl.is_empty() || !level.ethtool.is_empty() || !level.device.is_empty()
+            };
+            let known = vary.levels.iter().any(sets);
             return if known { Kind::Setting } else { Kind::Command };
         }
         match *key {

@@ -176,7 +176,7 @@ fn not_measured(
     let (was, is) = (pair.before.index, pair.after.index);
     let figures = of(pair, shared);
     let measured = |run: Compared<'_>, cell| {
-        let mut figures = figures.iter().filter(|figure| figure.metric.is_speed());
+        let mut figures = figures.iter().filter(|figure| !figure.metric.is_cpu());
         figures.any(|figure| values(run, cell, figure).is_some_and(|values| !values.is_empty()))
     };
     let why = match (measured(before, was), measured(after, is)) {

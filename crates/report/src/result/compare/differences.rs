@@ -45,7 +45,7 @@ const NOT_OF_THE_PLAN: [&str; 17] = [
     "guest_ip",
     "guest_mtu",
     "guests",
-    "load",
+    "loads",
     "offload",
     "pairs",
     "published",

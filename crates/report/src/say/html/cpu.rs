@@ -13,6 +13,7 @@ use super::strip::{DRAWN, cells_left_out};
 use super::svg::{Svg, width_of};
 use crate::result::document::Document;
 use crate::result::gathered;
+use crate::result::values::values;
 use crate::say::table::{Table, figure};
 
 const WIDTH: f64 = 960.0;
@@ -141,7 +142,7 @@ fn bars(doc: &Document, load: &ShownLoad<'_>, cell: &CellView) -> Vec<Bar> {
         let columns = cell.sums.load(load.name)?;
         Some(Bar {
             host: host(metric),
-            cpu: summary(cell.observed.values(cell.result.cell, &figure))?,
+            cpu: summary(values(cell.observed, cell.result.cell, &figure)?)?,
             shares: columns.classes[gathered::side(end)].shares(),
         })
     };

@@ -51,7 +51,7 @@ pub(super) fn chart(
         caption: format!(
             "The bold mark is the percentile of all transactions of the valid samples together; every point is that \
              percentile of one round, and the bar reaches from the lowest to the highest of these. The axis is \
-             logarithmic. A percentile with fewer than {ENOUGH_BEYOND:.0} transactions beyond it depends on a few of \
+             logarithmic. A percentile with fewer than {ENOUGH_BEYOND} transactions beyond it depends on a few of \
              them and is not drawn; nor is that of single rounds where one of them has too few. Requests that were \
              given up are in no latency."
         ),

@@ -8,7 +8,7 @@ use wirecost_model::plan::{Encapsulation, Vxlan, Wireguard};
 use wirecost_model::sample::{Flow, Sample, Socket, ZeroCopyCounts};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::LinkDelta;
-use wirecost_model::vary::{Scope, Setting, Vary};
+use wirecost_model::vary::{DeviceSetting, Scope, Setting, Vary};
 use wirecost_stats::comparable::{
     BARRING_DROP_SHARE, BARRING_SEGMENTS_RATIO, COPIED_SENDS_SHARE, DIFFERENT_DROPS_RATIO,
     REPORTED_DROP_SHARE, REPORTED_SEGMENTS_RATIO, SAME_SEGMENTS_RATIO,
@@ -157,9 +157,15 @@ fn of_a_plans_own_factor_what_it_sets_counts() {
     assert_eq!(vary(setting.clone()), Some(RemarkKind::Aggregation));
     let declared = Setting {
         sysctl: [("net.ipv4.tcp_rmem".to_owned(), "4096 8192 16384".to_owned())].into(),
-        ..setting
+        ..setting.clone()
     };
     assert_eq!(vary(declared), None);
+    // Of existing hosts, whose cells do not tell their MTU.
+    let larger = Setting {
+        device: [(DeviceSetting::Mtu, "9000".to_owned())].into(),
+        ..setting
+    };
+    assert_eq!(vary(larger), None);
 }
 
 #[test]
