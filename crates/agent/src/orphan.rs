@@ -14,6 +14,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use serde::Serialize;
 use wirecost_sys::process::PidFd;
 
@@ -108,8 +109,8 @@ pub fn end_all() -> io::Result<CleanedAgents> {
                 daemon: false,
                 guard: true,
             };
-            let refused = handle.resume().err().map(|error| (orphan, error));
-            cleaned.refused.extend(refused);
+            let refused = handle.resume().err().filter(|error| !is_gone(error));
+            cleaned.refused.extend(refused.map(|error| (orphan, error)));
             continue;
         }
         let agent = owner_of(pid, "agent");
@@ -127,6 +128,8 @@ pub fn end_all() -> io::Result<CleanedAgents> {
         };
         match handle.kill() {
             Ok(()) => dying.push((orphan, handle)),
+            // It has ended by itself since it was read.
+            Err(error) if is_gone(&error) => {}
             Err(error) => cleaned.refused.push((orphan, error)),
         }
     }
@@ -140,6 +143,11 @@ pub fn end_all() -> io::Result<CleanedAgents> {
         }
     }
     Ok(cleaned)
+}
+
+/// Whether a signal could not be sent because the process has ended.
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ESRCH as i32)
 }
 
 /// The owner of an agent or a settings guard; `None` for other processes. argv is `wirecost agent ... --owner
@@ -201,6 +209,16 @@ mod tests {
             .is_alive()
         );
         assert_eq!(Owner::parse(&this.argument()), Some(this));
+    }
+
+    #[test]
+    fn a_process_that_ended_meanwhile_is_told_by_the_error_of_its_signal() {
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        let handle = PidFd::open(child.id()).expect("a child");
+        child.wait().expect("it ends");
+        let error = handle.kill().expect_err("nobody to kill");
+        assert!(is_gone(&error), "{error}");
+        assert!(!is_gone(&io::Error::from_raw_os_error(Errno::EPERM as i32)));
     }
 
     #[test]
