@@ -60,6 +60,15 @@ impl Lab {
         Ok(Some(devices))
     }
 
+    /// Shows the hosts that the run goes on, where settings are applied: existing hosts undo them where no request
+    /// arrives for ten seconds.
+    pub(crate) fn keep_settings(&mut self, interrupt: &AtomicBool) -> Result<(), LinkError> {
+        if self.applied {
+            self.both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
+        }
+        Ok(())
+    }
+
     /// Undoes the applied settings, and waits for that even if the run is interrupted.
     ///
     /// # Errors
