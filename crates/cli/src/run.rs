@@ -143,7 +143,9 @@ pub(crate) fn refused(error: &RunError) -> Failure {
         RunError::Directory(DirectoryError::Exists(_)) | RunError::NoHosts => {
             Failure::of(Cause::Usage, error)
         }
-        RunError::NoHost(_) => Failure::of(Cause::Host, error),
+        RunError::NoHost(_) | RunError::NoTunnel(_) | RunError::OnHost(_) => {
+            Failure::of(Cause::Host, error)
+        }
         RunError::NoLab(why) if !matches!(why, LinkError::Interrupted) => {
             Failure::of(Cause::Machine, error).fix(doctor::HINT)
         }
@@ -192,6 +194,8 @@ mod tests {
             document.expect("JSON")["error"]["kind"].clone()
         };
         assert_eq!(kind(&RunError::NoHost(gone().into())), "host");
+        assert_eq!(kind(&RunError::NoTunnel("no driver".into())), "host");
+        assert_eq!(kind(&RunError::OnHost("no sysctl x".into())), "host");
         assert_eq!(kind(&RunError::NoLab(gone())), "machine");
     }
 }
