@@ -14,15 +14,13 @@ use wirecost_model::sample::{
 };
 
 use super::core_distance;
-use crate::lab::Lab;
+use crate::lab::{KEEP_EVERY, Lab};
 use crate::marks::{generator_bound, marks};
 use crate::placement::Placement;
 use crate::window::{self, Clients, CountingWindow};
 
 /// Length of the intervals within a window, seconds.
 const INTERVAL_S: f64 = 0.1;
-/// Interval of requests within a pause: an existing host undoes the settings of a level after ten seconds without one.
-const KEEP_EVERY: Duration = Duration::from_secs(3);
 
 /// What taking a sample needs besides its lab and its cell.
 pub(crate) struct SampleContext<'a> {
