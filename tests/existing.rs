@@ -108,6 +108,33 @@ fn a_run_between_existing_hosts_measures_them_and_leaves_them_as_they_were() {
 }
 
 #[test]
+fn a_host_keeps_its_level_while_commands_of_the_other_one_take_longer_than_ten_seconds() {
+    if !is_root() {
+        return;
+    }
+    let _turn = beside_others();
+    let (pair, place) = (Pair::new("slow"), Place::new());
+    let text = plan(
+        &pair,
+        "allow_host_changes: on\nvary:\n  one: [{ label: slow, on: a, before: sleep 6, after: 'true' }]\n  \
+         two: [{ label: too, on: a, before: sleep 6, after: 'true' }]\n  \
+         three: [{ label: set, on: b, sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }]\n\
+         repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
+    );
+    let (plan, out) = (place.plan(&text), place.path().join("run"));
+    let [plan, out] = [&plan, &out].map(|path| path.to_str().expect("a plain path"));
+    let before = [state(&pair.a), state(&pair.b)];
+    let ended = run(&mut wirecost(["run", plan, "--out", out, "--yes"]));
+    ended.expect_code(0);
+    let record = Record::read(out.as_ref()).expect("a record");
+    let [sample] = &record.samples[..] else {
+        panic!("one sample: {:?}", record.samples);
+    };
+    assert_eq!(sample.invalid, None);
+    assert_eq!([state(&pair.a), state(&pair.b)], before);
+}
+
+#[test]
 fn what_a_killed_run_left_changed_is_undone_by_clean() {
     if !is_root() {
         return;

@@ -360,3 +360,40 @@ fn whatever_is_changed_is_undone_to_exactly_what_was_there() {
     assert!(applied > 0, "nothing could be changed at all");
     println!("{applied} settings were applied, {SEED}={seed}");
 }
+
+#[test]
+fn a_signal_that_is_ignored_does_not_end_the_wait_for_a_command() {
+    let place = tempfile::tempdir().expect("a directory");
+    let [begun, done] = ["begun", "done"].map(|name| place.path().join(name));
+    // Its own name among all processes: that of the other test is another.
+    let owner = format!("{}:1", std::process::id());
+    let guard = SettingsGuard::start(program(), &owner, "here", &SettingsTarget::Machine);
+    let mut guard = guard.expect("a guard");
+    let pid = wait_for("the guard", || settings_guards(&owner).first().copied());
+    let before = format!(
+        "touch {}; sleep 1; touch {}",
+        begun.display(),
+        done.display()
+    );
+    let setting = Setting {
+        factor: "slow".to_owned(),
+        label: "level".to_owned(),
+        sysctl: BTreeMap::new(),
+        ethtool: BTreeMap::new(),
+        device: BTreeMap::new(),
+        device_name: None,
+        command: Some(CommandPair {
+            before,
+            after: "true".to_owned(),
+        }),
+        on: Scope::Machine,
+    };
+    let signalled = thread::spawn(move || {
+        wait_for("the command", || begun.exists().then_some(()));
+        signal(pid, Signal::SIGTERM)
+    });
+    guard.apply(&setting).expect("it ends by itself");
+    assert!(done.exists(), "it was waited for");
+    assert!(signalled.join().expect("a thread"), "the guard lives");
+    guard.undo().expect("undone");
+}

@@ -185,6 +185,33 @@ fn tunnels_go_by_ipv6_where_the_hosts_addresses_are_of_it() {
 }
 
 #[test]
+fn a_sample_whose_load_is_refused_leaves_its_tunnel_to_the_next_one() {
+    if !is_root() {
+        return;
+    }
+    let _turn = beside_others();
+    let (pair, place) = (Pair::new("again"), Place::new());
+    let hosts = [pair.a.as_str(), &pair.b];
+    let text = plan(
+        hosts,
+        "encapsulation: vxlan\nload: { tcp-stream: { congestion: [cubic, nosuch] } }\n\
+         repeat: { rounds: 6, seconds: 0.2, warmup: 0.05 }\n",
+    );
+    let (ended, record) = measure(&place, "run", &text);
+    // One cell has no valid sample.
+    ended.expect_code(3);
+    let record = record.expect("a record");
+    assert_eq!(record.samples.len(), 12);
+    for sample in &record.samples {
+        let load = &cell_of(&record, sample).loads[0].load;
+        match (load.congestion.as_deref(), &sample.invalid) {
+            (Some("nosuch"), Some(Invalid::Load(_))) | (Some("cubic"), None) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_port_that_a_host_uses_is_left_to_it() {
     if !is_root() {
         return;

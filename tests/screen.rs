@@ -127,7 +127,7 @@ fn a_disk_without_room_for_a_record_is_told_before_anything_is_measured() {
     let ended = on_a_disk_of(4, &place, &plan);
 
     ended.expect_code(3);
-    assert_eq!(ended.document()["error"]["kind"], "machine");
+    assert_eq!(ended.document()["error"]["kind"], "output");
     assert!(
         ended.stderr.contains("run.json: No space left"),
         "{ended:#?}"

@@ -181,7 +181,11 @@ fn two_hosts_each_make_their_end() {
     for (arguments, words) in [
         (
             "up geneve vni=9 --name wctest5 --peer 10.99.0.2 --address 10.97.0.1/24",
-            "tunnel wctest1 already receives all of geneve on up0",
+            "tunnel wctest1 already receives all of UDP port 6081 on up0",
+        ),
+        (
+            "up vxlan port=6081 --name wctest5 --peer 10.99.0.2 --address 10.97.0.1/24",
+            "tunnel wctest1 already receives all of UDP port 6081 on up0",
         ),
         (
             "up vxlan --name wctest5 --peer 10.99.0.1 --address 10.97.0.1/24",

@@ -53,16 +53,22 @@ impl AppliedLevel {
         guards.apply(&GuardPlaces::of_lab(host), setting)
     }
 
-    /// Undoes everything, in reverse order. A failure does not stop the rest.
+    /// Undoes everything, in reverse order. A failure does not stop the rest; what failed is tried again by the next
+    /// call.
     ///
     /// # Errors
     /// Something could not be undone; the message says what.
     pub(crate) fn undo(&mut self, host: &mut LabHost, guards: &SettingsGuards) -> Result<()> {
         let mut failed: Vec<AgentError> = guards.undo().err().into_iter().collect();
+        let mut left = Vec::new();
         while let Some(kept) = self.features.pop() {
             let restored = host.restore_features(&kept);
-            failed.extend(restored.step(format!("host {}", host.side())).err());
+            if let Err(error) = restored.step(format!("host {}", host.side())) {
+                failed.push(error);
+                left.insert(0, kept);
+            }
         }
+        self.features = left;
         AgentError::all(failed)
     }
 }

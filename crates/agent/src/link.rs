@@ -147,6 +147,16 @@ impl Link {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Reply, LinkError> {
+        self.receive_while(within, interrupt, (Duration::MAX, &mut || {}))
+    }
+
+    /// [`Link::receive`]; calls `meanwhile` whenever it has waited for `every`.
+    pub fn receive_while(
+        &mut self,
+        within: Duration,
+        interrupt: &AtomicBool,
+        (every, meanwhile): (Duration, &mut dyn FnMut()),
+    ) -> Result<Reply, LinkError> {
         self.refuse_after_timeout()?;
         let asked = self.awaited.pop_front();
         let (during, sent) = asked.unwrap_or(("idle", Instant::now()));
@@ -154,9 +164,15 @@ impl Link {
         let mut extended = None;
         let answer = loop {
             let take = |arrived: &mut Vec<u8>| frame::take(arrived).transpose();
-            let answer = self.line.receive(deadline, interrupt, take);
+            let next = Instant::now().checked_add(every);
+            let until = next.map_or(deadline, |next| next.min(deadline));
+            let answer = self.line.receive(until, interrupt, take);
             if !matches!(answer, Err(WaitError::TimedOut)) {
                 break answer;
+            }
+            if until < deadline {
+                meanwhile();
+                continue;
             }
             let (activity, begins) = (self.line.activity(), extended.is_none());
             let extended = extended.get_or_insert_with(|| ExtendedWait::begin(within, activity));
@@ -272,19 +288,35 @@ fn milliseconds(since: Instant) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn who_did_not_answer_in_time_is_not_waited_for_again() {
+    /// A connection to a process that does not answer.
+    fn silent() -> Link {
         let mut command = Command::new("sleep");
         command.arg("60");
         let sleeping = ChildLine::spawn(&mut command, StderrMode::Shared, Duration::ZERO);
-        let mut link = Link {
+        Link {
             host: "a".to_owned(),
             line: sleeping.unwrap(),
             awaited: VecDeque::new(),
             timed_out: None,
             agent_pid: 0,
-        };
-        let never = AtomicBool::new(false);
+        }
+    }
+
+    #[test]
+    fn something_else_can_be_done_while_an_answer_is_waited_for() {
+        let (mut link, never) = (silent(), AtomicBool::new(false));
+        link.send(&Request::Machine).unwrap();
+        let mut times = 0;
+        let often = Duration::from_millis(1);
+        let mut meanwhile = || times += 1;
+        let error = link.receive_while(Duration::from_secs(1), &never, (often, &mut meanwhile));
+        assert!(matches!(error, Err(LinkError::Timeout { .. })));
+        assert!(times > 0);
+    }
+
+    #[test]
+    fn who_did_not_answer_in_time_is_not_waited_for_again() {
+        let (mut link, never) = (silent(), AtomicBool::new(false));
         for within in [Duration::from_millis(50), Duration::from_secs(20)] {
             let error = link.call(&Request::Machine, within, &never).unwrap_err();
             // The second time it is told what was waited for the first time.

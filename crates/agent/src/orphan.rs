@@ -7,13 +7,15 @@
 //! The kernel kills them with their agent; those that are still running are ended here.
 //!
 //! Every agent is started with `--owner PID:START`: the controller's process id and its start time (field 22 of
-//! /proc/PID/stat), which together never name another process.
+//! /proc/PID/stat), which together never name another process. In another PID namespace, such as a container's, the id
+//! is that namespace's: its agents are left alone, and are cleaned up there.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use serde::Serialize;
 use wirecost_sys::process::PidFd;
 
@@ -108,8 +110,8 @@ pub fn end_all() -> io::Result<CleanedAgents> {
                 daemon: false,
                 guard: true,
             };
-            let refused = handle.resume().err().map(|error| (orphan, error));
-            cleaned.refused.extend(refused);
+            let refused = handle.resume().err().filter(|error| !is_gone(error));
+            cleaned.refused.extend(refused.map(|error| (orphan, error)));
             continue;
         }
         let agent = owner_of(pid, "agent");
@@ -127,6 +129,8 @@ pub fn end_all() -> io::Result<CleanedAgents> {
         };
         match handle.kill() {
             Ok(()) => dying.push((orphan, handle)),
+            // It has ended by itself since it was read.
+            Err(error) if is_gone(&error) => {}
             Err(error) => cleaned.refused.push((orphan, error)),
         }
     }
@@ -142,6 +146,11 @@ pub fn end_all() -> io::Result<CleanedAgents> {
     Ok(cleaned)
 }
 
+/// Whether a signal could not be sent because the process has ended.
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ESRCH as i32)
+}
+
 /// The owner of an agent or a settings guard; `None` for other processes. argv is `wirecost agent ... --owner
 /// PID:START`.
 fn owner_of(pid: u32, kind: &str) -> Option<Owner> {
@@ -155,14 +164,30 @@ fn owner_of(pid: u32, kind: &str) -> Option<Owner> {
         return None;
     }
     words.by_ref().find(|word| *word == "--owner")?;
-    Owner::parse(words.next()?)
+    let owner = Owner::parse(words.next()?);
+    owner.filter(|_| is_numbered_here(pid))
 }
 
 fn owner_of_daemon(pid: u32) -> Option<Owner> {
     if state(pid)? == 'Z' {
         return None;
     }
-    Owner::parse(wirecost_ovs::owner_in(&command_line(pid)?)?)
+    let owner = Owner::parse(wirecost_ovs::owner_in(&command_line(pid)?)?);
+    owner.filter(|_| is_numbered_here(pid))
+}
+
+/// Whether a process is in the PID namespace of /proc, and so names its owner by the ids that are read there.
+fn is_numbered_here(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    status.is_ok_and(|status| pid_namespaces(&status) == 1)
+}
+
+/// Number of nested PID namespaces, from that of /proc, in which a process has an id, by its /proc/PID/status.
+fn pid_namespaces(status: &str) -> usize {
+    let mut lines = status.lines();
+    let ids = lines.find_map(|line| line.strip_prefix("NSpid:"));
+    // A kernel without CONFIG_PID_NS has no such line.
+    ids.map_or(1, |ids| ids.split_whitespace().count())
 }
 
 fn command_line(pid: u32) -> Option<String> {
@@ -201,6 +226,26 @@ mod tests {
             .is_alive()
         );
         assert_eq!(Owner::parse(&this.argument()), Some(this));
+    }
+
+    #[test]
+    fn a_process_that_ended_meanwhile_is_told_by_the_error_of_its_signal() {
+        let mut child = std::process::Command::new("true").spawn().expect("true");
+        let handle = PidFd::open(child.id()).expect("a child");
+        child.wait().expect("it ends");
+        let error = handle.kill().expect_err("nobody to kill");
+        assert!(is_gone(&error), "{error}");
+        assert!(!is_gone(&io::Error::from_raw_os_error(Errno::EPERM as i32)));
+    }
+
+    #[test]
+    fn ids_of_another_pid_namespace_are_not_taken_for_ours() {
+        // As fs/proc/array.c prints them, `task_state`.
+        for (line, namespaces) in [("NSpid:\t4711\n", 1), ("NSpid:\t4711\t7\n", 2), ("", 1)] {
+            let status = format!("Name:\twirecost\n{line}VmPeak:\t1 kB\n");
+            assert_eq!(pid_namespaces(&status), namespaces, "{status}");
+        }
+        assert!(is_numbered_here(std::process::id()));
     }
 
     #[test]

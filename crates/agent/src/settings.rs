@@ -173,7 +173,8 @@ impl AppliedSettings {
         Ok(())
     }
 
-    /// Undoes everything, in reverse order. A failure does not stop the rest.
+    /// Undoes everything, in reverse order. A failure does not stop the rest; what failed is tried again by the next
+    /// call.
     ///
     /// # Errors
     /// Something could not be undone; the message says what.
@@ -195,8 +196,9 @@ impl AppliedSettings {
                 left.insert(0, step);
             }
         }
+        self.undo = left;
         if let Some(journal) = &mut self.journal {
-            failed.extend(journal.keep(&left).err());
+            failed.extend(journal.keep(&self.undo).err());
         }
         if failed.is_empty() {
             Ok(())

@@ -143,7 +143,12 @@ pub(crate) fn refused(error: &RunError) -> Failure {
         RunError::Directory(DirectoryError::Exists(_)) | RunError::NoHosts => {
             Failure::of(Cause::Usage, error)
         }
-        RunError::NoHost(_) => Failure::of(Cause::Host, error),
+        RunError::NoHost(_) | RunError::NoTunnel(_) | RunError::OnHost(_) => {
+            Failure::of(Cause::Host, error)
+        }
+        RunError::Directory(DirectoryError::Write { .. }) | RunError::Record { .. } => {
+            Failure::of(Cause::Output, error)
+        }
         RunError::NoLab(why) if !matches!(why, LinkError::Interrupted) => {
             Failure::of(Cause::Machine, error).fix(doctor::HINT)
         }
@@ -182,6 +187,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_record_that_cannot_be_written_is_told_as_output() {
+        let full = DirectoryError::Write {
+            path: "out/run.json".into(),
+            source: std::io::ErrorKind::StorageFull.into(),
+        };
+        let document = serde_json::to_value(refused(&RunError::Directory(full)).document());
+        assert_eq!(document.expect("JSON")["error"]["kind"], "output");
+    }
+
+    #[test]
     fn a_host_that_is_not_reached_is_told_as_a_host() {
         let gone = || LinkError::NoAgent {
             host: "netns:gone".into(),
@@ -192,6 +207,8 @@ mod tests {
             document.expect("JSON")["error"]["kind"].clone()
         };
         assert_eq!(kind(&RunError::NoHost(gone().into())), "host");
+        assert_eq!(kind(&RunError::NoTunnel("no driver".into())), "host");
+        assert_eq!(kind(&RunError::OnHost("no sysctl x".into())), "host");
         assert_eq!(kind(&RunError::NoLab(gone())), "machine");
     }
 }

@@ -37,6 +37,9 @@ pub(crate) use self::reached::Reached;
 const LINE_CLOSES: Duration = Duration::from_millis(300);
 /// How often the connections to the agents are polled within [`LINE_CLOSES`].
 const LINE_LOOK: Duration = Duration::from_millis(5);
+/// Interval of requests to a host that waits for something else of the run. Without a request an existing host undoes
+/// the settings of a level after ten seconds, and any host ends its loads after a minute.
+pub(crate) const KEEP_EVERY: Duration = Duration::from_secs(3);
 
 /// What every lab of a run shares.
 #[derive(Debug, Clone)]
@@ -243,7 +246,7 @@ impl Lab {
 
     /// Sends each host its request and waits for both answers. Both answers are read even where one is an error,
     /// unless an
-    /// interrupt ends the wait.
+    /// interrupt ends the wait. A host that has answered is kept from giving up while the other one works.
     pub(crate) fn both(
         &mut self,
         a: &Request,
@@ -253,11 +256,28 @@ impl Lab {
     ) -> Result<[Reply; 2], LinkError> {
         self.a.send(a)?;
         self.b.send(b)?;
-        let a = self.a.receive(within, interrupt);
+        // Nothing is sent to hosts that count.
+        let counts = matches!(a, Request::Begin(_) | Request::Part(_));
+        let every = if counts { Duration::MAX } else { KEEP_EVERY };
+        let (first, second) = (&mut self.a, &mut self.b);
+        let mut kept = [0; 2];
+        let mut keep = || kept[1] += keep_alive(second);
+        let a = first.receive_while(within, interrupt, (every, &mut keep));
         if let Err(LinkError::Interrupted) = a {
             return Err(LinkError::Interrupted);
         }
-        let b = self.b.receive(within, interrupt);
+        let mut keep = || kept[0] += keep_alive(first);
+        let b = second.receive_while(within, interrupt, (every, &mut keep));
+        if let Err(LinkError::Interrupted) = b {
+            return Err(LinkError::Interrupted);
+        }
+        let never = AtomicBool::new(false);
+        for (link, requests) in [first, second].into_iter().zip(kept) {
+            for _ in 0..requests {
+                // The next request tells of a host that is gone.
+                let _ = link.receive(PROMPT, &never);
+            }
+        }
         Ok([a?, b?])
     }
 
@@ -282,6 +302,11 @@ impl Lab {
             _ => Err(self.a.unexpected_reply("a step")),
         }
     }
+}
+
+/// Sends a host, which may still be busy, a request that changes nothing. Returns the number of answers to expect.
+fn keep_alive(link: &mut Link) -> u32 {
+    u32::from(link.send(&Request::Machine).is_ok())
 }
 
 /// The cause of an error: where a host refused a request because the agent of another has ended, that agent's end.

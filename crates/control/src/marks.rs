@@ -7,10 +7,12 @@ use wirecost_model::usage::{FOREIGN_CORES_THRESHOLD, HostUsage, STEAL_THRESHOLD}
 /// Marks of foreign load and steal above their thresholds, and of backlog drops.
 pub(crate) fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> Vec<Mark> {
     let mut marks = Vec::new();
-    if let Some(foreign) = sender
-        .foreign_cores
-        .filter(|cores| *cores > FOREIGN_CORES_THRESHOLD)
-    {
+    // Of a single machine one host looks for it; of two machines each does.
+    let foreign = [sender, receiver].into_iter();
+    let foreign = foreign
+        .filter_map(|usage| usage.foreign_cores)
+        .reduce(f64::max);
+    if let Some(foreign) = foreign.filter(|cores| *cores > FOREIGN_CORES_THRESHOLD) {
         marks.push(Mark::ForeignLoad {
             cores: foreign,
             threshold: FOREIGN_CORES_THRESHOLD,
@@ -64,4 +66,34 @@ pub(crate) fn generator_bound(
             end: end.end,
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::fixtures;
+
+    use super::*;
+
+    #[test]
+    fn foreign_load_of_either_machine_is_marked_and_the_larger_one_is_told() {
+        let usage = |foreign_cores| HostUsage {
+            foreign_cores,
+            ..fixtures::usage(1.0, 0.5)
+        };
+        let (idle, busy, busier) = (Some(0.0), Some(0.5), Some(1.5));
+        for (sender, receiver, told) in [
+            (idle, idle, None),
+            (busy, None, busy),
+            (idle, busy, busy),
+            (busy, busier, busier),
+            (busier, busy, busier),
+        ] {
+            let found = marks(&usage(sender), &usage(receiver), Cores::Split);
+            let cores = found.iter().find_map(|mark| match mark {
+                Mark::ForeignLoad { cores, .. } => Some(*cores),
+                _ => None,
+            });
+            assert_eq!((cores, found.len()), (told, usize::from(told.is_some())));
+        }
+    }
 }

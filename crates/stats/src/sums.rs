@@ -84,8 +84,9 @@ impl LoadSums {
             self.lateness.merge(&requests.lateness);
             self.latency.merge(&requests.latency);
         }
-        // One of the hosts counts foreign cores, for the machine that both are on.
-        if let Some(cores) = hosts.clone().find_map(|usage| usage.foreign_cores) {
+        // One host counts foreign cores where both are on one machine, else each: the machine with more counts.
+        let foreign = hosts.clone().filter_map(|usage| usage.foreign_cores);
+        if let Some(cores) = foreign.reduce(f64::max) {
             self.foreign = (self.foreign.0 + cores, self.foreign.1 + 1);
         }
         let switch = sample.open_vswitch.as_ref();

@@ -23,6 +23,14 @@ pub enum LinkError {
         /// The reason, and what to do.
         message: String,
     },
+    /// An existing host of a run that can be measured no longer, such as one that has lost its address.
+    #[error("host {host} can be measured no longer: {message}")]
+    Lost {
+        /// Name of the host.
+        host: String,
+        /// The reason.
+        message: String,
+    },
     /// Agent and controller have different versions of the protocol.
     #[error(
         "host {host}: its wirecost speaks version {theirs} of the protocol of agents, this one version {ours}: use \

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
@@ -35,7 +35,7 @@ pub(super) fn run(command: &str, place: &str) -> Result<(), String> {
         .spawn()
         .map_err(failed)?;
     let handle = PidFd::open(child.id()).map_err(failed)?;
-    let ended = handle.wait(COMMAND_LIMIT).map_err(failed)?;
+    let ended = has_ended(&handle).map_err(failed)?;
     if !ended {
         let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
     }
@@ -55,6 +55,18 @@ pub(super) fn run(command: &str, place: &str) -> Result<(), String> {
     match said(&mut output) {
         text if text.is_empty() => Err(told(&format!("{how} and said nothing"))),
         text => Err(told(&format!("{how} and said: {text}"))),
+    }
+}
+
+/// Waits for the end of a process; whether it came within the time limit. Signals that the settings guard ignores
+/// interrupt poll(2) all the same, and do not end the wait: the command would go on, unknown to anybody.
+fn has_ended(process: &PidFd) -> io::Result<bool> {
+    let deadline = Instant::now() + COMMAND_LIMIT;
+    loop {
+        match process.wait(deadline.saturating_duration_since(Instant::now())) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            ended => return ended,
+        }
     }
 }
 

@@ -154,16 +154,21 @@ fn write(path: &Path, entry: &Entry) -> io::Result<()> {
 /// A journal whose process is gone.
 #[derive(Debug)]
 pub(crate) struct Left {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     pub(crate) entry: Entry,
     /// Whether the host was restarted since: settings in the kernel are then gone.
     pub(crate) restarted: bool,
 }
 
 impl Left {
-    /// Removes the journal's file; another `wirecost clean` may have removed it already.
-    pub(crate) fn forget(&self) -> io::Result<()> {
-        fs::remove_file(&self.path).or_else(missing_is_fine)
+    /// Writes the steps that are still to be undone, or removes the file where there are none; another `wirecost clean`
+    /// may have removed it already.
+    pub(crate) fn keep(&mut self, undo: &[Undo]) -> io::Result<()> {
+        if undo.is_empty() {
+            return fs::remove_file(&self.path).or_else(missing_is_fine);
+        }
+        self.entry.undo = undo.to_vec();
+        write(&self.path, &self.entry)
     }
 
     /// Path of the journal, for messages.

@@ -12,28 +12,30 @@ use crate::protocol::LeftSettings;
 pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
     let mut found = LeftSettings::default();
     for left in journal::left().step("looking for journals")? {
-        let left = match left {
-            Ok(left) => left,
-            Err(error) => {
-                found.failed.push(error);
-                continue;
-            }
-        };
-        let (mut applied, gone_before) = AppliedSettings::left(&left);
-        let steps = applied.words();
-        let gone = applied.undo().and_then(|()| {
-            let gone = left.forget();
-            gone.map_err(|error| format!("removing {}: {error}", left.name()))
-        });
-        match gone {
-            Ok(()) => {
-                found.undone.extend(steps);
-                found.gone.extend(gone_before);
-            }
+        match left {
+            Ok(left) => undo_one(left, &mut found),
             Err(error) => found.failed.push(error),
         }
     }
     Ok(found)
+}
+
+/// Undoes the steps of one journal. Only those that fail stay in it: a command that undoes may fail if it runs again.
+fn undo_one(mut left: Left, found: &mut LeftSettings) {
+    let (mut applied, gone) = AppliedSettings::left(&left);
+    let steps = applied.undo.clone();
+    found.failed.extend(applied.undo().err());
+    // What failed is in the order of the steps.
+    let mut failed = applied.undo.iter().peekable();
+    let undone = steps
+        .iter()
+        .filter(|step| failed.next_if_eq(step).is_none());
+    found.undone.extend(undone.map(Undo::words));
+    found.gone.extend(gone);
+    if let Err(error) = left.keep(&applied.undo) {
+        let name = left.name();
+        found.failed.push(format!("writing {name}: {error}"));
+    }
 }
 
 impl AppliedSettings {
@@ -52,11 +54,6 @@ impl AppliedSettings {
         };
         (applied, gone.iter().map(Undo::words).collect())
     }
-
-    /// The steps that are to be undone, as text.
-    fn words(&self) -> Vec<String> {
-        self.undo.iter().map(Undo::words).collect()
-    }
 }
 
 /// Whether there is nothing left for a step to restore: a restart resets the kernel's settings, and a device or a
@@ -68,5 +65,56 @@ fn is_gone(step: &Undo, left: &Left) -> bool {
         _ if left.restarted => true,
         What::Sysctl { name, .. } => !sysctl::path(name).exists(),
         What::Features(_) | What::Device { .. } => !ExistingDevice::exists(device),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::journal::Entry;
+    use super::*;
+
+    #[test]
+    fn what_was_undone_is_not_undone_again_where_another_step_failed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("1-2.json");
+        let told = directory.path().join("told");
+        let echo = format!("echo undone >> {}", told.display());
+        let step = |of: &str, command: &str| json!({ "of": of, "what": { "Command": command } });
+        let entry = json!({
+            "process": "1:2",
+            "boot": "of this test",
+            "netns": 0,
+            "place": "host a",
+            "device": "lo",
+            "undo": [
+                step("the first", "no-such-command-anywhere"),
+                step("the second", &echo),
+            ],
+        });
+        fs::write(&path, entry.to_string()).expect("a journal");
+        let mut twice = [LeftSettings::default(), LeftSettings::default()];
+        for found in &mut twice {
+            let text = fs::read(&path).expect("the journal");
+            let entry: Entry = serde_json::from_slice(&text).expect("its steps");
+            let left = Left {
+                path: path.clone(),
+                entry,
+                restarted: false,
+            };
+            undo_one(left, found);
+        }
+        assert_eq!(twice[0].undone, [format!("the second: {echo}")]);
+        assert!(twice[1].undone.is_empty(), "{twice:?}");
+        for found in &twice {
+            let [failed] = &found.failed[..] else {
+                panic!("one step fails: {found:?}");
+            };
+            assert!(failed.contains("exit code 127"), "{failed}");
+        }
+        assert_eq!(fs::read_to_string(told).expect("the file"), "undone\n");
     }
 }

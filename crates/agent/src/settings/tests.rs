@@ -82,6 +82,24 @@ fn what_cannot_be_undone_is_told_and_keeps_nothing_else_from_being_undone() {
 }
 
 #[test]
+fn what_could_not_be_undone_is_told_until_it_is_undone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let mut applied = here();
+    let undo = format!("test -e {} && echo undone >> {}", path("now"), path("told"));
+    applied.apply(&command("true", &undo)).expect("applied");
+    for _ in 0..2 {
+        let error = applied.undo().expect_err("not yet");
+        assert!(error.contains("could not be undone"), "{error}");
+    }
+    fs::write(path("now"), "").expect("a file");
+    assert_eq!(applied.undo(), Ok(()));
+    assert_eq!(applied.undo(), Ok(()), "nothing more");
+    let told = fs::read_to_string(path("told")).expect("the file");
+    assert_eq!(told, "undone\n");
+}
+
+#[test]
 fn what_a_command_leaves_in_the_background_holds_nobody_up() {
     let mut applied = here();
     // It keeps the output open, and ends by itself soon enough not to be in anybody's way.

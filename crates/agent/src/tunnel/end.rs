@@ -167,10 +167,34 @@ pub(super) fn missing(made: &TunnelState, number: usize) -> Vec<String> {
             .map(|device| format!("the device {device}"))
             .collect::<Vec<_>>()
     });
-    match (found, &end.namespace) {
-        (Ok(Some(devices)), _) => missing.extend(devices),
-        (_, Some(name)) => missing.push(format!("network namespace {name}")),
-        (_, None) => {}
-    }
+    missing.extend(missing_inside(found, end.namespace.as_deref()));
     missing
+}
+
+/// The missing parts of an end by what was found in its namespace: the devices that are not there, or no namespace. An
+/// error is of a namespace that this user may not enter: nothing is known to be missing in it.
+fn missing_inside(found: Result<Option<Vec<String>>>, namespace: Option<&str>) -> Vec<String> {
+    match (found, namespace) {
+        (Ok(Some(devices)), _) => devices,
+        (Ok(None), Some(name)) => vec![format!("network namespace {name}")],
+        (Ok(None), None) | (Err(_), _) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_may_not_be_entered_is_not_told_as_missing() {
+        let denied = Err("entering network namespace x-a: Operation not permitted".into());
+        let none: Vec<String> = Vec::new();
+        assert_eq!(missing_inside(denied, Some("x-a")), none);
+        assert_eq!(
+            missing_inside(Ok(None), Some("x-a")),
+            ["network namespace x-a"]
+        );
+        let device = vec!["the device x".to_owned()];
+        assert_eq!(missing_inside(Ok(Some(device.clone())), None), device);
+    }
 }

@@ -120,14 +120,26 @@ impl TunnelEnd {
     }
 
     /// MAC address of the guest, locally administered, and different from the other end's: made from the underlay
-    /// address.
+    /// addresses.
     pub(super) fn mac(&self) -> [u8; 6] {
-        let [a, b, c, d] = match self.local {
-            IpAddr::V4(address) => address.octets(),
-            IpAddr::V6(address) => (address.to_bits() as u32).to_be_bytes(),
+        let (end, [a, b, c, d]) = match self.local {
+            IpAddr::V4(address) => (0x57, address.octets()),
+            // The last bytes of both ends may be the same, as those of 2001:db8:1::1 and 2001:db8:2::1 are, and a hash
+            // of all bytes may be, too: which address is smaller tells the ends apart.
+            IpAddr::V6(address) => {
+                let end = if self.local < self.peer { 0x57 } else { 0x58 };
+                (end, fnv_1a(&address.octets()).to_be_bytes())
+            }
         };
-        [0x02, 0x57, a, b, c, d]
+        [0x02, end, a, b, c, d]
     }
+}
+
+/// The FNV-1a hash of 32 bits (Fowler, Noll, Vo).
+fn fnv_1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
 }
 
 impl TunnelState {
@@ -219,4 +231,49 @@ pub(super) fn remove(name: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mac(local: &str, peer: &str) -> [u8; 6] {
+        let end = TunnelEnd {
+            namespace: None,
+            namespace_made: false,
+            underlay: "eth0".to_owned(),
+            underlay_index: None,
+            local: local.parse().expect("an address"),
+            peer: peer.parse().expect("an address"),
+            device: "wirecost0".to_owned(),
+            address: IpAddr::from([10, 0, 0, 1]),
+            prefix: 24,
+            mtu: 1450,
+            bridge: None,
+        };
+        end.mac()
+    }
+
+    #[test]
+    fn both_ends_have_macs_of_their_own_whatever_their_addresses_have_in_common() {
+        for [one, other] in [
+            ["192.0.2.1", "198.51.100.1"],
+            ["2001:db8:1::1", "2001:db8:2::1"],
+            ["2001:db8:0:1::2", "2001:db8:0:2::1"],
+            ["fd00::1", "fd00::2"],
+        ] {
+            let [first, second] = [mac(one, other), mac(other, one)];
+            assert_ne!(first, second, "{one} and {other}");
+            // Locally administered, and of a single station.
+            assert_eq!([first[0], second[0]], [2, 2]);
+        }
+        // Several tunnels of one host.
+        assert_ne!(
+            mac("2001:db8:1::1", "2001:db8::1"),
+            mac("2001:db8:2::1", "2001:db8::1")
+        );
+        assert_eq!(mac("192.0.2.1", "192.0.2.2"), [2, 0x57, 192, 0, 2, 1]);
+        let hashes = [&b""[..], b"a", b"foobar"].map(fnv_1a);
+        assert_eq!(hashes, [0x811c_9dc5, 0xe40c_292c, 0xbf9c_f968]);
+    }
 }

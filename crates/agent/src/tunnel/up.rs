@@ -44,7 +44,7 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
             if let Some(other) = others.find(|other| collide(other, &wanted.encapsulation, &end)) {
                 return Err(format!(
                     "tunnel {} already receives {} on {}, and would receive this tunnel's packets too: `wirecost \
-                     tunnel down {}` removes it, or use another encapsulation or VLAN",
+                     tunnel down {}` removes it, or use another port or VLAN",
                     other.name,
                     what_it_takes(&other.encapsulation),
                     end.underlay,
@@ -94,10 +94,11 @@ fn collide(other: &TunnelState, encapsulation: &Encapsulation, end: &TunnelEnd) 
 }
 
 fn what_it_takes(encapsulation: &Encapsulation) -> String {
-    match encapsulation {
-        Encapsulation::None => "frames without encapsulation".to_owned(),
-        Encapsulation::Vlan(_) => encapsulation.to_string(),
-        _ => format!("all of {}", encapsulation.kind().word),
+    match (encapsulation, encapsulation.udp()) {
+        (Encapsulation::None, _) => "frames without encapsulation".to_owned(),
+        (Encapsulation::Vlan(_), _) => encapsulation.to_string(),
+        (_, Some(udp)) => format!("all of UDP port {}", udp.port),
+        (_, None) => format!("all of {}", encapsulation.kind().word),
     }
 }
 
@@ -196,4 +197,54 @@ fn build(made: &mut TunnelState, wanted: &TunnelSpec) -> Result<()> {
         state::write(made)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_model::plan::Description;
+
+    use super::*;
+
+    fn on_port(word: &str, port: u16) -> Encapsulation {
+        let kind = Description::by_word(word).expect("a kind");
+        let mut encapsulation = (kind.usual)();
+        match &mut encapsulation {
+            Encapsulation::Vxlan(vxlan) => vxlan.port = port,
+            Encapsulation::Geneve(geneve) => geneve.port = port,
+            _ => {}
+        }
+        encapsulation
+    }
+
+    #[test]
+    fn tunnels_of_one_port_collide_whatever_their_encapsulation_and_others_do_not() {
+        let end = TunnelEnd {
+            namespace: None,
+            namespace_made: false,
+            underlay: "eth0".to_owned(),
+            underlay_index: Some(2),
+            local: IpAddr::from([192, 0, 2, 1]),
+            peer: IpAddr::from([192, 0, 2, 2]),
+            device: "wirecost0".to_owned(),
+            address: IpAddr::from([10, 0, 0, 1]),
+            prefix: 24,
+            mtu: 1450,
+            bridge: None,
+        };
+        let there = TunnelState {
+            name: "wirecost0".to_owned(),
+            encapsulation: on_port("vxlan", 4789),
+            own_namespaces: false,
+            maker: "1:2".to_owned(),
+            home: None,
+            complete: true,
+            ends: vec![end.clone()],
+        };
+        let collides = |word, port| collide(&there, &on_port(word, port), &end);
+        assert!(collides("vxlan", 4789));
+        assert!(collides("geneve", 4789));
+        assert!(!collides("vxlan", 8472));
+        assert!(!collides("geneve", 6081));
+        assert!(!collides("vlan", 0) && !collides("none", 0));
+    }
 }

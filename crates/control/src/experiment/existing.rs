@@ -76,7 +76,7 @@ pub(super) fn placement(pairs: &[Existing]) -> Result<Placement, RunError> {
     let is_one = |existing: &&Existing| existing.one_machine;
     let (one, several): (Vec<_>, Vec<_>) = pairs.iter().partition(is_one);
     if let (Some(one), Some(several)) = (one.first(), several.first()) {
-        return Err(RunError::Setting(format!(
+        return Err(RunError::OnHost(format!(
             "hosts {} are on one machine, and hosts {} on two: CPU of the one cannot be compared with CPU of the others; \
              measure them by plans of their own",
             one.pair.names, several.pair.names

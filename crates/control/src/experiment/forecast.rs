@@ -55,7 +55,7 @@ pub struct Forecast {
     pub windows_s: f64,
     /// Time of the warm-ups of all samples.
     pub warmups_s: f64,
-    /// Time around warm-ups and windows: adapting, proving, connecting, closing.
+    /// Time around warm-ups and windows: adapting, proving, pauses before migrations, connecting, closing.
     pub around_s: f64,
     /// Labs that are built; a lab that is removed to make room and built again counts again.
     pub labs: u32,
@@ -152,8 +152,11 @@ fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
 
 fn around_s(cell: &Cell) -> f64 {
     let streams: u32 = cell.loads.iter().map(|named| named.load.streams).sum();
+    let pauses = cell.loads.iter().filter_map(|named| named.load.migration);
+    let pause = pauses.map(|migration| migration.pause.as_secs_f64());
     // Both windows open connections of their own.
-    AROUND_S + AROUND_CONNECTION_S * f64::from(streams * cell.windows())
+    let connections = f64::from(streams * cell.windows());
+    AROUND_S + AROUND_CONNECTION_S * connections + pause.fold(0.0, f64::max)
 }
 
 fn sample_s(experiment: &Experiment, cell: &Cell) -> f64 {
@@ -161,9 +164,7 @@ fn sample_s(experiment: &Experiment, cell: &Cell) -> f64 {
         return 0.0;
     }
     let repeat = &experiment.plan.repeat;
-    let pauses = cell.loads.iter().filter_map(|named| named.load.migration);
-    let pause = pauses.map(|migration| migration.pause.as_secs_f64());
-    repeat.warmup + repeat.seconds + around_s(cell) + pause.fold(0.0, f64::max)
+    repeat.warmup + repeat.seconds + around_s(cell)
 }
 
 /// Forecasts the time left while a run goes on.

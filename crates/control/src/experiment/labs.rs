@@ -191,7 +191,9 @@ impl Labs {
                     "taking down {}: no more than {MAX_LABS} labs at a time",
                     self.up[0].network()
                 );
-                self.up.remove(0);
+                let oldest = self.up.remove(0);
+                // No setting is applied in it.
+                let _ = self.remove(oldest);
             }
             match self.up(network, interrupt) {
                 Ok(lab) => {
@@ -216,6 +218,16 @@ impl Labs {
             }
         }
         self.up.last_mut().map(Ok).ok_or(LinkError::Interrupted)
+    }
+
+    /// Undoes a lab's settings and removes the lab. On existing hosts the tunnel is removed before the agents end: the
+    /// kernel removes the devices of ended agents later, and until then the next lab could not have the same tunnel.
+    fn remove(&self, mut lab: Lab) -> Result<(), LinkError> {
+        let undone = lab.undo();
+        if self.builds {
+            lab.take_down();
+        }
+        undone
     }
 
     fn up(&mut self, network: &Network, interrupt: &AtomicBool) -> Result<Lab, LinkError> {
@@ -352,7 +364,7 @@ impl Labs {
                 // when they are asked to open the next ones.
                 let undone = match self.existing() {
                     Some(_) => self.up.last_mut().map_or(Ok(()), Lab::undo),
-                    None => self.up.pop().map_or(Ok(()), |mut lab| lab.undo()),
+                    None => self.up.pop().map_or(Ok(()), |lab| self.remove(lab)),
                 };
                 if let Err(error) = &undone {
                     sample.invalid = Some(Invalid::Setting(error.to_string()));

@@ -99,11 +99,8 @@ pub fn run(
     if let Some(reached) = reached {
         labs.use_hosts(reached, is_tunnel);
     }
-    let no_lab = |error| match error {
-        LinkError::Interrupted => RunError::Interrupted,
-        LinkError::Refused { message, .. } if is_tunnel => RunError::NoTunnel(message),
-        error => RunError::NoLab(error),
-    };
+    let hosts = experiment.plan.hosts.clone();
+    let no_lab = |error| RunError::not_built(error, &hosts);
     let experiment =
         &datapath::settle(experiment, &mut labs, interrupt, progress).map_err(no_lab)?;
     let environment = labs

@@ -14,7 +14,7 @@ use wirecost_model::sample::{
 };
 
 use super::core_distance;
-use crate::lab::Lab;
+use crate::lab::{KEEP_EVERY, Lab};
 use crate::marks::{generator_bound, marks};
 use crate::placement::Placement;
 use crate::window::{self, Clients, CountingWindow};
@@ -79,7 +79,9 @@ pub(crate) fn take(
         ours: taking.ours,
     };
     let asked = oriented(&cell.loads, sample.round);
-    pause(&asked, interrupt)?;
+    pause(&asked, interrupt, KEEP_EVERY, &mut || {
+        lab.keep_settings(interrupt)
+    })?;
     let loaded = lab.load(&asked, taking.secret, counting, interrupt)?;
     let measured = loaded.measured;
     let saturated = if cell.has_saturated_window() {
@@ -148,11 +150,17 @@ fn oriented(loads: &[NamedLoad], round: u32) -> Vec<NamedLoad> {
     loads
 }
 
-/// Waits the longest pause that a load asks for before it begins.
-fn pause(loads: &[NamedLoad], interrupt: &AtomicBool) -> Result<(), LinkError> {
+/// Waits the longest pause that a load asks for before it begins; calls `keep` after each interval `every` of it.
+fn pause(
+    loads: &[NamedLoad],
+    interrupt: &AtomicBool,
+    every: Duration,
+    keep: &mut dyn FnMut() -> Result<(), LinkError>,
+) -> Result<(), LinkError> {
     let pauses = loads.iter().filter_map(|named| named.load.migration);
     let pause = pauses.map(|migration| migration.pause).max();
     let end = Instant::now() + pause.unwrap_or_default();
+    let mut kept = Instant::now();
     loop {
         if interrupt.load(Ordering::Relaxed) {
             return Err(LinkError::Interrupted);
@@ -160,6 +168,10 @@ fn pause(loads: &[NamedLoad], interrupt: &AtomicBool) -> Result<(), LinkError> {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(());
+        }
+        if kept.elapsed() >= every {
+            keep()?;
+            kept = Instant::now();
         }
         sleep(left.min(Duration::from_millis(200)));
     }
@@ -358,6 +370,24 @@ mod tests {
         let words = nothing_arrived(&[asked], &beside, true).expect("words");
         insta::assert_snapshot!(words, @"nothing arrived within the window of bulk and ping: the receiving core \
                                          spends its time dropping datagrams (its backlog is full): give `bulk` a lower `rate`");
+    }
+
+    #[test]
+    fn hosts_are_asked_within_a_pause_and_not_without_one() {
+        let mut named = NamedLoad::alone(Load::new(Workload::Migration));
+        for (length, asked) in [(0, 0), (1, 1), (600, 1)] {
+            let migration = named.load.migration.as_mut().expect("a migration");
+            migration.pause = Duration::from_secs(length);
+            let mut times = 0;
+            // Its error ends the pause: the test need not wait for the end.
+            let mut keep = || {
+                times += 1;
+                Err(LinkError::Interrupted)
+            };
+            let loads = std::slice::from_ref(&named);
+            let paused = pause(loads, &AtomicBool::new(false), Duration::ZERO, &mut keep);
+            assert_eq!((paused.is_err(), times), (asked > 0, asked), "{length} s");
+        }
     }
 
     #[test]

@@ -60,6 +60,15 @@ impl Lab {
         Ok(Some(devices))
     }
 
+    /// Shows the hosts that the run goes on, where settings are applied: existing hosts undo them where no request
+    /// arrives for ten seconds.
+    pub(crate) fn keep_settings(&mut self, interrupt: &AtomicBool) -> Result<(), LinkError> {
+        if self.applied {
+            self.both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
+        }
+        Ok(())
+    }
+
     /// Undoes the applied settings, and waits for that even if the run is interrupted.
     ///
     /// # Errors
@@ -116,6 +125,7 @@ impl Labs {
             .vary
             .iter()
             .flat_map(|factor| &factor.levels);
+        let ended = |error| RunError::not_set(error, &experiment.plan.hosts);
         for setting in settings.filter(|setting| !setting.is_empty()) {
             if is_of_machine(setting) {
                 let checked = self.machine.check(setting);
@@ -189,16 +199,6 @@ pub(crate) fn check_congestion(experiment: &Experiment) -> Result<(), RunError> 
         Some((name, why)) => Err(RunError::Setting(format!(
             "{why}: write one of these as `congestion`, or load its module as root (modprobe tcp_{name})"
         ))),
-    }
-}
-
-fn ended(error: LinkError) -> RunError {
-    match error {
-        LinkError::Interrupted => RunError::Interrupted,
-        LinkError::Refused { message, .. } | LinkError::NotUndone { message } => {
-            RunError::Setting(message)
-        }
-        error => RunError::NoLab(error),
     }
 }
 

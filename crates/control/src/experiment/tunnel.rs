@@ -42,7 +42,7 @@ pub(super) fn settle(experiment: &mut Experiment, pairs: &[Existing]) -> Result<
         let network = &mut cell.network;
         (network.underlay_mtu, network.underlay_ip) = (mtu, ip);
         if ip == IpVersion::Ipv6 && network.encapsulation.asks_for_df() {
-            return Err(RunError::Setting(format!(
+            return Err(RunError::OnHost(format!(
                 "`df` of {} is of IPv4, and the addresses of the hosts are of IPv6: leave it out",
                 network.encapsulation
             )));
@@ -87,7 +87,7 @@ fn settle_port(
     let is_free = |port: u16| pairs.iter().all(|existing| existing.is_free(port));
     let free = candidates.find(|port| is_free(*port) && !ours(*port));
     *port = free.ok_or_else(|| {
-        RunError::Setting(format!(
+        RunError::OnHost(format!(
             "no UDP port is free on all hosts for {}: neither {} nor {} to {}",
             known.0,
             known.1,

@@ -81,6 +81,21 @@ pub enum AddressError {
     },
 }
 
+impl AddressError {
+    /// Name of the host whose address is the problem; `None`: that of both.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::NotItsOwn { host, .. }
+            | Self::Loopback { of: host, .. }
+            | Self::NotOnLink { host, .. }
+            | Self::NoLink { host }
+            | Self::None { host }
+            | Self::Ambiguous { host, .. } => Some(host),
+            Self::Versions { .. } => None,
+        }
+    }
+}
+
 fn listed(own: &[OwnAddress]) -> String {
     let one = |own: &OwnAddress| format!("{} on {}", own.address, own.device);
     match own {

@@ -98,10 +98,7 @@ impl Reached {
     ) -> Result<Lab, LinkError> {
         let pair = self.current().pair.clone();
         let joined = self.join(&pair, network, interrupt);
-        joined.map_err(|error| match link_error(error) {
-            LinkError::Refused { host, message, .. } => LinkError::NoAgent { host, message },
-            error => error,
-        })
+        joined.map_err(|error| lost(link_error(error)))
     }
 
     fn join(
@@ -161,14 +158,44 @@ impl Reached {
     }
 }
 
-/// Converts to an error of one host's agent; an address error becomes a refusal of host a.
+/// Converts to an error of one host's agent; an address error becomes a refusal of the host that it is about.
 pub(super) fn link_error(error: HostsError) -> LinkError {
     match error {
         HostsError::Link(error) => error,
         HostsError::Address(error) => LinkError::Refused {
-            host: "a".to_owned(),
+            host: error.host().unwrap_or("a").to_owned(),
             stage: Stage::Build,
             message: error.to_string(),
         },
+    }
+}
+
+/// The error of a host that has joined before and refuses now, which ends the run.
+fn lost(error: LinkError) -> LinkError {
+    match error {
+        LinkError::Refused { host, message, .. } => LinkError::Lost { host, message },
+        error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::AddressError;
+
+    #[test]
+    fn a_host_that_has_lost_its_address_is_named_and_ends_the_run() {
+        let error = AddressError::NotItsOwn {
+            host: "netns:b".to_owned(),
+            address: [10, 0, 0, 2].into(),
+            own: Vec::new(),
+        };
+        let error = lost(link_error(error.into()));
+        assert!(!matches!(error, LinkError::Refused { .. }));
+        assert_eq!(
+            error.to_string(),
+            "host netns:b can be measured no longer: netns:b has no address 10.0.0.2: it has none on a device that \
+             is up"
+        );
     }
 }

@@ -114,7 +114,7 @@ pub struct Stream {
     pub back_gbps: Option<f64>,
     /// Jain's fairness index over the flows, 0 to 1; `null` where nothing arrived.
     pub fairness: Option<f64>,
-    /// TCP segments retransmitted by either end; `null` over UDP.
+    /// TCP segments retransmitted by either end; `null` over UDP, and where not every socket was read.
     pub retransmits: Option<u64>,
 }
 

@@ -204,15 +204,13 @@ fn stream(result: &LoadResult) -> Option<Stream> {
         result.workload,
         Workload::TcpBidirectional | Workload::Storage
     );
-    let retransmits = result
-        .flows
-        .iter()
-        .map(|flow| retransmits(flow).unwrap_or(0));
+    // Not known of machines with several connections, and of servers and paths that are not ours.
+    let retransmits: Option<u64> = result.flows.iter().map(retransmits).sum();
     Some(Stream {
         gbps: gbps(stream.bytes, result.seconds),
         back_gbps: both.then(|| gbps(stream.back_bytes, result.client_seconds)),
         fairness: stream.fairness,
-        retransmits: (!result.workload.is_udp()).then(|| retransmits.sum()),
+        retransmits: retransmits.filter(|_| !result.workload.is_udp()),
     })
 }
 
@@ -319,7 +317,37 @@ fn cpu(usage: &[Option<HostUsage>; 2], one_machine: bool, loads: &[LoadReport]) 
 
 #[cfg(test)]
 mod tests {
+    use wirecost_model::end_window::Socket;
+    use wirecost_model::fixtures;
+
     use super::*;
+
+    #[test]
+    fn retransmits_are_told_where_every_socket_was_read() {
+        let socket = |retransmits| {
+            Some(Socket {
+                retransmits,
+                ..Socket::default()
+            })
+        };
+        let flow = |sender, receiver| Flow {
+            bytes: 9,
+            back_bytes: 0,
+            sender,
+            receiver,
+        };
+        let told = |flows: Vec<Flow>| {
+            let result = LoadResult {
+                flows,
+                ..fixtures::stream(9)
+            };
+            stream(&result).expect("a stream").retransmits
+        };
+        let read = || flow(socket(3), socket(1));
+        assert_eq!(told(vec![read(), read()]), Some(8));
+        assert_eq!(told(vec![read(), flow(socket(3), None)]), None);
+        assert_eq!(told(vec![flow(None, None)]), None);
+    }
 
     #[test]
     fn percentiles_end_where_fewer_than_ten_are_beyond_them() {

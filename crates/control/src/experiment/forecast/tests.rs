@@ -49,6 +49,20 @@ fn two_windows_share_the_plans_seconds_and_connect_twice() {
 }
 
 #[test]
+fn a_pause_before_a_migration_is_in_the_time_of_its_sample_and_of_the_run() {
+    let over = |pause: &str| {
+        let text = format!("name: x\nload: {{ migration: {{ pause: {pause} }} }}\n");
+        let plan = experiment(&text);
+        let left = RemainingTime::new(&plan, plan.plan.repeat.rounds).left_s(0.0);
+        (forecast(&plan, 1), left)
+    };
+    let ((none, _), (some, left)) = (over("0s"), over("60s"));
+    let pauses = f64::from(some.samples) * 60.0;
+    assert!(close(some.total_s - none.total_s, pauses), "{some:?}");
+    assert!(close(left, some.total_s - some.labs_s), "{some:?}");
+}
+
+#[test]
 fn the_time_left_before_the_first_sample_is_the_forecast_without_the_labs() {
     let plan = experiment("name: x\nload: { tcp-stream: { streams: [1, 8] } }\n");
     let forecast = forecast(&plan, 1);

@@ -183,6 +183,19 @@ fn other_programs_beside_one_cell_only() {
 }
 
 #[test]
+fn other_programs_on_the_machine_of_host_b_only() {
+    let on_b = |sample: &mut Sample, cores| {
+        sample.sender.as_mut().expect("a").foreign_cores = Some(0.0);
+        sample.receiver.as_mut().expect("b").foreign_cores = Some(cores);
+    };
+    let beside = Planted::of("encapsulation", ["none", "vxlan"])
+        .sampled(0, move |sample| on_b(sample, 0.0))
+        .sampled(1, move |sample| on_b(sample, 0.9));
+    let barred = beside.barred(Metric::Throughput);
+    assert_eq!(barred, Some(RemarkKind::Disturbed));
+}
+
+#[test]
 fn what_is_offered_decides_how_often_cores_sleep() {
     for key in ["rate", "ping.rate", "think_time"] {
         let offers = planted(key, [20_000, 20_000]);
