@@ -20,7 +20,7 @@ use crate::timeouts::PEER_TIMEOUT;
 /// Transactions of one flow before the others of its thread are polled.
 const BUDGET: u32 = 8;
 /// Lost requests in a row after which the peer counts as gone.
-const LOST_IN_A_ROW: u64 = 10;
+pub(super) const LOST_IN_A_ROW: u32 = 10;
 
 /// Outstanding requests by number. No clock, no socket.
 #[derive(Debug)]
@@ -190,7 +190,7 @@ impl UdpRrClient {
             tracker: SequenceTracker::new(),
             number: 0,
             silence: Silence::new(),
-            patience: (timeout * LOST_IN_A_ROW).max(PEER_TIMEOUT.as_nanos() as u64),
+            patience: (timeout * u64::from(LOST_IN_A_ROW)).max(PEER_TIMEOUT.as_nanos() as u64),
             finishing: false,
         }
     }
