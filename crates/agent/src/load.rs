@@ -54,7 +54,7 @@ impl Loads {
         ends: &[LoadEnd],
         host: Option<&LabHost>,
     ) -> Result<Vec<Address>> {
-        self.make_room(ends)?;
+        self.make_room(ends, End::Server)?;
         let mut groups: Vec<((HostNetns, &Address), Vec<usize>)> = Vec::new();
         for (number, end) in ends.iter().enumerate() {
             let at = (end.place, &end.address);
@@ -78,7 +78,7 @@ impl Loads {
 
     /// Opens clients, each with all of its flows.
     pub(crate) fn connect(&mut self, ends: &[LoadEnd], host: Option<&LabHost>) -> Result<()> {
-        self.make_room(ends)?;
+        self.make_room(ends, End::Client)?;
         for end in ends {
             let opened = open(&[end], End::Client, host, |address, options| {
                 let clients = options.iter();
@@ -95,14 +95,17 @@ impl Loads {
     }
 
     /// Checks that this host has the resources for these ends in addition to the open ones.
-    fn make_room(&self, ends: &[LoadEnd]) -> Result<()> {
+    fn make_room(&self, ends: &[LoadEnd], which: End) -> Result<()> {
         if ends.is_empty() {
             return Ok(());
         }
         let new: Vec<Options> = ends.iter().map(options).collect();
-        let servers = self.servers.iter().map(|server| server.engine.options());
-        let clients = self.clients.iter().map(|client| client.engine.options());
-        let findings = check_resources(servers.chain(clients).chain(&new));
+        let new = new.iter().map(|options| (options, which));
+        let servers = self.servers.iter();
+        let servers = servers.map(|server| (server.engine.options(), End::Server));
+        let clients = self.clients.iter();
+        let clients = clients.map(|client| (client.engine.options(), End::Client));
+        let findings = check_resources(servers.chain(clients), new);
         if findings.is_empty() {
             return Ok(());
         }

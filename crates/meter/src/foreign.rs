@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::error::{MeterError, ParseError};
 use crate::file::read_once;
-use crate::process::{parse_schedstat, parse_stat, parse_uptime};
+use crate::process::{inner_number, name, parse_schedstat, parse_stat, parse_uptime};
 
 /// Every visible process at one moment, except kernel threads. Processes of this run are marked as such.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl ForeignSnapshot {
 }
 
 /// Reads the run time of every task on the machine. `ours` are the processes (not threads) of this run: the controller
-/// and every agent.
+/// and every agent, each by its number in its own PID namespace.
 ///
 /// A scan costs about 20 µs a process: scan outside the measured window. Processes that end during the scan, and those
 /// that this user may not see (`hidepid`, another PID namespace), are left out.
@@ -62,6 +62,10 @@ pub fn foreign_snapshot(ours: &[u32]) -> Result<ForeignSnapshot, MeterError> {
     require_run_time()?;
     let uptime = format_of("/proc/uptime", parse_uptime)?;
     let at = Instant::now();
+    let ours = Ours {
+        numbers: ours,
+        program: read_once("/proc/self/stat")?,
+    };
     let listing = fs::read_dir("/proc").map_err(|cause| MeterError::Read {
         path: "/proc".into(),
         cause,
@@ -72,7 +76,7 @@ pub fn foreign_snapshot(ours: &[u32]) -> Result<ForeignSnapshot, MeterError> {
         .flatten()
         .filter_map(|entry| {
             let pid = number(&entry)?;
-            scan_process(&entry.path(), pid, ours.contains(&pid))
+            scan_process(&entry.path(), pid, &ours)
         })
         .collect();
     Ok(ForeignSnapshot {
@@ -82,9 +86,33 @@ pub fn foreign_snapshot(ours: &[u32]) -> Result<ForeignSnapshot, MeterError> {
     })
 }
 
+/// How processes of this run are recognised.
+struct Ours<'a> {
+    numbers: &'a [u32],
+    /// /proc/PID/stat of this process, which has the name of our program.
+    program: String,
+}
+
+impl Ours<'_> {
+    /// Whether a process is of this run. `stat` and `status` are its files under /proc; the second one is read only where
+    /// it matters.
+    fn has(&self, pid: u32, stat: &str, status: impl FnOnce() -> Option<String>) -> bool {
+        if self.numbers.contains(&pid) {
+            return true;
+        }
+        // An agent in a container of this machine knows its number there. Other programs may have that number in other
+        // containers.
+        name(stat) == name(&self.program)
+            && status()
+                .and_then(|status| inner_number(&status))
+                .is_some_and(|inner| self.numbers.contains(&inner))
+    }
+}
+
 /// Reads one process. `None` for a kernel thread, and for a process that ended or may not be seen.
-fn scan_process(path: &Path, pid: u32, ours: bool) -> Option<(Identity, Process)> {
-    let stat = parse_stat(&read_once(path.join("stat")).ok()?).ok()?;
+fn scan_process(path: &Path, pid: u32, ours: &Ours<'_>) -> Option<(Identity, Process)> {
+    let text = read_once(path.join("stat")).ok()?;
+    let stat = parse_stat(&text).ok()?;
     if stat.kernel_thread {
         return None;
     }
@@ -94,7 +122,7 @@ fn scan_process(path: &Path, pid: u32, ours: bool) -> Option<(Identity, Process)
         Some((number(&entry)?, parse_schedstat(&text).ok()?.0))
     });
     let process = Process {
-        ours,
+        ours: ours.has(pid, &text, || read_once(path.join("status")).ok()),
         tasks: tasks.collect(),
         own_ns: stat.own_ns,
         reaped_ns: stat.reaped_ns,

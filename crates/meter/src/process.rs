@@ -1,4 +1,4 @@
-//! /proc/PID/stat and /proc/PID/schedstat: the fields that foreign load is computed from.
+//! /proc/PID/stat, schedstat and status: the fields that foreign load is computed from.
 
 use crate::error::{ParseError, counter};
 use crate::stat::TICKS_PER_SECOND;
@@ -35,6 +35,22 @@ pub(crate) fn parse_stat(text: &str) -> Result<ProcessStat, ParseError> {
         own_ns: nanoseconds(ticks(14), ticks(15)),
         reaped_ns: nanoseconds(ticks(16), ticks(17)),
     })
+}
+
+/// The command name in /proc/PID/stat, at most 15 bytes.
+pub(crate) fn name(stat: &str) -> Option<&str> {
+    let (front, _) = stat.rsplit_once(')')?;
+    Some(front.split_once('(')?.1)
+}
+
+/// Number of a process in its own PID namespace, from `NSpid` in /proc/PID/status (fs/proc/array.c, `task_state`); `None`
+/// where that namespace is the one of /proc.
+pub(crate) fn inner_number(status: &str) -> Option<u32> {
+    let numbers = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    let inner = numbers.split_ascii_whitespace().skip(1);
+    inner.last()?.parse().ok()
 }
 
 fn nanoseconds(user_ticks: u64, system_ticks: u64) -> u64 {
@@ -88,6 +104,22 @@ mod tests {
     }
 
     #[test]
+    fn a_process_in_a_container_has_a_number_there() {
+        let status = |numbers: &str| {
+            inner_number(&format!(
+                "Name:\twirecost\nPid:\t812\nNSpid:\t{numbers}\nThreads:\t3\n"
+            ))
+        };
+        assert_eq!(status("812"), None);
+        assert_eq!(status("812\t17"), Some(17));
+        assert_eq!(status("812\t40\t1"), Some(1));
+        // Before Linux 4.1.
+        assert_eq!(inner_number("Name:\twirecost\nPid:\t812\n"), None);
+        assert_eq!(name("7 (a) S 1 (b)) R 1 7"), Some("a) S 1 (b)"));
+        assert_eq!(name("7 a R"), None);
+    }
+
+    #[test]
     fn run_time_and_uptime_read() {
         assert_eq!(
             parse_schedstat("172827244 20809834 420\n"),
@@ -107,6 +139,7 @@ mod tests {
         #[test]
         fn arbitrary_text_never_panics(text in "[0-9]{0,5}( \\([a-z)( ]{0,9}\\))?( [0-9R-]{1,22}){0,25}\\PC{0,20}") {
             let _ = parse_stat(&text);
+            let _ = (name(&text), inner_number(&text));
             let _ = parse_schedstat(&text);
             let _ = parse_uptime(&text);
         }

@@ -6,6 +6,7 @@
 #[path = "../../wire/examples/shared/fuzz.rs"]
 mod fuzz;
 
+use wirecost_nbd::arrived::ArrivedData;
 use wirecost_nbd::client::ClientHandshake;
 use wirecost_nbd::export::Export;
 use wirecost_nbd::protocol::{command, transmission};
@@ -30,10 +31,10 @@ const READ: Request = Request {
     length: 512,
 };
 
-struct One(u32);
+struct One(ArrivedData);
 
 impl Outstanding for One {
-    fn find(&mut self, cookie: u64) -> Option<(Request, &mut u32)> {
+    fn find(&mut self, cookie: u64) -> Option<(Request, &mut ArrivedData)> {
         (cookie == READ.cookie).then_some((READ, &mut self.0))
     }
 }
@@ -55,7 +56,7 @@ fn take(bytes: &[u8], random: &mut Random) -> bool {
     let mut client = ClientHandshake::new("");
     let negotiated =
         pieces().try_for_each(|mut input| client.receive(&mut input, &mut out).map(drop));
-    let (mut reader, mut one, mut read) = (ReplyReader::new(true), One(0), 0);
+    let (mut reader, mut one, mut read) = (ReplyReader::new(true), One(ArrivedData::default()), 0);
     let replied = pieces().try_for_each(|mut input| {
         while let Some(event) = reader.next(&mut input, &mut one)? {
             match event {
@@ -65,7 +66,7 @@ fn take(bytes: &[u8], random: &mut Random) -> bool {
                         offset >= READ.offset && offset + u64::from(length) <= READ.offset + 512
                     );
                 }
-                Event::Done { .. } => one.0 = 0,
+                Event::Done { .. } => one.0.clear(),
             }
         }
         Ok::<(), wirecost_nbd::NbdError>(())

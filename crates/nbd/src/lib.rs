@@ -8,6 +8,7 @@
 //!
 //! Whatever a peer sends, memory is bounded ([`protocol::MAX_OPTION_BYTES`]) and an [`NbdError`] says what is wrong.
 
+pub mod arrived;
 pub mod client;
 mod cursor;
 mod error;

@@ -1,6 +1,7 @@
 //! Replies to requests: encoded by a server, decoded by a client.
 
 use crate::NbdError;
+use crate::arrived::ArrivedData;
 use crate::cursor::Cursor;
 use crate::protocol::{SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk, command, errno};
 use crate::request::Request;
@@ -84,8 +85,8 @@ pub enum Event {
 
 /// A client's requests that wait for their replies.
 pub trait Outstanding {
-    /// The request with this cookie and how many bytes of its data have arrived so far; `None`: there is none.
-    fn find(&mut self, cookie: u64) -> Option<(Request, &mut u32)>;
+    /// The request with this cookie and what has arrived of its data so far; `None`: there is none.
+    fn find(&mut self, cookie: u64) -> Option<(Request, &mut ArrivedData)>;
 }
 
 /// Decodes a server's replies, which arrive in pieces of any length.
@@ -262,7 +263,7 @@ impl ReplyReader {
         let mut header = Cursor(&self.header[4..SIMPLE_BYTES]);
         let (error, cookie) = (header.u32(), header.u64());
         let (error, cookie) = (error.unwrap_or_default(), cookie.unwrap_or_default());
-        let (request, given) = outstanding
+        let (request, arrived) = outstanding
             .find(cookie)
             .ok_or(NbdError::Cookie { cookie })?;
         if error != 0 {
@@ -275,7 +276,7 @@ impl ReplyReader {
             let what = "a simple reply to a read, where structured ones were agreed on";
             return Err(NbdError::Reply { what });
         }
-        *given = request.length;
+        count(&request, arrived, request.offset, request.length, true)?;
         Ok(State::Data {
             cookie,
             offset: request.offset,
@@ -297,7 +298,7 @@ impl ReplyReader {
         let length = length.unwrap_or_default();
         let done = flags & chunk::FLAG_DONE != 0;
         let wrong = |what| Err(NbdError::Reply { what });
-        let Some((request, given)) = outstanding.find(cookie) else {
+        let Some((request, arrived)) = outstanding.find(cookie) else {
             return Err(NbdError::Cookie { cookie });
         };
         let is_read = request.command == command::READ;
@@ -305,7 +306,7 @@ impl ReplyReader {
             chunk::NONE if length != 0 => wrong("a chunk of nothing with a payload"),
             chunk::NONE if !done => wrong("a chunk of nothing that is not the last"),
             chunk::NONE => {
-                if is_read && *given != request.length {
+                if is_read && !arrived.is_all(request.length) {
                     return wrong("a read that ended without all of its data");
                 }
                 self.filled = 0;
@@ -322,7 +323,7 @@ impl ReplyReader {
                 self.filled = 0;
                 let offset = Cursor(&self.header[CHUNK_BYTES..]).u64();
                 let (offset, left) = (offset.unwrap_or_default(), length - 8);
-                count(&request, given, offset, left, done)?;
+                count(&request, arrived, offset, left, done)?;
                 self.state = State::Data {
                     cookie,
                     offset,
@@ -342,7 +343,7 @@ impl ReplyReader {
                 let mut hole = Cursor(&self.header[CHUNK_BYTES..]);
                 let (offset, length) = (hole.u64(), hole.u32());
                 let (offset, length) = (offset.unwrap_or_default(), length.unwrap_or_default());
-                count(&request, given, offset, length, done)?;
+                count(&request, arrived, offset, length, done)?;
                 self.state = State::Zeroes {
                     cookie,
                     offset,
@@ -380,11 +381,10 @@ const fn after(cookie: u64, done: bool) -> State {
     }
 }
 
-/// Adds the bytes of a chunk to those that a read was `given`: they must lie within the read and not exceed what is
-/// missing.
+/// Adds the bytes of a chunk to those of a read that have `arrived`: they must lie within the read, and be new.
 fn count(
     request: &Request,
-    given: &mut u32,
+    arrived: &mut ArrivedData,
     offset: u64,
     length: u32,
     done: bool,
@@ -398,16 +398,13 @@ fn count(
     if length == 0 || !inside {
         return wrong("data that was not asked for");
     }
-    let Some(all) = given
-        .checked_add(length)
-        .filter(|all| *all <= request.length)
-    else {
-        return wrong("more data than was asked for");
-    };
-    if done && all != request.length {
+    let from = (offset - request.offset) as u32;
+    if let Err(what) = arrived.add(from..from + length) {
+        return wrong(what);
+    }
+    if done && !arrived.is_all(request.length) {
         return wrong("a read that ended without all of its data");
     }
-    *given = all;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use wirecost_nbd::NbdError;
+use wirecost_nbd::arrived::ArrivedData;
 use wirecost_nbd::client::{ClientHandshake, Negotiated};
 use wirecost_nbd::export::{Export, Operation};
 use wirecost_nbd::protocol::{command, errno, option, option_reply, transmission};
@@ -208,10 +209,10 @@ fn an_export_serves_what_lies_within_it() {
 }
 
 /// One request.
-struct One(Request, u32);
+struct One(Request, ArrivedData);
 
 impl Outstanding for One {
-    fn find(&mut self, cookie: u64) -> Option<(Request, &mut u32)> {
+    fn find(&mut self, cookie: u64) -> Option<(Request, &mut ArrivedData)> {
         (cookie == self.0.cookie).then_some((self.0, &mut self.1))
     }
 }
@@ -224,7 +225,7 @@ fn replies(
     piece: usize,
 ) -> Result<(u64, bool), NbdError> {
     let mut reader = ReplyReader::new(structured);
-    let mut one = One(of, 0);
+    let mut one = One(of, ArrivedData::default());
     let (mut data, mut done) = (0, false);
     for mut input in bytes.chunks(piece) {
         while let Some(event) = reader.next(&mut input, &mut one)? {
@@ -306,7 +307,17 @@ fn a_hostile_servers_replies_are_refused_by_name() {
                 chunk(1, 0, &at(4096, &[1])),
             ]
             .concat(),
-            "more data",
+            "came twice",
+        ),
+        // The second half is missing.
+        (
+            read,
+            [
+                chunk(2, 0, &at(4096, &512u32.to_be_bytes())),
+                chunk(2, 1, &at(4096, &512u32.to_be_bytes())),
+            ]
+            .concat(),
+            "came twice",
         ),
         (read, chunk(3, 1, &[0; 12]), "unknown type"),
         (read, chunk(0x8001, 1, &[0; 5]), "impossible length"),

@@ -1,7 +1,8 @@
 //! Whether this host can run a virtual machine, by KVM or by emulation: found out by starting one.
 
 use std::env;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -59,10 +60,20 @@ fn program() -> Option<PathBuf> {
     let places: Vec<PathBuf> = env::split_paths(&path)
         .chain([EXTRA_DIRECTORY.into()])
         .collect();
-    let files = NAMES
+    program_in(&places)
+}
+
+/// The first of these directories' programs, by name.
+fn program_in(places: &[PathBuf]) -> Option<PathBuf> {
+    let mut files = NAMES
         .iter()
         .flat_map(|name| places.iter().map(move |place| place.join(name)));
-    files.into_iter().find(|file| file.is_file())
+    files.find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    let metadata = file.metadata();
+    metadata.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 fn find(program: PathBuf) -> Result<HostQemu, QemuError> {
@@ -91,7 +102,7 @@ fn find(program: PathBuf) -> Result<HostQemu, QemuError> {
 }
 
 fn try_machine(
-    qemu: &std::path::Path,
+    qemu: &Path,
     accelerator: Accelerator,
     within: Duration,
 ) -> Result<Version, QemuError> {
@@ -130,5 +141,23 @@ mod tests {
         assert_eq!(of(2).to_string(), "8.2.1");
         assert!(of(2) > of(1) && of(2) < of(10));
         assert_eq!(Version::of(&Value::Null), Version::default());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_run_is_no_program() {
+        let root = env::temp_dir().join(format!("wirecost-qemu-find-{}", std::process::id()));
+        let places = ["one", "two"].map(|name| root.join(name));
+        for (place, mode) in places.iter().zip([0o644, 0o755]) {
+            std::fs::create_dir_all(place).expect("a directory");
+            let file = place.join(NAMES[0]);
+            std::fs::write(&file, "").expect("a file");
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&file, permissions).expect("its mode");
+        }
+        let found = program_in(&places);
+        let none = program_in(&places[..1]);
+        std::fs::remove_dir_all(&root).expect("removed");
+        assert_eq!(found, Some(places[1].join(NAMES[0])));
+        assert_eq!(none, None);
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn by_count(shared: &Shared, flow: &ClientFlow, deadline: Instant) ->
     let state = &shared.flows.all()[flow.index as usize];
     let (read, sent) = (u64::from_be_bytes(count), state.tx.bytes.get());
     if read != sent {
-        let words = format!("the sink says that it read {read}");
+        let words = format!("the server says that it read {read} bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidData, words));
     }
     if shared.options.load.sending == Sending::ZeroCopy {

@@ -72,7 +72,7 @@ pub enum TrafficError {
         source: io::Error,
     },
     /// The peer accepted the connection but did not answer as a server of this program.
-    #[error("flow {flow} reached {target}, which did not answer as a Wirecost sink: {source}")]
+    #[error("flow {flow} reached {target}, which did not answer as a Wirecost server: {source}")]
     NoAnswer {
         /// The server's address.
         target: Address,
@@ -82,7 +82,7 @@ pub enum TrafficError {
         source: io::Error,
     },
     /// The server refused the flow.
-    #[error("the sink at {target} refused flow {flow}: {refusal}")]
+    #[error("the server at {target} refused flow {flow}: {refusal}")]
     Refused {
         /// The server's address.
         target: Address,

@@ -163,16 +163,28 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
     findings
 }
 
-/// Checks that all ends of loads in this process together have enough descriptors, memory and, where they spin,
-/// processors. The soft limit of descriptors is raised; nothing else is changed.
-pub fn check_resources<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<Finding> {
-    let (mut wanted, mut bytes, mut spinning) = (OTHER_DESCRIPTORS, 0, 0);
-    for options in ends {
+/// Checks that all ends of loads in this process, the `open` and the `new` ones, together have enough descriptors, memory
+/// and, where they spin, processors. The soft limit of descriptors is raised; nothing else is changed.
+pub fn check_resources<'a>(
+    open: impl IntoIterator<Item = (&'a Options, End)>,
+    new: impl IntoIterator<Item = (&'a Options, End)>,
+) -> Vec<Finding> {
+    let (mut wanted, mut spinning) = (OTHER_DESCRIPTORS, 0);
+    let (mut bytes, mut taken) = (0, 0);
+    let open = open.into_iter().map(|end| (end, true));
+    let new = new.into_iter().map(|end| (end, false));
+    for ((options, end), is_open) in open.chain(new) {
         if options.load.waiting == Waiting::Spin {
             spinning += u64::from(threads(options));
         }
         wanted += descriptors(options);
-        bytes += memory(options);
+        bytes += later_memory(options);
+        let own = own_memory(options, end);
+        if is_open {
+            taken += own;
+        } else {
+            bytes += own;
+        }
     }
     let mut findings = Vec::new();
     match raise_descriptor_limit(wanted) {
@@ -183,7 +195,7 @@ pub fn check_resources<'a>(ends: impl IntoIterator<Item = &'a Options>) -> Vec<F
         // Where the limit cannot be read, making sockets reports the error.
         Ok(_) | Err(_) => {}
     }
-    if let Some(available) = available()
+    if let Some(available) = available(taken)
         && bytes > available
     {
         findings.push(Finding::Memory {
@@ -233,32 +245,42 @@ fn descriptors(options: &Options) -> u64 {
     each * u64::from(options.load.connections()) + threads + machines
 }
 
-/// Memory of one end, kernel buffers included, bytes.
-fn memory(options: &Options) -> u64 {
-    let ops = workload::ops(&options.load);
+/// Memory that an open end may still take, bytes: what the kernel keeps for its sockets once they carry data, and that of
+/// QEMU's machines, which is taken as it is written to.
+fn later_memory(options: &Options) -> u64 {
+    let load = &options.load;
     // The kernel doubles the size that is asked for (socket(7)).
-    let ways = 2 * u64::from(ops.tasks_per_flow);
-    let buffers = options
-        .load
+    let ways = 2 * u64::from(workload::ops(load).tasks_per_flow);
+    let buffers = load
         .socket_buffer
         .map_or(PER_CONNECTION, |bytes| ways * u64::from(bytes));
+    let qemu = load
+        .migration
+        .filter(|migration| migration.engine == MoveEngine::Qemu);
+    let machine = qemu.map_or(0, |migration| migration.memory);
+    u64::from(load.connections()) * buffers + u64::from(load.streams) * machine
+}
+
+/// Memory that an end takes when it is opened, bytes.
+fn own_memory(options: &Options, end: End) -> u64 {
     let threads = u64::from(threads(options));
     let message = u64::from(options.load.request.max(options.load.response));
-    let sizes = (ops.buffers)(options);
+    let sizes = (workload::ops(&options.load).buffers)(options);
     let each = sizes.total() + PER_THREAD;
-    let buffers = buffers + (sizes.ring + sizes.connection) as u64;
-    let export = options.load.storage.filter(|_| options.load.path.is_none());
+    let buffers = (sizes.ring + sizes.connection) as u64;
+    let export = options.load.storage.filter(|_| end == End::Server);
     let export = export.map_or(0, |storage| match storage.target {
         Backing::Memory => storage.size,
         Backing::Discard => MAX_IO.into(),
     });
-    let machines = options.load.migration.map_or(0, |migration| {
-        let process = match migration.engine {
-            MoveEngine::Memory => 0,
+    let machine = options
+        .load
+        .migration
+        .map_or(0, |migration| match migration.engine {
+            MoveEngine::Memory => migration.memory,
             MoveEngine::Qemu => QEMU_ITSELF,
-        };
-        u64::from(options.load.streams) * (migration.memory + process)
-    });
+        });
+    let machines = u64::from(options.load.streams) * machine;
     u64::from(options.load.connections()) * buffers + threads * each + message + export + machines
 }
 
@@ -283,9 +305,13 @@ fn left_by_groups() -> Option<u64> {
     cgroup::left(&groups, |path| fs::read_to_string(path).ok())
 }
 
-/// Memory that this process may still take, bytes: of the host and of its control groups.
-fn available() -> Option<u64> {
-    let left = LEFT.get().copied().unwrap_or_else(left_by_groups);
+/// Memory that this process may still take, bytes: of the host and of its control groups. `taken` are the bytes that open
+/// ends have taken since [`note_control_groups`].
+fn available(taken: u64) -> Option<u64> {
+    let left = match LEFT.get() {
+        Some(noted) => noted.map(|left| left.saturating_sub(taken)),
+        None => left_by_groups(),
+    };
     machine_memory().into_iter().chain(left).min()
 }
 
@@ -303,13 +329,31 @@ mod tests {
     use super::*;
     use crate::options::Workload;
 
+    const NONE: [(&Options, End); 0] = [];
+
+    #[test]
+    fn an_export_needs_memory_where_it_is_and_once() {
+        let mut options = Options::new(Workload::Storage, [0; 16]);
+        if let Some(storage) = &mut options.load.storage {
+            storage.size = 1 << 50;
+        }
+        let [server, client] = [End::Server, End::Client].map(|end| own_memory(&options, end));
+        assert_eq!(server - client, 1 << 50);
+        let is_memory = |finding: &Finding| matches!(finding, Finding::Memory { .. });
+        let opening = check_resources(NONE, [(&options, End::Server)]);
+        assert!(opening.iter().any(is_memory), "{opening:?}");
+        // It has its memory, which is not available any more.
+        let open = check_resources([(&options, End::Server)], [(&options, End::Client)]);
+        assert!(!open.iter().any(is_memory), "{open:?}");
+    }
+
     #[test]
     fn nothing_stands_in_the_way_of_loads_as_they_are_usually_run() {
         for workload in Workload::ALL {
             let mut options = Options::new(workload, [0; 16]);
             options.load.streams = if workload.is_migration() { 4 } else { 64 };
             let mut findings = preflight(&options, End::Client);
-            findings.extend(check_resources([&options]));
+            findings.extend(check_resources(NONE, [(&options, End::Client)]));
             assert!(findings.is_empty(), "{findings:?}");
         }
     }
@@ -338,13 +382,13 @@ mod tests {
         options.load.streams = 1024;
         options.load.threads = Some(1024);
         options.load.waiting = Waiting::Spin;
-        let findings = check_resources([&options]);
+        let findings = check_resources(NONE, [(&options, End::Client)]);
         let is_spinning = |finding: &Finding| matches!(finding, Finding::Spinning { .. });
         assert!(findings.iter().any(is_spinning), "{findings:?}");
 
         (options.load.threads, options.load.waiting) = (None, Waiting::Sleep);
         options.load.socket_buffer = Some(1 << 29);
-        let findings = check_resources([&options]);
+        let findings = check_resources(NONE, [(&options, End::Client)]);
         let is_memory = |finding: &Finding| matches!(finding, Finding::Memory { .. });
         assert!(findings.iter().any(is_memory), "{findings:?}");
     }

@@ -120,6 +120,8 @@ impl OptionFixup {
                 of.load.dscp,
                 of.load.waiting,
                 of.load.socket_buffer,
+                of.paces_messages(),
+                patience(of),
             )
         };
         if own(listener) == own(options) {
@@ -370,6 +372,21 @@ pub(crate) fn set_buffers(socket: &Socket, asked: u32) -> Result<(), TrafficErro
 mod tests {
     use super::*;
     use crate::options::Workload;
+
+    #[test]
+    fn connections_of_another_loads_listener_get_the_time_out_of_their_load() {
+        let with = |streams| {
+            Options::new(Workload::TcpBidirectional, [0; 16]).with(|load| load.streams = streams)
+        };
+        let (one, many) = (with(1), with(8));
+        assert!(OptionFixup::of(&one, &one).unwrap().is_none());
+        assert!(OptionFixup::of(&with(4), &many).unwrap().is_none());
+        let fixup = OptionFixup::of(&one, &many).unwrap().unwrap();
+        let inherited = tcp(SocketAddr::from(([127, 0, 0, 1], 0)), &one).unwrap();
+        assert_eq!(inherited.tcp_user_timeout().unwrap(), Some(PEER_TIMEOUT));
+        fixup.apply(&inherited, &many).unwrap();
+        assert_eq!(inherited.tcp_user_timeout().unwrap(), Some(STARVED));
+    }
 
     #[test]
     fn a_socket_of_requests_holds_what_all_of_its_flows_have_outstanding() {

@@ -113,6 +113,26 @@ fn our_own_processes_are_not_foreign() {
     assert_cores(&before, &after, 0.0);
 }
 
+#[test]
+fn an_agent_in_a_container_is_ours_and_what_else_has_its_number_is_not() {
+    let ours = Ours {
+        numbers: &[17, 4000],
+        program: "4000 (wirecost) S 1 4000 4000 0 -1".to_owned(),
+    };
+    let has = |pid, name: &str, numbers: &str| {
+        let stat = format!("{pid} ({name}) S 1 1 1 0 -1");
+        ours.has(pid, &stat, || Some(format!("NSpid:\t{numbers}\n")))
+    };
+    assert!(has(4000, "wirecost", "4000"));
+    assert!(has(812, "wirecost", "812\t17"));
+    assert!(!has(813, "wirecost", "813\t18") && !has(814, "wirecost", "814"));
+    assert!(!has(815, "nginx", "815\t17"));
+    assert!(
+        !ours.has(816, "816 (wirecost) S 1", || None),
+        "it has ended"
+    );
+}
+
 proptest! {
     #[test]
     fn foreign_load_is_never_negative(

@@ -61,4 +61,15 @@ impl Client {
             strays: 0,
         })
     }
+
+    /// Empties a path that the load wrote to and did not close, as after an error. Its jobs are over.
+    pub(super) fn abandon_path(&self) {
+        let shared = &self.engine.shared;
+        let wrote = |flow: &Flow| flow.tx.bytes.get() > 0;
+        if let Some(open) = shared.path.get()
+            && shared.flows.all().iter().any(wrote)
+        {
+            open.abandon();
+        }
+    }
 }

@@ -176,5 +176,6 @@ impl Drop for Client {
         if !self.threads.is_empty() {
             self.end_threads(None);
         }
+        self.abandon_path();
     }
 }

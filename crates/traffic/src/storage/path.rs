@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -24,6 +25,9 @@ use crate::timeouts::PEER_TIMEOUT;
 
 pub(crate) use contents::write_block;
 
+/// How long emptying the path of a load that failed is waited for.
+const ABANDONING: Duration = Duration::from_secs(5);
+
 /// The file or device of a load, shared by all of its jobs.
 #[derive(Debug)]
 pub(crate) struct OpenPath {
@@ -36,6 +40,8 @@ pub(crate) struct OpenPath {
     buffered: Option<String>,
     /// Why no io_uring is used; unset: one is.
     pub(crate) no_ring: OnceLock<String>,
+    /// Whether both ends were zeroed after the load's writes.
+    emptied: AtomicBool,
 }
 
 impl OpenPath {
@@ -97,10 +103,25 @@ impl OpenPath {
             contents::verify(&open, &options, &read_backs)?;
             if writes && open.kind != PathKind::OwnFile {
                 contents::empty(&open).map_err(|error| in_words("emptying it", &error))?;
+                open.emptied.store(true, Relaxed);
             }
             Ok(())
         })?
         .wait("verifying it")
+    }
+
+    /// Zeroes both ends of a file or device that is not the load's own and that the load wrote to, where [`Self::close`]
+    /// did not: after an error, which is what is reported, the next load would find it not empty.
+    pub(crate) fn abandon(self: &Arc<Self>) {
+        if self.kind == PathKind::OwnFile || self.emptied.load(Relaxed) {
+            return;
+        }
+        let open = Arc::clone(self);
+        let emptying = bounded(Instant::now() + ABANDONING, move || contents::empty(&open));
+        let emptied = emptying.and_then(|emptying| emptying.wait("emptying it"));
+        if let Err(error) = emptied {
+            tracing::debug!("{}: {error}", self.path);
+        }
     }
 }
 
@@ -236,6 +257,7 @@ fn open(path: &str, options: &Options) -> io::Result<OpenPath> {
         bytes,
         buffered,
         no_ring: OnceLock::new(),
+        emptied: AtomicBool::new(false),
     })
 }
 

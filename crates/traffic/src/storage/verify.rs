@@ -7,6 +7,7 @@ use std::net::Shutdown;
 use std::time::Instant;
 
 use socket2::Socket;
+use wirecost_nbd::arrived::ArrivedData;
 use wirecost_nbd::client::Negotiated;
 use wirecost_nbd::protocol::command;
 use wirecost_nbd::reply::{Event, Outstanding, ReplyReader};
@@ -18,11 +19,11 @@ use crate::flow::Flow;
 use crate::opening::{read_all, remaining};
 use crate::shared::Shared;
 
-/// One outstanding read, and how many bytes of its data have arrived.
-struct One(Request, u32);
+/// One outstanding read, and what has arrived of its data.
+struct One(Request, ArrivedData);
 
 impl Outstanding for One {
-    fn find(&mut self, cookie: u64) -> Option<(Request, &mut u32)> {
+    fn find(&mut self, cookie: u64) -> Option<(Request, &mut ArrivedData)> {
         (cookie == self.0.cookie).then_some((self.0, &mut self.1))
     }
 }
@@ -85,7 +86,7 @@ fn read_one(
     let (start, length) = (request.offset, request.length as usize);
     let mut found = vec![0; length];
     let mut reader = ReplyReader::new(negotiated.structured);
-    let mut one = One(request, 0);
+    let mut one = One(request, ArrivedData::default());
     // Only this reply is outstanding: it may be read in small pieces.
     let mut buffer = vec![0; 64 << 10];
     loop {

@@ -39,6 +39,8 @@ struct Transaction {
     socket: Socket,
     /// When the transaction began, before connect(2); nanoseconds by [`Shared::now`].
     began: u64,
+    /// When the server last sent or took something, or the transaction began; nanoseconds by [`Shared::now`].
+    heard: u64,
     connected: bool,
     /// Bytes of `opening` written.
     written: usize,
@@ -50,6 +52,18 @@ struct Transaction {
 enum Step {
     Done,
     Needs(Interest),
+}
+
+impl Transaction {
+    /// How far the transaction is: bytes written and read.
+    const fn moved(&self) -> usize {
+        self.written + self.read
+    }
+
+    /// When the server counts as gone, where nothing moves until then.
+    const fn until(&self) -> u64 {
+        self.heard + PEER_TIMEOUT.as_nanos() as u64
+    }
 }
 
 impl CrrClient {
@@ -91,6 +105,7 @@ impl CrrClient {
         self.current = Some(Transaction {
             socket,
             began,
+            heard: began,
             connected,
             written: 0,
             read: 0,
@@ -189,28 +204,30 @@ impl Task for CrrClient {
                 if let Err(error) = self.begin(context, now) {
                     return Progress::failed(error);
                 }
-                if !self
-                    .current
-                    .as_ref()
-                    .is_some_and(|current| current.connected)
+                if let Some(current) = &self.current
+                    && !current.connected
                 {
-                    return Progress::WRITE;
+                    return Progress::Wait(Interest::WRITE, Some(current.until()));
                 }
             }
             let Some(current) = &mut self.current else {
                 continue;
             };
+            let before = current.moved();
             match Self::advance(current, &self.opening, self.flow, context) {
                 Ok(Step::Done) => {
                     self.current = None;
                     self.schedule.done(context.shared.now());
                 }
                 Ok(Step::Needs(interest)) => {
-                    let silence = current.began + PEER_TIMEOUT.as_nanos() as u64;
-                    if context.shared.now() > silence {
+                    let now = context.shared.now();
+                    if current.moved() > before {
+                        current.heard = now;
+                    }
+                    if now > current.until() {
                         return Progress::failed(io::ErrorKind::TimedOut.into());
                     }
-                    return Progress::Wait(interest, Some(silence));
+                    return Progress::Wait(interest, Some(current.until()));
                 }
                 Err(error) => return Progress::failed(error),
             }
@@ -225,5 +242,43 @@ impl Task for CrrClient {
 
     fn flow(&self) -> Option<u32> {
         Some(self.flow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use wirecost_model::end_window::End;
+
+    use super::*;
+    use crate::buffers::{BufferSizes, Buffers};
+    use crate::options::{Options, Workload};
+
+    #[test]
+    fn a_transaction_that_moves_is_waited_for_anew() {
+        let options = Options::new(Workload::TcpCrr, [7; 16]).with(|load| load.response = 1 << 20);
+        let sizes = BufferSizes::tcp(&options);
+        let shared = Shared::new(&options, End::Client, 1, 1, sizes).unwrap();
+        let mut buffers = Buffers::new(&sizes, false);
+        let mut context = Context {
+            shared: &shared,
+            thread: &shared.threads[0],
+            buffers: &mut buffers,
+            blocking: true,
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut client = CrrClient::new(&shared, listener.local_addr().unwrap(), 0);
+        let mut waits_until = || match client.poll(&mut context) {
+            Progress::Wait(_, Some(until)) => until,
+            other => panic!("{other:?}"),
+        };
+        let asked = waits_until();
+        let (mut server, _) = listener.accept().unwrap();
+        server.write_all(&[0; 1_000]).unwrap();
+        let answered = waits_until();
+        assert!(answered > asked);
+        assert_eq!(waits_until(), answered, "nothing more came");
     }
 }

@@ -26,11 +26,9 @@ use crate::timeouts::POLL_INTERVAL;
 const LISTENER: u64 = u64::MAX;
 /// epoll token of the dispatcher's wake.
 const HANDOFF: u64 = u64::MAX - 1;
-/// How long a connection may take to send its header and request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections that may be open beyond the load's flows.
 const SPARE_SLOTS: usize = 64;
-/// Interval between searches for connections that have exceeded [`REQUEST_TIMEOUT`].
+/// Interval between searches for connections that are late.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct CrrServer {
@@ -164,6 +162,9 @@ impl CrrServer {
             return;
         };
         let disposition = connection.advance(context).unwrap_or(Disposition::Stray);
+        if connection.flow.is_some() && matches!(disposition, Disposition::Wait(_)) {
+            connection.since = context.shared.now();
+        }
         let waits = match disposition {
             Disposition::Wait(interest) if new => {
                 connection.writes = interest.write;
@@ -204,7 +205,7 @@ impl CrrServer {
         self.free.push(slot);
     }
 
-    /// Drops connections that have exceeded [`REQUEST_TIMEOUT`].
+    /// Drops connections that are late.
     fn expire_old(&mut self, context: &Context<'_>) {
         let now = context.shared.now();
         if now.saturating_sub(self.expired_at) < EXPIRY_INTERVAL.as_nanos() as u64 {
@@ -212,10 +213,8 @@ impl CrrServer {
         }
         self.expired_at = now;
         for slot in 0..self.slots.len() {
-            let late = self.slots[slot].as_ref().is_some_and(|connection| {
-                now.saturating_sub(connection.since) > REQUEST_TIMEOUT.as_nanos() as u64
-            });
-            if late {
+            let late = self.slots[slot].as_ref();
+            if late.is_some_and(|connection| connection.is_late(now)) {
                 self.drop_stray(slot, context);
             }
         }

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use socket2::Socket;
+use wirecost_nbd::arrived::ArrivedData;
 use wirecost_nbd::client::Negotiated;
 use wirecost_nbd::protocol::command;
 use wirecost_nbd::reply::{Event, Outstanding, ReplyReader};
@@ -58,11 +59,11 @@ struct Slots {
     free: Vec<u32>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Slot {
     request: Request,
-    /// Bytes of a read that have arrived.
-    given: u32,
+    /// What has arrived of a read's data.
+    arrived: ArrivedData,
     outstanding: bool,
     /// When the request was due, nanoseconds by [`Shared::now`].
     due: u64,
@@ -79,11 +80,11 @@ impl Slots {
 }
 
 impl Outstanding for Slots {
-    fn find(&mut self, cookie: u64) -> Option<(Request, &mut u32)> {
+    fn find(&mut self, cookie: u64) -> Option<(Request, &mut ArrivedData)> {
         // The lower 32 bits are the slot; the upper ones differ whenever the slot is used again.
         let slot = self.all.get_mut(cookie as u32 as usize)?;
         (slot.outstanding && slot.request.cookie == cookie)
-            .then_some((slot.request, &mut slot.given))
+            .then_some((slot.request, &mut slot.arrived))
     }
 }
 
@@ -117,7 +118,7 @@ impl NbdClient {
                 offset: 0,
                 length: size,
             },
-            given: 0,
+            arrived: ArrivedData::default(),
             outstanding: false,
             due: 0,
             sent: 0,
@@ -204,7 +205,8 @@ impl NbdClient {
             let stamp = stamp(self.seed, Writer::Client, offset);
             slot.head[REQUEST_BYTES..].copy_from_slice(&stamp);
         }
-        (slot.given, slot.outstanding, slot.due, slot.sent) = (0, true, due, now);
+        slot.arrived.clear();
+        (slot.outstanding, slot.due, slot.sent) = (true, due, now);
         self.unsent.push_back(index);
         true
     }

@@ -37,6 +37,8 @@ pub(crate) struct RrClient {
     unsent: usize,
     /// Bytes of an incomplete response.
     part: usize,
+    /// When the server last sent something, or took a part of the oldest request; nanoseconds by [`Shared::now`].
+    heard: u64,
     /// Whether no more requests are to be sent.
     finishing: bool,
 }
@@ -51,8 +53,15 @@ impl RrClient {
             begun: 0,
             unsent: 0,
             part: 0,
+            heard: 0,
             finishing: false,
         }
+    }
+
+    /// Since when the server is silent while a response is awaited; `None`: none is.
+    fn silent_since(&self) -> Option<u64> {
+        let oldest = self.outstanding.front()?;
+        Some(oldest.sent.max(self.heard))
     }
 
     /// Notes `now` as the sending time of requests whose first byte was written.
@@ -76,6 +85,7 @@ impl RrClient {
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        self.heard = now;
         let response = context.shared.options.load.response as usize;
         self.part += read;
         let complete = self.part / response;
@@ -123,9 +133,14 @@ impl RequestClient for RrClient {
         let size = context.shared.options.load.request;
         while self.unsent > 0 {
             let before = self.unsent;
+            // Later requests do not count: a server that never answers takes them until its buffer is full.
+            let is_oldest = before > self.outstanding.len().saturating_sub(1) * size as usize;
             let all = write_message(&self.socket, context, self.flow, &mut self.unsent, size)?;
             if self.unsent < before {
                 self.mark_sent(context, now);
+                if is_oldest {
+                    self.heard = now;
+                }
             }
             if !all {
                 return Ok(false);
@@ -152,9 +167,8 @@ impl RequestClient for RrClient {
     }
 
     fn timed_out(&self, now: u64) -> bool {
-        self.outstanding.front().is_some_and(|request| {
-            now.saturating_sub(request.sent) > PEER_TIMEOUT.as_nanos() as u64
-        })
+        self.silent_since()
+            .is_some_and(|since| now.saturating_sub(since) > PEER_TIMEOUT.as_nanos() as u64)
     }
 
     fn idle(&mut self, _: &Context<'_>) -> Idle {
@@ -167,9 +181,8 @@ impl RequestClient for RrClient {
 
     fn until(&self) -> Option<u64> {
         let silence = self
-            .outstanding
-            .front()
-            .map(|request| request.sent + PEER_TIMEOUT.as_nanos() as u64);
+            .silent_since()
+            .map(|since| since + PEER_TIMEOUT.as_nanos() as u64);
         let due = if self.finishing {
             None
         } else {
@@ -226,5 +239,84 @@ impl RingIo for RrClient {
 
     fn received(&mut self, context: &Context<'_>, bytes: usize, now: u64) -> Result<(), Outcome> {
         self.take(context, bytes, now).map_err(Outcome::Failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use socket2::{Domain, Type};
+    use wirecost_model::end_window::End;
+
+    use super::*;
+    use crate::buffers::{BufferSizes, Buffers};
+    use crate::options::{Options, Rate, Workload};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_response_that_goes_on_arriving_is_no_silence_however_long_it_takes() {
+        const RESPONSE: usize = 1 << 20;
+        let options =
+            Options::new(Workload::TcpRr, [7; 16]).with(|load| load.response = RESPONSE as u32);
+        let sizes = BufferSizes::tcp_rr(&options);
+        let shared = Shared::new(&options, End::Client, 1, 1, sizes).unwrap();
+        let mut buffers = Buffers::new(&sizes, false);
+        let context = Context {
+            shared: &shared,
+            thread: &shared.threads[0],
+            buffers: &mut buffers,
+            blocking: false,
+        };
+        let (socket, _server) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
+        let mut client = RrClient::new(&shared, Arc::new(socket), 0);
+        client.queue(&context, SECOND);
+        assert!(client.send(&context, SECOND).unwrap());
+        assert!(!client.timed_out(11 * SECOND) && client.timed_out(11 * SECOND + 1));
+
+        for at in [9, 18, 27] {
+            client.take(&context, 1_000, at * SECOND).unwrap();
+        }
+        assert!(!client.timed_out(37 * SECOND) && client.timed_out(37 * SECOND + 1));
+        assert_eq!(client.until(), Some(37 * SECOND));
+
+        client
+            .take(&context, RESPONSE - 3_000, 28 * SECOND)
+            .unwrap();
+        assert!(!client.timed_out(90 * SECOND), "nothing is awaited");
+        client.queue(&context, 90 * SECOND);
+        assert!(!client.timed_out(100 * SECOND) && client.timed_out(100 * SECOND + 1));
+    }
+
+    #[test]
+    fn a_server_that_takes_requests_and_answers_none_is_silent() {
+        let options = Options::new(Workload::TcpRr, [7; 16]).with(|load| {
+            load.depth = 100;
+            load.rate = Some(Rate::RequestsPerSecond(1.0));
+        });
+        let sizes = BufferSizes::tcp_rr(&options);
+        let shared = Shared::new(&options, End::Client, 1, 1, sizes).unwrap();
+        let mut buffers = Buffers::new(&sizes, false);
+        let context = Context {
+            shared: &shared,
+            thread: &shared.threads[0],
+            buffers: &mut buffers,
+            blocking: false,
+        };
+        let (socket, _server) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
+        let mut client = RrClient::new(&shared, Arc::new(socket), 0);
+        let mut now = 0;
+        while client.outstanding.len() < 2 {
+            now += SECOND;
+            client.queue(&context, now);
+            client.send(&context, now).unwrap();
+        }
+        let first = client.outstanding[0].sent;
+        for _ in 0..60 {
+            now += SECOND;
+            client.queue(&context, now);
+            client.send(&context, now).unwrap();
+        }
+        assert_eq!(client.silent_since(), Some(first));
+        assert!(client.timed_out(now));
     }
 }

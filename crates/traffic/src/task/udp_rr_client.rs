@@ -13,6 +13,7 @@ use super::{Context, IoFailure, Progress, Task};
 use crate::datagram::Datagram;
 use crate::flow::Outcome;
 use crate::handshake::is_control;
+use crate::options::Waiting;
 use crate::sequence::{Arrival, SequenceTracker, Timestamp};
 use crate::shared::Shared;
 use crate::timeouts::PEER_TIMEOUT;
@@ -20,7 +21,7 @@ use crate::timeouts::PEER_TIMEOUT;
 /// Transactions of one flow before the others of its thread are polled.
 const BUDGET: u32 = 8;
 /// Lost requests in a row after which the peer counts as gone.
-const LOST_IN_A_ROW: u64 = 10;
+pub(super) const LOST_IN_A_ROW: u32 = 10;
 
 /// Outstanding requests by number. No clock, no socket.
 #[derive(Debug)]
@@ -151,9 +152,12 @@ impl Silence {
         self.idle.get_or_insert(now);
     }
 
-    /// Notes that the peer sent something.
+    /// Notes that the peer sent something, which may be late.
     const fn ends(&mut self, now: u64) {
         self.since = now;
+        if self.idle.is_some() {
+            self.idle = Some(now);
+        }
     }
 
     const fn length(&self, now: u64) -> u64 {
@@ -190,7 +194,7 @@ impl UdpRrClient {
             tracker: SequenceTracker::new(),
             number: 0,
             silence: Silence::new(),
-            patience: (timeout * LOST_IN_A_ROW).max(PEER_TIMEOUT.as_nanos() as u64),
+            patience: (timeout * u64::from(LOST_IN_A_ROW)).max(PEER_TIMEOUT.as_nanos() as u64),
             finishing: false,
         }
     }
@@ -330,9 +334,8 @@ impl UdpRrClient {
 impl Task for UdpRrClient {
     fn poll(&mut self, context: &mut Context<'_>) -> Progress {
         for _ in 0..BUDGET {
-            if self.outstanding.len() > 0
-                && let Err(error) = self.receive(context)
-            {
+            let awaited = self.outstanding.len() > 0;
+            if awaited && let Err(error) = self.receive(context) {
                 return Progress::failed(explain(error));
             }
             let now = context.shared.now();
@@ -345,6 +348,16 @@ impl Task for UdpRrClient {
                 self.silence.rests(now);
                 if self.finishing {
                     return Progress::Over(Outcome::Orderly);
+                }
+                // Nothing is due and nothing was awaited: a late response may have woken the thread. Unread it would do
+                // so at once again.
+                let waits =
+                    !context.blocking && context.shared.options.load.waiting == Waiting::Sleep;
+                if waits
+                    && !awaited
+                    && let Err(error) = self.receive(context)
+                {
+                    return Progress::failed(explain(error));
                 }
                 let interest = Interest {
                     read: !context.blocking,
@@ -437,6 +450,10 @@ mod tests {
         assert_eq!(silence.length(200_030), 130, "a lost one and the next");
         silence.awaits(200_040);
         assert_eq!(silence.length(200_040), 140);
+        silence.rests(300_000);
+        silence.ends(350_000);
+        silence.awaits(400_000);
+        assert_eq!(silence.length(400_010), 10, "after a late response");
     }
 
     /// Unix sockets that keep datagram boundaries: what is sent takes room of the sender's buffer until the peer reads
@@ -447,6 +464,29 @@ mod tests {
         client.set_nonblocking(true).unwrap();
         server.set_nonblocking(true).unwrap();
         (client, server)
+    }
+
+    #[test]
+    fn what_comes_while_no_request_is_due_is_read() {
+        let options = Options::new(Workload::UdpRr, [7; 16])
+            .with(|load| load.rate = Some(Rate::RequestsPerSecond(1e-3)));
+        let sizes = BufferSizes::udp_rr(&options);
+        let shared = Shared::new(&options, End::Client, 1, 1, sizes).unwrap();
+        let mut buffers = Buffers::new(&sizes, false);
+        let mut context = Context {
+            shared: &shared,
+            thread: &shared.threads[0],
+            buffers: &mut buffers,
+            blocking: false,
+        };
+        let (socket, server) = narrow_pair();
+        let mut client = UdpRrClient::new(&shared, Arc::new(socket), 0);
+        server.send(&[0; 16]).unwrap();
+        let Progress::Wait(interest, Some(_)) = client.poll(&mut context) else {
+            panic!("it waits for the time of its first request");
+        };
+        assert!(interest.read);
+        assert_eq!(shared.flows.strays(), 1, "epoll would report it again");
     }
 
     #[test]

@@ -23,6 +23,9 @@ const SINGLY: u32 = 4;
 /// A paced flow sends what is due in this time as one burst, seconds. With n flows each sends a burst n times less
 /// often, at its own offset. A timer for each datagram would take a core for each Gbit/s.
 const TICK: f64 = 200e-6;
+/// Errors of the kernel's segmentation, which cannot fragment: EINVAL before Linux 6.14, EMSGSIZE since (net/ipv4/udp.c,
+/// udp_send_skb); EIO where the device cannot compute checksums.
+const OF_SEGMENTATION: [i32; 3] = [22, 90, 5];
 /// The longest time between two bursts, seconds: a burst must fit into the buffers of a path.
 const LONGEST_TICK: f64 = 1e-3;
 
@@ -182,13 +185,13 @@ impl Task for UdpSender {
 
 /// Adds advice to errors of sendmmsg(2).
 fn explain(error: io::Error, options: &Options) -> io::Error {
-    // The kernel's segmentation cannot fragment: EINVAL before Linux 6.14, EMSGSIZE since (net/ipv4/udp.c,
-    // udp_send_skb); EIO where the device cannot compute checksums.
     if error.kind() == io::ErrorKind::ConnectionRefused {
         let words = "nobody listens there any more (ICMP port unreachable)";
         return io::Error::new(error.kind(), words);
     }
-    if !options.load.segmentation.send {
+    let code = error.raw_os_error();
+    if !options.load.segmentation.send || !code.is_some_and(|code| OF_SEGMENTATION.contains(&code))
+    {
         return error;
     }
     let words = format!(
@@ -228,5 +231,23 @@ mod tests {
         assert_eq!(burst(1_400, 5e9, 1, true), 46);
         assert_eq!(burst(1_400, 10e9, 1, true), 3 * 46);
         assert_eq!(burst(1_400, 200e6, 1, true), 17, "1 ms");
+    }
+
+    #[test]
+    fn only_errors_of_segmentation_have_its_advice() {
+        let with = |send| {
+            Options::new(Workload::UdpStream, [0; 16]).with(|load| load.segmentation.send = send)
+        };
+        let told = |code, send| {
+            let error = explain(io::Error::from_raw_os_error(code), &with(send));
+            error
+                .to_string()
+                .contains("segmentation offload of 1400 byte datagrams")
+        };
+        for code in OF_SEGMENTATION {
+            assert!(told(code, true) && !told(code, false));
+        }
+        // EHOSTUNREACH, EPERM.
+        assert!(!told(113, true) && !told(1, true));
     }
 }

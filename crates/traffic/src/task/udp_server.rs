@@ -5,10 +5,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use socket2::Socket;
 use wirecost_sys::socket::{RawAddress, SendBatch, bind_here};
 
+use super::udp_rr_client::LOST_IN_A_ROW;
 use super::{Context, IoFailure, Progress, Task};
 use crate::datagram::{DATAGRAM_BYTES, Datagram};
 use crate::flow::Outcome;
@@ -16,7 +18,7 @@ use crate::handshake::{
     ANSWER_BYTES, Answer, CONTROL_BYTES, COUNT_BYTES, HEADER_BYTES, HeaderCheck, Phase,
     check_header, is_control,
 };
-use crate::options::{Options, Waiting};
+use crate::options::{Options, Rate, Waiting};
 use crate::sequence::SequenceTracker;
 use crate::shared::Shared;
 use crate::socket;
@@ -28,6 +30,9 @@ const BUDGET: u32 = 16;
 const LISTENER_INTERVAL_NS: u64 = 20_000_000;
 /// Upper bound on the batches received in one such check.
 const LISTENER_BATCHES: u32 = 64;
+/// Mean gaps between requests of a rate, which are due at random, that a longer gap than is as good as impossible: one
+/// of 10^13.
+const MEAN_GAPS: f64 = 30.0;
 
 /// A flow opened on this thread's socket. The kernel delivers all datagrams of one pair of ports to the same socket.
 struct Peer {
@@ -48,6 +53,8 @@ pub(crate) struct UdpServer {
     /// When the listening socket is checked next, nanoseconds by [`Shared::now`].
     next_listener_check: u64,
     responds: bool,
+    /// Nanoseconds without a datagram of any flow after which the client counts as gone.
+    patience: u64,
     /// Flows opened on this thread's socket, by index of the flow.
     peers: Box<[Option<Peer>]>,
     /// Buffer for answers to handshakes.
@@ -65,6 +72,7 @@ impl UdpServer {
             now: 0,
             next_listener_check: 0,
             responds: shared.options.load.workload.is_request_response(),
+            patience: patience(&shared.options).as_nanos() as u64,
             peers: (0..shared.options.load.streams).map(|_| None).collect(),
             reply: SendBatch::new(1, ANSWER_BYTES + COUNT_BYTES),
         }
@@ -211,7 +219,7 @@ impl UdpServer {
         let _ = self.reply.send(&*self.listener, 0, 1, true);
     }
 
-    /// Fails the flows that have started, if no datagram of any of them has arrived for [`PEER_TIMEOUT`]. That a
+    /// Fails the flows that have started, if no datagram of any of them has arrived for as long as [`patience`]. That a
     /// single flow is silent is no failure: others may starve it.
     fn check_silence(&self, shared: &Shared) {
         let began = |peer: &&Peer| peer.tracker.expected() > 0;
@@ -219,7 +227,7 @@ impl UdpServer {
         let Some(last) = last_seen.map(|peer| peer.last_seen).max() else {
             return;
         };
-        if shared.now().saturating_sub(last) <= PEER_TIMEOUT.as_nanos() as u64 {
+        if shared.now().saturating_sub(last) <= self.patience {
             return;
         }
         for (flow, peer) in shared.flows.all().iter().zip(&self.peers) {
@@ -230,6 +238,23 @@ impl UdpServer {
             }
         }
     }
+}
+
+/// How long nothing may arrive of a client that is well: as long as it waits for responses itself, and the longest pause
+/// that the load asks for.
+fn patience(options: &Options) -> Duration {
+    let load = &options.load;
+    let silence = if load.workload.is_request_response() {
+        PEER_TIMEOUT.max(load.reply_timeout * LOST_IN_A_ROW)
+    } else {
+        PEER_TIMEOUT
+    };
+    let pause = match load.rate {
+        None => load.think_time.as_secs_f64(),
+        Some(Rate::BitsPerSecond(bits)) => f64::from(load.request) * 8.0 / bits as f64,
+        Some(Rate::RequestsPerSecond(rate)) => MEAN_GAPS / rate,
+    };
+    silence + Duration::try_from_secs_f64(pause).unwrap_or_default()
 }
 
 /// A socket on the same port, connected to one client: the kernel caches its route and need not return the sender's
@@ -339,3 +364,28 @@ impl Task for UdpServer {
 }
 
 const _: () = assert!(CONTROL_BYTES > DATAGRAM_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Load, Workload};
+
+    #[test]
+    fn a_client_may_be_silent_for_as_long_as_its_load_asks_for() {
+        let of = |workload, change: fn(&mut Load)| {
+            patience(&Options::new(workload, [0; 16]).with(change)).as_secs_f64()
+        };
+        let near = |found: f64, wanted: f64| (found - wanted).abs() < 1e-6;
+        assert!(near(of(Workload::UdpRr, |_| ()), 10.0));
+        let thinks = |load: &mut Load| load.think_time = Duration::from_secs(15);
+        assert!(near(of(Workload::UdpRr, thinks), 25.0));
+        let waits = |load: &mut Load| load.reply_timeout = Duration::from_secs(20);
+        assert!(near(of(Workload::UdpRr, waits), 200.0));
+        let seldom = |load: &mut Load| load.rate = Some(Rate::RequestsPerSecond(0.1));
+        assert!(near(of(Workload::UdpRr, seldom), 310.0));
+        // A datagram of 1400 bytes every 11.2 s.
+        let slow = |load: &mut Load| load.rate = Some(Rate::BitsPerSecond(1_000));
+        assert!(near(of(Workload::UdpStream, slow), 21.2));
+        assert!(near(of(Workload::UdpStream, waits), 10.0), "nobody replies");
+    }
+}

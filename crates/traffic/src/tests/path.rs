@@ -210,6 +210,31 @@ fn what_is_not_empty_is_written_only_where_it_was_named_twice_and_is_empty_then(
 }
 
 #[test]
+fn what_a_load_wrote_to_is_empty_though_the_load_ended_by_an_error() {
+    let place = Place::new();
+    let path = place.file("there", 4 << 20, 0);
+    let once = options(&path, 0, writing);
+    let client = connect(&once).unwrap();
+    client.start().unwrap();
+    let deadline = Instant::now() + LONG;
+    while client.snapshot().unwrap().latency.count() < 100 {
+        assert!(Instant::now() < deadline, "it stalls");
+        thread::sleep(Duration::from_millis(1));
+    }
+    drop(client);
+    run(&once, 100);
+    // What no load has written to stays, also where it may be lost.
+    let path = place.file("full", 4 << 20, 7);
+    let twice = options(&path, 0, |load| {
+        writing(load);
+        load.overwrite.clone_from(&load.path);
+    });
+    drop(connect(&twice).unwrap());
+    let bytes = fs::read(&path).expect("a file");
+    assert!(bytes.len() == 4 << 20 && bytes.iter().all(|byte| *byte == 7));
+}
+
+#[test]
 fn what_cannot_have_the_load_is_named() {
     let place = Place::new();
     let small = place.file("small", 4096, 0);

@@ -215,6 +215,8 @@ fn a_connection_with_the_wrong_secret_is_dropped_and_counted_while_the_right_one
         ),
         "{refused}"
     );
+    let words = format!("the server at {} refused flow 0: ", sink.address());
+    assert!(refused.to_string().starts_with(&words), "{refused}");
     let source = Client::connect(sink.address(), &ours, LONG).unwrap();
     source.start().unwrap();
     eventually("bytes arrive", || sink.bytes() > 0);
@@ -291,6 +293,8 @@ fn somebody_else_who_listens_there_is_no_sink() {
         matches!(error, TrafficError::NoAnswer { flow: 0, .. }),
         "{error}"
     );
+    let words = format!("flow 0 reached {address}, which did not answer as a Wirecost server: ");
+    assert!(error.to_string().starts_with(&words), "{error}");
     let gone = Client::connect(address, &options(1), LONG).unwrap_err();
     assert!(
         matches!(gone, TrafficError::Connect { flow: 0, .. }),

@@ -2,8 +2,10 @@
 //!
 //! The kernel itself refuses a device in use (`O_EXCL`); this module says what uses it, and covers files as well.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -73,20 +75,21 @@ fn used_by(sources: &Sources, path: &Path, numbers: Option<(u64, u64)>) -> Optio
             }
         }
     }
-    let swaps = fs::read_to_string(&sources.swaps).unwrap_or_default();
+    let swaps = fs::read(&sources.swaps).unwrap_or_default();
     let mut swaps = swaps
-        .lines()
+        .split(|byte| *byte == b'\n')
         .skip(1)
-        .filter_map(|line| line.split_whitespace().next());
-    if swaps.any(|swap| Path::new(swap) == path) {
+        .filter_map(|line| line.split(u8::is_ascii_whitespace).next());
+    if swaps.any(|swap| unescaped(swap) == path) {
         return Some("it is used for swap".to_owned());
     }
     let devices = fs::read_dir(sources.sys.join("block"))
         .into_iter()
         .flatten();
     for device in devices.flatten() {
-        let backing = fs::read_to_string(device.path().join("loop/backing_file"));
-        if backing.is_ok_and(|backing| Path::new(backing.trim_end()) == path) {
+        let backing = fs::read(device.path().join("loop/backing_file")).unwrap_or_default();
+        let backing = backing.strip_suffix(b"\n").unwrap_or(&backing);
+        if Path::new(OsStr::from_bytes(backing)) == path {
             let name = device.file_name().to_string_lossy().into_owned();
             return Some(format!("the loop device {name} is made of it"));
         }
@@ -110,16 +113,41 @@ fn partitions(device: &Path) -> Vec<(String, String, PathBuf)> {
 /// Mount point of a device (proc(5), mountinfo: the third field is the device, the fifth the mount point; type and
 /// source follow the dash).
 fn mounted(sources: &Sources, numbers: &str, path: &Path, partition: &str) -> Option<String> {
-    let mounts = fs::read_to_string(&sources.mounts).ok()?;
+    let mounts = fs::read(&sources.mounts).ok()?;
+    let mounts = String::from_utf8_lossy(&mounts);
     mounts.lines().find_map(|line| {
         let (front, back) = line.split_once(" - ")?;
         let mut front = front.split(' ').skip(2);
         let (device, point) = (front.next()?, front.nth(1)?);
         // Btrfs reports device numbers of its own: the source is compared, too.
         let source = back.split(' ').nth(1)?;
-        let named = partition.is_empty() && Path::new(source) == path;
-        (device == numbers || named).then(|| point.to_owned())
+        let named = partition.is_empty() && unescaped(source.as_bytes()) == path;
+        (device == numbers || named).then(|| unescaped(point.as_bytes()).display().to_string())
     })
+}
+
+/// A path as the kernel writes it into a table: a backslash and three octal digits stand for a byte that would end its
+/// field or line (`mangle_path`, fs/seq_file.c).
+fn unescaped(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, after @ ..] = rest {
+        if let [
+            b'\\',
+            high @ b'0'..=b'3',
+            middle @ b'0'..=b'7',
+            low @ b'0'..=b'7',
+            after @ ..,
+        ] = rest
+        {
+            bytes.push((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'));
+            rest = after;
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    OsString::from_vec(bytes).into()
 }
 
 #[cfg(test)]
@@ -141,11 +169,12 @@ mod tests {
         write("sys/block/loop3/loop/backing_file", "/srv/image\n");
         write(
             "mounts",
-            "25 1 8:17 / /data rw - ext4 /dev/sdb1 rw\n26 1 0:31 / /pool rw - btrfs /dev/sdd rw\n",
+            "25 1 8:17 / /data rw - ext4 /dev/sdb1 rw\n26 1 0:31 / /pool rw - btrfs /dev/sdd rw\n\
+             27 1 0:32 / /my\\040pool rw - btrfs /dev/disk\\134\\040e rw\n",
         );
         write(
             "swaps",
-            "Filename Type Size Used Priority\n/srv/swap file 1 0 -2\n",
+            "Filename Type Size Used Priority\n/srv/swap file 1 0 -2\n/srv/more\\040swap file 1 0 -3\n",
         );
         Sources {
             sys: root.join("sys"),
@@ -167,6 +196,8 @@ mod tests {
             by("/srv/swap", None),
             by("/srv/other", None),
             by("/dev/sde", Some((8, 64))),
+            by("/dev/disk\\ e", Some((8, 80))),
+            by("/srv/more swap", None),
         ];
         let root = sources.mounts.parent().expect("a directory");
         fs::remove_dir_all(root).expect("removed");
@@ -182,6 +213,8 @@ mod tests {
                 "it is used for swap",
                 "",
                 "",
+                "it is mounted at /my pool",
+                "it is used for swap",
             ]
         );
     }

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use socket2::Socket;
 use wirecost_sys::epoll::Interest;
@@ -12,11 +13,15 @@ use crate::dispatch::Handoff;
 use crate::flow::Outcome;
 use crate::handshake::{Answer, HEADER_BYTES, HeaderCheck, Phase, check_header};
 use crate::task::{Context, IoFailure};
+use crate::timeouts::PEER_TIMEOUT;
+
+/// How long a connection may take to send its header.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection, and how far its transaction is.
 pub(super) struct Connection {
     pub(super) socket: Socket,
-    /// When the connection was accepted here or handed over, nanoseconds.
+    /// When the connection was accepted here or handed over, or its transaction last moved; nanoseconds.
     pub(super) since: u64,
     pub(super) header: [u8; HEADER_BYTES],
     /// Bytes of the header that were read.
@@ -69,6 +74,15 @@ impl Connection {
             filled: handoff.filled,
             ..Self::new(handoff.socket, since)
         }
+    }
+
+    /// Whether the connection is late at `now`, nanoseconds: its header, or the next bytes of its transaction.
+    pub(super) fn is_late(&self, now: u64) -> bool {
+        let patience = match self.flow {
+            None => HEADER_TIMEOUT,
+            Some(_) => PEER_TIMEOUT,
+        };
+        now.saturating_sub(self.since) > patience.as_nanos() as u64
     }
 
     pub(super) fn answer(&self, answer: Answer) {
@@ -178,5 +192,22 @@ impl Connection {
         flow.tx.messages.add_shared(1);
         flow.tx.bytes.add_shared(response as u64);
         Ok(Disposition::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use socket2::{Domain, Type};
+
+    use super::*;
+
+    #[test]
+    fn a_connection_that_says_nothing_is_late_before_a_transaction_that_moves() {
+        const SECOND: u64 = 1_000_000_000;
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let mut connection = Connection::new(socket, SECOND);
+        assert!(!connection.is_late(6 * SECOND) && connection.is_late(6 * SECOND + 1));
+        connection.flow = Some(0);
+        assert!(!connection.is_late(11 * SECOND) && connection.is_late(11 * SECOND + 1));
     }
 }
