@@ -172,7 +172,7 @@ mod tests {
             .spawn()
             .unwrap();
         let handle = PidFd::open(child.id()).unwrap();
-        let waiting = thread::spawn(move || handle.wait(Duration::from_secs(60)));
+        let waiting = thread::spawn(move || handle.wait(Duration::from_mins(1)));
         for _ in 0..100 {
             // SAFETY: the thread is joined later, so that its id is valid.
             unsafe { libc::pthread_kill(waiting.as_pthread_t(), libc::SIGUSR1) };

@@ -216,11 +216,14 @@ fn missed_schedule(cells: &[CellResult]) -> Option<String> {
         let names: BTreeSet<&str> = these.map(|load| load.name.as_str()).collect();
         (!names.is_empty()).then(|| format!("{what} of {}", Vec::from_iter(names).join(" and ")))
     };
-    let all = [of("requests", true), of("messages", false)];
+    let all: Vec<_> = [of("requests", true), of("messages", false)]
+        .into_iter()
+        .flatten()
+        .collect();
     (number > 0).then(|| {
         format!(
             "{} did not keep their rate in {number} of {} cells: {}; {}",
-            Vec::from_iter(all.into_iter().flatten()).join(" and "),
+            all.join(" and "),
             cells.len(),
             MissedSchedule::WHY,
             MissedSchedule::ADVICE
