@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::atomic::AtomicBool;
 
+use wirecost_agent::guard::remove_unfinished_journals;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::orphan;
 pub use wirecost_agent::orphan::{CleanedAgents as Agents, Orphan};
@@ -16,11 +17,13 @@ use wirecost_model::host::HostAddress;
 use crate::calls::PROMPT;
 use crate::hosts::{Duty, HostsContext, open};
 
-/// Ends orphaned agents and daemons, and removes partly made tunnels, on this machine.
+/// Ends orphaned agents and daemons, and removes partly made tunnels and partly written journals, on this machine.
 ///
 /// # Errors
-/// Where /proc cannot be listed. What could not be ended or removed is in the answer.
+/// Where /proc cannot be listed, or a partly written journal cannot be removed. What else could not be ended or removed
+/// is in the answer.
 pub fn clean() -> io::Result<(Agents, Tunnels)> {
+    remove_unfinished_journals()?;
     Ok((orphan::end_all()?, tunnel::clean()))
 }
 
