@@ -159,7 +159,7 @@ pub fn run(
 }
 
 /// What agents of existing hosts are started for.
-fn duty(experiment: &Experiment) -> Duty {
+pub fn duty(experiment: &Experiment) -> Duty {
     let plan = &experiment.plan;
     let settings = || plan.vary.iter().flat_map(|factor| &factor.levels);
     let is_of_root = |setting: &Setting| {
