@@ -136,10 +136,10 @@ fn in_words(mask: &str) -> String {
     words.join(",")
 }
 
-/// Canonical form of a mask, without commas and leading zeros.
+/// Canonical form of a mask, without commas and leading zeros, in small letters.
 pub(crate) fn mask_value(mask: &str) -> String {
     let digits: String = mask.trim().chars().filter(|c| *c != ',').collect();
-    digits.trim_start_matches('0').to_owned()
+    digits.trim_start_matches('0').to_ascii_lowercase()
 }
 
 /// Steering mask of a device's first receive queue; `None` where this namespace's sysfs is not mounted.
@@ -167,6 +167,7 @@ mod tests {
         assert_eq!(cpu_mask(&[1, 33]), "00000002,00000002");
         assert_eq!(mask_value("00000000,00000002"), mask_value("2"));
         assert_ne!(mask_value("00000002,00000000"), mask_value("2"));
+        assert_eq!(mask_value("000000ff"), mask_value("FF"));
         for (written, taken) in [
             ("0", "00000000"),
             ("3", "00000003"),
