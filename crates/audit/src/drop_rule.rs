@@ -9,7 +9,7 @@ pub struct DropRule {
     pub rule: String,
     /// Hook of the rule: `input`, `output` or `forward`; empty: unknown.
     pub hook: String,
-    /// Protocols that the rule matches; empty: any.
+    /// Protocols that the rule matches; empty: any. `other-icmp`: ICMP, and no too-big messages.
     pub protocols: Vec<String>,
     /// Packets that matched the rule; `None`: the rule has no counter.
     pub packets: Option<u64>,

@@ -1,5 +1,7 @@
 //! Firewall rules of a host that drop or reject packets, as iptables-save and nft print them.
 
+mod icmp;
+
 use super::firewall::output;
 use crate::drop_rule::DropRule;
 
@@ -101,7 +103,7 @@ pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, DropRule)> 
             let dropping = DropRule {
                 rule: format!("{program} -t {table} {rule}"),
                 hook: hook_of(chain).into(),
-                protocols: protocols.unwrap_or_default(),
+                protocols: icmp::narrowed(protocols.unwrap_or_default(), &words),
                 packets,
                 undo: rule
                     .strip_prefix("-A ")
@@ -155,7 +157,7 @@ pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<DropRule> {
                 rules.push(DropRule {
                     rule: format!("nft {table} {chain}: {}", line.trim()),
                     hook: hook.into(),
-                    protocols: nft_protocols(&words[..end]),
+                    protocols: icmp::narrowed(nft_protocols(&words[..end]), &words[..end]),
                     packets,
                     undo: (!handle.is_empty()).then(|| {
                         format!("nft delete rule {table} {chain} handle {}", handle.trim())
@@ -242,6 +244,16 @@ mod tests {
             Some("iptables -t filter -D INPUT -p icmp -j DROP")
         );
         assert!(rules[2].protocols.is_empty());
+    }
+
+    #[test]
+    fn a_rule_against_pings_does_not_drop_what_says_too_big() {
+        let save = "*filter\n[5:420] -A INPUT -p icmp -m icmp --icmp-type 8 -j DROP\nCOMMIT\n";
+        let (_, of_iptables) = of_iptables("iptables", save).remove(0);
+        let nft = "\t\ticmp type echo-request drop # handle 2\n";
+        for rule in [of_iptables, of_nft(nft, &[]).remove(0)] {
+            assert_eq!(rule.protocols, ["other-icmp"], "{rule:?}");
+        }
     }
 
     #[test]
