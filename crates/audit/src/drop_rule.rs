@@ -30,8 +30,8 @@ impl DropRule {
         there && about && self.packets != Some(0)
     }
 
-    /// Whether the rule may meet packets of IPv6, or of IPv4 where `six` is false. The program or, for nft, the table's
-    /// family tells.
+    /// Whether the rule may meet packets of IPv6, or of IPv4 where `six` is false. The program tells or, for nft, the
+    /// table's family and what the rule matches.
     pub fn may_take(&self, six: bool) -> bool {
         let program = self.rule.split([' ', ':']).next().unwrap_or_default();
         let table = self
@@ -39,11 +39,26 @@ impl DropRule {
             .strip_prefix("nft: the policy of ")
             .or_else(|| self.rule.strip_prefix("nft "));
         let family = table.map_or(program, |table| table.split(' ').next().unwrap_or_default());
-        let others = if six {
-            ["iptables", "ip", "arp"]
+        let (others, header, version) = if six {
+            (["iptables", "ip", "arp"], "ip", "ipv4")
         } else {
-            ["ip6tables", "ip6", "arp"]
+            (["ip6tables", "ip6", "arp"], "ip6", "ipv6")
         };
-        !others.contains(&family)
+        let matches_other = table.is_some_and(|rule| is_of_version(rule, header, version));
+        !others.contains(&family) && !matches_other
     }
+}
+
+/// Whether a rule of nft matches packets of one IP version only: by its name, such as `ipv6`, or by its header, such as
+/// `ip6`.
+fn is_of_version(rule: &str, header: &str, version: &str) -> bool {
+    let words: Vec<&str> = rule.split_whitespace().collect();
+    words.windows(2).any(|pair| match pair {
+        ["nfproto", it] => *it == version,
+        // `meta protocol ip6`, `ether type ip6`, `ip6 saddr ...`
+        ["protocol" | "type", it] | [it, "saddr" | "daddr" | "nexthdr" | "protocol"] => {
+            *it == header
+        }
+        _ => false,
+    })
 }

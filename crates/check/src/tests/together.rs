@@ -196,10 +196,13 @@ fn rules_of_the_other_ip_version_do_not_explain_a_dead_path() {
         "nft ip6 f i: drop",
         "nft: the policy of ip6 f i is drop",
         "nft arp f i: drop",
+        "nft inet f i: meta nfproto ipv6 fib saddr . iif oif missing drop",
+        "nft inet f i: ip saddr 10.0.0.0/8 drop",
+        "nft inet f i: meta protocol != ip drop",
     ];
     for (six, named) in [
-        (false, [0, 1, 4, 5, 6, 7].map(|at| rules[at])),
-        (true, [2, 3, 4, 5, 8, 9].map(|at| rules[at])),
+        (false, [0, 1, 4, 5, 6, 7, 12, 13].map(|at| rules[at])),
+        (true, [2, 3, 4, 5, 8, 9, 11, 13].map(|at| rules[at])),
     ] {
         let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
         hosts[0].rules.extend(rules.map(|rule| DropRule {
