@@ -154,6 +154,22 @@ fn migrations_are_compared_by_their_time() {
 }
 
 #[test]
+fn a_percentile_that_one_round_lacks_is_not_compared_over_the_others() {
+    let before = fixture::loads::asking(6, Cores::Split);
+    let mut after = before.clone();
+    let few = after.samples[0].loads[0].requests.as_mut();
+    few.expect("requests").latency = fixture::loads::latency(40_000, 900);
+    let comparison = compared(&before, &after, DEFAULT);
+    let figures = &comparison.cells[0].figures;
+    let samples = |metric| {
+        let figure = figures.iter().find(|figure| figure.metric == metric);
+        figure.expect("a figure").judged.unpaired.to_samples
+    };
+    assert_eq!(samples(Metric::LatencyMedian), 6);
+    assert_eq!(samples(Metric::LatencyP99), 0);
+}
+
+#[test]
 fn cores_that_were_elsewhere_in_one_run_are_told() {
     let (mut before, mut after) = (run(6, Cores::Split), later(6));
     cores_apart(&mut before, |_| [64.0, 66.0]);
