@@ -170,6 +170,29 @@ fn a_percentile_that_one_round_lacks_is_not_compared_over_the_others() {
 }
 
 #[test]
+fn storage_is_told_in_io_and_of_several_loads_each_is_named() {
+    let mut storage = fixture::loads::asking(6, Cores::Split);
+    for cell in &mut storage.head.experiment.cells {
+        cell.loads[0].load.workload = Workload::Storage;
+    }
+    for sample in &mut storage.samples {
+        sample.loads[0].workload = Workload::Storage;
+    }
+    let comparison = compared(&storage, &storage, DEFAULT);
+    let text = print(&comparison, 400);
+    assert!(text.contains("- initiator CPU "), "{text}");
+    assert!(text.contains(" I/O per second,"), "{text}");
+    assert!(!text.contains("transaction"), "{text}");
+    let figures = &comparison.cells[0].figures;
+    assert_eq!(figures[0].unit, "I/O per second");
+
+    let several = fixture::loads::beside(6);
+    let table = comparison_markdown(&compared(&several, &several, DEFAULT));
+    assert!(table.contains("| bulk throughput |"), "{table}");
+    assert!(table.contains("| ping p99 latency |"), "{table}");
+}
+
+#[test]
 fn cores_that_were_elsewhere_in_one_run_are_told() {
     let (mut before, mut after) = (run(6, Cores::Split), later(6));
     cores_apart(&mut before, |_| [64.0, 66.0]);

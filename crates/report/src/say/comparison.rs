@@ -177,6 +177,12 @@ pub(crate) fn notes(figure: &Figure) -> Vec<String> {
     all
 }
 
+/// A figure's name, with the load's where there are `several`.
+pub(crate) fn name(several: bool, figure: &Figure) -> String {
+    let words = figure.metric.words_of(figure.workload);
+    words::figure_of(several, &figure.load, words)
+}
+
 /// A figure in one line, for formats of plain lines.
 pub(crate) fn figure(figure: &Figure) -> String {
     let mut said = String::new();
@@ -280,7 +286,7 @@ pub(crate) fn shifts(comparison: &Comparison) -> Option<String> {
         .map(|shift| {
             format!(
                 "{} {} ({} to {})",
-                words::figure_of(several, &shift.load, shift.metric),
+                words::figure_of(several, &shift.load, shift.metric.words_of(shift.workload)),
                 digits::ratio(shift.median),
                 digits::figure(shift.min),
                 digits::figure(shift.max)
