@@ -4,14 +4,14 @@ mod fixture;
 
 use std::path::Path;
 
+use fixture::loads::moving;
 use fixture::{cores_apart, levels, run};
 use serde_json::Value;
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
 use wirecost_model::ip::IpVersion;
-use wirecost_model::load::{Load, LoadLevel, LoadPart, NamedLoad, Workload};
+use wirecost_model::load::{LoadLevel, LoadPart, Workload};
 use wirecost_model::metric::Metric;
-use wirecost_model::moved::{MachineMove, MoveOutcome};
 use wirecost_model::plan::{Cores, GuestMtu};
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::Invalid;
@@ -62,32 +62,6 @@ fn slower(run: &mut Run, cell: u32, times: f64) {
         let stream = sample.loads[0].stream.as_mut().expect("a stream");
         stream.bytes = (stream.bytes as f64 * times) as u64;
     }
-}
-
-/// Every cell moves a machine, some percent of a second apart; cell 2 takes `times` as long.
-fn moving(mut run: Run, times: f64) -> Run {
-    for cell in &mut run.head.experiment.cells {
-        cell.loads = vec![NamedLoad::alone(Load::new(Workload::Migration))];
-    }
-    for sample in &mut run.samples {
-        let wobble = f64::from((sample.round * 5 + sample.cell) % 3) * 0.004;
-        let slower = if sample.cell == 2 { times } else { 1.0 };
-        let total_s = (1.0 + wobble) * slower;
-        let load = &mut sample.loads[0];
-        load.name = Workload::Migration.name().into();
-        load.workload = Workload::Migration;
-        load.stream = None;
-        load.flows.clear();
-        (load.seconds, load.client_seconds) = (total_s, total_s);
-        load.moves = vec![MachineMove {
-            outcome: MoveOutcome::Moved,
-            total_s,
-            downtime_s: 0.01 + wobble * 0.01,
-            sent_bytes: 1 << 30,
-            ..MachineMove::default()
-        }];
-    }
-    run
 }
 
 /// Another machine in some respects, one cell slower, one that cannot be measured any more, one of a
