@@ -568,6 +568,14 @@ fn what_all_cells_share_is_told_as_the_machine_s() {
 }
 
 #[test]
+fn slow_streams_have_digits_too() {
+    let mut slow = run(4, Cores::Split);
+    slower(&mut slow, 0, 1e-4);
+    let text = print(&compared(&slow, &slow, DEFAULT), 400);
+    assert!(text.contains("- throughput 0.00062 -> 0.00062 "), "{text}");
+}
+
+#[test]
 fn the_corrected_verdicts_count_where_that_is_asked_for() {
     let (before, mut after) = (run(3, Cores::Split), later(3));
     slower(&mut after, 0, 0.92);

@@ -128,11 +128,13 @@ pub(crate) fn cell(comparison: &Comparison, levels: &Levels) -> String {
 /// The medians before and after, with the sign `to` between them: `4.90 -> 4.41`.
 pub(crate) fn medians(figure: &Figure, to: &str) -> Option<String> {
     let (before, after) = (figure.before?, figure.after?);
-    Some(format!(
-        "{} {to} {}",
-        digits::figure(before.median),
-        digits::figure(after.median)
-    ))
+    let digits = if figure.unit.starts_with("Gbit/s") {
+        digits::gbps
+    } else {
+        digits::figure
+    };
+    let [before, after] = [before.median, after.median].map(digits);
+    Some(format!("{before} {to} {after}"))
 }
 
 /// The ratio after / before with its interval: `x0.90 [0.89, 0.91]`.
