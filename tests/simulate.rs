@@ -128,6 +128,7 @@ fn hosts_that_others_use_are_refused() {
         ["local=127.0.0.1", "netns:none"],
         ["netns:none", "local=127.0.0.1"],
         ["netns:none", "10.0.0.1"],
+        ["netns:none", "netns:none=10.0.0.1"],
     ] {
         let ended = run(&mut wirecost(["check", hosts[0], hosts[1], "--simulate"]));
         ended.expect_code(2);

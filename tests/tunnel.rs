@@ -344,6 +344,21 @@ fn a_tunnel_that_cannot_be_leaves_nothing() {
         assert!(there.is_ok(), "{taken} is gone");
         nothing_is_left("wctest4");
     }
+    // Nor does a device of somebody else's go that has the name of one that would be made.
+    let _host = Host::new("wctest-h4");
+    ip("-n wctest-h4 link add up0 type veth peer name up1");
+    ip("-n wctest-h4 link add wctest4-p type veth peer name mine");
+    ip("-n wctest-h4 addr add 10.99.0.1/24 dev up0");
+    ip("-n wctest-h4 link set up0 up");
+    ip("-n wctest-h4 link set up1 up");
+    let ended = run(Command::new("nsenter")
+        .arg("--net=/run/netns/wctest-h4")
+        .arg(program())
+        .args("tunnel up vxlan --name wctest4 --peer 10.99.0.2 --address 192.0.2.1/24".split(' ')));
+    ended.expect_code(3);
+    let words = "there is a device wctest4-p already";
+    assert!(ended.stderr.contains(words), "{ended:#?}");
+    ip("-n wctest-h4 link show dev wctest4-p");
     // What `ip netns exec` runs is in a mount namespace that goes with it, and pins with that.
     let mut alone = Command::new("unshare");
     let ended = run(alone

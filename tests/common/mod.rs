@@ -149,7 +149,10 @@ impl Ended {
     /// Fails the test unless the program ended by itself with this exit code.
     #[track_caller]
     pub(crate) fn expect_code(&self, code: i32) {
-        assert_eq!(self.status.code(), Some(code), "{self:#?}");
+        // In one line first, for those who see only a part of a long message.
+        let said = self.complaints();
+        let is = self.status.code();
+        assert_eq!(is, Some(code), "code {is:?}: {said:?}\n{self:#?}");
     }
 
     /// One JSON document, and nothing before or behind it.

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use wirecost_audit::Neighbour;
-use wirecost_check::{DropRule, LossLocation, PathReport, Segments, Stream};
+use wirecost_check::{LossLocation, PathReport, Segments, Stream};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
     Listener, ProbeError, Responder, StreamPath, StreamServer, Streamed, locate_on, segments,
@@ -121,7 +121,7 @@ impl Paths {
                 (self.responder, self.listener) = (None, None);
                 PathReply::Path(mapped(&way, &to, &limits)?)
             }
-            PathRequest::Rules => PathReply::Rules(rules()),
+            PathRequest::Rules => PathReply::Rules(wirecost_audit::firewall_drops()),
             PathRequest::Locate(order) => PathReply::Located(self.located(&order)?),
             PathRequest::OnLink { device, address } => {
                 PathReply::OnLink(crate::address::on_link(&device, address)?)
@@ -231,19 +231,6 @@ const fn said(streamed: Streamed) -> Stream {
 fn gather(host: &str) -> Result<String> {
     let stack = wirecost_audit::gather(host).step(format!("listing the devices of {host}"))?;
     serde_json::to_string(&stack).step("writing the device stack")
-}
-
-fn rules() -> Vec<DropRule> {
-    let rules = wirecost_audit::firewall_drops().into_iter();
-    rules
-        .map(|rule| DropRule {
-            rule: rule.rule,
-            hook: rule.hook,
-            protocols: rule.protocols,
-            packets: rule.packets,
-            undo: rule.undo,
-        })
-        .collect()
 }
 
 /// Waits until the kernel's search for the neighbour has ended: the kernel asks three times, a second apart

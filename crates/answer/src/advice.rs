@@ -78,20 +78,29 @@ type Demand = Levels;
 type Candidate<'a> = (&'a Measured, Reading);
 
 impl<'a> Goal<'a> {
-    /// The load's metric to optimise: throughput or transactions; where no verdict on transactions is settled (a paced
-    /// load), the p99 latency. `None` without any settled verdict.
+    /// The load's metric to optimise: throughput or transactions; where no choice changes transactions (a paced load that
+    /// keeps its rate), the p99 latency if one changes that. `None` without any settled verdict.
     fn of(question: &'a Question, load: &'a str) -> Option<Self> {
-        let has = |metric: &Metric| {
-            question.effects.iter().any(|judged| {
-                let settled = !matches!(
+        let settled = move |metric: Metric| {
+            question.effects.iter().filter(move |judged| {
+                let is_open = matches!(
                     judged.verdict,
                     Verdict::NotComparable | Verdict::CannotTellYet
                 );
-                judged.effect.load == load && judged.effect.metric == *metric && settled
+                judged.effect.load == load && judged.effect.metric == metric && !is_open
             })
         };
+        let is_changed = |metric: &Metric| {
+            settled(*metric).any(|judged| {
+                let key = &judged.effect.factor;
+                let is_choice = !demand::is_demand(key) && !question.is_load(key);
+                is_choice && judged.verdict != Verdict::MakesNoDifference
+            })
+        };
+        let has = |metric: &Metric| settled(*metric).next().is_some();
         let wanted = [Metric::Throughput, Metric::Transactions, Metric::LatencyP99];
-        let metric = wanted.into_iter().find(has)?;
+        let changed = wanted.into_iter().find(is_changed);
+        let metric = changed.or_else(|| wanted.into_iter().find(has))?;
         Some(Self {
             question,
             load,

@@ -122,26 +122,36 @@ impl<'a> Aspect<'a> {
             aspect.effects.push(judged);
         }
         let mut aspects: Vec<Self> = aspects.into_values().collect();
-        // In a closed loop transactions/s imply the median latency; and a median of which nothing is known adds
-        // nothing.
-        let speeds: Vec<(&str, bool)> = aspects
+        let speeds: Vec<(&str, Vec<&JudgedEffect>)> = aspects
             .iter()
             .filter(|aspect| aspect.kind == Kind::Speed)
-            .map(|aspect| (aspect.load, aspect.is_settled()))
+            .map(|aspect| (aspect.load, aspect.settled().collect()))
             .collect();
         aspects.retain(|aspect| {
-            let is_redundant = |(load, settled): &(&str, bool)| {
-                *load == aspect.load && (*settled || aspect.is_open())
+            let mut speeds = speeds.iter();
+            let is_redundant = |(load, settled): &(&str, Vec<&JudgedEffect>)| {
+                *load == aspect.load && aspect.is_implied_by(settled)
             };
-            aspect.kind != Kind::Median || !speeds.iter().any(is_redundant)
+            aspect.metric() != Metric::LatencyMedian || !speeds.any(is_redundant)
         });
         aspects
     }
 
-    fn is_settled(&self) -> bool {
-        self.effects
-            .iter()
-            .any(|judged| matches!(judged.verdict, Verdict::Pays | Verdict::Costs))
+    /// The effects that certainly matter.
+    fn settled(&self) -> impl Iterator<Item = &'a JudgedEffect> {
+        let effects = self.effects.iter().copied();
+        effects.filter(|judged| matches!(judged.verdict, Verdict::Pays | Verdict::Costs))
+    }
+
+    /// Whether this median adds nothing to the settled effects on transactions/s, which imply it in a closed loop: each
+    /// settled one has its effect among them. A median of which nothing is known adds nothing.
+    fn is_implied_by(&self, speeds: &[&JudgedEffect]) -> bool {
+        let has_speed = |median: &JudgedEffect| {
+            speeds.iter().any(|speed| {
+                speed.effect.to == median.effect.to && speed.effect.where_ == median.effect.where_
+            })
+        };
+        self.is_open() || !speeds.is_empty() && self.settled().all(has_speed)
     }
 
     /// Whether nothing is known of any effect of this aspect.
@@ -153,11 +163,9 @@ impl<'a> Aspect<'a> {
 
     /// The largest settled effect as an absolute logarithm of its ratio; 0 without one.
     pub(crate) fn size(&self) -> f64 {
-        let settled = self
-            .effects
-            .iter()
-            .filter(|judged| matches!(judged.verdict, Verdict::Pays | Verdict::Costs));
-        let sizes = settled.filter_map(|judged| Some(judged.effect.ratio?.ln().abs()));
+        let sizes = self
+            .settled()
+            .filter_map(|judged| Some(judged.effect.ratio?.ln().abs()));
         sizes.fold(0.0, f64::max)
     }
 

@@ -1,7 +1,7 @@
 //! Factors that are demanded of a network, as opposed to those that its operator chooses.
 
 /// Keys of factors that are options of loads.
-const OF_LOAD: [&str; 26] = [
+const OF_LOAD: [&str; 28] = [
     "load",
     "streams",
     "streams_per_guest",
@@ -28,10 +28,12 @@ const OF_LOAD: [&str; 26] = [
     "working_set",
     "zero_pages",
     "max_downtime",
+    "limit",
+    "direction",
 ];
 
 /// Keys of the plan's other factors that are demanded.
-const OF_PLAN: [&str; 2] = ["guests", "underlay.rate"];
+const OF_PLAN: [&str; 3] = ["guests", "underlay.rate", "pairs"];
 
 /// Whether a factor is an option of the load, or of one of several loads (`ping.request`).
 pub(crate) fn is_of_load(key: &str) -> bool {
@@ -56,6 +58,8 @@ mod tests {
             "machines_per_guest",
             "move.working_set",
             "flush_every",
+            "ping.limit",
+            "direction",
         ] {
             assert!(is_of_load(key) && is_demand(key), "{key}");
         }
@@ -68,5 +72,7 @@ mod tests {
         ] {
             assert!(!is_of_load(key), "{key}");
         }
+        // Nobody chooses between which hosts the path is.
+        assert!(is_demand("pairs") && !is_of_load("pairs"));
     }
 }

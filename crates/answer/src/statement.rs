@@ -26,6 +26,8 @@ pub(crate) struct Part {
     what: String,
     place: String,
     detail: String,
+    /// Whether the effects pay or cost.
+    is_settled: bool,
 }
 
 /// What a statement has to say of an aspect.
@@ -75,6 +77,7 @@ impl Aspect<'_> {
                 (at == last && rest, in_detail),
             ),
             detail: self.detail(group, question, sizes),
+            is_settled: matches!(group.class, Class::Better | Class::Worse),
         });
         Statement::Sized(parts.collect())
     }
@@ -191,12 +194,14 @@ impl Part {
 }
 
 /// Replaces the place of the first part by `there` where it is that of the statement before (`8 % higher there`), and
-/// drops the other parts.
+/// drops the other parts unless one of them pays or costs.
 pub(crate) fn after(before: &[Part], mut parts: Vec<Part>) -> Vec<Part> {
     let alike = before.first().zip(parts.first());
     if alike.is_some_and(|(a, b)| a.place == b.place && !a.place.is_empty()) {
         parts[0].place = "there".into();
-        parts.truncate(1);
+        if !parts[1..].iter().any(|part| part.is_settled) {
+            parts.truncate(1);
+        }
     }
     parts
 }

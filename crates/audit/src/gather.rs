@@ -27,7 +27,7 @@ use between::{follow, link_peers, route_from_sockets};
 pub use here::{egress_route, neighbour, source_ports};
 use reading::{inside, read};
 pub use routes::reads_route;
-pub use rules::{FirewallDrop, firewall_drops};
+pub use rules::firewall_drops;
 
 /// Upper bound on the namespaces whose firewall rules are listed: each takes a run of nft and of iptables-save.
 const MOST_RULE_SETS: usize = 4;

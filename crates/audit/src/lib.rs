@@ -10,6 +10,7 @@
 
 pub mod checklist;
 mod devices_on_path;
+mod drop_rule;
 pub mod finding;
 pub mod gather;
 pub mod judge;
@@ -17,9 +18,8 @@ pub mod snapshot;
 
 pub use checklist::{Item, State, checklist};
 pub use devices_on_path::{DeviceOnPath, devices_on_path};
+pub use drop_rule::DropRule;
 pub use finding::{FINDINGS, Finding, FindingKind, Severity};
-pub use gather::{
-    FirewallDrop, egress_route, firewall_drops, gather, neighbour, reads_route, source_ports,
-};
+pub use gather::{egress_route, firewall_drops, gather, neighbour, reads_route, source_ports};
 pub use judge::{Carries, ProbeEvidence, judge, judge_with_probes, set_ipv6_mtu};
 pub use snapshot::{EgressRoute, HostStack, IpRoute, Neighbour};

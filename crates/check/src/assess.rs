@@ -87,10 +87,14 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
         let udp: &[&str] = &["udp"];
         let Some((finding, host, protocols, hook)) = of_path.find_map(|finding| match finding.id {
             "too-big-dropped-here" => Some((finding, &path.from.host, icmp, "input")),
+            // A filter of a host's own does not tell equal-cost paths apart.
+            "path-dead" if !path.is_dead() => None,
             "path-dead" if own => Some((finding, &path.from.host, udp, "input")),
             "path-dead" if path.observations.arrived > Some(0) => {
                 Some((finding, &path.to.host, udp, "input"))
             }
+            // What another refuses has left this host.
+            "path-dead" if path.observations.unreachable.is_some() => None,
             "path-dead" if path.observations.arrived == Some(0) => {
                 Some((finding, &path.from.host, udp, "output"))
             }

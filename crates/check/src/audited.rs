@@ -1,9 +1,7 @@
 //! The audit of a host, with its machine and its firewall rules.
 
-use wirecost_audit::HostStack;
 use wirecost_audit::snapshot::NetnsEntry;
-
-use crate::observations::DropRule;
+use wirecost_audit::{DropRule, HostStack};
 
 /// The audit of a host.
 #[derive(Debug, Clone)]

@@ -28,7 +28,7 @@ pub use document::{
 pub use encapsulation::{EncapsulationReport, guests_of, tunnel_port};
 pub use finding::{PATH_FINDINGS, catalogue};
 pub use judge::{judge, loss_note};
-pub use observations::{DropRule, Observations, Segments, SenderFragmentation, Unreachable};
+pub use observations::{Observations, Segments, SenderFragmentation, Unreachable};
 pub use one_sided::{NarrowDirection, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
 pub use recommend::{GuestMtu, PathLimit, Recommendation, recommend};
 pub use report::{
@@ -39,7 +39,9 @@ pub use tcp_proof::{TcpReport, TcpShown, judge_tcp, tcp_notes};
 pub use trace::{HopReport, TraceReport};
 pub use wirecost_audit::checklist;
 pub use wirecost_audit::snapshot::NetnsEntry;
-pub use wirecost_audit::{EgressRoute, Finding, FindingKind, HostStack, IpRoute, Severity};
+pub use wirecost_audit::{
+    DropRule, EgressRoute, Finding, FindingKind, HostStack, IpRoute, Severity,
+};
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,9 @@ use crate::dry_run::settings;
 use crate::failure::{Cause, Failure};
 use crate::screen;
 
+/// Most hosts of `--hosts`, which are called a to z.
+const MOST_HOSTS: usize = 26;
+
 /// The hosts of `--hosts A,B[,...]`. Only a comma before a host separates: commands of `exec:` may have commas too.
 #[derive(Debug, Clone)]
 pub(crate) struct GivenHosts {
@@ -36,6 +39,12 @@ impl FromStr for GivenHosts {
             let host = text[begin..end - 1].parse();
             hosts.push(host.map_err(|error: HostAddressError| error.to_string())?);
             begin = end;
+        }
+        if hosts.len() > MOST_HOSTS {
+            return Err(format!(
+                "{} hosts are given, and at most {MOST_HOSTS} have a name, a to z: write them into the plan's `hosts`",
+                hosts.len()
+            ));
         }
         let mut hosts = hosts.into_iter();
         let (Some(a), Some(b)) = (hosts.next(), hosts.next()) else {
@@ -169,6 +178,8 @@ mod tests {
             ["exec:run --with a,b", "netns:x", "local"]
         );
         assert!(given("ssh:db1").is_err());
+        assert!(given(&["local"; 26].join(",")).is_ok());
+        assert!(given(&["local"; 27].join(",")).is_err());
         assert!(given("nonsense,local").is_err());
     }
 }

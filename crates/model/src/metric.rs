@@ -251,6 +251,14 @@ impl Metric {
         )
     }
 
+    /// Whether the metric is a percentile of latencies: a sample with too few transactions beyond it has none.
+    pub const fn is_percentile(self) -> bool {
+        matches!(
+            self,
+            Self::LatencyMedian | Self::LatencyP99 | Self::LatencyP999
+        )
+    }
+
     /// The metric of the load of that name, in the unit of the variant's description. `None` where the load never ran,
     /// nothing arrived, or too few transactions lie beyond the percentile; for CPU also where several loads shared the
     /// cores, the load ended within [`HostUsage::least_for_cpu_s`], or no busy time was counted (every load takes some:

@@ -14,7 +14,7 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::{Netns, with_own_sysfs};
 
 use crate::device::{self, Change};
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Step, error_code, same};
 use crate::features::FeatureTarget;
 use crate::netlink::Netlink;
 use crate::steering::{mask_value, receive_masks, write_masks};
@@ -59,9 +59,18 @@ impl ExistingDevice {
         })
     }
 
-    /// Whether the device exists; `false` where its namespace does not.
-    pub fn exists(name: &str) -> bool {
-        Self::open(name).is_ok_and(|mut device| device.index().is_ok())
+    /// Whether the device is gone, or its namespace. One that cannot be looked at is not known to be gone.
+    pub fn is_gone(name: &str) -> bool {
+        const ENODEV: i32 = 19;
+        let found = Self::open(name).and_then(|mut device| device.index());
+        found.is_err_and(|error| {
+            let error = io::Error::from(error);
+            // A name in /run/netns that refers to no namespace any more is an invalid argument of setns(2).
+            matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidInput
+            ) || error_code(&error) == Some(ENODEV)
+        })
     }
 
     /// Interface index of the device.
@@ -358,6 +367,15 @@ mod tests {
             wirecost_skips::skip(format!("this needs root: {error}"));
         }
         denied.is_some()
+    }
+
+    #[test]
+    fn only_a_device_that_is_not_there_is_gone() {
+        assert!(ExistingDevice::is_gone("no-such-device"));
+        assert!(ExistingDevice::is_gone("/run/netns/no-such-namespace/eth0"));
+        assert!(!ExistingDevice::is_gone("lo"));
+        // Of no namespace, so that nothing is known of it.
+        assert!(!ExistingDevice::is_gone("/etc/eth0"));
     }
 
     fn mask(device: &mut ExistingDevice) -> Option<String> {

@@ -106,7 +106,7 @@ pub(crate) fn write_masks(device: &str, masks: &str) -> io::Result<()> {
     for queue in 0..receive_masks(device).len() as u32 {
         let mask = masks.get(queue as usize).or(masks.last());
         let none = || io::Error::from(ErrorKind::InvalidInput);
-        fs::write(rps_cpus(device, queue), mask.ok_or_else(none)?)?;
+        fs::write(rps_cpus(device, queue), in_words(mask.ok_or_else(none)?))?;
     }
     Ok(())
 }
@@ -128,10 +128,18 @@ pub(crate) fn cpu_mask(cpus: &[u32]) -> String {
     (0..words).rev().map(word).collect::<Vec<_>>().join(",")
 }
 
-/// Canonical form of a mask, without commas and leading zeros.
+/// A mask in hex digits as the kernel takes it: a comma after every 32-bit word (lib/bitmap.c, `bitmap_parse`).
+fn in_words(mask: &str) -> String {
+    let digits = format!("{:0>8}", mask_value(mask));
+    let words = digits.as_bytes().rchunks(8).rev();
+    let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
+    words.join(",")
+}
+
+/// Canonical form of a mask, without commas and leading zeros, in small letters.
 pub(crate) fn mask_value(mask: &str) -> String {
     let digits: String = mask.trim().chars().filter(|c| *c != ',').collect();
-    digits.trim_start_matches('0').to_owned()
+    digits.trim_start_matches('0').to_ascii_lowercase()
 }
 
 /// Steering mask of a device's first receive queue; `None` where this namespace's sysfs is not mounted.
@@ -159,6 +167,16 @@ mod tests {
         assert_eq!(cpu_mask(&[1, 33]), "00000002,00000002");
         assert_eq!(mask_value("00000000,00000002"), mask_value("2"));
         assert_ne!(mask_value("00000002,00000000"), mask_value("2"));
+        assert_eq!(mask_value("000000ff"), mask_value("FF"));
+        for (written, taken) in [
+            ("0", "00000000"),
+            ("3", "00000003"),
+            ("0100000001", "1,00000001"),
+            ("0000000000ff", "000000ff"),
+            ("00000002,00000000", "2,00000000"),
+        ] {
+            assert_eq!(in_words(written), taken);
+        }
     }
 
     /// What a kernel without a default mask comes to, on a device that is there already.

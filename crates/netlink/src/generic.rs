@@ -89,8 +89,10 @@ impl Generic {
                     continue;
                 }
                 match message.kind {
-                    NLMSG_ERROR => return acknowledged(message.body).map(|()| answers),
-                    NLMSG_DONE => return Ok(answers),
+                    NLMSG_DONE if message.body.is_empty() => return Ok(answers),
+                    NLMSG_ERROR | NLMSG_DONE => {
+                        return acknowledged(message.body).map(|()| answers);
+                    }
                     // The generic netlink header of 4 bytes (command, version) comes first.
                     _ => answers.push(numbered(message.body.get(4..).ok_or_else(cut)?)),
                 }
@@ -178,7 +180,7 @@ fn split(datagram: &[u8]) -> io::Result<(Message<'_>, &[u8])> {
     Ok((message, behind.unwrap_or_default()))
 }
 
-/// Result in the body of an `NLMSG_ERROR`: a negative error number, or 0.
+/// Result in the body of an `NLMSG_ERROR` or `NLMSG_DONE`: a negative error number, or 0.
 fn acknowledged(body: &[u8]) -> io::Result<()> {
     match i32::from_ne_bytes(*body.first_chunk().ok_or_else(cut)?) {
         0 => Ok(()),

@@ -99,18 +99,13 @@ impl Netlink {
             while rest.len() >= 16 {
                 let message = parse(rest)?;
                 let length = (message.header.length as usize).next_multiple_of(4);
-                let ours = message.header.sequence_number == self.sequence;
-                match message.payload {
-                    _ if !ours => {}
-                    NetlinkPayload::Error(error) => {
-                        return match error.code {
-                            None => Ok(()),
-                            Some(_) => Err(with_words(error.to_io(), &error.header)),
-                        };
+                if message.header.sequence_number == self.sequence {
+                    if let Some(end) = end_of(&message.payload) {
+                        return end;
                     }
-                    NetlinkPayload::Done(_) => return Ok(()),
-                    NetlinkPayload::InnerMessage(inner) => each(inner),
-                    _ => {}
+                    if let NetlinkPayload::InnerMessage(inner) = message.payload {
+                        each(inner);
+                    }
                 }
                 if length == 0 || length >= rest.len() {
                     break;
@@ -126,11 +121,27 @@ fn parse<T: NetlinkDeserializable>(bytes: &[u8]) -> io::Result<NetlinkMessage<T>
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
 }
 
+/// The result with which a message ends an answer; `None`: it does not. A dump that fails ends with the error number
+/// (net/netlink/af_netlink.c, `netlink_dump_done`).
+fn end_of<T>(payload: &NetlinkPayload<T>) -> Option<io::Result<()>> {
+    let (error, attributes) = match payload {
+        NetlinkPayload::Error(error) if error.code.is_none() => return Some(Ok(())),
+        // The request's header comes first, then the attributes.
+        NetlinkPayload::Error(error) => (error.to_io(), error.header.get(16..)),
+        NetlinkPayload::Done(done) if done.code == 0 => return Some(Ok(())),
+        NetlinkPayload::Done(done) => (
+            io::Error::from_raw_os_error(-done.code),
+            Some(&done.extended_ack[..]),
+        ),
+        _ => return None,
+    };
+    Some(Err(with_words(error, attributes.unwrap_or_default())))
+}
+
 /// Adds the message of the extended acknowledgement (NLMSGERR_ATTR_MSG) to an error, keeping its number.
-fn with_words(error: io::Error, payload: &[u8]) -> io::Error {
+fn with_words(error: io::Error, attributes: &[u8]) -> io::Error {
     const ATTR_MSG: u16 = 1;
-    // The request's header comes first, then the attributes.
-    let mut rest = payload.get(16..).unwrap_or_default();
+    let mut rest = attributes;
     while let [l0, l1, k0, k1, ..] = *rest {
         let length = u16::from_ne_bytes([l0, l1]) as usize;
         if length < 4 || length > rest.len() {
@@ -168,4 +179,23 @@ struct Refusal {
     #[source]
     code: io::Error,
     words: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dump_that_fails_ends_with_its_error_number() {
+        // struct nlmsghdr of an NLMSG_DONE (3), and the number.
+        let done = |code: i32| {
+            let (length, kind) = (20u32.to_ne_bytes(), 3u16.to_ne_bytes());
+            let bytes = [&length[..], &kind, &[0; 10], &code.to_ne_bytes()].concat();
+            let message = parse::<RouteNetlinkMessage>(&bytes).expect("a message");
+            end_of(&message.payload).expect("an end")
+        };
+        assert!(done(0).is_ok());
+        let refused = done(-2).expect_err("ENOENT");
+        assert_eq!(code(&refused), Some(2));
+    }
 }

@@ -218,6 +218,13 @@ pub(crate) fn map<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Val
     json!(["map", pairs])
 }
 
+/// A value of a map of the database, by its key.
+pub(crate) fn value<'a>(map: &'a Value, key: &str) -> Option<&'a str> {
+    let pairs = map[1].as_array().filter(|_| map[0] == "map")?;
+    let pair = pairs.iter().find(|pair| pair[0] == key)?;
+    pair[1].as_str()
+}
+
 /// A set: `["set", [...]]`.
 pub(crate) fn set(members: impl IntoIterator<Item = Value>) -> Value {
     let members: Vec<Value> = members.into_iter().collect();

@@ -10,10 +10,12 @@ use wirecost_model::plan::{Encapsulation, GeneveOptions};
 use wirecost_model::switch::OvsDatapath;
 
 use crate::config::{Membership, SwitchSpec, access_tag, interface, tunnel};
-use crate::database::{Database, Operation, Schema, map, named, optional, set};
+use crate::database::{Database, Operation, Schema, map, named, optional, set, value};
 use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 
+/// Key of the owner in a row's `external_ids`.
+const OWNER: &str = "wirecost";
 /// How long the machine's switch may take to apply two ports; it may have thousands.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Directories where the machine's database server listens, unless OVS_RUNDIR says otherwise.
@@ -138,19 +140,18 @@ impl ExistingBridge {
         names
     }
 
-    /// Removes ports; a missing one is no error.
+    /// Removes ports that [`ExistingBridge::add`] added; a missing one is no error.
     ///
     /// # Errors
     /// Where the server refuses.
     pub fn remove(&mut self, names: &[String]) -> Result<(), Error> {
         let deadline = Deadline::within(PATIENCE);
-        let select = Operation::select("Port", &["_uuid", "name"]);
+        let select = Operation::select("Port", &["_uuid", "name", "external_ids"]);
         let results = self.database.transact(&[select], deadline)?;
         let rows = results[0]["rows"].as_array().cloned().unwrap_or_default();
-        let ours = |row: &&Value| names.iter().any(|name| row["name"] == name.as_str());
         let uuids: Vec<Value> = rows
             .iter()
-            .filter(ours)
+            .filter(|row| is_ours(row, names))
             .map(|row| row["_uuid"].clone())
             .collect();
         if uuids.is_empty() {
@@ -192,7 +193,7 @@ impl ExistingBridge {
 
     fn operations(&self, ports: &AddedPorts<'_>) -> Vec<Operation> {
         let wanted = ports.wanted;
-        let of = map([("wirecost", ports.owner.to_owned())]);
+        let of = map([(OWNER, ports.owner.to_owned())]);
         let tag = access_tag(&wanted.encapsulation);
         let guests = wanted.guests.iter().map(|guest| {
             let access = tag.map(Membership::Access);
@@ -246,6 +247,12 @@ impl ExistingBridge {
     }
 }
 
+/// Whether a row of table Port has one of these names, and an owner ([`AddedPorts::owner`]).
+fn is_ours(row: &Value, names: &[String]) -> bool {
+    names.iter().any(|name| row["name"] == name.as_str())
+        && value(&row["external_ids"], OWNER).is_some()
+}
+
 /// Counts the change, as ovs-vsctl(8) does, so that the switch reports when it has applied it.
 fn next_configuration() -> Operation {
     Operation {
@@ -253,5 +260,22 @@ fn next_configuration() -> Operation {
         body: json!({
             "op": "mutate", "table": "Open_vSwitch", "where": [], "mutations": [["next_cfg", "+=", 1]],
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_without_our_mark_is_somebody_elses_whatever_its_name() {
+        let names = ["x-p".to_owned(), "x-t".to_owned()];
+        let of = |name: &str, key: &str| {
+            let ids = map([(key, "x".to_owned())]);
+            is_ours(&json!({"name": name, "external_ids": ids}), &names)
+        };
+        assert!(of("x-p", OWNER));
+        assert!(!of("x-t", "iface-id"));
+        assert!(!of("y-p", OWNER));
     }
 }

@@ -4,14 +4,14 @@ mod fixture;
 
 use std::path::Path;
 
+use fixture::loads::moving;
 use fixture::{cores_apart, levels, run};
 use serde_json::Value;
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
 use wirecost_model::ip::IpVersion;
-use wirecost_model::load::{Load, LoadLevel, LoadPart, NamedLoad, Workload};
+use wirecost_model::load::{LoadLevel, LoadPart, Workload};
 use wirecost_model::metric::Metric;
-use wirecost_model::moved::{MachineMove, MoveOutcome};
 use wirecost_model::plan::{Cores, GuestMtu};
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::Invalid;
@@ -62,32 +62,6 @@ fn slower(run: &mut Run, cell: u32, times: f64) {
         let stream = sample.loads[0].stream.as_mut().expect("a stream");
         stream.bytes = (stream.bytes as f64 * times) as u64;
     }
-}
-
-/// Every cell moves a machine, some percent of a second apart; cell 2 takes `times` as long.
-fn moving(mut run: Run, times: f64) -> Run {
-    for cell in &mut run.head.experiment.cells {
-        cell.loads = vec![NamedLoad::alone(Load::new(Workload::Migration))];
-    }
-    for sample in &mut run.samples {
-        let wobble = f64::from((sample.round * 5 + sample.cell) % 3) * 0.004;
-        let slower = if sample.cell == 2 { times } else { 1.0 };
-        let total_s = (1.0 + wobble) * slower;
-        let load = &mut sample.loads[0];
-        load.name = Workload::Migration.name().into();
-        load.workload = Workload::Migration;
-        load.stream = None;
-        load.flows.clear();
-        (load.seconds, load.client_seconds) = (total_s, total_s);
-        load.moves = vec![MachineMove {
-            outcome: MoveOutcome::Moved,
-            total_s,
-            downtime_s: 0.01 + wobble * 0.01,
-            sent_bytes: 1 << 30,
-            ..MachineMove::default()
-        }];
-    }
-    run
 }
 
 /// Another machine in some respects, one cell slower, one that cannot be measured any more, one of a
@@ -151,6 +125,45 @@ fn migrations_are_compared_by_their_time() {
     let fails = figures.filter(|figure| figure.fails && figure.metric == Metric::MoveTime);
     assert_eq!(fails.count(), 1);
     assert_eq!(slower.conclusion, Conclusion::Regression);
+}
+
+#[test]
+fn a_percentile_that_one_round_lacks_is_not_compared_over_the_others() {
+    let before = fixture::loads::asking(6, Cores::Split);
+    let mut after = before.clone();
+    let few = after.samples[0].loads[0].requests.as_mut();
+    few.expect("requests").latency = fixture::loads::latency(40_000, 900);
+    let comparison = compared(&before, &after, DEFAULT);
+    let figures = &comparison.cells[0].figures;
+    let samples = |metric| {
+        let figure = figures.iter().find(|figure| figure.metric == metric);
+        figure.expect("a figure").judged.unpaired.to_samples
+    };
+    assert_eq!(samples(Metric::LatencyMedian), 6);
+    assert_eq!(samples(Metric::LatencyP99), 0);
+}
+
+#[test]
+fn storage_is_told_in_io_and_of_several_loads_each_is_named() {
+    let mut storage = fixture::loads::asking(6, Cores::Split);
+    for cell in &mut storage.head.experiment.cells {
+        cell.loads[0].load.workload = Workload::Storage;
+    }
+    for sample in &mut storage.samples {
+        sample.loads[0].workload = Workload::Storage;
+    }
+    let comparison = compared(&storage, &storage, DEFAULT);
+    let text = print(&comparison, 400);
+    assert!(text.contains("- initiator CPU "), "{text}");
+    assert!(text.contains(" I/O per second,"), "{text}");
+    assert!(!text.contains("transaction"), "{text}");
+    let figures = &comparison.cells[0].figures;
+    assert_eq!(figures[0].unit, "I/O per second");
+
+    let several = fixture::loads::beside(6);
+    let table = comparison_markdown(&compared(&several, &several, DEFAULT));
+    assert!(table.contains("| bulk throughput |"), "{table}");
+    assert!(table.contains("| ping p99 latency |"), "{table}");
 }
 
 #[test]
@@ -552,6 +565,14 @@ fn what_all_cells_share_is_told_as_the_machine_s() {
     let words: Vec<&str> = text.split_whitespace().collect();
     let said = "as if the whole machine were x0.50 as fast";
     assert!(words.join(" ").contains(said), "{text}");
+}
+
+#[test]
+fn slow_streams_have_digits_too() {
+    let mut slow = run(4, Cores::Split);
+    slower(&mut slow, 0, 1e-4);
+    let text = print(&compared(&slow, &slow, DEFAULT), 400);
+    assert!(text.contains("- throughput 0.00062 -> 0.00062 "), "{text}");
 }
 
 #[test]

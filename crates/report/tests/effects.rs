@@ -173,6 +173,17 @@ fn two_modes_are_named_with_their_shares() {
 }
 
 #[test]
+fn what_else_differs_between_migrations_is_told_with_their_time() {
+    let mut run = fixture::loads::moving(run(6, Cores::Split), 1.0);
+    for sample in run.samples.iter_mut().filter(|sample| sample.cell == 0) {
+        // One of a thousand packets.
+        let receiver = sample.receiver.as_mut().expect("host");
+        receiver.backlog_drops = receiver.guest.tcp_in / 1000;
+    }
+    all_say(&run, "backlog dropped");
+}
+
+#[test]
 fn samples_are_counted_against_the_plan() {
     let mut run = run(4, Cores::Split);
     run.samples.truncate(20);

@@ -9,7 +9,7 @@ use std::path::Path;
 use fixture::{run, write};
 use scraper::{ElementRef, Html, Selector};
 use wirecost_model::plan::Cores;
-use wirecost_model::record::{Outcome, Run};
+use wirecost_model::record::{ExistingHost, HostMachine, Outcome, Run};
 use wirecost_model::sample::{Invalid, Mark};
 use wirecost_report::{Reading, document, html};
 
@@ -60,6 +60,44 @@ fn disturbed() -> Run {
         threshold: 1.5,
     });
     run
+}
+
+#[test]
+fn the_method_says_what_was_set_on_the_hosts() {
+    let method = |run: &Run| {
+        let page = Html::parse_document(&page(run));
+        all(&page, "#method").iter().map(text).collect::<String>()
+    };
+    let mut run = run(3, Cores::Split);
+    let lab = method(&run);
+    assert!(lab.contains("set on every device of the path"), "{lab}");
+    assert!(lab.contains("on the host's own cores"), "{lab}");
+    for host in run.head.environment.hosts.values_mut() {
+        host.existing = Some(ExistingHost {
+            address: [192, 0, 2, 1].into(),
+            device: "eth0".into(),
+            mtu: 1500,
+            speed: None,
+            machine: HostMachine {
+                kernel: "6.18.0".into(),
+                cpu_model: "Some CPU".into(),
+                virtual_machine: false,
+            },
+        });
+    }
+    let tunnel = method(&run);
+    let made = "set on every device that the run made, and on none of the hosts themselves,";
+    assert!(tunnel.contains(made), "{tunnel}");
+    for cell in &mut run.head.experiment.cells {
+        cell.levels.remove("encapsulation");
+    }
+    let existing = method(&run);
+    assert!(
+        existing.contains("Nothing was set on the hosts"),
+        "{existing}"
+    );
+    assert!(existing.contains("on all cores of each host"), "{existing}");
+    assert!(!existing.contains("underlay"), "{existing}");
 }
 
 #[test]

@@ -155,6 +155,14 @@ fn each_reason_names_its_cells() {
 }
 
 #[test]
+fn a_record_of_more_rounds_than_its_plan_has_no_negative_count() {
+    let mut run = without(|sample| sample.cell > 0);
+    run.head.experiment.plan.repeat.rounds = 1;
+    let text = print(&doc(&run));
+    assert!(!text.contains("samples in the plan"), "{text}");
+}
+
+#[test]
 fn where_nothing_is_left_to_compare_that_is_said() {
     let text = print(&doc(&without(|sample| sample.cell > 0)));
     assert!(

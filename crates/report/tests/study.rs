@@ -141,6 +141,31 @@ fn a_cell_without_a_valid_sample_is_not_comparable() {
 }
 
 #[test]
+fn a_percentile_that_one_round_lacks_is_not_comparable() {
+    let mut run = fixture::loads::asking(6, Cores::Split);
+    run.head.experiment.plan.published = Some(Published {
+        source: "somebody".into(),
+        comparisons: vec![comparison(
+            "larger frames",
+            Outcome::Of(Metric::LatencyP99),
+            [["1500", "vxlan"], ["8900", "vxlan"]],
+            Some(PublishedValue::Ratio(0.5)),
+        )],
+        ..Published::default()
+    });
+    let few = run.samples.iter_mut().find(|sample| sample.cell == 2);
+    let requests = few.expect("a sample").loads[0].requests.as_mut();
+    requests.expect("requests").latency = fixture::loads::latency(50_000, 900);
+    let published = worked_out(&run).published.expect("published");
+    let one = &published.comparisons[0];
+    assert_eq!((one.here, one.figures[0]), (None, None));
+    assert_eq!(
+        one.reason.as_deref(),
+        Some("too few transactions for this percentile")
+    );
+}
+
+#[test]
 fn a_chart_has_a_group_for_each_level_and_what_was_published_of_its_cells() {
     let published = worked_out(&run()).published.expect("published");
     let [chart] = &published.charts[..] else {

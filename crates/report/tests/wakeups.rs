@@ -8,7 +8,7 @@ use fixture::run;
 use scraper::{Html, Selector};
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Run, WakeupCost};
-use wirecost_model::sample::Saturated;
+use wirecost_model::sample::{AtTarget, Saturated};
 use wirecost_model::usage::{HostUsage, Wakeups};
 use wirecost_report::{Detail, Reading, Terminal, document, html, terminal};
 
@@ -77,6 +77,28 @@ fn the_terminal_has_a_table_of_both_windows() {
 fn without_a_second_window_and_without_wakeups_there_is_no_such_table() {
     let text = print(&run(2, Cores::Split), 120);
     assert!(!text.contains("wake-up"), "{text}");
+}
+
+#[test]
+fn a_short_window_is_told_with_the_seconds_that_two_windows_need() {
+    let mut run = with_two_windows(COST);
+    run.head.experiment.plan.repeat.seconds = 0.5;
+    let doc = document(&run, Path::new("/runs/x"), Vec::new());
+    let said = "windows of 0.25 s hold 25 of the 10 ms steps that CPU time is read in: do not rely on CPU verdicts, \
+                measure 0.4 s or longer for these (two share `seconds`: 0.8)";
+    assert!(
+        doc.warnings.iter().any(|warning| warning == said),
+        "{:#?}",
+        doc.warnings
+    );
+    // A window at the storage target takes as much of the time.
+    for sample in &mut run.samples {
+        let loads = sample.loads.clone();
+        sample.saturated = None;
+        sample.at_target = Some(AtTarget { loads });
+    }
+    let doc = document(&run, Path::new("/runs/x"), Vec::new());
+    assert!(doc.warnings.iter().any(|warning| warning == said));
 }
 
 #[test]

@@ -130,7 +130,7 @@ pub fn contrasts(experiment: &Experiment, observed: &Observed) -> Vec<Contrast> 
     for factor in experiment.compared() {
         for (from, to) in pairs(experiment, factor) {
             let shared = |figures: &&Figures| {
-                figures.is_of(from) && figures.is_of(to) && figures.is_whole(from, to)
+                figures.is_of(from) && figures.is_of(to) && figures.is_listed(from, to)
             };
             contrasts.extend(
                 figures
@@ -253,7 +253,7 @@ pub(crate) fn pairs<'a>(
 /// One figure in every cell.
 pub(crate) struct Figures<'a> {
     figure: Figure,
-    /// Series by the cell's number; `None` for cells without this figure.
+    /// Series by the cell's number; `None` for cells without this figure, or with too few transactions for it.
     cells: Vec<Option<&'a Series>>,
 }
 
@@ -279,7 +279,10 @@ impl<'a> Figures<'a> {
             if cells.len() <= index {
                 cells.resize(index + 1, None);
             }
-            cells[index] = observed.series(index as u32, &figure);
+            // A percentile that only rounds with many transactions have would be compared over these
+            // rounds, which are not like the others.
+            let series = observed.series(index as u32, &figure);
+            cells[index] = series.filter(|series| !series.is_sparse);
         }
         Self { figure, cells }
     }
@@ -327,11 +330,10 @@ impl<'a> Figures<'a> {
         parts.all(|(_, parts)| parts.steps() >= ENOUGH_STEPS)
     }
 
-    /// Whether every sample of both cells has the figure. A tail percentile that only rounds with
-    /// many transactions have would be compared over these rounds, which are not like the others.
-    fn is_whole(&self, from: &Cell, to: &Cell) -> bool {
-        let sparse = |cell| self.series(cell).is_some_and(|series| series.is_sparse);
-        !sparse(from) && !sparse(to)
+    /// Whether the figure is listed for two cells: p99.9 only where every sample of both has it.
+    fn is_listed(&self, from: &Cell, to: &Cell) -> bool {
+        let has = |cell| self.series(cell).is_some();
+        self.figure.metric != Metric::LatencyP999 || has(from) && has(to)
     }
 
     /// Whether a cell can have the figure: it runs the load, and for CPU metrics runs no other load.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::load::NamedLoad;
-use wirecost_model::metric::{CpuParts, Figure, Metric};
+use wirecost_model::metric::{CpuParts, Figure};
 use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::Sample;
 
@@ -147,6 +147,13 @@ impl Observed {
         series.map_or(&[], |series| &series.parts)
     }
 
+    /// Whether the figure is a percentile for which a valid sample of the cell has too few transactions. The samples
+    /// that have it are then not like the others.
+    pub fn is_sparse(&self, cell: u32, figure: &Figure) -> bool {
+        self.series(cell, figure)
+            .is_some_and(|series| series.is_sparse)
+    }
+
     pub(crate) fn load_sums(&self, cell: u32, load: &str) -> Option<&LoadSums> {
         let mut loads = self.cells.get(&cell)?.loads.iter();
         let (_, sums) = loads.find(|(one, _)| one.name == load)?;
@@ -184,7 +191,7 @@ impl Series {
         } else if let Some(value) = figure.value(sample) {
             let at = place(&mut self.rounds, sample.round);
             self.values.insert(at, value);
-        } else if figure.metric == Metric::LatencyP999 {
+        } else if figure.metric.is_percentile() {
             self.is_sparse = true;
         }
     }

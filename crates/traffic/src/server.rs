@@ -31,6 +31,9 @@ use crate::steering;
 /// Connections that the listen backlog holds beyond the flows of the loads.
 const SPARE_BACKLOG: u32 = 64;
 
+/// TCP ports that are tried until the UDP port of the same number is free, too.
+const PORT_ATTEMPTS: u32 = 16;
+
 /// The end that listens on one port, and answers or receives. It takes its load's flows and no others, and serves each
 /// until it ends.
 ///
@@ -58,8 +61,8 @@ impl Server {
         Ok(servers.remove(0))
     }
 
-    /// Listens for several loads on one TCP and one UDP port of an address (port 0: any free ones). Returns a server
-    /// for each, in their order.
+    /// Listens for several loads on one TCP and one UDP port of an address (port 0: any free ones). A migration that is
+    /// watched has a port of its own, for UDP too. Returns a server for each, in their order.
     ///
     /// # Errors
     /// Invalid options; what this host lacks; an address that cannot be bound; secrets of two loads that are equal, or
@@ -85,9 +88,13 @@ impl Server {
             let opened = Self::listen_udp(socket::ip(&bind)?, of(&datagrams))?;
             servers.extend(datagrams.into_iter().zip(opened));
         }
-        if !connections.is_empty() {
-            let opened = Self::listen_connections(&bind, of(&connections))?;
-            servers.extend(connections.into_iter().zip(opened));
+        let (watched, connections): (Vec<usize>, Vec<usize>) = connections
+            .into_iter()
+            .partition(|at| is_watched(&engines[*at]));
+        let alone = watched.into_iter().map(|at| vec![at]);
+        for group in alone.chain((!connections.is_empty()).then_some(connections)) {
+            let opened = Self::listen_connections(&bind, of(&group))?;
+            servers.extend(group.into_iter().zip(opened));
         }
         servers.sort_by_key(|(index, _)| *index);
         Ok(servers.into_iter().map(|(_, server)| server).collect())
@@ -117,7 +124,8 @@ impl Server {
             .map(|engine| &engine.shared.options)
             .collect();
         let listening = socket::of_listener(&leader.shared.options, &all);
-        let (address, listener) = listen(bind, &listening, &all)?;
+        let watched = is_watched(leader);
+        let (address, listener, answering) = listen(bind, &listening, &all, watched)?;
         let listener = Arc::new(listener);
         let new_wake = || {
             Waker::new()
@@ -156,8 +164,13 @@ impl Server {
             .iter()
             .map(|server| OptionFixup::of(&listening, &server.engine.shared.options))
             .collect::<Result<_, _>>()?;
-        for server in &mut servers {
-            server.service = server.serve_watched()?;
+        if let Some(socket) = answering {
+            // One load: a watched one is alone on its port.
+            let service = Service::start(&servers[0].engine.shared, End::Server, socket);
+            servers[0].service = Some(service.map_err(|source| TrafficError::Socket {
+                what: "answering the observer",
+                source,
+            })?);
         }
         for (index, server) in servers.iter_mut().enumerate() {
             if let ServerTasks::PerThread(make) = server.engine.ops.server {
@@ -247,30 +260,6 @@ impl Server {
             servers.push(server);
         }
         Ok(servers)
-    }
-
-    /// Starts the service that answers for watched machines once they have arrived: on the UDP port with the number of
-    /// the TCP port. `None`: no machine is watched.
-    fn serve_watched(&self) -> Result<Option<Service>, TrafficError> {
-        let shared = &self.engine.shared;
-        let migration = shared.options.load.migration;
-        if !migration.is_some_and(|migration| migration.watch) {
-            return Ok(None);
-        }
-        let address = socket::ip(&self.address)?;
-        let made = || -> io::Result<Service> {
-            let socket = Socket::new(
-                Domain::for_address(address),
-                Type::DGRAM,
-                Some(Protocol::UDP),
-            )?;
-            bind_here(&socket, address)?;
-            Service::start(shared, End::Server, socket)
-        };
-        made().map(Some).map_err(|source| TrafficError::Listen {
-            address: self.address.clone(),
-            source,
-        })
     }
 
     /// Starts a thread that serves any flow.
@@ -413,20 +402,27 @@ fn loads(engines: &[Engine]) -> Vec<&Shared> {
     engines.iter().map(|engine| &*engine.shared).collect()
 }
 
-/// Listens with these options for the flows of all loads.
+/// Whether an observer asks for the machines of this load.
+fn is_watched(engine: &Engine) -> bool {
+    let migration = engine.shared.options.load.migration;
+    migration.is_some_and(|migration| migration.watch)
+}
+
+/// Listens with these options for the flows of all loads. `watched`: also binds the UDP port with the number of the TCP
+/// port, for the service that answers the observer.
 fn listen(
     bind: &Address,
     options: &Options,
     all: &[&Options],
-) -> Result<(Address, Socket), TrafficError> {
-    let socket = socket::connection(bind, options)?;
+    watched: bool,
+) -> Result<(Address, Socket, Option<Socket>), TrafficError> {
     let flows: u32 = all.iter().map(|options| options.load.connections()).sum();
     let backlog = flows + SPARE_BACKLOG;
-    let listening = || -> io::Result<Address> {
+    let listening = |socket: &Socket| -> io::Result<Address> {
         match bind {
             Address::Ip(bind) => {
                 socket.set_reuse_address(true)?;
-                bind_here(&socket, *bind)?;
+                bind_here(socket, *bind)?;
             }
             Address::Path(_) | Address::Abstract(_) => {
                 socket.bind(&socket::kernel_address(bind)?)?;
@@ -437,9 +433,29 @@ fn listen(
         let address = socket.local_addr()?.as_socket();
         Ok(address.map_or_else(|| bind.clone(), Address::Ip))
     };
-    let address = listening().map_err(|source| TrafficError::Listen {
-        address: bind.clone(),
-        source,
-    })?;
-    Ok((address, socket))
+    let any_port = bind.ip().is_some_and(|bind| bind.port() == 0);
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let socket = socket::connection(bind, options)?;
+        let address = listening(&socket).map_err(|source| TrafficError::Listen {
+            address: bind.clone(),
+            source,
+        })?;
+        if !watched {
+            return Ok((address, socket, None));
+        }
+        let at = socket::ip(&address)?;
+        let bound = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))
+            .and_then(|answering| bind_here(&answering, at).map(|()| answering));
+        match bound {
+            Ok(answering) => return Ok((address, socket, Some(answering))),
+            // The kernel chose a TCP port that is free; another program has the UDP port.
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse
+                    && any_port
+                    && attempts < PORT_ATTEMPTS => {}
+            Err(source) => return Err(TrafficError::Listen { address, source }),
+        }
+    }
 }

@@ -11,7 +11,9 @@ use netlink_packet_route::link::{
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteVia,
+};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use wirecost_netlink::{Intent, Netlink};
 
@@ -107,14 +109,6 @@ impl Links {
     /// `ENETUNREACH` or `EHOSTUNREACH` if there is no route.
     pub(crate) fn next_hop(&mut self, address: IpAddr, device: u32) -> io::Result<NextHop> {
         let route = self.route(address, device)?;
-        let gateway = route
-            .attributes
-            .iter()
-            .find_map(|attribute| match attribute {
-                RouteAttribute::Gateway(RouteAddress::Inet(v4)) => Some(IpAddr::V4(*v4)),
-                RouteAttribute::Gateway(RouteAddress::Inet6(v6)) => Some(IpAddr::V6(*v6)),
-                _ => None,
-            });
         let mtu = route
             .attributes
             .iter()
@@ -127,7 +121,8 @@ impl Links {
                 }
                 _ => None,
             });
-        let hop = gateway.unwrap_or(address);
+        let hop = route.attributes.iter().find_map(gateway);
+        let hop = hop.unwrap_or(address);
         for _ in 0..ASKS {
             if let Some(mac) = self.neighbour(hop, device)? {
                 return Ok(NextHop {
@@ -194,6 +189,18 @@ impl Links {
     }
 }
 
+/// The next router, where an attribute of a route has it: also one with an IPv6 address on a route of IPv4
+/// (`via inet6`, `RTA_VIA`).
+fn gateway(attribute: &RouteAttribute) -> Option<IpAddr> {
+    match attribute {
+        RouteAttribute::Gateway(RouteAddress::Inet(v4))
+        | RouteAttribute::Via(RouteVia::Inet(v4)) => Some(IpAddr::V4(*v4)),
+        RouteAttribute::Gateway(RouteAddress::Inet6(v6))
+        | RouteAttribute::Via(RouteVia::Inet6(v6)) => Some(IpAddr::V6(*v6)),
+        _ => None,
+    }
+}
+
 fn named(name: &str) -> LinkMessage {
     let mut message = LinkMessage::default();
     message
@@ -212,4 +219,20 @@ fn neighbour(hop: IpAddr, device: u32) -> NeighbourMessage {
     message.header.family = family;
     message.attributes = vec![NeighbourAttribute::Destination(destination)];
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    #[test]
+    fn the_next_router_of_a_route_may_be_of_the_other_ip_version() {
+        let four = RouteAttribute::Gateway(RouteAddress::Inet(Ipv4Addr::LOCALHOST));
+        assert_eq!(gateway(&four), Some(Ipv4Addr::LOCALHOST.into()));
+        let six = RouteAttribute::Via(RouteVia::Inet6(Ipv6Addr::LOCALHOST));
+        assert_eq!(gateway(&six), Some(Ipv6Addr::LOCALHOST.into()));
+        assert_eq!(gateway(&RouteAttribute::Oif(2)), None);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aya::maps::{Map, MapData, PerCpuArray};
 use aya::programs::links::FdLink;
@@ -74,7 +74,7 @@ pub fn counters(directory: &Path) -> Result<Counters, Error> {
     read_counters(&map)
 }
 
-/// Detaches a pinned endpoint: removing its pins removes its links. A missing directory is no error.
+/// Detaches a pinned endpoint: removing its pins removes its links. What is gone already is no error.
 ///
 /// # Errors
 /// The directory or its entries cannot be read or removed.
@@ -83,8 +83,35 @@ pub fn unpin(directory: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
-    for entry in entries {
-        fs::remove_file(entry?.path())?;
+    remove(entries.map(|entry| Ok(entry?.path())))?;
+    unless_gone(fs::remove_dir(directory))
+}
+
+/// Removes pins, some of which another process may remove at the same time.
+fn remove(pins: impl Iterator<Item = io::Result<PathBuf>>) -> io::Result<()> {
+    for pin in pins {
+        unless_gone(fs::remove_file(pin?))?;
     }
-    fs::remove_dir(directory)
+    Ok(())
+}
+
+fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pin_that_is_gone_does_not_keep_the_others() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [gone, there] = ["gone", "there"].map(|name| directory.path().join(name));
+        fs::write(&there, "").expect("a file");
+        remove([gone, there.clone()].into_iter().map(Ok)).expect("removed");
+        assert!(!there.exists());
+    }
 }

@@ -155,7 +155,7 @@ fn at_peer(
     let index = host_tunnel::find(&underlay)?.ok_or_else(|| {
         format!("there is no device {underlay}: `ip link` lists those of this host")
     })?;
-    Ok(TunnelEnd {
+    let end = TunnelEnd {
         namespace: None,
         namespace_made: false,
         underlay,
@@ -167,7 +167,18 @@ fn at_peer(
         prefix,
         mtu: wanted.mtu.unwrap_or(end::USUAL_MTU),
         bridge: None,
-    })
+    };
+    // What fails later removes the devices of these names.
+    for device in [end.device.clone(), end.port()] {
+        if host_tunnel::find(&device)?.is_some() {
+            return Err(format!(
+                "there is a device {device} already: `--name` calls the tunnel otherwise, or `ip link del {device}` \
+                 removes that one"
+            )
+            .into());
+        }
+    }
+    Ok(end)
 }
 
 fn device_of(local: IpAddr) -> Result<String> {

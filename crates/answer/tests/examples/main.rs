@@ -8,8 +8,12 @@ use std::fmt::Write as _;
 use std::{env, fs};
 
 use wirecost_answer::{Question, answer};
-use wirecost_model::effect::Verdict;
+use wirecost_model::effect::{RemarkKind, Verdict};
+use wirecost_model::load::Workload;
+use wirecost_model::metric::Metric;
 use wirecost_model::plan::Levels;
+
+use question::{At, Case};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/examples/examples.md");
 
@@ -71,6 +75,96 @@ fn the_examples_are_answered_so() {
         assert_eq!(ours, theirs);
     }
     assert_eq!(text.lines().count(), known.lines().count());
+}
+
+fn says(question: &Question, words: &str) -> bool {
+    answer(question)
+        .sentences()
+        .any(|sentence| sentence.contains(words))
+}
+
+#[test]
+fn the_time_of_a_move_is_told_where_the_limit_of_the_dirty_rate_pays() {
+    let with = |large: f64| {
+        move |at: At| {
+            Some(if at.is("guest_mtu", "9000") {
+                large
+            } else {
+                1.0
+            })
+        }
+    };
+    let moves = Case::of(&[("guest_mtu", &["1500", "9000"])])
+        .runs("migration", Workload::Migration)
+        .load("migration", Metric::DirtyLimit, with(1.5))
+        .load("migration", Metric::MoveTime, with(1.2));
+    assert!(says(&moves.ask(), "time of the move 20 % higher"));
+}
+
+#[test]
+fn the_median_is_told_where_the_rate_was_kept_although_it_was_not_elsewhere() {
+    let is_tunnel = |at: At| at.is("encapsulation", "vxlan");
+    let paced = Case::of(&[
+        ("encapsulation", &["none", "vxlan"]),
+        ("guest_mtu", &["1500", "8900"]),
+    ])
+    .load("ping", Metric::Transactions, move |at| {
+        let is_behind = is_tunnel(at) && at.is("guest_mtu", "1500");
+        Some(if is_behind { 5000.0 } else { 10_000.0 })
+    })
+    .load("ping", Metric::LatencyMedian, move |at| {
+        Some(if is_tunnel(at) { 80.0 } else { 50.0 })
+    })
+    .not_comparable(RemarkKind::Schedule, |effect| {
+        effect.metric == Metric::LatencyMedian
+            && effect.where_.values().any(|level| level == "1500")
+    });
+    assert!(says(&paced.ask(), "median latency"));
+}
+
+#[test]
+fn of_a_paced_load_that_keeps_its_rate_the_cell_with_the_shortest_tail_is_best() {
+    let paced = Case::of(&[("guest_mtu", &["1500", "8900"])])
+        .load("ping", Metric::Transactions, |_| Some(10_000.0))
+        .load("ping", Metric::LatencyP99, |at| {
+            Some(if at.is("guest_mtu", "8900") {
+                45.0
+            } else {
+                90.0
+            })
+        });
+    assert!(says(
+        &paced.ask(),
+        "Best: p99 latency of 45.0 us at 8900. Cheapest change to within 5 % of it: jumbo frames (8900) alone"
+    ));
+}
+
+#[test]
+fn what_costs_elsewhere_is_told_behind_what_pays_in_the_same_place() {
+    let at = |small: f64, large: f64| {
+        move |at: At| {
+            let of = if at.is("guest_mtu", "8900") {
+                large
+            } else {
+                small
+            };
+            if at.is("encapsulation", "vxlan") {
+                of
+            } else {
+                10.0
+            }
+        }
+    };
+    let opposed = Case::of(&[
+        ("encapsulation", &["none", "vxlan"]),
+        ("guest_mtu", &["1500", "8900"]),
+    ])
+    .figure(Metric::Throughput, at(5.0, 10.0))
+    .figure(Metric::SenderCpu, at(15.0, 8.0));
+    assert!(says(
+        &opposed.ask(),
+        "CPU per Gbit/s 1.5 times as high there, 20 % lower at 8900"
+    ));
 }
 
 /// Lines of a text at so many columns, the second and further ones indented.

@@ -62,23 +62,29 @@ impl Netlink {
                 if sequence != self.sequence {
                     continue;
                 }
-                match kind {
-                    DONE => return Ok(found),
-                    ERROR => {
-                        let code = body
-                            .first_chunk()
-                            .map_or(0, |code| i32::from_ne_bytes(*code));
-                        return if code == 0 {
-                            Ok(found)
-                        } else {
-                            Err(io::Error::from_raw_os_error(-code))
-                        };
-                    }
-                    _ => found.push(body.to_vec()),
+                if let Some(result) = end(kind, body) {
+                    return result.map(|()| found);
                 }
+                found.push(body.to_vec());
             }
         }
     }
+}
+
+/// The result with which a message ends an answer; `None`: it is a part of the answer. A dump that fails ends with the
+/// error number (net/netlink/af_netlink.c, `netlink_dump_done`).
+fn end(kind: u16, body: &[u8]) -> Option<io::Result<()>> {
+    if !matches!(kind, DONE | ERROR) {
+        return None;
+    }
+    let code = body
+        .first_chunk()
+        .map_or(0, |code| i32::from_ne_bytes(*code));
+    Some(if code == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(-code))
+    })
 }
 
 /// Splits off one message: type, sequence, body, and the bytes after it.
@@ -181,6 +187,14 @@ mod tests {
         assert_eq!(attributes.text(3).as_deref(), Some("eth0"));
         assert_eq!(attributes.u32(4), Some(9000));
         assert_eq!(attributes.u32(5), None);
+    }
+
+    #[test]
+    fn a_dump_that_fails_ends_with_its_error_number() {
+        let failed = end(DONE, &(-2i32).to_ne_bytes()).expect("an end");
+        assert_eq!(failed.expect_err("ENOENT").raw_os_error(), Some(2));
+        assert!(matches!(end(DONE, &[0; 4]), Some(Ok(()))));
+        assert!(end(16, &[0; 4]).is_none());
     }
 
     proptest! {

@@ -118,7 +118,7 @@ pub(super) fn read(
         }
         devices.push(link.device);
     }
-    let inode = netns.inode().ok();
+    let (inode, default_device) = (netns.inode().ok(), table.default_device());
     Ok(Reading {
         netns,
         own,
@@ -132,7 +132,7 @@ pub(super) fn read(
             exceptions: table.exceptions,
             sysctls,
             mss_clamps: None,
-            default_device: table.default_device,
+            default_device,
         },
         other_ends,
         cross_netns_tunnels,

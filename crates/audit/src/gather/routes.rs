@@ -47,12 +47,21 @@ const NDA_DST: u16 = 1;
 const NUD_INCOMPLETE: u16 = 0x01;
 const NUD_FAILED: u16 = 0x20;
 
-/// Routes of a namespace: those with MTUs, exceptions, and the device of the main table's default route.
+/// Routes of a namespace: those with MTUs, exceptions, and the devices of default routes.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     pub(super) mtus: Vec<RouteMtu>,
     pub(super) exceptions: Vec<RouteException>,
-    pub(super) default_device: Option<u32>,
+    default_device: Option<u32>,
+    /// The device of the first default route of another table than the main one.
+    other_default: Option<u32>,
+}
+
+impl Routes {
+    /// The device of the default route: the main table's or, where that has none, the first one of another.
+    pub(super) fn default_device(&self) -> Option<u32> {
+        self.default_device.or(self.other_default)
+    }
 }
 
 /// Reads the routes of a namespace. `name` returns the name of a device by its index.
@@ -110,15 +119,19 @@ fn take(message: &[u8], name: &mut dyn FnMut(u32) -> Option<String>, routes: &mu
     if kind != RTN_UNICAST {
         return;
     }
-    // Other tables, such as a VPN's or a second card's, may come first in the kernel's list.
-    let table = attributes.u32(RTA_TABLE).unwrap_or(header[4].into());
-    let is_default = length == 0 && family == AF_INET && MAIN.contains(&table);
-    if is_default && routes.default_device.is_none() {
+    if length == 0 && family == AF_INET {
         // The first of several next hops: struct rtnexthop has the index after 4 bytes.
         let first = attributes
             .find(RTA_MULTIPATH)
             .and_then(|hops| Some(u32::from_ne_bytes(hops.get(4..8)?.try_into().ok()?)));
-        routes.default_device = device.or(first);
+        // Other tables, such as a VPN's or a second card's, may come first in the kernel's list.
+        let table = attributes.u32(RTA_TABLE).unwrap_or(header[4].into());
+        let known = if MAIN.contains(&table) {
+            &mut routes.default_device
+        } else {
+            &mut routes.other_default
+        };
+        *known = known.or(device).or(first);
     }
     if let Some(mtu) = mtu {
         let locked = metrics
@@ -377,62 +390,4 @@ pub(super) fn forwarding(netlink: &mut Netlink) -> Vec<(u32, IpAddr)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An IPv4 route as the kernel reports it: struct rtmsg, and attributes.
-    fn message(length: u8, attributes: &[Vec<u8>]) -> Vec<u8> {
-        let mut message = vec![0; RTMSG];
-        (message[0], message[1], message[7]) = (AF_INET, length, RTN_UNICAST);
-        message.extend(attributes.concat());
-        message
-    }
-
-    /// As the kernel lists them where a second card has a table of its own.
-    #[test]
-    fn the_default_route_is_the_main_tables() {
-        let by = |table: u32, device: u32| {
-            let device = attribute(RTA_OIF, &device.to_ne_bytes());
-            message(0, &[attribute(RTA_TABLE, &table.to_ne_bytes()), device])
-        };
-        let mut routes = Routes::default();
-        for message in [by(2, 3), by(254, 2), by(254, 4)] {
-            take(&message, &mut |_| None, &mut routes);
-        }
-        assert_eq!(routes.default_device, Some(2));
-    }
-
-    /// As a fabric of IPv6 link-local addresses has its IPv4 routes (RFC 5549).
-    #[test]
-    fn a_router_of_ipv6_is_kept_in_the_words_of_a_route() {
-        let words = |message: &[u8]| {
-            let mut name = |index: u32| Some(format!("eth{index}"));
-            ip_route(message, &mut name).map(|route| route.hops)
-        };
-        let via = |last: u8| {
-            let mut content = vec![AF_INET6, 0, 0xfe, 0x80];
-            content.resize(2 + 15, 0);
-            content.push(last);
-            attribute(RTA_VIA, &content)
-        };
-        let one = message(0, &[attribute(RTA_OIF, &2u32.to_ne_bytes()), via(1)]);
-        assert_eq!(words(&one).as_deref(), Some("via inet6 fe80::1 dev eth2"));
-        let found = router(Attributes(&one[RTMSG..]));
-        assert_eq!(found, "fe80::1".parse().ok());
-        // struct rtnexthop: length, flags, weight - 1, device.
-        let member = |index: u8| {
-            let via = via(index);
-            let head = [(8 + via.len()) as u8, 0, 0, 0, index, 0, 0, 0];
-            [&head[..], &via].concat()
-        };
-        let several = [member(3), member(4)].concat();
-        let two = message(0, &[attribute(RTA_MULTIPATH, &several)]);
-        assert_eq!(
-            words(&two).as_deref(),
-            Some("nexthop via inet6 fe80::3 dev eth3 nexthop via inet6 fe80::4 dev eth4")
-        );
-        let four = attribute(RTA_GATEWAY, &[10, 0, 0, 254]);
-        let usual = message(0, &[attribute(RTA_OIF, &2u32.to_ne_bytes()), four]);
-        assert_eq!(words(&usual).as_deref(), Some("via 10.0.0.254 dev eth2"));
-    }
-}
+mod tests;

@@ -1,24 +1,12 @@
 //! Firewall rules of a host that drop or reject packets, as iptables-save and nft print them.
 
-use super::firewall::output;
+mod icmp;
 
-/// A firewall rule that drops or rejects packets.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FirewallDrop {
-    /// The rule, as its program prints it.
-    pub rule: String,
-    /// `input`, `output` or `forward`; empty for a chain that is not attached to a hook.
-    pub hook: String,
-    /// Protocols that the rule matches; empty: any.
-    pub protocols: Vec<String>,
-    /// Packets that the rule matched; `None`: the rule has no counter.
-    pub packets: Option<u64>,
-    /// The command that deletes the rule.
-    pub undo: Option<String>,
-}
+use super::firewall::output;
+use crate::drop_rule::DropRule;
 
 /// The rules of the calling thread's namespace that drop or reject; empty where no program may list rules.
-pub fn firewall_drops() -> Vec<FirewallDrop> {
+pub fn firewall_drops() -> Vec<DropRule> {
     let (mut chains, mut rules) = (Vec::new(), Vec::new());
     for program in ["iptables", "ip6tables"] {
         if let Ok(text) = output(&format!("{program}-save"), &["-c"]) {
@@ -79,7 +67,7 @@ fn hook_of(chain: &str) -> &'static str {
 }
 
 /// Rules in the output of `iptables-save -c`, each beside its chain as nft names it: `ip filter INPUT`.
-pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, FirewallDrop)> {
+pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, DropRule)> {
     let family = if program == "ip6tables" { "ip6" } else { "ip" };
     let mut rules = Vec::new();
     let mut table = "filter";
@@ -91,11 +79,11 @@ pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, FirewallDro
             let (Some(chain), Some("DROP")) = (words.next(), words.next()) else {
                 continue;
             };
-            let rule = FirewallDrop {
+            let rule = DropRule {
                 rule: format!("{program}: the policy of {chain} is DROP"),
                 hook: hook_of(chain).into(),
                 packets: words.next().and_then(counted),
-                ..FirewallDrop::default()
+                ..DropRule::default()
             };
             rules.push((format!("{family} {table} {chain}"), rule));
         } else if let Some((packets, rule)) = rule(line) {
@@ -112,10 +100,10 @@ pub(super) fn of_iptables(program: &str, text: &str) -> Vec<(String, FirewallDro
                 [_, "-p", protocol] => Some(matched(&[protocol], &[])),
                 _ => None,
             });
-            let dropping = FirewallDrop {
+            let dropping = DropRule {
                 rule: format!("{program} -t {table} {rule}"),
                 hook: hook_of(chain).into(),
-                protocols: protocols.unwrap_or_default(),
+                protocols: icmp::narrowed(protocols.unwrap_or_default(), &words),
                 packets,
                 undo: rule
                     .strip_prefix("-A ")
@@ -140,7 +128,7 @@ fn counted(text: &str) -> Option<u64> {
 
 /// Rules in the output of `nft -a list ruleset`, without those of chains of which iptables listed some (`known`): it
 /// lists all of a chain or none.
-pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<FirewallDrop> {
+pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<DropRule> {
     let mut rules = Vec::new();
     let (mut table, mut chain, mut hook) = (String::new(), String::new(), "");
     for line in text.lines() {
@@ -153,10 +141,10 @@ pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<FirewallDrop> {
             ["type", _, "hook", at, ..] => {
                 hook = hook_of(at);
                 if line.contains("policy drop") {
-                    rules.push(FirewallDrop {
+                    rules.push(DropRule {
                         rule: format!("nft: the policy of {table} {chain} is drop"),
                         hook: hook.into(),
-                        ..FirewallDrop::default()
+                        ..DropRule::default()
                     });
                 }
             }
@@ -166,10 +154,10 @@ pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<FirewallDrop> {
                     ["counter", "packets", packets] => packets.parse().ok(),
                     _ => None,
                 });
-                rules.push(FirewallDrop {
+                rules.push(DropRule {
                     rule: format!("nft {table} {chain}: {}", line.trim()),
                     hook: hook.into(),
-                    protocols: nft_protocols(&words[..end]),
+                    protocols: icmp::narrowed(nft_protocols(&words[..end]), &words[..end]),
                     packets,
                     undo: (!handle.is_empty()).then(|| {
                         format!("nft delete rule {table} {chain} handle {}", handle.trim())
@@ -256,6 +244,16 @@ mod tests {
             Some("iptables -t filter -D INPUT -p icmp -j DROP")
         );
         assert!(rules[2].protocols.is_empty());
+    }
+
+    #[test]
+    fn a_rule_against_pings_does_not_drop_what_says_too_big() {
+        let save = "*filter\n[5:420] -A INPUT -p icmp -m icmp --icmp-type 8 -j DROP\nCOMMIT\n";
+        let (_, of_iptables) = of_iptables("iptables", save).remove(0);
+        let nft = "\t\ticmp type echo-request drop # handle 2\n";
+        for rule in [of_iptables, of_nft(nft, &[]).remove(0)] {
+            assert_eq!(rule.protocols, ["other-icmp"], "{rule:?}");
+        }
     }
 
     #[test]

@@ -65,6 +65,8 @@ fn flag(data: Attributes<'_>, number: u16) -> bool {
 struct UdpNumbers {
     remote: u16,
     remote6: u16,
+    /// IPv6 source address: remotes that are forwarding entries only are of its IP version.
+    local6: Option<u16>,
     port: u16,
     metadata: u16,
     checksum: u16,
@@ -84,6 +86,7 @@ fn vxlan(data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {
     let numbers = UdpNumbers {
         remote: 2,
         remote6: 16,
+        local6: Some(17),
         port: 15,
         metadata: 25,
         checksum: 18,
@@ -98,6 +101,7 @@ fn geneve(data: Attributes<'_>) -> (Tunnel, Vec<IpAddr>) {
     let numbers = UdpNumbers {
         remote: 2,
         remote6: 7,
+        local6: None,
         port: 5,
         metadata: 6,
         checksum: 8,
@@ -113,7 +117,8 @@ fn udp(stack: &str, data: Attributes<'_>, numbers: &UdpNumbers) -> (Tunnel, Vec<
         .into_iter()
         .filter_map(|number| data.address(number))
         .collect();
-    let over_ipv6 = remotes.iter().any(IpAddr::is_ipv6);
+    let local = numbers.local6.and_then(|number| data.address(number));
+    let over_ipv6 = remotes.iter().chain(&local).any(IpAddr::is_ipv6);
     let zero6 = (flag(data, numbers.zero6_tx), flag(data, numbers.zero6_rx));
     // One byte for VXLAN, a flag without content for Geneve.
     let external = data
@@ -206,5 +211,30 @@ fn with(name: &str, words: &[&str]) -> String {
         name.to_owned()
     } else {
         format!("{name}:{}", words.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use super::*;
+    use crate::gather::netlink::attribute;
+
+    #[test]
+    fn a_vxlan_without_a_remote_of_its_own_is_over_the_ip_version_of_its_source() {
+        // IFLA_VXLAN_UDP_CSUM, which IPv6 has no use for, and IFLA_VXLAN_UDP_ZERO_CSUM6_TX.
+        let checksums = [attribute(18, &[1]), attribute(19, &[1])].concat();
+        let over_ipv4 = vxlan(Attributes(&checksums)).0;
+        assert_eq!(
+            (over_ipv4.udp_checksum, over_ipv4.zero_checksum6),
+            (true, None)
+        );
+        let local6 = attribute(17, &Ipv6Addr::LOCALHOST.octets());
+        let over_ipv6 = vxlan(Attributes(&[local6, checksums].concat())).0;
+        assert_eq!(
+            (over_ipv6.udp_checksum, over_ipv6.zero_checksum6),
+            (false, Some((true, false)))
+        );
     }
 }

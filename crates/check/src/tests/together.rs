@@ -196,10 +196,13 @@ fn rules_of_the_other_ip_version_do_not_explain_a_dead_path() {
         "nft ip6 f i: drop",
         "nft: the policy of ip6 f i is drop",
         "nft arp f i: drop",
+        "nft inet f i: meta nfproto ipv6 fib saddr . iif oif missing drop",
+        "nft inet f i: ip saddr 10.0.0.0/8 drop",
+        "nft inet f i: meta protocol != ip drop",
     ];
     for (six, named) in [
-        (false, [0, 1, 4, 5, 6, 7].map(|at| rules[at])),
-        (true, [2, 3, 4, 5, 8, 9].map(|at| rules[at])),
+        (false, [0, 1, 4, 5, 6, 7, 12, 13].map(|at| rules[at])),
+        (true, [2, 3, 4, 5, 8, 9, 11, 13].map(|at| rules[at])),
     ] {
         let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
         hosts[0].rules.extend(rules.map(|rule| DropRule {
@@ -220,6 +223,48 @@ fn rules_of_the_other_ip_version_do_not_explain_a_dead_path() {
         let told = told.filter(|rule| evidence.contains(&format!("`{rule}`")));
         assert_eq!(told.collect::<Vec<_>>(), named, "{evidence}");
     }
+}
+
+/// Ids of the findings of a host's path that name one of these rules, at `hook`, each for another protocol.
+fn blamed(path: PathReport, hook: &str) -> Vec<(&'static str, String)> {
+    let mut hosts = [host("a", (11, 9000), (22, 9000), "red")];
+    hosts[0]
+        .rules
+        .extend(["udp", "icmp"].map(|protocol| DropRule {
+            rule: format!("iptables of {protocol}"),
+            hook: hook.to_owned(),
+            protocols: vec![protocol.to_owned()],
+            ..DropRule::default()
+        }));
+    let findings = assess(&[path], None, None, &mut hosts).into_iter();
+    findings
+        .filter_map(|it| Some((it.id, it.evidence.split_once("`iptables of ")?.1.to_owned())))
+        .collect()
+}
+
+#[test]
+fn a_rule_does_not_explain_that_one_of_several_paths_is_dead() {
+    let mut path = path(
+        RequiredMtu::Device(9000),
+        &[(None, FlowKind::Dead), (Some(1500), FlowKind::BLACK_HOLE)],
+    );
+    path.observations.acknowledged = Some(3);
+    path.observations.too_big = Some((ROUTER, 1500));
+    let named = [("too-big-dropped-here", "icmp`".to_owned())];
+    assert_eq!(blamed(path, "input"), named);
+}
+
+#[test]
+fn a_rule_of_the_sender_does_not_explain_what_a_router_refuses() {
+    let mut path = path(RequiredMtu::Device(9000), &[(None, FlowKind::Dead)]);
+    path.observations.arrived = Some(0);
+    let named = [("path-dead", "udp`".to_owned())];
+    assert_eq!(blamed(path.clone(), "output"), named);
+    path.observations.unreachable = Some(Unreachable {
+        by: ROUTER,
+        code: 13,
+    });
+    assert!(blamed(path, "output").is_empty());
 }
 
 #[test]

@@ -27,17 +27,21 @@ pub(crate) struct Options {
     simulate_limit: u32,
 }
 
-/// The error that a host of `--simulate` is not a network namespace; holds the host's name.
+/// The error that the hosts of `--simulate` are not two network namespaces.
 #[derive(Debug)]
-pub(super) struct NotALab(String);
+pub(super) struct NotALab {
+    host: String,
+    /// `is none`, or that it is both.
+    problem: &'static str,
+}
 
 impl fmt::Display for NotALab {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "--simulate sends between two hosts netns:NAME, and {} is none: it sets net.ipv4.tcp_mtu_probing \
+            "--simulate sends between two hosts netns:NAME, and {} {}: it sets net.ipv4.tcp_mtu_probing \
              meanwhile, which would affect every other connection there; name two namespaces",
-            self.0
+            self.host, self.problem
         )
     }
 }
@@ -48,7 +52,8 @@ impl Options {
     /// The transfers to make; `None` without `--simulate`.
     ///
     /// # Errors
-    /// Where a host is not a named network namespace: the sysctl would change for everything else that runs there.
+    /// Where a host is not a named network namespace: the sysctl would change for everything else that runs there. Or
+    /// where both are one: each end would set and restore it while the other needs it.
     pub(super) fn wanted(
         &self,
         from: &HostAddress,
@@ -66,7 +71,14 @@ impl Options {
         };
         let own = (!is_lab(from)).then(|| from.place.to_string());
         if let Some(host) = own.or(other) {
-            return Err(NotALab(host));
+            let problem = "is none";
+            return Err(NotALab { host, problem });
+        }
+        if matches!(to, CheckTarget::Host(host) if host.place == from.place) {
+            return Err(NotALab {
+                host: from.place.to_string(),
+                problem: "is both of them",
+            });
         }
         Ok(Some(Simulation {
             bytes: BYTES,

@@ -9,7 +9,7 @@ use wirecost_sys::scratch::ScratchDirectory;
 use super::programs::OvnPrograms;
 use crate::config::SwitchSpec;
 use crate::daemon::Daemon;
-use crate::database::{Database, optional};
+use crate::database::{Database, optional, value};
 use crate::deadline::DaemonWait;
 use crate::error::Error;
 
@@ -112,13 +112,6 @@ fn missing(rows: &[Value], wanted: &SwitchSpec) -> Option<String> {
     (computed != udp.udp_checksum).then(|| {
         format!("the tunnel to {peer} does not have the outer checksum as it was asked for")
     })
-}
-
-/// A value of a map of the database, by its key.
-fn value<'a>(map: &'a Value, key: &str) -> Option<&'a str> {
-    let pairs = map[1].as_array().filter(|_| map[0] == "map")?;
-    let pair = pairs.iter().find(|pair| pair[0] == key)?;
-    pair[1].as_str()
 }
 
 #[cfg(test)]

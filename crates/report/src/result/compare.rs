@@ -11,6 +11,7 @@ mod matching;
 use serde::Serialize;
 use wirecost_model::cell::{Experiment, Factor};
 use wirecost_model::effect::{Remark, RemarkKind};
+use wirecost_model::load::Workload;
 use wirecost_model::metric::{Direction, Metric};
 use wirecost_model::plan::Levels;
 use wirecost_model::record::Run;
@@ -149,6 +150,9 @@ pub struct Side {
 pub struct Shift {
     /// The load whose figure it is.
     pub load: String,
+    /// The load's workload.
+    #[serde(skip)]
+    pub workload: Workload,
     /// The figure's metric.
     pub metric: Metric,
     /// Number of cells that were compared.
@@ -181,6 +185,9 @@ pub struct ComparedCell {
 pub struct Figure {
     /// The load whose figure it is.
     pub load: String,
+    /// The load's workload.
+    #[serde(skip)]
+    pub workload: Workload,
     /// The figure's metric.
     pub metric: Metric,
     /// The unit of `before` and `after`.

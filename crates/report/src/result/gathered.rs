@@ -47,8 +47,8 @@ pub(crate) struct Gathered {
     pub(crate) is_not_steered: bool,
     /// Core distances of the samples that have one, nanoseconds.
     pub(crate) core_distances: Vec<f64>,
-    /// Whether any sample has a window without the line.
-    pub(crate) has_saturated: bool,
+    /// Whether any sample has a second window, without the line or at the storage target.
+    pub(crate) has_two_windows: bool,
     /// Length that a window should have for CPU verdicts, seconds: the largest that a host asks for.
     pub(crate) enough_s: Option<f64>,
     pub(crate) idle_steps: IdleSteps,
@@ -263,7 +263,7 @@ impl Gathered {
             userspace: None,
             is_not_steered: false,
             core_distances: Vec::new(),
-            has_saturated: false,
+            has_two_windows: false,
             enough_s: None,
             idle_steps: IdleSteps::default(),
             shortest_limited_s: None,
@@ -311,7 +311,7 @@ impl Gathered {
         }
         self.is_not_steered |= sample.not_steered;
         self.core_distances.extend(sample.core_distance_ns());
-        self.has_saturated |= sample.saturated.is_some();
+        self.has_two_windows |= sample.saturated.is_some() || sample.at_target.is_some();
         let hosts = || sample.sender.iter().chain(&sample.receiver);
         self.idle_steps.coarse |= hosts().any(HostUsage::is_coarse);
         self.idle_steps.fine |= hosts().any(|host| !host.is_coarse());

@@ -71,7 +71,7 @@ impl Outcomes {
     }
 
     /// Rounds and values of a cell, in the outcome's unit. Those of a [`Metric`](wirecost_model::metric::Metric) come
-    /// from `observed`.
+    /// from `observed`: none of a percentile for which a sample has too few transactions.
     pub(crate) fn column(
         &self,
         observed: &Observed,
@@ -83,9 +83,11 @@ impl Outcomes {
         let own = match outcome {
             Outcome::Of(metric) => {
                 let load = outcome.load(experiment, [cell, cell]);
-                load.map(|load| {
+                load.and_then(|load| {
                     let load = load.to_owned();
-                    observed.column(cell.index, &Figure { load, metric })
+                    let figure = Figure { load, metric };
+                    let is_sparse = observed.is_sparse(cell.index, &figure);
+                    (!is_sparse).then(|| observed.column(cell.index, &figure))
                 })
             }
             _ => self

@@ -9,7 +9,8 @@ use crate::result::document::CellResult;
 use crate::result::run::RunResult;
 
 /// Values in the unit that people read ([`wirecost_model::metric::Metric::unit`]). CPU has one value per block of
-/// rounds; `None` where the busy time was too few steps of its counter.
+/// rounds; `None` where the busy time was too few steps of its counter. A percentile has none where a sample has too
+/// few transactions for it.
 pub(crate) fn values(observed: &Observed, cell: u32, figure: &Figure) -> Option<Vec<f64>> {
     let (_, scale) = figure.metric.unit();
     if figure.metric.is_cpu() {
@@ -18,6 +19,9 @@ pub(crate) fn values(observed: &Observed, cell: u32, figure: &Figure) -> Option<
             Some(CpuFigures::Measured(figures)) => Some(figures),
             None => Some(Vec::new()),
         };
+    }
+    if observed.is_sparse(cell, figure) {
+        return Some(Vec::new());
     }
     let values = observed.values(cell, figure);
     Some(values.map(|value| value * scale).collect())

@@ -110,23 +110,24 @@ fn routed(head: &RunHead) -> Option<String> {
 /// short window, and an interval from few rounds does not show that.
 fn short_window(head: &RunHead, gathered: &Gathered) -> Option<String> {
     let experiment = &head.experiment;
-    let halved = gathered.has_saturated;
-    let seconds = experiment.plan.repeat.seconds / if halved { 2.0 } else { 1.0 };
+    let windows = if gathered.has_two_windows { 2.0 } else { 1.0 };
+    let seconds = experiment.plan.repeat.seconds / windows;
     let by_time = experiment.cells.iter().any(|cell| !is_limited(cell));
     let enough_s = gathered.enough_s.unwrap_or(ENOUGH_FOR_CPU_S);
-    if enough_s < ENOUGH_FOR_CPU_S {
-        return (by_time && seconds < enough_s).then(|| {
-            format!(
-                "windows of {seconds} s are short for CPU time: do not rely on CPU verdicts, measure {enough_s} s or longer \
-                 for these"
-            )
-        });
-    }
-    (by_time && seconds < ENOUGH_FOR_CPU_S).then(|| {
+    let why = if enough_s < ENOUGH_FOR_CPU_S {
+        "are short for CPU time".to_owned()
+    } else {
+        let steps = seconds / 0.01;
+        format!("hold {steps:.0} of the 10 ms steps that CPU time is read in")
+    };
+    let shared = if gathered.has_two_windows {
+        format!(" (two share `seconds`: {})", enough_s * windows)
+    } else {
+        String::new()
+    };
+    (by_time && seconds < enough_s).then(|| {
         format!(
-            "windows of {seconds} s hold {:.0} of the 10 ms steps that CPU time is read in: do not \
-             rely on CPU verdicts, measure {ENOUGH_FOR_CPU_S} s or longer for these",
-            seconds / 0.01
+            "windows of {seconds} s {why}: do not rely on CPU verdicts, measure {enough_s} s or longer for these{shared}"
         )
     })
 }

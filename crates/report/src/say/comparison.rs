@@ -128,11 +128,13 @@ pub(crate) fn cell(comparison: &Comparison, levels: &Levels) -> String {
 /// The medians before and after, with the sign `to` between them: `4.90 -> 4.41`.
 pub(crate) fn medians(figure: &Figure, to: &str) -> Option<String> {
     let (before, after) = (figure.before?, figure.after?);
-    Some(format!(
-        "{} {to} {}",
-        digits::figure(before.median),
-        digits::figure(after.median)
-    ))
+    let digits = if figure.unit.starts_with("Gbit/s") {
+        digits::gbps
+    } else {
+        digits::figure
+    };
+    let [before, after] = [before.median, after.median].map(digits);
+    Some(format!("{before} {to} {after}"))
 }
 
 /// The ratio after / before with its interval: `x0.90 [0.89, 0.91]`.
@@ -175,6 +177,12 @@ pub(crate) fn notes(figure: &Figure) -> Vec<String> {
     let own = differences.filter(|remark| remark.kind != RemarkKind::TransitCpu);
     all.extend(own.map(|remark| format!("note: {}", words_of(remark))));
     all
+}
+
+/// A figure's name, with the load's where there are `several`.
+pub(crate) fn name(several: bool, figure: &Figure) -> String {
+    let words = figure.metric.words_of(figure.workload);
+    words::figure_of(several, &figure.load, words)
 }
 
 /// A figure in one line, for formats of plain lines.
@@ -280,7 +288,7 @@ pub(crate) fn shifts(comparison: &Comparison) -> Option<String> {
         .map(|shift| {
             format!(
                 "{} {} ({} to {})",
-                words::figure_of(several, &shift.load, shift.metric),
+                words::figure_of(several, &shift.load, shift.metric.words_of(shift.workload)),
                 digits::ratio(shift.median),
                 digits::figure(shift.min),
                 digits::figure(shift.max)

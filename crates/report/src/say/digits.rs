@@ -37,8 +37,8 @@ pub(crate) fn ratio_and_interval(
 fn decimals(ratio: f64) -> usize {
     match ratio {
         r if r < 0.1 => 3,
-        r if r < 10.0 => 2,
-        r if r < 100.0 => 1,
+        r if r < 9.995 => 2,
+        r if r < 99.95 => 1,
         _ => 0,
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn gbps(gbps: f64) -> String {
 pub(crate) fn figure(ratio: f64) -> String {
     match ratio {
         r if r < 0.1 => format!("{r:.3}"),
-        r if r < 10.0 => format!("{r:.2}"),
+        r if r < 9.995 => format!("{r:.2}"),
         r => format!("{r:.1}"),
     }
 }
@@ -66,8 +66,8 @@ pub(crate) fn figure(ratio: f64) -> String {
 /// Microseconds with three digits or more: `1.23`, `12.3`, `123`.
 pub(crate) fn micros(us: f64) -> String {
     match us {
-        us if us < 10.0 => format!("{us:.2}"),
-        us if us < 100.0 => format!("{us:.1}"),
+        us if us < 9.995 => format!("{us:.2}"),
+        us if us < 99.95 => format!("{us:.1}"),
         us => format!("{us:.0}"),
     }
 }
@@ -75,8 +75,8 @@ pub(crate) fn micros(us: f64) -> String {
 /// Mean microseconds with the 95 % interval, where there is one: `140 [130, 151]`. The mean may be negative.
 pub(crate) fn micros_and_interval(of: &Summary) -> String {
     let decimals = match of.mean.abs() {
-        us if us < 10.0 => 2,
-        us if us < 100.0 => 1,
+        us if us < 9.995 => 2,
+        us if us < 99.95 => 1,
         _ => 0,
     };
     match (of.low, of.high) {
@@ -134,6 +134,15 @@ mod tests {
         for (figure, words) in cases {
             assert_eq!(gbps(figure), words);
         }
+    }
+
+    #[test]
+    fn what_is_rounded_up_to_a_power_of_ten_has_no_digit_more() {
+        let of = ratio_and_interval(Some(9.996), Some(9.9), Some(10.1));
+        assert_eq!(of.as_deref(), Some("x10.0 [9.9, 10.1]"));
+        assert_eq!(ratio(99.96), "x100");
+        assert_eq!(figure(9.996), "10.0");
+        assert_eq!([9.996, 99.96].map(micros), ["10.0", "100"]);
     }
 
     #[test]

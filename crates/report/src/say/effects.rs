@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use wirecost_model::effect::{Remark, RemarkKind, Verdict};
+use wirecost_model::metric::Metric;
 use wirecost_stats::{Dependence, Method, SecondOpinion, SimpleEffect};
 
 use super::section::{Item, Section};
@@ -58,10 +59,11 @@ pub(crate) fn reason(effect: &EffectResult) -> Option<String> {
 }
 
 /// Differences between the two cells that do not rule out a verdict, without those that [`for_all`] reports once. A
-/// difference that does not depend on the figure is reported with the speed alone.
+/// difference that does not depend on the figure is reported with the speed alone, of a migration with its time.
 pub(crate) fn differences(effect: &EffectResult) -> Vec<String> {
     let of_figure = |remark: &&Remark| {
         effect.metric.is_speed()
+            || effect.metric == Metric::MoveTime
             || matches!(
                 remark.kind,
                 RemarkKind::Schedule | RemarkKind::Wakeups | RemarkKind::LineCost

@@ -9,7 +9,6 @@ use super::comparison as sentences;
 use crate::result::compare::{Comparison, Conclusion, FailOn, Figure};
 use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::visible::visible;
-use crate::say::words;
 
 /// The JUnit XML format.
 #[derive(Debug)]
@@ -77,10 +76,7 @@ pub fn comparison_junit(comparison: &Comparison) -> Result<String, JunitError> {
     for cell in &comparison.cells {
         let levels = sentences::cell(comparison, &cell.all_levels);
         for figure in &cell.figures {
-            let name = format!(
-                "{levels}: {}",
-                words::figure_of(several, &figure.load, figure.metric)
-            );
+            let name = format!("{levels}: {}", sentences::name(several, figure));
             let text = plain(&sentences::figure(figure));
             let mut case = case(name, status(figure, comparison, &text));
             case.set_system_out(text);

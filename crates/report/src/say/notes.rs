@@ -17,7 +17,7 @@ use crate::say::{digits, effects, loads, validity, words};
 
 /// What the run measures, and what it does not.
 pub(crate) fn measures(doc: &Document) -> &'static str {
-    if existing(doc).is_some() {
+    if is_existing(doc) {
         if is_tunnel(doc) {
             return "Guests, bridges and tunnels made for the run, over the hosts' own network as it was, with the traffic of \
                     others. Offloads are those of what was made.";
@@ -73,8 +73,13 @@ fn existing(doc: &Document) -> Option<String> {
     Some(format!("{what}{one}: {}", hosts.join(", ")))
 }
 
+/// Whether the hosts existed before the run.
+pub(crate) fn is_existing(doc: &Document) -> bool {
+    existing(doc).is_some()
+}
+
 /// Whether tunnels were built on existing hosts: cells of an existing network as it was have no encapsulation.
-fn is_tunnel(doc: &Document) -> bool {
+pub(crate) fn is_tunnel(doc: &Document) -> bool {
     let mut cells = doc.cells.iter();
     cells.any(|cell| cell.all_levels.contains_key("encapsulation"))
 }

@@ -26,7 +26,9 @@ pub(crate) fn sentences(doc: &Document) -> Vec<String> {
 /// How many samples of the plan were taken and are valid; `None` where all are valid.
 pub(crate) fn missing(doc: &Document) -> Option<String> {
     let skipped = skipped::samples(doc);
-    let (taken, planned) = (doc.samples - skipped, doc.samples_planned? - skipped);
+    let taken = doc.samples - skipped;
+    // A record may have more rounds than its plan.
+    let planned = doc.samples_planned?.saturating_sub(skipped);
     let valid: u32 = doc.measured().map(|cell| cell.valid).sum();
     (valid < planned).then(|| {
         format!(

@@ -60,19 +60,16 @@ pub(crate) fn measured(doc: &Document, load: &str, metric: Metric) -> String {
     let workload = crate::result::loads::named(doc)
         .into_iter()
         .find_map(|(name, workload)| (name == load).then_some(workload));
-    match workload {
-        Some(workload) if !doc.several_loads() => metric.words_of(workload).to_owned(),
-        Some(workload) => format!("{load} {}", metric.words_of(workload)),
-        None => figure_of(doc.several_loads(), load, metric),
-    }
+    let words = workload.map_or(metric.words(), |workload| metric.words_of(workload));
+    figure_of(doc.several_loads(), load, words)
 }
 
-/// A figure in words, with the load's name where there are `several`.
-pub(crate) fn figure_of(several: bool, load: &str, metric: Metric) -> String {
+/// A figure's words, with the load's name where there are `several`.
+pub(crate) fn figure_of(several: bool, load: &str, words: &str) -> String {
     if several {
-        format!("{load} {}", metric.words())
+        format!("{load} {words}")
     } else {
-        metric.words().to_owned()
+        words.to_owned()
     }
 }
 

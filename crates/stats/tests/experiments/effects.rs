@@ -2,9 +2,12 @@
 
 use wirecost_model::cell::{Cell, Factor};
 use wirecost_model::effect::{Effect, Verdict};
+use wirecost_model::fixtures;
+use wirecost_model::latency::{Latency, bucket_of};
+use wirecost_model::load::{Load, NamedLoad, Workload};
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::{Cores, Levels};
-use wirecost_model::sample::Invalid;
+use wirecost_model::sample::{Invalid, LoadResult, RequestResult};
 use wirecost_stats::Stopping;
 use wirecost_stats::sequential::{Aim, standing};
 
@@ -69,6 +72,46 @@ fn an_invalid_sample_takes_its_partner_out_of_the_pairs() {
         find(&effects, "guest_mtu", "vxlan", Metric::Throughput).rounds,
         3
     );
+}
+
+/// So many requests, of which a hundred took longer.
+fn asked(count: u64) -> LoadResult {
+    let bucket = |ns: u64, count: u64| (bucket_of(ns) as u32, count);
+    LoadResult {
+        requests: Some(RequestResult {
+            transactions: count,
+            timeouts: 0,
+            late: 0,
+            duplicated: 0,
+            flushes: Latency::default(),
+            latency: Latency::from_buckets([bucket(50_000, count - 100), bucket(90_000, 100)]),
+            intervals: Vec::new(),
+            lateness: Latency::default(),
+        }),
+        ..fixtures::load(Workload::TcpRr.name(), Workload::TcpRr)
+    }
+}
+
+#[test]
+fn a_percentile_that_one_round_lacks_is_not_compared_over_the_others() {
+    let mut experiment = experiment(Cores::Split);
+    for cell in &mut experiment.cells {
+        cell.loads = vec![NamedLoad::alone(Load::new(Workload::TcpRr))];
+    }
+    let mut samples = samples();
+    for sample in &mut samples {
+        let few = sample.cell == 0 && sample.round == 1;
+        sample.loads = vec![asked(if few { 900 } else { 2000 })];
+    }
+    let effects = effects(&experiment, &samples);
+    let of = |encapsulation, metric| find(&effects, "guest_mtu", encapsulation, metric);
+    let lacks = of("none", Metric::LatencyP99);
+    assert_eq!((lacks.ratio, lacks.rounds), (None, 0));
+    assert_eq!(of("none", Metric::LatencyMedian).rounds, 3);
+    assert_eq!(of("vxlan", Metric::LatencyP99).rounds, 3);
+    // No sample has a p99.9, which is then not listed.
+    let listed = |effect: &Effect| effect.metric == Metric::LatencyP999;
+    assert!(!effects.iter().any(listed));
 }
 
 #[test]

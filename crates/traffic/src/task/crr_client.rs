@@ -126,9 +126,16 @@ impl CrrClient {
             }
             transaction.connected = true;
         }
+        // Bytes count as they move: the end of a load tells by them whether the server is alive.
+        let payload = |at: usize| at.saturating_sub(HEADER_BYTES) as u64;
         while transaction.written < opening.len() {
             match send(&transaction.socket, &opening[transaction.written..]) {
-                Ok(sent) => transaction.written += sent,
+                Ok(sent) => {
+                    let before = payload(transaction.written);
+                    transaction.written += sent;
+                    let moved = payload(transaction.written) - before;
+                    context.flow(flow).tx.bytes.add(moved);
+                }
                 Err(error) => match IoFailure::from(error) {
                     IoFailure::Interrupted => {}
                     IoFailure::Blocked => return Ok(Step::Needs(Interest::WRITE)),
@@ -140,9 +147,7 @@ impl CrrClient {
                 },
             }
             if transaction.written == opening.len() {
-                let tx = &context.flow(flow).tx;
-                tx.messages.add(1);
-                tx.bytes.add((opening.len() - HEADER_BYTES) as u64);
+                context.flow(flow).tx.messages.add(1);
                 if !context.blocking {
                     return Ok(Step::Needs(Interest::READ));
                 }
@@ -155,11 +160,11 @@ impl CrrClient {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => {
                     transaction.read += read;
+                    let rx = &context.flow(flow).rx;
+                    rx.bytes.add(read as u64);
                     if transaction.read == response {
                         context.record(transaction.began, context.shared.now());
-                        let rx = &context.flow(flow).rx;
                         rx.messages.add(1);
-                        rx.bytes.add(response as u64);
                     } else if transaction.read > response {
                         let words = "it answered with more than a response";
                         return Err(io::Error::new(io::ErrorKind::InvalidData, words));
@@ -280,5 +285,7 @@ mod tests {
         let answered = waits_until();
         assert!(answered > asked);
         assert_eq!(waits_until(), answered, "nothing more came");
+        let request = u64::from(options.load.request);
+        assert_eq!(shared.flows.all()[0].bytes(), request + 1_000);
     }
 }

@@ -273,3 +273,46 @@ impl Drop for CrrServer {
         dispatcher.close(own, unknown.map(Connection::handoff));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use socket2::{Domain, Type};
+    use wirecost_model::end_window::End;
+
+    use super::*;
+    use crate::buffers::{BufferSizes, Buffers};
+    use crate::handshake::{Header, Phase};
+    use crate::options::{Options, Workload};
+
+    #[test]
+    fn a_transaction_that_moves_is_waited_for_anew() {
+        let options = Options::new(Workload::TcpCrr, [7; 16]).with(|load| load.request = 1 << 20);
+        let sizes = BufferSizes::tcp(&options);
+        let shared = Shared::new(&options, End::Server, 1, 1, sizes).unwrap();
+        shared.flows.set_connected(&shared.flows.all()[0]);
+        let mut buffers = Buffers::new(&sizes, false);
+        let mut context = Context {
+            shared: &shared,
+            thread: &shared.threads[0],
+            buffers: &mut buffers,
+            blocking: false,
+        };
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let listener = Listener {
+            socket: Arc::new(Socket::from(socket)),
+            dispatcher: None,
+            fixup: None,
+        };
+        let mut server = CrrServer::new(&shared, listener).unwrap();
+        let (accepted, client) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        let header = Header::new(&options, 0, Phase::Transaction).encode();
+        (&client).write_all(&header).unwrap();
+        server.admit(Connection::new(accepted, 0), &mut context);
+        let since = server.slots.iter().flatten().map(|held| held.since).max();
+        assert!(since > Some(0), "{since:?}");
+    }
+}

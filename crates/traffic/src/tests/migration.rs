@@ -46,10 +46,15 @@ pub(super) fn can_track() -> bool {
 
 pub(super) fn pair(options: &Options) -> (Server, Client) {
     let server = Server::listen(LOOPBACK, options).unwrap();
+    let client = client_of(&server, options);
+    (server, client)
+}
+
+fn client_of(server: &Server, options: &Options) -> Client {
     let client = Client::connect(server.address(), options, LONG).unwrap();
     server.wait_connected(LONG).unwrap();
     client.observe(Observer::here(LOOPBACK.ip()).unwrap());
-    (server, client)
+    client
 }
 
 /// Moves all machines, and ends the load: their memory is compared then.
@@ -148,6 +153,23 @@ fn an_observer_hears_each_machine_at_its_source_and_then_at_its_destination() {
     }
     let unwatched = run(&options(|_, _| ()));
     assert!(unwatched.iter().all(|one| one.seen.is_none()));
+}
+
+#[test]
+fn machines_of_two_loads_at_one_address_can_be_watched() {
+    if !can_track() {
+        return;
+    }
+    let both = [*b"fedcba9876543210", *b"0123456789abcdef"].map(|secret| Options {
+        secret,
+        ..options(|_, migration| migration.watch = true)
+    });
+    let servers = Server::listen_all(LOOPBACK, &both).unwrap();
+    for (server, options) in servers.into_iter().zip(&both) {
+        let client = client_of(&server, options);
+        let moves = moved(server, client, options);
+        assert!(moves.iter().all(|one| one.seen.is_some()), "{moves:?}");
+    }
 }
 
 #[test]

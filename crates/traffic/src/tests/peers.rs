@@ -301,7 +301,7 @@ fn strangers_that_say_nothing_keep_no_transaction_out_however_many_they_are() {
     client.start().unwrap();
     let done = || client.snapshot().unwrap().flows[0].counts.received;
     eventually("transactions go on", || done() > 10);
-    // Many times the slots. By the timeout of a request alone (5 s for each batch of 65) they would keep it busy for longer
+    // Many times the slots. By the timeout of a header alone (5 s for each batch of 65) they would keep it busy for longer
     // than this test waits.
     let silent: Vec<TcpStream> = (0..600)
         .map(|_| TcpStream::connect(server.address().ip().unwrap()).unwrap())

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use wirecost_model::cell::Experiment;
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::{Remark, Verdict};
+use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure as Measured, Metric};
 use wirecost_model::plan::Levels;
 use wirecost_stats::{Corrected, FigureVerdict, Sides, judge, summary};
@@ -86,10 +87,12 @@ pub(super) fn cells(
                         } else {
                             judged.verdict
                         };
+                        let workload = workload(pair, load);
                         Figure {
                             load: load.clone(),
+                            workload,
                             metric: *metric,
-                            unit: metric.unit().0,
+                            unit: metric.unit_of(workload).0,
                             better: metric.better(),
                             before: summary(sides.from),
                             after: summary(sides.to),
@@ -156,6 +159,12 @@ fn of<'a>(pair: &Pair<'_>, shared: &'a [Measured]) -> Vec<&'a Measured> {
     shared.iter().filter(has).collect()
 }
 
+/// The workload of one of the pair's loads.
+fn workload(pair: &Pair<'_>, load: &str) -> Workload {
+    let named = pair.after.load(load);
+    named.map_or(Workload::TcpStream, |named| named.load.workload)
+}
+
 fn fails(verdict: Verdict, fail_on: FailOn) -> bool {
     let needs = match verdict {
         Verdict::Costs => FailOn::Costs,
@@ -212,21 +221,22 @@ fn shown(levels: &Levels, factors: &[Factor]) -> Levels {
 
 /// The shift of all cells, for each metric of each load that two cells or more have.
 pub(super) fn shifts(cells: &[ComparedCell]) -> Vec<Shift> {
-    let mut ratios: BTreeMap<(&str, Metric), Vec<f64>> = BTreeMap::new();
+    let mut ratios: BTreeMap<(&str, Metric, Workload), Vec<f64>> = BTreeMap::new();
     for figure in cells.iter().flat_map(|cell| &cell.figures) {
         if let Some(ratio) = figure.judged.unpaired.ratio {
-            let of = (figure.load.as_str(), figure.metric);
+            let of = (figure.load.as_str(), figure.metric, figure.workload);
             ratios.entry(of).or_default().push(ratio);
         }
     }
     ratios
         .into_iter()
         .filter(|(_, ratios)| ratios.len() > 1)
-        .map(|((load, metric), mut ratios)| {
+        .map(|((load, metric, workload), mut ratios)| {
             ratios.sort_by(f64::total_cmp);
             let n = ratios.len();
             Shift {
                 load: load.to_owned(),
+                workload,
                 metric,
                 cells: n as u32,
                 // The mean of the two middle ratios on the log scale.

@@ -29,7 +29,7 @@ pub struct EffectResult {
 pub enum NoRatio {
     /// No round has valid samples of both cells.
     NoValidPair,
-    /// No round has enough transactions for the percentile in both cells.
+    /// A sample of one of the cells has too few transactions for the percentile.
     TooFewTransactions,
     /// The cores were busy for too few steps of their counter.
     TooFewSteps,

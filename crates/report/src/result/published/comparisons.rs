@@ -7,7 +7,7 @@ use wirecost_model::published::{Outcome, Published, PublishedComparison, Publish
 use wirecost_stats::published::{Agreement, agreement, by_rule, difference, logs};
 use wirecost_stats::{Contrast, Interval, PairedRatio, Stopping, contrasts_of};
 
-use crate::result::document::ComparisonResult;
+use crate::result::document::{ComparisonResult, NoRatio};
 use crate::result::effects::judged;
 use crate::result::gathered::Gathered;
 use crate::result::until::Basis;
@@ -133,7 +133,10 @@ impl Measuring<'_> {
         let most = 100.0 / (1.0 + worth);
         let full = busy && [0, 1].iter().all(|&at| mean(at) >= Some(most));
         let reason = barred
-            .or_else(|| measured.here.is_none().then(|| NOT_MEASURED.to_owned()))
+            .or_else(|| {
+                let lacks = measured.here.is_none();
+                lacks.then(|| self.not_measured(compared, one.metric).to_owned())
+            })
             .or_else(|| full.then(|| SATURATED.to_owned()));
         let found = one.value.map(|value| match &reason {
             Some(_) => Agreement::NotComparable,
@@ -163,6 +166,28 @@ impl Measuring<'_> {
             rounds: effect.as_ref().map_or(0, |effect| effect.rounds),
             agreement: found,
             reason,
+        }
+    }
+
+    /// Why a comparison has no measured figures.
+    fn not_measured(
+        &self,
+        compared: Option<&(Contrast, [&Cell; 2])>,
+        outcome: Outcome,
+    ) -> &'static str {
+        let is_sparse = compared.is_some_and(|(contrast, cells)| {
+            let figure = Figure {
+                load: contrast.load.clone(),
+                metric: contrast.metric,
+            };
+            let observed = &self.gathered.observed;
+            let mut cells = cells.iter();
+            cells.any(|cell| observed.is_sparse(cell.index, &figure))
+        });
+        if is_sparse && matches!(outcome, Outcome::Of(_)) {
+            NoRatio::TooFewTransactions.words()
+        } else {
+            NOT_MEASURED
         }
     }
 

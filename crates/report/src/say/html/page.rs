@@ -246,24 +246,22 @@ fn hosts(doc: &Document) -> Vec<(String, String)> {
 
 /// How the figures were measured, as far as the record proves it.
 fn measured(doc: &Document) -> Vec<String> {
-    let proofs = doc.gathered.proofs;
+    let cores = if notes::is_existing(doc) {
+        "on all cores of each host"
+    } else {
+        "on the host's own cores"
+    };
     vec![
         format!(
             "Every round measures each cell once, in random order (seed {}), and cells are compared within rounds: what \
              drifts between rounds cancels. The unit of replication is the round, never an interval within a window.",
             doc.seed
         ),
-        format!(
-            "Before and after each window a datagram of exactly the guest MTU, which nothing may segment or fragment, had to \
-             be acknowledged in both directions. Of {} such proofs {} were given; {} of the datagrams were looked for on the \
-             underlay and seen there as one unfragmented frame of guest MTU plus overhead. MTU and offloads were set on \
-             every device of the path and read back.",
-            proofs.tried, proofs.given, proofs.seen
-        ),
+        proven(doc),
         format!(
             "After {} s of warm-up both hosts counted over a window of {} s. Throughput is what the receiving application \
              read; frames are counted by the sockets on both ends. CPU is all time that was not idle, waiting for I/O \
-             or stolen, on the host's own cores, {}.",
+             or stolen, {cores}, {}.",
             doc.repeat.warmup,
             doc.repeat.seconds,
             idle_source(doc.gathered.idle_steps)
@@ -286,6 +284,37 @@ fn measured(doc: &Document) -> Vec<String> {
             }
         ),
     ]
+}
+
+/// How the path was proven, and what was set on it.
+fn proven(doc: &Document) -> String {
+    let proofs = doc.gathered.proofs;
+    let had_to = "which nothing may segment or fragment, had to be acknowledged in both directions";
+    let given = format!(
+        "Of {} such proofs {} were given",
+        proofs.tried, proofs.given
+    );
+    if notes::is_existing(doc) && !notes::is_tunnel(doc) {
+        return format!(
+            "Before and after each window a datagram of the size that both devices send, or of `guest_mtu` where the plan \
+             has one, {had_to}; where a router or a host reported a smaller limit, a datagram of that size. {given}. \
+             Nothing was set on the hosts but what the plan varies."
+        );
+    }
+    let (place, of_path) = if notes::is_existing(doc) {
+        (
+            "the hosts' devices",
+            "that the run made, and on none of the hosts themselves,",
+        )
+    } else {
+        ("the underlay", "of the path")
+    };
+    format!(
+        "Before and after each window a datagram of exactly the guest MTU, {had_to}. {given}; {} of the datagrams were \
+         looked for on {place} and seen there as one unfragmented frame of guest MTU plus overhead. MTU and offloads were \
+         set on every device {of_path} and read back.",
+        proofs.seen
+    )
 }
 
 /// Where CPU time was read, and how finely.

@@ -107,13 +107,14 @@ fn figures(comparison: &Comparison, page: &mut Page) {
         "corrected",
         "by ranks",
     ];
+    let several = sentences::several_loads(comparison);
     let rows = sentences::by_weight(comparison)
         .into_iter()
         .flat_map(|cell| {
             let levels = text(&sentences::cell(comparison, &cell.all_levels));
             cell.figures
                 .iter()
-                .map(move |figure| row(levels.clone(), figure))
+                .map(move |figure| row(levels.clone(), several, figure))
         });
     let numbers = [false, false, true, true, false, false, false];
     page.table(&heads.map(str::to_owned), &numbers, rows);
@@ -121,14 +122,14 @@ fn figures(comparison: &Comparison, page: &mut Page) {
     page.paragraph(&text(&how.replacen(", x the", ", × the", 1)));
 }
 
-fn row(levels: String, figure: &Figure) -> Vec<String> {
+fn row(levels: String, several: bool, figure: &Figure) -> Vec<String> {
     let none = || "–".to_owned();
     let judged = &figure.judged;
     let sign = if figure.fails { "❌ " } else { "" };
     let ranks = judged.rank_verdict;
     vec![
         levels,
-        figure.metric.words().to_owned(),
+        text(&sentences::name(several, figure)),
         sentences::medians(figure, "→").unwrap_or_else(none),
         sentences::ratio(figure).map_or_else(none, |ratio| times(&ratio)),
         match figure.not_comparable.as_ref() {

@@ -11,7 +11,6 @@ use crate::result::compare::{Comparison, Conclusion, Figure};
 use crate::say::comparison as sentences;
 use crate::say::format::{Format, FormatError, Terminal, put};
 use crate::say::visible::visible;
-use crate::say::words;
 
 impl Format<Comparison> for Text {
     fn option(&self) -> &'static str {
@@ -118,10 +117,11 @@ fn differences(comparison: &Comparison, page: &mut Page) {
 
 /// The line of a figure: `- throughput 4.90 -> 4.41 Gbit/s, x0.90 [0.89, 0.91] - costs`.
 fn line(figure: &Figure, several: bool, page: &Page) -> String {
-    let name = words::figure_of(several, &figure.load, figure.metric);
+    let name = sentences::name(several, figure);
     let name = name
         .trim_end_matches(" per Gbit/s")
-        .trim_end_matches(" per transaction");
+        .trim_end_matches(" per transaction")
+        .trim_end_matches(" per I/O");
     let mut line = format!("- {name}");
     if let Some(medians) = sentences::medians(figure, "->") {
         let unit = match figure.unit.strip_prefix("% of a core") {
