@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crate::common::{Place, install, is_root, program, succeeds, wait_for};
 use crate::pair::Pair;
@@ -24,6 +25,7 @@ fn context() -> HostsContext {
         binaries: Binaries::default(),
         owner: Owner::this().expect("proc"),
         duty: Duty::Commands,
+        idle: Duration::ZERO,
         verbose: 0,
     }
 }

@@ -1,6 +1,7 @@
 //! Every row in turn: a lab, and on it rounds of all who are compared.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::orphan::Owner;
@@ -59,6 +60,7 @@ pub(crate) fn run(
                 binaries: Binaries::default(),
                 owner: Owner::this().map_err(BenchError::machine("reading /proc"))?,
                 duty: Duty::Commands,
+                idle: Duration::ZERO,
                 verbose: 0,
             },
             placement,

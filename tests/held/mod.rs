@@ -1,6 +1,7 @@
 //! A lab that this test process holds itself, without a run: built, and asked what a run would ask it.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::orphan::Owner;
@@ -23,6 +24,7 @@ pub(crate) fn lab(network: &Network) -> Lab {
             binaries: Binaries::default(),
             owner: Owner::this().expect("this process"),
             duty: Duty::Commands,
+            idle: Duration::ZERO,
             verbose: 0,
         },
         placement: place(Cores::Shared, &allowed),

@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde::{Deserialize, Serialize};
 use wirecost_model::vary::Setting;
 
-pub use crate::settings::SettingsTarget;
+pub use crate::settings::{SettingsTarget, remove_unfinished_journals};
 
 use crate::error::{AgentError, Result, Step};
 use crate::frame;

@@ -10,6 +10,7 @@ mod undo;
 
 use std::collections::BTreeMap;
 
+pub use journal::remove_unfinished_journals;
 pub(crate) use left::undo_left;
 use wirecost_model::vary::{CommandPair, DeviceSetting, Setting};
 use wirecost_netbuild::{BuildError, ExistingDevice};

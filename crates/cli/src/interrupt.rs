@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wirecost_agent::orphan::Owner;
@@ -36,6 +37,7 @@ pub(crate) fn with_hosts(
         binaries: binaries.binaries(),
         owner: Owner::this()?,
         duty: Duty::Commands,
+        idle: Duration::ZERO,
         verbose,
     };
     Ok((interrupt, context))

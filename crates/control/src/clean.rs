@@ -3,7 +3,9 @@
 
 use std::io;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use wirecost_agent::guard::remove_unfinished_journals;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::orphan;
 pub use wirecost_agent::orphan::{CleanedAgents as Agents, Orphan};
@@ -13,21 +15,26 @@ use wirecost_agent::tunnel;
 pub use wirecost_agent::tunnel::CleanedTunnels as Tunnels;
 use wirecost_model::host::HostAddress;
 
-use crate::calls::PROMPT;
 use crate::hosts::{Duty, HostsContext, open};
 
-/// Ends orphaned agents and daemons, and removes partly made tunnels, on this machine.
+/// Time-out for undoing: enough for every step of any run, each command at its own limit.
+const UNDOING: Duration = Duration::from_hours(1);
+
+/// Ends orphaned agents and daemons, and removes partly made tunnels and partly written journals, on this machine.
 ///
 /// # Errors
-/// Where /proc cannot be listed. What could not be ended or removed is in the answer.
+/// Where /proc cannot be listed, or a partly written journal cannot be removed. What else could not be ended or removed
+/// is in the answer.
 pub fn clean() -> io::Result<(Agents, Tunnels)> {
+    remove_unfinished_journals()?;
     Ok((orphan::end_all()?, tunnel::clean()))
 }
 
 /// Undoes on each host the settings that a killed run left changed.
 ///
 /// # Errors
-/// Where a host is not reached. What could not be undone is in its answer.
+/// Where a host is not reached, before anything is undone. What could not be undone, also because an agent failed, is in
+/// the answer of its host.
 pub fn undo_left(
     context: &HostsContext,
     hosts: &[HostAddress],
@@ -41,7 +48,7 @@ pub fn undo_left(
     let links = open(&context, &all, interrupt)?;
     let mut undone = Vec::new();
     for (host, link) in hosts.iter().zip(links) {
-        let mut left = undo_by(link, interrupt)?;
+        let mut left = answer(undo_by(link, interrupt))?;
         // Settings that a run changed as root, by sudo, are in root's journals.
         let as_root = HostsContext {
             duty: Duty::Change,
@@ -51,16 +58,29 @@ pub fn undo_left(
         match by_root.transpose() {
             Ok(links) => {
                 for link in links.into_iter().flatten() {
-                    add(&mut left, undo_by(link, interrupt)?);
+                    add(&mut left, answer(undo_by(link, interrupt))?);
                 }
             }
             // Where sudo does not work, no run can have changed settings as root.
             Err(LinkError::NoAgent { .. }) => {}
-            Err(error) => return Err(error),
+            Err(error) => add(&mut left, answer(Err(error))?),
         }
         undone.push(left);
     }
     Ok(undone)
+}
+
+/// The answer of an agent; where it failed, the error as what could not be undone. Other hosts may have undone something
+/// before.
+fn answer(undone: Result<LeftSettings, LinkError>) -> Result<LeftSettings, LinkError> {
+    match undone {
+        Err(LinkError::Interrupted) => Err(LinkError::Interrupted),
+        Err(error) => Ok(LeftSettings {
+            failed: vec![error.to_string()],
+            ..LeftSettings::default()
+        }),
+        Ok(left) => Ok(left),
+    }
 }
 
 /// Adds what another agent of the same host undid.
@@ -79,9 +99,7 @@ fn add(left: &mut LeftSettings, more: LeftSettings) {
 }
 
 fn undo_by(mut link: Link, interrupt: &AtomicBool) -> Result<LeftSettings, LinkError> {
-    // Undoing may run commands, each of which may take seconds.
-    let within = PROMPT * 10;
-    match link.call(&Request::UndoLeft, within, interrupt)? {
+    match link.call(&Request::UndoLeft, UNDOING, interrupt)? {
         Reply::Undone(left) => Ok(left),
         _ => Err(link.unexpected_reply("UndoLeft")),
     }
@@ -106,5 +124,18 @@ mod tests {
         assert_eq!(left.failed, both("failed for"));
         add(&mut left, of("root"));
         assert_eq!(left.failed, both("failed for"), "told once");
+    }
+
+    #[test]
+    fn an_agent_that_fails_does_not_hide_what_the_other_hosts_undid() {
+        let lost = LinkError::Timeout {
+            host: "ssh:b".to_owned(),
+            during: "undoing",
+            seconds: 3.0,
+        };
+        let words = lost.to_string();
+        let left = answer(Err(lost)).expect("an answer");
+        assert_eq!(left.failed, [words]);
+        assert!(answer(Err(LinkError::Interrupted)).is_err());
     }
 }

@@ -26,6 +26,6 @@ pub use existing::{HostPath, InspectedHosts, PathDevice, Traffic, inspect};
 pub use forecast::{ASSUMED_SD, Forecast, forecast, rounds_until_known};
 pub use preview::{Preview, preview};
 pub use progress::Progress;
-pub use rounds::{Finished, Options, run};
+pub use rounds::{Finished, Options, duty, run};
 pub use start::SeedSource;
 pub use tunnel::{PORTS, guest_addresses};

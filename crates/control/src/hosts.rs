@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::thread;
+use std::time::Duration;
 
 pub use wirecost_agent::duty::Duty;
 pub use wirecost_agent::link::Binaries;
@@ -31,6 +32,8 @@ pub struct HostsContext {
     pub owner: Owner,
     /// What agents of existing hosts are for, which decides the capabilities that they keep.
     pub duty: Duty,
+    /// The longest time for which an agent may not be asked for anything, such as while other hosts are measured.
+    pub idle: Duration,
     /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
     pub verbose: u8,
 }
@@ -65,6 +68,7 @@ pub fn open(
         host: host.clone(),
         owner: context.owner,
         duty: context.duty,
+        idle: context.idle,
         verbose: context.verbose,
     };
     thread::scope(|scope| {

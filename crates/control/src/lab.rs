@@ -256,9 +256,7 @@ impl Lab {
     ) -> Result<[Reply; 2], LinkError> {
         self.a.send(a)?;
         self.b.send(b)?;
-        // Nothing is sent to hosts that count.
-        let counts = matches!(a, Request::Begin(_) | Request::Part(_));
-        let every = if counts { Duration::MAX } else { KEEP_EVERY };
+        let every = keep_every([a, b]);
         let (first, second) = (&mut self.a, &mut self.b);
         let mut kept = [0; 2];
         let mut keep = || kept[1] += keep_alive(second);
@@ -304,8 +302,19 @@ impl Lab {
     }
 }
 
+/// How often a host that has answered is asked for something while the other one works. Nothing is sent to hosts that
+/// count.
+pub(crate) fn keep_every<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Duration {
+    let counts = |request: &Request| matches!(request, Request::Begin(_) | Request::Part(_));
+    if requests.into_iter().any(counts) {
+        Duration::MAX
+    } else {
+        KEEP_EVERY
+    }
+}
+
 /// Sends a host, which may still be busy, a request that changes nothing. Returns the number of answers to expect.
-fn keep_alive(link: &mut Link) -> u32 {
+pub(crate) fn keep_alive(link: &mut Link) -> u32 {
     u32::from(link.send(&Request::Machine).is_ok())
 }
 
@@ -353,5 +362,24 @@ pub(crate) fn host_spec(
         line_core: placement.line,
         secrets: secrets.clone(),
         existing_underlay: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_agent::protocol::{CountingStart, PartOrder};
+
+    use super::*;
+
+    #[test]
+    fn a_host_is_kept_while_the_other_one_works_but_not_while_it_counts() {
+        let (part, begin) = (PartOrder::default(), CountingStart::default());
+        for request in [Request::Part(part), Request::Begin(begin)] {
+            assert_eq!(keep_every([&request]), Duration::MAX);
+            assert_eq!(keep_every([&Request::Machine, &request]), Duration::MAX);
+        }
+        for request in [Request::StopClients, Request::OpenClients(Vec::new())] {
+            assert_eq!(keep_every([&request, &request]), KEEP_EVERY);
+        }
     }
 }

@@ -54,6 +54,9 @@ pub struct WindowResult {
 pub(crate) const TO_THE_END: Duration = Duration::from_mins(10);
 /// Interval at which the agents are asked whether such loads are over.
 const SLICE: Duration = Duration::from_millis(500);
+/// Time before such loads start in which a host looks for foreign load, seconds: a scan of all processes takes
+/// milliseconds.
+const SCAN_S: f64 = 0.025;
 
 impl Lab {
     /// Runs all loads at the same time, each divided evenly among the pairs of guests of hosts a and b, counts them
@@ -134,7 +137,11 @@ impl Lab {
             interrupt,
         )?;
         if loads.iter().any(|load| load.named.load.ends_by_itself()) {
-            return self.count_to_the_end(from, loads, [prompt, within], interrupt);
+            let whole = CountingWindow {
+                warmup_s: SCAN_S,
+                ..counting
+            };
+            return self.count_to_the_end(from, loads, whole, [prompt, within], interrupt);
         }
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let mut measured = self.count_within(counting, prompt, interrupt)?;
@@ -165,11 +172,12 @@ impl Lab {
         &mut self,
         from: Clients<'_>,
         loads: &[GuestLoad],
+        counting: CountingWindow<'_>,
         [prompt, within]: [Duration; 2],
         interrupt: &AtomicBool,
     ) -> Result<WindowResult, LinkError> {
-        let begin = || Request::Begin(CountingStart::default());
-        self.both_done_within([begin(), begin()], within, interrupt)?;
+        let begins = self.begins(counting);
+        self.both_done_within(begins, within, interrupt)?;
         self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let deadline = Instant::now() + TO_THE_END;
         let asks = [0, 1].map(|host| {
@@ -194,7 +202,10 @@ impl Lab {
             load.named.load.limit.is_some() && !load.named.load.workload.is_confirmed()
         };
         let stops_first = loads.iter().any(on_the_way);
-        let rest = [Duration::ZERO; 2].map(part);
+        let rest = [Duration::ZERO; 2].map(|none| PartOrder {
+            last: true,
+            ..part(none)
+        });
         if !stops_first {
             self.parts(rest.clone(), prompt, interrupt)?;
         }
@@ -232,6 +243,16 @@ impl Lab {
         }
     }
 
+    /// The orders to begin to count. One host of each machine looks for foreign load.
+    fn begins(&self, counting: CountingWindow<'_>) -> [Request; 2] {
+        self.known_processes(counting.ours).map(|foreign_to| {
+            Request::Begin(CountingStart {
+                warmup_s: counting.warmup_s,
+                foreign_to,
+            })
+        })
+    }
+
     /// Counts on both hosts at the same time, whatever loads them. One host of each machine looks for foreign load.
     pub fn count(
         &mut self,
@@ -248,13 +269,7 @@ impl Lab {
         prompt: Duration,
         interrupt: &AtomicBool,
     ) -> Result<[Measured; 2], LinkError> {
-        let begin = |foreign_to| {
-            Request::Begin(CountingStart {
-                warmup_s: counting.warmup_s,
-                foreign_to,
-            })
-        };
-        let begins = self.known_processes(counting.ours).map(begin);
+        let begins = self.begins(counting);
         let warmup = Duration::from_secs_f64(counting.warmup_s);
         self.both_done_within(begins, warmup + prompt, interrupt)?;
         let order = PartOrder {

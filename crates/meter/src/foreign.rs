@@ -1,6 +1,6 @@
 //! Foreign load: CPU time of tasks that do not belong to this run.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, DirEntry};
 use std::path::Path;
 use std::time::Instant;
@@ -28,6 +28,8 @@ struct Identity {
 #[derive(Debug, Clone, Default)]
 struct Process {
     ours: bool,
+    /// Number of the parent process.
+    parent: u32,
     /// Run time of each thread in nanoseconds, by thread number.
     tasks: BTreeMap<u32, u64>,
     /// CPU time of all threads, ended ones included, in nanoseconds. In steps of 10 ms, unlike the sum of `tasks`.
@@ -51,7 +53,7 @@ impl ForeignSnapshot {
 }
 
 /// Reads the run time of every task on the machine. `ours` are the processes (not threads) of this run: the controller
-/// and every agent, each by its number in its own PID namespace.
+/// and every agent, each by its number in its own PID namespace. What they have started is of this run, too.
 ///
 /// A scan costs about 20 µs a process: scan outside the measured window. Processes that end during the scan, and those
 /// that this user may not see (`hidepid`, another PID namespace), are left out.
@@ -72,18 +74,28 @@ pub fn foreign_snapshot(ours: &[u32]) -> Result<ForeignSnapshot, MeterError> {
     })?;
     // Processes are listed in ascending order, mostly parents before their children: a child that is reaped during the
     // scan is then missed rather than counted twice.
-    let processes = listing
+    let mut processes = listing
         .flatten()
         .filter_map(|entry| {
             let pid = number(&entry)?;
             scan_process(&entry.path(), pid, &ours)
         })
         .collect();
+    adopt(&mut processes);
     Ok(ForeignSnapshot {
         at,
         uptime,
         processes,
     })
+}
+
+/// Marks the children of this run's processes as of this run: the hypervisors of an agent.
+fn adopt(processes: &mut HashMap<Identity, Process>) {
+    let ours = processes.iter().filter(|(_, process)| process.ours);
+    let ours: HashSet<u32> = ours.map(|(identity, _)| identity.pid).collect();
+    for process in processes.values_mut() {
+        process.ours |= ours.contains(&process.parent);
+    }
 }
 
 /// How processes of this run are recognised.
@@ -123,6 +135,7 @@ fn scan_process(path: &Path, pid: u32, ours: &Ours<'_>) -> Option<(Identity, Pro
     });
     let process = Process {
         ours: ours.has(pid, &text, || read_once(path.join("status")).ok()),
+        parent: stat.parent,
         tasks: tasks.collect(),
         own_ns: stat.own_ns,
         reaped_ns: stat.reaped_ns,
@@ -221,7 +234,7 @@ fn ended(before: &ForeignSnapshot, after: &ForeignSnapshot) -> u64 {
     let already_seen: u64 = before
         .processes
         .iter()
-        .filter(|(identity, _)| !after.processes.contains_key(identity))
+        .filter(|(identity, process)| !process.ours && !after.processes.contains_key(identity))
         .map(|(_, process)| process.total_ns())
         .sum();
     inherited.saturating_sub(already_seen)

@@ -10,6 +10,8 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessStat {
     pub(crate) kernel_thread: bool,
+    /// Number of the parent process; 0 for none, or one in another PID namespace.
+    pub(crate) parent: u32,
     /// Start time in ticks since boot; with the process number it identifies the process.
     pub(crate) start: u64,
     /// CPU time of all threads, ended ones included, in nanoseconds (steps of 10 ms).
@@ -30,6 +32,7 @@ pub(crate) fn parse_stat(text: &str) -> Result<ProcessStat, ParseError> {
     // These fields are signed in the kernel's format; a negative value is read as 0.
     let ticks = |number: usize| field(number, "ticks").unwrap_or(0);
     Ok(ProcessStat {
+        parent: field(4, "the parent in field 4").unwrap_or(0) as u32,
         kernel_thread: field(9, "the flags in field 9")? & KERNEL_THREAD != 0,
         start: field(22, "the start time in field 22")?,
         own_ns: nanoseconds(ticks(14), ticks(15)),
@@ -99,7 +102,7 @@ mod tests {
         let text = "7 (a) S 1 (b)) R 1 7 7 0 -1 4194304 100 0 0 0 1 2 30 12 20 0 1 0 193835 0 0";
         let stat = parse_stat(text).expect("odd name");
         assert!(!stat.kernel_thread);
-        assert_eq!(stat.start, 193_835);
+        assert_eq!((stat.parent, stat.start), (1, 193_835));
         assert_eq!((stat.own_ns, stat.reaped_ns), (30_000_000, 420_000_000));
     }
 

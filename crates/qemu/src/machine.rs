@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,10 @@ pub struct Machine {
     end: Option<Sender<()>>,
     /// The thread that started the QEMU process and waits for its end.
     process: Option<JoinHandle<io::Result<ExitStatus>>>,
-    stderr: Arc<Mutex<Vec<u8>>>,
+    /// The thread that reads QEMU's standard error to its end, and returns the last of it.
+    stderr: Option<JoinHandle<Vec<u8>>>,
+    /// What that thread returned.
+    said: Vec<u8>,
 }
 
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> QemuError {
@@ -96,18 +99,16 @@ fn command(qemu: &Path, spec: &Spec, memory: &MemoryFile, firmware: &MemoryFile)
     command
 }
 
-/// Keeps the last [`STDERR_BYTES`] bytes of QEMU's standard error.
-fn keep_stderr(mut from: ChildStderr, kept: &Mutex<Vec<u8>>) {
+/// Reads to the end, and returns the last [`STDERR_BYTES`] bytes.
+fn last_bytes(mut from: impl Read) -> Vec<u8> {
+    let mut kept = Vec::new();
     let mut bytes = [0; 512];
-    while let Ok(read) = from.read(&mut bytes) {
-        if read == 0 {
-            return;
-        }
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    while let Ok(read @ 1..) = from.read(&mut bytes) {
         kept.extend_from_slice(&bytes[..read]);
         let surplus = kept.len().saturating_sub(STDERR_BYTES);
         kept.drain(..surplus);
     }
+    kept
 }
 
 type Pipes = (ChildStdin, ChildStdout, ChildStderr);
@@ -167,12 +168,10 @@ impl Machine {
             .recv()
             .unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
         let (input, output, errors) = pipes.map_err(failed("starting QEMU"))?;
-        let stderr = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&stderr);
-        thread::Builder::new()
+        let stderr = thread::Builder::new()
             .name("qemu-stderr".to_owned())
             .stack_size(128 << 10)
-            .spawn(move || keep_stderr(errors, &kept))
+            .spawn(move || last_bytes(errors))
             .map_err(failed("starting a machine's thread"))?;
         let monitor = Monitor::new(input, output).map_err(failed("starting a machine's thread"))?;
         let mut machine = Self {
@@ -182,7 +181,8 @@ impl Machine {
             version: Version::default(),
             end: Some(end),
             process: Some(process),
-            stderr,
+            stderr: Some(stderr),
+            said: Vec::new(),
         };
         machine.greet()?;
         Ok(machine)
@@ -273,8 +273,11 @@ impl Machine {
             let _ = end.send(());
         }
         let ended = self.end();
-        let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        let stderr = String::from_utf8_lossy(&kept);
+        // The process has ended: the thread reads what is left, and ends.
+        if let Some(thread) = self.stderr.take() {
+            self.said = thread.join().unwrap_or_default();
+        }
+        let stderr = String::from_utf8_lossy(&self.said);
         let lines = stderr
             .lines()
             .map(str::trim)
@@ -295,5 +298,17 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_what_is_written_is_kept_however_much_that_is() {
+        assert_eq!(last_bytes(&b"no such device"[..]), b"no such device");
+        let much: Vec<u8> = (0..10_000).map(|number| (number % 251) as u8).collect();
+        assert_eq!(last_bytes(&much[..]), much[much.len() - STDERR_BYTES..]);
     }
 }

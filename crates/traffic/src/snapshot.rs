@@ -174,12 +174,13 @@ impl Snapshot {
             io,
             threads,
             strays: shared.flows.strays(),
-            moves: shared
-                .sources
-                .moves()
-                .chain(shared.qemu_machines.moves())
-                .map(|moved| shared.sightings.complete(moved))
-                .collect(),
+            moves: shared.sightings.complete(
+                shared
+                    .sources
+                    .moves()
+                    .chain(shared.qemu_machines.moves())
+                    .collect(),
+            ),
             path: shared.path.get().map(|open| open.access()),
         })
     }

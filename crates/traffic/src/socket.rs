@@ -171,7 +171,9 @@ pub(crate) fn udp(peer: SocketAddr, options: &Options, flows: u32) -> Result<Soc
         .map_err(failed("making a UDP socket"))?;
     // Nothing wakes a thread in a blocking receive: it returns regularly to check whether to stop.
     let look = if options.load.workload.is_request_response() {
-        options.load.reply_timeout.min(POLL_INTERVAL)
+        // A shorter time-out would be none to the kernel, which counts microseconds.
+        let least = Duration::from_micros(1);
+        options.load.reply_timeout.clamp(least, POLL_INTERVAL)
     } else {
         POLL_INTERVAL
     };
@@ -386,6 +388,14 @@ mod tests {
         assert_eq!(inherited.tcp_user_timeout().unwrap(), Some(PEER_TIMEOUT));
         fixup.apply(&inherited, &many).unwrap();
         assert_eq!(inherited.tcp_user_timeout().unwrap(), Some(STARVED));
+    }
+
+    #[test]
+    fn a_reply_time_out_below_a_microsecond_does_not_block_for_ever() {
+        let options = Options::new(Workload::UdpRr, [0; 16])
+            .with(|load| load.reply_timeout = Duration::from_nanos(500));
+        let socket = udp(SocketAddr::from(([127, 0, 0, 1], 0)), &options, 1).unwrap();
+        assert!(socket.read_timeout().unwrap().is_some());
     }
 
     #[test]

@@ -21,9 +21,9 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 const REMOTE_EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long an agent may take to answer `Hello`.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(15);
-/// An agent behind a shell exits after this many seconds without a request: the controller's machine may have failed
-/// without closing the connection.
-const IDLE_S: u32 = 900;
+/// An agent behind a shell exits after this many seconds without a request, in addition to [`HostAgent::idle`]: the
+/// controller's machine may have failed without closing the connection.
+const IDLE_S: u64 = 900;
 
 /// How to start the agent of an existing host.
 #[derive(Debug, Clone)]
@@ -39,6 +39,8 @@ pub struct HostAgent {
     /// The agent's purpose: it keeps the capabilities for that. Where it needs root and the login on another machine is
     /// another user, the agent is started by `sudo -n`.
     pub duty: Duty,
+    /// How long the controller may have nothing to ask for.
+    pub idle: Duration,
     /// How much it logs to standard error: 0 nothing, 1 its steps, 2 everything.
     pub verbose: u8,
 }
@@ -130,7 +132,8 @@ impl Link {
             binaries: agent.binaries.clone(),
             needs_root: agent.duty.needs_root(),
             behind_a_shell: behind_a_shell.then(|| {
-                arguments.extend(["--idle-limit".to_owned(), IDLE_S.to_string()]);
+                let limit = IDLE_S.saturating_add(agent.idle.as_secs());
+                arguments.extend(["--idle-limit".to_owned(), limit.to_string()]);
                 arguments
             }),
         })

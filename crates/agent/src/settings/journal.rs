@@ -4,10 +4,13 @@
 //! One file for each process, with the steps that are still to be undone; they are undone in reverse order. The file is
 //! replaced as a whole, and synced to the disk (fsync(2)) before the change is made.
 
+use std::cmp::Reverse;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +71,7 @@ impl Journal {
     pub(crate) fn new(place: &str, device: &str) -> io::Result<Self> {
         let process = Owner::this()?.argument();
         Ok(Self {
-            path: directory().join(format!("{}.json", process.replace(':', "-"))),
+            path: directory().join(file_name(&process, "json")),
             entry: Entry {
                 process,
                 boot: boot()?,
@@ -88,7 +91,7 @@ impl Journal {
         let written = if undo.is_empty() {
             fs::remove_file(&self.path).or_else(missing_is_fine)
         } else {
-            write(&self.path, &self.entry)
+            write(&self.path, &self.entry, None)
         };
         written.map_err(|error| {
             let at = self.path.display();
@@ -128,9 +131,54 @@ impl Journal {
     }
 }
 
+/// Name of a file of a process, which is given as [`Owner::argument`] writes it.
+fn file_name(process: &str, extension: &str) -> String {
+    format!("{}.{extension}", process.replace(':', "-"))
+}
+
 fn is_journal(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension == "json")
+}
+
+/// Whether a file is a journal that a process was writing when it was killed.
+fn is_unfinished(path: &Path) -> bool {
+    let writer = path.file_stem().and_then(OsStr::to_str);
+    let writer = writer.and_then(|name| Owner::parse(&name.replace('-', ":")));
+    let extension = path.extension();
+    extension.is_some_and(|extension| extension == "new")
+        && writer.is_some_and(|writer| !writer.is_alive())
+}
+
+/// Removes the journals that processes of this user were writing when they were killed.
+///
+/// # Errors
+/// The directory cannot be listed, or a file cannot be removed; the message names it.
+pub fn remove_unfinished_journals() -> io::Result<()> {
+    remove_unfinished(&directory())
+}
+
+fn remove_unfinished(directory: &Path) -> io::Result<()> {
+    for path in files(directory)? {
+        if is_unfinished(&path) {
+            let removed = fs::remove_file(&path).or_else(missing_is_fine);
+            removed.map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Paths of the files in a directory, which need not exist.
+fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(directory) {
+        Ok(entries) => entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 fn missing_is_fine(error: io::Error) -> io::Result<()> {
@@ -140,12 +188,17 @@ fn missing_is_fine(error: io::Error) -> io::Result<()> {
     }
 }
 
-fn write(path: &Path, entry: &Entry) -> io::Result<()> {
+/// Replaces a journal; `modified`: its modification time, instead of now.
+fn write(path: &Path, entry: &Entry, modified: Option<SystemTime>) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory)?;
-    let new = path.with_extension("new");
+    // Named after its writer, which may be another process than that of the journal (`is_unfinished`).
+    let new = directory.join(file_name(&Owner::this()?.argument(), "new"));
     let mut file = File::create(&new)?;
     file.write_all(&serde_json::to_vec(entry)?)?;
+    if let Some(modified) = modified {
+        file.set_modified(modified)?;
+    }
     file.sync_all()?;
     fs::rename(&new, path)?;
     File::open(directory)?.sync_all()
@@ -156,6 +209,8 @@ fn write(path: &Path, entry: &Entry) -> io::Result<()> {
 pub(crate) struct Left {
     pub(super) path: PathBuf,
     pub(crate) entry: Entry,
+    /// When its process last changed something.
+    pub(super) modified: SystemTime,
     /// Whether the host was restarted since: settings in the kernel are then gone.
     pub(crate) restarted: bool,
 }
@@ -168,7 +223,7 @@ impl Left {
             return fs::remove_file(&self.path).or_else(missing_is_fine);
         }
         self.entry.undo = undo.to_vec();
-        write(&self.path, &self.entry)
+        write(&self.path, &self.entry, Some(self.modified))
     }
 
     /// Path of the journal, for messages.
@@ -177,47 +232,55 @@ impl Left {
     }
 }
 
-/// Reads a journal; `None` where the run that wrote it has ended and removed it since the directory was listed.
-fn read(path: &Path) -> Option<Result<Entry, String>> {
-    let bytes = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        bytes => bytes.map_err(|error| error.to_string()),
-    };
-    Some(bytes.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string())))
+/// Reads a journal, and when it was written; `None` where the run that wrote it has ended and removed it since the
+/// directory was listed.
+fn read(path: &Path) -> Option<Result<(Entry, SystemTime), String>> {
+    let read = fs::metadata(path)
+        .and_then(|metadata| metadata.modified())
+        .and_then(|modified| Ok((fs::read(path)?, modified)));
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(Err(error.to_string())),
+        Ok((bytes, modified)) => {
+            let entry = serde_json::from_slice(&bytes).map_err(|error| error.to_string());
+            Some(entry.map(|entry| (entry, modified)))
+        }
+    }
 }
 
-/// The journals left on this host, of this network namespace or of an earlier boot; a journal that cannot be read is an
-/// error message.
+/// The journals left on this host, of this network namespace or of an earlier boot, the last written first: each has
+/// what the one before it had left changed as the earlier values. A journal that cannot be read is an error message.
 pub(crate) fn left() -> io::Result<Vec<Result<Left, String>>> {
+    left_in(&directory())
+}
+
+fn left_in(directory: &Path) -> io::Result<Vec<Result<Left, String>>> {
     let (boot, netns) = (boot()?, netns()?);
-    let entries = match fs::read_dir(directory()) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let mut left = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        if !is_journal(&path) {
-            continue;
-        }
+    let (mut left, mut unreadable) = (Vec::new(), Vec::new());
+    for path in files(directory)?
+        .into_iter()
+        .filter(|path| is_journal(path))
+    {
         match read(&path) {
             None => {}
-            Some(Ok(entry)) => {
+            Some(Ok((entry, modified))) => {
                 let restarted = entry.boot != boot;
                 let lives = Owner::parse(&entry.process).is_some_and(Owner::is_alive);
                 if restarted || (!lives && entry.netns == netns) {
-                    left.push(Ok(Left {
+                    left.push(Left {
                         path,
                         entry,
+                        modified,
                         restarted,
-                    }));
+                    });
                 }
             }
-            Some(Err(error)) => left.push(Err(format!("{}: {error}", path.display()))),
+            Some(Err(error)) => unreadable.push(format!("{}: {error}", path.display())),
         }
     }
-    Ok(left)
+    left.sort_by_key(|left| Reverse(left.modified));
+    let left = left.into_iter().map(Ok);
+    Ok(left.chain(unreadable.into_iter().map(Err)).collect())
 }
 
 #[cfg(test)]
@@ -232,5 +295,56 @@ mod tests {
         assert!(read(&path).is_none());
         fs::write(&path, "{").unwrap();
         assert!(matches!(read(&path), Some(Err(_))));
+    }
+
+    fn entry(process: &str) -> Entry {
+        Entry {
+            process: process.to_owned(),
+            boot: "of this test".to_owned(),
+            netns: 0,
+            place: "host a".to_owned(),
+            device: "lo".to_owned(),
+            undo: vec![
+                serde_json::from_value(
+                    serde_json::json!({ "of": "l", "what": { "Command": "true" } }),
+                )
+                .unwrap(),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_last_written_journal_is_the_first_also_after_a_part_of_it_was_undone() {
+        let directory = tempfile::tempdir().unwrap();
+        let second = |number| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(number);
+        for (process, at) in [("7:1", 30), ("8:1", 50), ("9:1", 40)] {
+            let path = directory.path().join(file_name(process, "json"));
+            write(&path, &entry(process), Some(second(at))).unwrap();
+        }
+        for _ in 0..2 {
+            let left = left_in(directory.path()).unwrap();
+            let mut left: Vec<Left> = left.into_iter().map(Result::unwrap).collect();
+            let order: Vec<&str> = left.iter().map(|left| &*left.entry.process).collect();
+            assert_eq!(order, ["8:1", "9:1", "7:1"]);
+            // A step that fails stays in its journal.
+            let undo = left[2].entry.undo.clone();
+            left[2].keep(&undo).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_a_killed_process_was_writing_is_removed_and_what_a_living_one_writes_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let of = |process: &str, extension| directory.path().join(file_name(process, extension));
+        let this = Owner::this().unwrap().argument();
+        // No process has this number: it is larger than the kernel's PID_MAX_LIMIT.
+        let gone = "4294967295:1";
+        let all = [of(gone, "new"), of(gone, "json"), of(&this, "new")];
+        for path in &all {
+            fs::write(path, "{").unwrap();
+        }
+        remove_unfinished(directory.path()).unwrap();
+        assert_eq!(all.map(|path| path.exists()), [false, true, true]);
+        remove_unfinished(&directory.path().join("nothing")).unwrap();
     }
 }

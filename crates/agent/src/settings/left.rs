@@ -17,43 +17,49 @@ pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
             Err(error) => found.failed.push(error),
         }
     }
+    let removed = journal::remove_unfinished_journals();
+    found
+        .failed
+        .extend(removed.err().map(|error| error.to_string()));
     Ok(found)
 }
 
-/// Undoes the steps of one journal. Only those that fail stay in it: a command that undoes may fail if it runs again.
+/// Undoes the steps of one journal, the last one first. Only those that fail stay in it, also where this process is
+/// ended meanwhile: a command that undoes may fail if it runs again.
 fn undo_one(mut left: Left, found: &mut LeftSettings) {
-    let (mut applied, gone) = AppliedSettings::left(&left);
-    let steps = applied.undo.clone();
-    found.failed.extend(applied.undo().err());
-    // What failed is in the order of the steps.
-    let mut failed = applied.undo.iter().peekable();
-    let undone = steps
-        .iter()
-        .filter(|step| failed.next_if_eq(step).is_none());
-    found.undone.extend(undone.map(Undo::words));
-    found.gone.extend(gone);
-    if let Err(error) = left.keep(&applied.undo) {
+    let steps = left.entry.undo.iter().cloned();
+    let (gone, steps): (Vec<Undo>, Vec<Undo>) = steps.partition(|step| is_gone(step, &left));
+    found.gone.extend(gone.iter().map(Undo::words));
+    let (mut kept, mut undone) = (steps.clone(), Vec::new());
+    let mut written = Ok(());
+    for (index, step) in steps.into_iter().enumerate().rev() {
+        let words = step.words();
+        match undo(&left, step) {
+            Ok(()) => {
+                kept.remove(index);
+                undone.push(words);
+                written = written.and_then(|()| left.keep(&kept));
+            }
+            Err(error) => found.failed.push(error),
+        }
+    }
+    found.undone.extend(undone.into_iter().rev());
+    if let Err(error) = written.and_then(|()| left.keep(&kept)) {
         let name = left.name();
         found.failed.push(format!("writing {name}: {error}"));
     }
 }
 
-impl AppliedSettings {
-    /// The steps of a journal that are still to be undone, and those that are gone, as text.
-    fn left(left: &Left) -> (Self, Vec<String>) {
-        let steps = left.entry.undo.iter().cloned();
-        let (gone, undo): (Vec<Undo>, Vec<Undo>) = steps.partition(|step| is_gone(step, left));
-        let applied = Self {
-            undo,
-            ..Self::nothing(
-                &left.entry.place,
-                SettingsTarget::Existing {
-                    device: left.entry.device.clone(),
-                },
-            )
-        };
-        (applied, gone.iter().map(Undo::words).collect())
-    }
+/// Undoes one step of a journal.
+fn undo(left: &Left, step: Undo) -> Result<(), String> {
+    let target = SettingsTarget::Existing {
+        device: left.entry.device.clone(),
+    };
+    let mut applied = AppliedSettings {
+        undo: vec![step],
+        ..AppliedSettings::nothing(&left.entry.place, target)
+    };
+    applied.undo()
 }
 
 /// Whether there is nothing left for a step to restore: a restart resets the kernel's settings, and a device or a
@@ -71,6 +77,7 @@ fn is_gone(step: &Undo, left: &Left) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::SystemTime;
 
     use serde_json::json;
 
@@ -103,6 +110,7 @@ mod tests {
             let left = Left {
                 path: path.clone(),
                 entry,
+                modified: SystemTime::UNIX_EPOCH,
                 restarted: false,
             };
             undo_one(left, found);
@@ -116,5 +124,36 @@ mod tests {
             assert!(failed.contains("exit code 127"), "{failed}");
         }
         assert_eq!(fs::read_to_string(told).expect("the file"), "undone\n");
+    }
+
+    #[test]
+    fn a_step_leaves_the_journal_as_soon_as_it_is_undone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("1-2.json");
+        let seen = directory.path().join("seen");
+        let copy = format!("cp {} {}", path.display(), seen.display());
+        let step = |command: &str| json!({ "of": "l", "what": { "Command": command } });
+        let entry = json!({
+            "process": "1:2",
+            "boot": "of this test",
+            "netns": 0,
+            "place": "host a",
+            "device": "lo",
+            "undo": [step(&copy), step("true")],
+        });
+        fs::write(&path, entry.to_string()).expect("a journal");
+        let left = Left {
+            path: path.clone(),
+            entry: serde_json::from_value(entry).expect("its steps"),
+            modified: SystemTime::UNIX_EPOCH,
+            restarted: false,
+        };
+        let mut found = LeftSettings::default();
+        undo_one(left, &mut found);
+        assert_eq!(found.undone, [format!("l: {copy}"), "l: true".to_owned()]);
+        assert!(!path.exists(), "nothing is left: {found:?}");
+        let seen = fs::read(seen).expect("the journal before the last step");
+        let seen: Entry = serde_json::from_slice(&seen).expect("its steps");
+        assert_eq!(seen.undo.len(), 1);
     }
 }

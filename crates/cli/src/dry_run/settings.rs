@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use wirecost_answer::names;
+use wirecost_control::experiment::duty;
 use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::plan::{HostPair, Hosts};
 use wirecost_model::vary::{Scope, Setting, role_key};
 
 use crate::screen::wrap;
@@ -22,6 +24,9 @@ pub(super) struct Line<'a> {
     /// The same in the cell with the fewest guests, where their numbers differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     fewest_commands_a_sample: Option<u32>,
+    /// Who runs the level's command.
+    #[serde(skip)]
+    user: &'static str,
 }
 
 pub(super) fn lines(experiment: &Experiment) -> Vec<Line<'_>> {
@@ -55,6 +60,24 @@ fn line<'a>(experiment: &Experiment, setting: &'a Setting) -> Line<'a> {
         cells: cells().count() as u32,
         commands_a_sample: most,
         fewest_commands_a_sample: times().min().filter(|fewest| *fewest < most),
+        user: user(experiment, setting),
+    }
+}
+
+/// Who runs the command of a level: on other machines an agent does, which sudo starts where the plan needs root.
+fn user(experiment: &Experiment, setting: &Setting) -> &'static str {
+    let plan = &experiment.plan;
+    let is_here = |hosts: &HostPair| hosts.a.place.is_here() && hosts.b.place.is_here();
+    let near = match plan.host_pairs() {
+        Some(pairs) => pairs.iter().all(|pair| is_here(&pair.hosts)),
+        None => plan.hosts == Hosts::Lab,
+    };
+    if near || setting.on == Scope::Machine {
+        "the user who runs wirecost"
+    } else if duty(experiment).needs_root() {
+        "root"
+    } else {
+        "the user of the login"
     }
 }
 
@@ -105,6 +128,7 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
             );
         }
         if let Some(command) = &setting.command {
+            let user = line.user;
             let times = match (line.fewest_commands_a_sample, line.commands_a_sample) {
                 (None, 1) => "once".to_owned(),
                 (None, times) => format!("{times} times"),
@@ -112,7 +136,7 @@ pub(super) fn text(lines: &[Line<'_>], width: usize) -> Option<String> {
             };
             let _ = write!(
                 text,
-                "\n    commands, `sh -c` as the user who runs wirecost, {times} a sample: {}",
+                "\n    commands, `sh -c` as {user}, {times} a sample: {}",
                 place(setting)
             );
             for (when, command) in [("before", &command.before), ("after", &command.after)] {
@@ -253,6 +277,23 @@ mod tests {
             often(&format!("{hosts}{}", vary("a"))),
             ("once".to_owned(), one(1))
         );
+    }
+
+    #[test]
+    fn who_runs_a_command_depends_on_the_host_and_on_what_else_the_plan_changes() {
+        let user = |hosts: &str, also: &str| {
+            let text = format!(
+                "name: x\nhosts: {{ a: \"{hosts}:x\", b: \"{hosts}:y\" }}\nnetwork: existing\n\
+                 allow_host_changes: on\nvary: {{ x: [{{}}, {{ before: echo, after: echo{also} }}] }}\n"
+            );
+            let loaded = wirecost_plan::load("plan.yaml", &text);
+            let experiment = loaded.unwrap_or_else(|errors| panic!("{errors:?}"));
+            lines(&experiment)[0].user
+        };
+        let sysctl = ", sysctl: { net.ipv4.tcp_sack: 0 }";
+        assert_eq!(user("ssh", ""), "the user of the login");
+        assert_eq!(user("ssh", sysctl), "root");
+        assert_eq!(user("netns", sysctl), "the user who runs wirecost");
     }
 
     fn text_of(lines: &[Line<'_>]) -> String {

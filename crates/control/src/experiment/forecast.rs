@@ -8,12 +8,17 @@
 //! within
 //! it.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Network};
+use wirecost_model::load::NamedLoad;
 use wirecost_model::plan::Repeat;
 use wirecost_stats::sequential::{Aim, rounds_needed};
 
 use super::labs::MAX_LABS;
+use crate::calls::patience;
+use crate::window::TO_THE_END;
 
 /// Seconds of a sample around warm-up and window, without its connections. Where a cell also has a window without its
 /// rate-limited line, the plan's seconds are shared between the two windows.
@@ -165,6 +170,23 @@ fn sample_s(experiment: &Experiment, cell: &Cell) -> f64 {
     }
     let repeat = &experiment.plan.repeat;
     repeat.warmup + repeat.seconds + around_s(cell)
+}
+
+/// The longest time that a sample can take by the plan. Hosts of other pairs are asked for nothing meanwhile, nor are the
+/// sample's own within the pause before a migration.
+pub(crate) fn longest_sample(experiment: &Experiment) -> Duration {
+    let of = |cell: &Cell| {
+        let planned = Duration::try_from_secs_f64(sample_s(experiment, cell));
+        let by_itself = |named: &NamedLoad| named.load.ends_by_itself();
+        let ending = if cell.loads.iter().any(by_itself) {
+            TO_THE_END * cell.windows()
+        } else {
+            Duration::ZERO
+        };
+        let planned = planned.unwrap_or(Duration::MAX);
+        planned.saturating_add(ending + patience(&cell.loads))
+    };
+    experiment.measured().map(of).max().unwrap_or_default()
 }
 
 /// Forecasts the time left while a run goes on.

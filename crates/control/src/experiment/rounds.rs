@@ -20,7 +20,7 @@ use super::datapath;
 use super::directory::{Directory, refuse_existing};
 use super::error::RunError;
 use super::existing::{self, Traffic};
-use super::forecast::{RemainingTime, forecast};
+use super::forecast::{RemainingTime, forecast, longest_sample};
 use super::labs::Labs;
 use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
@@ -68,6 +68,7 @@ pub fn run(
     refuse_existing(options.out.as_deref())?;
     let agents = HostsContext {
         duty: duty(experiment),
+        idle: longest_sample(experiment),
         ..options.agents.clone()
     };
     let reached = reached(experiment, &agents, interrupt)?;
@@ -158,7 +159,7 @@ pub fn run(
 }
 
 /// What agents of existing hosts are started for.
-fn duty(experiment: &Experiment) -> Duty {
+pub fn duty(experiment: &Experiment) -> Duty {
     let plan = &experiment.plan;
     let settings = || plan.vary.iter().flat_map(|factor| &factor.levels);
     let is_of_root = |setting: &Setting| {

@@ -15,6 +15,7 @@ use wirecost_model::load::{Address, NamedLoad};
 use super::interval::Parts;
 use super::{ManualLoad, Outcome, Round, Step, ending};
 use crate::calls::{PROMPT, patience, poll_timeout};
+use crate::lab::{keep_alive, keep_every};
 use crate::random;
 use crate::window::{elsewhere, settle};
 
@@ -66,25 +67,34 @@ impl Session<'_> {
         }
     }
 
-    /// Sends each host its request and waits for both answers. Every answer is read, also where the other host failed.
+    /// Sends each host its request and waits for both answers. Every answer is read, also where the other host failed. A
+    /// host that has answered is kept from giving up its loads while the other one works.
     fn both(
         &mut self,
         requests: &[Option<Request>; 2],
         within: Duration,
     ) -> Result<[Option<Reply>; 2], LinkError> {
-        let mut sent = [const { None }; 2];
-        for ((link, request), sent) in self.links.iter_mut().zip(requests).zip(&mut sent) {
-            *sent = request.as_ref().map(|request| link.send(request));
+        let [a, b] = &mut self.links;
+        let [to_a, to_b] = requests;
+        let sent_a = to_a.as_ref().map(|request| a.send(request));
+        let sent_b = to_b.as_ref().map(|request| b.send(request));
+        let every = keep_every(requests.iter().flatten());
+        let mut kept = [0; 2];
+        // Not interruptible: every wait in a load is short, and an unread answer would be taken for that of the next
+        // request.
+        let mut keep = || kept[1] += keep_alive(b);
+        let from_a = sent_a
+            .map(|sent| sent.and_then(|()| a.receive_while(within, &NEVER, (every, &mut keep))));
+        let mut keep = || kept[0] += keep_alive(a);
+        let from_b = sent_b
+            .map(|sent| sent.and_then(|()| b.receive_while(within, &NEVER, (every, &mut keep))));
+        for (link, requests) in [a, b].into_iter().zip(kept) {
+            for _ in 0..requests {
+                // The next request tells of a host that is gone.
+                let _ = link.receive(PROMPT, &NEVER);
+            }
         }
-        let mut replies = Vec::with_capacity(2);
-        for (link, sent) in self.links.iter_mut().zip(sent) {
-            // Not interruptible: every wait in a load is short, and an unread answer would be taken for that of the
-            // next request.
-            let reply = sent.map(|sent| sent.and_then(|()| link.receive(within, &NEVER)));
-            replies.push(reply.transpose());
-        }
-        let replies: Vec<Option<Reply>> = replies.into_iter().collect::<Result<_, _>>()?;
-        Ok(<[Option<Reply>; 2]>::try_from(replies).unwrap_or_default())
+        Ok([from_a.transpose()?, from_b.transpose()?])
     }
 
     fn all(&mut self, request: &Request, within: Duration) -> Result<(), LinkError> {

@@ -20,6 +20,7 @@ fn scan(origin: Instant, at_s: u64, processes: &[MadeUp<'_>]) -> ForeignSnapshot
             .map(|&(pid, start, tasks, reaped_ns)| {
                 let process = Process {
                     ours: false,
+                    parent: 0,
                     tasks: tasks.iter().copied().collect(),
                     own_ns: 0,
                     reaped_ns,
@@ -114,6 +115,32 @@ fn our_own_processes_are_not_foreign() {
 }
 
 #[test]
+fn what_our_processes_have_started_is_ours_and_its_end_hides_nothing_foreign() {
+    let origin = Instant::now();
+    let hypervisor: MadeUp<'_> = (7, 60, &[(7, 50 * S)], 0);
+    let mut before = scan(
+        origin,
+        0,
+        &[(1, 5, &[(1, S)], 0), (4, 50, &[], 0), hypervisor],
+    );
+    for (identity, process) in &mut before.processes {
+        process.ours = identity.pid == 4;
+        process.parent = if identity.pid == 7 { 4 } else { 0 };
+    }
+    adopt(&mut before.processes);
+    let ours = |pid| {
+        before
+            .processes
+            .iter()
+            .any(|(of, process)| of.pid == pid && process.ours)
+    };
+    assert!(ours(4) && ours(7) && !ours(1));
+    // It has ended, and so has a foreign child that no scan saw.
+    let after = scan(origin, 1, &[(1, 5, &[(1, S)], S / 4)]);
+    assert_cores(&before, &after, 0.25);
+}
+
+#[test]
 fn an_agent_in_a_container_is_ours_and_what_else_has_its_number_is_not() {
     let ours = Ours {
         numbers: &[17, 4000],
@@ -164,23 +191,28 @@ impl Drop for Spinner {
 }
 
 #[test]
-fn a_spinning_child_is_seen_and_our_own_spinning_is_not() {
+fn a_spinning_program_is_seen_and_neither_our_own_spinning_nor_our_childs() {
     let child = Command::new("sh")
         .args(["-c", "while :; do :; done"])
         .spawn();
     let spinner = Spinner(child.expect("sh"));
-    let ours = [std::process::id()];
-    let before = foreign_snapshot(&ours).expect("before");
+    let this = std::process::id();
+    let nobody_and_this: [&[u32]; 2] = [&[], &[this]];
+    let scans = || nobody_and_this.map(|ours| foreign_snapshot(ours).expect("a scan"));
+    let before = scans();
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(300) {
         std::hint::spin_loop();
     }
-    let after = foreign_snapshot(&ours).expect("after");
+    let after = scans();
 
-    let by_process: HashMap<u32, u64> = run_time(&before, &after).collect();
-    assert!(by_process[&spinner.0.id()] > 0, "{by_process:?}");
-    assert!(!by_process.contains_key(&ours[0]));
-    assert!(foreign_cores(&before, &after) > 0.0);
+    let gained =
+        |scan: usize| -> HashMap<u32, u64> { run_time(&before[scan], &after[scan]).collect() };
+    let (everything, foreign) = (gained(0), gained(1));
+    assert!(everything[&spinner.0.id()] > 0, "{everything:?}");
+    assert!(everything.contains_key(&this));
+    assert!(!foreign.contains_key(&spinner.0.id()) && !foreign.contains_key(&this));
+    assert!(foreign_cores(&before[0], &after[0]) > 0.0);
 }
 
 #[test]

@@ -15,9 +15,24 @@ const LAST_ANSWER: Duration = Duration::from_millis(300);
 /// The gap of each machine, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Sightings {
-    machines: Box<[OnceLock<SeenGap>]>,
+    machines: Box<[Sighting]>,
     /// Whether an observer asks the machines.
     observed: AtomicBool,
+}
+
+/// What has been seen of a machine.
+#[derive(Debug, Default)]
+struct Sighting {
+    gap: OnceLock<SeenGap>,
+    /// When the machine's move was first known to be over.
+    over: OnceLock<Instant>,
+}
+
+impl Sighting {
+    /// Until when the destination's first answer is waited for, where the move is over at `now`.
+    fn deadline(&self, now: Instant) -> Instant {
+        *self.over.get_or_init(|| now) + LAST_ANSWER
+    }
 }
 
 impl Sightings {
@@ -26,7 +41,7 @@ impl Sightings {
         let watched = options.load.migration.is_some_and(|one| one.watch);
         let machines = if watched { options.load.streams } else { 0 };
         Self {
-            machines: (0..machines).map(|_| OnceLock::new()).collect(),
+            machines: (0..machines).map(|_| Sighting::default()).collect(),
             observed: AtomicBool::new(false),
         }
     }
@@ -44,25 +59,41 @@ impl Sightings {
     /// Records the gap of a machine that was seen at its destination.
     pub(crate) fn set(&self, machine: u32, gap: SeenGap) {
         if let Some(seen) = self.machines.get(machine as usize) {
-            let _ = seen.set(gap);
+            let _ = seen.gap.set(gap);
         }
     }
 
-    /// Adds to a move what was seen of it. Waits up to [`LAST_ANSWER`]: the first answer of the destination may still
-    /// be under way when the move is over.
-    pub(crate) fn complete(&self, moved: MachineMove) -> MachineMove {
-        let Some(seen) = self.machines.get(moved.machine as usize) else {
-            return moved;
-        };
-        if self.observed.load(Ordering::Relaxed) && moved.outcome.is_there() {
-            let deadline = Instant::now() + LAST_ANSWER;
-            while seen.get().is_none() && Instant::now() < deadline {
-                thread::sleep(Duration::from_millis(1));
+    /// Adds to moves that are over what was seen of them. Waits up to [`LAST_ANSWER`], for all of them together and once
+    /// only: the first answer of a destination may still be under way when the move is over.
+    pub(crate) fn complete(&self, mut moves: Vec<MachineMove>) -> Vec<MachineMove> {
+        let now = Instant::now();
+        let observed = self.observed.load(Ordering::Relaxed);
+        for moved in &mut moves {
+            let Some(sighting) = self.machines.get(moved.machine as usize) else {
+                continue;
+            };
+            if observed && moved.outcome.is_there() {
+                let deadline = sighting.deadline(now);
+                while sighting.gap.get().is_none() && Instant::now() < deadline {
+                    thread::sleep(Duration::from_millis(1));
+                }
             }
+            moved.seen = sighting.gap.get().copied();
         }
-        MachineMove {
-            seen: seen.get().copied(),
-            ..moved
+        moves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_of_a_machine_is_waited_for_once_however_often_it_is_asked_for() {
+        let (sighting, now) = (Sighting::default(), Instant::now());
+        for later in [0, 1, 60] {
+            let asked = now + Duration::from_secs(later);
+            assert_eq!(sighting.deadline(asked), now + LAST_ANSWER);
         }
     }
 }

@@ -18,8 +18,9 @@ use super::search::Search;
 use crate::flow::Flows;
 use crate::options::Options;
 use crate::storage::content;
+use crate::timeouts::PEER_TIMEOUT;
 
-/// Shortest round after which another begins: in a shorter one the connections may not have acknowledged anything.
+/// Shortest round after which another begins, where a round trip is not longer ([`shortest_round`]).
 const SHORTEST_ROUND: Duration = Duration::from_millis(1);
 /// Throttle of a machine that writes too fast, percent of its time: initial value, increment and maximum. The
 /// defaults of QEMU's `cpu-throttle-initial`, `cpu-throttle-increment` and `max-cpu-throttle`.
@@ -283,7 +284,7 @@ impl Source {
             return Ok(false);
         }
         progress.ordered = Some(now);
-        progress.acked_before = self.acked(flows)?;
+        (progress.acked_before, _) = self.acked(flows)?;
         self.wire.store(0, Ordering::Relaxed);
         progress.writes_before = self.guest.writes();
         self.tracking.clear(|_, _| ())?;
@@ -313,14 +314,22 @@ impl Source {
         })
     }
 
-    /// Bytes that the destination's kernel has acknowledged on all connections of the machine.
-    fn acked(&self, flows: &Flows) -> io::Result<u64> {
+    /// Bytes that the destination's kernel has acknowledged on all connections of the machine, and the longest of their
+    /// smallest round-trip times.
+    fn acked(&self, flows: &Flows) -> io::Result<(u64, Duration)> {
         let channels = self.migration.channels as usize;
         let first = self.number as usize * channels;
         let flows = &flows.all()[first..first + channels];
-        let sockets = flows.iter().filter_map(|flow| flow.socket.get());
-        let acked = sockets.map(|socket| Ok(tcp_info(&**socket)?.bytes_acked));
-        acked.sum()
+        let (mut acked, mut round_trip) = (0, 0_u32);
+        for socket in flows.iter().filter_map(|flow| flow.socket.get()) {
+            let info = tcp_info(&**socket)?;
+            acked += info.bytes_acked;
+            // `u32::MAX` before the first.
+            if info.min_rtt < u32::MAX {
+                round_trip = round_trip.max(info.min_rtt);
+            }
+        }
+        Ok((acked, Duration::from_micros(round_trip.into())))
     }
 
     /// Decides what follows a round. `Some`: call again at this time, since it cannot be decided before.
@@ -343,14 +352,24 @@ impl Source {
         let (Some(first), Some(began)) = (progress.first, progress.began) else {
             return Ok(Some(now + SHORTEST_ROUND));
         };
-        let acked = self.acked(flows)?.saturating_sub(progress.acked_before);
+        let (acked, round_trip) = self.acked(flows)?;
+        let acked = acked.saturating_sub(progress.acked_before);
+        let shortest = if self.migration.post_copy {
+            shortest_round(acked, SHORTEST_ROUND)
+        } else {
+            shortest_round(acked, round_trip)
+        };
+        // Without a bandwidth nothing can be decided.
+        if acked == 0 && now - began < shortest {
+            return Ok(Some(now + SHORTEST_ROUND));
+        }
         let dirtied = self.tracking.count()?;
         let on_the_way = self.wire.load(Ordering::Relaxed).saturating_sub(acked);
         let bandwidth = acked as f64 / (now - first).as_secs_f64();
         let left_s = (on_the_way + (dirtied * PAGE) as u64) as f64 / bandwidth;
         let fits = left_s <= self.migration.max_downtime.as_secs_f64();
-        if now - began < SHORTEST_ROUND && !fits {
-            return Ok(Some(began + SHORTEST_ROUND));
+        if now - began < shortest && !fits {
+            return Ok(Some(began + shortest));
         }
         let [pages, zero_pages] = self
             .sent
@@ -470,4 +489,33 @@ impl Source {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shortest round after which another stage begins: in a shorter one than a round trip the connections may not
+/// have acknowledged anything. Where nothing at all has been acknowledged, as while the send buffers hold the first
+/// round, it is waited for until the peer counts as gone.
+fn shortest_round(acked: u64, round_trip: Duration) -> Duration {
+    if acked == 0 {
+        PEER_TIMEOUT
+    } else {
+        round_trip.max(SHORTEST_ROUND)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_no_shorter_than_a_round_trip_and_the_first_one_waits_for_an_acknowledgement() {
+        let ms = Duration::from_millis;
+        for (acked, round_trip, shortest) in [
+            (0, ms(200), PEER_TIMEOUT),
+            (1, ms(200), ms(200)),
+            (1, Duration::from_micros(30), SHORTEST_ROUND),
+        ] {
+            let found = shortest_round(acked, round_trip);
+            assert_eq!(found, shortest, "{acked} bytes, {round_trip:?}");
+        }
+    }
 }

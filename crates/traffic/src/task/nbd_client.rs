@@ -220,6 +220,10 @@ impl NbdClient {
 }
 
 impl RequestClient for NbdClient {
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     fn outstanding(&self) -> usize {
         self.slots.outstanding()
     }

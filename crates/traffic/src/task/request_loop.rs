@@ -1,17 +1,23 @@
 //! The loop of a request/response client on a connection that stays: it receives, queues requests and sends them.
 
 use std::io;
+use std::mem::MaybeUninit;
 
+use socket2::Socket;
 use wirecost_sys::epoll::Interest;
 
-use super::{Context, Progress};
+use super::{Context, IoFailure, Progress};
 use crate::flow::Outcome;
+use crate::options::Waiting;
 
 /// Passes of one flow's loop before the others of its thread are polled.
 const BUDGET: u32 = 8;
 
 /// A request/response client on a connection that stays.
 pub(super) trait RequestClient {
+    /// The connection.
+    fn socket(&self) -> &Socket;
+
     /// Requests without a complete response.
     fn outstanding(&self) -> usize;
 
@@ -44,6 +50,8 @@ pub(super) enum Idle {
 
 /// Polls a client: does what can be done now, in at most [`BUDGET`] passes.
 pub(super) fn poll(client: &mut impl RequestClient, context: &mut Context<'_>) -> Progress {
+    let idle = client.outstanding() == 0;
+    let sleeps = context.shared.options.load.waiting == Waiting::Sleep;
     for _ in 0..BUDGET {
         if client.outstanding() > 0 {
             match client.receive(context) {
@@ -68,8 +76,15 @@ pub(super) fn poll(client: &mut impl RequestClient, context: &mut Context<'_>) -
                 write: false,
             };
             return match client.idle(context) {
-                Idle::Until(due) => Progress::Wait(interest, due),
                 Idle::Over(outcome) => Progress::Over(outcome),
+                Idle::Until(due) => {
+                    // Woken with nothing to do: what woke it would do so again at once.
+                    let woken = idle && !context.blocking && sleeps;
+                    match woken.then(|| unasked(client.socket())).flatten() {
+                        Some(error) => Progress::failed(error),
+                        None => Progress::Wait(interest, due),
+                    }
+                }
             };
         }
         if !context.blocking {
@@ -82,4 +97,19 @@ pub(super) fn poll(client: &mut impl RequestClient, context: &mut Context<'_>) -
         }
     }
     Progress::Again
+}
+
+/// What has arrived on a connection on which nothing is awaited, as an error: its end, or bytes that nobody asked for.
+fn unasked(socket: &Socket) -> Option<io::Error> {
+    match socket.peek(&mut [MaybeUninit::uninit()]) {
+        Ok(0) => Some(io::ErrorKind::UnexpectedEof.into()),
+        Ok(_) => {
+            let words = "the server sent what it was not asked for";
+            Some(io::Error::new(io::ErrorKind::InvalidData, words))
+        }
+        Err(error) => match IoFailure::from(error) {
+            IoFailure::Broken(error) => Some(error),
+            IoFailure::Interrupted | IoFailure::Blocked => None,
+        },
+    }
 }

@@ -109,6 +109,10 @@ impl RrClient {
 }
 
 impl RequestClient for RrClient {
+    fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     fn outstanding(&self) -> usize {
         self.outstanding.len()
     }
@@ -318,5 +322,31 @@ mod tests {
         }
         assert_eq!(client.silent_since(), Some(first));
         assert!(client.timed_out(now));
+    }
+
+    #[test]
+    fn a_server_that_ends_the_connection_between_two_requests_is_noticed_at_once() {
+        let options = Options::new(Workload::TcpRr, [7; 16])
+            .with(|load| load.rate = Some(Rate::RequestsPerSecond(0.001)));
+        let sizes = BufferSizes::tcp_rr(&options);
+        let shared = Shared::new(&options, End::Client, 1, 1, sizes).unwrap();
+        let mut buffers = Buffers::new(&sizes, false);
+        let mut context = Context {
+            shared: &shared,
+            thread: &shared.threads[0],
+            buffers: &mut buffers,
+            blocking: false,
+        };
+        let (socket, server) = Socket::pair(Domain::UNIX, Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut client = RrClient::new(&shared, Arc::new(socket), 0);
+        let waits = client.poll(&mut context);
+        assert!(matches!(waits, Progress::Wait(..)), "{waits:?}");
+        drop(server);
+        let over = client.poll(&mut context);
+        let Progress::Over(Outcome::Failed(error)) = over else {
+            panic!("it would wait for what it is woken by again and again: {over:?}");
+        };
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

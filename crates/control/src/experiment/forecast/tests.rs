@@ -63,6 +63,20 @@ fn a_pause_before_a_migration_is_in_the_time_of_its_sample_and_of_the_run() {
 }
 
 #[test]
+fn the_longest_sample_has_its_window_its_pause_and_the_end_of_its_loads() {
+    let of = |text: &str| longest_sample(&experiment(text));
+    let window = |seconds: u32| of(&format!("name: x\nrepeat: {{ seconds: {seconds} }}\n"));
+    assert_eq!(window(2_000) - window(1_000), Duration::from_secs(1_000));
+    let paused = |pause: u32| {
+        of(&format!(
+            "name: x\nload: {{ migration: {{ pause: {pause}s }} }}\n"
+        ))
+    };
+    assert_eq!(paused(60) - paused(0), Duration::from_mins(1));
+    assert!(paused(0) > TO_THE_END);
+}
+
+#[test]
 fn the_time_left_before_the_first_sample_is_the_forecast_without_the_labs() {
     let plan = experiment("name: x\nload: { tcp-stream: { streams: [1, 8] } }\n");
     let forecast = forecast(&plan, 1);
