@@ -66,16 +66,16 @@ pub(crate) struct Check {
     /// Encapsulation of the guests' traffic, as for `wirecost overhead`: prints the MTU that guests can have
     #[arg(long, value_name = "FORMAT")]
     encapsulation: Option<Stack>,
-    /// Datagrams a second of each direction at most
+    /// Most datagrams per second in each direction
     #[arg(long, value_name = "NUMBER", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     rate: u32,
-    /// Bits a second of each direction at most
+    /// Most bits per second in each direction
     #[arg(long, value_name = "RATE", default_value = BANDWIDTH, value_parser = bandwidth)]
     bandwidth: u64,
-    /// Prove it over TCP instead, to this open port of TO: no agent is needed there, and nothing is sent over UDP
+    /// Prove the path over TCP instead, to this open port of TO: no agent is needed there, and nothing is sent over UDP
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), conflicts_with_all = ["port", "simulate"])]
     tcp: Option<u16>,
-    /// Then ask each hop: address, round trip, the largest size that reaches it, messages
+    /// Then probe each hop: address, round trip, the largest size that reaches it, ICMP message
     #[arg(long)]
     trace: bool,
     /// Print the largest MTU of guests that fits every path, and what limits it

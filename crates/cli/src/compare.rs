@@ -22,9 +22,9 @@ use crate::{exit, report, screen};
                   comparable (or --out could not be written)."
 )]
 pub(crate) struct Compare {
-    /// The run directory compared with, or what `wirecost load --json` printed
+    /// The earlier run directory, or a file with what `wirecost load --json` printed
     before: PathBuf,
-    /// The run directory compared, or likewise
+    /// The later run directory, or another such file
     after: PathBuf,
     #[command(flatten)]
     judging: Judging,

@@ -56,6 +56,9 @@ fn ending(command: &Command) -> String {
 }
 
 #[cfg(test)]
+mod documents;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::exit::EXIT_CODES;

@@ -64,7 +64,7 @@ pub(crate) struct Diagnose {
     a: HostAddress,
     /// The host that receives
     b: HostAddress,
-    /// Try settings of both hosts, too: each is listed, changed for its samples alone, and undone
+    /// Also try settings of both hosts: each is listed, changed for its own samples only, and undone
     #[arg(long)]
     allow_host_changes: bool,
     /// Load and change the hosts without asking

@@ -42,10 +42,10 @@ const SHORTEST_INTERVAL_S: f64 = 0.1;
      be completed (its counts so far are printed)."
 )]
 pub(crate) struct Load {
-    /// The host that sends or asks
+    /// The host that sends the data or the requests
     #[arg(value_parser = host)]
     from: HostAddress,
-    /// The host that receives or answers
+    /// The host that receives them
     #[arg(value_parser = host)]
     to: HostAddress,
     /// The workload; `mix` is tcp-stream with tcp-rr at the same time

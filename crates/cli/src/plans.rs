@@ -110,7 +110,7 @@ fn summary(description: &str) -> String {
 
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// Of which document
+    /// The document that the schema describes
     #[arg(default_value = "plan")]
     of: Described,
 }

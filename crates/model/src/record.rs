@@ -27,7 +27,7 @@ use crate::usage::Wakeups;
 ///   counts repeated responses, which `duplicated` counts.
 /// - 6: with a rate, latency counts from when a request was sent, and `lateness` has the time from due to sent.
 ///   `schedule` and `io` of loads, `saturated` of samples, `wakeups`, `idle_step_s` and `transit_cores` of hosts,
-///   `wakeup_cost` and `line` of the environment, the verdict `not_comparable`; all are absent in older records.
+///   `wakeup_cost` and `line` of the environment; all are absent in older records.
 pub const VERSION: u32 = 6;
 
 /// Names of the files in a run directory.

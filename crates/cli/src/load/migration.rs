@@ -35,28 +35,28 @@ pub(super) struct MigrationOptions {
     /// Percent of its memory that a machine writes to [default: 25]
     #[arg(long, value_name = "PERCENT")]
     working_set: Option<u8>,
-    /// Order of its writes [default: random]
+    /// Order in which a machine writes to its pages [default: random]
     #[arg(long, value_parser = DirtyOrder::NAMES, value_name = "ORDER")]
     dirty_order: Option<String>,
-    /// Percent of its memory that is zero [default: 0]
+    /// Percent of a machine's memory that is zero [default: 0]
     #[arg(long, value_name = "PERCENT")]
     zero_pages: Option<u8>,
-    /// A machine is stopped once what is left takes no longer [default: 300ms]
+    /// Stop a machine once sending the rest would take no longer than this [default: 300ms]
     #[arg(long, value_parser = duration, value_name = "TIME")]
     max_downtime: Option<Duration>,
-    /// Rounds after which it counts as not converging [default: 30]
+    /// Rounds after which a move counts as not converging [default: 30]
     #[arg(long, value_name = "NUMBER")]
     max_rounds: Option<u32>,
-    /// What is done then [default: give-up]
+    /// What to do with a move that does not converge [default: give-up]
     #[arg(long, value_parser = Fallback::NAMES, value_name = "WHAT")]
     fallback: Option<String>,
-    /// Let it go on at its destination after one round, and fetch what is not there
+    /// Post-copy: a machine goes on at its destination after one round, and missing pages are fetched on demand
     #[arg(long)]
     post_copy: bool,
-    /// Move it again until the highest dirty rate that converges is known
+    /// Repeat the move with other dirty rates to find the highest one that converges
     #[arg(long)]
     find_limit: bool,
-    /// Ask each machine each millisecond, and tell for how long nobody answers
+    /// Send each machine a request every millisecond, and say for how long none was answered
     #[arg(long)]
     watch: bool,
 }

@@ -62,11 +62,11 @@ pub(crate) struct LoadOptions {
     /// Percent of a mixed pattern that are reads [default: 70]
     #[arg(long, value_name = "PERCENT")]
     reads: Option<u8>,
-    /// Our own storage target's memory or discard, an NBD server nbd://HOST:PORT/EXPORT, or the path of a file, a block
-    /// device or a directory [default: memory]
+    /// What storage loads: `memory` or `discard` of our own target, an NBD server nbd://HOST:PORT/EXPORT, or the path
+    /// of a file, a block device or a directory [default: memory]
     #[arg(long, value_name = "KIND|URI|PATH")]
     target: Option<String>,
-    /// Let storage write to an NBD server or a path: what it has is lost
+    /// Let storage write to an NBD server or a path, whose content is lost
     #[arg(long)]
     destructive: bool,
     /// The path of --target once more: write to it though it is not empty
@@ -87,13 +87,13 @@ pub(crate) struct LoadOptions {
     /// Time between a response and the next request
     #[arg(long, value_parser = duration, value_name = "TIME")]
     think_time: Option<Duration>,
-    /// Time-out of a response in a datagram [default: 200ms]
+    /// How long udp-rr waits for a response [default: 200ms]
     #[arg(long, value_parser = duration, value_name = "TIME")]
     reply_timeout: Option<Duration>,
-    /// Which host sends or asks
+    /// Which host sends the data or the requests
     #[arg(long, value_name = "WAY", conflicts_with = "reverse")]
     direction: Option<Way>,
-    /// The second host sends or asks: --direction reverse
+    /// The second host sends the data or the requests: --direction reverse
     #[arg(long)]
     reverse: bool,
     /// TCP_NODELAY: send each write at once, or only full segments
