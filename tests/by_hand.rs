@@ -499,7 +499,7 @@ fn a_stray_connection_is_dropped_and_told() {
         &netns(&pair.b),
         &["--port", "7801", "--json"],
     );
-    let arguments = ["--time", "3s", "--warmup", "0s", "--interval", "0.2s"];
+    let arguments = ["--time", "10min", "--warmup", "0s", "--interval", "0.2s"];
     let mut running = Running::start(command.args(arguments));
     until_told(&mut running, 1);
     for _ in 0..3 {
@@ -508,8 +508,9 @@ fn a_stray_connection_is_dropped_and_told() {
         let mut stray = Command::new("ip");
         succeeds(stray.args(["netns", "exec", &pair.a, "bash", "-c", knock]));
     }
+    assert!(running.signal(Signal::SIGINT));
     let ended = running.wait();
-    ended.expect_code(0);
+    ended.expect_code(3);
     let document = ended.document();
     assert_eq!(document["loads"][0]["result"]["strays"], 3);
     let notes = document["notes"].to_string();

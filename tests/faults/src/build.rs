@@ -9,13 +9,22 @@ use crate::rules::{devices_of, end};
 const FIRST_INDEX: usize = 100;
 
 /// The kernel tells bridges and qdiscs of a carrier a moment later, and who looked for a neighbour meanwhile, in vain,
-/// asks again after a second only.
+/// asks again after a second only. An IPv6 address answers once it has its local route (net/ipv6/addrconf.c,
+/// `addrconf_dad_work`); a fault may have taken that away, so that it is not waited for without end.
 const READY: &str = "set +x
 tries=0
 while ip -br link show type veth | grep -E ' (DOWN|LOWERLAYERDOWN) ' >&2; do
     tries=$((tries + 1))
     [ $tries -lt 500 ]
     sleep 0.01
+done
+tries=0
+for address in $(ip -6 -o address show up scope global | sed 's,.* inet6 ,,; s,[/ ].*,,'); do
+    until ip -6 route show table all type local | grep -q \"^local $address dev \"; do
+        tries=$((tries + 1))
+        [ $tries -lt 500 ] || break
+        sleep 0.01
+    done
 done
 ip neigh flush all 2>/dev/null";
 
