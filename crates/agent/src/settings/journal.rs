@@ -150,12 +150,16 @@ fn is_unfinished(path: &Path) -> bool {
         && writer.is_some_and(|writer| !writer.is_alive())
 }
 
-/// Removes the journals that processes of this user were writing when they were killed.
+/// Removes the journals that processes of this user were writing when they were killed. Where this user may not look,
+/// there are none: HOME is often another user's after setpriv(1) or sudo(8).
 ///
 /// # Errors
 /// The directory cannot be listed, or a file cannot be removed; the message names it.
 pub fn remove_unfinished_journals() -> io::Result<()> {
-    remove_unfinished(&directory())
+    match remove_unfinished(&directory()) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        done => done,
+    }
 }
 
 fn remove_unfinished(directory: &Path) -> io::Result<()> {
