@@ -11,6 +11,7 @@ use wirecost_pmtu::Limit;
 
 use crate::audited::AuditedHost;
 use crate::judge::{TAG_BYTES, judge, opposite};
+use crate::observations::Unreachable;
 use crate::one_sided::{OneSidedReport, judge_one_sided};
 use crate::report::{FlowKind, PathReport, RequiredMtu};
 use crate::scope::{concerns, on_the_way};
@@ -84,6 +85,9 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
             &["icmp"]
         };
         let own = path.observations.acknowledged > Some(0);
+        // A filter on this host, too, refuses in the name of this host.
+        let by_others = |it: Unreachable| it.by != path.from.address || !it.is_of_a_filter();
+        let refused = path.observations.unreachable.is_some_and(by_others);
         let udp: &[&str] = &["udp"];
         let Some((finding, host, protocols, hook)) = of_path.find_map(|finding| match finding.id {
             "too-big-dropped-here" => Some((finding, &path.from.host, icmp, "input")),
@@ -94,7 +98,7 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
                 Some((finding, &path.to.host, udp, "input"))
             }
             // What another refuses has left this host.
-            "path-dead" if path.observations.unreachable.is_some() => None,
+            "path-dead" if refused => None,
             "path-dead" if path.observations.arrived == Some(0) => {
                 Some((finding, &path.from.host, udp, "output"))
             }

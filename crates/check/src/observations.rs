@@ -45,6 +45,14 @@ impl Unreachable {
             _ => "unreachable",
         }
     }
+
+    /// Whether a host's own filter refuses so: by default as port unreachable (nft, iptables), or as prohibited.
+    pub(crate) const fn is_of_a_filter(&self) -> bool {
+        matches!(
+            (self.by.is_ipv6(), self.code),
+            (false, 3 | 9 | 10 | 13) | (true, 1 | 4)
+        )
+    }
 }
 
 /// What ICMP messages and packet sockets showed of one direction.

@@ -26,8 +26,10 @@ const UNDOING: Duration = Duration::from_hours(1);
 /// Where /proc cannot be listed, or a partly written journal cannot be removed. What else could not be ended or removed
 /// is in the answer.
 pub fn clean() -> io::Result<(Agents, Tunnels)> {
+    let cleaned = (orphan::end_all()?, tunnel::clean());
+    // Last: an agent that is ended may be writing one, and nothing else depends on it.
     remove_unfinished_journals()?;
-    Ok((orphan::end_all()?, tunnel::clean()))
+    Ok(cleaned)
 }
 
 /// Undoes on each host the settings that a killed run left changed.

@@ -89,10 +89,12 @@ pub fn foreign_snapshot(ours: &[u32]) -> Result<ForeignSnapshot, MeterError> {
     })
 }
 
-/// Marks the children of this run's processes as of this run: the hypervisors of an agent.
+/// Marks the children of this run's processes as of this run: the hypervisors of an agent. Process 1 has orphans of any
+/// program: it is taken for this run's where an agent has that number in a container.
 fn adopt(processes: &mut HashMap<Identity, Process>) {
     let ours = processes.iter().filter(|(_, process)| process.ours);
-    let ours: HashSet<u32> = ours.map(|(identity, _)| identity.pid).collect();
+    let ours = ours.map(|(identity, _)| identity.pid);
+    let ours: HashSet<u32> = ours.filter(|pid| *pid != 1).collect();
     for process in processes.values_mut() {
         process.ours |= ours.contains(&process.parent);
     }

@@ -62,7 +62,8 @@ impl Server {
     }
 
     /// Listens for several loads on one TCP and one UDP port of an address (port 0: any free ones). A migration that is
-    /// watched has a port of its own, for UDP too. Returns a server for each, in their order.
+    /// watched has the UDP port with the number of its TCP port, too: a second one is on a port of its own. Returns a
+    /// server for each, in their order.
     ///
     /// # Errors
     /// Invalid options; what this host lacks; an address that cannot be bound; secrets of two loads that are equal, or
@@ -88,10 +89,12 @@ impl Server {
             let opened = Self::listen_udp(socket::ip(&bind)?, of(&datagrams))?;
             servers.extend(datagrams.into_iter().zip(opened));
         }
-        let (watched, connections): (Vec<usize>, Vec<usize>) = connections
+        // The first watched one shares the port of the others, which may be the only one that a firewall opens.
+        let mut shares = true;
+        let (connections, alone): (Vec<usize>, Vec<usize>) = connections
             .into_iter()
-            .partition(|at| is_watched(&engines[*at]));
-        let alone = watched.into_iter().map(|at| vec![at]);
+            .partition(|at| !is_watched(&engines[*at]) || std::mem::take(&mut shares));
+        let alone = alone.into_iter().map(|at| vec![at]);
         for group in alone.chain((!connections.is_empty()).then_some(connections)) {
             let opened = Self::listen_connections(&bind, of(&group))?;
             servers.extend(group.into_iter().zip(opened));
@@ -124,8 +127,8 @@ impl Server {
             .map(|engine| &engine.shared.options)
             .collect();
         let listening = socket::of_listener(&leader.shared.options, &all);
-        let watched = is_watched(leader);
-        let (address, listener, answering) = listen(bind, &listening, &all, watched)?;
+        let watched = engines.iter().position(is_watched);
+        let (address, listener, answering) = listen(bind, &listening, &all, watched.is_some())?;
         let listener = Arc::new(listener);
         let new_wake = || {
             Waker::new()
@@ -164,10 +167,9 @@ impl Server {
             .iter()
             .map(|server| OptionFixup::of(&listening, &server.engine.shared.options))
             .collect::<Result<_, _>>()?;
-        if let Some(socket) = answering {
-            // One load: a watched one is alone on its port.
-            let service = Service::start(&servers[0].engine.shared, End::Server, socket);
-            servers[0].service = Some(service.map_err(|source| TrafficError::Socket {
+        if let Some((at, socket)) = watched.zip(answering) {
+            let service = Service::start(&servers[at].engine.shared, End::Server, socket);
+            servers[at].service = Some(service.map_err(|source| TrafficError::Socket {
                 what: "answering the observer",
                 source,
             })?);

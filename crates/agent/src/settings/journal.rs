@@ -150,25 +150,23 @@ fn is_unfinished(path: &Path) -> bool {
         && writer.is_some_and(|writer| !writer.is_alive())
 }
 
-/// Removes the journals that processes of this user were writing when they were killed. Where this user may not look,
-/// there are none: HOME is often another user's after setpriv(1) or sudo(8).
+/// Removes the journals that processes of this user were writing when they were killed.
 ///
 /// # Errors
-/// The directory cannot be listed, or a file cannot be removed; the message names it.
+/// The directory cannot be listed, or a file of this user cannot be removed; the message names it.
 pub fn remove_unfinished_journals() -> io::Result<()> {
-    match remove_unfinished(&directory()) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        done => done,
-    }
+    remove_unfinished(&directory())
 }
 
 fn remove_unfinished(directory: &Path) -> io::Result<()> {
     for path in files(directory)? {
         if is_unfinished(&path) {
-            let removed = fs::remove_file(&path).or_else(missing_is_fine);
-            removed.map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-            })?;
+            match fs::remove_file(&path) {
+                Err(error) if has_none(&error) => {}
+                removed => removed.map_err(|error| {
+                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                })?,
+            }
         }
     }
     Ok(())
@@ -180,9 +178,18 @@ fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
         Ok(entries) => entries
             .map(|entry| entry.map(|entry| entry.path()))
             .collect(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if has_none(&error) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
+}
+
+/// Whether this user has no journals where this error is met: HOME is often another user's after setpriv(1) or sudo(8),
+/// and /dev/null for a service.
+fn has_none(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied
+    )
 }
 
 fn missing_is_fine(error: io::Error) -> io::Result<()> {
@@ -349,6 +356,16 @@ mod tests {
         }
         remove_unfinished(directory.path()).unwrap();
         assert_eq!(all.map(|path| path.exists()), [false, true, true]);
-        remove_unfinished(&directory.path().join("nothing")).unwrap();
+    }
+
+    #[test]
+    fn where_no_directory_can_be_there_are_no_journals() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("home");
+        fs::write(&file, "").unwrap();
+        for none in [directory.path().join("nothing"), file.join("journal")] {
+            remove_unfinished(&none).unwrap();
+            assert!(left_in(&none).unwrap().is_empty(), "{}", none.display());
+        }
     }
 }

@@ -264,7 +264,15 @@ fn a_rule_of_the_sender_does_not_explain_what_a_router_refuses() {
         by: ROUTER,
         code: 13,
     });
-    assert!(blamed(path, "output").is_empty());
+    assert!(blamed(path.clone(), "output").is_empty());
+    // REJECT in a host's own output is told to that host.
+    let mut by_itself = |code| {
+        let by = path.from.address;
+        path.observations.unreachable = Some(Unreachable { by, code });
+        blamed(path.clone(), "output")
+    };
+    assert_eq!(by_itself(3), named);
+    assert!(by_itself(1).is_empty(), "no neighbour answers");
 }
 
 #[test]

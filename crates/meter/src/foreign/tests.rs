@@ -141,6 +141,20 @@ fn what_our_processes_have_started_is_ours_and_its_end_hides_nothing_foreign() {
 }
 
 #[test]
+fn what_process_1_has_as_children_is_not_ours() {
+    let init_and_daemon: [MadeUp<'_>; 2] = [(1, 5, &[], 0), (9, 50, &[], 0)];
+    let mut scanned = scan(Instant::now(), 0, &init_and_daemon);
+    for (identity, process) in &mut scanned.processes {
+        process.ours = identity.pid == 1;
+        process.parent = u32::from(identity.pid == 9);
+    }
+    adopt(&mut scanned.processes);
+    let processes = scanned.processes.iter();
+    let ours = processes.filter(|(_, process)| process.ours);
+    assert_eq!(ours.map(|(of, _)| of.pid).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
 fn an_agent_in_a_container_is_ours_and_what_else_has_its_number_is_not() {
     let ours = Ours {
         numbers: &[17, 4000],

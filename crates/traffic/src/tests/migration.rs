@@ -173,6 +173,21 @@ fn machines_of_two_loads_at_one_address_can_be_watched() {
 }
 
 #[test]
+fn a_watched_migration_shares_its_port_with_other_loads() {
+    if !can_track() {
+        return;
+    }
+    let other = Options::new(Workload::TcpRr, *b"0123456789abcdef");
+    let watched = options(|_, migration| migration.watch = true);
+    let mut servers = Server::listen_all(LOOPBACK, &[other, watched.clone()]).unwrap();
+    assert_eq!(servers[0].address(), servers[1].address());
+    let server = servers.remove(1);
+    let client = client_of(&server, &watched);
+    let moves = moved(server, client, &watched);
+    assert!(moves.iter().all(|one| one.seen.is_some()), "{moves:?}");
+}
+
+#[test]
 fn a_machine_is_sent_no_faster_than_it_may_be() {
     if !can_track() {
         return;

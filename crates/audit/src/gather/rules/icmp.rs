@@ -49,8 +49,11 @@ fn nft_spares(words: &[&str]) -> bool {
             _ => rest.get(..1).unwrap_or_default(),
         };
         let mut values = values.iter().map(|value| value.trim_end_matches(','));
-        // A named set, or a concatenation, is not read.
-        let is_unread = |value: &str| value.starts_with('@') || value == ".";
+        // A named set, a concatenation, a comparison or a range (`2-4`) is not read.
+        let is_unread = |value: &str| {
+            !value.starts_with(|first: char| first.is_ascii_alphabetic())
+                && value.parse::<u8>().is_err()
+        };
         let named = |value: &str| {
             // nft(8): by name, or by number where it knows none.
             matches!(
@@ -101,6 +104,8 @@ mod tests {
             ("icmp type destination-unreachable icmp code 4", false),
             ("icmp type @refused", false),
             ("icmp type != @allowed", false),
+            ("icmp type { 3-5, echo-request }", false),
+            ("icmp type < 8", false),
             ("meta l4proto icmp", false),
             ("icmpv6 type { nd-redirect, echo-request }", true),
             ("icmpv6 type packet-too-big", false),
