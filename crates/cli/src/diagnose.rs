@@ -125,6 +125,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         out: arguments.out.clone(),
         plan_text: text,
         seed: None,
+        needs_all_settings: false,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let mut display = Display::new(&experiment, talk);
@@ -155,7 +156,9 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         gbit_per_s: now.1,
         now: now.0,
         findings,
-        tried: tried(&switches, &result, &inspected),
+        tried: tried(&switches, &result, &inspected, &|switch| {
+            why_invalid(switch, &experiment, &samples)
+        }),
         not_tried: left.iter().map(Switch::label).collect(),
         changed: arguments.allow_host_changes,
         complete: finished.end.outcome == Outcome::Complete,
@@ -282,7 +285,22 @@ fn judged(effect: &Effect, worth: f64) -> Judged {
     }
 }
 
-fn tried(switches: &[Switch], result: &RunResult, inspected: &InspectedHosts) -> Vec<Tried> {
+/// Why a change has no valid sample, where there is such a reason.
+fn why_invalid(switch: &Switch, experiment: &Experiment, samples: &[Sample]) -> Option<String> {
+    let label = switch.label();
+    let mut cells = experiment.cells.iter();
+    let cell = cells.find(|cell| cell.levels.get(FACTOR) == Some(&label))?;
+    let mut of_cell = samples.iter().filter(|sample| sample.cell == cell.index);
+    let invalid = of_cell.find_map(|sample| sample.invalid.as_ref())?;
+    Some(invalid.reason().to_owned())
+}
+
+fn tried(
+    switches: &[Switch],
+    result: &RunResult,
+    inspected: &InspectedHosts,
+    why_invalid: &dyn Fn(&Switch) -> Option<String>,
+) -> Vec<Tried> {
     let effects = &result.document.effects;
     let of = |switch: &Switch| {
         let label = switch.label();
@@ -297,16 +315,22 @@ fn tried(switches: &[Switch], result: &RunResult, inspected: &InspectedHosts) ->
             judged(&one.effect, result.document.repeat.worth)
         });
         let effect = effect.map(|one| &one.effect);
+        let barred = effect
+            .and_then(|effect| effect.not_comparable.as_ref())
+            .map(|remark| remark.text.clone());
+        let no_ratio = effect.is_none_or(|effect| effect.ratio.is_none());
+        let reason = if no_ratio {
+            why_invalid(switch).or(barred)
+        } else {
+            barred
+        };
         Tried {
             switch: label,
             judged,
             ratio: effect.and_then(|effect| effect.ratio),
             low: effect.and_then(|effect| effect.low),
             high: effect.and_then(|effect| effect.high),
-            reason: effect
-                .filter(|_| judged == Judged::NotKnown)
-                .and_then(|effect| effect.not_comparable.as_ref())
-                .map(|remark| remark.text.clone()),
+            reason: reason.filter(|_| judged == Judged::NotKnown),
             commands: commands::of(switch, [0, 1].map(|host| inspected.measured(host))),
         }
     };
