@@ -39,6 +39,7 @@ fn device(one: &DeviceOnPath<'_>) -> PathDevice {
         } else {
             device.name.clone()
         },
+        kind: device.kind.clone(),
         prefix: if one.elsewhere {
             in_namespace
         } else {

@@ -174,6 +174,7 @@ mod tests {
             device: PathDevice {
                 name: name.to_owned(),
                 label: "vxlan0 in blue".to_owned(),
+                kind: "vxlan".to_owned(),
                 prefix: String::new(),
                 mtu: 1450,
                 beneath_tunnel: false,
