@@ -258,7 +258,10 @@ fn samples(directory: &Path) -> io::Result<Vec<Sample>> {
 /// What limits the path as it is, and its throughput in Gbit/s; `None` without evidence in the samples of cell 0.
 fn now(samples: &[Sample], inspected: &InspectedHosts) -> Option<(Diagnosis, f64)> {
     let as_it_is = samples.iter().filter(|sample| sample.cell == 0);
-    let evidence = Evidence::of(as_it_is, inspected.speed())?;
+    let evidence = Evidence {
+        one_machine: inspected.is_one_machine(),
+        ..Evidence::of(as_it_is, inspected.speed())?
+    };
     Some((evidence.diagnose(), evidence.rate / 1e9))
 }
 
