@@ -121,7 +121,11 @@ impl Switch {
     /// cannot have
     /// segmentation offload either (net/core/dev.c, `netdev_fix_features`).
     pub(super) fn brings(&self, other: &Self) -> bool {
-        let segmenting = ["tx-tcp-segmentation", "tx-generic-segmentation"];
+        let segmenting = [
+            "tx-tcp-segmentation",
+            "tx-tcp6-segmentation",
+            "tx-generic-segmentation",
+        ];
         match (self, other) {
             (
                 Self::Offload {
@@ -167,7 +171,7 @@ mod tests {
     use super::feature::OF_TUNNELS;
     use super::*;
 
-    fn at(name: &str, measured: bool) -> At {
+    pub(super) fn at(name: &str, measured: bool) -> At {
         At {
             host: 'a',
             measured,

@@ -179,6 +179,11 @@ impl InspectedHosts {
         self.hosts.joined[host].cpus.len() as u32
     }
 
+    /// Whether the measured addresses are IPv6.
+    pub fn is_ipv6(&self) -> bool {
+        self.hosts.addresses[0].is_ipv6()
+    }
+
     /// Whether both hosts are one machine.
     pub fn is_one_machine(&self) -> bool {
         self.hosts.one_machine
