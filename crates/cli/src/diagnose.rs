@@ -26,6 +26,7 @@ use wirecost_model::sample::Sample;
 use wirecost_model::units::parse_seconds;
 use wirecost_report::RunResult;
 
+use self::commands::Named;
 use self::print::{DiagnosisResult, Judged, Tried};
 use self::switch::Switch;
 use crate::binaries::AgentBinaries;
@@ -305,6 +306,10 @@ fn tried(
     why_invalid: &dyn Fn(&Switch) -> Option<String>,
 ) -> Vec<Tried> {
     let effects = &result.document.effects;
+    let measured = [0, 1].map(|host| Named {
+        name: inspected.measured(host),
+        kind: inspected.kind(host),
+    });
     let of = |switch: &Switch| {
         let label = switch.label();
         let effect = effects.iter().find(|one| {
@@ -334,7 +339,7 @@ fn tried(
             low: effect.and_then(|effect| effect.low),
             high: effect.and_then(|effect| effect.high),
             reason: reason.filter(|_| judged == Judged::NotKnown),
-            commands: commands::of(switch, [0, 1].map(|host| inspected.measured(host))),
+            commands: commands::of(switch, measured),
         }
     };
     let mut tried: Vec<Tried> = switches.iter().map(of).collect();

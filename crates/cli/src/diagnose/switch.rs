@@ -9,6 +9,8 @@ use wirecost_model::load::Load;
 use self::feature::Feature;
 
 pub(super) use self::candidates::{all, fitting};
+#[cfg(test)]
+pub(super) use self::feature::TSO;
 
 /// A device of the path on one of the hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]

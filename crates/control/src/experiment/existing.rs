@@ -174,6 +174,12 @@ impl InspectedHosts {
         &self.hosts.joined[host].device.name
     }
 
+    /// Kind of that device, as [`PathDevice::kind`]; empty also where it was not listed.
+    pub fn kind(&self, host: usize) -> &str {
+        let first = self.paths[host].devices.first();
+        first.map_or("", |device| &device.kind)
+    }
+
     /// Number of processors of host a (0) or b (1).
     pub fn cores(&self, host: usize) -> u32 {
         self.hosts.joined[host].cpus.len() as u32

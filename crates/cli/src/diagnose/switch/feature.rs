@@ -35,15 +35,17 @@ const GSO: Feature = Feature::new(
     "gso",
     ["GenericSegmentationOffload", "generic-segmentation-offload"],
 );
+/// TCP segmentation offload.
+pub(in crate::diagnose) const TSO: Feature = Feature::new(
+    "tx-tcp-segmentation",
+    "tso",
+    ["TCPSegmentationOffload", "tcp-segmentation-offload"],
+);
 /// Features of a sending device that matter most, for TCP over IPv4.
 pub(super) const SENDING: [Feature; 4] = [
     ANY_SUM,
     Feature::new("tx-checksum-ipv4", "tx", SUM),
-    Feature::new(
-        "tx-tcp-segmentation",
-        "tso",
-        ["TCPSegmentationOffload", "tcp-segmentation-offload"],
-    ),
+    TSO,
     GSO,
 ];
 /// The same for TCP over IPv6, which has features of its own.
