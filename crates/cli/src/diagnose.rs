@@ -310,6 +310,7 @@ fn tried(
         name: inspected.measured(host),
         kind: inspected.kind(host),
     });
+    let netns = [0, 1].map(|host| inspected.netns(host));
     let of = |switch: &Switch| {
         let label = switch.label();
         let effect = effects.iter().find(|one| {
@@ -339,7 +340,7 @@ fn tried(
             low: effect.and_then(|effect| effect.low),
             high: effect.and_then(|effect| effect.high),
             reason: reason.filter(|_| judged == Judged::NotKnown),
-            commands: commands::of(switch, measured),
+            commands: commands::of(switch, measured, netns),
         }
     };
     let mut tried: Vec<Tried> = switches.iter().map(of).collect();

@@ -11,39 +11,49 @@ pub(super) struct Named<'a> {
     pub(super) kind: &'a str,
 }
 
-/// The commands of one change; `measured` are the devices with the data-plane addresses on host a and host b.
-pub(super) fn of(switch: &Switch, measured: [Named<'_>; 2]) -> Vec<String> {
+/// What is said of a device or host in another network namespace, for which no file of the machine is read.
+const IN_NAMESPACE: &str = "# for good: where that namespace and its devices are made";
+
+/// The commands of one change; `measured` are the devices with the data-plane addresses on host a and host b, `netns` the
+/// hosts' names where they are network namespaces of this machine.
+pub(super) fn of(
+    switch: &Switch,
+    measured: [Named<'_>; 2],
+    netns: [Option<&str>; 2],
+) -> Vec<String> {
+    let enter =
+        netns.map(|name| name.map_or_else(String::new, |name| format!("ip netns exec {name} ")));
     match switch {
         Switch::FourStreams => {
             vec!["# use several connections, where the application can".to_owned()]
         }
         Switch::LargeBuffers => {
             let [receive, send] = [131_072, 16_384].map(|usual| format!("4096 {usual} {LARGE}"));
-            vec![
-                format!(
-                    "sysctl -w net.ipv4.tcp_rmem='{receive}' net.ipv4.tcp_wmem='{send}'   # on a and b"
-                ),
-                format!(
-                    "# for good: /etc/sysctl.d/90-tcp.conf with net.ipv4.tcp_rmem = {receive} and net.ipv4.tcp_wmem = {send}"
-                ),
-            ]
+            let set = format!("net.ipv4.tcp_rmem='{receive}' net.ipv4.tcp_wmem='{send}'");
+            let kept = format!("net.ipv4.tcp_rmem = {receive} and net.ipv4.tcp_wmem = {send}");
+            let [a, b] = enter.each_ref().map(String::as_str);
+            if a.is_empty() && b.is_empty() {
+                sysctl(&[("a and b", "")], &set, &kept)
+            } else {
+                sysctl(&[("a", a), ("b", b)], &set, &kept)
+            }
         }
-        Switch::Congestion(name) => vec![
-            format!("sysctl -w net.ipv4.tcp_congestion_control={name}   # on a"),
-            format!(
-                "# for good: /etc/sysctl.d/90-tcp.conf with net.ipv4.tcp_congestion_control = {name}"
-            ),
-        ],
+        Switch::Congestion(name) => sysctl(
+            &[("a", enter[0].as_str())],
+            &format!("net.ipv4.tcp_congestion_control={name}"),
+            &format!("net.ipv4.tcp_congestion_control = {name}"),
+        ),
         Switch::Mtu(mtu) => {
-            let hosts = ["a", "b"].into_iter().zip(measured);
-            let mut commands: Vec<String> = hosts
-                .map(|(host, Named { name, .. })| {
-                    format!("ip link set {name} mtu {mtu}   # on {host}")
+            let hosts = ["a", "b"].into_iter().zip(measured).zip(&enter);
+            let (mut commands, kept): (Vec<String>, Vec<String>) = hosts
+                .map(|((host, device), enter)| {
+                    let set = format!("{enter}ip link set {} mtu {mtu}   # on {host}", device.name);
+                    (set, for_good(enter, &mtu_for_good(device, *mtu)))
                 })
-                .collect();
-            let [on_a, on_b] = measured.map(|device| for_good(&mtu_for_good(device, *mtu)));
+                .unzip();
+            let (on_a, on_b) = (&kept[0], &kept[1]);
             if on_a == on_b {
-                commands.push(on_a);
+                commands.push(on_a.clone());
             } else {
                 commands.extend([format!("{on_a}   # on a"), format!("{on_b}   # on b")]);
             }
@@ -65,7 +75,7 @@ pub(super) fn of(switch: &Switch, measured: [Named<'_>; 2]) -> Vec<String> {
                 "ethtool.feature-{} {state}",
                 feature.ethtool
             )));
-            now_and_for_good(at, &set, &ways)
+            now_and_for_good(at, &enter, &set, &ways)
         }
         Switch::Steered { at, cores } => {
             let (device, mask) = (at.name(), mask(*cores));
@@ -75,7 +85,7 @@ pub(super) fn of(switch: &Switch, measured: [Named<'_>; 2]) -> Vec<String> {
             let queues: Vec<String> = (0..at.device.rx_queues.max(1))
                 .map(|queue| format!("ATTR{{queues/rx-{queue}/rps_cpus}}=\"{mask}\""))
                 .collect();
-            now_and_for_good(at, &set, &[udev(at, &queues.join(", "))])
+            now_and_for_good(at, &enter, &set, &[udev(at, &queues.join(", "))])
         }
         Switch::Queues { at, number } => {
             let set = format!("ethtool -L {} combined {number}", at.name());
@@ -84,24 +94,45 @@ pub(super) fn of(switch: &Switch, measured: [Named<'_>; 2]) -> Vec<String> {
                 udev(at, &format!("RUN+=\"/usr/sbin/{set}\"")),
                 network_manager(&format!("ethtool.channels-combined {number}")),
             ];
-            now_and_for_good(at, &set, &ways)
+            now_and_for_good(at, &enter, &set, &ways)
         }
     }
 }
 
-fn now_and_for_good(at: &At, set: &str, ways: &[String]) -> Vec<String> {
-    let prefix = &at.device.prefix;
-    let mut commands = vec![format!("{prefix}{set}   # on {}", at.host)];
-    if prefix.is_empty() {
-        commands.push(for_good(ways));
-    } else {
-        commands.push("# for good: where that namespace and its devices are made".to_owned());
+/// Sets sysctls on hosts, each with the start of a command in its namespace; `kept` is what a file has.
+fn sysctl(hosts: &[(&str, &str)], set: &str, kept: &str) -> Vec<String> {
+    let mut commands: Vec<String> = hosts
+        .iter()
+        .map(|(host, enter)| format!("{enter}sysctl -w {set}   # on {host}"))
+        .collect();
+    if hosts.iter().any(|(_, enter)| enter.is_empty()) {
+        commands.push(format!("# for good: /etc/sysctl.d/90-tcp.conf with {kept}"));
+    }
+    if hosts.iter().any(|(_, enter)| !enter.is_empty()) {
+        commands.push(IN_NAMESPACE.to_owned());
     }
     commands
 }
 
-fn for_good(ways: &[String]) -> String {
-    format!("# for good, one of: {}", ways.join("; "))
+fn now_and_for_good(at: &At, enter: &[String; 2], set: &str, ways: &[String]) -> Vec<String> {
+    let of_host = &enter[usize::from(at.host == 'b')];
+    let prefix = if at.device.prefix.is_empty() {
+        of_host
+    } else {
+        &at.device.prefix
+    };
+    vec![
+        format!("{prefix}{set}   # on {}", at.host),
+        for_good(prefix, ways),
+    ]
+}
+
+fn for_good(enter: &str, ways: &[String]) -> String {
+    if enter.is_empty() {
+        format!("# for good, one of: {}", ways.join("; "))
+    } else {
+        IN_NAMESPACE.to_owned()
+    }
 }
 
 fn named(at: &At) -> Named<'_> {
@@ -222,7 +253,7 @@ mod tests {
             on: false,
         };
         let none = Named { name: "", kind: "" };
-        of(&switch, [none; 2]).join("\n")
+        of(&switch, [none; 2], [None; 2]).join("\n")
     }
 
     #[test]
@@ -252,9 +283,46 @@ mod tests {
     }
 
     #[test]
+    fn commands_for_a_network_namespace_enter_it() {
+        let eth0 = Named {
+            name: "eth0",
+            kind: "veth",
+        };
+        let tso = Switch::Offload {
+            at: at("eth0", "veth"),
+            feature: TSO,
+            on: false,
+        };
+        let of = |switch: &Switch| of(switch, [eth0; 2], [Some("blue"), None]);
+        assert_eq!(
+            of(&tso),
+            [
+                "ip netns exec blue ethtool -K eth0 tso off   # on a",
+                IN_NAMESPACE
+            ]
+        );
+        let mtu = of(&Switch::Mtu(1400));
+        assert_eq!(
+            mtu[0],
+            "ip netns exec blue ip link set eth0 mtu 1400   # on a"
+        );
+        assert_eq!(mtu[1], "ip link set eth0 mtu 1400   # on b");
+        let congestion = of(&Switch::Congestion("bbr".to_owned()));
+        assert_eq!(
+            congestion,
+            [
+                "ip netns exec blue sysctl -w net.ipv4.tcp_congestion_control=bbr   # on a",
+                IN_NAMESPACE
+            ]
+        );
+        let buffers = of(&Switch::LargeBuffers);
+        assert_eq!(buffers.len(), 4, "{buffers:?}");
+    }
+
+    #[test]
     fn an_mtu_is_written_for_the_device_of_each_host() {
         let device = |name, kind| Named { name, kind };
-        let commands = |a, b| of(&Switch::Mtu(1400), [a, b]);
+        let commands = |a, b| of(&Switch::Mtu(1400), [a, b], [None; 2]);
         let vlan = device("eth0.7", "vlan");
         assert_eq!(commands(vlan, vlan).len(), 3);
         let differ = commands(vlan, device("gre1", "gre"));

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 pub use wirecost_agent::protocol::{HostPath, PathDevice};
 use wirecost_model::cell::Experiment;
+use wirecost_model::host::Location;
 use wirecost_model::load::{Load, Rate};
 use wirecost_model::plan::{HostPair, MaxRate};
 use wirecost_model::units::format_rate;
@@ -178,6 +179,16 @@ impl InspectedHosts {
     pub fn kind(&self, host: usize) -> &str {
         let first = self.paths[host].devices.first();
         first.map_or("", |device| &device.kind)
+    }
+
+    /// Name of host a (0) or b (1) where it is a named network namespace of this machine.
+    pub fn netns(&self, host: usize) -> Option<&str> {
+        let HostPair { a, b } = &self.hosts.pair.hosts;
+        let host = if host == 0 { a } else { b };
+        match &host.place {
+            Location::Netns(name) => Some(name.as_str()),
+            _ => None,
+        }
     }
 
     /// Number of processors of host a (0) or b (1).
