@@ -39,6 +39,7 @@ fn device(one: &DeviceOnPath<'_>) -> PathDevice {
         } else {
             device.name.clone()
         },
+        kind: device.kind.clone(),
         prefix: if one.elsewhere {
             in_namespace
         } else {
@@ -62,8 +63,13 @@ fn largest_mtu(first: &DeviceOnPath<'_>) -> Option<u32> {
     if device.tunnel.is_some() {
         return first.fits;
     }
+    // A VLAN takes no MTU above that of its device (net/8021q/vlan_dev.c, `vlan_dev_change_mtu`), and a macvlan neither.
+    let has_room = device.lower.is_none_or(|lower| {
+        let lower = first.namespace.device(lower);
+        lower.is_some_and(|lower| lower.mtu >= JUMBO)
+    });
     // A bridge's MTU follows its ports, and a driver that reports no maximum may accept any MTU.
-    let takes = device.kind != "bridge" && device.max_mtu >= JUMBO;
+    let takes = has_room && device.kind != "bridge" && device.max_mtu >= JUMBO;
     (takes && device.mtu <= JUMBO).then_some(JUMBO)
 }
 
@@ -85,4 +91,50 @@ fn congestion() -> Vec<String> {
         .filter(|name| *name != present.trim() && *name != "reno")
         .map(str::to_owned)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_audit::snapshot::{Device, Namespace};
+
+    use super::*;
+
+    #[test]
+    fn a_vlan_takes_no_larger_mtu_than_its_device() {
+        let largest = |mtu| {
+            let card = Device {
+                name: "eth0".to_owned(),
+                index: 2,
+                mtu,
+                max_mtu: 9216,
+                ..Device::default()
+            };
+            let vlan = Device {
+                name: "eth0.7".to_owned(),
+                index: 3,
+                mtu: 1500,
+                max_mtu: 65_535,
+                kind: "vlan".to_owned(),
+                lower: Some(2),
+                ..Device::default()
+            };
+            let namespace = Namespace {
+                devices: vec![card, vlan],
+                ..Namespace::default()
+            };
+            let of = |device: &Device| {
+                largest_mtu(&DeviceOnPath {
+                    namespace: &namespace,
+                    elsewhere: false,
+                    device,
+                    beneath_tunnel: false,
+                    faces_guest: false,
+                    fits: None,
+                })
+            };
+            [0, 1].map(|number| of(&namespace.devices[number]))
+        };
+        assert_eq!(largest(1500), [Some(JUMBO), None]);
+        assert_eq!(largest(9000), [Some(JUMBO), Some(JUMBO)]);
+    }
 }

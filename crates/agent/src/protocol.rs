@@ -32,7 +32,7 @@ pub use wirecost_probe::{LOCATING, TRACING};
 
 /// Version of this protocol. Both ends must have the same: the messages are not self-describing, so another version
 /// cannot be decoded in part.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 
 /// A request from the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -26,6 +26,7 @@ use wirecost_model::sample::Sample;
 use wirecost_model::units::parse_seconds;
 use wirecost_report::RunResult;
 
+use self::commands::Named;
 use self::print::{DiagnosisResult, Judged, Tried};
 use self::switch::Switch;
 use crate::binaries::AgentBinaries;
@@ -125,6 +126,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         out: arguments.out.clone(),
         plan_text: text,
         seed: None,
+        needs_all_settings: false,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let mut display = Display::new(&experiment, talk);
@@ -155,7 +157,9 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         gbit_per_s: now.1,
         now: now.0,
         findings,
-        tried: tried(&switches, &result, &inspected),
+        tried: tried(&switches, &result, &inspected, &|switch| {
+            why_invalid(switch, &experiment, &samples)
+        }),
         not_tried: left.iter().map(Switch::label).collect(),
         changed: arguments.allow_host_changes,
         complete: finished.end.outcome == Outcome::Complete,
@@ -255,7 +259,10 @@ fn samples(directory: &Path) -> io::Result<Vec<Sample>> {
 /// What limits the path as it is, and its throughput in Gbit/s; `None` without evidence in the samples of cell 0.
 fn now(samples: &[Sample], inspected: &InspectedHosts) -> Option<(Diagnosis, f64)> {
     let as_it_is = samples.iter().filter(|sample| sample.cell == 0);
-    let evidence = Evidence::of(as_it_is, inspected.speed())?;
+    let evidence = Evidence {
+        one_machine: inspected.is_one_machine(),
+        ..Evidence::of(as_it_is, inspected.speed())?
+    };
     Some((evidence.diagnose(), evidence.rate / 1e9))
 }
 
@@ -282,8 +289,28 @@ fn judged(effect: &Effect, worth: f64) -> Judged {
     }
 }
 
-fn tried(switches: &[Switch], result: &RunResult, inspected: &InspectedHosts) -> Vec<Tried> {
+/// Why a change has no valid sample, where there is such a reason.
+fn why_invalid(switch: &Switch, experiment: &Experiment, samples: &[Sample]) -> Option<String> {
+    let label = switch.label();
+    let mut cells = experiment.cells.iter();
+    let cell = cells.find(|cell| cell.levels.get(FACTOR) == Some(&label))?;
+    let mut of_cell = samples.iter().filter(|sample| sample.cell == cell.index);
+    let invalid = of_cell.find_map(|sample| sample.invalid.as_ref())?;
+    Some(invalid.reason().to_owned())
+}
+
+fn tried(
+    switches: &[Switch],
+    result: &RunResult,
+    inspected: &InspectedHosts,
+    why_invalid: &dyn Fn(&Switch) -> Option<String>,
+) -> Vec<Tried> {
     let effects = &result.document.effects;
+    let measured = [0, 1].map(|host| Named {
+        name: inspected.measured(host),
+        kind: inspected.kind(host),
+    });
+    let netns = [0, 1].map(|host| inspected.netns(host));
     let of = |switch: &Switch| {
         let label = switch.label();
         let effect = effects.iter().find(|one| {
@@ -297,17 +324,23 @@ fn tried(switches: &[Switch], result: &RunResult, inspected: &InspectedHosts) ->
             judged(&one.effect, result.document.repeat.worth)
         });
         let effect = effect.map(|one| &one.effect);
+        let barred = effect
+            .and_then(|effect| effect.not_comparable.as_ref())
+            .map(|remark| remark.text.clone());
+        let no_ratio = effect.is_none_or(|effect| effect.ratio.is_none());
+        let reason = if no_ratio {
+            why_invalid(switch).or(barred)
+        } else {
+            barred
+        };
         Tried {
             switch: label,
             judged,
             ratio: effect.and_then(|effect| effect.ratio),
             low: effect.and_then(|effect| effect.low),
             high: effect.and_then(|effect| effect.high),
-            reason: effect
-                .filter(|_| judged == Judged::NotKnown)
-                .and_then(|effect| effect.not_comparable.as_ref())
-                .map(|remark| remark.text.clone()),
-            commands: commands::of(switch, [0, 1].map(|host| inspected.measured(host))),
+            reason: reason.filter(|_| judged == Judged::NotKnown),
+            commands: commands::of(switch, measured, netns),
         }
     };
     let mut tried: Vec<Tried> = switches.iter().map(of).collect();

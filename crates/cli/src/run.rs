@@ -84,6 +84,7 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
         out: arguments.out.clone(),
         plan_text: text,
         seed,
+        needs_all_settings: true,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     existing::confirm(&experiment, arguments.yes)?;

@@ -413,6 +413,30 @@ mod tests {
     }
 
     #[test]
+    fn a_feature_that_was_requested_and_off_is_still_requested_after_another_was_restored() {
+        let told = thread::spawn(|| {
+            // This thread's own namespaces, which end with it.
+            namespace::isolate(UserNamespace::Keep)?;
+            let mut device = drawn();
+            let one = |name: &str, on: bool| BTreeMap::from([(name.to_owned(), on)]);
+            // The kernel then switches segmentation off, too (net/core/dev.c, `netdev_fix_features`).
+            device.set(&one("tx-checksum-ip-generic", false))?;
+            let wanted = one("rx-gro", true);
+            let before = device.changeable(&wanted)?;
+            device.set(&wanted)?;
+            device.restore(&before)?;
+            device.set(&one("tx-checksum-ip-generic", true))?;
+            let segmentation = "tx-tcp-segmentation";
+            let state = device.state("a", &one(segmentation, true))?;
+            Ok::<_, io::Error>(state.features.get(segmentation).copied())
+        });
+        let told = told.join().expect("the thread");
+        if !is_denied(&told) {
+            assert_eq!(told.expect("features"), Some(true));
+        }
+    }
+
+    #[test]
     fn without_privilege_a_device_of_the_same_name_in_sys_is_not_taken_for_ours() {
         let told = thread::spawn(|| {
             // This thread's own namespaces and capabilities, which end with it.

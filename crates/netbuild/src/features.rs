@@ -189,9 +189,11 @@ impl FeatureTarget<'_> {
                 problem,
             });
         }
+        // What is off only while another feature is (`off [requested on]`) follows that one, and is not set back: that
+        // would end the request.
         Ok(before
             .into_iter()
-            .filter(|(_, state)| state.changeable)
+            .filter(|(_, state)| state.changeable && state.active == state.requested)
             .map(|(feature, state)| (feature, state.active))
             .collect())
     }

@@ -30,6 +30,8 @@ const SIOCETHTOOL: u64 = 0x8946;
 pub struct FeatureState {
     /// Whether the feature is on.
     pub active: bool,
+    /// Whether the user wants it on; it may be off all the same, such as segmentation while checksums are off.
+    pub requested: bool,
     /// Whether the user can change it (`ethtool -k` prints the others as `[fixed]`).
     pub changeable: bool,
 }
@@ -93,7 +95,7 @@ impl Ethtool {
         let bit = |field: usize, index: usize| {
             words[2 + 4 * (index / 32) + field] & (1 << (index % 32)) != 0
         };
-        let (available, active, never_changed) = (0, 2, 3);
+        let (available, requested, active, never_changed) = (0, 1, 2, 3);
         Ok(names
             .into_iter()
             .enumerate()
@@ -104,6 +106,7 @@ impl Ethtool {
                     name,
                     FeatureState {
                         active: bit(active, index),
+                        requested: bit(requested, index),
                         changeable,
                     },
                 )

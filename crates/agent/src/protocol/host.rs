@@ -48,6 +48,8 @@ pub struct PathDevice {
     pub name: String,
     /// Name for output: `vxlan0`, `vxlan0 in blue`.
     pub label: String,
+    /// `IFLA_INFO_KIND`: `veth`, `bond`, `vlan`; empty for network cards.
+    pub kind: String,
     /// Prefix of a command that is to run in the device's network namespace: empty, or `ip netns exec blue `.
     pub prefix: String,
     /// MTU of the device, bytes.

@@ -3,39 +3,62 @@
 
 use super::switch::{At, LARGE, Switch, mask};
 
-/// The commands of one change; `measured` are the devices with the data-plane addresses on host a and host b.
-pub(super) fn of(switch: &Switch, measured: [&str; 2]) -> Vec<String> {
+/// A device of which a file or a connection profile is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Named<'a> {
+    pub(super) name: &'a str,
+    /// `IFLA_INFO_KIND`, empty for network cards.
+    pub(super) kind: &'a str,
+}
+
+/// What is said of a device or host in another network namespace, for which no file of the machine is read.
+const IN_NAMESPACE: &str = "# for good: where that namespace and its devices are made";
+
+/// The commands of one change; `measured` are the devices with the data-plane addresses on host a and host b, `netns` the
+/// hosts' names where they are network namespaces of this machine.
+pub(super) fn of(
+    switch: &Switch,
+    measured: [Named<'_>; 2],
+    netns: [Option<&str>; 2],
+) -> Vec<String> {
+    let enter =
+        netns.map(|name| name.map_or_else(String::new, |name| format!("ip netns exec {name} ")));
     match switch {
         Switch::FourStreams => {
             vec!["# use several connections, where the application can".to_owned()]
         }
         Switch::LargeBuffers => {
-            let [receive, send] = [131_072, 16_384].map(|usual| format!("4096 {usual} {LARGE}"));
-            vec![
-                format!(
-                    "sysctl -w net.ipv4.tcp_rmem='{receive}' net.ipv4.tcp_wmem='{send}'   # on a and b"
-                ),
-                format!(
-                    "# for good: /etc/sysctl.d/90-tcp.conf with net.ipv4.tcp_rmem = {receive} and net.ipv4.tcp_wmem = {send}"
-                ),
-            ]
+            // The kernel doubled what the load asked for (socket(7)); these limits are not doubled.
+            let largest = 2 * LARGE;
+            let [receive, send] = [131_072, 16_384].map(|usual| format!("4096 {usual} {largest}"));
+            let set = format!("net.ipv4.tcp_rmem='{receive}' net.ipv4.tcp_wmem='{send}'");
+            let kept = format!("net.ipv4.tcp_rmem = {receive} and net.ipv4.tcp_wmem = {send}");
+            let [a, b] = enter.each_ref().map(String::as_str);
+            if a.is_empty() && b.is_empty() {
+                sysctl(&[("a and b", "")], &set, &kept)
+            } else {
+                sysctl(&[("a", a), ("b", b)], &set, &kept)
+            }
         }
-        Switch::Congestion(name) => vec![
-            format!("sysctl -w net.ipv4.tcp_congestion_control={name}   # on a"),
-            format!(
-                "# for good: /etc/sysctl.d/90-tcp.conf with net.ipv4.tcp_congestion_control = {name}"
-            ),
-        ],
+        Switch::Congestion(name) => sysctl(
+            &[("a", enter[0].as_str())],
+            &format!("net.ipv4.tcp_congestion_control={name}"),
+            &format!("net.ipv4.tcp_congestion_control = {name}"),
+        ),
         Switch::Mtu(mtu) => {
-            let hosts = ["a", "b"].into_iter().zip(measured);
-            let mut commands: Vec<String> = hosts
-                .map(|(host, device)| format!("ip link set {device} mtu {mtu}   # on {host}"))
-                .collect();
-            commands.push(for_good(&[
-                link_option(measured[0], &format!("MTUBytes={mtu}")),
-                netplan(measured[0], &format!("mtu: {mtu}")),
-                network_manager(&format!("802-3-ethernet.mtu {mtu}")),
-            ]));
+            let hosts = ["a", "b"].into_iter().zip(measured).zip(&enter);
+            let (mut commands, kept): (Vec<String>, Vec<String>) = hosts
+                .map(|((host, device), enter)| {
+                    let set = format!("{enter}ip link set {} mtu {mtu}   # on {host}", device.name);
+                    (set, for_good(enter, &mtu_for_good(device, *mtu)))
+                })
+                .unzip();
+            let (on_a, on_b) = (&kept[0], &kept[1]);
+            if on_a == on_b {
+                commands.push(on_a.clone());
+            } else {
+                commands.extend([format!("{on_a}   # on a"), format!("{on_b}   # on b")]);
+            }
             commands
         }
         Switch::Offload { at, feature, on } => {
@@ -43,17 +66,18 @@ pub(super) fn of(switch: &Switch, measured: [&str; 2]) -> Vec<String> {
             let set = format!("ethtool -K {} {} {state}", at.name(), feature.ethtool);
             let mut ways = Vec::new();
             if !feature.link.is_empty() {
-                ways.push(link_option(at.name(), &format!("{}={on}", feature.link)));
+                ways.push(link_option(named(at), &format!("{}={on}", feature.link)));
             }
             ways.push(udev(at, &format!("RUN+=\"/usr/sbin/{set}\"")));
-            if !feature.netplan.is_empty() {
-                ways.push(netplan(at.name(), &format!("{}: {on}", feature.netplan)));
+            // Other sections of netplan have no offloads.
+            if !feature.netplan.is_empty() && section(named(at)) == Some(ETHERNETS) {
+                ways.extend(netplan(named(at), &format!("{}: {on}", feature.netplan)));
             }
             ways.push(network_manager(&format!(
                 "ethtool.feature-{} {state}",
                 feature.ethtool
             )));
-            now_and_for_good(at, &set, &ways)
+            now_and_for_good(at, &enter, &set, &ways)
         }
         Switch::Steered { at, cores } => {
             let (device, mask) = (at.name(), mask(*cores));
@@ -63,52 +87,260 @@ pub(super) fn of(switch: &Switch, measured: [&str; 2]) -> Vec<String> {
             let queues: Vec<String> = (0..at.device.rx_queues.max(1))
                 .map(|queue| format!("ATTR{{queues/rx-{queue}/rps_cpus}}=\"{mask}\""))
                 .collect();
-            now_and_for_good(at, &set, &[udev(at, &queues.join(", "))])
+            now_and_for_good(at, &enter, &set, &[udev(at, &queues.join(", "))])
         }
         Switch::Queues { at, number } => {
             let set = format!("ethtool -L {} combined {number}", at.name());
             let ways = [
-                link_option(at.name(), &format!("CombinedChannels={number}")),
+                link_option(named(at), &format!("CombinedChannels={number}")),
                 udev(at, &format!("RUN+=\"/usr/sbin/{set}\"")),
                 network_manager(&format!("ethtool.channels-combined {number}")),
             ];
-            now_and_for_good(at, &set, &ways)
+            now_and_for_good(at, &enter, &set, &ways)
         }
     }
 }
 
-fn now_and_for_good(at: &At, set: &str, ways: &[String]) -> Vec<String> {
-    let prefix = &at.device.prefix;
-    let mut commands = vec![format!("{prefix}{set}   # on {}", at.host)];
-    if prefix.is_empty() {
-        commands.push(for_good(ways));
-    } else {
-        commands.push("# for good: where that namespace and its devices are made".to_owned());
+/// Sets sysctls on hosts, each with the start of a command in its namespace; `kept` is what a file has.
+fn sysctl(hosts: &[(&str, &str)], set: &str, kept: &str) -> Vec<String> {
+    let mut commands: Vec<String> = hosts
+        .iter()
+        .map(|(host, enter)| format!("{enter}sysctl -w {set}   # on {host}"))
+        .collect();
+    if hosts.iter().any(|(_, enter)| enter.is_empty()) {
+        commands.push(format!("# for good: /etc/sysctl.d/90-tcp.conf with {kept}"));
+    }
+    if hosts.iter().any(|(_, enter)| !enter.is_empty()) {
+        commands.push(IN_NAMESPACE.to_owned());
     }
     commands
 }
 
-fn for_good(ways: &[String]) -> String {
-    format!("# for good, one of: {}", ways.join("; "))
+fn now_and_for_good(at: &At, enter: &[String; 2], set: &str, ways: &[String]) -> Vec<String> {
+    let of_host = &enter[usize::from(at.host == 'b')];
+    let prefix = if at.device.prefix.is_empty() {
+        of_host
+    } else {
+        &at.device.prefix
+    };
+    vec![
+        format!("{prefix}{set}   # on {}", at.host),
+        for_good(prefix, ways),
+    ]
 }
 
-/// An option of a .link file (systemd.link(5)), which udev applies also where systemd-networkd does not run.
-fn link_option(device: &str, option: &str) -> String {
+fn for_good(enter: &str, ways: &[String]) -> String {
+    if enter.is_empty() {
+        format!("# for good, one of: {}", ways.join("; "))
+    } else {
+        IN_NAMESPACE.to_owned()
+    }
+}
+
+fn named(at: &At) -> Named<'_> {
+    Named {
+        name: at.name(),
+        kind: &at.device.kind,
+    }
+}
+
+fn mtu_for_good(device: Named<'_>, mtu: u32) -> Vec<String> {
+    let mut ways = vec![link_option(device, &format!("MTUBytes={mtu}"))];
+    ways.extend(netplan(device, &format!("mtu: {mtu}")));
+    let setting = match device.kind {
+        "wireguard" => "wireguard",
+        kind if IP_TUNNELS.contains(&kind) => "ip-tunnel",
+        _ => "802-3-ethernet",
+    };
+    ways.push(network_manager(&format!("{setting}.mtu {mtu}")));
+    ways
+}
+
+/// An option of a .link file (systemd.link(5)), which udev applies also where systemd-networkd does not run. It applies
+/// one file alone: the default's names and MAC addresses have to be in the new one, too. `OriginalName` is the kernel's
+/// name, which cards rarely keep.
+fn link_option(Named { name, kind }: Named<'_>, option: &str) -> String {
+    let matching = if kind.is_empty() {
+        format!("PermanentMACAddress= and the address that `ethtool -P {name}` prints")
+    } else {
+        format!("OriginalName={name}")
+    };
     format!(
-        "systemd-networkd and udev: {option} in [Link] of /etc/systemd/network/10-{device}.link (with [Match] OriginalName={device})"
+        "systemd-networkd and udev: {option} in [Link] of /etc/systemd/network/10-{name}.link, made as a copy of the file \
+         that `udevadm info /sys/class/net/{name}` has as ID_NET_LINK_FILE, with {matching} in [Match]"
     )
 }
 
+/// A card that udev renames has its name from the event `move` on.
 fn udev(at: &At, action: &str) -> String {
     let device = at.name();
-    format!("a udev rule: ACTION==\"add\", SUBSYSTEM==\"net\", KERNEL==\"{device}\", {action}")
+    format!("a udev rule: ACTION==\"add|move\", SUBSYSTEM==\"net\", KERNEL==\"{device}\", {action}")
 }
 
-/// A key of netplan (netplan(5)).
-fn netplan(device: &str, key: &str) -> String {
-    format!("netplan: `{key}` under {device} (with `match`, as `ethernets` take it)")
+/// Section of netplan for network cards.
+const ETHERNETS: &str = "ethernets";
+/// Kinds of tunnels with an `ip-tunnel` setting in NetworkManager and a mode in netplan's `tunnels`.
+const IP_TUNNELS: [&str; 8] = [
+    "gre",
+    "gretap",
+    "ip6gre",
+    "ip6gretap",
+    "ipip",
+    "ip6tnl",
+    "sit",
+    "vti",
+];
+
+/// The section of netplan(5) that has devices of this kind.
+fn section(device: Named<'_>) -> Option<&'static str> {
+    match device.kind {
+        "" | "veth" => Some(ETHERNETS),
+        "vlan" => Some("vlans"),
+        "bond" => Some("bonds"),
+        "bridge" => Some("bridges"),
+        "vxlan" | "wireguard" => Some("tunnels"),
+        kind if IP_TUNNELS.contains(&kind) => Some("tunnels"),
+        _ => None,
+    }
+}
+
+/// A key of netplan(5), where it has such devices; only `ethernets` have `match`.
+fn netplan(device: Named<'_>, key: &str) -> Option<String> {
+    let (name, section) = (device.name, section(device)?);
+    let matching = if section == ETHERNETS {
+        ", with `match` by `macaddress`"
+    } else {
+        ""
+    };
+    Some(format!(
+        "netplan: `{key}` under {name} in `{section}`{matching}"
+    ))
 }
 
 fn network_manager(setting: &str) -> String {
     format!("NetworkManager: nmcli connection modify CONNECTION {setting}")
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_control::experiment::PathDevice;
+
+    use super::*;
+    use crate::diagnose::switch::TSO;
+
+    fn at(name: &str, kind: &str) -> At {
+        At {
+            host: 'a',
+            measured: true,
+            device: PathDevice {
+                name: name.to_owned(),
+                label: name.to_owned(),
+                kind: kind.to_owned(),
+                prefix: String::new(),
+                mtu: 1500,
+                beneath_tunnel: false,
+                faces_guest: false,
+                toggles: [].into(),
+                rx_queues: 1,
+                queues: None,
+            },
+        }
+    }
+
+    /// The commands that switch TSO off on a device.
+    fn without_tso(name: &str, kind: &str) -> String {
+        let switch = Switch::Offload {
+            at: at(name, kind),
+            feature: TSO,
+            on: false,
+        };
+        let none = Named { name: "", kind: "" };
+        of(&switch, [none; 2], [None; 2]).join("\n")
+    }
+
+    #[test]
+    fn a_card_is_matched_by_its_address_since_udev_may_have_renamed_it() {
+        let commands = without_tso("ens3", "");
+        for words in [
+            "ethtool -K ens3 tso off   # on a",
+            "TCPSegmentationOffload=false in [Link] of /etc/systemd/network/10-ens3.link",
+            "with PermanentMACAddress= ",
+            "ACTION==\"add|move\", SUBSYSTEM==\"net\", KERNEL==\"ens3\"",
+            "netplan: `tcp-segmentation-offload: false` under ens3 in `ethernets`, with `match`",
+            "ethtool.feature-tso off",
+        ] {
+            assert!(commands.contains(words), "{words}: {commands}");
+        }
+        assert!(!commands.contains("OriginalName"), "{commands}");
+    }
+
+    #[test]
+    fn a_virtual_device_is_matched_by_its_name_and_has_no_offloads_in_netplan() {
+        for (name, kind) in [("eth0.7", "vlan"), ("bond0", "bond"), ("vxlan0", "vxlan")] {
+            let commands = without_tso(name, kind);
+            let by_name = format!("with OriginalName={name} in [Match]");
+            assert!(commands.contains(&by_name), "{commands}");
+            assert!(!commands.contains("netplan"), "{commands}");
+        }
+    }
+
+    #[test]
+    fn commands_for_a_network_namespace_enter_it() {
+        let eth0 = Named {
+            name: "eth0",
+            kind: "veth",
+        };
+        let tso = Switch::Offload {
+            at: at("eth0", "veth"),
+            feature: TSO,
+            on: false,
+        };
+        let of = |switch: &Switch| of(switch, [eth0; 2], [Some("blue"), None]);
+        assert_eq!(
+            of(&tso),
+            [
+                "ip netns exec blue ethtool -K eth0 tso off   # on a",
+                IN_NAMESPACE
+            ]
+        );
+        let mtu = of(&Switch::Mtu(1400));
+        assert_eq!(
+            mtu[0],
+            "ip netns exec blue ip link set eth0 mtu 1400   # on a"
+        );
+        assert_eq!(mtu[1], "ip link set eth0 mtu 1400   # on b");
+        let congestion = of(&Switch::Congestion("bbr".to_owned()));
+        assert_eq!(
+            congestion,
+            [
+                "ip netns exec blue sysctl -w net.ipv4.tcp_congestion_control=bbr   # on a",
+                IN_NAMESPACE
+            ]
+        );
+        let buffers = of(&Switch::LargeBuffers);
+        assert_eq!(buffers.len(), 4, "{buffers:?}");
+        // As large as the buffers that were measured.
+        assert!(buffers[1].contains("tcp_rmem='4096 131072 33554432'"));
+    }
+
+    #[test]
+    fn an_mtu_is_written_for_the_device_of_each_host() {
+        let device = |name, kind| Named { name, kind };
+        let commands = |a, b| of(&Switch::Mtu(1400), [a, b], [None; 2]);
+        let vlan = device("eth0.7", "vlan");
+        assert_eq!(commands(vlan, vlan).len(), 3);
+        let differ = commands(vlan, device("gre1", "gre"));
+        let words: [&[&str]; 4] = [
+            &["ip link set eth0.7 mtu 1400   # on a"],
+            &["ip link set gre1 mtu 1400   # on b"],
+            &["under eth0.7 in `vlans`", "802-3-ethernet.mtu 1400"],
+            &["under gre1 in `tunnels`", "ip-tunnel.mtu 1400"],
+        ];
+        assert_eq!(differ.len(), words.len(), "{differ:?}");
+        for (command, words) in differ.iter().zip(words) {
+            assert!(words.iter().all(|word| command.contains(word)), "{command}");
+        }
+        let unknown = mtu_for_good(device("geneve0", "geneve"), 1400).join("\n");
+        assert!(!unknown.contains("netplan"), "{unknown}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The result of a diagnosis, as JSON document and as text.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -39,7 +40,7 @@ pub(super) struct Tried {
     pub(super) ratio: Option<f64>,
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
-    /// Why throughput with and without the change is not comparable.
+    /// Why throughput with and without the change is not comparable, or why no sample with it is valid.
     pub(super) reason: Option<String>,
     pub(super) commands: Vec<String>,
 }
@@ -143,12 +144,7 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
                 .map(|names| wrap(&format!("{head}: {names}."), "  ", width)),
         );
     }
-    let mut unknown = found.judged(Judged::NotKnown);
-    if let Some(reason) = unknown.find_map(|tried| tried.reason.as_ref()) {
-        lines.push(wrap(&format!("Why it is not known: {reason}"), "  ", width));
-    } else if found.judged(Judged::NotKnown).next().is_some() {
-        lines.push("  --time gives it more rounds.".to_owned());
-    }
+    lines.extend(why_not_known(found).map(|why| wrap(&why, "  ", width)));
     if !found.not_tried.is_empty() {
         let names = found.not_tried.join(", ");
         let words = format!("Not tried in this time (--time gives more): {names}.");
@@ -167,4 +163,76 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     }
     lines.push(format!("Record: {}", found.record.display()));
     lines.join("\n")
+}
+
+/// Why changes are not known: each reason once, with its changes; more rounds help where there is none.
+fn why_not_known(found: &DiagnosisResult) -> impl Iterator<Item = String> {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for tried in found.judged(Judged::NotKnown) {
+        let reason = tried.reason.as_deref().unwrap_or_default();
+        reasons.entry(reason).or_default().push(&tried.switch);
+    }
+    let words = |(reason, switches): (&str, Vec<&str>)| {
+        if reason.is_empty() {
+            "--time gives it more rounds.".to_owned()
+        } else {
+            format!("Why {} is not known: {reason}", switches.join(", "))
+        }
+    };
+    reasons.into_iter().map(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_answer::diagnosis::Limit;
+
+    use super::*;
+
+    fn found(tried: Vec<Tried>) -> DiagnosisResult {
+        DiagnosisResult {
+            hosts: ["local", "netns:b"].map(str::to_owned),
+            gbit_per_s: Some(1.0),
+            now: Diagnosis {
+                limit: Limit::Unknown,
+                evidence: "nothing is full".to_owned(),
+            },
+            findings: Vec::new(),
+            tried,
+            not_tried: Vec::new(),
+            changed: true,
+            complete: true,
+            record: "run".into(),
+        }
+    }
+
+    fn unknown(switch: &str, reason: Option<&str>) -> Tried {
+        Tried {
+            switch: switch.to_owned(),
+            judged: Judged::NotKnown,
+            ratio: None,
+            low: None,
+            high: None,
+            reason: reason.map(str::to_owned),
+            commands: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_change_that_is_not_known_has_its_own_reason() {
+        let refused = Some("the driver refused it");
+        let found = found(vec![
+            unknown("an MTU of 9000 on both", Some("9000 bytes do not pass")),
+            unknown("4 queues on b", None),
+            unknown("rx-lro on on b", refused),
+            unknown("rx-gro-hw on on b", refused),
+        ]);
+        let text = text(&found, 200);
+        for line in [
+            "Why an MTU of 9000 on both is not known: 9000 bytes do not pass",
+            "Why rx-lro on on b, rx-gro-hw on on b is not known: the driver refused it",
+            "--time gives it more rounds.",
+        ] {
+            assert!(text.lines().any(|told| told == line), "{line}: {text}");
+        }
+    }
 }

@@ -9,6 +9,8 @@ use wirecost_model::load::Load;
 use self::feature::Feature;
 
 pub(super) use self::candidates::{all, fitting};
+#[cfg(test)]
+pub(super) use self::feature::TSO;
 
 /// A device of the path on one of the hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +123,11 @@ impl Switch {
     /// cannot have
     /// segmentation offload either (net/core/dev.c, `netdev_fix_features`).
     pub(super) fn brings(&self, other: &Self) -> bool {
-        let segmenting = ["tx-tcp-segmentation", "tx-generic-segmentation"];
+        let segmenting = [
+            "tx-tcp-segmentation",
+            "tx-tcp6-segmentation",
+            "tx-generic-segmentation",
+        ];
         match (self, other) {
             (
                 Self::Offload {
@@ -167,13 +173,14 @@ mod tests {
     use super::feature::OF_TUNNELS;
     use super::*;
 
-    fn at(name: &str, measured: bool) -> At {
+    pub(super) fn at(name: &str, measured: bool) -> At {
         At {
             host: 'a',
             measured,
             device: PathDevice {
                 name: name.to_owned(),
                 label: "vxlan0 in blue".to_owned(),
+                kind: "vxlan".to_owned(),
                 prefix: String::new(),
                 mtu: 1450,
                 beneath_tunnel: false,

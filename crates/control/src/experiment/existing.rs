@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 pub use wirecost_agent::protocol::{HostPath, PathDevice};
 use wirecost_model::cell::Experiment;
+use wirecost_model::host::Location;
 use wirecost_model::load::{Load, Rate};
 use wirecost_model::plan::{HostPair, MaxRate};
 use wirecost_model::units::format_rate;
@@ -17,6 +18,9 @@ use crate::placement::Placement;
 
 /// Limit on stream loads between machines where neither the plan nor the devices' speeds give one, bit/s.
 const CAUTIOUS: u64 = 1_000_000_000;
+
+/// Kinds of devices whose speed is a constant of their driver and no limit (drivers/net/veth.c, drivers/net/tun.c).
+const NOMINAL_SPEED: [&str; 2] = ["veth", "tun"];
 
 /// The limit on all stream loads together in one direction, bit/s; `None`: no limit.
 fn limit(wanted: MaxRate, existing: &Existing) -> Option<u64> {
@@ -114,6 +118,16 @@ impl fmt::Display for Traffic {
     }
 }
 
+/// The smaller of two devices' speeds, where a device with that speed is of a kind that it limits.
+fn line_speed(devices: [(Option<u64>, &str); 2]) -> Option<u64> {
+    let [a, b] = devices.map(|(speed, _)| speed);
+    let slower = a?.min(b?);
+    let limits = |(speed, kind): (Option<u64>, &str)| {
+        speed == Some(slower) && !NOMINAL_SPEED.contains(&kind)
+    };
+    devices.into_iter().any(limits).then_some(slower)
+}
+
 /// What was found out about two existing hosts.
 #[derive(Debug)]
 pub struct InspectedHosts {
@@ -140,9 +154,15 @@ pub fn inspect(
 }
 
 impl InspectedHosts {
-    /// Link speed of the slower device, bit/s; `None` where either is unknown.
+    /// Link speed of the slower device, bit/s; `None` where either is unknown, or where the slower one is no limit.
     pub fn speed(&self) -> Option<u64> {
-        self.hosts.speed()
+        line_speed([0, 1].map(|host| {
+            // A bridge has the speed of its ports.
+            let mut devices = self.paths[host].devices.iter();
+            let device = devices.find(|device| device.kind != "bridge");
+            let kind = device.map_or("", |device| &device.kind);
+            (self.hosts.joined[host].speed, kind)
+        }))
     }
 
     /// The devices that packets to the other host pass on host a (0) or b (1).
@@ -155,13 +175,54 @@ impl InspectedHosts {
         &self.hosts.joined[host].device.name
     }
 
+    /// Kind of that device, as [`PathDevice::kind`]; empty also where it was not listed.
+    pub fn kind(&self, host: usize) -> &str {
+        let first = self.paths[host].devices.first();
+        first.map_or("", |device| &device.kind)
+    }
+
+    /// Name of host a (0) or b (1) where it is a named network namespace of this machine.
+    pub fn netns(&self, host: usize) -> Option<&str> {
+        let HostPair { a, b } = &self.hosts.pair.hosts;
+        let host = if host == 0 { a } else { b };
+        match &host.place {
+            Location::Netns(name) => Some(name.as_str()),
+            _ => None,
+        }
+    }
+
     /// Number of processors of host a (0) or b (1).
     pub fn cores(&self, host: usize) -> u32 {
         self.hosts.joined[host].cpus.len() as u32
     }
 
+    /// Whether the measured addresses are IPv6.
+    pub fn is_ipv6(&self) -> bool {
+        self.hosts.addresses[0].is_ipv6()
+    }
+
     /// Whether both hosts are one machine.
     pub fn is_one_machine(&self) -> bool {
         self.hosts.one_machine
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nominal_speed_is_no_line() {
+        let (one, ten) = (Some(1_000_000_000), Some(10_000_000_000));
+        for (devices, speed) in [
+            ([(ten, ""), (one, "vlan")], one),
+            ([(ten, ""), (None, "")], None),
+            ([(ten, "veth"), (ten, "veth")], None),
+            ([(ten, "veth"), (ten, "")], ten),
+            ([(ten, "tun"), (one, "")], one),
+            ([(one, "veth"), (ten, "")], None),
+        ] {
+            assert_eq!(line_speed(devices), speed, "{devices:?}");
+        }
     }
 }

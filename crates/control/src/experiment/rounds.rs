@@ -40,6 +40,9 @@ pub struct Options {
     pub plan_text: String,
     /// Seed of the random order; takes precedence over the plan's.
     pub seed: Option<u64>,
+    /// Whether one setting that cannot be applied ends the run before its first sample. Otherwise the samples with that
+    /// setting are not valid.
+    pub needs_all_settings: bool,
     /// Version of the program.
     pub program_version: String,
 }
@@ -107,7 +110,7 @@ pub fn run(
     let environment = labs
         .describe(experiment, interrupt, progress)
         .map_err(no_lab)?;
-    labs.check(experiment, interrupt, progress)?;
+    labs.check(experiment, options.needs_all_settings, interrupt, progress)?;
     let (seed, _) = choose_seed(options.seed, experiment.plan.seed)?;
     let cost = environment.wakeup_cost;
     let directory = directory(experiment, options, seed, environment)?;

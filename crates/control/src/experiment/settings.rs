@@ -113,10 +113,12 @@ impl Labs {
     /// cells. Settings of the machine are only checked.
     ///
     /// # Errors
-    /// The first setting that cannot be applied, with host, level and what to do.
+    /// The first setting that cannot be applied, with host, level and what to do; unless `all` are needed only where a
+    /// host refuses each of them.
     pub(crate) fn check(
         &mut self,
         experiment: &Experiment,
+        all: bool,
         interrupt: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), RunError> {
@@ -126,6 +128,7 @@ impl Labs {
             .iter()
             .flat_map(|factor| &factor.levels);
         let ended = |error| RunError::not_set(error, &experiment.plan.hosts);
+        let (mut any, mut first) = (false, None);
         for setting in settings.filter(|setting| !setting.is_empty()) {
             if is_of_machine(setting) {
                 let checked = self.machine.check(setting);
@@ -155,11 +158,22 @@ impl Labs {
                     .adapt(cell.guest_mtu, &cell.offload, interrupt)
                     .and_then(|_| lab.apply(std::slice::from_ref(&tried), interrupt))
                     .and_then(|_| lab.undo());
-                applied.map_err(|error| ended(lab.blame(error)))?;
+                match applied {
+                    // The samples with this setting will give the reason.
+                    Err(error @ LinkError::Refused { .. }) if !all => {
+                        lab.undo().map_err(|error| ended(lab.blame(error)))?;
+                        first.get_or_insert(error);
+                    }
+                    Err(error) => return Err(ended(lab.blame(error))),
+                    Ok(()) => any = true,
+                }
                 done.insert(pair);
             }
         }
-        Ok(())
+        match first {
+            Some(refused) if !any => Err(ended(refused)),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use wirecost_control::experiment::{HostPath, InspectedHosts};
 
-use super::feature::{Feature, JOINING, OF_TUNNELS, RECEIVING, SENDING};
+use super::feature::{Feature, JOINING, OF_TUNNELS, RECEIVING, SENDING, SENDING_IPV6};
 use super::{At, Switch};
 
 /// The changes to try between these hosts, the most promising first. Settings of the hosts are included only where
@@ -16,18 +16,11 @@ pub(in crate::diagnose) fn all(inspected: &InspectedHosts, changes: bool) -> Vec
     }
     all.extend(mtu(inspected).map(Switch::Mtu));
     let devices = devices(inspected);
-    let sends = |at: &At| (at.host == 'a') != at.device.faces_guest;
     // The features that matter most first, then the others.
     for rare in [false, true] {
         for at in &devices {
-            let features: &[Feature] = match (sends(at), rare) {
-                (true, false) => &SENDING,
-                (true, true) if at.device.beneath_tunnel => &OF_TUNNELS,
-                (true, true) => &[],
-                (false, false) => &RECEIVING,
-                (false, true) => &JOINING,
-            };
-            all.extend(features.iter().filter_map(|feature| {
+            let features = features(at, inspected.is_ipv6(), rare).iter();
+            all.extend(features.filter_map(|feature| {
                 let now = *at.device.toggles.get(feature.kernel)?;
                 Some(Switch::Offload {
                     at: at.clone(),
@@ -41,6 +34,19 @@ pub(in crate::diagnose) fn all(inspected: &InspectedHosts, changes: bool) -> Vec
         }
     }
     all
+}
+
+/// The features of a device to try: those that matter most, or the `rare` others.
+fn features(at: &At, is_ipv6: bool, rare: bool) -> &'static [Feature] {
+    let sends = (at.host == 'a') != at.device.faces_guest;
+    match (sends, rare) {
+        (true, false) if is_ipv6 => &SENDING_IPV6,
+        (true, false) => &SENDING,
+        (true, true) if at.device.beneath_tunnel => &OF_TUNNELS,
+        (true, true) => &[],
+        (false, false) => &RECEIVING,
+        (false, true) => &JOINING,
+    }
 }
 
 /// The devices that packets pass on both hosts. A device on both, such as a bridge between containers of one machine,
@@ -115,7 +121,21 @@ pub(in crate::diagnose) fn fitting(all: Vec<Switch>, samples: usize) -> (Vec<Swi
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::at;
     use super::*;
+
+    #[test]
+    fn over_ipv6_its_own_segmentation_is_tried() {
+        let sender = at("eth0", true);
+        let tried = |is_ipv6| {
+            let features = features(&sender, is_ipv6, false).iter();
+            let names = features.map(|feature| feature.kernel);
+            names.filter(|name| name.starts_with("tx-tcp")).collect()
+        };
+        let [over_ipv4, over_ipv6]: [Vec<&str>; 2] = [false, true].map(tried);
+        assert_eq!(over_ipv4, ["tx-tcp-segmentation"]);
+        assert_eq!(over_ipv6, ["tx-tcp6-segmentation"]);
+    }
 
     #[test]
     fn what_only_the_load_does_is_tried_however_short_the_time() {

@@ -29,20 +29,35 @@ impl Feature {
 
 /// Names of transmit checksum offload in systemd.link(5) and netplan.
 const SUM: [&str; 2] = ["TransmitChecksumOffload", "transmit-checksum-offload"];
-/// Features of a sending device that matter most.
+const ANY_SUM: Feature = Feature::new("tx-checksum-ip-generic", "tx", SUM);
+const GSO: Feature = Feature::new(
+    "tx-generic-segmentation",
+    "gso",
+    ["GenericSegmentationOffload", "generic-segmentation-offload"],
+);
+/// TCP segmentation offload.
+pub(in crate::diagnose) const TSO: Feature = Feature::new(
+    "tx-tcp-segmentation",
+    "tso",
+    ["TCPSegmentationOffload", "tcp-segmentation-offload"],
+);
+/// Features of a sending device that matter most, for TCP over IPv4.
 pub(super) const SENDING: [Feature; 4] = [
-    Feature::new("tx-checksum-ip-generic", "tx", SUM),
+    ANY_SUM,
     Feature::new("tx-checksum-ipv4", "tx", SUM),
+    TSO,
+    GSO,
+];
+/// The same for TCP over IPv6, which has features of its own.
+pub(super) const SENDING_IPV6: [Feature; 4] = [
+    ANY_SUM,
+    Feature::new("tx-checksum-ipv6", "tx", SUM),
     Feature::new(
-        "tx-tcp-segmentation",
-        "tso",
-        ["TCPSegmentationOffload", "tcp-segmentation-offload"],
+        "tx-tcp6-segmentation",
+        "tx-tcp6-segmentation",
+        ["TCP6SegmentationOffload", "tcp6-segmentation-offload"],
     ),
-    Feature::new(
-        "tx-generic-segmentation",
-        "gso",
-        ["GenericSegmentationOffload", "generic-segmentation-offload"],
-    ),
+    GSO,
 ];
 /// Segmentation of tunnel packets on a sending device below a tunnel.
 pub(super) const OF_TUNNELS: [Feature; 2] = [
