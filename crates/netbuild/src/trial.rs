@@ -19,6 +19,7 @@ use wirecost_wire::size_table::size_table;
 
 use crate::device::{self, Change, PeerNamespace};
 use crate::encapsulate::Endpoints;
+use crate::guest::keep_to_own_cores;
 use crate::netem;
 use crate::netlink::Netlink;
 use crate::spec::EndSecret;
@@ -37,6 +38,14 @@ const PEER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 const ADDRESS6: Ipv6Addr = Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 1);
 const PEER6: Ipv6Addr = Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 2);
 const FEATURES: [&str; 2] = ["tx-tcp-segmentation", "rx-gro"];
+
+/// Writes to settings of the calling thread's namespace, which must be a new one, as a lab does in each guest's.
+///
+/// # Errors
+/// `EROFS` where /proc/sys may only be read, as in a container that is not privileged.
+pub fn settings() -> io::Result<()> {
+    keep_to_own_cores().map_err(io::Error::from)
+}
 
 /// A scratch namespace: that of the calling thread.
 #[derive(Debug)]

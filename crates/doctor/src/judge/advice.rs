@@ -7,6 +7,11 @@ use crate::judge::kernel_feature::{
 };
 use crate::kernel_config::OptionState;
 
+/// Advice where a namespace could be made and none of its settings changed.
+pub(super) const READ_ONLY_SETTINGS: &str = "/proc/sys is read-only, as in most containers, and a \
+     lab changes settings of its namespaces: start the container with `--privileged`, or run on the \
+     host itself";
+
 /// Advice for a feature that is missing or limited.
 pub(super) fn for_feature(
     feature: &KernelFeature,
@@ -208,7 +213,10 @@ fn older(release: &str, major: u32, minor: u32) -> bool {
 
 /// Advice for a refused user namespace: the sysctls that forbid it, or what the error number means.
 pub(super) fn for_user_namespace(code: Option<i32>, machine: &MachineFacts) -> String {
-    use crate::judge::kernel_feature::{ENOSPC, EUSERS};
+    use crate::judge::kernel_feature::{ENOSPC, EROFS, EUSERS};
+    if code == Some(EROFS) {
+        return READ_ONLY_SETTINGS.into();
+    }
     let table = [
         ("kernel.unprivileged_userns_clone", "0", "1"),
         ("user.max_user_namespaces", "0", "16384"),

@@ -13,6 +13,7 @@ pub(super) const EACCES: i32 = 13;
 pub(super) const ENODEV: i32 = 19;
 pub(super) const EINVAL: i32 = 22;
 pub(super) const ENOSPC: i32 = 28;
+pub(super) const EROFS: i32 = 30;
 pub(super) const ENOSYS: i32 = 38;
 pub(super) const EUSERS: i32 = 87;
 pub(super) const EOPNOTSUPP: i32 = 95;

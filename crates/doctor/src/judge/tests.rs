@@ -254,35 +254,55 @@ fn without_a_forbidding_setting_the_error_decides() {
 }
 
 #[test]
-fn root_of_a_container_is_told_which_capabilities_to_add() {
+fn root_of_a_container_is_told_how_to_start_it() {
     let mut evidence = as_root();
     evidence.caller.may_make_namespaces = false;
     evidence.own = no_namespace("root", not_permitted());
     evidence.plain = no_namespace("this root, in a user namespace of its own", not_permitted());
-    expect(
-        &evidence,
-        "namespaces-as-root",
-        Status::No,
-        "--cap-add SYS_ADMIN",
-    );
+    expect(&evidence, "namespaces-as-root", Status::No, "--privileged");
     let result = examination(&evidence, 0.7);
     assert!(!result.can_run_labs);
-    assert!(result.summary.contains("--cap-add"), "{}", result.summary);
+    assert!(
+        result.summary.contains("--privileged"),
+        "{}",
+        result.summary
+    );
     // It may have been let into a user namespace all the same, as a run would be.
     evidence.plain = all("this root, in a user namespace of its own");
     assert!(examination(&evidence, 0.7).can_run_labs);
 
-    let mut evidence = as_root();
-    evidence.own = no_namespace("root", not_permitted());
-    expect(
-        &evidence,
-        "namespaces-as-root",
-        Status::No,
-        "seccomp=unconfined",
-    );
+    // AppArmor refuses the mount of the new namespace with EACCES.
+    for code in [1, 13] {
+        let mut evidence = as_root();
+        evidence.own = no_namespace("root", refused(code, "E"));
+        let words = "a security module forbids it: start the container with `--privileged`";
+        expect(&evidence, "namespaces-as-root", Status::No, words);
+    }
     let mut evidence = as_root();
     evidence.own = no_namespace("root", refused(22, "EINVAL"));
     expect(&evidence, "namespaces-as-root", Status::No, "CONFIG_NET_NS");
+}
+
+/// As in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN that is not privileged.
+#[test]
+fn namespaces_whose_settings_are_read_only_are_none_for_a_lab() {
+    let mut evidence = as_root();
+    let settings = &mut evidence.machine.settings;
+    settings.insert("user.max_user_namespaces".into(), "0".into());
+    for tried in [&mut evidence.own, &mut evidence.plain] {
+        let read_only = refused(30, "EROFS: Read-only file system");
+        tried.outcomes.insert(Trial::Namespaces, read_only);
+    }
+    for id in ["namespaces-as-root", "namespaces-as-user"] {
+        expect(&evidence, id, Status::No, "/proc/sys is read-only");
+    }
+    let result = examination(&evidence, 0.7);
+    assert!(!result.can_run_labs && !result.as_plain_user);
+    assert!(
+        result.summary.contains("/proc/sys is read-only"),
+        "{}",
+        result.summary
+    );
 }
 
 #[test]
