@@ -6,6 +6,7 @@ use wirecost_model::published::{PublishedValue, Rule};
 
 use crate::interval::{self, Interval};
 use crate::rules::{Pbench, PbenchOutcome, pbench, trimmed, worst_of};
+use crate::sequential::Stopping;
 use crate::verdict::Margin;
 
 /// How a measured comparison relates to a published one.
@@ -77,10 +78,15 @@ pub fn logs(from: &Column, to: &Column) -> Vec<f64> {
 }
 
 /// The mean of `to - from`, paired within rounds, with its 95 % Student's t interval; the interval needs two pairs.
-pub fn difference(from: &Column, to: &Column) -> Option<(f64, Option<Interval>)> {
+pub fn difference(
+    from: &Column,
+    to: &Column,
+    stopping: Stopping,
+) -> Option<(f64, Option<Interval>)> {
     let differences: Vec<f64> = both(from, to).map(|(from, to)| to - from).collect();
     let (mean, sd) = interval::moments(&differences)?;
-    let interval = sd.and_then(|sd| interval::of_mean(mean, sd, differences.len(), 0.05));
+    let interval =
+        sd.and_then(|sd| interval::of_mean(mean, sd, differences.len(), stopping.alpha()));
     Some((mean, interval))
 }
 
@@ -153,12 +159,12 @@ mod tests {
     fn differences_are_paired_within_rounds() {
         let from = [(0, 1.0), (1, 10.0), (3, 5.0)];
         let to = [(0, 3.0), (1, 12.0), (2, 99.0)];
-        let (mean, interval) = difference(&from, &to).expect("pairs");
+        let (mean, interval) = difference(&from, &to, Stopping::Fixed).expect("pairs");
         assert!((mean - 2.0).abs() < 1e-12);
         let interval = interval.expect("two pairs");
         assert!((interval.high - interval.low).abs() < 1e-9, "no spread");
         assert_eq!(logs(&from, &to).len(), 2);
-        assert_eq!(difference(&from, &[(7, 1.0)]), None);
+        assert_eq!(difference(&from, &[(7, 1.0)], Stopping::Fixed), None);
     }
 
     #[test]

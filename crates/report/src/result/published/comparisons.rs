@@ -5,7 +5,8 @@ use wirecost_model::effect::Effect;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::published::{Outcome, Published, PublishedComparison, PublishedValue};
 use wirecost_stats::published::{Agreement, agreement, by_rule, difference, logs};
-use wirecost_stats::{Contrast, Interval, PairedRatio, Stopping, contrasts_of};
+use wirecost_stats::sequential::lasting_ratio;
+use wirecost_stats::{Contrast, Interval, PairedRatio, contrasts_of};
 
 use crate::result::document::{ComparisonResult, NoRatio};
 use crate::result::effects::judged;
@@ -107,13 +108,7 @@ impl Measuring<'_> {
         let columns = columns.unwrap_or_default();
         let effect = compared.map(|(contrast, _)| judged(contrast, worth, self.basis));
         let measured = if is_difference {
-            difference(&columns[0], &columns[1]).map_or_else(
-                Measured::default,
-                |(here, interval)| Measured {
-                    here: Some(here),
-                    interval,
-                },
-            )
+            self.difference(&columns)
         } else {
             self.ratio(one, &columns, effect.as_ref())
         };
@@ -191,6 +186,20 @@ impl Measuring<'_> {
         }
     }
 
+    /// The measured difference, paired within rounds; without an interval where only lasting ones are valid, of which
+    /// a difference has none.
+    fn difference(&self, columns: &[Vec<(u32, f64)>; 2]) -> Measured {
+        let stopping = match self.basis {
+            Basis::Ended(stopping) => Some(stopping),
+            Basis::Looking { .. } => None,
+        };
+        let found = difference(&columns[0], &columns[1], stopping.unwrap_or_default());
+        found.map_or_else(Measured::default, |(here, interval)| Measured {
+            here: Some(here),
+            interval: interval.filter(|_| stopping.is_some()),
+        })
+    }
+
     /// The measured ratio, paired within rounds.
     fn ratio(
         &self,
@@ -206,11 +215,11 @@ impl Measuring<'_> {
                 high: effect.high,
             }
         } else {
-            let stopping = match self.basis {
-                Basis::Ended(stopping) => stopping,
-                Basis::Looking { .. } => Stopping::Fixed,
-            };
-            PairedRatio::of_logs(&logs(&columns[0], &columns[1]), stopping)
+            let logs = logs(&columns[0], &columns[1]);
+            match self.basis {
+                Basis::Ended(stopping) => PairedRatio::of_logs(&logs, stopping),
+                Basis::Looking { aim, ends_at } => lasting_ratio(&logs, &aim, ends_at),
+            }
         };
         Measured {
             here: paired.ratio,
