@@ -3,7 +3,7 @@
 use crate::check::Status;
 use crate::evidence::{Evidence, MachineFacts, Outcome, Trial};
 use crate::judge::kernel_feature::{
-    EACCES, EAFNOSUPPORT, EINVAL, ENOBUFS, ENODEV, ENOENT, EOPNOTSUPP, EPERM, KernelFeature,
+    EACCES, EAFNOSUPPORT, EINVAL, ENOBUFS, ENODEV, ENOENT, EOPNOTSUPP, EPERM, EROFS, KernelFeature,
 };
 use crate::kernel_config::OptionState;
 
@@ -39,6 +39,7 @@ pub(super) fn for_feature(
     }
     match code {
         _ if limited => "run what needs it as root".into(),
+        Some(EROFS) => READ_ONLY_SETTINGS.into(),
         Some(code) if feature.absent.contains(&code) => absent(feature, machine),
         Some(EPERM | EACCES) if evidence.caller.may_make_namespaces => {
             "a container's or a security module's policy forbids it: try on the host itself".into()
@@ -73,10 +74,14 @@ fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<St
              the plan"
                 .into()
         }
-        (Trial::Ipv6, Some(EACCES | EPERM)) => {
-            "IPv6 is switched off for new devices: `sysctl -w net.ipv6.conf.default.disable_ipv6=0` as \
-             root, and no `ipv6.disable_ipv6=1` on the kernel's command line"
-                .into()
+        (Trial::Ipv6, Some(ENOENT | EAFNOSUPPORT | EOPNOTSUPP)) => {
+            let built = machine.config.as_ref();
+            let load = match built.map(|config| config.of("CONFIG_IPV6")) {
+                Some(OptionState::Not) => return None,
+                Some(OptionState::In) => "",
+                Some(OptionState::Module) | None => "`modprobe ipv6` as root, and ",
+            };
+            format!("{load}boot without `ipv6.disable=1` on the kernel's command line")
         }
         (Trial::Tcx, Some(EINVAL)) if older(&machine.release, 6, 6) => {
             format!("tcx came with Linux 6.6, this is {}: use a later kernel", machine.release)
@@ -213,7 +218,7 @@ fn older(release: &str, major: u32, minor: u32) -> bool {
 
 /// Advice for a refused user namespace: the sysctls that forbid it, or what the error number means.
 pub(super) fn for_user_namespace(code: Option<i32>, machine: &MachineFacts) -> String {
-    use crate::judge::kernel_feature::{ENOSPC, EROFS, EUSERS};
+    use crate::judge::kernel_feature::{ENOSPC, EUSERS};
     if code == Some(EROFS) {
         return READ_ONLY_SETTINGS.into();
     }

@@ -162,7 +162,7 @@ pub(super) const FEATURES: &[KernelFeature] = &[
         needed_for: "underlays and guests with IPv6 addresses; the built-in plan uses IPv4",
         option: "CONFIG_IPV6",
         module: Some("ipv6"),
-        absent: &[EAFNOSUPPORT, EOPNOTSUPP],
+        absent: &[ENOENT, EAFNOSUPPORT, EOPNOTSUPP],
         ..DEVICE
     },
     device(

@@ -293,7 +293,14 @@ fn namespaces_whose_settings_are_read_only_are_none_for_a_lab() {
         let read_only = refused(30, "EROFS: Read-only file system");
         tried.outcomes.insert(Trial::Namespaces, read_only);
     }
-    for id in ["namespaces-as-root", "namespaces-as-user"] {
+    for tried in [&mut evidence.own, &mut evidence.plain] {
+        tried.outcomes.insert(Trial::Steering, refused(30, "EROFS"));
+    }
+    for id in [
+        "namespaces-as-root",
+        "namespaces-as-user",
+        "receive-steering",
+    ] {
         expect(&evidence, id, Status::No, "/proc/sys is read-only");
     }
     let result = examination(&evidence, 0.7);
@@ -645,11 +652,36 @@ fn a_setting_or_a_group_that_forbids_is_named() {
         .outcomes
         .insert(Trial::AfXdp, refused(105, "ENOBUFS"));
     expect(&evidence, "af-xdp", Status::No, "ulimit -l unlimited");
-    evidence
-        .plain
-        .outcomes
-        .insert(Trial::Ipv6, refused(13, "EACCES"));
-    expect(&evidence, "ipv6", Status::No, "disable_ipv6=0");
+}
+
+#[test]
+fn ipv6_that_is_built_in_and_not_there_is_switched_off_at_boot() {
+    let command_line = "boot without `ipv6.disable=1`";
+    for (text, load) in [
+        (Some("CONFIG_IPV6=y\n"), false),
+        (Some("CONFIG_IPV6=m\n"), true),
+        (None, true),
+    ] {
+        let mut evidence = as_root();
+        evidence.machine.config = text.map(config);
+        for tried in [&mut evidence.own, &mut evidence.plain] {
+            tried.outcomes.insert(Trial::Ipv6, refused(2, "ENOENT"));
+        }
+        expect(&evidence, "ipv6", Status::No, command_line);
+        let advice = check(&evidence, "ipv6").advice.expect("advice");
+        assert_eq!(advice.contains("`modprobe ipv6` as root"), load, "{advice}");
+    }
+    let mut evidence = as_root();
+    evidence.machine.config = Some(config("CONFIG_VXLAN=y\n"));
+    for tried in [&mut evidence.own, &mut evidence.plain] {
+        tried.outcomes.insert(Trial::Ipv6, refused(2, "ENOENT"));
+    }
+    expect(&evidence, "ipv6", Status::No, "built without CONFIG_IPV6");
+    // A container without CAP_NET_ADMIN has not switched IPv6 off.
+    for tried in [&mut evidence.own, &mut evidence.plain] {
+        tried.outcomes.insert(Trial::Ipv6, not_permitted());
+    }
+    expect(&evidence, "ipv6", Status::No, "a security module's policy");
 }
 
 #[test]
