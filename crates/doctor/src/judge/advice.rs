@@ -87,15 +87,15 @@ fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<St
             format!("tcx came with Linux 6.6, this is {}: use a later kernel", machine.release)
         }
         (Trial::OpenVswitch, Some(ENOENT)) => match machine.distribution.as_deref() {
-            Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
-                "`dnf install openvswitch` as root".into()
-            }
+            Some("fedora") => "`dnf install openvswitch` as root".into(),
+            Some("rhel" | "centos" | "rocky" | "almalinux") => nfv("`openvswitchX.Y`"),
             Some("debian" | "ubuntu") => "`apt-get install openvswitch-switch` as root".into(),
             _ => "install Open vSwitch: ovs-vswitchd, ovsdb-server, ovsdb-tool, ovs-ofctl and its schema".into(),
         },
         (Trial::Ovn, Some(ENOENT)) => match machine.distribution.as_deref() {
-            Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
-                "`dnf install ovn-central ovn-host` as root".into()
+            Some("fedora") => "`dnf install ovn-central ovn-host` as root".into(),
+            Some("rhel" | "centos" | "rocky" | "almalinux") => {
+                nfv("`openvswitchX.Y`, `ovnYY.MM-central` and `ovnYY.MM-host`")
             }
             Some("debian" | "ubuntu") => {
                 "`apt-get install openvswitch-switch ovn-central ovn-host` as root; `datapath: ovn` starts an OVN of its \
@@ -150,6 +150,14 @@ fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<St
         _ => return None,
     };
     Some(advice)
+}
+
+/// How Red Hat's distributions other than Fedora get packages whose names have a version.
+fn nfv(packages: &str) -> String {
+    format!(
+        "install {packages} as root (with a version): they are in the repository of \
+         `dnf install centos-release-nfv-openvswitch`, for RHEL in Fast Datapath, and in no base repository"
+    )
 }
 
 /// Advice where the kernel lacks the feature, or has it in a module that is not loaded.

@@ -570,6 +570,7 @@ fn without_open_vswitch_its_package_is_named_and_without_tap_its_module() {
     for (distribution, package) in [
         (Some("debian"), "apt-get install openvswitch-switch"),
         (Some("fedora"), "dnf install openvswitch` as root"),
+        (Some("rocky"), "install `openvswitchX.Y` as root"),
         (None, "ovsdb-server"),
     ] {
         let evidence = refused_with(&missing, distribution);
@@ -584,6 +585,7 @@ fn without_ovn_its_packages_are_named() {
     for (distribution, packages) in [
         (Some("debian"), "ovn-central ovn-host"),
         (Some("fedora"), "dnf install ovn-central ovn-host` as root"),
+        (Some("rhel"), "and `ovnYY.MM-host` as root"),
         (None, "ovn-northd"),
     ] {
         let mut evidence = as_root();
