@@ -204,6 +204,35 @@ fn a_percentile_that_one_round_lacks_is_not_comparable() {
 }
 
 #[test]
+fn a_share_of_responses_that_cannot_rise_is_not_compared_with_one_that_rose() {
+    let within = |value| {
+        let mut run = fixture::loads::asking(6, Cores::Split);
+        run.head.experiment.plan.published = Some(Published {
+            source: "somebody".into(),
+            comparisons: vec![comparison(
+                "larger frames",
+                Outcome::Within500us,
+                [["1500", "vxlan"], ["8900", "vxlan"]],
+                Some(PublishedValue::Values(value)),
+            )],
+            ..Published::default()
+        });
+        let published = worked_out(&run).published.expect("published");
+        let [one] = &published.comparisons[..] else {
+            panic!("one comparison");
+        };
+        assert!(one.figures.iter().all(|share| *share > Some(98.0)));
+        (one.agreement, one.reason.clone())
+    };
+    let full = "nearly all responses are within 500 us in both cells";
+    assert_eq!(
+        within([65.0, 85.0]),
+        (Some(Agreement::NotComparable), Some(full.into()))
+    );
+    assert_eq!(within([85.0, 65.0]), (Some(Agreement::Differs), None));
+}
+
+#[test]
 fn a_chart_has_a_group_for_each_level_and_what_was_published_of_its_cells() {
     let published = worked_out(&run()).published.expect("published");
     let [chart] = &published.charts[..] else {

@@ -19,6 +19,9 @@ const NOT_MEASURED: &str = "no round has a valid sample of both cells with this 
 /// Reason for not comparing busy time where all cores are full.
 const SATURATED: &str = "the cores are full in both cells";
 
+/// Reason for not comparing a share of responses that was published to rise.
+const ALL_WITHIN: &str = "nearly all responses are within 500 us in both cells";
+
 /// Every comparison of a plan.
 pub(super) fn results(
     experiment: &Experiment,
@@ -71,6 +74,16 @@ fn wanted<'a>(
     Some((Figure { load, metric }, cells))
 }
 
+/// Whether the second cell's figure was published to be the higher one.
+fn rises(value: PublishedValue, worth: f64) -> bool {
+    match value {
+        PublishedValue::Difference(by) => by > 0.0,
+        PublishedValue::Values(_) | PublishedValue::Ratio(_) | PublishedValue::AtMost(_) => {
+            value.ratio().is_some_and(|ratio| ratio > 1.0 + worth)
+        }
+    }
+}
+
 /// The data that comparisons are computed from.
 struct Measuring<'a> {
     experiment: &'a Experiment,
@@ -120,19 +133,24 @@ impl Measuring<'_> {
             wirecost_stats::summary(columns[at].iter().map(|(_, value)| *value))
                 .map(|summary| summary.mean)
         };
-        let busy = matches!(
-            one.metric,
-            Outcome::HostsCpu | Outcome::ClientHostCpu | Outcome::ServerHostCpu
-        );
-        // Percent of all cores above which busy time cannot rise by the margin any more.
+        // Percent above which a share cannot rise by the margin any more.
         let most = 100.0 / (1.0 + worth);
-        let full = busy && [0, 1].iter().all(|&at| mean(at) >= Some(most));
+        let full = [0, 1].iter().all(|&at| mean(at) >= Some(most));
+        let ceiling = match one.metric {
+            _ if !full => None,
+            Outcome::HostsCpu | Outcome::ClientHostCpu | Outcome::ServerHostCpu => Some(SATURATED),
+            Outcome::Within500us => one
+                .value
+                .filter(|value| rises(*value, worth))
+                .map(|_| ALL_WITHIN),
+            _ => None,
+        };
         let reason = barred
             .or_else(|| {
                 let lacks = measured.here.is_none();
                 lacks.then(|| self.not_measured(compared, one.metric).to_owned())
             })
-            .or_else(|| full.then(|| SATURATED.to_owned()));
+            .or_else(|| ceiling.map(str::to_owned));
         let found = one.value.map(|value| match &reason {
             Some(_) => Agreement::NotComparable,
             None => agreement(value, measured.interval, worth),
