@@ -28,8 +28,8 @@ pub enum Agreement {
 /// A published ratio lies above the margin `1 + worth`, below its reciprocal, or between the two,
 /// ends included. The measured ratio agrees if its whole interval lies there too. Of a published
 /// difference only the sign is compared, since the figures themselves belong to the publisher's
-/// machines; `interval` is then of the difference. [`PublishedValue::AtMost`] is compared as it
-/// stands, without a margin.
+/// machines; `interval` is then of the difference. A published difference of 0 differs from one with
+/// a sign. [`PublishedValue::AtMost`] is compared as it stands, without a margin.
 pub fn agreement(published: PublishedValue, interval: Option<Interval>, worth: f64) -> Agreement {
     let Some(Interval { low, high }) = interval else {
         return Agreement::CannotTell;
@@ -42,6 +42,8 @@ pub fn agreement(published: PublishedValue, interval: Option<Interval>, worth: f
         (_, Some(_)) => (margin.low, margin.high, false),
         (PublishedValue::AtMost(most), None) => (f64::NEG_INFINITY, most, false),
         (PublishedValue::Difference(by), None) if by < 0.0 => (f64::NEG_INFINITY, 0.0, true),
+        // No sign: one that is measured differs, and none proves that there is none.
+        (PublishedValue::Difference(by), None) if by == 0.0 => (0.0, 0.0, false),
         (_, None) => (0.0, f64::INFINITY, true),
     };
     let inside = if open {
@@ -143,6 +145,10 @@ mod tests {
             of(PublishedValue::Difference(-4.0), -9.0, -1.0),
             Agreement::Agrees
         );
+        let none = PublishedValue::Difference(0.0);
+        assert_eq!(of(none, 0.1, 3.0), Agreement::Differs);
+        assert_eq!(of(none, -3.0, -0.1), Agreement::Differs);
+        assert_eq!(of(none, -1.0, 1.0), Agreement::CannotTell);
         let bound = PublishedValue::AtMost(2.0);
         assert_eq!(of(bound, -9.0, 2.0), Agreement::Agrees);
         assert_eq!(of(bound, 2.1, 3.0), Agreement::Differs);
