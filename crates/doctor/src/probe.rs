@@ -11,11 +11,12 @@ use std::os::unix::process::parent_id;
 
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
+use wirecost_netbuild::trial;
 use wirecost_sys::namespace::{self, UserNamespace};
 use wirecost_sys::process;
 
 use crate::evidence::{Outcome, Trial};
-use attempts::refused;
+use attempts::{outcome, refused};
 pub(crate) use scratch::trials;
 
 /// User that root becomes for [`Privilege::Plain`]: `nobody` on most systems; owns no files.
@@ -82,7 +83,8 @@ pub fn probe(way: Privilege, output: &mut impl Write) {
     };
     match namespace::isolate(user) {
         Ok(()) => {
-            told(Trial::Namespaces, Outcome::Works(String::new()));
+            let settings = trial::settings().map(|()| String::new());
+            told(Trial::Namespaces, outcome(settings));
             // Where mounting it is forbidden, receive steering is set and cannot be read back.
             let _ = namespace::mount_own_sysfs();
             scratch::try_all(program.as_ref(), &mut told);

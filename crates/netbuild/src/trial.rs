@@ -19,6 +19,8 @@ use wirecost_wire::size_table::size_table;
 
 use crate::device::{self, Change, PeerNamespace};
 use crate::encapsulate::Endpoints;
+use crate::guest::keep_to_own_cores;
+use crate::ipv6;
 use crate::netem;
 use crate::netlink::Netlink;
 use crate::spec::EndSecret;
@@ -38,12 +40,22 @@ const ADDRESS6: Ipv6Addr = Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 1);
 const PEER6: Ipv6Addr = Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 2);
 const FEATURES: [&str; 2] = ["tx-tcp-segmentation", "rx-gro"];
 
+/// Writes to settings of the calling thread's namespace, which must be a new one, as a lab does in each guest's.
+///
+/// # Errors
+/// `EROFS` where /proc/sys may only be read, as in a container that is not privileged.
+pub fn settings() -> io::Result<()> {
+    keep_to_own_cores().map_err(io::Error::from)
+}
+
 /// A scratch namespace: that of the calling thread.
 #[derive(Debug)]
 pub struct Scratch {
     netlink: Netlink,
     /// Namespace of the other end of the veths.
     peer: Option<HeldNetns>,
+    /// Whether a VXLAN tunnel could be made.
+    has_vxlan: bool,
 }
 
 impl Scratch {
@@ -52,6 +64,7 @@ impl Scratch {
         let mut scratch = Self {
             netlink: Netlink::open()?,
             peer: None,
+            has_vxlan: false,
         };
         scratch.up("lo")?;
         Ok(scratch)
@@ -187,14 +200,26 @@ impl Scratch {
 
     /// Creates a VXLAN tunnel over IPv4.
     pub fn vxlan(&mut self) -> io::Result<()> {
-        self.vxlan_between("vxlan4", 4, (ADDRESS.into(), PEER.into()))
+        self.vxlan_between("vxlan4", 4, (ADDRESS.into(), PEER.into()))?;
+        self.has_vxlan = true;
+        Ok(())
     }
 
-    /// Adds an IPv6 address and creates a VXLAN tunnel over IPv6.
-    pub fn ipv6(&mut self) -> io::Result<()> {
+    /// Adds an IPv6 address and, where one over IPv4 could be made, creates a VXLAN tunnel over IPv6. Returns what was
+    /// made, in words.
+    ///
+    /// # Errors
+    /// `ENOENT` where the kernel has no IPv6.
+    pub fn ipv6(&mut self) -> io::Result<&'static str> {
+        // New devices may have it switched off, where a lab switches it on.
+        ipv6::enable("lo")?;
         let index = self.index("lo")?;
         device::add_address(&mut self.netlink, index, ADDRESS6.into(), 64)?;
-        self.vxlan_between("vxlan6", 6, (ADDRESS6.into(), PEER6.into()))
+        if !self.has_vxlan {
+            return Ok("an address");
+        }
+        self.vxlan_between("vxlan6", 6, (ADDRESS6.into(), PEER6.into()))?;
+        Ok("an address, and a vxlan between addresses")
     }
 
     fn vxlan_between(&mut self, name: &str, vni: u32, ends: (IpAddr, IpAddr)) -> io::Result<()> {
@@ -269,4 +294,36 @@ fn same<T: PartialEq + Debug>(what: &str, wanted: &T, found: &T) -> io::Result<(
     }
     let words = format!("{what}: asked for {wanted:?}, read back {found:?}");
     Err(io::Error::other(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::ErrorKind;
+    use std::thread;
+
+    use wirecost_sys::namespace::{self, UserNamespace};
+
+    use super::*;
+
+    #[test]
+    fn ipv6_that_is_switched_off_for_new_devices_is_there_for_a_lab() {
+        let tried = thread::spawn(|| {
+            // This thread's own namespaces, which end with it.
+            match namespace::isolate(UserNamespace::Keep) {
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(error),
+                isolated => isolated.expect("namespaces"),
+            }
+            fs::write("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "1").expect("written");
+            let mut scratch = Scratch::open().expect("rtnetlink");
+            Ok(scratch.ipv6().expect("an address"))
+        });
+        match tried.join().expect("the thread") {
+            Err(error) => {
+                wirecost_skips::skip(format!("this needs root: {error}"));
+            }
+            // No VXLAN was tried before.
+            Ok(made) => assert_eq!(made, "an address"),
+        }
+    }
 }

@@ -4,11 +4,11 @@ mod fixture;
 
 use fixture::levels;
 use wirecost_model::metric::Metric;
-use wirecost_model::plan::Cores;
+use wirecost_model::plan::{Ask, Cores, Until};
 use wirecost_model::published::{
     Outcome, Published, PublishedChart, PublishedComparison, PublishedValue, Rule, Unmeasured,
 };
-use wirecost_model::record::Run;
+use wirecost_model::record::{Run, RunEnd, StopReason, UntilEnd};
 use wirecost_report::{Document, Terminal, document, html, markdown, terminal};
 use wirecost_stats::published::Agreement;
 
@@ -125,6 +125,44 @@ fn each_comparison_is_told_by_its_interval() {
 }
 
 #[test]
+fn an_adaptive_run_has_its_own_intervals_of_what_gets_no_verdict_too() {
+    let until = |why: Option<StopReason>| {
+        let mut run = run();
+        let repeat = &mut run.head.experiment.plan.repeat;
+        repeat.rounds = 60;
+        repeat.until = Some(Until {
+            precision: 0.02,
+            min_rounds: 6,
+            budget_s: 300.0,
+            ask: Ask::All,
+        });
+        let until = why.map(|why| UntilEnd { why, ends_at: 6 });
+        run.end = run.end.filter(|_| until.is_some());
+        run.end = run.end.map(|end| RunEnd { until, ..end });
+        let published = worked_out(&run).published.expect("published");
+        published.comparisons
+    };
+    let fixed = worked_out(&run()).published.expect("published").comparisons;
+    let ended = until(Some(StopReason::MaxRounds));
+    let looking = until(None);
+    let [difference, busy] = [2, 3];
+    for one in [difference, busy] {
+        let (fixed, ended) = (&fixed[one], &ended[one]);
+        assert_eq!(fixed.here, ended.here);
+        assert!(ended.low.is_some() && ended.low < fixed.low, "{ended:?}");
+        assert!(ended.high > fixed.high, "{ended:?}");
+    }
+    // No interval of a difference holds at any stopping time.
+    assert!(looking[difference].here.is_some());
+    assert_eq!(
+        (looking[difference].low, looking[difference].high),
+        (None, None)
+    );
+    assert_eq!(looking[difference].agreement, Some(Agreement::CannotTell));
+    assert!(looking[busy].low < ended[busy].low, "{:?}", looking[busy]);
+}
+
+#[test]
 fn a_cell_without_a_valid_sample_is_not_comparable() {
     let mut run = run();
     let cells = &run.head.experiment.cells;
@@ -163,6 +201,35 @@ fn a_percentile_that_one_round_lacks_is_not_comparable() {
         one.reason.as_deref(),
         Some("too few transactions for this percentile")
     );
+}
+
+#[test]
+fn a_share_of_responses_that_cannot_rise_is_not_compared_with_one_that_rose() {
+    let within = |value| {
+        let mut run = fixture::loads::asking(6, Cores::Split);
+        run.head.experiment.plan.published = Some(Published {
+            source: "somebody".into(),
+            comparisons: vec![comparison(
+                "larger frames",
+                Outcome::Within500us,
+                [["1500", "vxlan"], ["8900", "vxlan"]],
+                Some(PublishedValue::Values(value)),
+            )],
+            ..Published::default()
+        });
+        let published = worked_out(&run).published.expect("published");
+        let [one] = &published.comparisons[..] else {
+            panic!("one comparison");
+        };
+        assert!(one.figures.iter().all(|share| *share > Some(98.0)));
+        (one.agreement, one.reason.clone())
+    };
+    let full = "nearly all responses are within 500 us in both cells";
+    assert_eq!(
+        within([65.0, 85.0]),
+        (Some(Agreement::NotComparable), Some(full.into()))
+    );
+    assert_eq!(within([85.0, 65.0]), (Some(Agreement::Differs), None));
 }
 
 #[test]

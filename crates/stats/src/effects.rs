@@ -11,7 +11,7 @@ use crate::blocks::{ENOUGH_STEPS, blocks};
 use crate::comparable::{Comparability, Guard};
 use crate::observed::{Observed, Series, join};
 use crate::ratio::{PairedRatio, has_log};
-use crate::sequential::{Aim, Stopping, look};
+use crate::sequential::{Aim, Stopping, lasting_ratio};
 use crate::verdict;
 
 use self::partners::Partners;
@@ -74,15 +74,7 @@ impl Contrast {
     /// lasting interval, which holds at any stopping time. The effect has no interval while the
     /// lasting one is infinite, or below [`Aim::MIN_ROUNDS`].
     pub fn lasting_effect(&self, aim: &Aim, ends_at: u32) -> Effect {
-        let look = look(&self.logs, aim, ends_at);
-        let enough = self.logs.len() >= Aim::MIN_ROUNDS as usize;
-        let lasting = look.lasting.filter(|ends| enough && ends.high.is_finite());
-        let ratio = PairedRatio {
-            low: lasting.map(|ends| ends.low),
-            high: lasting.map(|ends| ends.high),
-            ..look.ratio
-        };
-        self.judged(ratio, aim.worth)
+        self.judged(lasting_ratio(&self.logs, aim, ends_at), aim.worth)
     }
 
     /// Whether no verdict can be given, however many rounds there are.

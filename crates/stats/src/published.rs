@@ -6,6 +6,7 @@ use wirecost_model::published::{PublishedValue, Rule};
 
 use crate::interval::{self, Interval};
 use crate::rules::{Pbench, PbenchOutcome, pbench, trimmed, worst_of};
+use crate::sequential::Stopping;
 use crate::verdict::Margin;
 
 /// How a measured comparison relates to a published one.
@@ -27,8 +28,8 @@ pub enum Agreement {
 /// A published ratio lies above the margin `1 + worth`, below its reciprocal, or between the two,
 /// ends included. The measured ratio agrees if its whole interval lies there too. Of a published
 /// difference only the sign is compared, since the figures themselves belong to the publisher's
-/// machines; `interval` is then of the difference. [`PublishedValue::AtMost`] is compared as it
-/// stands, without a margin.
+/// machines; `interval` is then of the difference. A published difference of 0 differs from one with
+/// a sign. [`PublishedValue::AtMost`] is compared as it stands, without a margin.
 pub fn agreement(published: PublishedValue, interval: Option<Interval>, worth: f64) -> Agreement {
     let Some(Interval { low, high }) = interval else {
         return Agreement::CannotTell;
@@ -41,6 +42,8 @@ pub fn agreement(published: PublishedValue, interval: Option<Interval>, worth: f
         (_, Some(_)) => (margin.low, margin.high, false),
         (PublishedValue::AtMost(most), None) => (f64::NEG_INFINITY, most, false),
         (PublishedValue::Difference(by), None) if by < 0.0 => (f64::NEG_INFINITY, 0.0, true),
+        // No sign: one that is measured differs, and none proves that there is none.
+        (PublishedValue::Difference(by), None) if by == 0.0 => (0.0, 0.0, false),
         (_, None) => (0.0, f64::INFINITY, true),
     };
     let inside = if open {
@@ -77,10 +80,15 @@ pub fn logs(from: &Column, to: &Column) -> Vec<f64> {
 }
 
 /// The mean of `to - from`, paired within rounds, with its 95 % Student's t interval; the interval needs two pairs.
-pub fn difference(from: &Column, to: &Column) -> Option<(f64, Option<Interval>)> {
+pub fn difference(
+    from: &Column,
+    to: &Column,
+    stopping: Stopping,
+) -> Option<(f64, Option<Interval>)> {
     let differences: Vec<f64> = both(from, to).map(|(from, to)| to - from).collect();
     let (mean, sd) = interval::moments(&differences)?;
-    let interval = sd.and_then(|sd| interval::of_mean(mean, sd, differences.len(), 0.05));
+    let interval =
+        sd.and_then(|sd| interval::of_mean(mean, sd, differences.len(), stopping.alpha()));
     Some((mean, interval))
 }
 
@@ -137,6 +145,10 @@ mod tests {
             of(PublishedValue::Difference(-4.0), -9.0, -1.0),
             Agreement::Agrees
         );
+        let none = PublishedValue::Difference(0.0);
+        assert_eq!(of(none, 0.1, 3.0), Agreement::Differs);
+        assert_eq!(of(none, -3.0, -0.1), Agreement::Differs);
+        assert_eq!(of(none, -1.0, 1.0), Agreement::CannotTell);
         let bound = PublishedValue::AtMost(2.0);
         assert_eq!(of(bound, -9.0, 2.0), Agreement::Agrees);
         assert_eq!(of(bound, 2.1, 3.0), Agreement::Differs);
@@ -153,12 +165,12 @@ mod tests {
     fn differences_are_paired_within_rounds() {
         let from = [(0, 1.0), (1, 10.0), (3, 5.0)];
         let to = [(0, 3.0), (1, 12.0), (2, 99.0)];
-        let (mean, interval) = difference(&from, &to).expect("pairs");
+        let (mean, interval) = difference(&from, &to, Stopping::Fixed).expect("pairs");
         assert!((mean - 2.0).abs() < 1e-12);
         let interval = interval.expect("two pairs");
         assert!((interval.high - interval.low).abs() < 1e-9, "no spread");
         assert_eq!(logs(&from, &to).len(), 2);
-        assert_eq!(difference(&from, &[(7, 1.0)]), None);
+        assert_eq!(difference(&from, &[(7, 1.0)], Stopping::Fixed), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use wirecost_model::plan::Repeat;
 
 pub use boundary::{BOUNDARY, FIXED_ALPHA, IN_A_ROW, SEQUENTIAL_ALPHA};
 pub use forecast::{Forecast, chance_settled, forecast, rounds_needed};
-pub use look::{Answer, Look, SequentialState, look, standing};
+pub use look::{Answer, Look, SequentialState, lasting_ratio, look, standing};
 
 /// How the number of rounds was decided: it sets the level of the intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -3,9 +3,14 @@
 use crate::check::Status;
 use crate::evidence::{Evidence, MachineFacts, Outcome, Trial};
 use crate::judge::kernel_feature::{
-    EACCES, EAFNOSUPPORT, EINVAL, ENOBUFS, ENODEV, ENOENT, EOPNOTSUPP, EPERM, KernelFeature,
+    EACCES, EAFNOSUPPORT, EINVAL, ENOBUFS, ENODEV, ENOENT, EOPNOTSUPP, EPERM, EROFS, KernelFeature,
 };
 use crate::kernel_config::OptionState;
+
+/// Advice where a namespace could be made and none of its settings changed.
+pub(super) const READ_ONLY_SETTINGS: &str = "/proc/sys is read-only, as in most containers, and a \
+     lab changes settings of its namespaces: start the container with `--privileged`, or run on the \
+     host itself";
 
 /// Advice for a feature that is missing or limited.
 pub(super) fn for_feature(
@@ -34,6 +39,7 @@ pub(super) fn for_feature(
     }
     match code {
         _ if limited => "run what needs it as root".into(),
+        Some(EROFS) => READ_ONLY_SETTINGS.into(),
         Some(code) if feature.absent.contains(&code) => absent(feature, machine),
         Some(EPERM | EACCES) if evidence.caller.may_make_namespaces => {
             "a container's or a security module's policy forbids it: try on the host itself".into()
@@ -68,24 +74,28 @@ fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<St
              the plan"
                 .into()
         }
-        (Trial::Ipv6, Some(EACCES | EPERM)) => {
-            "IPv6 is switched off for new devices: `sysctl -w net.ipv6.conf.default.disable_ipv6=0` as \
-             root, and no `ipv6.disable_ipv6=1` on the kernel's command line"
-                .into()
+        (Trial::Ipv6, Some(ENOENT | EAFNOSUPPORT | EOPNOTSUPP)) => {
+            let built = machine.config.as_ref();
+            let load = match built.map(|config| config.of("CONFIG_IPV6")) {
+                Some(OptionState::Not) => return None,
+                Some(OptionState::In) => "",
+                Some(OptionState::Module) | None => "`modprobe ipv6` as root, and ",
+            };
+            format!("{load}boot without `ipv6.disable=1` on the kernel's command line")
         }
         (Trial::Tcx, Some(EINVAL)) if older(&machine.release, 6, 6) => {
             format!("tcx came with Linux 6.6, this is {}: use a later kernel", machine.release)
         }
         (Trial::OpenVswitch, Some(ENOENT)) => match machine.distribution.as_deref() {
-            Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
-                "`dnf install openvswitch` as root".into()
-            }
+            Some("fedora") => "`dnf install openvswitch` as root".into(),
+            Some("rhel" | "centos" | "rocky" | "almalinux") => nfv("`openvswitchX.Y`"),
             Some("debian" | "ubuntu") => "`apt-get install openvswitch-switch` as root".into(),
             _ => "install Open vSwitch: ovs-vswitchd, ovsdb-server, ovsdb-tool, ovs-ofctl and its schema".into(),
         },
         (Trial::Ovn, Some(ENOENT)) => match machine.distribution.as_deref() {
-            Some("fedora" | "rhel" | "centos" | "rocky" | "almalinux") => {
-                "`dnf install ovn-central ovn-host` as root".into()
+            Some("fedora") => "`dnf install ovn-central ovn-host` as root".into(),
+            Some("rhel" | "centos" | "rocky" | "almalinux") => {
+                nfv("`openvswitchX.Y`, `ovnYY.MM-central` and `ovnYY.MM-host`")
             }
             Some("debian" | "ubuntu") => {
                 "`apt-get install openvswitch-switch ovn-central ovn-host` as root; `datapath: ovn` starts an OVN of its \
@@ -140,6 +150,14 @@ fn special(trial: Trial, code: Option<i32>, machine: &MachineFacts) -> Option<St
         _ => return None,
     };
     Some(advice)
+}
+
+/// How Red Hat's distributions other than Fedora get packages whose names have a version.
+fn nfv(packages: &str) -> String {
+    format!(
+        "install {packages} as root (with a version): they are in the repository of \
+         `dnf install centos-release-nfv-openvswitch`, for RHEL in Fast Datapath, and in no base repository"
+    )
 }
 
 /// Advice where the kernel lacks the feature, or has it in a module that is not loaded.
@@ -209,6 +227,9 @@ fn older(release: &str, major: u32, minor: u32) -> bool {
 /// Advice for a refused user namespace: the sysctls that forbid it, or what the error number means.
 pub(super) fn for_user_namespace(code: Option<i32>, machine: &MachineFacts) -> String {
     use crate::judge::kernel_feature::{ENOSPC, EUSERS};
+    if code == Some(EROFS) {
+        return READ_ONLY_SETTINGS.into();
+    }
     let table = [
         ("kernel.unprivileged_userns_clone", "0", "1"),
         ("user.max_user_namespaces", "0", "16384"),

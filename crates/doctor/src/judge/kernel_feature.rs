@@ -13,6 +13,7 @@ pub(super) const EACCES: i32 = 13;
 pub(super) const ENODEV: i32 = 19;
 pub(super) const EINVAL: i32 = 22;
 pub(super) const ENOSPC: i32 = 28;
+pub(super) const EROFS: i32 = 30;
 pub(super) const ENOSYS: i32 = 38;
 pub(super) const EUSERS: i32 = 87;
 pub(super) const EOPNOTSUPP: i32 = 95;
@@ -161,7 +162,7 @@ pub(super) const FEATURES: &[KernelFeature] = &[
         needed_for: "underlays and guests with IPv6 addresses; the built-in plan uses IPv4",
         option: "CONFIG_IPV6",
         module: Some("ipv6"),
-        absent: &[EAFNOSUPPORT, EOPNOTSUPP],
+        absent: &[ENOENT, EAFNOSUPPORT, EOPNOTSUPP],
         ..DEVICE
     },
     device(

@@ -3,7 +3,7 @@
 use crate::check::{Check, Group, Status};
 use crate::evidence::{Evidence, Outcome, Trial, Tried};
 use crate::judge::advice;
-use crate::judge::kernel_feature::{EINVAL, EPERM};
+use crate::judge::kernel_feature::{EACCES, EINVAL, EPERM, EROFS};
 
 /// Id of the check for namespaces with the caller's own privilege.
 pub(super) const AS_ROOT: &str = "namespaces-as-root";
@@ -60,13 +60,16 @@ fn as_root(evidence: &Evidence) -> Check {
 fn refused_to_root(code: Option<i32>, capable: bool) -> String {
     match code {
         Some(EPERM) if !capable => {
-            "this root has no CAP_SYS_ADMIN, as in most containers: start the \
-             container with `--cap-add SYS_ADMIN --cap-add NET_ADMIN`, or run on the host itself"
+            "this root has no CAP_SYS_ADMIN, as in most containers: start the container with \
+             `--privileged`, or run on the host itself"
                 .into()
         }
-        Some(EPERM) => "a container's seccomp profile or a security module forbids it: start the \
-             container with `--security-opt seccomp=unconfined`, or run on the host itself"
-            .into(),
+        Some(EPERM | EACCES) => {
+            "a container's profile (seccomp, AppArmor) or a security module forbids it: \
+             start the container with `--privileged`, or run on the host itself"
+                .into()
+        }
+        Some(EROFS) => advice::READ_ONLY_SETTINGS.into(),
         Some(EINVAL) => "the kernel needs CONFIG_NET_NS: boot one that has it, as Debian's stock \
              kernel has"
             .into(),

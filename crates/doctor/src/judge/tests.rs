@@ -254,35 +254,62 @@ fn without_a_forbidding_setting_the_error_decides() {
 }
 
 #[test]
-fn root_of_a_container_is_told_which_capabilities_to_add() {
+fn root_of_a_container_is_told_how_to_start_it() {
     let mut evidence = as_root();
     evidence.caller.may_make_namespaces = false;
     evidence.own = no_namespace("root", not_permitted());
     evidence.plain = no_namespace("this root, in a user namespace of its own", not_permitted());
-    expect(
-        &evidence,
-        "namespaces-as-root",
-        Status::No,
-        "--cap-add SYS_ADMIN",
-    );
+    expect(&evidence, "namespaces-as-root", Status::No, "--privileged");
     let result = examination(&evidence, 0.7);
     assert!(!result.can_run_labs);
-    assert!(result.summary.contains("--cap-add"), "{}", result.summary);
+    assert!(
+        result.summary.contains("--privileged"),
+        "{}",
+        result.summary
+    );
     // It may have been let into a user namespace all the same, as a run would be.
     evidence.plain = all("this root, in a user namespace of its own");
     assert!(examination(&evidence, 0.7).can_run_labs);
 
-    let mut evidence = as_root();
-    evidence.own = no_namespace("root", not_permitted());
-    expect(
-        &evidence,
-        "namespaces-as-root",
-        Status::No,
-        "seccomp=unconfined",
-    );
+    // AppArmor refuses the mount of the new namespace with EACCES.
+    for code in [1, 13] {
+        let mut evidence = as_root();
+        evidence.own = no_namespace("root", refused(code, "E"));
+        let words = "a security module forbids it: start the container with `--privileged`";
+        expect(&evidence, "namespaces-as-root", Status::No, words);
+    }
     let mut evidence = as_root();
     evidence.own = no_namespace("root", refused(22, "EINVAL"));
     expect(&evidence, "namespaces-as-root", Status::No, "CONFIG_NET_NS");
+}
+
+/// As in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN that is not privileged.
+#[test]
+fn namespaces_whose_settings_are_read_only_are_none_for_a_lab() {
+    let mut evidence = as_root();
+    let settings = &mut evidence.machine.settings;
+    settings.insert("user.max_user_namespaces".into(), "0".into());
+    for tried in [&mut evidence.own, &mut evidence.plain] {
+        let read_only = refused(30, "EROFS: Read-only file system");
+        tried.outcomes.insert(Trial::Namespaces, read_only);
+    }
+    for tried in [&mut evidence.own, &mut evidence.plain] {
+        tried.outcomes.insert(Trial::Steering, refused(30, "EROFS"));
+    }
+    for id in [
+        "namespaces-as-root",
+        "namespaces-as-user",
+        "receive-steering",
+    ] {
+        expect(&evidence, id, Status::No, "/proc/sys is read-only");
+    }
+    let result = examination(&evidence, 0.7);
+    assert!(!result.can_run_labs && !result.as_plain_user);
+    assert!(
+        result.summary.contains("/proc/sys is read-only"),
+        "{}",
+        result.summary
+    );
 }
 
 #[test]
@@ -543,6 +570,7 @@ fn without_open_vswitch_its_package_is_named_and_without_tap_its_module() {
     for (distribution, package) in [
         (Some("debian"), "apt-get install openvswitch-switch"),
         (Some("fedora"), "dnf install openvswitch` as root"),
+        (Some("rocky"), "install `openvswitchX.Y` as root"),
         (None, "ovsdb-server"),
     ] {
         let evidence = refused_with(&missing, distribution);
@@ -557,6 +585,7 @@ fn without_ovn_its_packages_are_named() {
     for (distribution, packages) in [
         (Some("debian"), "ovn-central ovn-host"),
         (Some("fedora"), "dnf install ovn-central ovn-host` as root"),
+        (Some("rhel"), "and `ovnYY.MM-host` as root"),
         (None, "ovn-northd"),
     ] {
         let mut evidence = as_root();
@@ -625,11 +654,36 @@ fn a_setting_or_a_group_that_forbids_is_named() {
         .outcomes
         .insert(Trial::AfXdp, refused(105, "ENOBUFS"));
     expect(&evidence, "af-xdp", Status::No, "ulimit -l unlimited");
-    evidence
-        .plain
-        .outcomes
-        .insert(Trial::Ipv6, refused(13, "EACCES"));
-    expect(&evidence, "ipv6", Status::No, "disable_ipv6=0");
+}
+
+#[test]
+fn ipv6_that_is_built_in_and_not_there_is_switched_off_at_boot() {
+    let command_line = "boot without `ipv6.disable=1`";
+    for (text, load) in [
+        (Some("CONFIG_IPV6=y\n"), false),
+        (Some("CONFIG_IPV6=m\n"), true),
+        (None, true),
+    ] {
+        let mut evidence = as_root();
+        evidence.machine.config = text.map(config);
+        for tried in [&mut evidence.own, &mut evidence.plain] {
+            tried.outcomes.insert(Trial::Ipv6, refused(2, "ENOENT"));
+        }
+        expect(&evidence, "ipv6", Status::No, command_line);
+        let advice = check(&evidence, "ipv6").advice.expect("advice");
+        assert_eq!(advice.contains("`modprobe ipv6` as root"), load, "{advice}");
+    }
+    let mut evidence = as_root();
+    evidence.machine.config = Some(config("CONFIG_VXLAN=y\n"));
+    for tried in [&mut evidence.own, &mut evidence.plain] {
+        tried.outcomes.insert(Trial::Ipv6, refused(2, "ENOENT"));
+    }
+    expect(&evidence, "ipv6", Status::No, "built without CONFIG_IPV6");
+    // A container without CAP_NET_ADMIN has not switched IPv6 off.
+    for tried in [&mut evidence.own, &mut evidence.plain] {
+        tried.outcomes.insert(Trial::Ipv6, not_permitted());
+    }
+    expect(&evidence, "ipv6", Status::No, "a security module's policy");
 }
 
 #[test]

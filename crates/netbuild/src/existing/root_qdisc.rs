@@ -63,7 +63,8 @@ pub(super) fn read(netlink: &mut Netlink, index: u32) -> io::Result<String> {
 /// Fails for a kind that the kernel does not have.
 pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<()> {
     let Some((handle, rest)) = value.split_once(": ") else {
-        if has_of_user(netlink, index, value)? {
+        // Replaced by another of its kind it would keep its options (net/sched/sch_api.c, `tc_modify_qdisc`).
+        if of_user(netlink, index)?.as_deref() == Some(value) {
             qdisc::remove(netlink, index)?;
         }
         return qdisc::set(netlink, index, value, []).map_err(|error| match error.kind() {
@@ -76,7 +77,11 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
     let unread = || io::Error::other(format!("`{value}` is no qdisc as it was read"));
     let major = u16::from_str_radix(handle, 16).map_err(|_| unread())?;
     if major == 0 {
-        return qdisc::remove(netlink, index);
+        // Its removal would be refused where it is there already (net/sched/sch_api.c, `tc_get_qdisc`).
+        if of_user(netlink, index)?.is_some() {
+            qdisc::remove(netlink, index)?;
+        }
+        return Ok(());
     }
     let (kind, digits) = rest.split_once(' ').unwrap_or((rest, ""));
     let bytes = bytes(digits).ok_or_else(unread)?;
@@ -85,14 +90,13 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
     qdisc::set_numbered(netlink, index, handle, kind, [options])
 }
 
-/// Whether somebody set a root qdisc of that kind. Replaced by another of its kind it would keep its options
-/// (net/sched/sch_api.c, `tc_modify_qdisc`).
-fn has_of_user(netlink: &mut Netlink, index: u32, wanted: &str) -> io::Result<bool> {
+/// Kind of the root qdisc that somebody set; `None` where the device has none, or the kernel's own.
+fn of_user(netlink: &mut Netlink, index: u32) -> io::Result<Option<String>> {
     let all = qdisc::read_all(netlink, index)?;
-    Ok(all.iter().any(|tc| {
-        let is_of_user = tc.header.parent == TcHandle::ROOT && tc.header.handle.major != 0;
-        is_of_user && kind(tc) == Some(wanted)
-    }))
+    let root = all
+        .iter()
+        .find(|tc| tc.header.parent == TcHandle::ROOT && tc.header.handle.major != 0);
+    Ok(root.map(|root| kind(root).unwrap_or_default().to_owned()))
 }
 
 /// Kind of a qdisc in a value that is just a kind, or in what [`read`] returned.
@@ -153,18 +157,40 @@ mod tests {
         assert_eq!(bytes("xy"), None);
     }
 
-    #[test]
-    fn a_new_qdisc_of_the_kind_that_is_there_has_the_default_options() {
+    /// A connection to a new namespace, which must be kept, and the index of its loopback device, which is down.
+    fn opened() -> Option<(HeldNetns, Netlink, u32)> {
         let held = match HeldNetns::create("held") {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 wirecost_skips::skip(format!("this needs root: {error}"));
-                return;
+                return None;
             }
             held => held.expect("a namespace"),
         };
         let netlink = held.netns().within(Netlink::open).expect("the namespace");
         let mut netlink = netlink.expect("rtnetlink");
         let index = device::read(&mut netlink, "lo").expect("lo").index;
+        Some((held, netlink, index))
+    }
+
+    #[test]
+    fn the_kernels_own_qdisc_comes_back_also_where_it_was_not_replaced() {
+        let Some((_held, mut netlink, index)) = opened() else {
+            return;
+        };
+        set(&mut netlink, index, "no-such-kind").expect_err("no such kind");
+        let own = "0: noqueue";
+        set(&mut netlink, index, own).expect("it is there");
+        set(&mut netlink, index, "pfifo").expect("root of the namespace");
+        assert!(of_user(&mut netlink, index).expect("a qdisc").is_some());
+        set(&mut netlink, index, own).expect("root of the namespace");
+        assert_eq!(of_user(&mut netlink, index).expect("an answer"), None);
+    }
+
+    #[test]
+    fn a_new_qdisc_of_the_kind_that_is_there_has_the_default_options() {
+        let Some((_held, mut netlink, index)) = opened() else {
+            return;
+        };
         // struct tc_fifo_qopt: the limit.
         let of_user = "1: pfifo 0a000000";
         set(&mut netlink, index, of_user).expect("root of the namespace");

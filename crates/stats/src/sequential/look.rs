@@ -72,6 +72,19 @@ pub fn look(logs: &[f64], aim: &Aim, ends_at: u32) -> Look {
     }
 }
 
+/// The ratio of one effect with its lasting interval ([`Look::lasting`]); without an interval while that is infinite,
+/// or below [`Aim::MIN_ROUNDS`].
+pub fn lasting_ratio(logs: &[f64], aim: &Aim, ends_at: u32) -> PairedRatio {
+    let look = look(logs, aim, ends_at);
+    let enough = logs.len() >= Aim::MIN_ROUNDS as usize;
+    let lasting = look.lasting.filter(|ends| enough && ends.high.is_finite());
+    PairedRatio {
+        low: lasting.map(|ends| ends.low),
+        high: lasting.map(|ends| ends.high),
+        ..look.ratio
+    }
+}
+
 /// The state of a run with several effects.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SequentialState {

@@ -5,7 +5,8 @@ use wirecost_model::effect::Effect;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::published::{Outcome, Published, PublishedComparison, PublishedValue};
 use wirecost_stats::published::{Agreement, agreement, by_rule, difference, logs};
-use wirecost_stats::{Contrast, Interval, PairedRatio, Stopping, contrasts_of};
+use wirecost_stats::sequential::lasting_ratio;
+use wirecost_stats::{Contrast, Interval, PairedRatio, contrasts_of};
 
 use crate::result::document::{ComparisonResult, NoRatio};
 use crate::result::effects::judged;
@@ -17,6 +18,9 @@ const NOT_MEASURED: &str = "no round has a valid sample of both cells with this 
 
 /// Reason for not comparing busy time where all cores are full.
 const SATURATED: &str = "the cores are full in both cells";
+
+/// Reason for not comparing a share of responses that was published to rise.
+const ALL_WITHIN: &str = "nearly all responses are within 500 us in both cells";
 
 /// Every comparison of a plan.
 pub(super) fn results(
@@ -70,6 +74,16 @@ fn wanted<'a>(
     Some((Figure { load, metric }, cells))
 }
 
+/// Whether the second cell's figure was published to be the higher one.
+fn rises(value: PublishedValue, worth: f64) -> bool {
+    match value {
+        PublishedValue::Difference(by) => by > 0.0,
+        PublishedValue::Values(_) | PublishedValue::Ratio(_) | PublishedValue::AtMost(_) => {
+            value.ratio().is_some_and(|ratio| ratio > 1.0 + worth)
+        }
+    }
+}
+
 /// The data that comparisons are computed from.
 struct Measuring<'a> {
     experiment: &'a Experiment,
@@ -107,13 +121,7 @@ impl Measuring<'_> {
         let columns = columns.unwrap_or_default();
         let effect = compared.map(|(contrast, _)| judged(contrast, worth, self.basis));
         let measured = if is_difference {
-            difference(&columns[0], &columns[1]).map_or_else(
-                Measured::default,
-                |(here, interval)| Measured {
-                    here: Some(here),
-                    interval,
-                },
-            )
+            self.difference(&columns)
         } else {
             self.ratio(one, &columns, effect.as_ref())
         };
@@ -125,19 +133,24 @@ impl Measuring<'_> {
             wirecost_stats::summary(columns[at].iter().map(|(_, value)| *value))
                 .map(|summary| summary.mean)
         };
-        let busy = matches!(
-            one.metric,
-            Outcome::HostsCpu | Outcome::ClientHostCpu | Outcome::ServerHostCpu
-        );
-        // Percent of all cores above which busy time cannot rise by the margin any more.
+        // Percent above which a share cannot rise by the margin any more.
         let most = 100.0 / (1.0 + worth);
-        let full = busy && [0, 1].iter().all(|&at| mean(at) >= Some(most));
+        let full = [0, 1].iter().all(|&at| mean(at) >= Some(most));
+        let ceiling = match one.metric {
+            _ if !full => None,
+            Outcome::HostsCpu | Outcome::ClientHostCpu | Outcome::ServerHostCpu => Some(SATURATED),
+            Outcome::Within500us => one
+                .value
+                .filter(|value| rises(*value, worth))
+                .map(|_| ALL_WITHIN),
+            _ => None,
+        };
         let reason = barred
             .or_else(|| {
                 let lacks = measured.here.is_none();
                 lacks.then(|| self.not_measured(compared, one.metric).to_owned())
             })
-            .or_else(|| full.then(|| SATURATED.to_owned()));
+            .or_else(|| ceiling.map(str::to_owned));
         let found = one.value.map(|value| match &reason {
             Some(_) => Agreement::NotComparable,
             None => agreement(value, measured.interval, worth),
@@ -191,6 +204,20 @@ impl Measuring<'_> {
         }
     }
 
+    /// The measured difference, paired within rounds; without an interval where only lasting ones are valid, of which
+    /// a difference has none.
+    fn difference(&self, columns: &[Vec<(u32, f64)>; 2]) -> Measured {
+        let stopping = match self.basis {
+            Basis::Ended(stopping) => Some(stopping),
+            Basis::Looking { .. } => None,
+        };
+        let found = difference(&columns[0], &columns[1], stopping.unwrap_or_default());
+        found.map_or_else(Measured::default, |(here, interval)| Measured {
+            here: Some(here),
+            interval: interval.filter(|_| stopping.is_some()),
+        })
+    }
+
     /// The measured ratio, paired within rounds.
     fn ratio(
         &self,
@@ -206,11 +233,11 @@ impl Measuring<'_> {
                 high: effect.high,
             }
         } else {
-            let stopping = match self.basis {
-                Basis::Ended(stopping) => stopping,
-                Basis::Looking { .. } => Stopping::Fixed,
-            };
-            PairedRatio::of_logs(&logs(&columns[0], &columns[1]), stopping)
+            let logs = logs(&columns[0], &columns[1]);
+            match self.basis {
+                Basis::Ended(stopping) => PairedRatio::of_logs(&logs, stopping),
+                Basis::Looking { aim, ends_at } => lasting_ratio(&logs, &aim, ends_at),
+            }
         };
         Measured {
             here: paired.ratio,
