@@ -278,6 +278,11 @@ pub const FINDINGS: &[FindingKind] = &[
         Warning,
         "a qdisc that drops or delays packets on purpose",
     ),
+    kind(
+        "transmit-queue-zero",
+        Warning,
+        "a device's queue has no room: packets are dropped as soon as the device is busy",
+    ),
 ];
 
 /// The kind of finding with this id.

@@ -6,6 +6,7 @@ mod logical;
 mod offloads;
 mod ovn;
 mod ovs;
+mod queues;
 mod stacked;
 mod tunnels;
 
@@ -54,6 +55,7 @@ fn judged(stack: &HostStack, probes: Option<&ProbeEvidence>) -> Vec<Finding> {
     ovs::judge(stack, &mut found);
     ovn::judge(stack, &mut found);
     offloads::judge(stack, &mut found);
+    queues::judge(stack, &mut found);
     // Last: some of these findings depend on earlier ones.
     host::judge(stack, probes, &mut found);
     let mut findings = found.findings;

@@ -188,6 +188,12 @@ pub struct Device {
     /// Root queueing discipline.
     #[serde(default)]
     pub qdisc: String,
+    /// Limit of a root `pfifo`, packets, or `bfifo`, bytes; `None`: another qdisc, or not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdisc_limit: Option<u32>,
+    /// Length of the transmit queue (`qlen` of `ip link`), packets; `None`: not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tx_queue_len: Option<u32>,
     /// Packets that the device dropped since it was created.
     #[serde(default)]
     pub drops: Drops,

@@ -1,4 +1,4 @@
-//! Devices: `RTM_GETLINK` and `RTM_GETADDR` (include/uapi/linux/if_link.h, if_addr.h).
+//! Devices: `RTM_GETLINK`, `RTM_GETADDR` and `RTM_GETQDISC` (include/uapi/linux/if_link.h, if_addr.h, rtnetlink.h).
 
 use std::io;
 
@@ -8,9 +8,11 @@ use crate::snapshot::{Device, Drops};
 
 const GETLINK: u16 = 18;
 const GETADDR: u16 = 22;
-/// Sizes of struct ifinfomsg and struct ifaddrmsg, bytes.
+const GETQDISC: u16 = 38;
+/// Sizes of struct ifinfomsg, struct ifaddrmsg and struct tcmsg, bytes.
 const IFINFOMSG: usize = 16;
 const IFADDRMSG: usize = 8;
+const TCMSG: usize = 20;
 const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
 
@@ -19,6 +21,7 @@ const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_QDISC: u16 = 6;
 const IFLA_MASTER: u16 = 10;
+const IFLA_TXQLEN: u16 = 13;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
 const IFLA_LINK_NETNSID: u16 = 37;
@@ -28,6 +31,9 @@ const IFLA_INFO_DATA: u16 = 2;
 const IFLA_VLAN_ID: u16 = 1;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
+const TC_H_ROOT: u32 = u32::MAX;
+const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
 
 /// A device, and what it refers to in other namespaces.
 #[derive(Debug)]
@@ -71,7 +77,28 @@ pub(super) fn read(netlink: &mut Netlink) -> io::Result<Vec<Link>> {
             link.device.addresses.extend(address);
         }
     }
+    // A kernel without traffic control has no limits to read.
+    for message in netlink.dump(GETQDISC, &[0; TCMSG]).unwrap_or_default() {
+        let Some((index, limit)) = fifo_limit(&message) else {
+            continue;
+        };
+        if let Some(link) = links.iter_mut().find(|link| link.device.index == index) {
+            link.device.qdisc_limit = Some(limit);
+        }
+    }
     Ok(links)
+}
+
+/// Index of the device, and the limit of its root qdisc, where that is a `pfifo` or `bfifo` (struct `tc_fifo_qopt`).
+fn fifo_limit(message: &[u8]) -> Option<(u32, u32)> {
+    let (header, attributes) = message.split_at_checked(TCMSG)?;
+    let index = u32::from_ne_bytes(header[4..8].try_into().ok()?);
+    let parent = u32::from_ne_bytes(header[12..16].try_into().ok()?);
+    let attributes = Attributes(attributes);
+    let kind = attributes.text(TCA_KIND)?;
+    let is_fifo = matches!(kind.as_str(), "pfifo" | "bfifo");
+    let limit = attributes.u32(TCA_OPTIONS)?;
+    (parent == TC_H_ROOT && is_fifo).then_some((index, limit))
 }
 
 fn link(message: &[u8]) -> Option<Link> {
@@ -105,6 +132,7 @@ fn link(message: &[u8]) -> Option<Link> {
         vlan: (kind == "vlan").then(|| data.u16(IFLA_VLAN_ID)).flatten(),
         tunnel,
         qdisc: attributes.text(IFLA_QDISC).unwrap_or_default(),
+        tx_queue_len: attributes.u32(IFLA_TXQLEN),
         drops: attributes.find(IFLA_STATS64).map(drops).unwrap_or_default(),
         kind,
         ..Device::default()
@@ -131,5 +159,32 @@ fn drops(bytes: &[u8]) -> Drops {
         rx: counter(6).unwrap_or(0),
         tx: counter(7).unwrap_or(0),
         rx_missed: counter(15).unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::netlink::attribute;
+    use super::*;
+
+    fn qdisc(parent: u32, kind: &[u8], options: &[u8]) -> Vec<u8> {
+        let mut message = vec![0; TCMSG];
+        message[4..8].copy_from_slice(&7u32.to_ne_bytes());
+        message[12..16].copy_from_slice(&parent.to_ne_bytes());
+        message.extend(attribute(TCA_KIND, kind));
+        message.extend(attribute(TCA_OPTIONS, options));
+        message
+    }
+
+    #[test]
+    fn the_limit_of_a_root_fifo_is_read_and_no_other() {
+        let limit = 100u32.to_ne_bytes();
+        let read = |parent, kind: &[u8]| fifo_limit(&qdisc(parent, kind, &limit));
+        assert_eq!(read(TC_H_ROOT, b"pfifo\0"), Some((7, 100)));
+        assert_eq!(read(TC_H_ROOT, b"bfifo\0"), Some((7, 100)));
+        assert_eq!(read(TC_H_ROOT, b"pfifo_fast\0"), None);
+        assert_eq!(read(0x0001_0001, b"pfifo\0"), None);
+        assert_eq!(fifo_limit(&qdisc(TC_H_ROOT, b"pfifo\0", &[])), None);
+        assert_eq!(fifo_limit(&[0; TCMSG - 1]), None);
     }
 }
