@@ -43,7 +43,7 @@ pub fn agreement(published: PublishedValue, interval: Option<Interval>, worth: f
         (PublishedValue::AtMost(most), None) => (f64::NEG_INFINITY, most, false),
         (PublishedValue::Difference(by), None) if by < 0.0 => (f64::NEG_INFINITY, 0.0, true),
         // No sign: one that is measured differs, and none proves that there is none.
-        (PublishedValue::Difference(by), None) if by == 0.0 => (0.0, 0.0, false),
+        (PublishedValue::Difference(0.0), None) => (0.0, 0.0, false),
         (_, None) => (0.0, f64::INFINITY, true),
     };
     let inside = if open {
