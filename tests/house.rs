@@ -28,7 +28,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("probe", &["pmtu", "sys"]),
     // Idle time in microseconds needs an interrupt to each core, and what a wake-up costs pinned threads.
     ("meter", &["model", "sys"]),
-    // One connection for those who build networks; the audit has its own, for devices that no library knows.
+    // Typed messages for those who build networks, bytes for the audit: devices that no library knows.
     ("netlink", &[]),
     ("netbuild", &["model", "netlink", "sys", "wire"]),
     // A process, its monitor and its guest; what a move is, is `traffic`'s.
@@ -51,7 +51,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     // Reads a host and judges what it read; an agent can run it elsewhere. Overheads are `wire`'s.
-    ("audit", &["model", "sys", "wire"]),
+    ("audit", &["model", "netlink", "sys", "wire"]),
     // What probes and audits mean, together: from reports, without I/O of its own. What guests can have over a path is
     // `wire`'s arithmetic.
     ("check", &["audit", "model", "pmtu", "wire"]),

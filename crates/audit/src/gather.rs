@@ -1,13 +1,13 @@
 //! Reads a host without changing it: netlink dumps and lookups, ethtool's getters, files, and programs that list
 //! firewall rules.
 
+mod attributes;
 mod between;
 mod firewall;
 mod here;
 mod ipv6;
 mod links;
 mod namespaces;
-mod netlink;
 mod open_vswitch;
 mod ovn;
 mod ovsdb;

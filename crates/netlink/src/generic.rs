@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED, NlasIterator};
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_GENERIC};
+
+use crate::raw::{Raw, cut};
 
 // include/uapi/linux/genetlink.h
 const GENL_ID_CTRL: u16 = 0x10;
@@ -12,21 +13,13 @@ const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 const GENL_VERSION: u8 = 2;
-// include/uapi/linux/netlink.h
-const NLM_F_REQUEST: u16 = 1;
-const NLM_F_ACK: u16 = 4;
-const NLM_F_DUMP: u16 = 0x300;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
-const HEADER_BYTES: usize = 16;
 const ENOENT: i32 = 2;
 
 /// A connection to one family, in the network namespace that it was opened in.
 #[derive(Debug)]
 pub struct Generic {
-    socket: Socket,
+    netlink: Raw,
     family: u16,
-    sequence: u32,
 }
 
 /// How a command is requested, with its number in the family.
@@ -47,13 +40,9 @@ impl Generic {
     /// # Errors
     /// `ENOENT` where the kernel has no such family; otherwise errors of socket(2).
     pub fn open(name: &str) -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_GENERIC)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
         let mut generic = Self {
-            socket,
+            netlink: Raw::generic()?,
             family: GENL_ID_CTRL,
-            sequence: 0,
         };
         let name = [name.as_bytes(), &[0]].concat();
         let asked = [DefaultNla::new(CTRL_ATTR_FAMILY_NAME, name)];
@@ -75,29 +64,15 @@ impl Generic {
         version: u8,
         attributes: &[DefaultNla],
     ) -> io::Result<Vec<Numbered>> {
-        self.sequence += 1;
-        let request = request(self.family, self.sequence, command, version, attributes);
-        self.socket.send(&request, 0)?;
-        let mut answers = Vec::new();
-        loop {
-            let (datagram, _) = self.socket.recv_from_full()?;
-            let mut rest = &datagram[..];
-            while !rest.is_empty() {
-                let (message, behind) = split(rest)?;
-                rest = behind;
-                if message.sequence != self.sequence {
-                    continue;
-                }
-                match message.kind {
-                    NLMSG_DONE if message.body.is_empty() => return Ok(answers),
-                    NLMSG_ERROR | NLMSG_DONE => {
-                        return acknowledged(message.body).map(|()| answers);
-                    }
-                    // The generic netlink header of 4 bytes (command, version) comes first.
-                    _ => answers.push(numbered(message.body.get(4..).ok_or_else(cut)?)),
-                }
-            }
-        }
+        let (Command::Do(number) | Command::Dump(number)) = command;
+        let body = [&[number, version, 0, 0], &bytes(attributes)[..]].concat();
+        let answers = match command {
+            Command::Do(_) => self.netlink.call(self.family, &body),
+            Command::Dump(_) => self.netlink.dump(self.family, &body),
+        };
+        // The generic netlink header of 4 bytes (command, version) comes first.
+        let attributes = |answer: &Vec<u8>| Ok(numbered(answer.get(4..).ok_or_else(cut)?));
+        answers?.iter().map(attributes).collect()
     }
 }
 
@@ -132,66 +107,6 @@ fn bytes(attributes: &[DefaultNla]) -> Vec<u8> {
     bytes
 }
 
-fn request(
-    family: u16,
-    sequence: u32,
-    command: Command,
-    version: u8,
-    attributes: &[DefaultNla],
-) -> Vec<u8> {
-    let (command, flags) = match command {
-        Command::Do(command) => (command, NLM_F_ACK),
-        Command::Dump(command) => (command, NLM_F_DUMP),
-    };
-    let attributes = bytes(attributes);
-    let length = HEADER_BYTES + 4 + attributes.len();
-    let mut bytes = Vec::with_capacity(length);
-    bytes.extend((length as u32).to_ne_bytes());
-    bytes.extend(family.to_ne_bytes());
-    bytes.extend((NLM_F_REQUEST | flags).to_ne_bytes());
-    bytes.extend(sequence.to_ne_bytes());
-    bytes.extend(0_u32.to_ne_bytes());
-    bytes.extend([command, version, 0, 0]);
-    bytes.extend(attributes);
-    bytes
-}
-
-/// One netlink message of a datagram.
-struct Message<'a> {
-    kind: u16,
-    sequence: u32,
-    body: &'a [u8],
-}
-
-/// First message of a datagram, and the bytes after it.
-fn split(datagram: &[u8]) -> io::Result<(Message<'_>, &[u8])> {
-    let (header, _) = datagram
-        .split_first_chunk::<HEADER_BYTES>()
-        .ok_or_else(cut)?;
-    let [l0, l1, l2, l3, k0, k1, _, _, s0, s1, s2, s3, ..] = *header;
-    let length = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
-    let body = datagram.get(HEADER_BYTES..length).ok_or_else(cut)?;
-    let message = Message {
-        kind: u16::from_ne_bytes([k0, k1]),
-        sequence: u32::from_ne_bytes([s0, s1, s2, s3]),
-        body,
-    };
-    let behind = datagram.get(length.next_multiple_of(4)..);
-    Ok((message, behind.unwrap_or_default()))
-}
-
-/// Result in the body of an `NLMSG_ERROR` or `NLMSG_DONE`: a negative error number, or 0.
-fn acknowledged(body: &[u8]) -> io::Result<()> {
-    match i32::from_ne_bytes(*body.first_chunk().ok_or_else(cut)?) {
-        0 => Ok(()),
-        code => Err(io::Error::from_raw_os_error(-code)),
-    }
-}
-
-fn cut() -> io::Error {
-    io::ErrorKind::UnexpectedEof.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,13 +128,11 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_padded_and_says_its_length() {
+    fn attributes_are_padded_and_say_their_length() {
         let name = DefaultNla::new(CTRL_ATTR_FAMILY_NAME, b"abcd\0".to_vec());
-        let bytes = request(GENL_ID_CTRL, 7, Command::Do(3), 2, &[name]);
-        assert_eq!(bytes.len(), 16 + 4 + 4 + 8);
-        assert_eq!((bytes[0], bytes[8], bytes[16]), (32, 7, 3));
-        assert_eq!(bytes[20], 9);
-        assert_eq!(&bytes[24..], b"abcd\0\0\0\0");
+        let bytes = bytes(&[name]);
+        assert_eq!((bytes.len(), bytes[0]), (4 + 8, 9));
+        assert_eq!(&bytes[4..], b"abcd\0\0\0\0");
     }
 
     #[test]
@@ -228,14 +141,5 @@ mod tests {
         let outer = bytes(&[nested(8, &[inner])]);
         assert_eq!(u16::from_ne_bytes([outer[2], outer[3]]), 8 | 1 << 15);
         assert_eq!(numbered(&numbered(&outer)[&8])[&5], [1, 2, 3]);
-    }
-
-    #[test]
-    fn an_answer_that_is_cut_is_an_error() {
-        assert!(split(&[0; 7]).is_err());
-        let header = [20, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-        assert!(split(&header).is_err());
-        assert!(split(&[1; 16]).is_err());
-        assert!(acknowledged(&[1, 2]).is_err());
     }
 }

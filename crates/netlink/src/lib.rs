@@ -3,6 +3,7 @@
 //! Not here: which messages to send (`netbuild`, `vtep`).
 
 pub mod generic;
+pub mod raw;
 
 use std::io;
 

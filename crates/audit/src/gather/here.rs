@@ -3,7 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 
-use super::netlink::Netlink;
+use wirecost_netlink::raw::Raw;
+
 use super::{ipv6, links, routes};
 use crate::snapshot::{EgressRoute, Neighbour};
 
@@ -12,9 +13,9 @@ use crate::snapshot::{EgressRoute, Neighbour};
 /// # Errors
 /// A netlink socket cannot be opened.
 pub fn egress_route(from: IpAddr, to: IpAddr) -> io::Result<Option<EgressRoute>> {
-    let mut asked = Netlink::open()?;
+    let mut asked = Raw::route()?;
     let mut name = |index| links::named(&mut asked, index).map(|(name, _)| name);
-    let egress = routes::egress_route(&mut Netlink::open()?, (from, to), &mut name);
+    let egress = routes::egress_route(&mut Raw::route()?, (from, to), &mut name);
     let Some(egress) = egress else {
         return Ok(None);
     };
@@ -35,7 +36,7 @@ pub fn egress_route(from: IpAddr, to: IpAddr) -> io::Result<Option<EgressRoute>>
 /// # Errors
 /// A netlink socket cannot be opened.
 pub fn neighbour(from: IpAddr, to: IpAddr) -> io::Result<Option<(IpAddr, Neighbour)>> {
-    let mut netlink = Netlink::open()?;
+    let mut netlink = Raw::route()?;
     let egress = routes::egress_route(&mut netlink, (from, to), &mut |_| None);
     Ok(egress.map(|egress| {
         let next = egress.router.unwrap_or(to);
@@ -49,7 +50,7 @@ pub fn neighbour(from: IpAddr, to: IpAddr) -> io::Result<Option<(IpAddr, Neighbo
 /// # Errors
 /// The devices cannot be listed.
 pub fn source_ports(port: u16) -> io::Result<Option<(u16, u16)>> {
-    let links = links::read(&mut Netlink::open()?)?;
+    let links = links::read(&mut Raw::route()?)?;
     let mut tunnels = links.iter().filter_map(|link| link.device.tunnel.as_ref());
     Ok(tunnels.find_map(|tunnel| tunnel.source_ports.filter(|_| tunnel.port == port)))
 }

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use super::netlink::{Attributes, Netlink};
+use wirecost_netlink::raw::Raw;
+
+use super::attributes::Attributes;
 use super::tunnels::{self, Outer};
 use crate::snapshot::{Device, Drops};
 
@@ -50,7 +52,7 @@ pub(super) struct Link {
 }
 
 /// Name and MTU of the device with this index.
-pub(super) fn named(netlink: &mut Netlink, index: u32) -> Option<(String, u32)> {
+pub(super) fn named(netlink: &mut Raw, index: u32) -> Option<(String, u32)> {
     let mut body = [0; IFINFOMSG];
     body[4..8].copy_from_slice(&index.to_ne_bytes());
     let answer = netlink.get(GETLINK, &body).ok().flatten()?;
@@ -58,7 +60,7 @@ pub(super) fn named(netlink: &mut Netlink, index: u32) -> Option<(String, u32)> 
     Some((attributes.text(IFLA_IFNAME)?, attributes.u32(IFLA_MTU)?))
 }
 
-pub(super) fn read(netlink: &mut Netlink) -> io::Result<Vec<Link>> {
+pub(super) fn read(netlink: &mut Raw) -> io::Result<Vec<Link>> {
     let messages = netlink.dump(GETLINK, &[0; IFINFOMSG])?;
     let mut links: Vec<Link> = messages
         .iter()
@@ -164,7 +166,7 @@ fn drops(bytes: &[u8]) -> Drops {
 
 #[cfg(test)]
 mod tests {
-    use super::super::netlink::attribute;
+    use super::super::attributes::attribute;
     use super::*;
 
     fn qdisc(parent: u32, kind: &[u8], options: &[u8]) -> Vec<u8> {

@@ -5,7 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 
-use super::netlink::{Attributes, Netlink, attribute};
+use wirecost_netlink::raw::Raw;
+
+use super::attributes::{Attributes, attribute};
 use crate::snapshot::NetnsEntry;
 
 const GETNSID: u16 = 90;
@@ -71,7 +73,7 @@ fn file_name(path: &std::path::Path) -> String {
 }
 
 /// The nsid that the netlink connection's namespace has for the namespace of descriptor `other`; `None`: there is none.
-pub(super) fn number_of(netlink: &mut Netlink, other: RawFd) -> Option<i32> {
+pub(super) fn number_of(netlink: &mut Raw, other: RawFd) -> Option<i32> {
     let mut body = vec![0; RTGENMSG];
     body.extend(attribute(NETNSA_FD, &(other as u32).to_ne_bytes()));
     let answer = netlink.get(GETNSID, &body).ok().flatten()?;

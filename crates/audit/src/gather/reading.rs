@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 
+use wirecost_netlink::raw::Raw;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
-use super::netlink::Netlink;
 use super::tunnels::Outer;
 use super::{ipv6, links, queues, routes};
 use crate::snapshot::{Namespace, NetnsEntry, Unread};
@@ -36,7 +36,7 @@ pub(super) struct Reading {
     pub(super) netns: Netns,
     /// Whether it is the calling thread's namespace.
     pub(super) own: bool,
-    pub(super) netlink: Netlink,
+    pub(super) netlink: Raw,
     pub(super) namespace: Namespace,
     /// Peers of its veths: position of the device, index of the peer, nsid of the peer's namespace.
     pub(super) other_ends: Vec<(usize, u32, Option<i32>)>,
@@ -67,7 +67,7 @@ pub(super) fn read(
     unread: &mut Vec<Unread>,
 ) -> io::Result<Reading> {
     let (netlink, ethtool, sysctls, mut ipv6_mtus) = inside(&netns, own, || {
-        (Netlink::open(), Ethtool::open(), sysctls(), ipv6::mtus())
+        (Raw::route(), Ethtool::open(), sysctls(), ipv6::mtus())
     })?;
     let (mut netlink, ethtool) = (netlink?, ethtool?);
     let links = links::read(&mut netlink)?;

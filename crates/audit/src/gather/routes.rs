@@ -4,9 +4,10 @@
 use std::io;
 use std::net::IpAddr;
 
+use wirecost_netlink::raw::Raw;
 use wirecost_sys::socket::vrf_index;
 
-use super::netlink::{Attributes, Netlink, attribute};
+use super::attributes::{Attributes, attribute};
 use super::tunnels::Outer;
 use crate::snapshot::{IpRoute, Neighbour, Remote, RouteException, RouteMtu};
 
@@ -66,7 +67,7 @@ impl Routes {
 
 /// Reads the routes of a namespace. `name` returns the name of a device by its index.
 pub(super) fn read(
-    netlink: &mut Netlink,
+    netlink: &mut Raw,
     name: &mut dyn FnMut(u32) -> Option<String>,
 ) -> io::Result<Routes> {
     let mut routes = Routes::default();
@@ -243,7 +244,7 @@ pub(super) struct RouteLookup {
 /// Looks up the route of packets between two addresses. `name` returns the name of a device by its index; it must use
 /// another netlink connection.
 pub(super) fn egress_route(
-    netlink: &mut Netlink,
+    netlink: &mut Raw,
     (from, to): (IpAddr, IpAddr),
     name: &mut dyn FnMut(u32) -> Option<String>,
 ) -> Option<RouteLookup> {
@@ -279,7 +280,7 @@ pub(super) fn egress_route(
 }
 
 /// State of a neighbour on the link of a device.
-pub(super) fn neighbour(netlink: &mut Netlink, device: u32, address: IpAddr) -> Neighbour {
+pub(super) fn neighbour(netlink: &mut Raw, device: u32, address: IpAddr) -> Neighbour {
     let (family, bytes) = octets(address);
     let mut body = vec![0; NDMSG];
     body[0] = family;
@@ -297,7 +298,7 @@ pub(super) fn neighbour(netlink: &mut Netlink, device: u32, address: IpAddr) -> 
 /// The kernel's route of a tunnel's packets to an address, by the source, port, device and mark that policy rules may
 /// match. `port` is the UDP destination port; 0 for a tunnel without UDP.
 pub(super) fn tunnel_towards(
-    netlink: &mut Netlink,
+    netlink: &mut Raw,
     (address, port): (IpAddr, u16),
     outer: Outer,
 ) -> Remote {
@@ -328,11 +329,11 @@ pub(super) fn tunnel_towards(
 }
 
 /// The kernel's route of packets to an address.
-pub(super) fn towards(netlink: &mut Netlink, address: IpAddr) -> Remote {
+pub(super) fn towards(netlink: &mut Raw, address: IpAddr) -> Remote {
     ask_towards(netlink, address, 0, &[])
 }
 
-fn ask_towards(netlink: &mut Netlink, address: IpAddr, source_bits: u8, more: &[u8]) -> Remote {
+fn ask_towards(netlink: &mut Raw, address: IpAddr, source_bits: u8, more: &[u8]) -> Remote {
     let (family, bytes) = octets(address);
     let mut body = vec![0; RTMSG];
     body[0] = family;
@@ -370,7 +371,7 @@ fn has_expiry(cacheinfo: &[u8]) -> bool {
 }
 
 /// Remotes in the forwarding databases of all devices: index of the device, and address.
-pub(super) fn forwarding(netlink: &mut Netlink) -> Vec<(u32, IpAddr)> {
+pub(super) fn forwarding(netlink: &mut Raw) -> Vec<(u32, IpAddr)> {
     let mut body = [0; NDMSG];
     body[0] = AF_BRIDGE;
     let Ok(messages) = netlink.dump(GETNEIGH, &body) else {

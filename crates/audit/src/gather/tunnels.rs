@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::netlink::Attributes;
+use super::attributes::Attributes;
 use crate::snapshot::Tunnel;
 
 /// Configuration of a tunnel device, and the remote addresses in it; `None`: this kind is not a tunnel.
@@ -219,7 +219,7 @@ mod tests {
     use std::net::Ipv6Addr;
 
     use super::*;
-    use crate::gather::netlink::attribute;
+    use crate::gather::attributes::attribute;
 
     #[test]
     fn a_vxlan_without_a_remote_of_its_own_is_over_the_ip_version_of_its_source() {
