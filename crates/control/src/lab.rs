@@ -23,6 +23,7 @@ use wirecost_model::steering::Rps;
 use wirecost_model::switch::OpenVswitch;
 
 use self::built::Built;
+use crate::both::both;
 use crate::calls::PROMPT;
 use crate::hosts::HostsContext;
 use crate::placement::Placement;
@@ -37,10 +38,6 @@ pub(crate) use self::reached::Reached;
 const LINE_CLOSES: Duration = Duration::from_millis(300);
 /// How often the connections to the agents are polled within [`LINE_CLOSES`].
 const LINE_LOOK: Duration = Duration::from_millis(5);
-/// Interval of requests to a host that waits for something else of the run. Without a request an existing host undoes
-/// the settings of a level after ten seconds, and any host ends its loads after a minute.
-pub(crate) const KEEP_EVERY: Duration = Duration::from_secs(3);
-
 /// What every lab of a run shares.
 #[derive(Debug, Clone)]
 pub struct LabContext {
@@ -244,9 +241,7 @@ impl Lab {
         self.both_done(&Request::SetLine, &Request::SetLine, interrupt)
     }
 
-    /// Sends each host its request and waits for both answers. Both answers are read even where one is an error,
-    /// unless an
-    /// interrupt ends the wait. A host that has answered is kept from giving up while the other one works.
+    /// Sends each host its request and waits for both answers; see [`both`].
     pub(crate) fn both(
         &mut self,
         a: &Request,
@@ -254,29 +249,11 @@ impl Lab {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<[Reply; 2], LinkError> {
-        self.a.send(a)?;
-        self.b.send(b)?;
-        let every = keep_every([a, b]);
-        let (first, second) = (&mut self.a, &mut self.b);
-        let mut kept = [0; 2];
-        let mut keep = || kept[1] += keep_alive(second);
-        let a = first.receive_while(within, interrupt, (every, &mut keep));
-        if let Err(LinkError::Interrupted) = a {
-            return Err(LinkError::Interrupted);
+        let links = [&mut self.a, &mut self.b];
+        match both(links, [Some(a), Some(b)], within, interrupt)? {
+            [Some(from_a), Some(from_b)] => Ok([from_a, from_b]),
+            _ => Err(self.a.unexpected_reply(a.doing())),
         }
-        let mut keep = || kept[0] += keep_alive(first);
-        let b = second.receive_while(within, interrupt, (every, &mut keep));
-        if let Err(LinkError::Interrupted) = b {
-            return Err(LinkError::Interrupted);
-        }
-        let never = AtomicBool::new(false);
-        for (link, requests) in [first, second].into_iter().zip(kept) {
-            for _ in 0..requests {
-                // The next request tells of a host that is gone.
-                let _ = link.receive(PROMPT, &never);
-            }
-        }
-        Ok([a?, b?])
     }
 
     pub(crate) fn both_done(
@@ -300,22 +277,6 @@ impl Lab {
             _ => Err(self.a.unexpected_reply("a step")),
         }
     }
-}
-
-/// How often a host that has answered is asked for something while the other one works. Nothing is sent to hosts that
-/// count.
-pub(crate) fn keep_every<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Duration {
-    let counts = |request: &Request| matches!(request, Request::Begin(_) | Request::Part(_));
-    if requests.into_iter().any(counts) {
-        Duration::MAX
-    } else {
-        KEEP_EVERY
-    }
-}
-
-/// Sends a host, which may still be busy, a request that changes nothing. Returns the number of answers to expect.
-pub(crate) fn keep_alive(link: &mut Link) -> u32 {
-    u32::from(link.send(&Request::Machine).is_ok())
 }
 
 /// The cause of an error: where a host refused a request because the agent of another has ended, that agent's end.
@@ -362,24 +323,5 @@ pub(crate) fn host_spec(
         line_core: placement.line,
         secrets: secrets.clone(),
         existing_underlay: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use wirecost_agent::protocol::{CountingStart, PartOrder};
-
-    use super::*;
-
-    #[test]
-    fn a_host_is_kept_while_the_other_one_works_but_not_while_it_counts() {
-        let (part, begin) = (PartOrder::default(), CountingStart::default());
-        for request in [Request::Part(part), Request::Begin(begin)] {
-            assert_eq!(keep_every([&request]), Duration::MAX);
-            assert_eq!(keep_every([&Request::Machine, &request]), Duration::MAX);
-        }
-        for request in [Request::StopClients, Request::OpenClients(Vec::new())] {
-            assert_eq!(keep_every([&request, &request]), KEEP_EVERY);
-        }
     }
 }

@@ -3,8 +3,9 @@
 //! Drives agents over their protocol and does not depend on how they execute requests: a lab's hosts and hosts behind
 //! ssh are driven alike. Not here: verdicts (`stats`), output for people (`report`).
 //!
-//! The base modules - calls, random, hosts, lab, marks, placement, window - import none of the commands' modules.
+//! The base modules - both, calls, random, hosts, lab, marks, placement, window - import none of the commands' modules.
 
+mod both;
 mod calls;
 pub mod clean;
 pub mod experiment;

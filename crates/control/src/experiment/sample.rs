@@ -14,7 +14,8 @@ use wirecost_model::sample::{
 };
 
 use super::core_distance;
-use crate::lab::{KEEP_EVERY, Lab};
+use crate::both::KEEP_EVERY;
+use crate::lab::Lab;
 use crate::marks::{generator_bound, marks};
 use crate::placement::Placement;
 use crate::window::{self, Clients, CountingWindow};

@@ -14,8 +14,8 @@ use wirecost_model::load::{Address, NamedLoad};
 
 use super::interval::Parts;
 use super::{ManualLoad, Outcome, Round, Step, ending};
+use crate::both::{NEVER, both};
 use crate::calls::{PROMPT, patience, poll_timeout};
-use crate::lab::{keep_alive, keep_every};
 use crate::random;
 use crate::window::{elsewhere, settle};
 
@@ -27,9 +27,6 @@ const ANSWER_GRACE: Duration = Duration::from_millis(200);
 
 /// Interval of keep-alive requests in a warm-up: an agent without a request for a minute gives up its loads.
 const ASK_EVERY: Duration = Duration::from_secs(10);
-
-/// An interrupt flag that is never set.
-static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// The agents of both hosts while the loads run.
 pub(super) struct Session<'a> {
@@ -67,34 +64,15 @@ impl Session<'_> {
         }
     }
 
-    /// Sends each host its request and waits for both answers. Every answer is read, also where the other host failed. A
-    /// host that has answered is kept from giving up its loads while the other one works.
+    /// Sends each host its request and waits for both answers. Not interruptible: every wait in a load is short, and an
+    /// unread answer would be taken for that of the next request.
     fn both(
         &mut self,
         requests: &[Option<Request>; 2],
         within: Duration,
     ) -> Result<[Option<Reply>; 2], LinkError> {
-        let [a, b] = &mut self.links;
-        let [to_a, to_b] = requests;
-        let sent_a = to_a.as_ref().map(|request| a.send(request));
-        let sent_b = to_b.as_ref().map(|request| b.send(request));
-        let every = keep_every(requests.iter().flatten());
-        let mut kept = [0; 2];
-        // Not interruptible: every wait in a load is short, and an unread answer would be taken for that of the next
-        // request.
-        let mut keep = || kept[1] += keep_alive(b);
-        let from_a = sent_a
-            .map(|sent| sent.and_then(|()| a.receive_while(within, &NEVER, (every, &mut keep))));
-        let mut keep = || kept[0] += keep_alive(a);
-        let from_b = sent_b
-            .map(|sent| sent.and_then(|()| b.receive_while(within, &NEVER, (every, &mut keep))));
-        for (link, requests) in [a, b].into_iter().zip(kept) {
-            for _ in 0..requests {
-                // The next request tells of a host that is gone.
-                let _ = link.receive(PROMPT, &NEVER);
-            }
-        }
-        Ok([from_a.transpose()?, from_b.transpose()?])
+        let requests = requests.each_ref().map(Option::as_ref);
+        both(self.links.each_mut(), requests, within, &NEVER)
     }
 
     fn all(&mut self, request: &Request, within: Duration) -> Result<(), LinkError> {
