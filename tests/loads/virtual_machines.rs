@@ -1,5 +1,6 @@
 //! Migrations of virtual machines in QEMU through the whole program: what comes of them, and that nothing is left.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ load:
     max_downtime: 10ms
     max_rounds: 4
     fallback: [give-up, stop]
-repeat: { rounds: 1, seconds: 0.3, warmup: 0 }
+repeat: { rounds: 2, seconds: 0.3, warmup: 0 }
 ";
 
 /// 96 MiB over 100 Mbit/s: 8 s.
@@ -146,9 +147,15 @@ fn a_virtual_machine_that_does_not_converge_stays_or_is_stopped() {
     let _turn = beside_others();
     let record = record_of(&Place::new(), HASTY);
     let cells = &record.head.experiment.cells;
+    let mut told = BTreeSet::new();
     for sample in &record.samples {
         let fallback = &cells[sample.cell as usize].levels["fallback"];
         let one = &sample.loads[0].moves[0];
+        // A guest that had no core while its memory was sent converges.
+        if one.rounds.iter().all(|round| round.dirtied == 0) {
+            continue;
+        }
+        told.insert(fallback);
         let expected = if fallback == "stop" {
             MoveOutcome::Forced
         } else {
@@ -157,6 +164,7 @@ fn a_virtual_machine_that_does_not_converge_stays_or_is_stopped() {
         assert_eq!(one.outcome, expected, "{one:?}");
         assert_eq!(one.downtime_s > 0.0, fallback == "stop", "{one:?}");
     }
+    assert_eq!(told.len(), 2, "{:?}", record.samples);
 }
 
 /// Starts the slow move and waits until so many machines run at each end, and then a time.

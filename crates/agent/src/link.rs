@@ -138,7 +138,7 @@ impl Link {
     }
 
     /// Waits for the answer to the oldest request without one. An agent on this machine that is still working when
-    /// `within` is over gets more time, up to six times `within` in all; one that hangs gets a second.
+    /// `within` is over gets more time, up to six times `within` in all; one that hangs gets three seconds.
     ///
     /// # Errors
     /// Any of [`LinkError`]; only after `Refused` can the connection still be used.

@@ -16,7 +16,7 @@ use wirecost_sys::shared_memory::SharedMemory;
 
 use crate::error::QemuError;
 use crate::guest::{self, IMAGE_BYTES, Program};
-use crate::monitor::{Line, Monitor, TimedLine};
+use crate::monitor::{Line, Monitor, PATIENCE, TimedLine};
 use crate::version::Version;
 
 /// Checks whether a process that closed its monitor has exited, before it is killed.
@@ -26,9 +26,6 @@ const EXIT_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Bytes that are kept of the end of QEMU's standard error.
 const STDERR_BYTES: usize = 2 << 10;
-/// Time-out for the monitor's greeting.
-const GREETING: Duration = Duration::from_secs(10);
-
 /// CPU model of the guest: the same on every host, as a migration needs it. With `host`, QEMU 7.2 exits where the
 /// hypervisor of this host does not let it set the processor's MSRs.
 const PROCESSOR: &str = "qemu64";
@@ -189,13 +186,13 @@ impl Machine {
     }
 
     fn greet(&mut self) -> Result<(), QemuError> {
-        match self.monitor.next(GREETING).map(|timed| timed.line) {
+        match self.monitor.next(PATIENCE).map(|timed| timed.line) {
             Some(Line::Event(_, greeting)) => self.version = Version::of(&greeting),
             Some(Line::Ended) => return Err(self.died()),
             _ => {
                 return Err(QemuError::Silent {
                     command: "greeting".to_owned(),
-                    after: GREETING,
+                    after: PATIENCE,
                 });
             }
         }

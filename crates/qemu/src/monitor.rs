@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use crate::error::QemuError;
 
-/// Time-out of a command. A QEMU process that waits for a core answers late.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time-out of a command. A QEMU process that waits for a core answers late, the first command later still: it has to
+/// set the machine up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest line that is read, bytes.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 const MAX_TIMEOUTS: u32 = 6;
 /// Processes that work for less than this fraction of a pause (one tenth) count as idle.
 const IDLE_FRACTION: u32 = 10;
+/// Checks in a row that find the processes idle before the wait ends: one that waits for a lock is not always asleep in
+/// the kernel when it is looked at.
+const IDLE_CHECKS: u32 = 3;
 
 /// Work that a set of processes has done so far.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,6 +29,8 @@ pub struct ExtendedWait<W> {
     before: ProcessActivity,
     /// Time between two checks.
     pause: Duration,
+    /// Checks in a row that found the processes idle.
+    idle: u32,
     deadline: Instant,
 }
 
@@ -36,6 +41,7 @@ impl<W: Fn() -> ProcessActivity> ExtendedWait<W> {
         Self {
             before: activity(),
             activity,
+            idle: 0,
             pause: (within / 10).clamp(Duration::from_millis(100), Duration::from_secs(1)),
             deadline: Instant::now() + within * (MAX_TIMEOUTS - 1),
         }
@@ -46,13 +52,18 @@ impl<W: Fn() -> ProcessActivity> ExtendedWait<W> {
         Instant::now() + self.pause
     }
 
-    /// Whether to wait on after that check: the processes were at work since the last one, and the bound is not
-    /// reached.
+    /// Whether to wait on after that check: the processes were at work since one of the last checks, and the bound is
+    /// not reached.
     pub fn extend(&mut self) -> bool {
         let now = (self.activity)();
         let before = std::mem::replace(&mut self.before, now);
         let is_active = now.time.saturating_sub(before.time) > self.pause / IDLE_FRACTION;
-        (is_active || now.in_kernel) && Instant::now() < self.deadline
+        self.idle = if is_active || now.in_kernel {
+            0
+        } else {
+            self.idle + 1
+        };
+        self.idle < IDLE_CHECKS && Instant::now() < self.deadline
     }
 }
 
