@@ -8,7 +8,7 @@ use crate::judge::kernel_feature::{
 use crate::kernel_config::OptionState;
 
 /// Advice where a namespace could be made and none of its settings changed.
-pub(super) const READ_ONLY_SETTINGS: &str = "/proc/sys is read-only, as in most containers, and a \
+pub(super) const READ_ONLY_SETTINGS: &str = "/proc/sys or /sys is read-only, as in most containers, and a \
      lab changes settings of its namespaces: start the container with `--privileged`, or run on the \
      host itself";
 

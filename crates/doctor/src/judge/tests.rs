@@ -301,12 +301,12 @@ fn namespaces_whose_settings_are_read_only_are_none_for_a_lab() {
         "namespaces-as-user",
         "receive-steering",
     ] {
-        expect(&evidence, id, Status::No, "/proc/sys is read-only");
+        expect(&evidence, id, Status::No, "/proc/sys or /sys is read-only");
     }
     let result = examination(&evidence, 0.7);
     assert!(!result.can_run_labs && !result.as_plain_user);
     assert!(
-        result.summary.contains("/proc/sys is read-only"),
+        result.summary.contains("/proc/sys or /sys is read-only"),
         "{}",
         result.summary
     );
