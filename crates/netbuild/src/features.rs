@@ -5,7 +5,7 @@ use std::io;
 
 use wirecost_model::offload::Role;
 use wirecost_model::sample::DeviceState;
-use wirecost_sys::ethtool::Ethtool;
+use wirecost_sys::ethtool::{Ethtool, FeatureState};
 
 use crate::adapt::count_alike;
 use crate::device;
@@ -189,12 +189,15 @@ impl FeatureTarget<'_> {
                 problem,
             });
         }
-        // What is off only while another feature is (`off [requested on]`) follows that one, and is not set back: that
-        // would end the request.
+        // What is off only while another feature is (`off [requested on]`) follows that one. To set it to off would end
+        // the request: it is left alone, or requested again where `wanted` has it.
         Ok(before
             .into_iter()
-            .filter(|(_, state)| state.changeable && state.active == state.requested)
-            .map(|(feature, state)| (feature, state.active))
+            .filter(|(feature, state)| {
+                let is_as_requested = state.active == state.requested;
+                state.changeable && (is_as_requested || wanted.contains_key(feature))
+            })
+            .map(|(feature, state)| (feature, state.requested))
             .collect())
     }
 
@@ -202,28 +205,35 @@ impl FeatureTarget<'_> {
         self.ethtool
             .set_features(self.name, wanted)
             .step(|| format!("setting features of {}", self.place))?;
-        self.has(wanted)
+        self.has(wanted, |state, on| state.active == on)
     }
 
     pub(crate) fn put_back(&self, state: &BTreeMap<String, bool>) -> Result<(), BuildError> {
         self.ethtool
             .set_features(self.name, state)
             .step(|| format!("putting the features of {} back", self.place))?;
-        self.has(state)
+        // One that waits for another feature was not active before, either.
+        self.has(state, |state, on| {
+            state.active == on || state.requested == on
+        })
     }
 
-    fn has(&self, wanted: &BTreeMap<String, bool>) -> Result<(), BuildError> {
+    fn has(
+        &self,
+        wanted: &BTreeMap<String, bool>,
+        is: impl Fn(&FeatureState, bool) -> bool,
+    ) -> Result<(), BuildError> {
         let found = self
             .ethtool
             .features(self.name)
             .step(|| format!("reading the features of {} back", self.place))?;
         let word = |on| if on { "on" } else { "off" };
         for (feature, on) in wanted {
-            let active = found.get(feature).is_some_and(|state| state.active);
+            let as_wanted = found.get(feature).map_or(!on, |state| is(state, *on));
             same(
                 || format!("{feature} of {}", self.place),
                 &word(*on),
-                &word(active),
+                &word(*on == as_wanted),
             )?;
         }
         Ok(())

@@ -40,11 +40,19 @@ pub(super) fn of(
                 sysctl(&[("a", a), ("b", b)], &set, &kept)
             }
         }
-        Switch::Congestion(name) => sysctl(
-            &[("a", enter[0].as_str())],
-            &format!("net.ipv4.tcp_congestion_control={name}"),
-            &format!("net.ipv4.tcp_congestion_control = {name}"),
-        ),
+        Switch::Congestion(name) => {
+            // A namespace has only what the machine allows (net/ipv4/tcp_cong.c, `tcp_set_default_congestion_control`).
+            let allowed = "net.ipv4.tcp_allowed_congestion_control";
+            let allow = format!(
+                "sysctl -w {allowed}=\"$(sysctl -n {allowed}) {name}\"   # on the machine of a"
+            );
+            let set = sysctl(
+                &[("a", enter[0].as_str())],
+                &format!("net.ipv4.tcp_congestion_control={name}"),
+                &format!("net.ipv4.tcp_congestion_control = {name}"),
+            );
+            netns[0].map(|_| allow).into_iter().chain(set).collect()
+        }
         Switch::Mtu(mtu) => {
             let hosts = ["a", "b"].into_iter().zip(measured).zip(&enter);
             let (mut commands, kept): (Vec<String>, Vec<String>) = hosts
@@ -161,13 +169,15 @@ fn mtu_for_good(device: Named<'_>, mtu: u32) -> Vec<String> {
 /// name, which cards rarely keep.
 fn link_option(Named { name, kind }: Named<'_>, option: &str) -> String {
     let matching = if kind.is_empty() {
-        format!("PermanentMACAddress= and the address that `ethtool -P {name}` prints")
+        format!(
+            "PermanentMACAddress= (systemd 245 or later) and the address that `ethtool -P {name}` prints"
+        )
     } else {
         format!("OriginalName={name}")
     };
     format!(
         "systemd-networkd and udev: {option} in [Link] of /etc/systemd/network/10-{name}.link, made as a copy of the file \
-         that `udevadm info /sys/class/net/{name}` has as ID_NET_LINK_FILE, with {matching} in [Match]"
+         that `udevadm info /sys/class/net/{name}` has as ID_NET_LINK_FILE, with {matching} as all of [Match]"
     )
 }
 
@@ -191,10 +201,10 @@ const IP_TUNNELS: [&str; 8] = [
     "vti",
 ];
 
-/// The section of netplan(5) that has devices of this kind.
+/// The section of netplan(5) that has devices of this kind. A veth has no permanent address, by which `ethernets` match.
 fn section(device: Named<'_>) -> Option<&'static str> {
     match device.kind {
-        "" | "veth" => Some(ETHERNETS),
+        "" => Some(ETHERNETS),
         "vlan" => Some("vlans"),
         "bond" => Some("bonds"),
         "bridge" => Some("bridges"),
@@ -278,7 +288,7 @@ mod tests {
     fn a_virtual_device_is_matched_by_its_name_and_has_no_offloads_in_netplan() {
         for (name, kind) in [("eth0.7", "vlan"), ("bond0", "bond"), ("vxlan0", "vxlan")] {
             let commands = without_tso(name, kind);
-            let by_name = format!("with OriginalName={name} in [Match]");
+            let by_name = format!("with OriginalName={name} as all of [Match]");
             assert!(commands.contains(&by_name), "{commands}");
             assert!(!commands.contains("netplan"), "{commands}");
         }
@@ -313,6 +323,8 @@ mod tests {
         assert_eq!(
             congestion,
             [
+                "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"$(sysctl -n \
+                 net.ipv4.tcp_allowed_congestion_control) bbr\"   # on the machine of a",
                 "ip netns exec blue sysctl -w net.ipv4.tcp_congestion_control=bbr   # on a",
                 IN_NAMESPACE
             ]

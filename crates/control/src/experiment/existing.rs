@@ -118,14 +118,16 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// The smaller of two devices' speeds, where a device with that speed is of a kind that it limits.
+/// Kinds of devices that report the speed of the devices that they are made on.
+const SPEED_OF_LOWER: [&str; 6] = ["bridge", "vlan", "macvlan", "ipvlan", "bond", "team"];
+
+/// The smaller of two devices' speeds, of those whose speed is a limit; `None` where such a one is unknown.
 fn line_speed(devices: [(Option<u64>, &str); 2]) -> Option<u64> {
-    let [a, b] = devices.map(|(speed, _)| speed);
-    let slower = a?.min(b?);
-    let limits = |(speed, kind): (Option<u64>, &str)| {
-        speed == Some(slower) && !NOMINAL_SPEED.contains(&kind)
-    };
-    devices.into_iter().any(limits).then_some(slower)
+    let limits = devices
+        .into_iter()
+        .filter(|(_, kind)| !NOMINAL_SPEED.contains(kind));
+    let speeds: Option<Vec<u64>> = limits.map(|(speed, _)| speed).collect();
+    speeds?.into_iter().min()
 }
 
 /// What was found out about two existing hosts.
@@ -157,9 +159,8 @@ impl InspectedHosts {
     /// Link speed of the slower device, bit/s; `None` where either is unknown, or where the slower one is no limit.
     pub fn speed(&self) -> Option<u64> {
         line_speed([0, 1].map(|host| {
-            // A bridge has the speed of its ports.
             let mut devices = self.paths[host].devices.iter();
-            let device = devices.find(|device| device.kind != "bridge");
+            let device = devices.find(|device| !SPEED_OF_LOWER.contains(&device.kind.as_str()));
             let kind = device.map_or("", |device| &device.kind);
             (self.hosts.joined[host].speed, kind)
         }))
@@ -220,7 +221,8 @@ mod tests {
             ([(ten, "veth"), (ten, "veth")], None),
             ([(ten, "veth"), (ten, "")], ten),
             ([(ten, "tun"), (one, "")], one),
-            ([(one, "veth"), (ten, "")], None),
+            ([(one, "veth"), (ten, "")], ten),
+            ([(one, "veth"), (None, "")], None),
         ] {
             assert_eq!(line_speed(devices), speed, "{devices:?}");
         }

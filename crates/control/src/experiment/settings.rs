@@ -109,12 +109,11 @@ fn in_lab(setting: &Setting) -> Option<Setting> {
 
 impl Labs {
     /// Applies and undoes every setting of the plan except commands, so that a run does not begin that could not
-    /// measure its
-    /// cells. Settings of the machine are only checked.
+    /// measure its cells. Settings of the machine are only checked.
     ///
     /// # Errors
-    /// The first setting that cannot be applied, with host, level and what to do; unless `all` are needed only where a
-    /// host refuses each of them.
+    /// The first setting that cannot be applied, with host, level and what to do. Unless `all` are needed, those that a
+    /// host refuses are left to their samples.
     pub(crate) fn check(
         &mut self,
         experiment: &Experiment,
@@ -128,7 +127,6 @@ impl Labs {
             .iter()
             .flat_map(|factor| &factor.levels);
         let ended = |error| RunError::not_set(error, &experiment.plan.hosts);
-        let (mut any, mut first) = (false, None);
         for setting in settings.filter(|setting| !setting.is_empty()) {
             if is_of_machine(setting) {
                 let checked = self.machine.check(setting);
@@ -160,20 +158,16 @@ impl Labs {
                     .and_then(|_| lab.undo());
                 match applied {
                     // The samples with this setting will give the reason.
-                    Err(error @ LinkError::Refused { .. }) if !all => {
+                    Err(LinkError::Refused { .. }) if !all => {
                         lab.undo().map_err(|error| ended(lab.blame(error)))?;
-                        first.get_or_insert(error);
                     }
                     Err(error) => return Err(ended(lab.blame(error))),
-                    Ok(()) => any = true,
+                    Ok(()) => {}
                 }
                 done.insert(pair);
             }
         }
-        match first {
-            Some(refused) if !any => Err(ended(refused)),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,10 @@
 
 use wirecost_control::experiment::{HostPath, InspectedHosts};
 
-use super::feature::{Feature, JOINING, OF_TUNNELS, RECEIVING, SENDING, SENDING_IPV6};
+use super::feature::{
+    Feature, JOINING, OF_TUNNELS, RECEIVING, SENDING, SENDING_IN_TUNNEL, SENDING_IPV6,
+    SENDING_IPV6_IN_TUNNEL,
+};
 use super::{At, Switch};
 
 /// The changes to try between these hosts, the most promising first. Settings of the hosts are included only where
@@ -40,6 +43,9 @@ pub(in crate::diagnose) fn all(inspected: &InspectedHosts, changes: bool) -> Vec
 fn features(at: &At, is_ipv6: bool, rare: bool) -> &'static [Feature] {
     let sends = (at.host == 'a') != at.device.faces_guest;
     match (sends, rare) {
+        // The checksum of a tunnel's packets is a matter of the outer IP version.
+        (true, false) if at.device.beneath_tunnel && is_ipv6 => &SENDING_IPV6_IN_TUNNEL,
+        (true, false) if at.device.beneath_tunnel => &SENDING_IN_TUNNEL,
         (true, false) if is_ipv6 => &SENDING_IPV6,
         (true, false) => &SENDING,
         (true, true) if at.device.beneath_tunnel => &OF_TUNNELS,

@@ -30,6 +30,8 @@ impl Feature {
 /// Names of transmit checksum offload in systemd.link(5) and netplan.
 const SUM: [&str; 2] = ["TransmitChecksumOffload", "transmit-checksum-offload"];
 const ANY_SUM: Feature = Feature::new("tx-checksum-ip-generic", "tx", SUM);
+const SUM_IPV4: Feature = Feature::new("tx-checksum-ipv4", "tx", SUM);
+const SUM_IPV6: Feature = Feature::new("tx-checksum-ipv6", "tx", SUM);
 const GSO: Feature = Feature::new(
     "tx-generic-segmentation",
     "gso",
@@ -41,24 +43,20 @@ pub(in crate::diagnose) const TSO: Feature = Feature::new(
     "tso",
     ["TCPSegmentationOffload", "tcp-segmentation-offload"],
 );
+const TSO_IPV6: Feature = Feature::new(
+    "tx-tcp6-segmentation",
+    "tx-tcp6-segmentation",
+    ["TCP6SegmentationOffload", "tcp6-segmentation-offload"],
+);
 /// Features of a sending device that matter most, for TCP over IPv4.
-pub(super) const SENDING: [Feature; 4] = [
-    ANY_SUM,
-    Feature::new("tx-checksum-ipv4", "tx", SUM),
-    TSO,
-    GSO,
-];
+pub(super) const SENDING: [Feature; 4] = [ANY_SUM, SUM_IPV4, TSO, GSO];
 /// The same for TCP over IPv6, which has features of its own.
-pub(super) const SENDING_IPV6: [Feature; 4] = [
-    ANY_SUM,
-    Feature::new("tx-checksum-ipv6", "tx", SUM),
-    Feature::new(
-        "tx-tcp6-segmentation",
-        "tx-tcp6-segmentation",
-        ["TCP6SegmentationOffload", "tcp6-segmentation-offload"],
-    ),
-    GSO,
-];
+pub(super) const SENDING_IPV6: [Feature; 4] = [ANY_SUM, SUM_IPV6, TSO_IPV6, GSO];
+/// The same below a tunnel.
+pub(super) const SENDING_IN_TUNNEL: [Feature; 5] = [ANY_SUM, SUM_IPV4, SUM_IPV6, TSO, GSO];
+/// The same below a tunnel for TCP over IPv6.
+pub(super) const SENDING_IPV6_IN_TUNNEL: [Feature; 5] =
+    [ANY_SUM, SUM_IPV4, SUM_IPV6, TSO_IPV6, GSO];
 /// Segmentation of tunnel packets on a sending device below a tunnel.
 pub(super) const OF_TUNNELS: [Feature; 2] = [
     Feature::new(
