@@ -7,10 +7,13 @@ use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 use netlink_sys::{Socket, SocketAddr};
 
 // include/uapi/linux/netlink.h
+const NLM_F_DUMP_INTR: u16 = 0x10;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// Size of struct nlmsghdr, bytes: length, type, flags, sequence, port.
 const HEADER: usize = 16;
+/// How often a dump is asked for while something changes it; the last one is taken as it is.
+const DUMPS: u32 = 4;
 
 /// A connection in the network namespace that it was opened in.
 #[derive(Debug)]
@@ -43,12 +46,20 @@ impl Raw {
         })
     }
 
-    /// Dumps every object of a kind: the bytes after each message's header.
+    /// Dumps every object of a kind: the bytes after each message's header. Asks again where an object came or went
+    /// meanwhile, which leaves others out.
     ///
     /// # Errors
     /// The kernel's error number; `UnexpectedEof` for a truncated answer.
     pub fn dump(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
-        self.request(kind, NLM_F_DUMP, body)
+        let mut left = DUMPS;
+        loop {
+            left -= 1;
+            let (answers, is_interrupted) = self.request(kind, NLM_F_DUMP, body)?;
+            if !is_interrupted || left == 0 {
+                return Ok(answers);
+            }
+        }
     }
 
     /// Changes something, or gets one object: the bytes after each message's header.
@@ -56,7 +67,7 @@ impl Raw {
     /// # Errors
     /// As [`Raw::dump`].
     pub fn call(&mut self, kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
-        self.request(kind, NLM_F_ACK, body)
+        Ok(self.request(kind, NLM_F_ACK, body)?.0)
     }
 
     /// [`Raw::call`]: the first message, if there is one.
@@ -67,7 +78,8 @@ impl Raw {
         Ok(self.call(kind, body)?.into_iter().next())
     }
 
-    fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    /// The answers, and whether something changed while they were dumped (`NLM_F_DUMP_INTR`).
+    fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<(Vec<Vec<u8>>, bool)> {
         self.sequence += 1;
         let mut message = Vec::with_capacity(HEADER + body.len());
         message.extend(((HEADER + body.len()) as u32).to_ne_bytes());
@@ -77,7 +89,7 @@ impl Raw {
         message.extend(0_u32.to_ne_bytes());
         message.extend(body);
         self.socket.send(&message, 0)?;
-        let mut answers = Vec::new();
+        let (mut answers, mut is_interrupted) = (Vec::new(), false);
         loop {
             let (datagram, _) = self.socket.recv_from_full()?;
             let mut rest = &datagram[..];
@@ -87,8 +99,9 @@ impl Raw {
                 if message.sequence != self.sequence {
                     continue;
                 }
+                is_interrupted |= message.flags & NLM_F_DUMP_INTR != 0;
                 if let Some(result) = end(message.kind, message.body) {
-                    return result.map(|()| answers);
+                    return result.map(|()| (answers, is_interrupted));
                 }
                 answers.push(message.body.to_vec());
             }
@@ -99,6 +112,7 @@ impl Raw {
 /// One netlink message of a datagram.
 struct Message<'a> {
     kind: u16,
+    flags: u16,
     sequence: u32,
     body: &'a [u8],
 }
@@ -106,11 +120,12 @@ struct Message<'a> {
 /// First message of a datagram, and the bytes after it.
 fn split(datagram: &[u8]) -> io::Result<(Message<'_>, &[u8])> {
     let (header, _) = datagram.split_first_chunk::<HEADER>().ok_or_else(cut)?;
-    let [l0, l1, l2, l3, k0, k1, _, _, s0, s1, s2, s3, ..] = *header;
+    let [l0, l1, l2, l3, k0, k1, f0, f1, s0, s1, s2, s3, ..] = *header;
     let length = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
     let body = datagram.get(HEADER..length).ok_or_else(cut)?;
     let message = Message {
         kind: u16::from_ne_bytes([k0, k1]),
+        flags: u16::from_ne_bytes([f0, f1]),
         sequence: u32::from_ne_bytes([s0, s1, s2, s3]),
         body,
     };
