@@ -100,7 +100,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     let text = plan_text(arguments, &switches);
     let mut experiment = plan::experiment("<diagnose>", &text)?;
     with_other_loads(&mut experiment, &switches);
-    existing::confirm(&experiment, arguments.yes)?;
+    existing::confirm(&experiment, arguments.yes, "`--yes` goes on without asking")?;
 
     let say = |words: &str| {
         if !talk.quiet {

@@ -102,7 +102,10 @@ pub(crate) fn name_hosts(
 
 /// Asks the user before hosts other than this machine are loaded for the first time, and before existing hosts are
 /// changed.
-pub(crate) fn confirm(experiment: &Experiment, yes: bool) -> Result<(), Failure> {
+///
+/// # Errors
+/// Nobody can be asked, or the answer is not yes; `fix` is what to do then.
+pub(crate) fn confirm(experiment: &Experiment, yes: bool, fix: &str) -> Result<(), Failure> {
     let hosts = &experiment.plan.hosts;
     let Some(pairs) = experiment.plan.host_pairs() else {
         return Ok(());
@@ -136,10 +139,7 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool) -> Result<(), Failure>
     } else {
         words += ".";
     }
-    let refused = |message: &str| {
-        Err(Failure::new(Cause::Usage, message)
-            .fix("`--yes` goes on without asking; `--dry-run` shows what would be done"))
-    };
+    let refused = |message: &str| Err(Failure::new(Cause::Usage, message).fix(fix));
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         screen::say(&words);
         return refused(

@@ -87,7 +87,8 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
         needs_all_settings: true,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    existing::confirm(&experiment, arguments.yes)?;
+    let fix = "`--yes` goes on without asking; `--dry-run` shows what would be done";
+    existing::confirm(&experiment, arguments.yes, fix)?;
     if let Some(notice) = dry_run::settings::notice(&experiment).filter(|_| !talk.quiet) {
         screen::say(&format!("wirecost: {notice}"));
     }

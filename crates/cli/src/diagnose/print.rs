@@ -74,6 +74,16 @@ impl DiagnosisResult {
     }
 }
 
+/// A host's address as a word of a shell command.
+fn shell_word(host: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@:=%.-_/".contains(c);
+    if host.chars().all(is_plain) {
+        host.to_owned()
+    } else {
+        format!("'{}'", host.replace('\'', r"'\''"))
+    }
+}
+
 pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     let [a, b] = &found.hosts;
     let rate = match found.gbit_per_s {
@@ -99,7 +109,9 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     }
     if !found.findings.is_empty() {
         lines.push(format!(
-            "`wirecost check {a} {b}` has the commands that fix this."
+            "`wirecost check {} {}` has the commands that fix this.",
+            shell_word(a),
+            shell_word(b)
         ));
     }
     let mut helps = found.judged(Judged::Helps).peekable();
@@ -187,6 +199,13 @@ mod tests {
     use wirecost_answer::diagnosis::Limit;
 
     use super::*;
+
+    #[test]
+    fn an_address_with_spaces_is_one_word_of_a_command() {
+        assert_eq!(shell_word("netns:b=10.0.0.2"), "netns:b=10.0.0.2");
+        let quoted = shell_word("exec:sh -c 'exec sh'");
+        assert_eq!(quoted, r"'exec:sh -c '\''exec sh'\'''");
+    }
 
     fn found(tried: Vec<Tried>) -> DiagnosisResult {
         DiagnosisResult {
