@@ -13,7 +13,7 @@ load:
   mix:
     bulk: [none, { tcp-stream: { streams: [1, 4] } }]
     ping: { tcp-rr: { request: 128, response: 128 } }
-repeat: { rounds: 3, seconds: 0.4, warmup: 0.15 }
+repeat: { rounds: 3, seconds: 1, warmup: 0.15 }
 ";
 
 #[test]

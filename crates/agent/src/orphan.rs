@@ -20,7 +20,7 @@ use serde::Serialize;
 use wirecost_sys::process::PidFd;
 
 /// How long a killed agent may take to disappear.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The controller that started an agent: process id and start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
