@@ -9,7 +9,7 @@ use wirecost_model::switch::OvsDatapath;
 use wirecost_netbuild::{HostSpec, LabHost, Side, SwitchDevices, UNDERLAY_DEVICE};
 use wirecost_ovs::Switch;
 use wirecost_ovs::ovn::{self, Central, Chassis, LogicalNetwork, LogicalPort, LogicalRouterPort};
-use wirecost_vtep::{Config, Error, StationLocation, Vtep};
+use wirecost_vtep::{Config, Error, FdbDestination, Vtep};
 
 use crate::error::{AgentError, Result, Step};
 use crate::protocol::BuiltSwitch;
@@ -196,7 +196,7 @@ fn programs(spec: &HostSpec) -> Result<Programs> {
         let mut vtep = Vtep::attach(config)?;
         for (port, mac) in spec.guest_ports().iter().zip(spec.guest_macs(spec.side)) {
             vtep.add_guest(port, vni)?;
-            vtep.place(vni, mac, StationLocation::Guest(port.clone()))?;
+            vtep.set_fdb_entry(vni, mac, FdbDestination::Guest(port.clone()))?;
         }
         Ok(vtep)
     };
@@ -224,11 +224,11 @@ impl Programs {
             }
             for mac in spec.guest_macs(spec.side.other()) {
                 let location = if tunnel {
-                    StationLocation::Remote(peer)
+                    FdbDestination::Remote(peer)
                 } else {
-                    StationLocation::Underlay
+                    FdbDestination::Underlay
                 };
-                self.vtep.place(vni, mac, location)?;
+                self.vtep.set_fdb_entry(vni, mac, location)?;
             }
             Ok(())
         };

@@ -27,12 +27,12 @@ pub struct ProbeEvidence {
     /// Large TCP segments that this host sends are lost: settings that affect such a loss are judged too.
     pub lossy: bool,
     /// What the path carries, where that is less than the host sends.
-    pub carries: Option<Carries>,
+    pub carries: Option<PathMtu>,
 }
 
 /// Largest packet that a path carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Carries {
+pub struct PathMtu {
     /// Size of the IP packet, bytes.
     pub mtu: u32,
     /// Whether the packets are IPv6.

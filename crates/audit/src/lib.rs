@@ -21,5 +21,5 @@ pub use devices_on_path::{DeviceOnPath, devices_on_path};
 pub use drop_rule::DropRule;
 pub use finding::{FINDINGS, Finding, FindingKind, Severity};
 pub use gather::{egress_route, firewall_drops, gather, neighbour, reads_route, source_ports};
-pub use judge::{Carries, ProbeEvidence, judge, judge_with_probes, set_ipv6_mtu};
+pub use judge::{PathMtu, ProbeEvidence, judge, judge_with_probes, set_ipv6_mtu};
 pub use snapshot::{EgressRoute, HostStack, IpRoute, Neighbour};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use wirecost_audit::snapshot::{Namespace, RouteException};
-use wirecost_audit::{Carries, Finding, ProbeEvidence, Severity};
+use wirecost_audit::{Finding, PathMtu, ProbeEvidence, Severity};
 use wirecost_pmtu::Limit;
 
 use crate::audited::AuditedHost;
@@ -146,7 +146,7 @@ fn probe_evidence(host: &str, paths: &[&PathReport]) -> ProbeEvidence {
         .min();
     ProbeEvidence {
         lossy: narrow.any(|path| lossy(&path)),
-        carries: least.map(|(mtu, six)| Carries { mtu, six }),
+        carries: least.map(|(mtu, six)| PathMtu { mtu, six }),
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{exit, interrupt, screen};
 
 /// Default number of flows: they meet each of up to four equal-cost paths with 95 % probability (the stopping rule of
 /// the
-/// Multipath Detection Algorithm: `wirecost_pmtu::flows_to_meet_all`).
+/// Multipath Detection Algorithm: `wirecost_pmtu::flows_to_cover_all`).
 const FLOWS: u32 = 16;
 /// Largest number of flows; each has a socket.
 const MOST_FLOWS: i64 = 1024;

@@ -48,7 +48,11 @@ impl Experiment {
         // Without datapaths in the plan the run has not chosen yet: only the offloads can rule a cell out.
         let known = !self.plan.datapath.is_empty();
         let network = &cell.network;
-        let of_datapath = || network.cannot().or_else(|| cell.unlike_others());
+        let of_datapath = || {
+            network
+                .cannot()
+                .or_else(|| cell.asymmetry_with_untunnelled())
+        };
         cell.idle_switch()
             .or_else(|| of_datapath().filter(|_| known))
     }

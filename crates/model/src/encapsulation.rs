@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use description::{Carries, Description, Driver};
+pub use description::{Description, Driver, PayloadKind};
 
 use crate::ip::IpVersion;
 
@@ -279,7 +279,7 @@ impl Encapsulation {
     /// Whether it carries the guests' IP packets and not their frames: the hosts then route for the guests instead of
     /// bridging.
     pub const fn is_routed(&self) -> bool {
-        matches!(self.kind().carries, Carries::Packets)
+        matches!(self.kind().carries, PayloadKind::Packets)
     }
 
     /// Whether the plan says how the outer don't-fragment bit is set (for VXLAN and Geneve: other than unset). Only
@@ -346,9 +346,9 @@ impl Encapsulation {
     /// (RFC 2473, section 4.1.1), which a lab does not send.
     pub const fn overhead_bytes(&self, underlay: IpVersion) -> u32 {
         let ethernet = match self.kind().carries {
-            Carries::OnTheLine => return 0,
-            Carries::Frames => ETHERNET_BYTES + self.inner_tag_bytes(),
-            Carries::Packets => 0,
+            PayloadKind::OnTheLine => return 0,
+            PayloadKind::Frames => ETHERNET_BYTES + self.inner_tag_bytes(),
+            PayloadKind::Packets => 0,
         };
         let options = match self {
             Self::Geneve(geneve) => geneve.options.bytes(),

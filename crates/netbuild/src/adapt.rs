@@ -79,9 +79,9 @@ impl LabHost {
             };
             let inside = (&mut guest.netlink, &guest.ethtool);
             let own = wanted.set(inside, GUEST_DEVICE, Role::Guest)?;
-            count_alike(&mut ports, port, &format!("`{}`", guest.port))?;
+            require_same_state(&mut ports, port, &format!("`{}`", guest.port))?;
             let place = format!("`{GUEST_DEVICE}` behind `{}`", guest.port);
-            count_alike(&mut guests, own, &place)?;
+            require_same_state(&mut guests, own, &place)?;
         }
         devices.extend(ports);
         devices.extend(guests);
@@ -149,7 +149,7 @@ impl LabHost {
 ///
 /// # Errors
 /// Where the device differs from the first.
-pub(crate) fn count_alike(
+pub(crate) fn require_same_state(
     first: &mut Option<DeviceState>,
     next: DeviceState,
     place: &str,

@@ -7,7 +7,7 @@ use wirecost_model::offload::Role;
 use wirecost_model::sample::DeviceState;
 use wirecost_sys::ethtool::{Ethtool, FeatureState};
 
-use crate::adapt::count_alike;
+use crate::adapt::require_same_state;
 use crate::device;
 use crate::error::{BuildError, Step, same};
 use crate::host::LabHost;
@@ -109,7 +109,7 @@ impl LabHost {
                 count: 1,
                 ..last.clone()
             };
-            count_alike(&mut first, now, &place)?;
+            require_same_state(&mut first, now, &place)?;
         }
         Ok(first.unwrap_or_else(|| last.clone()))
     }

@@ -74,7 +74,7 @@ impl Guest {
     ) -> Result<Self, BuildError> {
         let inside = || -> Result<_, BuildError> {
             ipv6::disable_and_silence()?;
-            keep_to_own_cores()?;
+            raise_tsq_limit()?;
             let netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
             let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
             Ok((netlink, ethtool))
@@ -188,7 +188,7 @@ fn within<T>(netns: &Netns, step: impl FnOnce() -> Result<T, BuildError>) -> Res
 /// path on the receiver's core, overtaking what its own core sends: 266 retransmits in 0.6 s where
 /// there were none. Its limit is 1 ms at the pacing rate; this makes it about
 /// 8 ms, more than the path holds. Nothing paces by that rate under cubic or reno.
-pub(crate) fn keep_to_own_cores() -> Result<(), BuildError> {
+pub(crate) fn raise_tsq_limit() -> Result<(), BuildError> {
     for key in ["tcp_pacing_ca_ratio", "tcp_pacing_ss_ratio"] {
         let path = format!("/proc/sys/net/ipv4/{key}");
         fs::write(&path, "1000").step(|| format!("writing {path}"))?;

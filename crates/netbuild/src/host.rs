@@ -111,7 +111,7 @@ impl LabHost {
     /// Second step, on host a only, when both hosts are prepared: creates the underlay, from this host to a device in
     /// the namespace of process or thread `peer` (the other host's [`LabHost::joined_at`]), and the network in between.
     pub fn wire(&mut self, peer: u32) -> Result<(), BuildError> {
-        let underlay = Underlay::lay(
+        let underlay = Underlay::build(
             &self.spec.network.transit,
             wire_of(&self.spec),
             (&mut self.netlink, self.line_namespace.as_ref()),

@@ -99,7 +99,7 @@ const fn family(address: IpAddr) -> AddressFamily {
 /// Drops every ICMP message that this namespace itself would send, and none that it forwards: a rule for `iif lo`,
 /// which matches locally generated packets (ip-rule(8)). Neighbour discovery still works, since its messages are not
 /// routed (net/ipv6/ndisc.c).
-pub(crate) fn silence_icmp(netlink: &mut Netlink, ip: IpVersion) -> io::Result<()> {
+pub(crate) fn drop_own_icmp(netlink: &mut Netlink, ip: IpVersion) -> io::Result<()> {
     let (family, protocol) = match ip {
         IpVersion::Ipv4 => (AddressFamily::Inet, IpProtocol::Icmp),
         IpVersion::Ipv6 => (AddressFamily::Inet6, IpProtocol::Other(ICMPV6)),

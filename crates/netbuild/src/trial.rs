@@ -19,7 +19,7 @@ use wirecost_wire::size_table::size_table;
 
 use crate::device::{self, Change, PeerNamespace};
 use crate::encapsulate::Endpoints;
-use crate::guest::keep_to_own_cores;
+use crate::guest::raise_tsq_limit;
 use crate::ipv6;
 use crate::netem;
 use crate::netlink::Netlink;
@@ -45,7 +45,7 @@ const FEATURES: [&str; 2] = ["tx-tcp-segmentation", "rx-gro"];
 /// # Errors
 /// `EROFS` where /proc/sys may only be read, as in a container that is not privileged.
 pub fn settings() -> io::Result<()> {
-    keep_to_own_cores().map_err(io::Error::from)
+    raise_tsq_limit().map_err(io::Error::from)
 }
 
 /// A scratch namespace: that of the calling thread.

@@ -76,12 +76,12 @@ impl Underlay {
         let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
         let peer = PeerNamespace::Fd(peer.as_fd());
         let wire = Wire { mtu, queues: 1, ip };
-        Self::lay(transit, wire, (&mut netlink, None), peer)
+        Self::build(transit, wire, (&mut netlink, None), peer)
     }
 
     /// Creates the network from host a's namespace, that of `a`, or from that of its line, `line_namespace`, to `b`:
     /// host b's namespace, or that of its line.
-    pub(crate) fn lay(
+    pub(crate) fn build(
         transit: &Transit,
         wire: Wire,
         (a, line_namespace): (&mut Netlink, Option<&LineNamespace>),
@@ -90,7 +90,7 @@ impl Underlay {
         use std::os::fd::AsFd;
         let line_namespace =
             line_namespace.map(|line_namespace| PeerNamespace::Fd(line_namespace.netns().as_fd()));
-        chain::lay(transit, wire, (a, line_namespace), b).map(|nodes| Self { nodes })
+        chain::build(transit, wire, (a, line_namespace), b).map(|nodes| Self { nodes })
     }
 
     /// Waits until all links between the hosts are up, for which both hosts' devices must be up.
@@ -116,7 +116,7 @@ pub(crate) fn make_line_namespace(
     netlink: &mut Netlink,
 ) -> Result<LineNamespace, BuildError> {
     let own = chain::host(place(transit, side), wire.mtu);
-    LineNamespace::lay(core, &own, wire.queues, netlink)
+    LineNamespace::build(core, &own, wire.queues, netlink)
 }
 
 /// The end of a link that a host is at.

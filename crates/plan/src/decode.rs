@@ -16,7 +16,7 @@ use crate::read::{Entry, Fields, Reader, value};
 use crate::repeat;
 use crate::select;
 use crate::transit;
-use crate::values::{name, number, switch, text, whole, word};
+use crate::values::{integer, name, number, switch, text, word};
 use crate::vary::{self, Varied};
 
 /// Decodes a whole plan; `None` where the reader has faults.
@@ -32,7 +32,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         "shared" => Cores::Shared,
         _ => Cores::Split,
     });
-    let seed = value(reader, &root, &keys::SEED, whole);
+    let seed = value(reader, &root, &keys::SEED, integer);
     let self_test = value(reader, &root, &keys::SELF_TEST, switch);
     let underlay = root.section(reader, &keys::UNDERLAY);
     let steering = root.section(reader, &keys::STEERING);
@@ -41,7 +41,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let steering = fields(reader, steering.as_ref());
     let mut factors = factors::read(reader, &root, &underlay, &steering);
     hosts.apply(reader, &mut factors);
-    loads.count_among(reader, &factors.guests);
+    loads.resolve_stream_counts(reader, &factors.guests);
     if !hosts.hosts.is_existing() {
         loads.in_a_lab(reader);
     }
@@ -57,7 +57,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let mut axes: Vec<Axis> = factors.axes().into();
     axes.extend(loads.axes());
     axes.extend(varied.iter().map(Varied::axis));
-    loads.named_apart(reader, &axes);
+    loads.check_unique_names(reader, &axes);
     let exclude = root.get(reader, &keys::EXCLUDE);
     let exclusions = exclude
         .as_ref()

@@ -10,7 +10,7 @@ use wirecost_model::plan::{
 use crate::keys::{self, Key};
 use crate::node::Value;
 use crate::read::{Entry, Fields, Reader};
-use crate::values::{as_word, switch, whole, whole32, word};
+use crate::values::{as_word, integer, integer32, switch, word};
 
 /// An encapsulation, and its own setting of the outer UDP checksum if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(crate) fn encapsulation(reader: &mut Reader, entry: &Entry<'_>) -> Option<En
 fn vlan(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
     let id = fields
         .get(reader, &keys::VLAN_ID)
-        .and_then(|entry| whole(reader, &entry));
+        .and_then(|entry| integer(reader, &entry));
     Some(Encapsulated {
         encapsulation: Encapsulation::Vlan(Vlan {
             id: id?.try_into().ok()?,
@@ -164,10 +164,10 @@ fn tunnel(
     // Every option is read before the first `?`, so that all faults are reported.
     let vni = fields
         .get(reader, keys.vni)
-        .and_then(|entry| whole32(reader, &entry));
+        .and_then(|entry| integer32(reader, &entry));
     let port = fields
         .get(reader, keys.port)
-        .and_then(|entry| whole(reader, &entry));
+        .and_then(|entry| integer(reader, &entry));
     let df = fields
         .get(reader, keys.df)
         .and_then(|entry| word(reader, &entry));
@@ -223,7 +223,7 @@ fn ipip(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
 fn wireguard(reader: &mut Reader, fields: &Fields<'_>) -> Option<Encapsulated> {
     let port = fields
         .get(reader, &keys::WIREGUARD_PORT)
-        .and_then(|entry| whole(reader, &entry));
+        .and_then(|entry| integer(reader, &entry));
     let port = port?.try_into().ok()?;
     // The kernel always computes WireGuard's outer UDP checksum.
     Some(without_udp(Encapsulation::Wireguard(Wireguard { port })))
@@ -283,14 +283,14 @@ fn or_word(reader: &mut Reader, entry: &Entry<'_>) -> Option<OrWord> {
     if as_word(entry).is_some() {
         return Some(None);
     }
-    whole32(reader, entry).map(Some)
+    integer32(reader, entry).map(Some)
 }
 
 fn geneve_options(reader: &mut Reader, entry: &Entry<'_>) -> Option<GeneveOptions> {
     if as_word(entry).is_some() {
         return Some(GeneveOptions::Ovn);
     }
-    let bytes = whole(reader, entry)?;
+    let bytes = integer(reader, entry)?;
     if bytes % 4 != 0 {
         let label = "not a multiple of 4";
         let message = format!("`{}` cannot be `{bytes}`, which is {label}", entry.path);
@@ -322,7 +322,7 @@ fn inner_vlan(reader: &mut Reader, entry: &Entry<'_>) -> Option<Tag> {
     if as_word(entry).is_some() {
         return Some(None);
     }
-    let id = whole(reader, entry)?;
+    let id = integer(reader, entry)?;
     id.try_into().ok().map(Some)
 }
 

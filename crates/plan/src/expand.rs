@@ -373,7 +373,7 @@ fn cell(
         return None;
     }
     let (of_plan, sizes) = (varying.loads, (guest_mtu, network.guest_ip));
-    of_plan.hold_against(load, &loads, sizes, faults);
+    of_plan.check_fit(load, &loads, sizes, faults);
     let mut resolved = choice.to_vec();
     resolved[GUEST_MTU] = guest_mtu as usize;
     fit.note_cell(resolved, guest, range, guest_mtu);

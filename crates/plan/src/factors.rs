@@ -16,7 +16,7 @@ use crate::keys::{self, Key};
 use crate::node::Value;
 use crate::pairs;
 use crate::read::{Entry, Fields, Levels, Reader};
-use crate::values::{as_word, rate, switch, whole32, word};
+use crate::values::{as_word, integer32, rate, switch, word};
 
 /// The levels of every factor, without those that could not be read.
 #[derive(Debug)]
@@ -86,13 +86,13 @@ impl Factors {
                 pairs::names(r, e).map(|pair| pair.to_string())
             }),
             Axis::of(&keys::UNDERLAY_MTU, &self.underlay_mtu, |r, e| {
-                whole32(r, e).map(|mtu| mtu.to_string())
+                integer32(r, e).map(|mtu| mtu.to_string())
             }),
             Axis::of(&keys::UNDERLAY_RATE, &self.rate, |r, e| {
                 rate_or_none(r, e).map(rate_label)
             }),
             Axis::of(&keys::UNDERLAY_LINKS, &self.links, |r, e| {
-                whole32(r, e).map(|links| links.to_string())
+                integer32(r, e).map(|links| links.to_string())
             }),
             Axis::of(&keys::UNDERLAY_IP, &self.underlay_ip, |r, e| {
                 ip(r, e).map(|ip| ip.key().to_owned())
@@ -119,13 +119,13 @@ impl Factors {
                 ip(r, e).map(|ip| ip.key().to_owned())
             }),
             Axis::of(&keys::GUESTS, &self.guests, |r, e| {
-                whole32(r, e).map(|guests| guests.to_string())
+                integer32(r, e).map(|guests| guests.to_string())
             }),
             Axis::of(&keys::OFFLOAD, &self.offload, |r, e| {
                 offload::read(r, e).map(|level| level.to_string())
             }),
             Axis::of(&keys::STEERING_QUEUES, &self.queues, |r, e| {
-                whole32(r, e).map(|queues| queues.to_string())
+                integer32(r, e).map(|queues| queues.to_string())
             }),
             Axis::of(&keys::STEERING_RPS, &self.rps, |r, e| {
                 rps(r, e).map(|rps| rps.to_string())
@@ -143,7 +143,7 @@ pub(crate) fn read(
 ) -> Factors {
     Factors {
         pairs: pairs::read(reader, root),
-        underlay_mtu: levels(reader, underlay, &keys::UNDERLAY_MTU, whole32, |mtu| {
+        underlay_mtu: levels(reader, underlay, &keys::UNDERLAY_MTU, integer32, |mtu| {
             mtu.to_string()
         }),
         rate: levels(
@@ -153,9 +153,13 @@ pub(crate) fn read(
             rate_or_none,
             |rate| rate_label(*rate),
         ),
-        links: levels(reader, underlay, &keys::UNDERLAY_LINKS, whole32, |links| {
-            links.to_string()
-        }),
+        links: levels(
+            reader,
+            underlay,
+            &keys::UNDERLAY_LINKS,
+            integer32,
+            |links| links.to_string(),
+        ),
         underlay_ip: levels(reader, underlay, &keys::UNDERLAY_IP, ip, |ip| {
             ip.key().to_owned()
         }),
@@ -182,7 +186,7 @@ pub(crate) fn read(
             GuestMtu::to_string,
         ),
         guest_ip: levels(reader, root, &keys::GUEST_IP, ip, |ip| ip.key().to_owned()),
-        guests: levels(reader, root, &keys::GUESTS, whole32, |guests| {
+        guests: levels(reader, root, &keys::GUESTS, integer32, |guests| {
             guests.to_string()
         }),
         offload: offload::levels(reader, root),
@@ -190,7 +194,7 @@ pub(crate) fn read(
             reader,
             steering,
             &keys::STEERING_QUEUES,
-            whole32,
+            integer32,
             u32::to_string,
         ),
         rps: levels(reader, steering, &keys::STEERING_RPS, rps, Rps::to_string),
@@ -278,7 +282,7 @@ fn rate_or_none(reader: &mut Reader, entry: &Entry<'_>) -> Option<Limit> {
 fn guest_mtu(reader: &mut Reader, entry: &Entry<'_>) -> Option<GuestMtu> {
     match as_word(entry) {
         Some(_) => Some(GuestMtu::Max),
-        None => whole32(reader, entry).map(GuestMtu::Bytes),
+        None => integer32(reader, entry).map(GuestMtu::Bytes),
     }
 }
 

@@ -139,7 +139,7 @@ impl Loads {
     }
 
     /// A fault where a load that is a factor has the name of another factor.
-    pub(crate) fn named_apart(&self, reader: &mut Reader, axes: &[Axis]) {
+    pub(crate) fn check_unique_names(&self, reader: &mut Reader, axes: &[Axis]) {
         let parts = self.choices.iter().flat_map(|choice| &choice.parts);
         for part in parts.filter(|part| part.without.is_some()) {
             let name = &part.name;
@@ -245,7 +245,7 @@ impl Loads {
     }
 
     /// Checks a cell's loads, those of level `number` of `load`, against the guests' MTU and IP version.
-    pub(crate) fn hold_against(
+    pub(crate) fn check_fit(
         &self,
         number: usize,
         loads: &[NamedLoad],

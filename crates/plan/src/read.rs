@@ -34,7 +34,7 @@ impl Reader {
     }
 
     /// Whether a fault was reported within `span`.
-    pub(crate) fn complained_within(&self, span: &Span) -> bool {
+    pub(crate) fn has_fault_in(&self, span: &Span) -> bool {
         let within = |fault: &Fault| span.start <= fault.span.start && fault.span.end <= span.end;
         self.faults.iter().any(within)
     }

@@ -4,7 +4,7 @@ use wirecost_model::plan::{Ask, Repeat, Until};
 
 use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Reader, value};
-use crate::values::{number, whole32, word};
+use crate::values::{integer32, number, word};
 
 /// The keys of an adaptive run: any of them makes a run adaptive.
 static UNTIL: [&Key; 5] = [
@@ -16,7 +16,7 @@ static UNTIL: [&Key; 5] = [
 ];
 
 pub(crate) fn read(reader: &mut Reader, fields: &Fields<'_>) -> Option<Repeat> {
-    let rounds = value(reader, fields, &keys::ROUNDS, whole32);
+    let rounds = value(reader, fields, &keys::ROUNDS, integer32);
     let seconds = value(reader, fields, &keys::SECONDS, number);
     let warmup = value(reader, fields, &keys::WARMUP, number);
     let worth = value(reader, fields, &keys::WORTH, number);
@@ -47,8 +47,8 @@ pub(crate) fn read(reader: &mut Reader, fields: &Fields<'_>) -> Option<Repeat> {
 fn until(reader: &mut Reader, fields: &Fields<'_>) -> Option<(u32, Until)> {
     let precision = value(reader, fields, &keys::PRECISION, number);
     let budget_s = value(reader, fields, &keys::BUDGET, number);
-    let min_rounds = value(reader, fields, &keys::MIN_ROUNDS, whole32);
-    let max_rounds = value(reader, fields, &keys::MAX_ROUNDS, whole32);
+    let min_rounds = value(reader, fields, &keys::MIN_ROUNDS, integer32);
+    let max_rounds = value(reader, fields, &keys::MAX_ROUNDS, integer32);
     let ask = value(reader, fields, &keys::ASK, word).map(|word| match word {
         "throughput" => Ask::Throughput,
         "latency" => Ask::Latency,

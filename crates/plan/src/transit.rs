@@ -5,7 +5,7 @@ use wirecost_model::transit::{Hop, HopKind, Icmp, MAX_HOPS, Member, Mtus, Transi
 use crate::keys::{self, Key};
 use crate::node::{Span, Value};
 use crate::read::{Entry, Fields, Reader, describe};
-use crate::values::{number, whole32, word};
+use crate::values::{integer32, number, word};
 
 /// The hops and paths that could be read, and their places in the plan.
 #[derive(Debug, Default)]
@@ -152,7 +152,7 @@ fn hop(reader: &mut Reader, item: &Entry<'_>) -> Option<Hop> {
     let faults = reader.faults.len();
     let mut bytes = |key| {
         let entry = fields.get(reader, key)?;
-        whole32(reader, &entry)
+        integer32(reader, &entry)
     };
     let (mtu, from_a, from_b) = (
         bytes(keys.mtu),
@@ -193,7 +193,7 @@ fn paths(reader: &mut Reader, entry: &Entry<'_>, written: &mut Written) {
         .routed
         .get_or_insert((entry.node.span.clone(), entry.path.clone()));
     if !matches!(entry.node.value, Value::List(_)) {
-        let members = whole32(reader, entry).unwrap_or(0);
+        let members = integer32(reader, entry).unwrap_or(0);
         let any = Member {
             mtu: None,
             icmp: Icmp::Sent,
@@ -214,7 +214,7 @@ fn paths(reader: &mut Reader, entry: &Entry<'_>, written: &mut Written) {
             continue;
         };
         let mtu = fields.get(reader, &keys::PATH_MTU);
-        let mtu = mtu.and_then(|entry| whole32(reader, &entry));
+        let mtu = mtu.and_then(|entry| integer32(reader, &entry));
         let icmp = icmp(reader, &fields, &keys::PATH_ICMP);
         written
             .transit

@@ -106,7 +106,7 @@ pub(crate) fn nbd_uri(reader: &mut Reader, entry: &Entry<'_>) -> Option<NbdUri> 
 }
 
 /// A whole number in the key's range.
-pub(crate) fn whole(reader: &mut Reader, entry: &Entry<'_>) -> Option<u64> {
+pub(crate) fn integer(reader: &mut Reader, entry: &Entry<'_>) -> Option<u64> {
     let Ok(number) = scalar(reader, entry)?.parse::<i128>() else {
         reader.wrong(entry, "not a whole number");
         return None;
@@ -120,8 +120,8 @@ pub(crate) fn whole(reader: &mut Reader, entry: &Entry<'_>) -> Option<u64> {
 }
 
 /// A whole number whose range lies within 32 bits.
-pub(crate) fn whole32(reader: &mut Reader, entry: &Entry<'_>) -> Option<u32> {
-    whole(reader, entry)?.try_into().ok()
+pub(crate) fn integer32(reader: &mut Reader, entry: &Entry<'_>) -> Option<u32> {
+    integer(reader, entry)?.try_into().ok()
 }
 
 /// A size in bytes.

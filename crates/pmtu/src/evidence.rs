@@ -201,7 +201,7 @@ impl Log {
                 && Some(entry.size) <= self.largest_answered
                 && probed[entry.round]
         });
-        big.lost == big.sent && chance_that_only_luck_lost(big.sent, passing) <= error
+        big.lost == big.sent && fisher_exact_p(big.sent, passing) <= error
     }
 
     /// Loss of the probes for which `counts` holds, of those whose fate is known.
@@ -220,7 +220,7 @@ impl Log {
 /// Fisher's exact test, one-sided: the probability that the losses include all `big` probes if
 /// every probe is equally likely to be lost, given the number of losses. It needs no estimate of
 /// the loss rate.
-pub(crate) fn chance_that_only_luck_lost(big: u32, passing: LossCount) -> f64 {
+pub(crate) fn fisher_exact_p(big: u32, passing: LossCount) -> f64 {
     (1..=big)
         .map(|i| f64::from(passing.lost + i) / f64::from(passing.sent + i))
         .product()
@@ -235,7 +235,7 @@ pub(crate) fn copies_to_decide(error: f64) -> u32 {
         lost: 0,
     };
     (1..MAX_COPIES)
-        .find(|&copies| chance_that_only_luck_lost(copies, clean(copies)) <= error)
+        .find(|&copies| fisher_exact_p(copies, clean(copies)) <= error)
         .unwrap_or(MAX_COPIES)
 }
 
@@ -253,9 +253,9 @@ mod tests {
     fn the_chance_is_that_of_drawing_the_big_ones() {
         let clean = LossCount { sent: 12, lost: 0 };
         // 1 in 18 over 6.
-        assert!((chance_that_only_luck_lost(6, clean) - 1.0 / 18_564.0).abs() < 1e-12);
+        assert!((fisher_exact_p(6, clean) - 1.0 / 18_564.0).abs() < 1e-12);
         let all_lost = LossCount { sent: 12, lost: 12 };
-        assert!(chance_that_only_luck_lost(6, all_lost) >= 1.0);
+        assert!(fisher_exact_p(6, all_lost) >= 1.0);
     }
 
     /// The probability that looking after each round ever finds a passing size too big, at a rate of random loss:
@@ -281,7 +281,7 @@ mod tests {
                     sent: round * controls,
                     lost: lost as u32,
                 };
-                if chance_that_only_luck_lost(round * copies, passing) <= error {
+                if fisher_exact_p(round * copies, passing) <= error {
                     wrong += std::mem::take(weight);
                 }
             }

@@ -151,7 +151,7 @@ impl Flight {
     }
 
     /// Whether [`INITIAL_BYTES`] bytes were sent and none was answered.
-    pub(crate) fn is_unheard(&self) -> bool {
+    pub(crate) fn is_unanswered(&self) -> bool {
         !self.rtt.is_known() && self.bytes() >= INITIAL_BYTES
     }
 
@@ -279,7 +279,7 @@ impl Flight {
     }
 
     /// Sets a pace for good: loss from then on is not due to a higher pace.
-    pub(crate) fn stay_slow(&mut self, rate: f64, now: Duration) {
+    pub(crate) fn cap_pace(&mut self, rate: f64, now: Duration) {
         self.most = rate;
         self.pacer.set_rate(rate, now);
         self.next_level();

@@ -7,11 +7,11 @@
 /// The number of flows that meet every one of `paths` equal paths with at least this `confidence`, in (0, 1).
 ///
 /// ```
-/// use wirecost_pmtu::flows_to_meet_all;
-/// assert_eq!(flows_to_meet_all(2, 0.95), 6);
-/// assert_eq!(flows_to_meet_all(16, 0.99), 115);
+/// use wirecost_pmtu::flows_to_cover_all;
+/// assert_eq!(flows_to_cover_all(2, 0.95), 6);
+/// assert_eq!(flows_to_cover_all(16, 0.99), 115);
 /// ```
-pub fn flows_to_meet_all(paths: u32, confidence: f64) -> u32 {
+pub fn flows_to_cover_all(paths: u32, confidence: f64) -> u32 {
     let mut met = Met::new(paths);
     let mut flows = 0;
     // The loop always ends: 1,024 flows per path leave a chance of e⁻¹⁰²⁴ to miss a given path.
@@ -24,7 +24,7 @@ pub fn flows_to_meet_all(paths: u32, confidence: f64) -> u32 {
 
 /// The number of flows of which at least one meets a given path of `paths` equal ones with this
 /// `confidence`, in (0, 1).
-pub fn flows_to_meet_one(paths: u32, confidence: f64) -> u32 {
+pub fn flows_to_cover_one(paths: u32, confidence: f64) -> u32 {
     if paths <= 1 {
         return 1;
     }
@@ -35,7 +35,7 @@ pub fn flows_to_meet_one(paths: u32, confidence: f64) -> u32 {
 /// The largest number of equal paths that `flows` flows all meet with at least this `confidence`; 0 without a flow.
 pub fn paths_met(flows: u32, confidence: f64) -> u32 {
     let mut paths = 0;
-    while paths < flows && flows_to_meet_all(paths + 1, confidence) <= flows {
+    while paths < flows && flows_to_cover_all(paths + 1, confidence) <= flows {
         paths += 1;
     }
     paths
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn the_table_of_multipath_detection_comes_out() {
         for (paths, at_95, at_99) in TABLE {
-            assert_eq!(flows_to_meet_all(paths, 0.95), at_95, "{paths} paths");
-            assert_eq!(flows_to_meet_all(paths, 0.99), at_99, "{paths} paths");
+            assert_eq!(flows_to_cover_all(paths, 0.95), at_95, "{paths} paths");
+            assert_eq!(flows_to_cover_all(paths, 0.99), at_99, "{paths} paths");
             assert_eq!(paths_met(at_99, 0.99), paths);
             assert_eq!(paths_met(at_99 - 1, 0.99), paths - 1);
         }
@@ -146,11 +146,11 @@ mod tests {
     fn one_bad_member_of_n_takes_about_3_n_flows_at_95_and_4_6_n_at_99_percent() {
         for paths in [2u32, 4, 8, 16, 64] {
             let n = f64::from(paths);
-            assert!(f64::from(flows_to_meet_one(paths, 0.95)) <= 3.0 * n + 1.0);
-            assert!(f64::from(flows_to_meet_one(paths, 0.99)) <= 4.61 * n + 1.0);
+            assert!(f64::from(flows_to_cover_one(paths, 0.95)) <= 3.0 * n + 1.0);
+            assert!(f64::from(flows_to_cover_one(paths, 0.99)) <= 4.61 * n + 1.0);
         }
-        assert_eq!(flows_to_meet_one(8, 0.99), 35);
-        assert_eq!(flows_to_meet_one(1, 0.99), 1);
+        assert_eq!(flows_to_cover_one(8, 0.99), 35);
+        assert_eq!(flows_to_cover_one(1, 0.99), 1);
     }
 
     #[test]

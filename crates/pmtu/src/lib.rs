@@ -48,7 +48,7 @@
 //! - [`Prober`]: one flow. A proof, a search, or a comparison with the MTU of another flow.
 //! - [`Survey`]: every equal path in one direction. One flow is searched, the others are probed for the same MTU and
 //!   one byte more, and those that differ are searched too. The other direction is another survey, at the same time.
-//!   [`flows_to_meet_all`] says how many flows it takes.
+//!   [`flows_to_cover_all`] says how many flows it takes.
 //! - [`Locator`]: the two routers between which a size is lost.
 //! - [`Tracer`]: the routers of a path, and the largest size that reaches each.
 //! - [`OneSided`]: what can be known without an agent at the far end.
@@ -71,7 +71,7 @@ mod tests;
 mod trace;
 
 pub use config::{Arrival, Config, FAR_PATIENCE, Probe};
-pub use flows::{FailingShare, flows_to_meet_all, flows_to_meet_one, paths_met};
+pub use flows::{FailingShare, flows_to_cover_all, flows_to_cover_one, paths_met};
 pub use locate::{HopProbe, LocateConfig, Located, Locator, NotLocated, PathPoint};
 pub use one_sided::{ForwardMtu, OneSided, OneSidedProbe, OneSidedResult, ProbeKind};
 pub use outcome::{CannotTell, Limit, Outcome, Source, TooBig};

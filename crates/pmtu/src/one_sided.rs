@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
-use crate::evidence::{ERROR, Log, LossCount, chance_that_only_luck_lost};
+use crate::evidence::{ERROR, Log, LossCount, fisher_exact_p};
 use crate::flight::Flight;
 use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
 use crate::pacing::RateLimit;
@@ -341,7 +341,7 @@ impl OneSided {
             lost: port.small.saturating_sub(port.answered_small),
         };
         let large = port.sent - port.small;
-        let sure = port.answered_small > 0 && chance_that_only_luck_lost(large, small) <= ERROR;
+        let sure = port.answered_small > 0 && fisher_exact_p(large, small) <= ERROR;
         self.forward = Some(if sure {
             ForwardMtu::SameAsEcho
         } else {

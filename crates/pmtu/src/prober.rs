@@ -254,8 +254,8 @@ impl Prober {
     }
 
     /// Whether a round has passed and nothing was ever answered.
-    pub(crate) fn is_unheard(&self) -> bool {
-        self.rounds.is_unheard()
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.rounds.is_unanswered()
     }
 
     /// Loss of the probes of sizes that are known to pass.

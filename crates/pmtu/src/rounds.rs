@@ -153,7 +153,7 @@ impl Rounds {
     }
 
     /// Whether a round is over and nothing was ever answered whole.
-    pub(crate) fn is_unheard(&self) -> bool {
+    pub(crate) fn is_unanswered(&self) -> bool {
         self.log.largest_answered().is_none() && self.log.rounds() > 1
     }
 

@@ -94,7 +94,7 @@ impl Survey {
             return None;
         }
         self.flight.evaluate_losses(now);
-        if !self.cut && self.flight.is_unheard() {
+        if !self.cut && self.flight.is_unanswered() {
             self.cut = true;
             self.flows[0].prober.end_round_early();
         }
@@ -302,7 +302,7 @@ impl Survey {
     /// While the first flow hears nothing, probes whether other flows do. One after the other, dead
     /// flows would each take the patience of a search.
     fn probe_for_any_answer(&mut self) {
-        if self.knocked || !self.flows[0].prober.is_unheard() {
+        if self.knocked || !self.flows[0].prober.is_unanswered() {
             return;
         }
         self.knocked = true;

@@ -194,7 +194,7 @@ INLINE long strip(struct __sk_buff *skb, __u32 bytes, __u64 flags)
 INLINE int receive_tunnel(struct __sk_buff *skb)
 {
 	struct incoming in = {};
-	struct station_key key = {};
+	struct fdb_key key = {};
 	struct inner inner = {};
 	__u8 l2[20] WORDS;
 	__u16 type, tag_type = 0, tci = 0;

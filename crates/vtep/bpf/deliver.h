@@ -14,20 +14,20 @@ INLINE int deliver(__u32 ifindex)
 }
 
 /* A frame that is as the guest shall see it. */
-INLINE int deliver_frame(struct __sk_buff *skb, struct station_key *key)
+INLINE int deliver_frame(struct __sk_buff *skb, struct fdb_key *key)
 {
-	struct station *station = NULL;
+	struct fdb_entry *entry = NULL;
 	struct flood *flood;
 
 	if (!(key->mac[0] & 1))
-		station = bpf_map_lookup_elem(&stations, key);
-	if (LIKELY(station && !station->remote))
-		return deliver(station->ifindex);
+		entry = bpf_map_lookup_elem(&fdb, key);
+	if (LIKELY(entry && !entry->remote))
+		return deliver(entry->ifindex);
 	flood = bpf_map_lookup_elem(&floods, &key->vni);
 	if (!flood)
 		return drop(UNKNOWN_VNI);
-	/* What is for a station at another VTEP was not for us to carry on: no frame goes back to the underlay. */
-	if (station || !flood->ports)
+	/* What is for a MAC address at another VTEP was not for us to carry on: no frame goes back to the underlay. */
+	if (entry || !flood->ports)
 		return drop(NO_DESTINATION);
 	for (__u32 i = 1; i < MAX_PORTS && i < flood->ports; i++) {
 		bpf_clone_redirect(skb, flood->ifindex[i], 0);
@@ -40,8 +40,8 @@ INLINE int deliver_frame(struct __sk_buff *skb, struct station_key *key)
 /* Without a tunnel, or by its tag, the underlay's frames are the guests'. What is for no guest stays the host's. */
 INLINE int receive_plain(struct __sk_buff *skb)
 {
-	struct station_key key = {};
-	struct station *station;
+	struct fdb_key key = {};
+	struct fdb_entry *entry;
 	struct flood *flood;
 
 	if (load(skb, 0, key.mac, 6))
@@ -56,10 +56,10 @@ INLINE int receive_plain(struct __sk_buff *skb)
 	if (skb->vlan_present)
 		return NEXT;
 	if (!(key.mac[0] & 1)) {
-		station = bpf_map_lookup_elem(&stations, &key);
-		if (!station || station->remote)
+		entry = bpf_map_lookup_elem(&fdb, &key);
+		if (!entry || entry->remote)
 			return NEXT;
-		return deliver(station->ifindex);
+		return deliver(entry->ifindex);
 	}
 	flood = bpf_map_lookup_elem(&floods, &key.vni);
 	if (!flood)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT OR GPL-2.0-only */
-/* What a guest sends: to a station here, to the remote that has it, or to everyone. */
+/* What a guest sends: to a MAC address here, to the remote that has it, or to everyone. */
 #ifndef VTEP_ENCAPSULATE_H
 #define VTEP_ENCAPSULATE_H
 
@@ -193,8 +193,8 @@ INLINE int copy_to_remotes(struct __sk_buff *skb, struct outgoing *out, const st
 INLINE int from_guest(struct __sk_buff *skb, struct port *port, __u32 ifindex)
 {
 	struct outgoing out = { .vni = port->vni };
-	struct station_key key = { .vni = port->vni };
-	struct station *station = NULL;
+	struct fdb_key key = { .vni = port->vni };
+	struct fdb_entry *entry = NULL;
 	struct flood *flood = NULL;
 	struct remote *remote;
 	struct inner inner = {};
@@ -204,13 +204,13 @@ INLINE int from_guest(struct __sk_buff *skb, struct port *port, __u32 ifindex)
 	if (load(skb, 0, key.mac, 6))
 		return drop(SHORT);
 	if (!(key.mac[0] & 1))
-		station = bpf_map_lookup_elem(&stations, &key);
-	if (station && !station->remote) {
+		entry = bpf_map_lookup_elem(&fdb, &key);
+	if (entry && !entry->remote) {
 		count(SWITCHED);
-		return bpf_redirect(station->ifindex, 0);
+		return bpf_redirect(entry->ifindex, 0);
 	}
-	if (station)
-		index = station->remote;
+	if (entry)
+		index = entry->remote;
 	else
 		flood = bpf_map_lookup_elem(&floods, &port->vni);
 	if (flood) {

@@ -6,7 +6,7 @@
 #include "counters.h"
 #include "kernel.h"
 
-enum { MAX_HEADER = 328, MAX_REMOTES = 64, MAX_PORTS = 64, MAX_STATIONS = 4096, KNOWN_OPTIONS = 64 };
+enum { MAX_HEADER = 328, MAX_REMOTES = 64, MAX_PORTS = 64, MAX_FDB_ENTRIES = 4096, KNOWN_OPTIONS = 64 };
 enum { FORMAT_NONE, FORMAT_VLAN, FORMAT_VXLAN, FORMAT_GENEVE };
 
 /* Fixed before the verifier sees the programs, so that it prunes what a format does not need. Volatile, or
@@ -32,14 +32,14 @@ struct port {
 	__u32 vni;
 };
 
-struct station_key {
+struct fdb_key {
 	__u32 vni;
 	__u8 mac[6];
 	__u16 zero;
 };
 
 /* Where a MAC address is. */
-struct station {
+struct fdb_entry {
 	__u32 remote;  /* index into remotes, or 0 */
 	__u32 ifindex; /* of the guest's device, where remote is 0 */
 };
@@ -80,10 +80,10 @@ struct {
 
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_HASH);
-	MAP_NUMBER(max_entries, MAX_STATIONS);
-	MAP_TYPE(key, struct station_key);
-	MAP_TYPE(value, struct station);
-} stations SEC(".maps");
+	MAP_NUMBER(max_entries, MAX_FDB_ENTRIES);
+	MAP_TYPE(key, struct fdb_key);
+	MAP_TYPE(value, struct fdb_entry);
+} fdb SEC(".maps");
 
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);

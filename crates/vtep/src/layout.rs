@@ -5,12 +5,12 @@ use std::net::IpAddr;
 pub(crate) const MAX_HEADER: usize = 328;
 pub(crate) const MAX_REMOTES: usize = 64;
 pub(crate) const MAX_PORTS: usize = 64;
-pub(crate) const MAX_STATIONS: usize = 4096;
+pub(crate) const MAX_FDB_ENTRIES: usize = 4096;
 pub(crate) const KNOWN_OPTIONS: usize = 64;
 
 pub(crate) type Port = [u8; 4];
-pub(crate) type StationKey = [u8; 12];
-pub(crate) type Station = [u8; 8];
+pub(crate) type FdbKey = [u8; 12];
+pub(crate) type FdbEntry = [u8; 8];
 pub(crate) type Remote = [u8; 392];
 pub(crate) type Flood = [u8; 8 + 4 * (MAX_REMOTES + MAX_PORTS)];
 
@@ -39,14 +39,14 @@ pub(crate) fn port(vni: u32) -> Port {
     numbers([vni])
 }
 
-pub(crate) fn station_key(vni: u32, mac: [u8; 6]) -> StationKey {
-    let mut bytes: StationKey = numbers([vni]);
+pub(crate) fn fdb_key(vni: u32, mac: [u8; 6]) -> FdbKey {
+    let mut bytes: FdbKey = numbers([vni]);
     bytes[4..10].copy_from_slice(&mac);
     bytes
 }
 
-/// A station at the remote of this index, from 1, or at the guest device of this interface index.
-pub(crate) fn station(remote: u32, ifindex: u32) -> Station {
+/// A MAC address at the remote of this index, from 1, or at the guest device of this interface index.
+pub(crate) fn fdb_entry(remote: u32, ifindex: u32) -> FdbEntry {
     numbers([remote, ifindex])
 }
 
@@ -112,7 +112,7 @@ mod tests {
         let header = include_str!("../bpf/maps.h");
         let expected = format!(
             "enum {{ MAX_HEADER = {MAX_HEADER}, MAX_REMOTES = {MAX_REMOTES}, MAX_PORTS = {MAX_PORTS}, \
-             MAX_STATIONS = {MAX_STATIONS}, KNOWN_OPTIONS = {KNOWN_OPTIONS} }};"
+             MAX_FDB_ENTRIES = {MAX_FDB_ENTRIES}, KNOWN_OPTIONS = {KNOWN_OPTIONS} }};"
         );
         assert!(header.contains(&expected), "{expected}");
     }

@@ -27,4 +27,4 @@ pub use dry_run::{DryRun, Verdict};
 pub use error::Error;
 pub use line::{Departures, LineRate};
 pub use segmenter::sending_end;
-pub use vtep::{StationLocation, Vtep};
+pub use vtep::{FdbDestination, Vtep};

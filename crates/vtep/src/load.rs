@@ -232,7 +232,7 @@ pub(crate) fn typed<T: TryFrom<aya::maps::Map, Error = aya::maps::MapError>>(
 /// The programs' maps.
 pub(crate) struct Maps {
     pub(crate) ports: HashMap<MapData, u32, layout::Port>,
-    pub(crate) stations: HashMap<MapData, layout::StationKey, layout::Station>,
+    pub(crate) fdb: HashMap<MapData, layout::FdbKey, layout::FdbEntry>,
     pub(crate) remotes: Array<MapData, layout::Remote>,
     pub(crate) sources: HashMap<MapData, [u8; 16], u32>,
     pub(crate) floods: HashMap<MapData, u32, layout::Flood>,
@@ -244,7 +244,7 @@ impl Maps {
     pub(crate) fn take(object: &mut Ebpf) -> Result<Self, Error> {
         Ok(Self {
             ports: typed(object, "ports")?,
-            stations: typed(object, "stations")?,
+            fdb: typed(object, "fdb")?,
             remotes: typed(object, "remotes")?,
             sources: typed(object, "sources")?,
             floods: typed(object, "floods")?,

@@ -17,7 +17,7 @@ use crate::link::{Device, Links};
 use crate::load::{self, Attached, DECAPSULATE, ENCAPSULATE, Maps};
 use crate::segmenter::Segmenter;
 
-pub use forwarding::StationLocation;
+pub use forwarding::FdbDestination;
 
 struct Guest {
     device: Device,
@@ -36,7 +36,7 @@ pub struct Vtep {
     underlay: Device,
     remotes: BTreeMap<IpAddr, u32>,
     floods: BTreeMap<u32, BTreeSet<IpAddr>>,
-    stations: BTreeMap<(u32, [u8; 6]), StationLocation>,
+    fdb: BTreeMap<(u32, [u8; 6]), FdbDestination>,
     maps: Maps,
     object: Ebpf,
     home: Netns,
@@ -104,7 +104,7 @@ impl Vtep {
             underlay,
             remotes: BTreeMap::new(),
             floods: BTreeMap::new(),
-            stations: BTreeMap::new(),
+            fdb: BTreeMap::new(),
             maps,
             object,
             home,
@@ -195,11 +195,11 @@ impl Vtep {
             .guests
             .remove(device)
             .ok_or_else(|| Error::Unknown(device.to_owned()))?;
-        let gone = StationLocation::Guest(device.to_owned());
+        let gone = FdbDestination::Guest(device.to_owned());
         let index = guest.device.index;
         let results = [
             self.at_home_result(|| guest.attached.detach(ENCAPSULATE, device)),
-            self.forget_all(&gone),
+            self.remove_fdb_entries(&gone),
             self.maps.ports.remove(&index).map_err(in_map("ports")),
             self.write_flood(guest.vni),
         ];

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use etherparse::PacketBuilder;
 use lab::{Lab, MACS, VNI, allowed};
-use wirecost_vtep::{Config, Counter, DryRun, Format, StationLocation, Tunnel, Verdict, Vtep};
+use wirecost_vtep::{Config, Counter, DryRun, FdbDestination, Format, Tunnel, Verdict, Vtep};
 use wirecost_wire::geneve::{self, GeneveOption, Options};
 use wirecost_wire::{vlan::Tag, vxlan};
 
@@ -547,8 +547,8 @@ fn guests_of_one_host_reach_each_other_and_others_vnis_do_not() {
             .expect("a guest");
         bench
             .vtep
-            .place(vni, mac, StationLocation::Guest(device))
-            .expect("a station");
+            .set_fdb_entry(vni, mac, FdbDestination::Guest(device))
+            .expect("an entry");
     }
     let to = |number| {
         let mut frame = datagram(0, b"local");

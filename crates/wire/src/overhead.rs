@@ -19,7 +19,7 @@ mod parse;
 mod path;
 mod stack;
 
-pub use catalogue::{Encapsulation, Header, every, shown};
+pub use catalogue::{CatalogueEntry, Header, every, shown};
 pub use error::{MtuError, StackError};
 pub use frame::{Frame, FrameScope, Part};
 pub use path::{Path, min_mtu};

@@ -6,7 +6,7 @@ use wirecost_netbuild::host_tunnel::{self, GuestDevice};
 use wirecost_netbuild::underlay::{self, Underlay};
 use wirecost_netbuild::{Side, UNDERLAY_DEVICE};
 use wirecost_sys::namespace::{self, Netns};
-use wirecost_vtep::{Config, StationLocation, Vtep, pinned, sending_end};
+use wirecost_vtep::{Config, FdbDestination, Vtep, pinned, sending_end};
 
 use super::state::{self, TunnelState};
 use super::{bridge, within};
@@ -105,7 +105,7 @@ pub(super) fn attach(made: &mut TunnelState, number: usize, mtu_asked: Option<u3
         let vni = encapsulation.udp().map_or(0, |udp| udp.vni);
         vtep.add_guest(&port, vni)?;
         // The peer's guests are not known: frames to all other addresses go to the peer.
-        vtep.place(vni, mac, StationLocation::Guest(port))?;
+        vtep.set_fdb_entry(vni, mac, FdbDestination::Guest(port))?;
         if encapsulation.is_tunnel() {
             vtep.flood_to(vni, end.peer)?;
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::ovsdb::{another_shape, ask_at, map, rows, select, uuid, uuids};
+use super::ovsdb::{ask_at, map, rows, select, unexpected_reply, uuid, uuids};
 use crate::snapshot::{
     Chassis, DhcpOptions, LogicalRouter, LogicalSwitch, Northbound, Ovs, RouterPort, Unread,
 };
@@ -59,7 +59,7 @@ fn chassis(remote: &str) -> io::Result<Vec<Chassis>> {
         select("Encap", &["_uuid", "ip"]),
     ];
     let result = ask_at(remote, "OVN_Southbound", &selects)?;
-    hosts(&result).ok_or_else(another_shape)
+    hosts(&result).ok_or_else(unexpected_reply)
 }
 
 fn hosts(result: &Value) -> Option<Vec<Chassis>> {

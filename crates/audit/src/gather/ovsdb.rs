@@ -47,7 +47,7 @@ pub(super) fn read(socket: &Path) -> io::Result<Ovs> {
     ];
     let stream = unix(socket)?;
     let result = ask(&stream, &stream, "Open_vSwitch", &selects)?;
-    parse(&result).ok_or_else(another_shape)
+    parse(&result).ok_or_else(unexpected_reply)
 }
 
 /// Queries a database at the first server of `remotes` that answers. `remotes` is written as ovn-controller(8)'s
@@ -88,7 +88,7 @@ fn unix(socket: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-pub(super) fn another_shape() -> io::Error {
+pub(super) fn unexpected_reply() -> io::Error {
     io::Error::other("an answer of another shape")
 }
 

@@ -2,7 +2,7 @@
 //! the effect of an MTU fault.
 
 use super::{Findings, ProbeEvidence};
-use crate::judge::Carries;
+use crate::judge::PathMtu;
 use crate::snapshot::{Device, HostStack, IpRoute, MssClamp, Namespace, RouteMtu};
 
 /// The kernel's default of `net.ipv4.route.min_pmtu`, bytes.
@@ -229,7 +229,7 @@ fn headers(clamp: &MssClamp, path_is_six: bool) -> (bool, u32) {
 
 fn clamps(
     namespace: &Namespace,
-    (lossy, carries): (bool, Option<Carries>),
+    (lossy, carries): (bool, Option<PathMtu>),
     found: &mut Findings<'_>,
 ) {
     // The GRE and IP-in-IP modules create a device in every namespace; it is down and not used.

@@ -30,7 +30,7 @@ impl IpRoute {
     /// The command that adds a route to one address alone, with the same next hop and an MTU of its own, in bytes. The
     /// route is in the same table, because a policy rule (ip-rule(8)) leads packets there rather than to the main
     /// table.
-    pub fn only_to(&self, address: IpAddr, mtu: u32) -> String {
+    pub fn host_route_command(&self, address: IpAddr, mtu: u32) -> String {
         let table = self.place.find("table ").map_or("", |at| &self.place[at..]);
         self.command("replace", &address.to_string(), table, Some(mtu))
     }
@@ -109,12 +109,12 @@ mod tests {
             "ip route change 10.2.0.0/16 src 10.0.0.1 metric 100 table 7 via 10.0.0.254 dev eth0"
         );
         assert_eq!(
-            route.only_to([10, 2, 0, 9].into(), 8950),
+            route.host_route_command([10, 2, 0, 9].into(), 8950),
             "ip route replace 10.2.0.9 src 10.0.0.1 table 7 via 10.0.0.254 dev eth0 mtu 8950"
         );
         route.hops = "nexthop via 10.0.0.254 dev m0 nexthop via 10.0.1.254 dev m1".into();
         assert_eq!(
-            route.only_to([10, 2, 0, 9].into(), 8950),
+            route.host_route_command([10, 2, 0, 9].into(), 8950),
             "ip route replace 10.2.0.9 src 10.0.0.1 table 7 mtu 8950 nexthop via 10.0.0.254 dev m0 nexthop via 10.0.1.254 dev m1"
         );
     }

@@ -1,7 +1,7 @@
 //! Findings about flows with a smaller path MTU: one of several equal-cost paths is narrow.
 
 use wirecost_audit::Finding;
-use wirecost_pmtu::{FailingShare, flows_to_meet_one};
+use wirecost_pmtu::{FailingShare, flows_to_cover_one};
 
 use super::{add, ends, place, ports, route_mtu_workaround};
 use crate::report::{FlowReport, PathReport};
@@ -51,7 +51,7 @@ pub(super) fn judge(
         ),
         fix,
     );
-    let needed = flows_to_meet_one(share.one_in.unwrap_or(2), 0.99);
+    let needed = flows_to_cover_one(share.one_in.unwrap_or(2), 0.99);
     if needed > decided {
         add(
             found,

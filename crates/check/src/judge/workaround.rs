@@ -9,7 +9,7 @@ pub(crate) fn route_mtu_workaround(path: &PathReport, mtu: u32) -> Vec<String> {
     route.map_or_else(Vec::new, |route| {
         vec![
             format!("# until then, have this host send no more than {mtu} to that address:"),
-            route.only_to(path.through_mapping.unwrap_or(path.to.address), mtu),
+            route.host_route_command(path.through_mapping.unwrap_or(path.to.address), mtu),
         ]
     })
 }

@@ -36,11 +36,11 @@ pub(super) struct Document {
     pub(super) rate_bps: Option<u64>,
     /// The side whose MTUs were given: `underlay` or `guest`.
     pub(super) given: &'static str,
-    pub(super) encapsulations: Vec<Encapsulation>,
+    pub(super) encapsulations: Vec<OverheadEntry>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Encapsulation {
+pub(super) struct OverheadEntry {
     /// The encapsulation, as written on the command line.
     pub(super) name: String,
     pub(super) description: String,
@@ -117,7 +117,7 @@ impl Document {
         let sizes: Result<Vec<Size>, MtuError> = question.fits(&path).into_iter().collect();
         Ok(Self::new(
             question,
-            vec![Encapsulation::new(&path, sizes?, question)],
+            vec![OverheadEntry::new(&path, sizes?, question)],
         ))
     }
 
@@ -141,12 +141,12 @@ impl Document {
                     })
                     .collect()
             };
-            encapsulations.push(Encapsulation::new(&path, sizes, question));
+            encapsulations.push(OverheadEntry::new(&path, sizes, question));
         }
         Ok(Self::new(question, encapsulations))
     }
 
-    fn new(question: &Question, encapsulations: Vec<Encapsulation>) -> Self {
+    fn new(question: &Question, encapsulations: Vec<OverheadEntry>) -> Self {
         Self {
             underlay_ip: question.underlay,
             guest_ip: question.guest,
@@ -221,7 +221,7 @@ impl Question {
     }
 }
 
-impl Encapsulation {
+impl OverheadEntry {
     fn new(path: &Path, sizes: Vec<Size>, question: &Question) -> Self {
         let stack = path.stack();
         let needs = USUAL_GUEST_MTUS.into_iter().filter_map(|guest_mtu| {

@@ -3,14 +3,14 @@
 use comfy_table::CellAlignment;
 use wirecost_model::units::format_rate;
 
-use super::document::{Document, Encapsulation, Fit, Size};
+use super::document::{Document, Fit, OverheadEntry, Size};
 use super::figures::count;
 use super::page::{Column, Page};
 
 /// Cell of the table where no MTU fits.
 const NONE: &str = "-";
 
-pub(super) fn text(document: &Document, all: &[Encapsulation], width: usize) -> String {
+pub(super) fn text(document: &Document, all: &[OverheadEntry], width: usize) -> String {
     let mut page = Page::new(width);
     let sizes = all.first().map_or(0, |one| one.sizes.len());
     let mut left_out = Vec::new();
@@ -68,7 +68,7 @@ fn heading(document: &Document, first: &Size) -> String {
     text[..1].to_uppercase() + &text[1..]
 }
 
-fn columns(document: &Document, all: &[Encapsulation], at: usize) -> Vec<Column> {
+fn columns(document: &Document, all: &[OverheadEntry], at: usize) -> Vec<Column> {
     let column = |head: &str, rank, align, cells| Column {
         head: head.into(),
         rank,
@@ -82,7 +82,7 @@ fn columns(document: &Document, all: &[Encapsulation], at: usize) -> Vec<Column>
         });
         column(head, rank, CellAlignment::Right, cells.collect())
     };
-    let words = |head: &str, rank, word: &dyn Fn(&Encapsulation) -> String| {
+    let words = |head: &str, rank, word: &dyn Fn(&OverheadEntry) -> String| {
         column(
             head,
             rank,

@@ -5,14 +5,14 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::units::format_rate;
 use wirecost_wire::overhead::min_mtu;
 
-use super::document::{Document, Encapsulation, Fit, Size};
+use super::document::{Document, Fit, OverheadEntry, Size};
 use super::figures::{count, percent, rate};
 use super::page::{Column, Page};
 
 /// Start of the second column in the lines of the result, columns.
 const INDENT: usize = 14;
 
-pub(super) fn text(document: &Document, one: &Encapsulation, width: usize) -> String {
+pub(super) fn text(document: &Document, one: &OverheadEntry, width: usize) -> String {
     let mut page = Page::new(width);
     page.paragraph(&format!("{}: {}", one.name, one.description), 2);
     for size in &one.sizes {
@@ -113,7 +113,7 @@ fn results(document: &Document, fit: &Fit, page: &mut Page) {
 }
 
 /// The underlay MTUs that usual guest MTUs need, where underlay MTUs were given.
-fn needs(document: &Document, one: &Encapsulation, page: &mut Page) {
+fn needs(document: &Document, one: &OverheadEntry, page: &mut Page) {
     let needs: Vec<String> = one
         .needs
         .iter()

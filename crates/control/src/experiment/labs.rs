@@ -317,7 +317,10 @@ impl Labs {
         sample: &mut Sample,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), LinkError> {
-        if let Some(reason) = cell.idle_switch().or_else(|| cell.unlike_others()) {
+        if let Some(reason) = cell
+            .idle_switch()
+            .or_else(|| cell.asymmetry_with_untunnelled())
+        {
             sample.invalid = Some(Invalid::Build(reason.to_owned()));
             return Ok(());
         }

@@ -14,7 +14,7 @@ pub struct Description {
     /// The kind's name in the catalogue of `wirecost overhead`, without options.
     pub stack: &'static str,
     /// What the kind carries across the underlay, and in what.
-    pub carries: Carries,
+    pub carries: PayloadKind,
     /// Bytes of headers and trailers between the outer IP header and what is carried, without what options add and
     /// without the padding of [`Description::pads_to`].
     pub header_bytes: u32,
@@ -40,7 +40,7 @@ pub struct Description {
 
 /// What crosses the underlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carries {
+pub enum PayloadKind {
     /// Guests' frames on the underlay itself, untagged or with a VLAN tag.
     OnTheLine,
     /// Guests' frames inside the hosts' IP packets.
@@ -72,7 +72,7 @@ const USUAL: Description = Description {
     word: "",
     title: "",
     stack: "",
-    carries: Carries::Frames,
+    carries: PayloadKind::Frames,
     header_bytes: 0,
     pads_to: 1,
     drivers: &[],
@@ -92,7 +92,7 @@ pub const NONE: Description = Description {
     word: "none",
     title: "no encapsulation",
     stack: "none",
-    carries: Carries::OnTheLine,
+    carries: PayloadKind::OnTheLine,
     ..USUAL
 };
 
@@ -101,7 +101,7 @@ pub const VLAN: Description = Description {
     word: "vlan",
     title: "VLAN (802.1Q)",
     stack: "outer-vlan",
-    carries: Carries::OnTheLine,
+    carries: PayloadKind::OnTheLine,
     drivers: &[Driver {
         kind: "VLAN",
         module: "8021q",
@@ -153,7 +153,7 @@ pub const GRE: Description = Description {
     word: "gre",
     title: "GRE",
     stack: "gre",
-    carries: Carries::Packets,
+    carries: PayloadKind::Packets,
     // RFC 2784, section 2.1.
     header_bytes: 4,
     drivers: &[
@@ -178,7 +178,7 @@ pub const GRETAP: Description = Description {
     word: "gretap",
     title: "Ethernet in GRE",
     stack: "gretap",
-    carries: Carries::Frames,
+    carries: PayloadKind::Frames,
     drivers: &[
         Driver {
             kind: "gretap",
@@ -212,7 +212,7 @@ pub const IPIP: Description = Description {
     word: "ipip",
     title: "IP in IP",
     stack: "ipip",
-    carries: Carries::Packets,
+    carries: PayloadKind::Packets,
     drivers: &[
         Driver {
             kind: "ipip",
@@ -245,7 +245,7 @@ pub const WIREGUARD: Description = Description {
     word: "wireguard",
     title: "WireGuard",
     stack: "wireguard",
-    carries: Carries::Packets,
+    carries: PayloadKind::Packets,
     // UDP, header and authentication tag (drivers/net/wireguard/messages.h, `struct message_data`).
     header_bytes: 8 + 16 + 16,
     // `MESSAGE_PADDING_MULTIPLE`.
@@ -281,7 +281,7 @@ impl Description {
 
     /// Whether the guests' frames or packets travel inside IP packets of the hosts.
     pub const fn is_tunnel(&self) -> bool {
-        !matches!(self.carries, Carries::OnTheLine)
+        !matches!(self.carries, PayloadKind::OnTheLine)
     }
 }
 

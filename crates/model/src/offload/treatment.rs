@@ -126,7 +126,7 @@ impl Cell {
 
     /// Why the datapath treats what the cell's loads receive differently from cells without a tunnel; `None` where it
     /// does not.
-    pub fn unlike_others(&self) -> Option<&'static str> {
+    pub fn asymmetry_with_untunnelled(&self) -> Option<&'static str> {
         unlike(&self.offload, &self.network, &self.loads)
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn host(place: LinkEnd, mtu: u32) -> WireEnd {
 
 /// Creates every namespace and device between the hosts, and the hosts' own devices. Where the hosts' lines have
 /// namespaces of their own, `line_namespace` of host a and `b` of host b, the wires end there.
-pub(super) fn lay(
+pub(super) fn build(
     transit: &Transit,
     Wire { mtu, queues, ip }: Wire,
     (a, line_namespace): (&mut Netlink, Option<PeerNamespace<'_>>),

@@ -47,7 +47,7 @@ pub(crate) struct LineNamespace {
 impl LineNamespace {
     /// Creates the namespace, and the wire to it from the host's own device, in the host's namespace, that of
     /// `netlink`. Every device of the line's namespace receives on `core`.
-    pub(super) fn lay(
+    pub(super) fn build(
         core: u32,
         own: &WireEnd,
         queues: u32,

@@ -67,7 +67,7 @@ pub(super) fn settle(
                 .step(|| format!("making the route to {address}"))?;
         }
         if router.icmp == Icmp::Filtered {
-            route::silence_icmp(netlink, ip)
+            route::drop_own_icmp(netlink, ip)
                 .step(|| format!("adding a rule that drops {ip}'s ICMP"))?;
         }
         Ok(())

@@ -13,7 +13,7 @@ use crate::suggest::joined;
 const UDP_HEADER: u32 = 8;
 
 /// Where a load's options are written, by the option's name.
-pub(super) type Places = Vec<(&'static str, Span, String)>;
+pub(super) type OptionSpans = Vec<(&'static str, Span, String)>;
 
 /// Faults of loads, each kept once however many cells have it.
 #[derive(Debug, Default)]
@@ -103,7 +103,7 @@ impl Faults {
     }
 
     /// Checks that either all loads of a mix end by themselves, or none.
-    pub(super) fn endless(&mut self, limits: &[(&Part, bool, Places)]) {
+    pub(super) fn endless(&mut self, limits: &[(&Part, bool, OptionSpans)]) {
         let Some((without, ..)) = limits.iter().find(|(_, limited, _)| !limited) else {
             return;
         };

@@ -20,7 +20,7 @@ const fn names(workload: Workload) -> (&'static str, &'static str) {
 impl Loads {
     /// Decides for each load whether its flows are counted in total or for each pair of guests, and
     /// keeps only the option that counts them so. Both at once are a fault.
-    pub(crate) fn count_among(&mut self, reader: &mut Reader, guests: &Levels<u32>) {
+    pub(crate) fn resolve_stream_counts(&mut self, reader: &mut Reader, guests: &Levels<u32>) {
         let several = guests.levels.iter().any(|level| level.value > 1);
         for part in self.choices.iter_mut().flat_map(|choice| &mut choice.parts) {
             let (all, each) = names(part.workload);

@@ -135,7 +135,7 @@ fn mix(reader: &mut Reader, entry: &Entry<'_>) -> Option<Vec<Part>> {
         return None;
     };
     // Of a key that occurs twice only the first is kept, and reported already.
-    if pairs.len() < 2 && !reader.complained_within(&mix.node.span) {
+    if pairs.len() < 2 && !reader.has_fault_in(&mix.node.span) {
         let message = format!("`{}` has fewer than two loads", mix.path);
         let help = "a mix is several loads at once: `{ bulk: tcp-stream, ping: tcp-rr }`";
         reader.fault(

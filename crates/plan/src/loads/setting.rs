@@ -11,7 +11,7 @@ use wirecost_model::units::{format_bytes, format_rate};
 use crate::keys::{Key, Kind};
 use crate::read::{Entry, Reader};
 use crate::values::{
-    as_word, bytes, congestion, nbd_uri, number, path, rate, size, switch, whole, whole32, word,
+    as_word, bytes, congestion, integer, integer32, nbd_uri, number, path, rate, size, switch, word,
 };
 
 /// The option after which a load ends by itself.
@@ -58,12 +58,12 @@ pub(super) fn read(reader: &mut Reader, entry: &Entry<'_>) -> Option<Setting> {
     if key.name() == LIMIT {
         let limit = match key.kind {
             Kind::Size => Limit::Bytes(bytes(reader, entry)?),
-            _ => Limit::Transactions(whole(reader, entry)?),
+            _ => Limit::Transactions(integer(reader, entry)?),
         };
         return Some(Setting::Limit(limit));
     }
     match key.kind {
-        Kind::Whole => whole32(reader, entry).map(|whole| Setting::Whole(whole, key.kind)),
+        Kind::Whole => integer32(reader, entry).map(|whole| Setting::Whole(whole, key.kind)),
         Kind::Size => size(reader, entry).map(|bytes| Setting::Whole(bytes, key.kind)),
         Kind::Rate => rate(reader, entry).map(|bits| Setting::Rate(Rate::BitsPerSecond(bits))),
         Kind::PerSecond => {

@@ -10,7 +10,7 @@ use super::unfit;
 use crate::keys::{self, Key};
 use crate::node::{Node, Value};
 use crate::read::{Entry, Fields, Reader, describe, join, quoted};
-use crate::values::{as_word, text, whole32, word};
+use crate::values::{as_word, integer32, text, word};
 
 /// The keys of the devices whose features a level may set.
 const DEVICES: [(&Key, Role); 4] = [
@@ -291,7 +291,7 @@ fn device(reader: &mut Reader, fields: &Fields<'_>) -> Option<BTreeMap<DeviceSet
     let mut device = BTreeMap::new();
     for (key, setting) in NUMBERS {
         if let Some(entry) = fields.get(reader, key) {
-            let value = whole32(reader, &entry);
+            let value = integer32(reader, &entry);
             device.extend(value.map(|value| (setting, value.to_string())));
         }
     }

@@ -41,7 +41,7 @@ impl Survey {
             self.ended = Some(now);
             return;
         }
-        self.flight.stay_slow(MAX_BYTES_PER_S, now);
+        self.flight.cap_pace(MAX_BYTES_PER_S, now);
         self.loss = Some(Loss {
             before: self.flight.count(),
             left: COUNTED_DATAGRAMS,

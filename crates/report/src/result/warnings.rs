@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
-use wirecost_model::plan::{Carries, Description};
+use wirecost_model::plan::{Description, PayloadKind};
 use wirecost_model::record::RunHead;
 use wirecost_model::sample::MissedSchedule;
 use wirecost_model::usage::{ENOUGH_FOR_CPU_S, LEAST_FOR_CPU_S};
@@ -96,7 +96,7 @@ fn routed(head: &RunHead) -> Option<String> {
     let all = cells.iter().all(|cell| routes(&cell));
     (some && !all).then(|| {
         let kinds = Description::ALL.iter();
-        let of_packets = kinds.filter(|kind| kind.carries == Carries::Packets);
+        let of_packets = kinds.filter(|kind| kind.carries == PayloadKind::Packets);
         let words: Vec<&str> = of_packets.map(|kind| kind.word).collect();
         format!(
             "{} carry IP packets, so their hosts route for the guests, while hosts of other cells bridge: the effect of \

@@ -1,4 +1,4 @@
-//! The forwarding tables of a tunnel endpoint: stations by MAC address, remotes with their headers,
+//! The forwarding tables of a tunnel endpoint: FDB entries by MAC address, remotes with their headers,
 //! receivers of broadcasts.
 
 use std::collections::BTreeSet;
@@ -10,23 +10,23 @@ use aya::maps::MapError;
 use super::{Vtep, in_map};
 use crate::config::Format;
 use crate::error::Error;
-use crate::layout::{self, MAX_REMOTES, MAX_STATIONS, RemoteFields};
+use crate::layout::{self, MAX_FDB_ENTRIES, MAX_REMOTES, RemoteFields};
 use crate::link::Links;
 use crate::template::template;
 
-/// Location of a station.
+/// Where the frames of a MAC address go.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum StationLocation {
+pub enum FdbDestination {
     /// Behind a guest's device at this host.
     Guest(String),
     /// Behind the remote endpoint with this address.
     Remote(IpAddr),
-    /// On the underlay, for formats without remotes. Without such an entry, frames to a station are
+    /// On the underlay, for formats without remotes. Without such an entry, frames to a MAC address are
     /// sent to the underlay too, but also to every other guest of this host.
     Underlay,
 }
 
-/// Index of the remote entry that formats without remotes use for stations on the underlay.
+/// Index of the remote entry that formats without remotes use for MAC addresses on the underlay.
 const UNDERLAY_REMOTE: u32 = 1;
 
 impl Vtep {
@@ -59,43 +59,43 @@ impl Vtep {
     ///
     /// # Errors
     /// [`Error::Unknown`] for a device that is no guest's, [`Error::Route`] for a remote without a route,
-    /// [`Error::Full`] beyond 4096 stations or 64 remotes.
-    pub fn place(
+    /// [`Error::Full`] beyond 4096 FDB entries or 64 remotes.
+    pub fn set_fdb_entry(
         &mut self,
         vni: u32,
         mac: [u8; 6],
-        location: StationLocation,
+        location: FdbDestination,
     ) -> Result<(), Error> {
         self.check_vni(vni)?;
-        if self.stations.len() == MAX_STATIONS && !self.stations.contains_key(&(vni, mac)) {
+        if self.fdb.len() == MAX_FDB_ENTRIES && !self.fdb.contains_key(&(vni, mac)) {
             return Err(Error::Full {
-                what: "stations",
-                most: MAX_STATIONS,
+                what: "FDB entries",
+                most: MAX_FDB_ENTRIES,
             });
         }
         let entry = match &location {
-            StationLocation::Guest(device) => {
+            FdbDestination::Guest(device) => {
                 let guest = self
                     .guests
                     .get(device)
                     .filter(|guest| guest.vni == vni)
                     .ok_or_else(|| Error::Unknown(device.clone()))?;
-                layout::station(0, guest.device.index)
+                layout::fdb_entry(0, guest.device.index)
             }
-            StationLocation::Remote(address) => layout::station(self.remote(*address)?, 0),
-            StationLocation::Underlay if self.config.format.tunnel().is_none() => {
-                layout::station(UNDERLAY_REMOTE, 0)
+            FdbDestination::Remote(address) => layout::fdb_entry(self.remote(*address)?, 0),
+            FdbDestination::Underlay if self.config.format.tunnel().is_none() => {
+                layout::fdb_entry(UNDERLAY_REMOTE, 0)
             }
-            StationLocation::Underlay => {
-                let what = "a tunnel's stations are behind remotes";
+            FdbDestination::Underlay => {
+                let what = "MAC addresses of a tunnel are behind remotes";
                 return Err(Error::Config(what.to_owned()));
             }
         };
         self.maps
-            .stations
-            .insert(layout::station_key(vni, mac), entry, 0)
-            .map_err(in_map("stations"))?;
-        self.stations.insert((vni, mac), location);
+            .fdb
+            .insert(layout::fdb_key(vni, mac), entry, 0)
+            .map_err(in_map("fdb"))?;
+        self.fdb.insert((vni, mac), location);
         Ok(())
     }
 
@@ -122,7 +122,7 @@ impl Vtep {
         let source = self.maps.sources.remove(&layout::address(address));
         let mut results = vec![
             unless_absent(source).map_err(in_map("sources")),
-            self.forget_all(&StationLocation::Remote(address)),
+            self.remove_fdb_entries(&FdbDestination::Remote(address)),
         ];
         let vnis: Vec<u32> = self.floods.keys().copied().collect();
         for vni in vnis {
@@ -218,19 +218,19 @@ impl Vtep {
             .map_err(in_map("remotes"))
     }
 
-    pub(super) fn forget_all(&mut self, location: &StationLocation) -> Result<(), Error> {
+    pub(super) fn remove_fdb_entries(&mut self, location: &FdbDestination) -> Result<(), Error> {
         let gone: Vec<(u32, [u8; 6])> = self
-            .stations
+            .fdb
             .iter()
             .filter(|(_, at)| *at == location)
-            .map(|(&station, _)| station)
+            .map(|(&key, _)| key)
             .collect();
         for (vni, mac) in gone {
             self.maps
-                .stations
-                .remove(&layout::station_key(vni, mac))
-                .map_err(in_map("stations"))?;
-            self.stations.remove(&(vni, mac));
+                .fdb
+                .remove(&layout::fdb_key(vni, mac))
+                .map_err(in_map("fdb"))?;
+            self.fdb.remove(&(vni, mac));
         }
         Ok(())
     }

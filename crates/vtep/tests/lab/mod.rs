@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(crate) use wirecost_skips::skip;
 use wirecost_sys::bpf::PassingClassifier;
 use wirecost_sys::namespace::{HeldNetns, Netns};
-use wirecost_vtep::{Config, StationLocation, Vtep};
+use wirecost_vtep::{Config, FdbDestination, Vtep};
 
 /// MACs and addresses of the two guests.
 pub(crate) const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 7, 1], [2, 0, 0, 0, 7, 2]];
@@ -168,12 +168,13 @@ impl Lab {
             if tunnel {
                 let other = Self::host(2 - index, six);
                 vtep.flood_to(vni, other).expect("a remote");
-                vtep.place(vni, MACS[1 - index], StationLocation::Remote(other))
-                    .expect("a station");
+                vtep.set_fdb_entry(vni, MACS[1 - index], FdbDestination::Remote(other))
+                    .expect("an entry");
             }
             vtep.add_guest("guest0", vni).expect("a guest");
-            let here = StationLocation::Guest("guest0".to_owned());
-            vtep.place(vni, MACS[index], here).expect("a station");
+            let here = FdbDestination::Guest("guest0".to_owned());
+            vtep.set_fdb_entry(vni, MACS[index], here)
+                .expect("an entry");
             vtep
         })
     }

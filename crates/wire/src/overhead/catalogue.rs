@@ -45,7 +45,7 @@ pub(super) enum Piece {
 
 /// What an encapsulation can carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Carries {
+pub(super) enum InnerPayload {
     /// IP packets.
     Ip,
     /// IP packets, or packets with MPLS labels.
@@ -108,7 +108,7 @@ pub(super) struct Number {
 
 /// One encapsulation of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Encapsulation {
+pub struct CatalogueEntry {
     /// Name in a stack expression.
     pub name: &'static str,
     /// Title in a few words.
@@ -116,7 +116,7 @@ pub struct Encapsulation {
     /// What to know before relying on the figures; may be empty.
     pub note: &'static str,
     pub(super) role: Role,
-    pub(super) carries: Carries,
+    pub(super) carries: InnerPayload,
     pub(super) syntax: OptionSyntax,
     /// Elements of the layout, outermost first.
     pub(super) layout: &'static [Piece],
@@ -126,7 +126,7 @@ pub struct Encapsulation {
 pub(super) const ENCAPLIMIT: &str = "encaplimit";
 
 /// Every encapsulation of the catalogue.
-pub fn every() -> &'static [Encapsulation] {
+pub fn every() -> &'static [CatalogueEntry] {
     CATALOGUE
 }
 

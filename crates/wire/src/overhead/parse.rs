@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::catalogue::{Encapsulation, Number, OTHER_NAMES, OptionSyntax, Word, every};
+use super::catalogue::{CatalogueEntry, Number, OTHER_NAMES, OptionSyntax, Word, every};
 use super::error::StackError;
 use super::stack::{Item, Options, Refusal, Stack};
 
@@ -80,7 +80,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-fn options(of: &Encapsulation, option: Option<&str>) -> Result<Options, Refusal> {
+fn options(of: &CatalogueEntry, option: Option<&str>) -> Result<Options, Refusal> {
     match (of.syntax, option) {
         (OptionSyntax::Nothing, Some(option)) => Err((
             format!("`{}` has no option `{}`", of.name, shortened(option)),
@@ -126,7 +126,7 @@ fn options(of: &Encapsulation, option: Option<&str>) -> Result<Options, Refusal>
     }
 }
 
-fn no_such_word(of: &Encapsulation, option: &str, known: &[Word]) -> Refusal {
+fn no_such_word(of: &CatalogueEntry, option: &str, known: &[Word]) -> Refusal {
     let words = known.iter().map(|known| known.word);
     let near = nearest(option, words.clone())
         .map(|near| format!("did you mean `{}:{near}`? ", of.name))
@@ -138,7 +138,7 @@ fn no_such_word(of: &Encapsulation, option: &str, known: &[Word]) -> Refusal {
     )
 }
 
-fn read_number(of: &Encapsulation, number: &Number, option: &str) -> Result<u32, Refusal> {
+fn read_number(of: &CatalogueEntry, number: &Number, option: &str) -> Result<u32, Refusal> {
     let Number {
         what,
         min,

@@ -5,8 +5,8 @@ use std::fmt;
 use wirecost_model::ip::IpVersion;
 
 use super::catalogue::{
-    Carries, ENCAPLIMIT, Encapsulation, Header, MPLS_ORDER, Number, OptionSyntax, Piece, Role,
-    every,
+    CatalogueEntry, ENCAPLIMIT, Header, InnerPayload, MPLS_ORDER, Number, OptionSyntax, Piece,
+    Role, every,
 };
 
 /// Prefix of the names of tags on the line.
@@ -17,15 +17,15 @@ const OUTER: &str = "outer-";
 pub struct Stack {
     pub(super) layers: Vec<Layer>,
     /// Tags of the frame on the line.
-    pub(super) outer: Option<&'static Encapsulation>,
+    pub(super) outer: Option<&'static CatalogueEntry>,
 }
 
 /// One encapsulation with its options, and the tags of the frame that it carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layer {
-    pub(super) of: &'static Encapsulation,
+    pub(super) of: &'static CatalogueEntry,
     pub(super) options: Options,
-    pub(super) inner: Option<&'static Encapsulation>,
+    pub(super) inner: Option<&'static CatalogueEntry>,
 }
 
 /// The options after the colon, with defaults filled in.
@@ -38,7 +38,7 @@ pub(super) struct Options {
 /// An encapsulation as it was written, not yet checked against the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
-    pub(super) of: &'static Encapsulation,
+    pub(super) of: &'static CatalogueEntry,
     pub(super) options: Options,
 }
 
@@ -54,9 +54,11 @@ impl Layer {
         }
     }
 
-    fn carries(&self) -> Carries {
+    fn carries(&self) -> InnerPayload {
         match self.of.syntax {
-            OptionSyntax::OneOf(_) if self.options.words.contains(&"ethernet") => Carries::Frames,
+            OptionSyntax::OneOf(_) if self.options.words.contains(&"ethernet") => {
+                InnerPayload::Frames
+            }
             _ => self.of.carries,
         }
     }
@@ -164,7 +166,7 @@ impl Stack {
     }
 
     /// Tags the frame that the outermost encapsulation so far carries.
-    fn tag(&mut self, tags: &'static Encapsulation) -> Result<(), Refusal> {
+    fn tag(&mut self, tags: &'static CatalogueEntry) -> Result<(), Refusal> {
         let name = tags.name;
         let Some(layer) = self.layers.last_mut() else {
             return Err((
@@ -179,7 +181,7 @@ impl Stack {
             ));
         };
         let carrier = layer.of.name;
-        if layer.carries() != Carries::Frames {
+        if layer.carries() != InnerPayload::Frames {
             return Err((
                 format!("`{name}` tags an Ethernet frame, and there is none in `{carrier}`"),
                 format!(
@@ -228,9 +230,9 @@ impl Stack {
                     format!("write `{name}` further to the left: what is inside comes first"),
                 ));
             }
-            _ if layer.carries() == Carries::Frames => {}
+            _ if layer.carries() == InnerPayload::Frames => {}
             (_, Some((_, order)))
-                if order == MPLS_ORDER && layer.carries() == Carries::IpOrMpls => {}
+                if order == MPLS_ORDER && layer.carries() == InnerPayload::IpOrMpls => {}
             (_, Some((shim, _))) => {
                 return Err((
                     format!("`{name}` carries IP packets, and `{shim}` makes Ethernet payload"),
@@ -282,13 +284,13 @@ impl Layer {
 }
 
 /// The entry for the same tags on the line.
-fn on_the_line(tags: &Encapsulation) -> Option<&'static Encapsulation> {
+fn on_the_line(tags: &CatalogueEntry) -> Option<&'static CatalogueEntry> {
     every()
         .iter()
         .find(|other| other.name.strip_prefix(OUTER) == Some(tags.name))
 }
 
-fn tags(of: Option<&'static Encapsulation>) -> impl Iterator<Item = Header> {
+fn tags(of: Option<&'static CatalogueEntry>) -> impl Iterator<Item = Header> {
     of.into_iter()
         .flat_map(|tags| tags.layout)
         .filter_map(|piece| match piece {

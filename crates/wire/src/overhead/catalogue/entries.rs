@@ -5,7 +5,7 @@ use super::headers::{
     GRE_SEQUENCE, SERVICE_VLAN, UDP, VLAN, header,
 };
 use super::{
-    Carries, ENCAPLIMIT, Encapsulation, MPLS_ORDER, Number, OptionSyntax, Piece, Role, Word,
+    CatalogueEntry, ENCAPLIMIT, InnerPayload, MPLS_ORDER, Number, OptionSyntax, Piece, Role, Word,
 };
 
 const KEY: Word = word("key", "with a key");
@@ -25,12 +25,12 @@ const ESP_NOTE: &str = "ESP with AES-GCM and a 16-byte integrity check. Its padd
 const TAG_NOTE: &str = "A tag on the line lengthens the frame and takes nothing from the IP MTU; switches must take \
     frames that much longer.";
 
-const NOTHING: Encapsulation = Encapsulation {
+const NOTHING: CatalogueEntry = CatalogueEntry {
     name: "none",
     title: "no encapsulation",
     note: "",
     role: Role::Nothing,
-    carries: Carries::Ip,
+    carries: InnerPayload::Ip,
     syntax: OptionSyntax::Nothing,
     layout: &[Piece::Content],
 };
@@ -38,10 +38,10 @@ const NOTHING: Encapsulation = Encapsulation {
 const fn tunnel(
     name: &'static str,
     title: &'static str,
-    carries: Carries,
+    carries: InnerPayload,
     layout: &'static [Piece],
-) -> Encapsulation {
-    Encapsulation {
+) -> CatalogueEntry {
+    CatalogueEntry {
         name,
         title,
         role: Role::Tunnel,
@@ -56,8 +56,8 @@ const fn shim(
     title: &'static str,
     order: u8,
     layout: &'static [Piece],
-) -> Encapsulation {
-    Encapsulation {
+) -> CatalogueEntry {
+    CatalogueEntry {
         name,
         title,
         role: Role::Shim(order),
@@ -71,8 +71,8 @@ const fn tag(
     title: &'static str,
     role: Role,
     layout: &'static [Piece],
-) -> Encapsulation {
-    Encapsulation {
+) -> CatalogueEntry {
+    CatalogueEntry {
         name,
         title,
         role,
@@ -89,7 +89,7 @@ const TWO_TAGS: &[Piece] = &[
     Piece::Content,
 ];
 
-pub(super) const CATALOGUE: &[Encapsulation] = &[
+pub(super) const CATALOGUE: &[CatalogueEntry] = &[
     NOTHING,
     tag("vlan", "VLAN tag", Role::InnerTag, ONE_TAG),
     tag("qinq", "two VLAN tags", Role::InnerTag, TWO_TAGS),
@@ -108,7 +108,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
     tunnel(
         "vxlan",
         "VXLAN",
-        Carries::Frames,
+        InnerPayload::Frames,
         &[
             Piece::Ip,
             Piece::Header(UDP),
@@ -117,7 +117,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             Piece::Content,
         ],
     ),
-    Encapsulation {
+    CatalogueEntry {
         syntax: OptionSyntax::OneOf(&[
             word("ip", "with IP inside"),
             word("ethernet", "with Ethernet inside"),
@@ -125,7 +125,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         ..tunnel(
             "vxlan-gpe",
             "VXLAN-GPE",
-            Carries::Ip,
+            InnerPayload::Ip,
             &[
                 Piece::Ip,
                 Piece::Header(UDP),
@@ -139,7 +139,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         syntax: OptionSyntax::Number(Number {
             what: "option bytes",
             default: 0,
@@ -151,7 +151,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
         ..tunnel(
             "geneve",
             "Geneve",
-            Carries::Frames,
+            InnerPayload::Frames,
             &[
                 Piece::Ip,
                 Piece::Header(UDP),
@@ -162,13 +162,13 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         syntax: OptionSyntax::AnyOf(&[KEY, CSUM, SEQ, LIMIT]),
         note: LIMIT_NOTE,
         ..tunnel(
             "gre",
             "GRE",
-            Carries::IpOrMpls,
+            InnerPayload::IpOrMpls,
             &[
                 Piece::Ip,
                 Piece::With(ENCAPLIMIT, ENCAPSULATION_LIMIT),
@@ -180,13 +180,13 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         syntax: OptionSyntax::AnyOf(&[KEY, CSUM, SEQ, LIMIT]),
         note: LIMIT_NOTE,
         ..tunnel(
             "gretap",
             "Ethernet in GRE",
-            Carries::Frames,
+            InnerPayload::Frames,
             &[
                 Piece::Ip,
                 Piece::With(ENCAPLIMIT, ENCAPSULATION_LIMIT),
@@ -199,13 +199,13 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         syntax: OptionSyntax::AnyOf(&[LIMIT]),
         note: LIMIT_NOTE,
         ..tunnel(
             "nvgre",
             "NVGRE",
-            Carries::Frames,
+            InnerPayload::Frames,
             &[
                 Piece::Ip,
                 Piece::With(ENCAPLIMIT, ENCAPSULATION_LIMIT),
@@ -216,13 +216,13 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         syntax: OptionSyntax::AnyOf(&[LIMIT]),
         note: LIMIT_NOTE,
         ..tunnel(
             "ipip",
             "IP in IP",
-            Carries::Ip,
+            InnerPayload::Ip,
             &[
                 Piece::Ip,
                 Piece::With(ENCAPLIMIT, ENCAPSULATION_LIMIT),
@@ -230,13 +230,13 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         note: "WireGuard pads to a multiple of 16 bytes, but not beyond its device's MTU: full-size packets are not \
             padded, shorter ones are. Here the device's MTU is the size of the full packet that it carries.",
         ..tunnel(
             "wireguard",
             "WireGuard",
-            Carries::Ip,
+            InnerPayload::Ip,
             &[
                 Piece::Ip,
                 Piece::Header(UDP),
@@ -251,13 +251,13 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         syntax: OptionSyntax::AnyOf(&[NATT]),
         note: ESP_NOTE,
         ..tunnel(
             "esp",
             "ESP in tunnel mode",
-            Carries::Ip,
+            InnerPayload::Ip,
             &[
                 Piece::Ip,
                 Piece::With("natt", UDP),
@@ -270,14 +270,14 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         syntax: OptionSyntax::AnyOf(&[NATT]),
         role: Role::Transport,
         note: ESP_NOTE,
         ..tunnel(
             "esp-transport",
             "ESP in transport mode",
-            Carries::Ip,
+            InnerPayload::Ip,
             &[
                 Piece::CarriedIp,
                 Piece::With("natt", UDP),
@@ -290,13 +290,13 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         note: "STT cuts a frame of up to 64 KiB into segments, of which only the first has the STT header and the \
             inner Ethernet header: these figures are for one segment a frame.",
         ..tunnel(
             "stt",
             "STT",
-            Carries::Frames,
+            InnerPayload::Frames,
             &[
                 Piece::Ip,
                 Piece::Header(header("TCP-like header", 20, "draft-davie-stt-08")),
@@ -306,7 +306,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         syntax: OptionSyntax::Number(Number {
             what: "labels",
             default: 1,
@@ -325,7 +325,7 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
+    CatalogueEntry {
         note: "PPPoE above 1492 bytes needs RFC 4638 (PPP-Max-Payload) on both sides.",
         ..shim(
             "pppoe",
@@ -338,8 +338,8 @@ pub(super) const CATALOGUE: &[Encapsulation] = &[
             ],
         )
     },
-    Encapsulation {
-        carries: Carries::Frames,
+    CatalogueEntry {
+        carries: InnerPayload::Frames,
         note: "MACsec with an explicit SCI, as Linux reserves it (drivers/net/macsec.c, macsec_extra_len); a tag \
             written behind it is protected and takes from the MTU.",
         ..shim(
