@@ -97,7 +97,7 @@ bench: build install-missing-bench
 bench-verdicts: build
 	$(CARGO) run --release --locked --package wirecost-bench --bin wirecost-verdicts
 
-## Whether verdicts speak of the network: planted artefacts of which none is spoken, true effects which are found; as
+## Whether verdicts are about the network: planted artefacts of which none is reported, true effects which are found; as
 ## root, ten minutes, and as above. BENCH takes options: make bench-truth BENCH='--row hop'.
 bench-truth: build
 	@scripts/install-missing taskset:util-linux nsenter:util-linux ip:iproute2 tc:iproute2 nft:nftables ethtool:ethtool

@@ -230,7 +230,7 @@ fn an_nbd_server_at_a_unix_socket_is_loaded_and_missed_when_it_goes() {
     let ended = running.wait();
     ended.expect_code(3);
     // It may go while the flow is still being set up.
-    let named = ["the peer of flow 0 vanished", "setting a flow up"];
+    let named = ["lost contact with the peer of flow 0", "setting a flow up"];
     assert!(
         named.iter().any(|words| ended.stderr.contains(words)),
         "{ended:#?}"

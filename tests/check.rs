@@ -619,8 +619,8 @@ fn what_is_in_the_way_of_a_check_is_said() {
         (&["local", "local", "--bandwidth", "40"], 2, "--bandwidth"),
         (&["local=192.0.2.77", "local"], 2, "192.0.2.77"),
         (&["local=127.0.0.1", "::1"], 2, "different versions of IP"),
-        (&["local", "0.0.0.0"], 2, "nobody's own address"),
-        (&["local", "224.0.0.1"], 2, "nobody's own address"),
+        (&["local", "0.0.0.0"], 2, "not a unicast address"),
+        (&["local", "224.0.0.1"], 2, "not a unicast address"),
         (&["local", "fe80::1"], 2, "link-local"),
         (&["exec:true", "local"], 3, "exec:true"),
     ] {

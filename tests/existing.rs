@@ -372,7 +372,10 @@ fn a_qdisc_is_replaced_for_its_samples_and_comes_back_as_it_was() {
     run(set.args(["tbf", "rate", "1gbit", "burst", "100k", "latency", "50ms"])).expect_code(0);
     let before = [qdiscs(&pair.a), qdiscs(&pair.b)];
     let error = refused("pfifo");
-    assert!(error.contains("it is a `tbf` that somebody set"), "{error}");
+    assert!(
+        error.contains("its root qdisc `tbf` was configured"),
+        "{error}"
+    );
     assert_eq!([qdiscs(&pair.a), qdiscs(&pair.b)], before);
     // Which no kernel has that this is tested on, or else it is measured.
     let kinds = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();

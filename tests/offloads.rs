@@ -366,10 +366,7 @@ fn a_cell_whose_switch_changes_nothing_is_skipped_with_what_to_do() {
         // Without a tunnel `plain` has nothing cut, and so nothing to join.
         if cell["levels"]["offload"] == "plain gro=off" && cell["levels"]["encapsulation"] == "none"
         {
-            assert!(
-                skipped.expect("why").contains("put a hop in between"),
-                "{cell}"
-            );
+            assert!(skipped.expect("why").contains("add a hop"), "{cell}");
         } else {
             assert_eq!(skipped, None, "{cell}");
         }
@@ -379,7 +376,7 @@ fn a_cell_whose_switch_changes_nothing_is_skipped_with_what_to_do() {
 #[test]
 fn a_level_that_changes_nothing_anywhere_is_a_fault_of_the_plan() {
     for (level, words) in [
-        ("{ profile: tunnel, gro: off }", "put a hop in between"),
+        ("{ profile: tunnel, gro: off }", "add a hop"),
         ("{ profile: tunnel, gso: off }", "set `tso`"),
     ] {
         let ended = dry_run(&format!("[tunnel, {level}]"));

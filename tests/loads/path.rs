@@ -161,7 +161,7 @@ fn a_block_device_is_written_where_it_is_empty_or_named_twice_and_never_while_it
     // A mount namespace that another test made meanwhile keeps the device mounted until it ends.
     let written = || {
         let ended = run(&mut load(&pair, &device.0, &twice));
-        let is_held = ended.stderr.contains("something has it for itself");
+        let is_held = ended.stderr.contains("it is opened exclusively");
         (!is_held).then_some(ended)
     };
     wait_for("the device is free", written).expect_code(0);

@@ -22,8 +22,8 @@ impl Tally {
     }
 
     /// The outcome, without the full stop:
-    /// `Reproduced in part: 4 of 6 published comparisons agree, 1 differs, 1 cannot be told`. A study is reproduced
-    /// where none differs and more agree than cannot be told; in part where more agree than differ.
+    /// `Reproduced in part: 4 of 6 published comparisons agree, 1 differs, 1 is inconclusive`. A study is reproduced
+    /// where none differs and more agree than are inconclusive; in part where more agree than differ.
     pub fn sentence(self) -> String {
         let decided = self.agrees + self.differs;
         let word = if decided == 0 {
@@ -44,7 +44,7 @@ impl Tally {
         )];
         let parts = [
             (self.differs, "differs", "differ"),
-            (self.cannot_tell, "cannot be told", "cannot be told"),
+            (self.cannot_tell, "is inconclusive", "are inconclusive"),
             (
                 self.not_comparable,
                 "is not comparable",
@@ -80,15 +80,15 @@ mod tests {
     fn the_sentence_counts_every_comparison() {
         assert_eq!(
             said(4, 1, 1, 2),
-            "Reproduced in part: 4 of 8 published comparisons agree, 1 differs, 1 cannot be told, 2 are not comparable"
+            "Reproduced in part: 4 of 8 published comparisons agree, 1 differs, 1 is inconclusive, 2 are not comparable"
         );
         assert_eq!(
             said(3, 0, 1, 0),
-            "Reproduced: 3 of 4 published comparisons agree, 1 cannot be told"
+            "Reproduced: 3 of 4 published comparisons agree, 1 is inconclusive"
         );
         assert_eq!(
             said(1, 0, 2, 0),
-            "Reproduced in part: 1 of 3 published comparisons agrees, 2 cannot be told"
+            "Reproduced in part: 1 of 3 published comparisons agrees, 2 are inconclusive"
         );
         assert_eq!(
             said(1, 2, 0, 1),
@@ -96,7 +96,7 @@ mod tests {
         );
         assert_eq!(
             said(0, 0, 1, 0),
-            "Whether it is reproduced is not known: 0 of 1 published comparison agree, 1 cannot be told"
+            "Whether it is reproduced is not known: 0 of 1 published comparison agree, 1 is inconclusive"
         );
     }
 }

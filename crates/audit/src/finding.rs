@@ -90,7 +90,7 @@ pub const FINDINGS: &[FindingKind] = &[
     kind(
         "upper-exceeds-lower",
         Error,
-        "a device has a larger MTU than the one it stands on",
+        "a device has a larger MTU than its lower device",
     ),
     kind(
         "tunnel-exceeds-underlay",
@@ -261,7 +261,7 @@ pub const FINDINGS: &[FindingKind] = &[
     kind(
         "zero-checksum6-one-way",
         Warning,
-        "a tunnel over IPv6 sends without checksum and does not take what comes without, or the reverse",
+        "an IPv6 tunnel's udp6zerocsumtx and udp6zerocsumrx settings differ",
     ),
     kind(
         "one-receive-queue",

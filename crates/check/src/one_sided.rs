@@ -153,8 +153,8 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
             };
             let evidence = format!(
                 "{}: packets of {there} bytes and more arrive at the other end, and their echoes come back in fragments of at most \
-                 {largest}: replies do not forbid it, so the way back is the narrower one. TCP from there is told by that \
-                 router, or hangs",
+                 {largest}: echo replies may be fragmented, so the return path has the smaller MTU. TCP from there gets \
+                 ICMP too-big from that router, or stalls",
                 ends(path)
             );
             let raise = format!(

@@ -125,9 +125,9 @@ fn lines(ended: &[Orphan], refused: &[(Orphan, io::Error)], tunnels: &Tunnels) -
         format!("ended {state} {pid}, left by run {run}, with its namespaces and devices")
     });
     let refused = refused.iter().map(|(orphan, error)| {
-        let deed = if orphan.guard { "continue" } else { "end" };
+        let action = if orphan.guard { "continue" } else { "end" };
         format!(
-            "could not {deed} {} {}: {error}; try as its user or as root",
+            "could not {action} {} {}: {error}; try as its user or as root",
             kind(orphan),
             orphan.pid
         )

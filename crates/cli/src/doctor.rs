@@ -166,7 +166,7 @@ mod tests {
             advice: advice.map(str::to_owned),
         };
         Examination {
-            summary: "This machine cannot run the built-in plan, for want of VXLAN. What to do: `modprobe vxlan` as root."
+            summary: "This machine cannot run the built-in plan, because it lacks VXLAN. What to do: `modprobe vxlan` as root."
                 .into(),
             can_run_labs: false,
             as_root: Some(false),

@@ -143,7 +143,7 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool, fix: &str) -> Result<(
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         screen::say(&words);
         return refused(
-            "nobody can be asked whether to go on: standard input or standard error is no terminal",
+            "no terminal to confirm on: standard input or standard error is not a terminal",
         );
     }
     screen::say(&format!("{words}\nGo on? [y/N]"));

@@ -176,7 +176,7 @@ impl Database {
                 );
                 return Err(Error::Control {
                     whom: "ovs-vswitchd",
-                    what: "put its configuration in force".to_owned(),
+                    what: "apply its configuration".to_owned(),
                     problem,
                 });
             }

@@ -181,7 +181,7 @@ impl ExistingBridge {
         let udp = encapsulation.udp();
         let options = matches!(encapsulation, Encapsulation::Geneve(geneve) if geneve.options != GeneveOptions::NONE);
         let reason = if options {
-            "Geneve options need flows, and those of a bridge of your own are not touched: leave `options` out"
+            "Geneve options need flows, and flows of an existing bridge are not changed: leave `options` out"
         } else if udp.is_some_and(|udp| udp.source_ports.is_some()) {
             "a range of source ports would be that of every tunnel of this machine's Open vSwitch: leave \
              `source_ports` out"

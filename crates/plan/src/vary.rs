@@ -185,8 +185,7 @@ fn clashes(reader: &mut Reader, varied: &[Varied]) {
                     continue;
                 }
                 let message = format!("`{}` and `{}` both set {what}", earlier.name, later.name);
-                let help =
-                    "make one factor of them: levels of two factors are in force at the same time";
+                let help = "make one factor of them: levels of two factors apply at the same time";
                 reader.fault(one.span.clone(), &one.path, message, "set twice", help);
             }
         }

@@ -1176,8 +1176,7 @@ vary:
        ·       ────────────────────────┬───────────────────────
        ·                               ╰── set twice
        ╰────
-      help: make one factor of them: levels of two factors are in force at the
-            same time
+      help: make one factor of them: levels of two factors apply at the same time
     ");
 }
 
@@ -1189,7 +1188,7 @@ fn two_factors_may_set_different_devices_and_different_settings_of_one() {
              vary:\n  one: [{{ label: default }}, {one}]\n  two: [{{ label: default }}, {two}]\n"
         )
     };
-    insta::assert_snapshot!(brief(&vary("{ mtu: 1500 }", "{ mtu: 9000, queues: 4 }")), @"6:29 `one` and `two` both set `mtu` | set twice | make one factor of them: levels of two factors are in force at the same time");
+    insta::assert_snapshot!(brief(&vary("{ mtu: 1500 }", "{ mtu: 9000, queues: 4 }")), @"6:29 `one` and `two` both set `mtu` | set twice | make one factor of them: levels of two factors apply at the same time");
     for (one, two) in [
         ("{ mtu: 1500 }", "{ queues: 4 }"),
         ("{ mtu: 1500 }", "{ mtu: 9000, device: eth1 }"),

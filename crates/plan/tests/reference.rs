@@ -29,7 +29,7 @@ where frames are joined by that, and where a switch would change nothing and its
 | `plain`, untunnelled path | on | on | on | the same NIC without a tunnel |
 | `tunnel` | on | on | on | everything |
 
-`gro` is in force on the receiving guest's device, where frames arrive one by one; no other device joins any.
+`gro` applies to the receiving guest's device, where frames arrive one by one; no other device joins any.
 
 Each switch is a group of `ethtool -k` features: `tso` is `tx-tcp-*segmentation`, `gso` is
 `tx-generic-segmentation` and `tx-udp-segmentation`, `gro` is `rx-gro`, `tunnel_segmentation` is

@@ -107,7 +107,7 @@ pub enum TrafficError {
         after: Duration,
     },
     /// The peer of a flow, or the path to it, failed.
-    #[error("the peer of flow {flow} vanished after {bytes} bytes: {source}")]
+    #[error("lost contact with the peer of flow {flow} after {bytes} bytes: {source}")]
     PeerVanished {
         /// The flow, from 0.
         flow: u32,
@@ -179,7 +179,7 @@ pub enum TrafficError {
         source: io::Error,
     },
     /// No answer over UDP, where it is not known whether the datagrams arrived.
-    #[error("flow {flow}: nobody answered at {target} within {:.1} s: is the other end up, and its port open?", after.as_secs_f64())]
+    #[error("flow {flow}: no answer from {target} within {:.1} s: is the other end up, and its port open?", after.as_secs_f64())]
     NoDatagram {
         /// The server's address.
         target: SocketAddr,

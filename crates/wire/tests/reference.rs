@@ -82,7 +82,7 @@ fn page() -> String {
     let mut page = HEAD.to_owned();
     page.push_str("## The figures for an underlay MTU of 1500\n\n");
     page.push_str(
-        "Guests speak IPv4. Each pair is over IPv4 and over IPv6; *IP* is 20 or 40 bytes.\n\n",
+        "Guests use IPv4. Each pair is over IPv4 and over IPv6; *IP* is 20 or 40 bytes.\n\n",
     );
     page.push_str(
         "| encapsulation | what it is | outermost first | overhead | guest MTU | TCP goodput |\n",

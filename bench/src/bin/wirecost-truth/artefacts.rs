@@ -75,7 +75,7 @@ pub(super) const CASES: &[Case] = &[
         plan!("gro-direct"),
         Way::Run,
         "between two hosts on one wire super-packets arrive whole, so that `gro: off` changes nothing: \"makes no \
-         difference\" would be read as a property of GRO. The plan is refused, and says to put a hop in between",
+         difference\" would be read as a property of GRO. The plan is refused, and says to add a hop",
         &[of("offload", ALL, Expectation::Refused("hop"))],
     ),
     case(

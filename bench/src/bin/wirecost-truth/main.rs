@@ -1,4 +1,4 @@
-//! Whether verdicts speak of the network: what the lab alone makes different has none, and what the network makes
+//! Whether verdicts are about the network: what the lab alone makes different has none, and what the network makes
 //! different by a tenth and more is found.
 //!
 //! Drives the `wirecost` program as a user does, by plans and its JSON. Not here: how often intervals hold the truth

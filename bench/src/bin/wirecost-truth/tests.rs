@@ -142,7 +142,7 @@ fn what_is_not_there_is_not_found_and_a_refusal_is_no_verdict() {
         judge(&claim(expectation), plan_outcome)[0].holds
     };
     let there = PlanOutcome::Result(&result);
-    let refused = PlanOutcome::Refused("\n  put a hop in between\n");
+    let refused = PlanOutcome::Refused("\n  add a hop\n");
     for (expectation, absent, when_refused) in [
         (Expectation::Silent, false, false),
         (Expectation::SilentIfThere, true, false),

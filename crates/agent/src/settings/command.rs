@@ -53,7 +53,7 @@ pub(super) fn run(command: &str, place: &str) -> Result<(), String> {
         (_, None, signal) => format!("was ended by signal {}", signal.unwrap_or(0)),
     };
     match said(&mut output) {
-        text if text.is_empty() => Err(told(&format!("{how} and said nothing"))),
+        text if text.is_empty() => Err(told(&format!("{how} and printed nothing"))),
         text => Err(told(&format!("{how} and said: {text}"))),
     }
 }

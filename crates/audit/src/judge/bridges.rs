@@ -121,8 +121,8 @@ fn bridge(stack: &HostStack, namespace: &Namespace, bridge: &Device, found: &mut
         {
             let tunnel = port.tunnel.is_some();
             let lost = format!(
-                "{name} sends up to {mtu} bytes into bridge {}, its port {} takes {}: the bridge drops what is larger \
-                 without a message, and counts it nowhere",
+                "{name} sends up to {mtu} bytes into bridge {}, its port {} takes {}: the bridge drops larger frames \
+                 without ICMP and without a counter",
                 bridge.name, port.name, port.mtu
             );
             let (id, fix) = if tunnel {

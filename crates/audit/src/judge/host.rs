@@ -137,14 +137,14 @@ fn exceptions(namespace: &Namespace, found: &mut Findings<'_>) {
         let (why, fix) = match exception.proven {
             Some(proven) => (
                 format!(
-                    "it is stale, the path carries {proven}; until it is forgotten, {expires} s after the last such message, \
-                     TCP sends no more than that"
+                    "it is stale, the path carries {proven}; until it expires, {expires} s after the last such message, TCP \
+                     sends no more than that"
                 ),
                 vec![forget],
             ),
             None => (
                 format!(
-                    "something on the way carries less; it is forgotten after {expires} s without one"
+                    "something on the way carries less; it expires {expires} s after the last message"
                 ),
                 vec![
                     namespace
@@ -171,9 +171,7 @@ fn discovery(namespace: &Namespace, found: &mut Findings<'_>) {
         let what = match mode {
             1 => "packets leave without DF, and too-big messages set the MTU to min_pmtu",
             2 => "too-big messages are dropped",
-            _ => {
-                "only too-big messages that quote a packet of ours are believed, and those of few protocols"
-            }
+            _ => "too-big messages are accepted only for protocols that verify the quoted packet",
         };
         found.add(
             "pmtu-discovery-off",
@@ -201,8 +199,8 @@ fn discovery(namespace: &Namespace, found: &mut Findings<'_>) {
             Some(namespace),
             Some(&device.name),
             format!(
-                "net.ipv4.route.min_pmtu is {least}, and {} has an MTU of {}: a path that carries as little is never \
-                 believed, and packets to it are fragmented at {least}",
+                "net.ipv4.route.min_pmtu is {least}, and {} has an MTU of {}: a smaller MTU in a too-big message is \
+                 not used, and packets are fragmented at {least} bytes",
                 device.name, device.mtu
             ),
             vec![

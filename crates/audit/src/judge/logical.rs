@@ -157,7 +157,10 @@ impl Network<'_> {
         if said.is_empty() {
             return;
         }
-        fix.push("# and restart the guests: they keep what they were told".to_owned());
+        fix.push(
+            "# then renew the guests' DHCP leases, or restart the guests: they keep the old MTU"
+                .to_owned(),
+        );
         found.add(
             "ovn-announced-mtu-exceeds-path",
             Some(namespace),

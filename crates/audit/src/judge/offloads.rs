@@ -72,7 +72,7 @@ fn lro(namespace: &Namespace, device: &Device, found: &mut Findings<'_>) {
         Some(namespace),
         Some(&device.name),
         format!(
-            "{} has large-receive-offload on, and {why}: merged packets are forwarded larger than they came, and \
+            "{} has large-receive-offload on, and {why}: merged packets are forwarded larger than received, and \
              dropped by the next device",
             device.name
         ),
@@ -149,7 +149,7 @@ fn receive(namespace: &Namespace, device: &Device, cpus: u32, found: &mut Findin
             Some(namespace),
             Some(&device.name),
             format!(
-                "{} lost {} packets for want of receive descriptors: it uses {now} of {most}",
+                "{} dropped {} packets because no receive descriptor was free: it uses {now} of {most}",
                 device.name, device.drops.rx_missed
             ),
             vec![

@@ -130,7 +130,9 @@ fn exceeds(
         evidence.push_str(". Without the 8 bytes of OVN's option they would fit");
     }
     if userspace {
-        evidence.push_str(". Larger packets vanish: only ovs-vswitchd's log says so");
+        evidence.push_str(
+            ". Larger packets are dropped without ICMP; only ovs-vswitchd's log reports it",
+        );
     }
     let mut fix = vec![format!(
         "ovs-vsctl set Interface {} mtu_request={fits}",

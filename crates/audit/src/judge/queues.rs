@@ -42,7 +42,7 @@ fn without_room(namespace: &Namespace, device: &Device, found: &mut Findings<'_>
     // A pfifo_fast is bypassed while the device is idle, a fifo with room for less than one packet is not.
     let lost = match (room, limit) {
         (0, Some(_)) => "all of them are dropped",
-        _ => "what comes while the device is busy is dropped",
+        _ => "packets sent while the device is busy are dropped",
     };
     let mut fix = vec![format!(
         "ip link set dev {name} txqueuelen {DEFAULT_LENGTH}"

@@ -115,7 +115,7 @@ fn upper(stack: &HostStack, namespace: &Namespace, device: &Device, found: &mut 
             Some(namespace),
             Some(&device.name),
             format!(
-                "{} has an MTU of {} and stands on {}, which takes {}",
+                "{} has an MTU of {}; its lower device {} has {}",
                 device.name, device.mtu, lower.name, lower.mtu
             ),
             raise(stack, namespace, lower, device.mtu),

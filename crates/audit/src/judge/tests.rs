@@ -351,10 +351,10 @@ fn an_exception_is_forgotten_when_the_hosts_setting_says() {
         ("ipv6.route.mtu_expires", "90"),
     ];
     for (sysctls, destination, proven, wanted) in [
-        (&set[..], "10.0.0.2", None, "after 30 s without one"),
-        (&set[..], "fd00::2", None, "after 90 s without one"),
+        (&set[..], "10.0.0.2", None, "expires 30 s after the last"),
+        (&set[..], "fd00::2", None, "expires 90 s after the last"),
         (&set[..], "10.0.0.2", Some(1500), "30 s after the last"),
-        (&[], "10.0.0.2", None, "after 600 s without one"),
+        (&[], "10.0.0.2", None, "expires 600 s after the last"),
     ] {
         let evidence = evidence(sysctls, destination, proven);
         assert!(evidence.contains(wanted), "{evidence}");

@@ -293,26 +293,22 @@ fn one_way_checksum(namespace: &Namespace, device: &Device, found: &mut Findings
     if !over_ipv6 || sends == takes {
         return;
     }
-    let (does, does_not) = if sends {
+    let (settings, effect) = if sends {
         (
-            "sends without an outer UDP checksum",
-            "does not take what comes without",
+            "sends without an outer UDP checksum, and drops packets without one",
+            "two hosts with these settings drop each other's packets",
         )
     } else {
         (
-            "takes what comes without an outer UDP checksum",
-            "sends with one",
+            "accepts packets without an outer UDP checksum, and sends with one",
+            "two hosts with these settings compute checksums that neither requires",
         )
     };
     found.add(
         "zero-checksum6-one-way",
         Some(namespace),
         Some(&device.name),
-        format!(
-            "{} {does}, and {does_not}: between two hosts of the same settings every packet is lost, or one side pays for \
-             a checksum that the other spares (RFC 6935)",
-            device.name
-        ),
+        format!("{} {settings}: {effect} (RFC 6935)", device.name),
         vec![format!(
             "# make it anew with both: ip link add {} type {} ... udp6zerocsumtx udp6zerocsumrx",
             device.name, device.kind

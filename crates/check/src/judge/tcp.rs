@@ -26,7 +26,7 @@ fn blocked(path: &PathReport, back: Option<&PathReport>, found: &mut Vec<Finding
     let how = if path.stream == Some(Stream::Refused) {
         "are refused, by a reset or an ICMP message, though the other end listens"
     } else {
-        "are not made: the first segment (SYN) vanishes, or its answer"
+        "are not established: the SYN or the SYN-ACK is lost"
     };
     let evidence = format!(
         "{}: datagrams pass, and TCP connections {how}. A filter or a middlebox treats TCP differently",

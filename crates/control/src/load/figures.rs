@@ -123,9 +123,9 @@ fn sample(asked: &ManualLoad, number: u32, round: &Round, cores: Cores) -> Sampl
         started_s: round.started_s,
         took_s: round.took_s,
         invalid: match round.outcome {
-            Outcome::Complete if loads.is_empty() => {
-                Some(Invalid::Load("an end could not tell its counts".to_owned()))
-            }
+            Outcome::Complete if loads.is_empty() => Some(Invalid::Load(
+                "an end did not report its counters".to_owned(),
+            )),
             Outcome::Complete => None,
             Outcome::Interrupted => Some(Invalid::Load("interrupted".to_owned())),
             Outcome::Failed => Some(Invalid::Load(round.reason.clone().unwrap_or_default())),

@@ -46,7 +46,8 @@ pub(super) fn notes(
     notes.extend(windows_differ(loads));
     if one_machine {
         notes.push(
-            "both hosts are one machine: its processors worked for both, and for everything else on it".to_owned(),
+            "both hosts are one machine: CPU figures include both hosts and all other work on it"
+                .to_owned(),
         );
     }
     if let [Some(a), Some(b)] = usage {
@@ -107,7 +108,7 @@ fn window([client, server]: [f64; 2], asked_s: f64) -> Option<String> {
     let differ = |a: f64, b: f64| {
         (a - b).abs() > a.max(b) * NOTED_WINDOW_DIFFERENCE && (a - b).abs() > LEAST_APART_S
     };
-    let why = "this program, an agent or the machine stood still meanwhile";
+    let why = "this program, an agent or the machine was stalled";
     if differ(client, server) {
         return Some(format!(
             "its client was counted over {client:.2} s and its server over {server:.2} s: {why}; sent and received \
@@ -168,10 +169,10 @@ mod tests {
 
     #[test]
     fn a_window_that_something_made_longer_or_uneven_is_told() {
-        insta::assert_snapshot!(window([1.5, 6.5], 4.0).unwrap(), @"its client was counted over 1.50 s and its server over 6.50 s: this program, an agent or the machine stood still meanwhile; sent \
+        insta::assert_snapshot!(window([1.5, 6.5], 4.0).unwrap(), @"its client was counted over 1.50 s and its server over 6.50 s: this program, an agent or the machine was stalled; sent \
                                                                     and received counts do not match, so measure \
                                                                     again");
-        insta::assert_snapshot!(window([6.5, 6.5], 4.0).unwrap(), @"the window is 6.50 s long, and not 4 s: this program, an agent or the machine stood still meanwhile");
+        insta::assert_snapshot!(window([6.5, 6.5], 4.0).unwrap(), @"the window is 6.50 s long, and not 4 s: this program, an agent or the machine was stalled");
         assert_eq!(window([4.0, 4.2], 4.0), None, "a twentieth");
         assert_eq!(window([0.02, 0.09], 0.02), None, "both are over at once");
     }

@@ -27,7 +27,8 @@ pub(super) fn for_feature(
     // Before any setting: a plain user may, so no setting forbids it to everyone.
     let own = evidence.own.outcomes.get(&feature.trial);
     if limited && matches!(own, Some(Outcome::Refused { .. })) {
-        return "run what needs it as a plain user: root itself is refused here, for want of a capability or by a policy"
+        return "run what needs it as a plain user: root itself is refused here, because a capability is missing or a policy \
+                forbids it"
             .into();
     }
     let code = match refusal {

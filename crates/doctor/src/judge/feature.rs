@@ -60,7 +60,7 @@ fn merge(trial: Trial, evidence: &Evidence) -> (Status, String, Option<&Outcome>
 fn alone<'a>(outcome: Option<&'a Outcome>, tried: &Tried) -> (Status, String, Option<&'a Outcome>) {
     match outcome {
         None => {
-            let why = tried.cut_short.as_deref().unwrap_or("it was not told");
+            let why = tried.cut_short.as_deref().unwrap_or("no reason is known");
             (
                 Status::Unknown,
                 format!("the probe reported nothing: {why}"),

@@ -238,7 +238,7 @@ pub(super) const FEATURES: &[KernelFeature] = &[
         trial: Trial::Fq,
         id: "fq",
         title: "Pacing (fq)",
-        needed_for: "datagrams that the kernel paces, one flow beside another; TCP paces itself without it",
+        needed_for: "pacing of each UDP flow by the kernel; TCP paces itself without it",
         option: "CONFIG_NET_SCH_FQ",
         module: Some("sch_fq"),
         absent: &[ENOENT, EOPNOTSUPP],
@@ -266,7 +266,7 @@ pub(super) const FEATURES: &[KernelFeature] = &[
         trial: Trial::AfXdp,
         id: "af-xdp",
         title: "AF_XDP sockets",
-        needed_for: "loads that go round the kernel's stack; no plan of this version has them",
+        needed_for: "loads that bypass the kernel's network stack; no plan of this version has them",
         option: "CONFIG_XDP_SOCKETS",
         absent: &[EAFNOSUPPORT],
         ..SOCKET

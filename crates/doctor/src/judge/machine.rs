@@ -46,7 +46,7 @@ pub(super) fn checks(evidence: &Evidence) -> Vec<Check> {
         of_machine(
             "cores",
             "Cores for two hosts",
-            "telling the sending host's CPU from the receiving host's",
+            "separating sender CPU from receiver CPU",
             cores(machine),
         ),
         of_machine(
@@ -58,7 +58,7 @@ pub(super) fn checks(evidence: &Evidence) -> Vec<Check> {
         of_machine(
             "wakeups",
             "Cost of a wake-up",
-            "telling what frames cost from what waiting for them costs",
+            "separating the CPU cost of frames from that of wake-ups",
             wakeups(machine),
         ),
         of_machine(

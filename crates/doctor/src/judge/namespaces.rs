@@ -99,7 +99,7 @@ fn as_plain_user(evidence: &Evidence) -> Check {
 }
 
 fn silent(tried: &Tried) -> (Status, String, Option<String>) {
-    let why = tried.cut_short.as_deref().unwrap_or("it was not told");
+    let why = tried.cut_short.as_deref().unwrap_or("no reason is known");
     let advice = "try again when the machine is less busy; `dmesg` may say more".into();
     (
         Status::Unknown,

@@ -31,7 +31,7 @@ pub(super) fn verdict(evidence: &Evidence, checks: &[Check]) -> Verdict {
             "This machine can run the built-in plan, as root and without.".into()
         }
         (true, Some(true), false) => format!(
-            "This machine can run the built-in plan as root; a plain user cannot, for want of {}.",
+            "This machine can run the built-in plan as root; a plain user cannot, because of missing {}.",
             missing(&evidence.plain, evidence)
         ),
         (true, ..) => "This machine can run the built-in plan without root.".into(),
@@ -85,7 +85,7 @@ fn missing(tried: &Tried, evidence: &Evidence) -> String {
 /// A sentence that names what is missing, and the advice for the first of it.
 fn cannot(tried: &Tried, evidence: &Evidence, checks: &[Check]) -> String {
     let what = missing(tried, evidence);
-    let sentence = format!("This machine cannot run the built-in plan, for want of {what}.");
+    let sentence = format!("This machine cannot run the built-in plan, because it lacks {what}.");
     let first = lacks(tried, evidence).next();
     let check = first.and_then(|(id, _)| checks.iter().find(|check| check.id == id));
     match check.and_then(|check| check.advice.as_deref()) {

@@ -214,7 +214,7 @@ fn each_setting_that_forbids_user_namespaces_is_named_with_what_to_write() {
         assert!(result.can_run_labs);
         assert_eq!(
             result.summary,
-            "This machine can run the built-in plan as root; a plain user cannot, for want of namespaces."
+            "This machine can run the built-in plan as root; a plain user cannot, because of missing namespaces."
         );
     }
 }
@@ -463,7 +463,7 @@ fn a_missing_essential_decides_and_is_named_in_the_summary() {
         let result = examination(&evidence, 0.7);
         assert!(!result.can_run_labs && !result.as_plain_user, "{id}");
         let title = check(&evidence, id).title;
-        let begin = format!("This machine cannot run the built-in plan, for want of {title}.");
+        let begin = format!("This machine cannot run the built-in plan, because it lacks {title}.");
         assert!(result.summary.starts_with(&begin), "{}", result.summary);
         assert!(result.summary.contains(words), "{}", result.summary);
     }
@@ -478,7 +478,7 @@ fn the_summarys_advice_is_about_what_is_missing() {
     evidence.own.outcomes.insert(Trial::Vxlan, unknown_device());
     let summary = examination(&evidence, 0.7).summary;
     assert!(
-        summary.contains("for want of VXLAN. What to do: `modprobe vxlan`"),
+        summary.contains("because it lacks VXLAN. What to do: `modprobe vxlan`"),
         "{summary}"
     );
     assert!(!summary.contains("userns_clone"), "{summary}");
@@ -752,7 +752,7 @@ fn a_probe_that_was_cut_short_leaves_unknowns_and_no_yes() {
     let result = examination(&evidence, 5.2);
     assert!(!result.can_run_labs);
     assert!(
-        result.summary.contains("for want of VXLAN"),
+        result.summary.contains("because it lacks VXLAN"),
         "{}",
         result.summary
     );

@@ -110,7 +110,7 @@ impl fmt::Display for Problem {
             ),
             Self::NotAHosts(found) => write!(
                 f,
-                "{found} is nobody's own address: write one that the host has on a device, such as 10.0.0.1"
+                "{found} is not a unicast address: write one that the host has on a device, such as 10.0.0.1"
             ),
             Self::LinkLocal(found) => write!(
                 f,

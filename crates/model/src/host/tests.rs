@@ -93,8 +93,8 @@ fn what_is_wrong_is_told_with_its_place_and_what_to_write() {
         ("netns:a=b", 9, "`b` is no IP address"),
         ("netns:ä=b", 9, "`b` is no IP address"),
         ("local=", 7, "`` is no IP address"),
-        ("local=0.0.0.0", 7, "nobody's own"),
-        ("local=224.0.0.1", 7, "nobody's own"),
+        ("local=0.0.0.0", 7, "not a unicast address"),
+        ("local=224.0.0.1", 7, "not a unicast address"),
         ("local=fe80::1", 7, "link-local"),
         ("local=fe80::1%eth0", 7, "no IP address"),
         ("ssh:", 5, "needs a host"),
@@ -117,7 +117,7 @@ fn what_is_wrong_is_told_with_its_place_and_what_to_write() {
         ("exec:a 'b", 8, "quote ' is not closed"),
         ("exec:a \"b\\", 8, "quote \" is not closed"),
         ("exec:a \\", 8, "behind the backslash"),
-        ("exec:a=0.0.0.0", 8, "nobody's own"),
+        ("exec:a=0.0.0.0", 8, "not a unicast address"),
     ] {
         let error = wrong(text);
         let place = format!("at character {at}: ");

@@ -54,11 +54,11 @@ impl Workload {
     /// What the workload does, in one line.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::TcpStream => "One writes, the other reads, as fast as it goes",
+            Self::TcpStream => "One end sends, the other receives, at full speed",
             Self::TcpBidirectional => "Both write and read at once on each connection",
-            Self::TcpRr => "Requests and responses on connections that stay",
+            Self::TcpRr => "Requests and responses on persistent connections",
             Self::TcpCrr => "A connection for each request and response",
-            Self::UdpStream => "Datagrams, as fast as it goes or at a rate",
+            Self::UdpStream => "Datagrams, at full speed or at a rate",
             Self::UdpRr => "Requests and responses in datagrams",
             Self::Storage => "Reads and writes of blocks (NBD)",
             Self::Migration => "Memory of running machines, by pre-copy (live migration)",

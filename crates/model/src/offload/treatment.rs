@@ -36,7 +36,8 @@ pub struct Treatment {
 }
 
 /// Messages: why a switch on top of a profile changes nothing in a cell.
-const NOTHING_TO_JOIN: &str = "frames reach the receiver whole in this lab, there is nothing to aggregate: put a hop in between";
+const NOTHING_TO_JOIN: &str = "super-packets reach the receiver unsegmented in this lab, so GRO has nothing to aggregate: add a hop \
+     (`underlay.hops`)";
 const NOBODY_JOINS: &str = "nothing that this load receives is aggregated, whatever `gro` says: it is about TCP, and \
                             about datagrams with `segmentation_offload: receive` or `both`";
 const TCP_ALWAYS_BATCHES: &str = "TCP hands over super-packets whatever `gso` says (net/core/sock.c, sk_setup_caps): it is about datagrams \
@@ -47,8 +48,8 @@ const CUT_BEFORE: &str =
 const TUNNEL_CUTS: &str =
     "the tunnel's device cuts super-packets itself, whatever `tunnel_segmentation` says: set `tso`";
 /// net/ipv4/udp_offload.c, `udp_gro_receive`: "If the packet was locally encapsulated ... do not GRO".
-const MARK_STAYS: &str = "eBPF cannot take the mark of a tunnel's packet off a datagram, and the kernel then hands each over by itself, where \
-     without a tunnel it hands over many at once: use `segmentation_offload: send` or `datapath: kernel`";
+const MARK_STAYS: &str = "eBPF cannot clear the tunnel mark of a datagram, so the kernel delivers each one separately; without a tunnel it \
+     delivers many at once: use `segmentation_offload: send` or `datapath: kernel`";
 
 impl Treatment {
     /// The treatment by a level of `offload` on a network.

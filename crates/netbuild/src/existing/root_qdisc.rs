@@ -31,8 +31,8 @@ pub(super) fn read(netlink: &mut Netlink, index: u32) -> io::Result<String> {
         if !KNOWN.contains(&kind) {
             let known = KNOWN.join(", ");
             return Err(io::Error::other(format!(
-                "it is a `{kind}` that somebody set, which could not be restored exactly ({known} could): replace it by \
-                 commands (`before`, `after`)"
+                "its root qdisc `{kind}` was configured explicitly and cannot be restored exactly ({known} can): replace it \
+                 by commands (`before`, `after`)"
             )));
         }
     } else {
@@ -43,7 +43,7 @@ pub(super) fn read(netlink: &mut Netlink, index: u32) -> io::Result<String> {
         if let Some(own) = all.iter().filter(below).find(of_user) {
             let own = self::kind(own).unwrap_or_default();
             return Err(io::Error::other(format!(
-                "its queues have a `{own}` that somebody set below its `{kind}`, which could not be restored: replace it by \
+                "a `{own}` was configured explicitly below its root qdisc `{kind}` and cannot be restored: replace it by \
                  commands (`before`, `after`)"
             )));
         }

@@ -114,7 +114,7 @@ impl Central {
         self.until(&mut wait, |wait| {
             let rows = north.rows("NB_Global", &["hv_cfg"], wait.for_one())?;
             let in_force = rows.first().and_then(|row| row["hv_cfg"].as_i64());
-            let missing = "the hosts' switches do not have the logical network in force";
+            let missing = "the hosts' switches have not applied the logical network";
             Ok((in_force.unwrap_or(0) < wanted).then(|| missing.to_owned()))
         })
     }

@@ -105,7 +105,7 @@ fn missing(rows: &[Value], wanted: &SwitchSpec) -> Option<String> {
         let error = optional(&tunnel["error"]).and_then(Value::as_str);
         return Some(format!(
             "the tunnel to {peer} has no port number: {}",
-            error.unwrap_or("no error is told")
+            error.unwrap_or("no error was reported")
         ));
     }
     let computed = value(&tunnel["options"], "csum") == Some("true");

@@ -135,7 +135,7 @@ table! { TCP_BIDIRECTIONAL "tcp-bidirectional" "{ streams: 4 }"
 }
 
 table! { TCP_RR "tcp-rr" "{ streams: [1, 64], request: 128 }"
-    "Requests and responses over TCP connections that stay.":
+    "Requests and responses over persistent TCP connections.":
     "streams" => STREAMS,
     "streams_per_guest" => STREAMS_PER_GUEST,
     "request" => TCP_REQUEST,

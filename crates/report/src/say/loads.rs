@@ -236,7 +236,7 @@ const MIGRATION: [Column; 17] = [
     }),
     column(
         "downtime ms",
-        "downtime ms: milliseconds for which a machine stood still at most, median of the same samples",
+        "downtime ms: longest pause of a machine in milliseconds, median of the same samples",
         |load| Some(format!("{:.1}", load.moves?.downtime_ms?.median)),
     ),
     column(
@@ -268,7 +268,7 @@ const MIGRATION: [Column; 17] = [
     ),
     column(
         "stayed",
-        "stayed: machines whose pre-copy did not converge, of those that were to move; forced: stopped all the same",
+        "stayed: machines whose pre-copy did not converge, of those that were to move; forced: stopped anyway",
         |load| {
             let moves = load.moves?;
             let forced = match moves.forced {

@@ -23,7 +23,7 @@ fn pauses(pair: &Pair<'_>) -> Option<Objection> {
     const OFFERS: [&str; 3] = ["rate", "total_rate", "think_time"];
     let offers = pair.subject.option().filter(|key| OFFERS.contains(key));
     (pair.metric.is_cpu() && offers.is_some()).then(|| {
-        let text = "what is offered decides how often the cores sleep and wake, and that is most of this figure";
+        let text = "the offered rate sets the number of wake-ups, which dominate this figure";
         let advice = "compare other factors at one rate";
         Objection::Bars(remark(RemarkKind::FactorIsFigure, text.into(), advice))
     })

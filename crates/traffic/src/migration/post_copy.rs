@@ -145,7 +145,7 @@ impl PostCopy {
         for page in range.first..range.first + range.count {
             if channel_of(page, self.migration.channels) != channel || !own.missing.insert(page) {
                 return Err(invalid(format!(
-                    "page {page} is said to be missing twice, or by another connection"
+                    "page {page} was announced as missing twice, or on the wrong connection"
                 )));
             }
         }
@@ -192,7 +192,7 @@ impl PostCopy {
     pub(crate) fn place(&self, channel: u32, page: u32, content: &[u8]) -> io::Result<()> {
         let mut own = self.channel(channel);
         if !own.missing.contains(page) {
-            return Err(invalid(format!("page {page} came, which was not missing")));
+            return Err(invalid(format!("page {page} arrived, but was not missing")));
         }
         let placed = self.missing.pages.place(page as usize, content);
         match (placed, self.missing.failed.get()) {

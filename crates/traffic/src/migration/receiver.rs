@@ -171,7 +171,7 @@ impl MigrationReceiver {
                     .get_or_insert_with(PostCopyReceiver::new);
                 if receiver.switched {
                     return Err(invalid(
-                        "pages are said to be missing once the machine runs",
+                        "pages were announced as missing once the machine runs",
                     ));
                 }
                 for (range, _) in head.ranges {
@@ -183,7 +183,7 @@ impl MigrationReceiver {
                     .post_copy_receiver
                     .get_or_insert_with(PostCopyReceiver::new);
                 if std::mem::replace(&mut receiver.switched, true) {
-                    return Err(invalid("the machine is to go on twice"));
+                    return Err(invalid("the machine was told to resume twice"));
                 }
                 post_copy(machine)?.switch(self.channel, socket, head.writes)?;
             }
@@ -259,7 +259,7 @@ impl MigrationReceiver {
 /// The post-copy state of a machine; `InvalidData` where it moves without post-copy.
 fn post_copy(machine: &DestinationMachine) -> io::Result<&PostCopy> {
     let post_copy = machine.post_copy.as_ref();
-    post_copy.ok_or_else(|| invalid("the machine is not to go on before all of it is there"))
+    post_copy.ok_or_else(|| invalid("the machine cannot resume before all pages have arrived"))
 }
 
 fn within(what: &str) -> io::Error {

@@ -110,7 +110,7 @@ pub(crate) fn encode_switch(writes: u64, head: &mut [u8; HEAD_BYTES]) {
 /// machine does not have, or an impossible number of ranges or writes.
 pub(crate) fn decode(head: &[u8; HEAD_BYTES], pages: u32) -> io::Result<Head> {
     if word(head, 0) != MAGIC {
-        return Err(invalid("what came is no head of a migration".to_owned()));
+        return Err(invalid("not a migration header".to_owned()));
     }
     let kind = match word(head, 4) {
         1 => Kind::Pages,
@@ -119,7 +119,11 @@ pub(crate) fn decode(head: &[u8; HEAD_BYTES], pages: u32) -> io::Result<Head> {
         4 => Kind::Verify,
         5 => Kind::Missing,
         6 => Kind::Switch,
-        other => return Err(invalid(format!("a head of the unknown kind {other}"))),
+        other => {
+            return Err(invalid(format!(
+                "a migration header of unknown kind {other}"
+            )));
+        }
     };
     let count = word(head, 8) as usize;
     let with_pages = matches!(kind, Kind::Pages | Kind::Missing);
@@ -187,7 +191,7 @@ pub(crate) fn decode_reply(bytes: &[u8; REPLY_BYTES]) -> io::Result<Reply> {
         (MAGIC, 3) => Ok(Reply::Runs),
         (MAGIC, 4) if number <= u32::MAX.into() => Ok(Reply::Fetch(number as u32)),
         (MAGIC, 5) if number <= MAX_WRITES => Ok(Reply::Wrote(number)),
-        _ => Err(invalid("what came is no reply of a migration".to_owned())),
+        _ => Err(invalid("not a migration reply".to_owned())),
     }
 }
 
@@ -215,7 +219,7 @@ mod tests {
             decode(&changed, pages).expect_err("refused").to_string()
         };
         assert!(refused(63, |_| ()).contains("4 pages from 60 on"));
-        assert!(refused(64, |head| head[0] = 0).contains("no head"));
+        assert!(refused(64, |head| head[0] = 0).contains("not a migration header"));
         assert!(refused(64, |head| head[7] = 9).contains("unknown kind 9"));
         assert!(refused(64, |head| head[7] = 2).contains("End with 2 ranges"));
         assert!(refused(64, |head| head[11] = 63).contains("63 ranges"));

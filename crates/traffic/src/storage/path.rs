@@ -266,8 +266,8 @@ fn open_there(place: &Path, writes: bool, kind: PathKind) -> io::Result<File> {
     block_file::open(place, writes, exclusive).map_err(|error| match error.kind() {
         io::ErrorKind::ResourceBusy => io::Error::new(
             error.kind(),
-            "something has it for itself (a mounted file system, swap, a device above it, another load): it is not \
-             written to",
+            "it is opened exclusively (a mounted file system, swap, a device above it, another load): it is not written \
+             to",
         ),
         _ => in_words(if writes { "opening it to write" } else { "opening it" }, &error),
     })

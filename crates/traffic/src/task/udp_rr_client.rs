@@ -399,7 +399,7 @@ impl Task for UdpRrClient {
 
 fn explain(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::ConnectionRefused {
-        let words = "nobody listens there any more (ICMP port unreachable)";
+        let words = "no process listens on that port (ICMP port unreachable)";
         return io::Error::new(error.kind(), words);
     }
     error

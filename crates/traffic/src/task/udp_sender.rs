@@ -186,7 +186,7 @@ impl Task for UdpSender {
 /// Adds advice to errors of sendmmsg(2).
 fn explain(error: io::Error, options: &Options) -> io::Error {
     if error.kind() == io::ErrorKind::ConnectionRefused {
-        let words = "nobody listens there any more (ICMP port unreachable)";
+        let words = "no process listens on that port (ICMP port unreachable)";
         return io::Error::new(error.kind(), words);
     }
     let code = error.raw_os_error();

@@ -426,7 +426,11 @@ fn a_source_that_keeps_to_no_protocol_is_named_and_touches_nothing() {
     half.extend([1; PAGE / 2]);
     let cases: [(&[u8], io::ErrorKind, &str); 5] = [
         (&[], io::ErrorKind::UnexpectedEof, "within a move"),
-        (&[0x55; HEAD_BYTES], io::ErrorKind::InvalidData, "no head"),
+        (
+            &[0x55; HEAD_BYTES],
+            io::ErrorKind::InvalidData,
+            "not a migration header",
+        ),
         (&beyond, io::ErrorKind::InvalidData, "2 pages from 255"),
         (&half, io::ErrorKind::UnexpectedEof, "within a page"),
         (&half[..100], io::ErrorKind::UnexpectedEof, "within a head"),

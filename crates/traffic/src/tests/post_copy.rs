@@ -349,15 +349,15 @@ fn a_source_whose_pages_are_not_those_that_were_missing_is_named() {
         ),
         (
             all(&[missing(), switch(0), page(7), page(7)]),
-            "page 7 came",
+            "page 7 arrived",
         ),
-        (all(&[missing(), switch(0), page(9)]), "page 9 came"),
+        (all(&[missing(), switch(0), page(9)]), "page 9 arrived"),
         (
             all(&[missing(), missing()]),
-            "page 7 is said to be missing twice",
+            "page 7 was announced as missing twice",
         ),
         (all(&[switch(0), missing()]), "once the machine runs"),
-        (all(&[switch(0), switch(0)]), "go on twice"),
+        (all(&[switch(0), switch(0)]), "resume twice"),
         (all(&[page(7), end()]), "before the machine went on"),
         (
             all(&[missing(), switch(0), head(Kind::Verify, &[])]),

@@ -359,7 +359,7 @@ fn a_sink_whose_source_vanished_names_the_flow_and_its_bytes() {
     let error = sink.finish(Duration::ZERO).unwrap_err();
     insta::assert_snapshot!(
         error,
-        @"the peer of flow 1 vanished after 1234 bytes: Connection reset by peer (os error 104)"
+        @"lost contact with the peer of flow 1 after 1234 bytes: Connection reset by peer (os error 104)"
     );
 }
 

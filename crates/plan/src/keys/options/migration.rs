@@ -196,8 +196,8 @@ const WATCH: Key = Key {
     words: ON_OFF,
     presence: Default("off"),
     example: "on",
-    doc: "Whether an observer asks each machine each millisecond, where it was and where it goes, and tells for how long nobody \
-          answered; 16 machines at most, not with `find_limit`. It asks from the next guest of the source's host.",
+    doc: "Whether an observer asks each machine each millisecond, where it was and where it goes, and reports how long no \
+          answer came; 16 machines at most, not with `find_limit`. It asks from the next guest of the source's host.",
     ..BASE
 };
 

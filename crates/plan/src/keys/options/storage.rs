@@ -127,7 +127,7 @@ const FLUSH_EVERY: Key = Key {
     presence: Default("none"),
     example: "8",
     doc: "Writes of a connection after which it asks for a flush, as fdatasync(2) does. Flushes are no I/O: their latency \
-          is told by itself.",
+          is reported separately.",
     ..BASE
 };
 

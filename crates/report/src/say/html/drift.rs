@@ -46,8 +46,8 @@ pub(super) fn chart(
         title: load.asked("Did anything drift while it was measured?"),
         nav: load.nav(Some("Drift")),
         caption: format!(
-            "{} of every sample in percent of its cell's median, by round; all panels share their axes. What comes and \
-             goes in all cells at once is the machine, not the network: comparisons are paired within rounds, so that it \
+            "{} of every sample in percent of its cell's median, by round; all panels share their axes. A change in \
+             all cells at once is due to the machine, not the network: comparisons are paired within rounds, so that it \
              cancels. Hollow points are marked, crosses do not count.",
             measured[..1].to_uppercase() + &measured[1..]
         ),
