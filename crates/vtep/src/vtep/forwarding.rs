@@ -218,6 +218,10 @@ impl Vtep {
             .map_err(in_map("remotes"))
     }
 
+    /// Removes every station at a location from the forwarding table.
+    ///
+    /// # Errors
+    /// [`Error::Map`]; stations that were not removed yet remain.
     pub(super) fn forget_all(&mut self, location: &StationLocation) -> Result<(), Error> {
         let gone: Vec<(u32, [u8; 6])> = self
             .stations
