@@ -259,6 +259,21 @@ fn every_command_of_the_hosted_ci_is_a_target_of_the_makefile() {
     }
 }
 
+#[test]
+fn every_job_of_the_hosted_ci_runs_with_the_rust_of_the_workspace() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("a file");
+    let (workflow, manifest) = (read(".github/workflows/ci.yml"), read("Cargo.toml"));
+    let version = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'))
+        .expect("a version");
+    let container =
+        format!("container: {{ image: \"rust:{version}-bookworm\", options: --privileged }}");
+    let jobs = workflow.matches("runs-on:").count();
+    assert!(jobs > 0, "no jobs");
+    assert_eq!(workflow.matches(&container).count(), jobs, "{container}");
+}
+
 /// Tables, headings of commands and a link on a line of its own cannot be wrapped; docs/studies.md is what a program printed.
 #[test]
 fn prose_of_the_documents_has_lines_of_at_most_120() {

@@ -13,7 +13,8 @@ fn main() {
 
 fn compile(program: &str) {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
-    let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
+    let host = std::env::var("HOST").expect("cargo sets it");
+    let arch = host.split('-').next().unwrap_or_default();
     let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
 
     let mut compile = Command::new(&clang);
@@ -22,7 +23,8 @@ fn compile(program: &str) {
         .args(["-Wall", "-Wextra", "-Werror"])
         // Keep paths of this machine out of the object.
         .arg("-fdebug-compilation-dir=.")
-        // On Debian, asm/types.h is in a directory of the host's architecture.
+        // On Debian, asm/types.h is in a directory of the host's architecture; eBPF's types are the same for every
+        // target.
         .arg(format!("-I/usr/include/{arch}-linux-gnu"))
         .arg("-c")
         .arg(Path::new("bpf").join(format!("{program}.bpf.c")))

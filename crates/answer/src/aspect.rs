@@ -10,13 +10,14 @@ use crate::names::HOST;
 use crate::place::{self, Dimension, LevelIndices};
 use crate::{JudgedEffect, Question};
 
-/// Effects whose ratios differ by more than this factor are told separately, where few words can tell which is which.
+/// Effects whose ratios differ by more than this factor are reported separately where a short phrase can distinguish
+/// them.
 const DISTINCT_RATIO: f64 = 1.25;
 
 /// Most sizes that one statement distinguishes.
 const SIZES: usize = 3;
 
-/// What a statement is about: metrics that are told as one figure.
+/// The subject of a statement: metrics that are reported as one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Speed,

@@ -1,9 +1,8 @@
-//! The answer of a run, in sentences that can be read aloud: one for each factor, the most important first; what limits
-//! the answer; what to do.
+//! The answer of a run as sentences: one for each factor, the most important first; what limits the answer; what to do.
 //!
 //! Every sentence follows from verdicts (corrected for all comparisons of the run) and, where it names absolute
-//! figures, from the cells' medians. Nothing is said without a verdict; *not known* and *not comparable* are said as
-//! such.
+//! figures, from the cells' medians. No statement is made without a verdict; *not known* and *not comparable* are
+//! stated.
 //!
 //! Not here: I/O, statistics, and the layout of a sentence on a page.
 

@@ -123,7 +123,7 @@ impl Aspect<'_> {
         }
     }
 
-    /// What stands behind the place: an upper bound where there is no difference, absolute latencies where they change
+    /// The text after the place: an upper bound where there is no difference, absolute latencies where they change
     /// much.
     fn detail(&self, group: &Group, question: &Question, sizes: Sizes) -> String {
         match group.class {

@@ -106,6 +106,7 @@ fn ports(flows: &[&FlowReport]) -> String {
     format!("{}{rest}", shown.join(", "))
 }
 
+/// A sentence to append: between which two hops packets are lost. Empty where that is unknown.
 pub(crate) fn place(loss_location: Option<&LossLocation>) -> String {
     let Some(LossLocation { after, before }) = loss_location else {
         return String::new();

@@ -46,7 +46,7 @@ struct Judging {
     strict: bool,
 }
 
-/// The same, of a run that is compared as soon as it is measured.
+/// Comparison options of `wirecost run --against`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Earlier {
     /// Compare with this run directory when measured; it is read before anything is built

@@ -26,11 +26,6 @@ impl Status {
             Self::Unknown => "unknown",
         }
     }
-
-    /// Whether what needs the capability can be done.
-    pub const fn suffices(self) -> bool {
-        matches!(self, Self::Yes | Self::Limited)
-    }
 }
 
 /// Section of the output that a check is printed in.

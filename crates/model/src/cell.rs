@@ -123,7 +123,7 @@ pub struct Cell {
         deserialize_with = "crate::load::older::of_any_version"
     )]
     pub loads: Vec<NamedLoad>,
-    /// Settings of the hosts, in the order in which they are put in force before a sample; undone after it.
+    /// Settings of the hosts, in the order in which they are applied before a sample; undone after it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
 }

@@ -142,7 +142,7 @@ pub enum Invalid {
     Build(String),
     /// A load did not run to its end.
     Load(String),
-    /// A setting of the cell could not be put in force, or not be undone.
+    /// A setting of the cell could not be applied or undone.
     Setting(String),
     /// An agent ended or did not answer.
     Agent(String),

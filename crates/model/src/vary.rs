@@ -1,4 +1,4 @@
-//! Any setting as a factor: levels that are settings of a host, put in force before a sample and undone after it.
+//! Any setting as a factor: levels that are settings of a host, applied before a sample and undone after it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -154,7 +154,7 @@ impl Scope {
             || matches!((self, other), (Self::Machine, Self::Machine))
     }
 
-    /// Number of namespaces in which a setting is put in force for one sample, with `guests` guests per host.
+    /// Number of namespaces in which a setting is applied for one sample, with `guests` guests per host.
     pub const fn times(self, guests: u32) -> u32 {
         match self {
             Self::Guests => 2 * guests,

@@ -105,7 +105,7 @@ pub mod transmission {
     pub const READ_ONLY: u16 = 1 << 1;
     /// The server accepts `FLUSH`.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// The server accepts [`super::command::FLAG_FUA`].
+    /// The server accepts writes with `NBD_CMD_FLAG_FUA`: durable before their reply.
     pub const SEND_FUA: u16 = 1 << 3;
     /// Several connections see the same content, and a flush on one covers the writes of all.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
@@ -121,9 +121,6 @@ pub mod command {
     pub const DISCONNECT: u16 = 2;
     /// Makes completed writes durable.
     pub const FLUSH: u16 = 3;
-
-    /// Flag: a write is durable before its reply.
-    pub const FLAG_FUA: u16 = 1;
 }
 
 /// Types of the chunks of structured replies.

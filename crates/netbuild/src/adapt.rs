@@ -145,10 +145,10 @@ impl LabHost {
     }
 }
 
-/// Counts a device as one more like the first of its kind.
+/// Requires that a device has the same state as the first device of its kind, and counts it.
 ///
 /// # Errors
-/// Where the device differs from the first.
+/// Where the two states differ.
 pub(crate) fn require_same_state(
     first: &mut Option<DeviceState>,
     next: DeviceState,

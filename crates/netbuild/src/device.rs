@@ -305,8 +305,8 @@ pub(crate) fn read_mac(netlink: &mut Netlink, name: &str) -> io::Result<Vec<u8>>
     Ok(addresses.next().unwrap_or_default())
 }
 
-/// Gives a device an address. An IPv6 address is usable at once: nobody else is on this link, so that duplicate address
-/// detection (RFC 4862, section 5.4), which takes a second, is skipped.
+/// Gives a device an address. An IPv6 address is usable at once: no other node is on this link, so duplicate address
+/// detection (RFC 4862, section 5.4), which takes a second, is not needed.
 pub(crate) fn add_address(
     netlink: &mut Netlink,
     index: u32,

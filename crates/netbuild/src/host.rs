@@ -32,7 +32,7 @@ pub use switch_devices::SwitchDevices;
 pub struct LabHost {
     pub(crate) spec: HostSpec,
     steering: Option<Steering>,
-    /// Whether receive steering is in force where it is wanted.
+    /// Whether receive steering is active where it is requested.
     steered: bool,
     pub(crate) netlink: Netlink,
     pub(crate) ethtool: Ethtool,
@@ -254,7 +254,7 @@ impl LabHost {
         )
     }
 
-    /// Whether receive steering is in force where it is wanted. `false` where the kernel does not let this user steer
+    /// Whether receive steering is active where it is requested. `false` where the kernel does not let this user steer
     /// what the host receives to the host's own cores.
     pub const fn is_steered(&self) -> bool {
         self.steered

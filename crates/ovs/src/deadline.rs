@@ -28,7 +28,7 @@ impl Deadline {
         self.left().max(MOMENT)
     }
 
-    /// This deadline; where it is over, one a moment from now, so that what is there already is read.
+    /// This deadline, at least a moment from now, so that data already received is read.
     pub(crate) fn or_soon(self) -> Self {
         Self(self.0.max(Instant::now() + MOMENT))
     }

@@ -103,7 +103,7 @@ pub enum Error {
         /// The switch's answer.
         found: String,
     },
-    /// The logical network was not in force in time.
+    /// The logical network was not applied in time.
     #[error("OVN: {missing} after {seconds:.0} s{}", said(log))]
     NotInForce {
         /// What is missing, such as "there is no tunnel to the other host".

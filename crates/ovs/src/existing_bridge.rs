@@ -102,7 +102,7 @@ impl ExistingBridge {
     /// Adds a guest's port, and the tunnel's where there is one.
     ///
     /// # Errors
-    /// Where it cannot be done in somebody else's bridge, or the switch refuses; no port is left then.
+    /// Where it cannot be done in a bridge that another program manages, or the switch refuses; no port is left then.
     pub fn add(&mut self, ports: &AddedPorts<'_>) -> Result<(), Error> {
         self.check(ports)?;
         let deadline = Deadline::within(PATIENCE);

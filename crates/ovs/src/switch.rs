@@ -1,4 +1,4 @@
-//! A host's switch: its daemons, its configuration in force and read back, and its route to the other host.
+//! A host's switch: its daemons, its configuration (applied and read back), and its route to the other host.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,8 +27,8 @@ use crate::options::{Mapping, mapping};
 use crate::ovn::Controller;
 use crate::programs::Programs;
 
-/// Time limit of each step until a switch is in force, extended while its daemons are at work: an idle machine takes a
-/// tenth of it for all steps.
+/// Time limit of each step until the switch is configured, extended while its daemons are at work: an idle machine
+/// takes a tenth of it for all steps.
 const PATIENCE: Duration = Duration::from_secs(8);
 const STEP: Duration = Duration::from_millis(5);
 /// Generic netlink family of the kernel module (include/uapi/linux/openvswitch.h).
@@ -36,7 +36,7 @@ const FAMILY: &str = "ovs_datapath";
 /// Device by which it is tried whether devices can be created; removed at once.
 const TRIAL_DEVICE: &str = "ovs-trial";
 
-/// A switch in force. Dropping it ends its daemons; its devices go with these, or with their namespace.
+/// A configured switch. Dropping it ends its daemons; its devices go with these, or with their namespace.
 #[derive(Debug)]
 pub struct Switch {
     control: Control,

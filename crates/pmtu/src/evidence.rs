@@ -6,8 +6,8 @@ use crate::config::Arrival;
 
 /// Largest probability that a size that passes is called too big.
 pub(crate) const ERROR: f64 = 1e-4;
-/// The part of [`ERROR`] for one of the sizes of a search, which looks at several before it ends,
-/// and at those that bad luck has already picked out (in the manner of Bonferroni's correction).
+/// The part of [`ERROR`] for one size of a search, which tests several sizes, among them those that random loss has
+/// hit already (Bonferroni).
 pub(crate) const ERROR_IN_SEARCH: f64 = ERROR / 5.0;
 
 /// Every probe handed out, in the order of their ids.

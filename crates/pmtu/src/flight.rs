@@ -278,7 +278,7 @@ impl Flight {
         }
     }
 
-    /// Sets a pace for good: loss from then on is not due to a higher pace.
+    /// Caps the pace for the rest of the survey; later loss is not attributed to a higher pace.
     pub(crate) fn cap_pace(&mut self, rate: f64, now: Duration) {
         self.most = rate;
         self.pacer.set_rate(rate, now);

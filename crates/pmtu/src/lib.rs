@@ -33,9 +33,9 @@
 //! # Certainty
 //! A packet that is acknowledged passes, without doubt. A lost one may have been too big or
 //! unlucky, and small control probes (and sizes that are known to pass), sent between the big ones,
-//! tell the difference: a size is called too big only when every copy was lost **and** the chance
-//! that luck alone lost just these, rather than any others of the same rounds, is at most 1 in
-//! 10,000. How many copies that takes follows from the path: 6 where nothing else is lost, 15 where
+//! tell the difference: a size is called too big only when every copy was lost **and** the
+//! probability of losing exactly these probes by chance, rather than others of the same rounds, is
+//! at most 1 in 10,000. How many copies that takes follows from the path: 6 where nothing else is lost, 15 where
 //! one in three round trips fails. A search is stricter, and sends 7 to 9 at once. A size that
 //! passes is called too big with a probability below 10⁻⁴ at any rate of random loss (2 × 10⁻⁵ with
 //! 20 % lost each way; a test computes it exactly); where the path is too lossy to decide in time,

@@ -316,7 +316,7 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// Whether every sample of a cell holds enough steps of the CPU counter to stand for itself.
+    /// Whether every sample of a cell has enough CPU counter steps for a ratio of its own.
     pub(crate) fn is_fine(&self, cell: &Cell) -> bool {
         let mut parts = self.series(cell).into_iter().flat_map(Series::parts);
         parts.all(|(_, parts)| parts.steps() >= ENOUGH_STEPS)

@@ -53,7 +53,7 @@ impl Netns {
 
     /// Moves the calling thread into this namespace until the guard is dropped.
     ///
-    /// Sockets made meanwhile stay in this namespace for good.
+    /// Sockets made meanwhile stay in this namespace permanently.
     pub fn enter(&self) -> io::Result<Entered> {
         let home = Self::current()?;
         setns(&self.file, CloneFlags::CLONE_NEWNET)?;

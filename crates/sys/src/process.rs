@@ -70,8 +70,8 @@ pub fn inherit_and_die_with_thread(command: &mut Command, descriptor: &impl AsRa
     unsafe { command.pre_exec(before_exec) };
 }
 
-/// Gives up root for good: sets the real, effective and saved ids to `id`, and drops groups and capabilities. Makes the
-/// process own its /proc files again (`PR_SET_DUMPABLE`), without which it could not write its own uid_map.
+/// Gives up root permanently: sets the real, effective and saved ids to `id`, and drops groups and capabilities. Makes
+/// the process own its /proc files again (`PR_SET_DUMPABLE`), without which it could not write its own uid_map.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SETUID` and `CAP_SETGID`, `EINVAL` where the user namespace has no such id.

@@ -1,7 +1,7 @@
 //! Socket options, error queues and packet captures that the standard library does not offer.
 //!
-//! Every function works on a descriptor that the caller made; a socket belongs for good to the network namespace that
-//! its creating thread was in. Not here: what is sent, how often, and what a measured value means.
+//! Every function works on a descriptor that the caller made; a socket belongs permanently to the network namespace
+//! that its creating thread was in. Not here: what is sent, how often, and what a measured value means.
 
 #![allow(
     unsafe_code,

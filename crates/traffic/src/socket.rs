@@ -329,7 +329,7 @@ pub(crate) fn cork(socket: &Socket) -> Result<(), TrafficError> {
 
 /// Limits unsent data (`TCP_NOTSENT_LOWAT`), so that it is sent by the writing thread while it runs and hot from its
 /// cache. With megabytes queued it is sent when acknowledgements arrive, a window at a time: such bursts overflow the
-/// backlog of the sending core (`net.core.netdev_max_backlog`). Measurements: docs/loads.md.
+/// backlog of the sending core (`net.core.netdev_max_backlog`). Measurements: docs/facts.md.
 fn keep_little_unsent(socket: &Socket, streams: u32) -> Result<(), TrafficError> {
     let unsent = (UNSENT_IN_ALL / streams).clamp(LEAST_UNSENT, UNSENT);
     socket

@@ -78,7 +78,7 @@ impl LineRate {
     }
 }
 
-/// The loaded program, attached while a line is in force. Dropping it, in the device's namespace, detaches it.
+/// The loaded program, attached while a rate limit is set. Dropping it, in the device's namespace, detaches it.
 pub struct Departures {
     // Dropped first: off the hook before anything else is freed.
     attached: Option<Attached>,
@@ -113,8 +113,8 @@ impl Departures {
         })
     }
 
-    /// Puts a line in force on the device's egress, after other programs there, or changes the line
-    /// in force. To be called in the device's namespace, with fq on the device.
+    /// Sets the line's rate on the device's egress, after other programs there, or changes it. To be called in the
+    /// device's namespace, with fq on the device.
     ///
     /// # Errors
     /// [`Error::Attach`] if the program cannot be attached, [`Error::Map`] if the line cannot be written.

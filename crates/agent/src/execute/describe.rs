@@ -13,6 +13,8 @@ use crate::protocol::{Reply, Request};
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 impl Agent {
+    /// Answers the requests that only ask about this machine: its description, addresses, boot id, and source address
+    /// towards a target.
     pub(super) fn tell(&mut self, request: &Request) -> Answer {
         match request {
             Request::Describe => self.describe(),

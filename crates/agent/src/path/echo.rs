@@ -1,5 +1,5 @@
-//! ICMP echo requests during a survey that nobody answers: their answer shows the round trip to the other end, and so
-//! how long to wait for the answer to a datagram.
+//! ICMP echo requests during a survey: where its datagrams are unanswered, the echo's round trip sets how long to wait
+//! for them.
 
 use std::sync::{Arc, OnceLock};
 use std::thread;

@@ -1,5 +1,5 @@
 //! Whether this host fragments the packets that carry its own: the kernel's counter of fragments around a few
-//! datagrams. That covers every tunnel, whoever makes it and however its packets are routed.
+//! datagrams. That covers every tunnel, whichever program created it and however its packets are routed.
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};

@@ -144,6 +144,8 @@ fn see(report: &mut PathReport, surveyed: &Surveyed) {
     saw(report, surveyed.refusal, surveyed.watched.as_ref());
 }
 
+/// Adds the refusal that a survey received, and what its packet socket recorded, to a report. ICMP errors of this host
+/// itself are left out.
 pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Option<&Watched>) {
     // This host's own ICMP errors, for a neighbour that does not answer, are found by other means.
     let is_anothers = |it: &Refusal| it.by != report.from.address;

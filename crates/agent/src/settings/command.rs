@@ -59,7 +59,7 @@ pub(super) fn run(command: &str, place: &str) -> Result<(), String> {
 }
 
 /// Waits for the end of a process; whether it came within the time limit. Signals that the settings guard ignores
-/// interrupt poll(2) all the same, and do not end the wait: the command would go on, unknown to anybody.
+/// interrupt poll(2) too; the wait continues, otherwise the command would run unsupervised.
 fn has_ended(process: &PidFd) -> io::Result<bool> {
     let deadline = Instant::now() + COMMAND_LIMIT;
     loop {

@@ -88,6 +88,7 @@ fn unix(socket: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
+/// The error for an answer that is JSON, but lacks what was selected.
 pub(super) fn unexpected_reply() -> io::Error {
     io::Error::other("an answer of another shape")
 }

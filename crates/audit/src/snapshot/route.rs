@@ -85,7 +85,7 @@ impl EgressRoute {
 pub enum Neighbour {
     /// Resolution is in progress (`NUD_INCOMPLETE`).
     Sought,
-    /// Resolution failed: nobody answered (`NUD_FAILED`).
+    /// Resolution failed: no answer (`NUD_FAILED`).
     Missing,
     /// Any other state, or no entry: resolved, permanent, or not needed yet.
     Fine,

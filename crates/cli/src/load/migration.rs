@@ -13,7 +13,7 @@ use super::values::{duration, size, throughput, time};
 /// Largest number of machines whose moves are printed.
 const MAX_PRINTED_MACHINES: usize = 16;
 
-/// What only a migration may be told.
+/// Options of migrations only.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of a migration")]
 pub(super) struct MigrationOptions {

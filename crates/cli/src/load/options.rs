@@ -36,7 +36,7 @@ enum Switch {
     Off,
 }
 
-/// What every load may be told.
+/// Options of every load.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of the load")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]

@@ -71,6 +71,7 @@ pub(super) enum Size {
     },
 }
 
+/// The frame of a guest packet of `guest_mtu` bytes, and the goodput of such frames.
 #[derive(Debug, Serialize)]
 pub(super) struct Fit {
     pub(super) underlay_mtu: u32,
@@ -99,6 +100,7 @@ pub(super) struct Short {
     pub(super) frames_per_s: Option<f64>,
 }
 
+/// One part of the frame: a header, a trailer, padding, or the guest packet.
 #[derive(Debug, Serialize)]
 pub(super) struct Piece {
     pub(super) name: &'static str,

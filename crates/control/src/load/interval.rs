@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use wirecost_agent::protocol::{EndPart, Part};
-use wirecost_model::end_window::End;
+use wirecost_model::end_window::{Counts, End};
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
 
@@ -53,27 +53,23 @@ pub struct LoadInterval {
 #[derive(Debug, Clone, Default)]
 struct Sum {
     seconds: f64,
-    read_bytes: u64,
-    received: u64,
+    counts: Counts,
     lost: i64,
     retransmits: u64,
-    timeouts: u64,
     latency: Latency,
 }
 
 impl Sum {
     fn add(&mut self, part: &EndPart) {
         self.seconds += part.seconds;
-        self.read_bytes += part.counts.read_bytes;
-        self.received += part.counts.received;
+        self.counts += part.counts;
         self.lost += part.lost;
         self.retransmits += part.retransmits;
-        self.timeouts += part.counts.timeouts;
         self.latency.merge(&part.latency);
     }
 
     fn gbps(&self) -> f64 {
-        self.per_second(self.read_bytes) * 8.0 / 1e9
+        self.per_second(self.counts.read_bytes) * 8.0 / 1e9
     }
 
     fn per_second(&self, count: u64) -> f64 {
@@ -112,12 +108,12 @@ impl LoadSums {
             retransmits: workload
                 .is_tcp_stream()
                 .then_some(client.retransmits + server.retransmits),
-            datagrams_per_s: datagrams.then(|| server.per_second(server.received)),
+            datagrams_per_s: datagrams.then(|| server.per_second(server.counts.received)),
             lost: datagrams.then_some(server.lost),
-            transactions_per_s: requests.then(|| client.per_second(client.received)),
+            transactions_per_s: requests.then(|| client.per_second(client.counts.received)),
             p50_s: latency(50.0),
             p99_s: latency(99.0),
-            timeouts: (workload == Workload::UdpRr).then_some(client.timeouts),
+            timeouts: (workload == Workload::UdpRr).then_some(client.counts.timeouts),
         }
     }
 
@@ -211,7 +207,6 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use wirecost_agent::protocol::HostNetns;
-    use wirecost_model::end_window::Counts;
     use wirecost_model::load::Load;
 
     use super::*;

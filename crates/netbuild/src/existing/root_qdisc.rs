@@ -90,7 +90,7 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
     qdisc::set_numbered(netlink, index, handle, kind, [options])
 }
 
-/// Kind of the root qdisc that somebody set; `None` where the device has none, or the kernel's own.
+/// Kind of the root qdisc that was configured explicitly; `None`: no qdisc, or the kernel's default.
 fn of_user(netlink: &mut Netlink, index: u32) -> io::Result<Option<String>> {
     let all = qdisc::read_all(netlink, index)?;
     let root = all

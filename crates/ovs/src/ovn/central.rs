@@ -90,7 +90,7 @@ impl Central {
         [self.database.pid(), self.northd.pid()]
     }
 
-    /// Waits until `number` hosts have joined and all of them have the current network in force.
+    /// Waits until `number` hosts have joined and all of them have applied the current network.
     ///
     /// # Errors
     /// [`Error::NotInForce`], or that a daemon has ended.

@@ -12,7 +12,7 @@ struct OnHosts {
     levels: &'static [(&'static str, &'static str)],
     /// Words of comparisons and charts that cannot be measured there, and why.
     lacking: &'static [(&'static str, &'static str)],
-    /// What differs from the published setup all the same.
+    /// Remaining differences from the published setup.
     scaled: &'static str,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::flows::{FailingShare, paths_met};
+use crate::flows::paths_met;
 use crate::outcome::{Limit, Outcome};
 
 /// The outcome of one flow.
@@ -118,13 +118,6 @@ impl SurveyResult {
             })
             .map(|answer| answer.flow)
             .collect()
-    }
-
-    /// The share of failing flows among those that answered; `None` where all or none fail.
-    pub fn uneven(&self) -> Option<FailingShare> {
-        let decided = (self.outcomes.len() - self.undecided().len()) as u32;
-        let failing = self.failing().len() as u32;
-        FailingShare::new(failing, decided).filter(|share| share.failing < share.of)
     }
 
     /// The largest number of equal paths every one of which was met with this confidence, in (0, 1).

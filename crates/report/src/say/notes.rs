@@ -246,8 +246,7 @@ pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
         .collect()
 }
 
-/// The unit of the columns of CPU, and what only `--full` prints, so that nobody takes a finding that is not printed
-/// for none.
+/// The unit of the CPU columns, and what only `--full` prints, so that a reader knows that more findings exist.
 pub(crate) fn only_in_full(doc: &Document) -> String {
     let remarked = doc
         .effects

@@ -26,8 +26,8 @@ pub enum Answer {
 pub struct Look {
     /// The ratio with the interval to report if the run stops at this look by its rule.
     pub ratio: PairedRatio,
-    /// The interval that holds at every look, and when someone stopped the run because of what they
-    /// saw; its ends may be 0 and infinity. Absent below two pairs.
+    /// The anytime-valid interval: it also holds where a user stopped the run after seeing results. Its ends may be 0
+    /// and infinity; absent below two pairs.
     pub lasting: Option<Interval>,
     /// Standard deviation of the log ratios; absent below two pairs.
     pub spread: Option<f64>,

@@ -1,4 +1,4 @@
-//! The end of a client: stops sending, waits for data in flight, and reports a peer that has vanished.
+//! The end of a client: stops sending, waits for data in flight, and reports a peer that no longer answers.
 
 use std::io;
 use std::net::Shutdown;

@@ -1,7 +1,6 @@
 //! The forwarding tables of a tunnel endpoint: FDB entries by MAC address, remotes with their headers,
 //! receivers of broadcasts.
 
-use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 
@@ -111,32 +110,6 @@ impl Vtep {
         self.write_flood(vni)
     }
 
-    /// Removes a remote: nothing is sent to it, and what it sends is dropped.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`] if there is no such remote. After another error the remote can be removed again.
-    pub fn remove_remote(&mut self, address: IpAddr) -> Result<(), Error> {
-        if !self.remotes.contains_key(&address) {
-            return Err(Error::Unknown(address.to_string()));
-        }
-        let source = self.maps.sources.remove(&layout::address(address));
-        let mut results = vec![
-            unless_absent(source).map_err(in_map("sources")),
-            self.remove_fdb_entries(&FdbDestination::Remote(address)),
-        ];
-        let vnis: Vec<u32> = self.floods.keys().copied().collect();
-        for vni in vnis {
-            self.floods.entry(vni).or_default().remove(&address);
-            results.push(self.write_flood(vni));
-        }
-        let removed: Result<(), Error> = results.into_iter().collect();
-        // Another remote gets the index once nothing leads to it any more.
-        if removed.is_ok() {
-            self.remotes.remove(&address);
-        }
-        removed
-    }
-
     pub(super) fn check_vni(&self, vni: u32) -> Result<(), Error> {
         if self.config.format.tunnel().is_none() && vni != 0 {
             return Err(Error::Config(format!(
@@ -162,13 +135,13 @@ impl Vtep {
             return Err(Error::Config(format!("{address}: {what} has no remotes")));
         };
         let local = tunnel.local;
-        let taken: BTreeSet<u32> = self.remotes.values().copied().collect();
-        let Some(index) = (1..=MAX_REMOTES as u32).find(|index| !taken.contains(index)) else {
+        if self.remotes.len() == MAX_REMOTES {
             return Err(Error::Full {
                 what: "remotes",
                 most: MAX_REMOTES,
             });
-        };
+        }
+        let index = self.remotes.len() as u32 + 1;
         self.write_remote(address, local, index)?;
         self.maps
             .sources
@@ -218,6 +191,10 @@ impl Vtep {
             .map_err(in_map("remotes"))
     }
 
+    /// Removes every FDB entry with a destination.
+    ///
+    /// # Errors
+    /// [`Error::Map`]; entries that were not removed yet remain.
     pub(super) fn remove_fdb_entries(&mut self, location: &FdbDestination) -> Result<(), Error> {
         let gone: Vec<(u32, [u8; 6])> = self
             .fdb
