@@ -158,7 +158,7 @@ pub(crate) fn read(
             underlay,
             &keys::UNDERLAY_LINKS,
             integer32,
-            |links| links.to_string(),
+            std::string::ToString::to_string,
         ),
         underlay_ip: levels(reader, underlay, &keys::UNDERLAY_IP, ip, |ip| {
             ip.key().to_owned()
