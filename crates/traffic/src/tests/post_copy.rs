@@ -375,7 +375,7 @@ fn a_source_whose_pages_are_not_those_that_were_missing_is_named() {
     // Of a machine that arrives before it runs, no page can be missing; of another connection's pages none is.
     let pre_copy = options(|_, migration| migration.memory = MIB);
     let error = told_to(&missing(), &pre_copy).0.expect_err("refused");
-    assert!(error.to_string().contains("not to go on"), "{error}");
+    assert!(error.to_string().contains("cannot resume"), "{error}");
     let two = post_copy(|_, migration| (migration.memory, migration.channels) = (MIB, 2));
     let other = head(Kind::Missing, &[(pages(60, 10), false)]);
     let error = told_to(&other, &two).0.expect_err("refused");
