@@ -195,7 +195,7 @@ fn the_line(kernel: &Kernel) {
         "ssh:root@127.0.0.1:2202=10.50.0.2",
         "--yes",
         "--time",
-        "40s",
+        "60s",
         "--json",
         "-q",
         "--out",
@@ -265,12 +265,12 @@ fn settings(document: &Value) -> Vec<&str> {
 }
 
 fn diagnosed(machine: &mut Machine, before: &str, after: &str) -> Value {
-    with(machine, "netns:dga netns:dgb --time 25s", before, after)
+    with(machine, "netns:dga netns:dgb --time 45s", before, after)
 }
 
 /// With changes of settings.
 fn changed(machine: &mut Machine, hosts: &str, before: &str, after: &str) -> Value {
-    let options = format!("{hosts} --allow-host-changes --yes --time 120s");
+    let options = format!("{hosts} --allow-host-changes --yes --time 150s");
     with(machine, &options, before, after)
 }
 

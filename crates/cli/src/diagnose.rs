@@ -5,11 +5,13 @@
 mod commands;
 mod print;
 mod switch;
+mod time;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Args;
 use wirecost_answer::diagnosis::{Diagnosis, Evidence};
@@ -29,6 +31,7 @@ use wirecost_report::RunResult;
 use self::commands::Named;
 use self::print::{DiagnosisResult, Judged, Tried};
 use self::switch::Switch;
+use self::time::{LEAST_ROUNDS, Rest};
 use crate::binaries::AgentBinaries;
 use crate::failure::{Cause, Done, Failure};
 use crate::progress::Display;
@@ -48,10 +51,6 @@ const OF_MTU: [&str; 6] = [
     "signal-names-wrong-size",
     "tcp-segments-lost",
 ];
-/// Fewest rounds of a run.
-const LEAST_ROUNDS: u32 = 4;
-/// Duration of a sample, seconds, including warm-up, proofs, and applying and undoing its change.
-const SAMPLE_S: f64 = 1.6;
 /// Flows of the check before the measurement.
 const FLOWS: u32 = 16;
 
@@ -71,7 +70,7 @@ pub(crate) struct Diagnose {
     /// Load and change the hosts without asking
     #[arg(long, short)]
     yes: bool,
-    /// How long it may take
+    /// How long it may take, the check included
     #[arg(long, value_name = "DURATION", default_value = "3min", value_parser = parse_seconds)]
     time: f64,
     /// The run directory, which must not exist [default: wirecost-runs/diagnose-TIME]
@@ -92,23 +91,17 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         b: arguments.b.clone(),
     };
     let unreached = |error| checks::unreached(&error);
-    let bare = plan::experiment("<diagnose>", &plan_text(arguments, &[]))?;
-    let inspected = experiment::inspect(&context, &pair, &bare, &flag).map_err(unreached)?;
-    let fit = (arguments.time / SAMPLE_S / f64::from(LEAST_ROUNDS)) as usize;
-    let all = switch::all(&inspected, arguments.allow_host_changes);
-    let (switches, left) = switch::fitting(all, fit);
-    let text = plan_text(arguments, &switches);
-    let mut experiment = plan::experiment("<diagnose>", &text)?;
-    with_other_loads(&mut experiment, &switches);
-    existing::confirm(&experiment, arguments.yes, "`--yes` goes on without asking")?;
-
+    let bare = plan::experiment("<diagnose>", &plan_text(arguments, arguments.time, &[]))?;
     let say = |words: &str| {
         if !talk.quiet {
             screen::say(words);
         }
     };
+    let began = Instant::now();
+    let inspected = experiment::inspect(&context, &pair, &bare, &flag).map_err(unreached)?;
     say("checking the path");
     let checked = check(&asked(&pair), &context, &flag, &mut |_| {}).map_err(unreached)?;
+    let check_s = began.elapsed().as_secs_f64();
     let concerning = checked
         .findings
         .iter()
@@ -116,6 +109,17 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     let findings: Vec<(String, String)> = concerning
         .map(|finding| (finding.id.to_owned(), finding.evidence.clone()))
         .collect();
+
+    let all = switch::all(&inspected, arguments.allow_host_changes);
+    let Rest {
+        switches,
+        not_tried,
+        budget_s,
+    } = time::rest(all, arguments.time - check_s);
+    let text = plan_text(arguments, budget_s, &switches);
+    let mut experiment = plan::experiment("<diagnose>", &text)?;
+    with_other_loads(&mut experiment, &switches);
+    existing::confirm(&experiment, arguments.yes, "`--yes` goes on without asking")?;
 
     let number = switches.len();
     say(&format!(
@@ -160,7 +164,9 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         tried: tried(&switches, &result, &inspected, &|switch| {
             why_invalid(switch, &experiment, &samples)
         }),
-        not_tried: left.iter().map(Switch::label).collect(),
+        not_tried: not_tried.iter().map(Switch::label).collect(),
+        check_s,
+        time_s: arguments.time,
         changed: arguments.allow_host_changes,
         complete: finished.end.outcome == Outcome::Complete,
         record: finished.directory,
@@ -202,9 +208,8 @@ fn asked(pair: &HostPair) -> Check {
 
 /// The text of the plan, which is kept with the record. Changes of the load itself are added later, by
 /// [`with_other_loads`].
-fn plan_text(arguments: &Diagnose, switches: &[Switch]) -> String {
+fn plan_text(arguments: &Diagnose, budget: f64, switches: &[Switch]) -> String {
     let quoted = |host: &HostAddress| serde_json::Value::from(host.to_string()).to_string();
-    let budget = arguments.time;
     let mut text = format!(
         "name: diagnose\nhosts: {{ a: {}, b: {} }}\nnetwork: existing\nmax_rate: none\nload: tcp-stream\nrepeat: {{ precision: 3%, \
          budget: {budget}s, min_rounds: {LEAST_ROUNDS}, seconds: 0.5, warmup: 0.5, ask: throughput }}\nvary:\n  {FACTOR}:\n    \

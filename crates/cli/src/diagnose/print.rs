@@ -23,6 +23,10 @@ pub(super) struct DiagnosisResult {
     pub(super) tried: Vec<Tried>,
     /// Labels of the changes that there was no time for.
     pub(super) not_tried: Vec<String>,
+    /// What reaching the hosts and the check of the path took, seconds.
+    pub(super) check_s: f64,
+    /// What all of it may take, seconds.
+    pub(super) time_s: f64,
     /// Whether settings of the hosts were allowed to be tried.
     pub(super) changed: bool,
     /// Whether the run was completed, and not stopped early.
@@ -157,6 +161,13 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
         );
     }
     lines.extend(why_not_known(found).map(|why| wrap(&why, "  ", width)));
+    if found.check_s >= found.time_s {
+        let words = format!(
+            "The check took {:.0} s, all of the time (--time): only the path as it is was measured.",
+            found.check_s
+        );
+        lines.push(wrap(&words, "  ", width));
+    }
     if !found.not_tried.is_empty() {
         let names = found.not_tried.join(", ");
         let words = format!("Not tried in this time (--time gives more): {names}.");
@@ -218,6 +229,8 @@ mod tests {
             findings: Vec::new(),
             tried,
             not_tried: Vec::new(),
+            check_s: 4.0,
+            time_s: 180.0,
             changed: true,
             complete: true,
             record: "run".into(),
@@ -253,5 +266,19 @@ mod tests {
         ] {
             assert!(text.lines().any(|told| told == line), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn a_check_that_took_all_of_the_time_is_told() {
+        let told = |check_s| {
+            let found = DiagnosisResult {
+                check_s,
+                not_tried: vec!["4 streams".to_owned()],
+                ..found(Vec::new())
+            };
+            text(&found, 200)
+                .contains("all of the time (--time): only the path as it is was measured.")
+        };
+        assert_eq!([4.0, 190.0].map(told), [false, true]);
     }
 }

@@ -8,7 +8,7 @@ use wirecost_model::load::Load;
 
 use self::feature::Feature;
 
-pub(super) use self::candidates::{all, fitting};
+pub(super) use self::candidates::all;
 #[cfg(test)]
 pub(super) use self::feature::TSO;
 
