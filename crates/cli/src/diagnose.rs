@@ -15,8 +15,9 @@ use std::time::Instant;
 
 use clap::Args;
 use wirecost_answer::diagnosis::{Diagnosis, Evidence};
-use wirecost_check::Severity;
+use wirecost_check::{Document, Severity};
 use wirecost_control::experiment::{self, InspectedHosts, Options};
+use wirecost_control::hosts::{Duty, HostsContext};
 use wirecost_control::path::{Check, CheckTarget, check};
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::effect::{Effect, RemarkKind};
@@ -98,17 +99,23 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         }
     };
     let began = Instant::now();
-    let inspected = experiment::inspect(&context, &pair, &bare, &flag).map_err(unreached)?;
+    let agents = |duty| HostsContext {
+        duty,
+        ..context.clone()
+    };
+    // What will be changed is listed by who will change it.
+    let inspecting = if arguments.allow_host_changes {
+        Duty::Change
+    } else {
+        Duty::Check
+    };
+    let inspected = experiment::inspect(&agents(inspecting), &pair, &bare, &flag);
+    let inspected = inspected.map_err(unreached)?;
     say("checking the path");
-    let checked = check(&asked(&pair), &context, &flag, &mut |_| {}).map_err(unreached)?;
+    let checked = check(&asked(&pair), &agents(Duty::Check), &flag, &mut |_| {});
+    let checked = checked.map_err(unreached)?;
     let check_s = began.elapsed().as_secs_f64();
-    let concerning = checked
-        .findings
-        .iter()
-        .filter(|finding| !finding.elsewhere && finding.severity != Severity::Info);
-    let findings: Vec<(String, String)> = concerning
-        .map(|finding| (finding.id.to_owned(), finding.evidence.clone()))
-        .collect();
+    let findings = findings(&checked);
 
     let all = switch::all(&inspected, arguments.allow_host_changes);
     let Rest {
@@ -187,6 +194,17 @@ fn code(found: &DiagnosisResult, printed: ExitCode) -> ExitCode {
     } else {
         exit::finding()
     }
+}
+
+/// Ids and evidence of what the check found on the path.
+fn findings(checked: &Document) -> Vec<(String, String)> {
+    let concerning = checked
+        .findings
+        .iter()
+        .filter(|finding| !finding.elsewhere && finding.severity != Severity::Info);
+    concerning
+        .map(|finding| (finding.id.to_owned(), finding.evidence.clone()))
+        .collect()
 }
 
 fn asked(pair: &HostPair) -> Check {
