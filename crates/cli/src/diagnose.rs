@@ -6,6 +6,7 @@ mod commands;
 mod print;
 mod switch;
 mod time;
+mod tried;
 
 use std::fs;
 use std::io;
@@ -20,19 +21,17 @@ use wirecost_control::experiment::{self, InspectedHosts, Options};
 use wirecost_control::hosts::{Duty, HostsContext};
 use wirecost_control::path::{Check, CheckTarget, check};
 use wirecost_model::cell::{Cell, Experiment};
-use wirecost_model::effect::{Effect, RemarkKind};
 use wirecost_model::host::HostAddress;
-use wirecost_model::metric::Metric;
 use wirecost_model::plan::HostPair;
 use wirecost_model::record::{Outcome, file};
 use wirecost_model::sample::Sample;
 use wirecost_model::units::parse_seconds;
 use wirecost_report::RunResult;
 
-use self::commands::Named;
-use self::print::{DiagnosisResult, Judged, Tried};
+use self::print::{DiagnosisResult, Judged};
 use self::switch::Switch;
 use self::time::{LEAST_ROUNDS, Rest};
+use self::tried::Measured;
 use crate::binaries::AgentBinaries;
 use crate::failure::{Cause, Done, Failure};
 use crate::progress::Display;
@@ -130,7 +129,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
 
     let number = switches.len();
     say(&format!(
-        "measuring the path as it is, and {number} changes, one at a time"
+        "measuring the path as it is, and {number} variants, one at a time"
     ));
     let options = Options {
         agents: context.clone(),
@@ -147,13 +146,8 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     let machine = |error: &dyn std::error::Error| Failure::new(Cause::Machine, error.to_string());
     let samples = samples(&finished.directory).map_err(|error| machine(&error))?;
     let now = now(&samples, &inspected);
-    // Where full-size packets do not pass, nothing can be measured: the check's finding is the diagnosis.
-    let mtu = || {
-        let mut findings = findings.iter();
-        let mtu = findings.find(|(id, _)| OF_MTU.contains(&id.as_str()))?;
-        Some((Diagnosis::of_mtu(&mtu.1), None))
-    };
     let now = now.map(|(diagnosis, rate)| (diagnosis, Some(rate)));
+    let mtu = || Some((of_mtu(&findings)?, None));
     let now = now.or_else(mtu).ok_or_else(|| {
         let why = samples.iter().find_map(|sample| sample.invalid.as_ref());
         let why = why.map_or("it was interrupted", |invalid| invalid.reason());
@@ -163,14 +157,20 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         )
     })?;
     let result = RunResult::read(&finished.directory).map_err(|error| machine(&error))?;
+    let (changes, comparisons): (Vec<Switch>, Vec<Switch>) =
+        switches.into_iter().partition(Switch::is_change);
+    let measured = Measured {
+        result: &result,
+        experiment: &experiment,
+        samples: &samples,
+    };
     let found = DiagnosisResult {
         hosts: [pair.a.to_string(), pair.b.to_string()],
         gbit_per_s: now.1,
         now: now.0,
         findings,
-        tried: tried(&switches, &result, &inspected, &|switch| {
-            why_invalid(switch, &experiment, &samples)
-        }),
+        tried: measured.tried(&changes, &inspected),
+        compared: measured.compared(&comparisons),
         not_tried: not_tried.iter().map(Switch::label).collect(),
         check_s,
         time_s: arguments.time,
@@ -205,6 +205,13 @@ fn findings(checked: &Document) -> Vec<(String, String)> {
     concerning
         .map(|finding| (finding.id.to_owned(), finding.evidence.clone()))
         .collect()
+}
+
+/// Where full-size packets do not pass, nothing can be measured: the check's finding is the diagnosis.
+fn of_mtu(findings: &[(String, String)]) -> Option<Diagnosis> {
+    let mut findings = findings.iter();
+    let mtu = findings.find(|(id, _)| OF_MTU.contains(&id.as_str()))?;
+    Some(Diagnosis::of_mtu(&mtu.1))
 }
 
 fn asked(pair: &HostPair) -> Check {
@@ -287,109 +294,4 @@ fn now(samples: &[Sample], inspected: &InspectedHosts) -> Option<(Diagnosis, f64
         ..Evidence::of(as_it_is, inspected.speed())?
     };
     Some((evidence.diagnose(), evidence.rate / 1e9))
-}
-
-/// Judges an effect by its interval and the margin `worth` (a share, such as 0.05). Samples that foreign load or steal
-/// disturbed are not compared. Different segments per packet or wake-ups do not matter here: changing them is what a
-/// setting is for.
-fn judged(effect: &Effect, worth: f64) -> Judged {
-    let disturbed = effect.not_comparable.as_ref();
-    if disturbed.is_some_and(|remark| remark.kind == RemarkKind::Disturbed) {
-        return Judged::NotKnown;
-    }
-    let (Some(low), Some(high)) = (effect.low, effect.high) else {
-        return Judged::NotKnown;
-    };
-    let (more, less) = (1.0 + worth, 1.0 / (1.0 + worth));
-    if low > more {
-        Judged::Helps
-    } else if high < less {
-        Judged::Hurts
-    } else if low >= less && high <= more {
-        Judged::NoDifference
-    } else {
-        Judged::NotKnown
-    }
-}
-
-/// Why a change has no valid sample, where there is such a reason.
-fn why_invalid(switch: &Switch, experiment: &Experiment, samples: &[Sample]) -> Option<String> {
-    let label = switch.label();
-    let mut cells = experiment.cells.iter();
-    let cell = cells.find(|cell| cell.levels.get(FACTOR) == Some(&label))?;
-    let mut of_cell = samples.iter().filter(|sample| sample.cell == cell.index);
-    let invalid = of_cell.find_map(|sample| sample.invalid.as_ref())?;
-    Some(invalid.reason().to_owned())
-}
-
-fn tried(
-    switches: &[Switch],
-    result: &RunResult,
-    inspected: &InspectedHosts,
-    why_invalid: &dyn Fn(&Switch) -> Option<String>,
-) -> Vec<Tried> {
-    let effects = &result.document.effects;
-    let measured = [0, 1].map(|host| Named {
-        name: inspected.measured(host),
-        kind: inspected.kind(host),
-    });
-    let netns = [0, 1].map(|host| inspected.netns(host));
-    let of = |switch: &Switch| {
-        let label = switch.label();
-        let effect = effects.iter().find(|one| {
-            let effect = &one.effect;
-            effect.metric == Metric::Throughput
-                && effect.factor == FACTOR
-                && effect.from == AS_IT_IS
-                && effect.to == label
-        });
-        let judged = effect.map_or(Judged::NotKnown, |one| {
-            judged(&one.effect, result.document.repeat.worth)
-        });
-        let effect = effect.map(|one| &one.effect);
-        let barred = effect
-            .and_then(|effect| effect.not_comparable.as_ref())
-            .map(|remark| remark.text.clone());
-        let no_ratio = effect.is_none_or(|effect| effect.ratio.is_none());
-        let reason = if no_ratio {
-            why_invalid(switch).or(barred)
-        } else {
-            barred
-        };
-        Tried {
-            switch: label,
-            judged,
-            ratio: effect.and_then(|effect| effect.ratio),
-            low: effect.and_then(|effect| effect.low),
-            high: effect.and_then(|effect| effect.high),
-            reason: reason.filter(|_| judged == Judged::NotKnown),
-            commands: commands::of(switch, measured, netns),
-        }
-    };
-    let mut tried: Vec<Tried> = switches.iter().map(of).collect();
-    let helps = |switch: &Switch| {
-        let at = switches.iter().position(|other| other == switch);
-        at.is_some_and(|at| tried[at].judged == Judged::Helps)
-    };
-    let follows: Vec<bool> = switches
-        .iter()
-        .map(|switch| {
-            helps(switch)
-                && switches
-                    .iter()
-                    .any(|other| switch.brings(other) && helps(other))
-        })
-        .collect();
-    for (tried, follows) in tried.iter_mut().zip(follows) {
-        if follows {
-            tried.judged = Judged::Follows;
-        }
-    }
-    tried.sort_by(|one, other| {
-        other
-            .ratio
-            .unwrap_or(0.0)
-            .total_cmp(&one.ratio.unwrap_or(0.0))
-    });
-    tried
 }

@@ -21,6 +21,8 @@ pub(super) struct DiagnosisResult {
     pub(super) findings: Vec<(String, String)>,
     /// The changes that were tried, the best first.
     pub(super) tried: Vec<Tried>,
+    /// What was measured in the same rounds and is no change: the other direction, smaller messages.
+    pub(super) compared: Vec<Compared>,
     /// Labels of the changes that there was no time for.
     pub(super) not_tried: Vec<String>,
     /// What reaching the hosts and the check of the path took, seconds.
@@ -47,6 +49,38 @@ pub(super) struct Tried {
     /// Why throughput with and without the change is not comparable, or why no sample with it is valid.
     pub(super) reason: Option<String>,
     pub(super) commands: Vec<String>,
+}
+
+/// A comparison that is no change.
+#[derive(Debug, Serialize)]
+pub(super) struct Compared {
+    pub(super) what: String,
+    /// Its median throughput, Gbit/s; `None` without a valid sample.
+    pub(super) gbit_per_s: Option<f64>,
+    /// Its throughput divided by that of the path as it is; `low` and `high` are the 95 % confidence interval.
+    pub(super) ratio: Option<f64>,
+    pub(super) low: Option<f64>,
+    pub(super) high: Option<f64>,
+    /// Why the two are not comparable, or why no sample is valid.
+    pub(super) reason: Option<String>,
+}
+
+impl Compared {
+    fn words(&self) -> String {
+        let rate = self.gbit_per_s.map_or("not measured".to_owned(), rate);
+        let times = match (self.ratio, self.low, self.high) {
+            (Some(ratio), Some(low), Some(high)) => {
+                format!(" ({ratio:.2} times as fast [{low:.2}, {high:.2}])")
+            }
+            _ => String::new(),
+        };
+        let reason = self.reason.as_ref().map(|why| format!(": {why}"));
+        format!(
+            "For comparison, {}: {rate}{times}{}",
+            self.what,
+            reason.unwrap_or_default()
+        )
+    }
 }
 
 /// What the confidence interval says about a change.
@@ -88,13 +122,17 @@ fn shell_word(host: &str) -> String {
     }
 }
 
+fn rate(gbit_per_s: f64) -> String {
+    if gbit_per_s < 1.0 {
+        format!("{:.1} Mbit/s", gbit_per_s * 1e3)
+    } else {
+        format!("{gbit_per_s:.2} Gbit/s")
+    }
+}
+
 pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     let [a, b] = &found.hosts;
-    let rate = match found.gbit_per_s {
-        None => "Not measured".to_owned(),
-        Some(rate) if rate < 1.0 => format!("{:.1} Mbit/s", rate * 1e3),
-        Some(rate) => format!("{rate:.2} Gbit/s"),
-    };
+    let rate = found.gbit_per_s.map_or("Not measured".to_owned(), rate);
     let mut lines = vec![wrap(
         &format!(
             "{rate} from {a} to {b} (one TCP stream). Limit: {} ({}).",
@@ -161,6 +199,16 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
         );
     }
     lines.extend(why_not_known(found).map(|why| wrap(&why, "  ", width)));
+    let compared = found.compared.iter().map(Compared::words);
+    lines.extend(compared.map(|words| wrap(&words, "  ", width)));
+    lines.extend(notes(found, width));
+    lines.push(format!("Record: {}", found.record.display()));
+    lines.join("\n")
+}
+
+/// What was left out, and why.
+fn notes(found: &DiagnosisResult, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
     if found.check_s >= found.time_s {
         let words = format!(
             "The check took {:.0} s, all of the time (--time): only the path as it is was measured.",
@@ -184,8 +232,7 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     if !found.complete {
         lines.push("It was stopped before its end.".to_owned());
     }
-    lines.push(format!("Record: {}", found.record.display()));
-    lines.join("\n")
+    lines
 }
 
 /// Why changes are not known: each reason once, with its changes; more rounds help where there is none.
@@ -228,6 +275,7 @@ mod tests {
             },
             findings: Vec::new(),
             tried,
+            compared: Vec::new(),
             not_tried: Vec::new(),
             check_s: 4.0,
             time_s: 180.0,
@@ -280,5 +328,39 @@ mod tests {
                 .contains("all of the time (--time): only the path as it is was measured.")
         };
         assert_eq!([4.0, 190.0].map(told), [false, true]);
+    }
+
+    #[test]
+    fn what_is_compared_is_no_change_that_helps() {
+        let found = DiagnosisResult {
+            compared: vec![
+                Compared {
+                    what: "the other direction".to_owned(),
+                    gbit_per_s: Some(2.4),
+                    ratio: Some(2.4),
+                    low: Some(2.31),
+                    high: Some(2.5),
+                    reason: None,
+                },
+                Compared {
+                    what: "messages of 4 KiB".to_owned(),
+                    gbit_per_s: None,
+                    ratio: None,
+                    low: None,
+                    high: None,
+                    reason: Some("no connection".to_owned()),
+                },
+            ],
+            ..found(Vec::new())
+        };
+        let text = text(&found, 200);
+        for line in [
+            "For comparison, the other direction: 2.40 Gbit/s (2.40 times as fast [2.31, 2.50])",
+            "For comparison, messages of 4 KiB: not measured: no connection",
+            "Nothing to gain from what was tried.",
+        ] {
+            assert!(text.lines().any(|told| told == line), "{line}: {text}");
+        }
+        assert!(!text.contains("What helps"), "{text}");
     }
 }

@@ -14,6 +14,7 @@ pub(in crate::diagnose) fn all(inspected: &InspectedHosts, changes: bool) -> Vec
     let mut all = vec![Switch::FourStreams, Switch::LargeBuffers];
     let others = inspected.path(0).congestion.iter().cloned();
     all.extend(others.map(Switch::Congestion));
+    all.extend([Switch::OtherDirection, Switch::SmallMessages]);
     if !changes {
         return all;
     }
