@@ -272,6 +272,7 @@ mod tests {
             now: Diagnosis {
                 limit: Limit::Unknown,
                 evidence: "nothing is full".to_owned(),
+                drops: Vec::new(),
             },
             findings: Vec::new(),
             tried,
