@@ -8,6 +8,9 @@ use wirecost_answer::diagnosis::Diagnosis;
 
 use crate::screen::wrap;
 
+/// What is said of a path where no change helps.
+const NOTHING: &str = "Nothing to gain from what was tried.";
+
 /// The result of a diagnosis.
 #[derive(Debug, Serialize)]
 pub(super) struct DiagnosisResult {
@@ -160,10 +163,11 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     if helps.peek().is_some() {
         lines.push("What helps, best first:".to_owned());
     } else if found.complete
+        && !found.tried.is_empty()
         && found.judged(Judged::NotKnown).next().is_none()
         && found.gbit_per_s.is_some()
     {
-        lines.push("Nothing to gain from what was tried.".to_owned());
+        lines.push(NOTHING.to_owned());
     }
     for tried in helps {
         let [ratio, low, high] =
@@ -253,115 +257,4 @@ fn why_not_known(found: &DiagnosisResult) -> impl Iterator<Item = String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use wirecost_answer::diagnosis::Limit;
-
-    use super::*;
-
-    #[test]
-    fn an_address_with_spaces_is_one_word_of_a_command() {
-        assert_eq!(shell_word("netns:b=10.0.0.2"), "netns:b=10.0.0.2");
-        let quoted = shell_word("exec:sh -c 'exec sh'");
-        assert_eq!(quoted, r"'exec:sh -c '\''exec sh'\'''");
-    }
-
-    fn found(tried: Vec<Tried>) -> DiagnosisResult {
-        DiagnosisResult {
-            hosts: ["local", "netns:b"].map(str::to_owned),
-            gbit_per_s: Some(1.0),
-            now: Diagnosis {
-                limit: Limit::Unknown,
-                evidence: "nothing is full".to_owned(),
-                drops: Vec::new(),
-            },
-            findings: Vec::new(),
-            tried,
-            compared: Vec::new(),
-            not_tried: Vec::new(),
-            check_s: 4.0,
-            time_s: 180.0,
-            changed: true,
-            complete: true,
-            record: "run".into(),
-        }
-    }
-
-    fn unknown(switch: &str, reason: Option<&str>) -> Tried {
-        Tried {
-            switch: switch.to_owned(),
-            judged: Judged::NotKnown,
-            ratio: None,
-            low: None,
-            high: None,
-            reason: reason.map(str::to_owned),
-            commands: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn each_change_that_is_not_known_has_its_own_reason() {
-        let refused = Some("the driver refused it");
-        let found = found(vec![
-            unknown("an MTU of 9000 on both", Some("9000 bytes do not pass")),
-            unknown("4 queues on b", None),
-            unknown("rx-lro on on b", refused),
-            unknown("rx-gro-hw on on b", refused),
-        ]);
-        let text = text(&found, 200);
-        for line in [
-            "Why an MTU of 9000 on both is not known: 9000 bytes do not pass",
-            "Why rx-lro on on b, rx-gro-hw on on b is not known: the driver refused it",
-            "--time gives it more rounds.",
-        ] {
-            assert!(text.lines().any(|told| told == line), "{line}: {text}");
-        }
-    }
-
-    #[test]
-    fn a_check_that_took_all_of_the_time_is_told() {
-        let told = |check_s| {
-            let found = DiagnosisResult {
-                check_s,
-                not_tried: vec!["4 streams".to_owned()],
-                ..found(Vec::new())
-            };
-            text(&found, 200)
-                .contains("all of the time (--time): only the path as it is was measured.")
-        };
-        assert_eq!([4.0, 190.0].map(told), [false, true]);
-    }
-
-    #[test]
-    fn what_is_compared_is_no_change_that_helps() {
-        let found = DiagnosisResult {
-            compared: vec![
-                Compared {
-                    what: "the other direction".to_owned(),
-                    gbit_per_s: Some(2.4),
-                    ratio: Some(2.4),
-                    low: Some(2.31),
-                    high: Some(2.5),
-                    reason: None,
-                },
-                Compared {
-                    what: "messages of 4 KiB".to_owned(),
-                    gbit_per_s: None,
-                    ratio: None,
-                    low: None,
-                    high: None,
-                    reason: Some("no connection".to_owned()),
-                },
-            ],
-            ..found(Vec::new())
-        };
-        let text = text(&found, 200);
-        for line in [
-            "For comparison, the other direction: 2.40 Gbit/s (2.40 times as fast [2.31, 2.50])",
-            "For comparison, messages of 4 KiB: not measured: no connection",
-            "Nothing to gain from what was tried.",
-        ] {
-            assert!(text.lines().any(|told| told == line), "{line}: {text}");
-        }
-        assert!(!text.contains("What helps"), "{text}");
-    }
-}
+mod tests;
