@@ -118,6 +118,25 @@ fn what_needs_root_is_done_by_sudo_and_nothing_else_is() {
 }
 
 #[test]
+fn a_diagnosis_lists_as_root_what_it_would_change_as_root() {
+    if !is_root() {
+        return;
+    }
+    let _turn = beside_others();
+    let (pair, login) = (Pair::new("sudodiag"), Login::new(Sudo::Allows));
+    let before = state(&pair.a);
+    let mut command = wirecost(["diagnose", &login.host(&pair.a)]);
+    command.arg(format!("netns:{}", pair.b));
+    // Nobody can be asked: it ends before it loads or changes anything.
+    let unasked = run(command.arg("--allow-host-changes"));
+    unasked.expect_code(2);
+    let log = login.log();
+    assert!(log.contains("--duty change"), "{log}");
+    assert!(!log.contains("--duty check"), "{log}");
+    assert_eq!(state(&pair.a), before);
+}
+
+#[test]
 fn a_login_that_cannot_become_root_is_told_why() {
     if !is_root() {
         return;

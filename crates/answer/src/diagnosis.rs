@@ -1,7 +1,11 @@
 //! What limits a TCP stream, from what both ends and both hosts counted while it ran.
 
+mod drops;
+
 use wirecost_model::sample::{LoadResult, Sample};
 use wirecost_model::usage::{CoreUsage, HostUsage};
+
+pub use self::drops::Drops;
 
 /// A core that the kernel's own work keeps busy for at least this share of a window is full: the load's own time, and
 /// what the tick-based sampling of CPU classes misses, take the rest.
@@ -16,6 +20,8 @@ const QUEUE: (f64, f64) = (2.0, 1e-3);
 const BUFFER: (f64, f64) = (0.2, 1.1);
 /// Share of a device's speed from which on the line is the limit; framing and headers take the rest.
 const LINE: f64 = 0.88;
+/// Most places of dropped packets that the evidence names.
+const PLACES: usize = 3;
 
 /// What limits a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -48,6 +54,8 @@ pub struct Diagnosis {
     pub limit: Limit,
     /// The evidence, one clause with its figures.
     pub evidence: String,
+    /// Where packets were dropped, as far as the hosts count it, the most first.
+    pub drops: Vec<Drops>,
 }
 
 impl Diagnosis {
@@ -56,12 +64,13 @@ impl Diagnosis {
         Self {
             limit: Limit::Mtu,
             evidence: evidence.to_owned(),
+            drops: Vec::new(),
         }
     }
 }
 
 /// What the samples of one stream load show: the median of each figure.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
     /// Throughput, bit/s.
     pub rate: f64,
@@ -81,14 +90,17 @@ pub struct Evidence {
     pub is_generator_bound: bool,
     /// Whether both hosts are one machine, whose cores then count for each of them.
     pub one_machine: bool,
+    /// Where packets were dropped, all samples together, the most first.
+    pub drops: Vec<Drops>,
 }
 
 impl Evidence {
     /// The medians of the valid samples of one stream load, `speed` in bit/s; `None` without such a sample. The sender
     /// is host a; the samples do not say whether both hosts are one machine.
     pub fn of<'a>(samples: impl Iterator<Item = &'a Sample>, speed: Option<u64>) -> Option<Self> {
-        let all: Vec<Self> = samples
-            .filter(|sample| sample.invalid.is_none())
+        let valid: Vec<&Sample> = samples.filter(|sample| sample.invalid.is_none()).collect();
+        let all: Vec<Self> = valid
+            .iter()
             .filter_map(|sample| Self::one(sample, speed))
             .collect();
         let median = |of: fn(&Self) -> f64| {
@@ -111,6 +123,7 @@ impl Evidence {
             is_generator_bound: 2 * all.iter().filter(|one| one.is_generator_bound).count()
                 > all.len(),
             one_machine: false,
+            drops: drops::of(&valid),
         })
     }
 
@@ -156,12 +169,22 @@ impl Evidence {
             flows,
             is_generator_bound: load.generator.iter().any(|end| end.bound),
             one_machine: false,
+            drops: Vec::new(),
         })
     }
 
     /// Data in flight of each flow, bytes.
     fn in_flight(&self) -> f64 {
         self.rate / 8.0 * self.round_trip[0] / self.flows
+    }
+
+    /// The drops, without those of one machine's cores that count for both hosts.
+    fn drops(&self) -> Vec<Drops> {
+        let twice = |drops: &&Drops| drops.host == 'a' && drops.device.is_none();
+        let all = self.drops.iter();
+        all.filter(|drops| !(self.one_machine && twice(drops)))
+            .cloned()
+            .collect()
     }
 
     /// What limits the stream, with the evidence. A full line comes first, then a full core, which also makes queues
@@ -171,7 +194,18 @@ impl Evidence {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let ms = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
         let queues = loaded > QUEUE.0 * shortest && loaded - shortest > QUEUE.1;
-        let found = |limit, evidence| Diagnosis { limit, evidence };
+        let drops = self.drops();
+        let places: Vec<String> = drops.iter().take(PLACES).map(Drops::words).collect();
+        let dropped = if places.is_empty() {
+            String::new()
+        } else {
+            format!("; dropped: {}", places.join(", "))
+        };
+        let found = |limit, evidence| Diagnosis {
+            limit,
+            evidence,
+            drops,
+        };
         if let Some(speed) = self
             .speed
             .filter(|speed| self.rate >= LINE * speed && self.rate <= *speed)
@@ -197,14 +231,14 @@ impl Evidence {
                 ""
             };
             let evidence = format!(
-                "the kernel keeps it busy for {} of the time{whose}",
+                "the kernel keeps it busy for {} of the time{whose}{dropped}",
                 percent(busiest)
             );
             return found(limit, evidence);
         }
         if self.loss > LOSS && !queues {
             let evidence = format!(
-                "{:.2} % of segments are sent again, at a round trip of {} that does not grow under load",
+                "{:.2} % of segments are sent again, at a round trip of {} that does not grow under load{dropped}",
                 self.loss * 100.0,
                 ms(loaded)
             );
@@ -212,7 +246,7 @@ impl Evidence {
         }
         if queues {
             let evidence = format!(
-                "round trips grow from {} to {} under load: packets queue in front of something that passes {}",
+                "round trips grow from {} to {} under load: packets queue in front of something that passes {}{dropped}",
                 ms(shortest),
                 ms(loaded),
                 gbit(self.rate)

@@ -5,30 +5,33 @@
 mod commands;
 mod print;
 mod switch;
+mod time;
+mod tried;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Args;
 use wirecost_answer::diagnosis::{Diagnosis, Evidence};
-use wirecost_check::Severity;
+use wirecost_check::{Document, Severity};
 use wirecost_control::experiment::{self, InspectedHosts, Options};
+use wirecost_control::hosts::{Duty, HostsContext};
 use wirecost_control::path::{Check, CheckTarget, check};
 use wirecost_model::cell::{Cell, Experiment};
-use wirecost_model::effect::{Effect, RemarkKind};
 use wirecost_model::host::HostAddress;
-use wirecost_model::metric::Metric;
 use wirecost_model::plan::HostPair;
 use wirecost_model::record::{Outcome, file};
 use wirecost_model::sample::Sample;
 use wirecost_model::units::parse_seconds;
 use wirecost_report::RunResult;
 
-use self::commands::Named;
-use self::print::{DiagnosisResult, Judged, Tried};
+use self::print::{DiagnosisResult, Judged};
 use self::switch::Switch;
+use self::time::{LEAST_ROUNDS, Rest};
+use self::tried::Measured;
 use crate::binaries::AgentBinaries;
 use crate::failure::{Cause, Done, Failure};
 use crate::progress::Display;
@@ -48,10 +51,6 @@ const OF_MTU: [&str; 6] = [
     "signal-names-wrong-size",
     "tcp-segments-lost",
 ];
-/// Fewest rounds of a run.
-const LEAST_ROUNDS: u32 = 4;
-/// Duration of a sample, seconds, including warm-up, proofs, and applying and undoing its change.
-const SAMPLE_S: f64 = 1.6;
 /// Flows of the check before the measurement.
 const FLOWS: u32 = 16;
 
@@ -71,7 +70,7 @@ pub(crate) struct Diagnose {
     /// Load and change the hosts without asking
     #[arg(long, short)]
     yes: bool,
-    /// How long it may take
+    /// How long it may take, the check included
     #[arg(long, value_name = "DURATION", default_value = "3min", value_parser = parse_seconds)]
     time: f64,
     /// The run directory, which must not exist [default: wirecost-runs/diagnose-TIME]
@@ -92,34 +91,45 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         b: arguments.b.clone(),
     };
     let unreached = |error| checks::unreached(&error);
-    let bare = plan::experiment("<diagnose>", &plan_text(arguments, &[]))?;
-    let inspected = experiment::inspect(&context, &pair, &bare, &flag).map_err(unreached)?;
-    let fit = (arguments.time / SAMPLE_S / f64::from(LEAST_ROUNDS)) as usize;
-    let all = switch::all(&inspected, arguments.allow_host_changes);
-    let (switches, left) = switch::fitting(all, fit);
-    let text = plan_text(arguments, &switches);
-    let mut experiment = plan::experiment("<diagnose>", &text)?;
-    with_other_loads(&mut experiment, &switches);
-    existing::confirm(&experiment, arguments.yes, "`--yes` goes on without asking")?;
-
+    let bare = plan::experiment("<diagnose>", &plan_text(arguments, arguments.time, &[]))?;
     let say = |words: &str| {
         if !talk.quiet {
             screen::say(words);
         }
     };
+    let began = Instant::now();
+    let agents = |duty| HostsContext {
+        duty,
+        ..context.clone()
+    };
+    // What will be changed is listed by who will change it.
+    let inspecting = if arguments.allow_host_changes {
+        Duty::Change
+    } else {
+        Duty::Check
+    };
+    let inspected = experiment::inspect(&agents(inspecting), &pair, &bare, &flag);
+    let inspected = inspected.map_err(unreached)?;
     say("checking the path");
-    let checked = check(&asked(&pair), &context, &flag, &mut |_| {}).map_err(unreached)?;
-    let concerning = checked
-        .findings
-        .iter()
-        .filter(|finding| !finding.elsewhere && finding.severity != Severity::Info);
-    let findings: Vec<(String, String)> = concerning
-        .map(|finding| (finding.id.to_owned(), finding.evidence.clone()))
-        .collect();
+    let checked = check(&asked(&pair), &agents(Duty::Check), &flag, &mut |_| {});
+    let checked = checked.map_err(unreached)?;
+    let check_s = began.elapsed().as_secs_f64();
+    let findings = findings(&checked);
+
+    let all = switch::all(&inspected, arguments.allow_host_changes);
+    let Rest {
+        switches,
+        not_tried,
+        budget_s,
+    } = time::rest(all, arguments.time - check_s);
+    let text = plan_text(arguments, budget_s, &switches);
+    let mut experiment = plan::experiment("<diagnose>", &text)?;
+    with_other_loads(&mut experiment, &switches);
+    existing::confirm(&experiment, arguments.yes, "`--yes` goes on without asking")?;
 
     let number = switches.len();
     say(&format!(
-        "measuring the path as it is, and {number} changes, one at a time"
+        "measuring the path as it is, and {number} variants, one at a time"
     ));
     let options = Options {
         agents: context.clone(),
@@ -136,13 +146,8 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     let machine = |error: &dyn std::error::Error| Failure::new(Cause::Machine, error.to_string());
     let samples = samples(&finished.directory).map_err(|error| machine(&error))?;
     let now = now(&samples, &inspected);
-    // Where full-size packets do not pass, nothing can be measured: the check's finding is the diagnosis.
-    let mtu = || {
-        let mut findings = findings.iter();
-        let mtu = findings.find(|(id, _)| OF_MTU.contains(&id.as_str()))?;
-        Some((Diagnosis::of_mtu(&mtu.1), None))
-    };
     let now = now.map(|(diagnosis, rate)| (diagnosis, Some(rate)));
+    let mtu = || Some((of_mtu(&findings)?, None));
     let now = now.or_else(mtu).ok_or_else(|| {
         let why = samples.iter().find_map(|sample| sample.invalid.as_ref());
         let why = why.map_or("it was interrupted", |invalid| invalid.reason());
@@ -152,15 +157,23 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         )
     })?;
     let result = RunResult::read(&finished.directory).map_err(|error| machine(&error))?;
+    let (changes, comparisons): (Vec<Switch>, Vec<Switch>) =
+        switches.into_iter().partition(Switch::is_change);
+    let measured = Measured {
+        result: &result,
+        experiment: &experiment,
+        samples: &samples,
+    };
     let found = DiagnosisResult {
         hosts: [pair.a.to_string(), pair.b.to_string()],
         gbit_per_s: now.1,
         now: now.0,
         findings,
-        tried: tried(&switches, &result, &inspected, &|switch| {
-            why_invalid(switch, &experiment, &samples)
-        }),
-        not_tried: left.iter().map(Switch::label).collect(),
+        tried: measured.tried(&changes, &inspected),
+        compared: measured.compared(&comparisons),
+        not_tried: not_tried.iter().map(Switch::label).collect(),
+        check_s,
+        time_s: arguments.time,
         changed: arguments.allow_host_changes,
         complete: finished.end.outcome == Outcome::Complete,
         record: finished.directory,
@@ -183,6 +196,24 @@ fn code(found: &DiagnosisResult, printed: ExitCode) -> ExitCode {
     }
 }
 
+/// Ids and evidence of what the check found on the path.
+fn findings(checked: &Document) -> Vec<(String, String)> {
+    let concerning = checked
+        .findings
+        .iter()
+        .filter(|finding| !finding.elsewhere && finding.severity != Severity::Info);
+    concerning
+        .map(|finding| (finding.id.to_owned(), finding.evidence.clone()))
+        .collect()
+}
+
+/// Where full-size packets do not pass, nothing can be measured: the check's finding is the diagnosis.
+fn of_mtu(findings: &[(String, String)]) -> Option<Diagnosis> {
+    let mut findings = findings.iter();
+    let mtu = findings.find(|(id, _)| OF_MTU.contains(&id.as_str()))?;
+    Some(Diagnosis::of_mtu(&mtu.1))
+}
+
 fn asked(pair: &HostPair) -> Check {
     Check {
         from: pair.a.clone(),
@@ -202,9 +233,8 @@ fn asked(pair: &HostPair) -> Check {
 
 /// The text of the plan, which is kept with the record. Changes of the load itself are added later, by
 /// [`with_other_loads`].
-fn plan_text(arguments: &Diagnose, switches: &[Switch]) -> String {
+fn plan_text(arguments: &Diagnose, budget: f64, switches: &[Switch]) -> String {
     let quoted = |host: &HostAddress| serde_json::Value::from(host.to_string()).to_string();
-    let budget = arguments.time;
     let mut text = format!(
         "name: diagnose\nhosts: {{ a: {}, b: {} }}\nnetwork: existing\nmax_rate: none\nload: tcp-stream\nrepeat: {{ precision: 3%, \
          budget: {budget}s, min_rounds: {LEAST_ROUNDS}, seconds: 0.5, warmup: 0.5, ask: throughput }}\nvary:\n  {FACTOR}:\n    \
@@ -264,109 +294,4 @@ fn now(samples: &[Sample], inspected: &InspectedHosts) -> Option<(Diagnosis, f64
         ..Evidence::of(as_it_is, inspected.speed())?
     };
     Some((evidence.diagnose(), evidence.rate / 1e9))
-}
-
-/// Judges an effect by its interval and the margin `worth` (a share, such as 0.05). Samples that foreign load or steal
-/// disturbed are not compared. Different segments per packet or wake-ups do not matter here: changing them is what a
-/// setting is for.
-fn judged(effect: &Effect, worth: f64) -> Judged {
-    let disturbed = effect.not_comparable.as_ref();
-    if disturbed.is_some_and(|remark| remark.kind == RemarkKind::Disturbed) {
-        return Judged::NotKnown;
-    }
-    let (Some(low), Some(high)) = (effect.low, effect.high) else {
-        return Judged::NotKnown;
-    };
-    let (more, less) = (1.0 + worth, 1.0 / (1.0 + worth));
-    if low > more {
-        Judged::Helps
-    } else if high < less {
-        Judged::Hurts
-    } else if low >= less && high <= more {
-        Judged::NoDifference
-    } else {
-        Judged::NotKnown
-    }
-}
-
-/// Why a change has no valid sample, where there is such a reason.
-fn why_invalid(switch: &Switch, experiment: &Experiment, samples: &[Sample]) -> Option<String> {
-    let label = switch.label();
-    let mut cells = experiment.cells.iter();
-    let cell = cells.find(|cell| cell.levels.get(FACTOR) == Some(&label))?;
-    let mut of_cell = samples.iter().filter(|sample| sample.cell == cell.index);
-    let invalid = of_cell.find_map(|sample| sample.invalid.as_ref())?;
-    Some(invalid.reason().to_owned())
-}
-
-fn tried(
-    switches: &[Switch],
-    result: &RunResult,
-    inspected: &InspectedHosts,
-    why_invalid: &dyn Fn(&Switch) -> Option<String>,
-) -> Vec<Tried> {
-    let effects = &result.document.effects;
-    let measured = [0, 1].map(|host| Named {
-        name: inspected.measured(host),
-        kind: inspected.kind(host),
-    });
-    let netns = [0, 1].map(|host| inspected.netns(host));
-    let of = |switch: &Switch| {
-        let label = switch.label();
-        let effect = effects.iter().find(|one| {
-            let effect = &one.effect;
-            effect.metric == Metric::Throughput
-                && effect.factor == FACTOR
-                && effect.from == AS_IT_IS
-                && effect.to == label
-        });
-        let judged = effect.map_or(Judged::NotKnown, |one| {
-            judged(&one.effect, result.document.repeat.worth)
-        });
-        let effect = effect.map(|one| &one.effect);
-        let barred = effect
-            .and_then(|effect| effect.not_comparable.as_ref())
-            .map(|remark| remark.text.clone());
-        let no_ratio = effect.is_none_or(|effect| effect.ratio.is_none());
-        let reason = if no_ratio {
-            why_invalid(switch).or(barred)
-        } else {
-            barred
-        };
-        Tried {
-            switch: label,
-            judged,
-            ratio: effect.and_then(|effect| effect.ratio),
-            low: effect.and_then(|effect| effect.low),
-            high: effect.and_then(|effect| effect.high),
-            reason: reason.filter(|_| judged == Judged::NotKnown),
-            commands: commands::of(switch, measured, netns),
-        }
-    };
-    let mut tried: Vec<Tried> = switches.iter().map(of).collect();
-    let helps = |switch: &Switch| {
-        let at = switches.iter().position(|other| other == switch);
-        at.is_some_and(|at| tried[at].judged == Judged::Helps)
-    };
-    let follows: Vec<bool> = switches
-        .iter()
-        .map(|switch| {
-            helps(switch)
-                && switches
-                    .iter()
-                    .any(|other| switch.brings(other) && helps(other))
-        })
-        .collect();
-    for (tried, follows) in tried.iter_mut().zip(follows) {
-        if follows {
-            tried.judged = Judged::Follows;
-        }
-    }
-    tried.sort_by(|one, other| {
-        other
-            .ratio
-            .unwrap_or(0.0)
-            .total_cmp(&one.ratio.unwrap_or(0.0))
-    });
-    tried
 }

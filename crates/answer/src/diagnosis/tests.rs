@@ -1,4 +1,6 @@
 use wirecost_model::fixtures;
+use wirecost_model::sample::{Flow, Socket};
+use wirecost_model::usage::LinkDelta;
 
 use super::*;
 
@@ -14,6 +16,7 @@ fn fine() -> Evidence {
         flows: 1.0,
         is_generator_bound: false,
         one_machine: false,
+        drops: Vec::new(),
     }
 }
 
@@ -121,7 +124,7 @@ fn a_full_core_of_one_machine_may_be_either_hosts() {
     };
     let here = Evidence {
         one_machine: true,
-        ..full
+        ..full.clone()
     };
     assert_eq!(
         [full, here].map(|evidence| evidence.diagnose().evidence),
@@ -130,6 +133,82 @@ fn a_full_core_of_one_machine_may_be_either_hosts() {
             "the kernel keeps it busy for 98 % of the time; both hosts are one machine, and it may be a core of either"
         ]
     );
+}
+
+/// 2 % of the segments are sent again; device and cores of the receiver dropped some of them.
+fn lossy() -> Sample {
+    let sender = Socket {
+        data_segs_out: 10_000,
+        retransmits: 200,
+        rtt_us: 10_000,
+        min_rtt_us: 9_900,
+        ..Socket::default()
+    };
+    let flow = Flow {
+        bytes: 1_000_000,
+        back_bytes: 0,
+        sender: Some(sender),
+        receiver: None,
+    };
+    let rx_dropped = |rx_dropped| LinkDelta {
+        rx_dropped,
+        ..LinkDelta::default()
+    };
+    let links = [("eth0", 150), ("guest:eth0", 150), ("eth1", 1)];
+    Sample {
+        loads: vec![LoadResult {
+            flows: vec![flow],
+            ..fixtures::stream(1_000_000)
+        }],
+        sender: Some(HostUsage {
+            backlog_drops: 50,
+            ..fixtures::usage(1.0, 0.1)
+        }),
+        receiver: Some(HostUsage {
+            backlog_drops: 50,
+            links: links
+                .map(|(name, packets)| (name.to_owned(), rx_dropped(packets)))
+                .into(),
+            ..fixtures::usage(1.0, 0.1)
+        }),
+        ..fixtures::sample(0, 0)
+    }
+}
+
+#[test]
+fn loss_is_told_with_where_the_packets_were_dropped() {
+    let samples = [lossy(), lossy()];
+    let evidence = Evidence {
+        one_machine: true,
+        ..Evidence::of(samples.iter(), None).expect("evidence")
+    };
+    let found = evidence.diagnose();
+    assert_eq!(found.limit, Limit::Loss);
+    assert_eq!(
+        found.evidence,
+        "2.00 % of segments are sent again, at a round trip of 10.000 ms that does not grow under load; dropped: 300 packets \
+         by eth0 of b (rx_dropped), 100 packets in the backlog of a core of b (softnet_stat)"
+    );
+    let places: Vec<_> = found
+        .drops
+        .iter()
+        .map(|drops| (drops.host, drops.device.as_deref(), drops.counter))
+        .collect();
+    assert_eq!(
+        places,
+        [('b', Some("eth0"), "rx_dropped"), ('b', None, "backlog")]
+    );
+}
+
+#[test]
+fn drops_without_a_segment_sent_again_are_other_traffic() {
+    let mut sample = lossy();
+    for flow in &mut sample.loads[0].flows {
+        let sender = flow.sender.as_mut().expect("a socket");
+        sender.retransmits = 0;
+    }
+    let evidence = Evidence::of([&sample].into_iter(), None).expect("evidence");
+    assert_eq!(evidence.drops, []);
 }
 
 #[test]

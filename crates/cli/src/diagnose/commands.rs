@@ -27,6 +27,7 @@ pub(super) fn of(
         Switch::FourStreams => {
             vec!["# use several connections, where the application can".to_owned()]
         }
+        Switch::OtherDirection | Switch::SmallMessages => Vec::new(),
         Switch::LargeBuffers => {
             // The kernel doubled what the load asked for (socket(7)); these limits are not doubled.
             let largest = 2 * LARGE;

@@ -8,6 +8,9 @@ use wirecost_answer::diagnosis::Diagnosis;
 
 use crate::screen::wrap;
 
+/// What is said of a path where no change helps.
+const NOTHING: &str = "Nothing to gain from what was tried.";
+
 /// The result of a diagnosis.
 #[derive(Debug, Serialize)]
 pub(super) struct DiagnosisResult {
@@ -21,8 +24,14 @@ pub(super) struct DiagnosisResult {
     pub(super) findings: Vec<(String, String)>,
     /// The changes that were tried, the best first.
     pub(super) tried: Vec<Tried>,
+    /// What was measured in the same rounds and is no change: the other direction, smaller messages.
+    pub(super) compared: Vec<Compared>,
     /// Labels of the changes that there was no time for.
     pub(super) not_tried: Vec<String>,
+    /// What reaching the hosts and the check of the path took, seconds.
+    pub(super) check_s: f64,
+    /// What all of it may take, seconds.
+    pub(super) time_s: f64,
     /// Whether settings of the hosts were allowed to be tried.
     pub(super) changed: bool,
     /// Whether the run was completed, and not stopped early.
@@ -43,6 +52,38 @@ pub(super) struct Tried {
     /// Why throughput with and without the change is not comparable, or why no sample with it is valid.
     pub(super) reason: Option<String>,
     pub(super) commands: Vec<String>,
+}
+
+/// A comparison that is no change.
+#[derive(Debug, Serialize)]
+pub(super) struct Compared {
+    pub(super) what: String,
+    /// Its median throughput, Gbit/s; `None` without a valid sample.
+    pub(super) gbit_per_s: Option<f64>,
+    /// Its throughput divided by that of the path as it is; `low` and `high` are the 95 % confidence interval.
+    pub(super) ratio: Option<f64>,
+    pub(super) low: Option<f64>,
+    pub(super) high: Option<f64>,
+    /// Why the two are not comparable, or why no sample is valid.
+    pub(super) reason: Option<String>,
+}
+
+impl Compared {
+    fn words(&self) -> String {
+        let rate = self.gbit_per_s.map_or("not measured".to_owned(), rate);
+        let times = match (self.ratio, self.low, self.high) {
+            (Some(ratio), Some(low), Some(high)) => {
+                format!(" ({ratio:.2} times as fast [{low:.2}, {high:.2}])")
+            }
+            _ => String::new(),
+        };
+        let reason = self.reason.as_ref().map(|why| format!(": {why}"));
+        format!(
+            "For comparison, {}: {rate}{times}{}",
+            self.what,
+            reason.unwrap_or_default()
+        )
+    }
 }
 
 /// What the confidence interval says about a change.
@@ -84,13 +125,17 @@ fn shell_word(host: &str) -> String {
     }
 }
 
+fn rate(gbit_per_s: f64) -> String {
+    if gbit_per_s < 1.0 {
+        format!("{:.1} Mbit/s", gbit_per_s * 1e3)
+    } else {
+        format!("{gbit_per_s:.2} Gbit/s")
+    }
+}
+
 pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     let [a, b] = &found.hosts;
-    let rate = match found.gbit_per_s {
-        None => "Not measured".to_owned(),
-        Some(rate) if rate < 1.0 => format!("{:.1} Mbit/s", rate * 1e3),
-        Some(rate) => format!("{rate:.2} Gbit/s"),
-    };
+    let rate = found.gbit_per_s.map_or("Not measured".to_owned(), rate);
     let mut lines = vec![wrap(
         &format!(
             "{rate} from {a} to {b} (one TCP stream). Limit: {} ({}).",
@@ -118,10 +163,11 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     if helps.peek().is_some() {
         lines.push("What helps, best first:".to_owned());
     } else if found.complete
+        && !found.tried.is_empty()
         && found.judged(Judged::NotKnown).next().is_none()
         && found.gbit_per_s.is_some()
     {
-        lines.push("Nothing to gain from what was tried.".to_owned());
+        lines.push(NOTHING.to_owned());
     }
     for tried in helps {
         let [ratio, low, high] =
@@ -157,6 +203,23 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
         );
     }
     lines.extend(why_not_known(found).map(|why| wrap(&why, "  ", width)));
+    let compared = found.compared.iter().map(Compared::words);
+    lines.extend(compared.map(|words| wrap(&words, "  ", width)));
+    lines.extend(notes(found, width));
+    lines.push(format!("Record: {}", found.record.display()));
+    lines.join("\n")
+}
+
+/// What was left out, and why.
+fn notes(found: &DiagnosisResult, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    if found.check_s >= found.time_s {
+        let words = format!(
+            "The check took {:.0} s, all of the time (--time): only the path as it is was measured.",
+            found.check_s
+        );
+        lines.push(wrap(&words, "  ", width));
+    }
     if !found.not_tried.is_empty() {
         let names = found.not_tried.join(", ");
         let words = format!("Not tried in this time (--time gives more): {names}.");
@@ -173,8 +236,7 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     if !found.complete {
         lines.push("It was stopped before its end.".to_owned());
     }
-    lines.push(format!("Record: {}", found.record.display()));
-    lines.join("\n")
+    lines
 }
 
 /// Why changes are not known: each reason once, with its changes; more rounds help where there is none.
@@ -195,63 +257,4 @@ fn why_not_known(found: &DiagnosisResult) -> impl Iterator<Item = String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use wirecost_answer::diagnosis::Limit;
-
-    use super::*;
-
-    #[test]
-    fn an_address_with_spaces_is_one_word_of_a_command() {
-        assert_eq!(shell_word("netns:b=10.0.0.2"), "netns:b=10.0.0.2");
-        let quoted = shell_word("exec:sh -c 'exec sh'");
-        assert_eq!(quoted, r"'exec:sh -c '\''exec sh'\'''");
-    }
-
-    fn found(tried: Vec<Tried>) -> DiagnosisResult {
-        DiagnosisResult {
-            hosts: ["local", "netns:b"].map(str::to_owned),
-            gbit_per_s: Some(1.0),
-            now: Diagnosis {
-                limit: Limit::Unknown,
-                evidence: "nothing is full".to_owned(),
-            },
-            findings: Vec::new(),
-            tried,
-            not_tried: Vec::new(),
-            changed: true,
-            complete: true,
-            record: "run".into(),
-        }
-    }
-
-    fn unknown(switch: &str, reason: Option<&str>) -> Tried {
-        Tried {
-            switch: switch.to_owned(),
-            judged: Judged::NotKnown,
-            ratio: None,
-            low: None,
-            high: None,
-            reason: reason.map(str::to_owned),
-            commands: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn each_change_that_is_not_known_has_its_own_reason() {
-        let refused = Some("the driver refused it");
-        let found = found(vec![
-            unknown("an MTU of 9000 on both", Some("9000 bytes do not pass")),
-            unknown("4 queues on b", None),
-            unknown("rx-lro on on b", refused),
-            unknown("rx-gro-hw on on b", refused),
-        ]);
-        let text = text(&found, 200);
-        for line in [
-            "Why an MTU of 9000 on both is not known: 9000 bytes do not pass",
-            "Why rx-lro on on b, rx-gro-hw on on b is not known: the driver refused it",
-            "--time gives it more rounds.",
-        ] {
-            assert!(text.lines().any(|told| told == line), "{line}: {text}");
-        }
-    }
-}
+mod tests;

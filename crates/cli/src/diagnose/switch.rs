@@ -8,7 +8,7 @@ use wirecost_model::load::Load;
 
 use self::feature::Feature;
 
-pub(super) use self::candidates::{all, fitting};
+pub(super) use self::candidates::all;
 #[cfg(test)]
 pub(super) use self::feature::TSO;
 
@@ -49,7 +49,7 @@ impl At {
     }
 }
 
-/// One change that is tried.
+/// One change that is tried, or one comparison that is measured in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Switch {
     /// Four connections instead of one.
@@ -58,6 +58,10 @@ pub(super) enum Switch {
     LargeBuffers,
     /// Another congestion control at the sender.
     Congestion(String),
+    /// Host b sends. No change, but a comparison.
+    OtherDirection,
+    /// Messages of [`SMALL`] bytes. No change, but a comparison.
+    SmallMessages,
     /// Another MTU, bytes, of both hosts' devices with the data-plane addresses.
     Mtu(u32),
     /// A feature (ethtool -k) of a device, switched on or off.
@@ -71,6 +75,10 @@ pub(super) enum Switch {
 /// Size of large socket buffers, bytes.
 pub(super) const LARGE: u32 = 16 << 20;
 
+/// Size of small messages, bytes. Larger ones than the load's 128 KiB are not compared: calls of the kernel hardly
+/// matter at that size.
+const SMALL: u32 = 4 << 10;
+
 /// Longest label in characters, which a plan's levels accept.
 const LABEL: usize = 60;
 
@@ -81,6 +89,8 @@ impl Switch {
             Self::FourStreams => "4 streams".to_owned(),
             Self::LargeBuffers => "socket buffers of 16 MiB".to_owned(),
             Self::Congestion(name) => format!("congestion control {name}"),
+            Self::OtherDirection => "the other direction".to_owned(),
+            Self::SmallMessages => format!("messages of {} KiB", SMALL >> 10),
             Self::Mtu(mtu) => format!("an MTU of {mtu} on both"),
             Self::Offload { at, feature, on } => {
                 let state = if *on { "on" } else { "off" };
@@ -102,7 +112,11 @@ impl Switch {
     /// The level of the plan; `None` where the change is an option of the load and not a setting of a host.
     pub(super) fn level(&self) -> Option<String> {
         let rest = match self {
-            Self::FourStreams | Self::LargeBuffers | Self::Congestion(_) => return None,
+            Self::FourStreams
+            | Self::LargeBuffers
+            | Self::Congestion(_)
+            | Self::OtherDirection
+            | Self::SmallMessages => return None,
             Self::Mtu(mtu) => format!("mtu: {mtu}"),
             Self::Offload { at, feature, on } => {
                 let state = if *on { "on" } else { "off" };
@@ -117,6 +131,11 @@ impl Switch {
         };
         let label = serde_json::Value::from(self.label());
         Some(format!("{{ label: {label}, {rest} }}"))
+    }
+
+    /// Whether it is something that can be changed for good, and no comparison.
+    pub(super) const fn is_change(&self) -> bool {
+        !matches!(self, Self::OtherDirection | Self::SmallMessages)
     }
 
     /// Whether the kernel makes the other change along with this one: a device without transmit checksum offload
@@ -155,6 +174,8 @@ impl Switch {
             Self::FourStreams => load.streams = 4,
             Self::LargeBuffers => load.socket_buffer = Some(LARGE),
             Self::Congestion(name) => load.congestion = Some(name.clone()),
+            Self::OtherDirection => load.direction = load.direction.reversed(),
+            Self::SmallMessages => load.request = SMALL,
             Self::Mtu(_) | Self::Offload { .. } | Self::Steered { .. } | Self::Queues { .. } => {
                 return false;
             }
@@ -170,6 +191,8 @@ pub(super) fn mask(cores: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wirecost_model::load::{Direction, Workload};
+
     use super::feature::OF_TUNNELS;
     use super::*;
 
@@ -190,6 +213,27 @@ mod tests {
                 queues: None,
             },
         }
+    }
+
+    #[test]
+    fn a_comparison_changes_the_load_and_no_setting() {
+        let usual = Load::new(Workload::TcpStream);
+        let changed = |switch: Switch| {
+            let mut load = usual.clone();
+            assert!(switch.change(&mut load) && switch.level().is_none() && !switch.is_change());
+            load
+        };
+        assert_eq!(
+            changed(Switch::OtherDirection),
+            Load {
+                direction: Direction::BToA,
+                ..usual.clone()
+            }
+        );
+        let small = changed(Switch::SmallMessages);
+        assert!(small.request < usual.request, "{small:?}");
+        assert_eq!(small.faults(), []);
+        assert!(Switch::FourStreams.is_change());
     }
 
     #[test]

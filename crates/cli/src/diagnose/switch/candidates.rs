@@ -1,4 +1,4 @@
-//! The changes to try between two hosts, their order, and how many of them fit into the time.
+//! The changes to try between two hosts, and their order.
 
 use wirecost_control::experiment::{HostPath, InspectedHosts};
 
@@ -14,6 +14,7 @@ pub(in crate::diagnose) fn all(inspected: &InspectedHosts, changes: bool) -> Vec
     let mut all = vec![Switch::FourStreams, Switch::LargeBuffers];
     let others = inspected.path(0).congestion.iter().cloned();
     all.extend(others.map(Switch::Congestion));
+    all.extend([Switch::OtherDirection, Switch::SmallMessages]);
     if !changes {
         return all;
     }
@@ -113,18 +114,6 @@ fn spread(inspected: &InspectedHosts, devices: &[At]) -> Vec<Switch> {
     all
 }
 
-/// The changes that fit into `samples` samples for each round, and those that do not.
-pub(in crate::diagnose) fn fitting(all: Vec<Switch>, samples: usize) -> (Vec<Switch>, Vec<Switch>) {
-    let mut all = all;
-    // One sample measures the path as it is. Changes of the load alone are always tried.
-    let at_least = all
-        .iter()
-        .take_while(|switch| switch.level().is_none())
-        .count();
-    let rest = all.split_off(samples.saturating_sub(1).max(at_least).min(all.len()));
-    (all, rest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::at;
@@ -141,15 +130,5 @@ mod tests {
         let [over_ipv4, over_ipv6]: [Vec<&str>; 2] = [false, true].map(tried);
         assert_eq!(over_ipv4, ["tx-tcp-segmentation"]);
         assert_eq!(over_ipv6, ["tx-tcp6-segmentation"]);
-    }
-
-    #[test]
-    fn what_only_the_load_does_is_tried_however_short_the_time() {
-        let all = || vec![Switch::FourStreams, Switch::LargeBuffers, Switch::Mtu(9000)];
-        assert_eq!(
-            fitting(all(), 0),
-            (all()[..2].to_vec(), all()[2..].to_vec())
-        );
-        assert_eq!(fitting(all(), 4), (all(), vec![]));
     }
 }

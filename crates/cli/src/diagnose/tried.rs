@@ -1,0 +1,162 @@
+//! What the samples say of each change, and of each comparison that is no change.
+
+use wirecost_answer::diagnosis::Evidence;
+use wirecost_control::experiment::InspectedHosts;
+use wirecost_model::cell::{Cell, Experiment};
+use wirecost_model::effect::{Effect, RemarkKind};
+use wirecost_model::metric::Metric;
+use wirecost_model::sample::Sample;
+use wirecost_report::RunResult;
+
+use super::commands::{self, Named};
+use super::print::{Compared, Judged, Tried};
+use super::switch::Switch;
+use super::{AS_IT_IS, FACTOR};
+
+/// What was measured.
+pub(super) struct Measured<'a> {
+    pub(super) result: &'a RunResult,
+    pub(super) experiment: &'a Experiment,
+    pub(super) samples: &'a [Sample],
+}
+
+/// Judges an effect by its interval and the margin `worth` (a share, such as 0.05). Samples that foreign load or steal
+/// disturbed are not compared. Different segments per packet or wake-ups do not matter here: changing them is what a
+/// setting is for.
+fn judged(effect: &Effect, worth: f64) -> Judged {
+    let disturbed = effect.not_comparable.as_ref();
+    if disturbed.is_some_and(|remark| remark.kind == RemarkKind::Disturbed) {
+        return Judged::NotKnown;
+    }
+    let (Some(low), Some(high)) = (effect.low, effect.high) else {
+        return Judged::NotKnown;
+    };
+    let (more, less) = (1.0 + worth, 1.0 / (1.0 + worth));
+    if low > more {
+        Judged::Helps
+    } else if high < less {
+        Judged::Hurts
+    } else if low >= less && high <= more {
+        Judged::NoDifference
+    } else {
+        Judged::NotKnown
+    }
+}
+
+impl Measured<'_> {
+    /// The changes, the best first.
+    pub(super) fn tried(&self, switches: &[Switch], inspected: &InspectedHosts) -> Vec<Tried> {
+        let measured = [0, 1].map(|host| Named {
+            name: inspected.measured(host),
+            kind: inspected.kind(host),
+        });
+        let netns = [0, 1].map(|host| inspected.netns(host));
+        let of = |switch: &Switch| {
+            let (effect, judged) = self.effect(switch);
+            Tried {
+                switch: switch.label(),
+                judged,
+                ratio: effect.and_then(|effect| effect.ratio),
+                low: effect.and_then(|effect| effect.low),
+                high: effect.and_then(|effect| effect.high),
+                reason: self.why_not_known(switch, effect, judged),
+                commands: commands::of(switch, measured, netns),
+            }
+        };
+        let mut tried: Vec<Tried> = switches.iter().map(of).collect();
+        let helps = |switch: &Switch| {
+            let at = switches.iter().position(|other| other == switch);
+            at.is_some_and(|at| tried[at].judged == Judged::Helps)
+        };
+        let follows: Vec<bool> = switches
+            .iter()
+            .map(|switch| {
+                helps(switch)
+                    && switches
+                        .iter()
+                        .any(|other| switch.brings(other) && helps(other))
+            })
+            .collect();
+        for (tried, follows) in tried.iter_mut().zip(follows) {
+            if follows {
+                tried.judged = Judged::Follows;
+            }
+        }
+        tried.sort_by(|one, other| {
+            other
+                .ratio
+                .unwrap_or(0.0)
+                .total_cmp(&one.ratio.unwrap_or(0.0))
+        });
+        tried
+    }
+
+    /// The comparisons that are no change.
+    pub(super) fn compared(&self, switches: &[Switch]) -> Vec<Compared> {
+        let of = |switch: &Switch| {
+            let (effect, judged) = self.effect(switch);
+            let evidence = Evidence::of(self.samples_of(switch), None);
+            Compared {
+                what: switch.label(),
+                gbit_per_s: evidence.map(|evidence| evidence.rate / 1e9),
+                ratio: effect.and_then(|effect| effect.ratio),
+                low: effect.and_then(|effect| effect.low),
+                high: effect.and_then(|effect| effect.high),
+                reason: self.why_not_known(switch, effect, judged),
+            }
+        };
+        switches.iter().map(of).collect()
+    }
+
+    /// The effect of a change on throughput.
+    fn effect(&self, switch: &Switch) -> (Option<&Effect>, Judged) {
+        let label = switch.label();
+        let document = &self.result.document;
+        let mut effects = document.effects.iter().map(|one| &one.effect);
+        let effect = effects.find(|effect| {
+            effect.metric == Metric::Throughput
+                && effect.factor == FACTOR
+                && effect.from == AS_IT_IS
+                && effect.to == label
+        });
+        let judged = effect.map_or(Judged::NotKnown, |effect| {
+            judged(effect, document.repeat.worth)
+        });
+        (effect, judged)
+    }
+
+    /// Why throughput with a change is not known, where there is a reason.
+    fn why_not_known(
+        &self,
+        switch: &Switch,
+        effect: Option<&Effect>,
+        judged: Judged,
+    ) -> Option<String> {
+        let barred = effect
+            .and_then(|effect| effect.not_comparable.as_ref())
+            .map(|remark| remark.text.clone());
+        let no_ratio = effect.is_none_or(|effect| effect.ratio.is_none());
+        let reason = if no_ratio {
+            self.why_invalid(switch).or(barred)
+        } else {
+            barred
+        };
+        reason.filter(|_| judged == Judged::NotKnown)
+    }
+
+    /// Why a change has no valid sample, where there is such a reason.
+    fn why_invalid(&self, switch: &Switch) -> Option<String> {
+        let mut samples = self.samples_of(switch);
+        let invalid = samples.find_map(|sample| sample.invalid.as_ref())?;
+        Some(invalid.reason().to_owned())
+    }
+
+    fn samples_of(&self, switch: &Switch) -> impl Iterator<Item = &Sample> {
+        let label = switch.label();
+        let is_cell = |cell: &&Cell| cell.levels.get(FACTOR) == Some(&label);
+        let cell = self.experiment.cells.iter().find(is_cell);
+        let index = cell.map(|cell| cell.index);
+        let samples = self.samples.iter();
+        samples.filter(move |sample| Some(sample.cell) == index)
+    }
+}
