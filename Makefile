@@ -77,7 +77,7 @@ test-kernels: build
 	-@scripts/install-missing qemu-system-x86_64:qemu-system-x86 busybox:busybox-static modprobe:kmod xz:xz-utils \
 		setpriv:util-linux nft:nftables ethtool:ethtool tc:iproute2 ssh:openssh-client dropbear:dropbear-bin \
 		ovs-vswitchd:openvswitch-switch ovn-northd:ovn-central ovn-controller:ovn-host teamnl:libteam-utils \
-		ping:iputils-ping iscsistart:open-iscsi
+		ping:iputils-ping iscsistart:open-iscsi iperf3:iperf3
 	tunnels=$$($(CARGO) test --locked --package wirecost-vtep --test tunnels --no-run --message-format=json | \
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
 	faults=$$($(CARGO) test --locked --package wirecost --test faults --no-run --message-format=json | \
