@@ -121,10 +121,11 @@ QUICK ?=
 studies: build
 	scripts/studies '$(BINARY)' '$(abspath $(TARGET))/studies' docs/studies.md $(QUICK)
 
-## How long the program takes to start.
+## How long the program takes to start, and the agents of two hosts to answer.
 bench-start: build
-	@scripts/install-missing hyperfine:hyperfine
+	@scripts/install-missing hyperfine:hyperfine unshare:util-linux
 	hyperfine --shell=none --warmup 20 --min-runs 500 '$(BINARY) --help'
+	scripts/start-times '$(BINARY)'
 
 ## Licences, duplicate versions and sources of what comes from outside (deny.toml). Compiles
 ## cargo-deny where it is missing, which takes minutes; known vulnerabilities need the network:
