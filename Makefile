@@ -77,7 +77,7 @@ test-kernels: build
 	-@scripts/install-missing qemu-system-x86_64:qemu-system-x86 busybox:busybox-static modprobe:kmod xz:xz-utils \
 		setpriv:util-linux nft:nftables ethtool:ethtool tc:iproute2 ssh:openssh-client dropbear:dropbear-bin \
 		ovs-vswitchd:openvswitch-switch ovn-northd:ovn-central ovn-controller:ovn-host teamnl:libteam-utils \
-		ping:iputils-ping iscsistart:open-iscsi
+		ping:iputils-ping iscsistart:open-iscsi iperf3:iperf3
 	tunnels=$$($(CARGO) test --locked --package wirecost-vtep --test tunnels --no-run --message-format=json | \
 		sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
 	faults=$$($(CARGO) test --locked --package wirecost --test faults --no-run --message-format=json | \
@@ -121,10 +121,11 @@ QUICK ?=
 studies: build
 	scripts/studies '$(BINARY)' '$(abspath $(TARGET))/studies' docs/studies.md $(QUICK)
 
-## How long the program takes to start.
+## How long the program takes to start, and the agents of two hosts to answer.
 bench-start: build
-	@scripts/install-missing hyperfine:hyperfine
+	@scripts/install-missing hyperfine:hyperfine unshare:util-linux
 	hyperfine --shell=none --warmup 20 --min-runs 500 '$(BINARY) --help'
+	scripts/start-times '$(BINARY)'
 
 ## Licences, duplicate versions and sources of what comes from outside (deny.toml). Compiles
 ## cargo-deny where it is missing, which takes minutes; known vulnerabilities need the network:
@@ -193,7 +194,8 @@ install-missing-test: install-missing
 	@scripts/install-missing ip:iproute2 unshare:util-linux setpriv:util-linux \
 		nft:nftables ethtool:ethtool tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark \
 		ping:iputils-ping ovs-vswitchd:openvswitch-switch nbdkit:nbdkit qemu-img:qemu-utils nbdinfo:libnbd-bin fio:fio \
-		ovn-northd:ovn-central ovn-controller:ovn-host vtep-ctl:openvswitch-vtep promtool:prometheus
+		ovn-northd:ovn-central ovn-controller:ovn-host vtep-ctl:openvswitch-vtep promtool:prometheus \
+		podman:podman busybox:busybox-static
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nuttcp:nuttcp sockperf:sockperf nsenter:util-linux \

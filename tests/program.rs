@@ -16,6 +16,7 @@ mod check;
 mod clean;
 mod cli;
 mod compare;
+mod containers;
 mod diagnose;
 mod doctor;
 mod existing;

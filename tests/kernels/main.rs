@@ -28,6 +28,7 @@ mod open_vswitch;
 mod ovn;
 mod paths;
 mod storage;
+mod verdicts;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};

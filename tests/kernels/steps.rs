@@ -3,7 +3,7 @@
 use crate::machine::{Kernel, Machine};
 use crate::{
     beside_the_kernel, by_ebpf, by_the_kernel, checks, diagnose, journal, killed, line, line_core,
-    make_run, open_vswitch, ovn, paths, storage, two_machines,
+    make_run, open_vswitch, ovn, paths, storage, two_machines, verdicts,
 };
 
 /// One thing that is tried on every kernel.
@@ -33,6 +33,7 @@ pub(crate) struct OwnMachineStep {
 
 pub(crate) const OWN_MACHINE_STEPS: &[OwnMachineStep] = &[
     two_machines::STEP,
+    verdicts::STEP,
     storage::STEP,
     line_core::STEP,
     journal::RANDOM,

@@ -326,7 +326,12 @@ fn tunnels(reader: &mut Reader, factors: &mut Factors) {
                 "`datapath: {}` is for a lab: tunnels between hosts are the kernel's",
                 level.label
             );
-            let help = "write `kernel`, or leave the key out";
+            let help = if datapath == Datapath::Ebpf {
+                "write `kernel`, or leave the key out: eBPF would be attached to the hosts' own devices, which \
+                 `network: tunnel` does not change"
+            } else {
+                "write `kernel`, or leave the key out"
+            };
             reader.fault(level.span.clone(), &level.path, message, "not here", help);
         }
     }
