@@ -19,9 +19,6 @@ use crate::placement::Placement;
 /// Limit on stream loads between machines where neither the plan nor the devices' speeds give one, bit/s.
 const CAUTIOUS: u64 = 1_000_000_000;
 
-/// Kinds of devices whose speed is a constant of their driver and no limit (drivers/net/veth.c, drivers/net/tun.c).
-const NOMINAL_SPEED: [&str; 2] = ["veth", "tun"];
-
 /// The limit on all stream loads together in one direction, bit/s; `None`: no limit.
 fn limit(wanted: MaxRate, existing: &Existing) -> Option<u64> {
     match wanted {
@@ -118,14 +115,9 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// Kinds of devices that report the speed of the devices that they are made on.
-const SPEED_OF_LOWER: [&str; 6] = ["bridge", "vlan", "macvlan", "ipvlan", "bond", "team"];
-
-/// The smaller of two devices' speeds, of those whose speed is a limit; `None` where such a one is unknown.
-fn line_speed(devices: [(Option<u64>, &str); 2]) -> Option<u64> {
-    let limits = devices
-        .into_iter()
-        .filter(|(_, kind)| !NOMINAL_SPEED.contains(kind));
+/// The smaller of two devices' speeds, of those that are not nominal; `None` where such a one is unknown.
+fn line_speed(devices: [(Option<u64>, bool); 2]) -> Option<u64> {
+    let limits = devices.into_iter().filter(|(_, is_nominal)| !is_nominal);
     let speeds: Option<Vec<u64>> = limits.map(|(speed, _)| speed).collect();
     speeds?.into_iter().min()
 }
@@ -158,12 +150,8 @@ pub fn inspect(
 impl InspectedHosts {
     /// Link speed of the slower device, bit/s; `None` where either is unknown, or where the slower one is no limit.
     pub fn speed(&self) -> Option<u64> {
-        line_speed([0, 1].map(|host| {
-            let mut devices = self.paths[host].devices.iter();
-            let device = devices.find(|device| !SPEED_OF_LOWER.contains(&device.kind.as_str()));
-            let kind = device.map_or("", |device| &device.kind);
-            (self.hosts.joined[host].speed, kind)
-        }))
+        let joined = self.hosts.joined.each_ref();
+        line_speed(joined.map(|joined| (joined.speed, joined.nominal_speed)))
     }
 
     /// The devices that packets to the other host pass on host a (0) or b (1).
@@ -216,13 +204,11 @@ mod tests {
     fn a_nominal_speed_is_no_line() {
         let (one, ten) = (Some(1_000_000_000), Some(10_000_000_000));
         for (devices, speed) in [
-            ([(ten, ""), (one, "vlan")], one),
-            ([(ten, ""), (None, "")], None),
-            ([(ten, "veth"), (ten, "veth")], None),
-            ([(ten, "veth"), (ten, "")], ten),
-            ([(ten, "tun"), (one, "")], one),
-            ([(one, "veth"), (ten, "")], ten),
-            ([(one, "veth"), (None, "")], None),
+            ([(ten, false), (one, false)], one),
+            ([(ten, false), (None, false)], None),
+            ([(None, true), (None, true)], None),
+            ([(None, true), (ten, false)], ten),
+            ([(None, true), (None, false)], None),
         ] {
             assert_eq!(line_speed(devices), speed, "{devices:?}");
         }
