@@ -1,35 +1,19 @@
 //! Experiments between existing hosts: settles what is known only once the hosts are reached.
 
-use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 pub use wirecost_agent::protocol::{HostPath, PathDevice};
 use wirecost_model::cell::Experiment;
 use wirecost_model::host::Location;
-use wirecost_model::load::{Load, Rate};
-use wirecost_model::plan::{HostPair, MaxRate};
-use wirecost_model::units::format_rate;
+use wirecost_model::plan::HostPair;
 
 use super::error::RunError;
-use super::tunnel;
+use super::{max_rate, tunnel};
 use crate::hosts::{HostsContext, HostsError};
 use crate::lab::{Existing, Lab};
 use crate::placement::Placement;
 
-/// Limit on stream loads between machines where neither the plan nor the devices' speeds give one, bit/s.
-const CAUTIOUS: u64 = 1_000_000_000;
-
-/// The limit on all stream loads together in one direction, bit/s; `None`: no limit.
-fn limit(wanted: MaxRate, existing: &Existing) -> Option<u64> {
-    match wanted {
-        MaxRate::None => None,
-        MaxRate::BitsPerSecond(rate) => Some(rate),
-        MaxRate::Auto if existing.one_machine => None,
-        MaxRate::Auto => Some(existing.speed().map_or(CAUTIOUS, |speed| speed / 2)),
-    }
-}
-
-/// Adapts the experiment to these pairs of hosts: limits the rate of stream loads. Returns the limit of each pair,
+/// Adapts the experiment to these pairs of hosts: limits the rate of the loads. Returns the limit of each pair,
 /// bit/s.
 ///
 /// # Errors
@@ -44,26 +28,11 @@ pub(super) fn settle(
     let plan = &experiment.plan;
     let limits: Vec<Option<u64>> = pairs
         .iter()
-        .map(|existing| limit(plan.max_rate, existing))
+        .map(|existing| max_rate::limit(plan.max_rate, existing.one_machine, existing.speed()))
         .collect();
     for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
-        let Some(limit) = limits[plan.pair_of(&cell.levels)] else {
-            continue;
-        };
-        let streams = |load: &Load| !load.workload.is_request_response();
-        let sharing = cell
-            .loads
-            .iter()
-            .filter(|named| streams(&named.load))
-            .count() as u64;
-        for named in cell.loads.iter_mut().filter(|named| streams(&named.load)) {
-            let load = &mut named.load;
-            let flow = limit / sharing.max(1) / u64::from(load.streams.max(1));
-            let rate = match load.rate {
-                Some(Rate::BitsPerSecond(asked)) => asked.min(flow),
-                _ => flow,
-            };
-            load.rate = Some(Rate::BitsPerSecond(rate));
+        if let Some(limit) = limits[plan.pair_of(&cell.levels)] {
+            max_rate::share(&mut cell.loads, limit);
         }
     }
     Ok(limits)
@@ -84,35 +53,6 @@ pub(super) fn placement(pairs: &[Existing]) -> Result<Placement, RunError> {
         )));
     }
     Ok(pairs[0].placement())
-}
-
-/// Upper bound on what a run sends over the existing hosts' network.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Traffic {
-    /// Limit in each direction, bit/s; `None`: unlimited.
-    pub limit: Option<u64>,
-    /// Seconds of load, warm-ups included.
-    pub seconds: f64,
-}
-
-impl fmt::Display for Traffic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.seconds;
-        match self.limit {
-            Some(limit) => {
-                let gigabytes = limit as f64 * seconds / 8e9;
-                write!(
-                    f,
-                    "streams send at most {} in each direction for {seconds:.0} s, {gigabytes:.1} GB (`max_rate` changes that)",
-                    format_rate(limit)
-                )
-            }
-            None => write!(
-                f,
-                "streams send as fast as they can for {seconds:.0} s (`max_rate` limits them)"
-            ),
-        }
-    }
 }
 
 /// The smaller of two devices' speeds, of those that are not nominal; `None` where such a one is unknown.
