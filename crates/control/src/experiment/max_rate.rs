@@ -105,6 +105,14 @@ pub struct Traffic {
     pub limit: SendLimit,
     /// Seconds of load, warm-ups included.
     pub seconds: f64,
+    /// Whether loads end by themselves, which may take longer.
+    pub to_the_end: bool,
+}
+
+/// Whether any load of the run ends by itself.
+pub(super) fn to_the_end(experiment: &Experiment) -> bool {
+    let mut loads = experiment.measured().flat_map(|cell| &cell.loads);
+    loads.any(|named| named.load.ends_by_itself())
 }
 
 impl Traffic {
@@ -126,6 +134,7 @@ impl Traffic {
                 MaxRate::BitsPerSecond(rate) => SendLimit::Rate(rate),
             },
             seconds: forecast.windows_s + forecast.warmups_s,
+            to_the_end: to_the_end(experiment),
         }
     }
 }
@@ -159,7 +168,11 @@ impl fmt::Display for Traffic {
                 "the loads send as fast as they can for about {seconds:.0} s: {} at 10gbit (`max_rate` limits them)",
                 amount(FAST)
             ),
+        }?;
+        if self.to_the_end {
+            f.write_str("; a load that ends by itself may take longer, and then sends more")?;
         }
+        Ok(())
     }
 }
 

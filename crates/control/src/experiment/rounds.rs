@@ -22,7 +22,7 @@ use super::error::RunError;
 use super::existing;
 use super::forecast::{RemainingTime, forecast, longest_sample};
 use super::labs::Labs;
-use super::max_rate::{SendLimit, Traffic};
+use super::max_rate::{SendLimit, Traffic, to_the_end};
 use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
@@ -214,6 +214,7 @@ fn tell<'a>(
             traffic: Traffic {
                 limit: limit.map_or(SendLimit::None, SendLimit::Rate),
                 seconds: (forecast.windows_s + forecast.warmups_s) * share,
+                to_the_end: to_the_end(experiment),
             },
         });
     }
