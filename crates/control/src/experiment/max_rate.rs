@@ -178,6 +178,8 @@ impl fmt::Display for Traffic {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use wirecost_model::load::Workload;
 
     use super::*;
@@ -228,14 +230,14 @@ mod tests {
             assert_eq!(shared(&[four], 1_000 * MBIT)[0].rate, bits(250 * MBIT));
         }
         let slow = load(Workload::TcpStream, |load| load.rate = bits(5 * MBIT));
-        assert_eq!(shared(&[slow.clone()], 1_000 * MBIT), [slow.clone()]);
+        assert_eq!(shared(from_ref(&slow), 1_000 * MBIT), [slow.clone()]);
         assert_eq!(shared(&[slow], MBIT)[0].rate, bits(MBIT));
 
         // 16 requests of 1 MB each way, 125 in a second.
         let storage = load(Workload::Storage, |load| load.request = 1_000_000);
         let rr = load(Workload::TcpRr, |load| load.response = 1_000_000);
         for large in [storage, rr] {
-            let slower = &shared(&[large.clone()], 1_000 * MBIT)[0];
+            let slower = &shared(from_ref(&large), 1_000 * MBIT)[0];
             assert_eq!(slower.most_per_second, Some(125.0));
             assert_eq!((slower.rate, slower.depth), (None, large.depth));
             let paced = load(large.workload, |load| {
@@ -249,7 +251,7 @@ mod tests {
         }
         // One byte in a round trip of 10 us.
         let small = Load::new(Workload::TcpRr);
-        assert_eq!(shared(&[small.clone()], 10 * MBIT), [small]);
+        assert_eq!(shared(from_ref(&small), 10 * MBIT), [small]);
     }
 
     #[test]
