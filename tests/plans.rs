@@ -239,3 +239,44 @@ fn a_run_directory_named_after_a_built_in_plan_does_not_hide_it() {
     fs::create_dir(place.path().join("jumbo-or-not")).expect("directory");
     dry_run(&place, &["jumbo-or-not"]).expect_code(0);
 }
+
+#[test]
+fn studies_run_between_hosts_as_plans_of_their_own_where_they_can() {
+    let between = |study: &str| {
+        let hosts = "netns:no-a=10.0.0.1,netns:no-b=10.0.0.2";
+        run(&mut wirecost([
+            "study",
+            study,
+            "--hosts",
+            hosts,
+            "--dry-run",
+        ]))
+    };
+    for (study, shown) in [
+        ("vswitchzero-jumbo-vxlan", "12 cells x 10 rounds"),
+        ("ovn-geneve-vs-vxlan", "48 cells x 9 rounds"),
+        ("multi-nic-vmotion", "18 cells x 10 rounds"),
+        ("ip-storage-jumbo", "14 cells x 12 rounds"),
+    ] {
+        let ended = between(study);
+        ended.expect_code(0);
+        for words in [
+            shown,
+            "Between netns:no-a=10.0.0.1 and netns:no-b=10.0.0.2",
+            "as fast as they can",
+        ] {
+            assert!(ended.stdout.contains(words), "{words}: {ended:?}");
+        }
+    }
+    let refused = between("vsphere51-vxlan");
+    refused.expect_code(2);
+    assert_eq!(refused.stdout, "");
+    // Without the frame that lines of an error have.
+    let words = refused.stderr.split_whitespace();
+    let said: Vec<&str> = words.filter(|word| *word != "│").collect();
+    assert!(
+        said.join(" ")
+            .contains("compares guests behind a tunnel with guests without one"),
+        "{refused:?}"
+    );
+}

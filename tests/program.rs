@@ -30,6 +30,7 @@ mod line;
 mod loads;
 mod manual;
 mod many_hosts;
+mod max_rate;
 mod new_user;
 mod offloads;
 mod over_hosts;

@@ -6,6 +6,7 @@ mod confirmed;
 use std::io::{self, BufRead, IsTerminal};
 use std::str::FromStr;
 
+use wirecost_control::experiment::Traffic;
 use wirecost_model::cell::Experiment;
 use wirecost_model::host::{HostAddress, HostAddressError};
 use wirecost_model::plan::{HostPair, Hosts, NamedPair, PairNames};
@@ -139,6 +140,7 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool, fix: &str) -> Result<(
     } else {
         words += ".";
     }
+    words = format!("{words}\nAltogether {}.", Traffic::planned(experiment));
     let refused = |message: &str| Err(Failure::new(Cause::Usage, message).fix(fix));
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         screen::say(&words);

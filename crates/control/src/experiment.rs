@@ -12,6 +12,7 @@ mod forecast;
 mod labs;
 mod line;
 mod machine;
+mod max_rate;
 mod preview;
 mod progress;
 mod rounds;
@@ -22,8 +23,9 @@ mod tunnel;
 
 pub use directory::DirectoryError;
 pub use error::RunError;
-pub use existing::{HostPath, InspectedHosts, PathDevice, Traffic, inspect};
+pub use existing::{HostPath, InspectedHosts, PathDevice, inspect};
 pub use forecast::{ASSUMED_SD, Forecast, forecast, rounds_until_known};
+pub use max_rate::{SendLimit, Traffic};
 pub use preview::{Preview, preview};
 pub use progress::Progress;
 pub use rounds::{Finished, Options, duty, run};

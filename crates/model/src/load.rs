@@ -77,6 +77,11 @@ pub struct Load {
     pub congestion: Option<String>,
     /// The rate of each flow; `None` for as fast as possible.
     pub rate: Option<Rate>,
+    /// Request/response: upper bound on the requests per second of each flow, which a run between existing hosts sets
+    /// (`max_rate`). Requests that it delays are due when they are sent; `None` without a bound, and where there is a
+    /// rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_per_second: Option<f64>,
     /// Requests outstanding on each connection, 1 to [`MAX_DEPTH`].
     pub depth: u32,
     /// How the sending side of a TCP stream hands over data.
@@ -141,6 +146,7 @@ impl Load {
             nodelay: workload.is_confirmed(),
             congestion: None,
             rate: None,
+            most_per_second: None,
             depth: if workload.is_storage() { 32 } else { 1 },
             sending: Sending::Copy,
             receiving: Receiving::Copy,
@@ -181,6 +187,11 @@ impl Load {
     /// Whether the load has a server of its own: false for storage at `server` or `path`.
     pub const fn has_server(&self) -> bool {
         self.server.is_none() && self.path.is_none()
+    }
+
+    /// Whether messages or requests wait for a time at which they may be sent.
+    pub const fn is_timed(&self) -> bool {
+        self.rate.is_some() || self.most_per_second.is_some() || !self.think_time.is_zero()
     }
 
     /// Whether the load ends by itself, so that its window is the time from its start to its end.

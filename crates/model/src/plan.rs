@@ -225,7 +225,7 @@ pub struct HostPair {
     pub b: HostAddress,
 }
 
-/// Upper bound on what streams send over an existing network.
+/// Upper bound on what all loads together send in each direction over an existing network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MaxRate {

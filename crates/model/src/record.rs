@@ -135,7 +135,7 @@ pub struct ExistingHost {
     pub device: String,
     /// That device's MTU in bytes.
     pub mtu: u32,
-    /// Speed of the device's link, bit/s, where the driver knows it.
+    /// Speed of the device's link, bit/s, where it is known and not a constant of the driver, as of a veth.
     pub speed: Option<u64>,
     /// Kernel and CPU of the host.
     #[serde(flatten)]

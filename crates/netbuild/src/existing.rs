@@ -2,6 +2,7 @@
 //! removed.
 
 mod root_qdisc;
+mod speed;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +19,8 @@ use crate::error::{BuildError, Step, error_code, same};
 use crate::features::FeatureTarget;
 use crate::netlink::Netlink;
 use crate::steering::{mask_value, receive_masks, write_masks};
+
+pub use self::speed::LinkSpeed;
 
 /// Minimum MTU of a link for IPv6, bytes (RFC 8200, section 5): below, the kernel removes IPv6 and its addresses from
 /// the device (net/ipv6/addrconf.c, `addrconf_notify`).
@@ -122,10 +125,18 @@ impl ExistingDevice {
         })
     }
 
-    /// Speed of the device's link in bit/s, where its driver reports it.
-    pub fn speed(&self) -> Option<u64> {
-        let speed = self.ethtool.speed(&self.name).ok().flatten();
-        speed.map(|mbit| u64::from(mbit) * 1_000_000)
+    /// Speed of the device's link.
+    ///
+    /// # Errors
+    /// Where the kernel does not list the devices.
+    pub fn speed(&mut self) -> Result<LinkSpeed, BuildError> {
+        let ethtool = &self.ethtool;
+        let reported = |name: &str| {
+            let speed = ethtool.speed(name).ok().flatten();
+            speed.map(|mbit| u64::from(mbit) * 1_000_000)
+        };
+        let speed = speed::read(&mut self.netlink, &self.name, &reported);
+        speed.step(|| format!("listing the devices beneath {}", self.place))
     }
 
     /// The device's changeable features with their state, for [`ExistingDevice::restore`].

@@ -34,7 +34,7 @@ pub mod underlay;
 use wirecost_netlink as netlink;
 
 pub use error::{BuildError, error_code};
-pub use existing::ExistingDevice;
+pub use existing::{ExistingDevice, LinkSpeed};
 pub use features::KeptFeatures;
 pub use host::{LabHost, Line, SwitchDevices};
 pub use names::{GUEST_DEVICE, Side, UNDERLAY_DEVICE};

@@ -10,7 +10,7 @@ use wirecost_model::effect::Verdict;
 use wirecost_model::end_window::Schedule;
 use wirecost_model::load::Rate;
 use wirecost_model::plan::Cores;
-use wirecost_model::record::{Outcome, Run};
+use wirecost_model::record::{ExistingHost, HostMachine, Outcome, Run};
 use wirecost_model::sample::{Invalid, Mark};
 use wirecost_report::{Detail, Document, Terminal, document, terminal};
 
@@ -40,6 +40,37 @@ fn usual(run: &Run, width: usize) -> String {
 #[test]
 fn a_complete_run_as_it_is_usually_printed() {
     insta::assert_snapshot!(usual(&run(10, Cores::Split), 100));
+}
+
+#[test]
+fn what_existing_hosts_lack_is_said_once() {
+    let said = |run: &Run, words: &str| {
+        [usual(run, 100), print(run, 100)].map(|text| {
+            let text: Vec<&str> = text.split_whitespace().collect();
+            text.join(" ").matches(words).count()
+        })
+    };
+    let mut run = run(3, Cores::Split);
+    assert_eq!(said(&run, "cores are not pinned"), [0; 2], "a lab");
+    for host in run.head.environment.hosts.values_mut() {
+        host.existing = Some(ExistingHost {
+            address: [192, 0, 2, 1].into(),
+            device: "eth0".into(),
+            mtu: 1500,
+            speed: None,
+            machine: HostMachine {
+                kernel: "6.18.0".into(),
+                cpu_model: "Some CPU".into(),
+                virtual_machine: false,
+            },
+        });
+    }
+    assert_eq!(said(&run, "cores are not pinned"), [1; 2]);
+    assert_eq!(said(&run, "not captured"), [0; 2], "a tunnel's are");
+    for cell in &mut run.head.experiment.cells {
+        cell.levels.remove("encapsulation");
+    }
+    assert_eq!(said(&run, "frames on the path are not captured"), [1; 2]);
 }
 
 /// What a user asks after `wirecost run` without arguments.

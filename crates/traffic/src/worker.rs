@@ -86,7 +86,7 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         let thread = &shared.threads[self.thread];
         thread.tid.store(wirecost_sys::thread::current(), Relaxed);
-        if shared.options.load.rate.is_some() || !shared.options.load.think_time.is_zero() {
+        if shared.options.load.is_timed() {
             // With the default timer slack a paced message may be sent up to 50 us late.
             let _ = wirecost_sys::thread::exact_timers();
         }

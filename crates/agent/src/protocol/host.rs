@@ -17,8 +17,10 @@ pub struct Joined {
     pub device: DeviceState,
     /// Features of the device that can be changed, and whether they are on.
     pub toggles: BTreeMap<String, bool>,
-    /// Speed of the device's link in bit/s, where its driver reports it.
+    /// Speed of the device's link in bit/s; `None` where it is not known or no limit.
     pub speed: Option<u64>,
+    /// Whether the device's speed is a constant of a driver, such as a veth's, and limits nothing.
+    pub nominal_speed: bool,
     /// The largest packet that the kernel sends to the other host: bytes of IP.
     pub route_mtu: u32,
     /// UDP ports that are in use, and those of all VXLAN and Geneve devices.

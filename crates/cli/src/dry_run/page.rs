@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use wirecost_answer::names::count;
-use wirecost_control::experiment::{Forecast, SeedSource};
+use wirecost_control::experiment::{Forecast, SeedSource, Traffic};
 use wirecost_model::cell::{Experiment, Factor};
+use wirecost_model::plan::Hosts;
 
 use super::document::{CellLine, Document, Expansion, is_unknown_mtu};
 use super::hosts::{built_on_hosts, hosts};
@@ -64,6 +65,10 @@ pub(super) fn page(document: &Document<'_>, experiment: &Experiment, width: usiz
         parts.extend([String::new(), wrapped(&until::text(line))]);
     }
     parts.extend([String::new(), wrapped(&hosts(document, &experiment.plan))]);
+    if experiment.plan.hosts != Hosts::Lab {
+        let traffic = Traffic::planned(experiment);
+        parts.push(wrapped(&format!("Altogether {traffic}.")));
+    }
     for line in built_on_hosts(experiment) {
         parts.push(wrap(&line, "    ", width));
     }

@@ -1,38 +1,19 @@
 //! Experiments between existing hosts: settles what is known only once the hosts are reached.
 
-use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 pub use wirecost_agent::protocol::{HostPath, PathDevice};
 use wirecost_model::cell::Experiment;
 use wirecost_model::host::Location;
-use wirecost_model::load::{Load, Rate};
-use wirecost_model::plan::{HostPair, MaxRate};
-use wirecost_model::units::format_rate;
+use wirecost_model::plan::HostPair;
 
 use super::error::RunError;
-use super::tunnel;
+use super::{max_rate, tunnel};
 use crate::hosts::{HostsContext, HostsError};
 use crate::lab::{Existing, Lab};
 use crate::placement::Placement;
 
-/// Limit on stream loads between machines where neither the plan nor the devices' speeds give one, bit/s.
-const CAUTIOUS: u64 = 1_000_000_000;
-
-/// Kinds of devices whose speed is a constant of their driver and no limit (drivers/net/veth.c, drivers/net/tun.c).
-const NOMINAL_SPEED: [&str; 2] = ["veth", "tun"];
-
-/// The limit on all stream loads together in one direction, bit/s; `None`: no limit.
-fn limit(wanted: MaxRate, existing: &Existing) -> Option<u64> {
-    match wanted {
-        MaxRate::None => None,
-        MaxRate::BitsPerSecond(rate) => Some(rate),
-        MaxRate::Auto if existing.one_machine => None,
-        MaxRate::Auto => Some(existing.speed().map_or(CAUTIOUS, |speed| speed / 2)),
-    }
-}
-
-/// Adapts the experiment to these pairs of hosts: limits the rate of stream loads. Returns the limit of each pair,
+/// Adapts the experiment to these pairs of hosts: limits the rate of the loads. Returns the limit of each pair,
 /// bit/s.
 ///
 /// # Errors
@@ -47,26 +28,11 @@ pub(super) fn settle(
     let plan = &experiment.plan;
     let limits: Vec<Option<u64>> = pairs
         .iter()
-        .map(|existing| limit(plan.max_rate, existing))
+        .map(|existing| max_rate::limit(plan.max_rate, existing.one_machine, existing.speed()))
         .collect();
     for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
-        let Some(limit) = limits[plan.pair_of(&cell.levels)] else {
-            continue;
-        };
-        let streams = |load: &Load| !load.workload.is_request_response();
-        let sharing = cell
-            .loads
-            .iter()
-            .filter(|named| streams(&named.load))
-            .count() as u64;
-        for named in cell.loads.iter_mut().filter(|named| streams(&named.load)) {
-            let load = &mut named.load;
-            let flow = limit / sharing.max(1) / u64::from(load.streams.max(1));
-            let rate = match load.rate {
-                Some(Rate::BitsPerSecond(asked)) => asked.min(flow),
-                _ => flow,
-            };
-            load.rate = Some(Rate::BitsPerSecond(rate));
+        if let Some(limit) = limits[plan.pair_of(&cell.levels)] {
+            max_rate::share(&mut cell.loads, limit);
         }
     }
     Ok(limits)
@@ -89,43 +55,9 @@ pub(super) fn placement(pairs: &[Existing]) -> Result<Placement, RunError> {
     Ok(pairs[0].placement())
 }
 
-/// Upper bound on what a run sends over the existing hosts' network.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Traffic {
-    /// Limit in each direction, bit/s; `None`: unlimited.
-    pub limit: Option<u64>,
-    /// Seconds of load, warm-ups included.
-    pub seconds: f64,
-}
-
-impl fmt::Display for Traffic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.seconds;
-        match self.limit {
-            Some(limit) => {
-                let gigabytes = limit as f64 * seconds / 8e9;
-                write!(
-                    f,
-                    "streams send at most {} in each direction for {seconds:.0} s, {gigabytes:.1} GB (`max_rate` changes that)",
-                    format_rate(limit)
-                )
-            }
-            None => write!(
-                f,
-                "streams send as fast as they can for {seconds:.0} s (`max_rate` limits them)"
-            ),
-        }
-    }
-}
-
-/// Kinds of devices that report the speed of the devices that they are made on.
-const SPEED_OF_LOWER: [&str; 6] = ["bridge", "vlan", "macvlan", "ipvlan", "bond", "team"];
-
-/// The smaller of two devices' speeds, of those whose speed is a limit; `None` where such a one is unknown.
-fn line_speed(devices: [(Option<u64>, &str); 2]) -> Option<u64> {
-    let limits = devices
-        .into_iter()
-        .filter(|(_, kind)| !NOMINAL_SPEED.contains(kind));
+/// The smaller of two devices' speeds, of those that are not nominal; `None` where such a one is unknown.
+fn line_speed(devices: [(Option<u64>, bool); 2]) -> Option<u64> {
+    let limits = devices.into_iter().filter(|(_, is_nominal)| !is_nominal);
     let speeds: Option<Vec<u64>> = limits.map(|(speed, _)| speed).collect();
     speeds?.into_iter().min()
 }
@@ -158,12 +90,8 @@ pub fn inspect(
 impl InspectedHosts {
     /// Link speed of the slower device, bit/s; `None` where either is unknown, or where the slower one is no limit.
     pub fn speed(&self) -> Option<u64> {
-        line_speed([0, 1].map(|host| {
-            let mut devices = self.paths[host].devices.iter();
-            let device = devices.find(|device| !SPEED_OF_LOWER.contains(&device.kind.as_str()));
-            let kind = device.map_or("", |device| &device.kind);
-            (self.hosts.joined[host].speed, kind)
-        }))
+        let joined = self.hosts.joined.each_ref();
+        line_speed(joined.map(|joined| (joined.speed, joined.nominal_speed)))
     }
 
     /// The devices that packets to the other host pass on host a (0) or b (1).
@@ -216,13 +144,11 @@ mod tests {
     fn a_nominal_speed_is_no_line() {
         let (one, ten) = (Some(1_000_000_000), Some(10_000_000_000));
         for (devices, speed) in [
-            ([(ten, ""), (one, "vlan")], one),
-            ([(ten, ""), (None, "")], None),
-            ([(ten, "veth"), (ten, "veth")], None),
-            ([(ten, "veth"), (ten, "")], ten),
-            ([(ten, "tun"), (one, "")], one),
-            ([(one, "veth"), (ten, "")], ten),
-            ([(one, "veth"), (None, "")], None),
+            ([(ten, false), (one, false)], one),
+            ([(ten, false), (None, false)], None),
+            ([(None, true), (None, true)], None),
+            ([(None, true), (ten, false)], ten),
+            ([(None, true), (None, false)], None),
         ] {
             assert_eq!(line_speed(devices), speed, "{devices:?}");
         }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use wirecost_model::metric::Metric;
 
-use super::existing::Traffic;
+use super::max_rate::Traffic;
 
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq)]

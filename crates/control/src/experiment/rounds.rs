@@ -19,9 +19,10 @@ use super::adaptive::AdaptiveMonitor;
 use super::datapath;
 use super::directory::{Directory, refuse_existing};
 use super::error::RunError;
-use super::existing::{self, Traffic};
+use super::existing;
 use super::forecast::{RemainingTime, forecast, longest_sample};
 use super::labs::Labs;
+use super::max_rate::{SendLimit, Traffic, to_the_end};
 use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
@@ -211,8 +212,9 @@ fn tell<'a>(
         progress(Progress::Reached {
             addresses: existing.addresses,
             traffic: Traffic {
-                limit,
+                limit: limit.map_or(SendLimit::None, SendLimit::Rate),
                 seconds: (forecast.windows_s + forecast.warmups_s) * share,
+                to_the_end: to_the_end(experiment),
             },
         });
     }

@@ -38,6 +38,7 @@ const RULES: &[Rule] = &[
     socket_buffer,
     depth,
     pace::rate,
+    pace::most,
     pace::limit,
     handling::zero_copy,
     handling::discard,

@@ -73,7 +73,7 @@ pub fn markdown(doc: &Document) -> String {
     page.section(wakeups::section(doc).as_ref());
     page.section(published::section(doc).as_ref());
     page.heading("Environment");
-    page.paragraph(&text(notes::measures(doc)));
+    page.paragraph(&text(&notes::measures(doc)));
     page.paragraph(&text(&format!("{}.", notes::place(doc, true))));
     page.paragraph(&text(&format!(
         "Started {}, seed {}, wirecost {}, record version {}. To repeat it: the plan.yaml of the run directory.",

@@ -16,15 +16,30 @@ use crate::result::skipped;
 use crate::say::{digits, effects, loads, validity, words};
 
 /// What the run measures, and what it does not.
-pub(crate) fn measures(doc: &Document) -> &'static str {
-    if is_existing(doc) {
+pub(crate) fn measures(doc: &Document) -> String {
+    let Some(missing) = missing(doc) else {
+        return "Network namespaces on this machine: the cost of its software stack, not of a NIC."
+            .to_owned();
+    };
+    let what = if is_tunnel(doc) {
+        "Guests, bridges and tunnels made for the run, over the hosts' own network as it was, with the traffic of \
+         others. Offloads are those of what was made."
+    } else {
+        "An existing network as it was: hosts, devices and everything on the path, with the traffic of others."
+    };
+    format!("{what} {missing}")
+}
+
+/// What samples between existing hosts lack that those of a lab have; `None` for a lab.
+fn missing(doc: &Document) -> Option<&'static str> {
+    is_existing(doc).then(|| {
         if is_tunnel(doc) {
-            return "Guests, bridges and tunnels made for the run, over the hosts' own network as it was, with the traffic of \
-                    others. Offloads are those of what was made.";
+            "Not as in a lab: cores are not pinned, and CPU includes other processes of the hosts."
+        } else {
+            "Not as in a lab: frames on the path are not captured, cores are not pinned, and CPU includes other processes of \
+             the hosts."
         }
-        return "An existing network as it was: hosts, devices and everything on the path, with the traffic of others.";
-    }
-    "Network namespaces on this machine: the cost of its software stack, not of a NIC."
+    })
 }
 
 /// The title of a result: `jumbo-or-not: 8 cells, 10 rounds of 0.8 s`.
@@ -92,7 +107,9 @@ pub(crate) fn place(doc: &Document, full: bool) -> String {
         seconds.unwrap_or_default()
     };
     if let Some(hosts) = existing(doc) {
-        let end = if full { "" } else { "." };
+        // In full, what is missing stands with what was measured.
+        let missing = missing(doc).filter(|_| !full);
+        let end = missing.map_or_else(String::new, |missing| format!(". {missing}"));
         return format!("{hosts}{}{end}", seconds());
     }
     if !full {

@@ -101,7 +101,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
     }
     if full {
         page.gap();
-        page.paragraph(text::measures(doc));
+        page.paragraph(&text::measures(doc));
     } else {
         page.paragraph(&text::only_in_full(doc));
     }

@@ -179,6 +179,10 @@ fn prepare(
         // At least 1 ms: with 0 QEMU would never stop a guest that writes.
         let downtime = (migration.max_downtime.as_millis() as u64).max(1);
         parameters.insert("max-bandwidth".into(), bandwidth.into());
+        if migration.post_copy && options.load.rate.is_some() {
+            // QEMU's default is no limit once the machine runs at the destination.
+            parameters.insert("max-postcopy-bandwidth".into(), bandwidth.into());
+        }
         parameters.insert("downtime-limit".into(), downtime.into());
         if let Some(bits) = migration.switchover_bandwidth {
             parameters.insert("avail-switchover-bandwidth".into(), (bits / 8).into());

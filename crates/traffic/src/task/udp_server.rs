@@ -250,7 +250,10 @@ fn patience(options: &Options) -> Duration {
         PEER_TIMEOUT
     };
     let pause = match load.rate {
-        None => load.think_time.as_secs_f64(),
+        None => {
+            let gap = load.most_per_second.map_or(0.0, |most| 1.0 / most);
+            load.think_time.as_secs_f64().max(gap)
+        }
         Some(Rate::BitsPerSecond(bits)) => f64::from(load.request) * 8.0 / bits as f64,
         Some(Rate::RequestsPerSecond(rate)) => MEAN_GAPS / rate,
     };

@@ -22,7 +22,7 @@ pub(super) fn for_tasks(
     let options = &shared.options;
     let each = shared.buffer_sizes.ring;
     // A ring would delay timed requests: everything that is due leaves in one call.
-    let is_timed = options.load.rate.is_some() || !options.load.think_time.is_zero();
+    let is_timed = options.load.is_timed();
     let is_better = match options.multiplexing {
         // Better where threads have several connections each; then for all threads, even one with a single
         // connection.

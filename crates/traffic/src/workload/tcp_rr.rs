@@ -33,6 +33,5 @@ fn may_block(options: &Options) -> bool {
     let largest = u64::from(options.load.request.max(options.load.response));
     let one_at_a_time =
         options.load.depth == 1 || largest * u64::from(options.load.depth) <= SAFELY_OUTSTANDING;
-    let timed = options.load.rate.is_some() || !options.load.think_time.is_zero();
-    one_at_a_time && (!timed || options.load.depth == 1)
+    one_at_a_time && (!options.load.is_timed() || options.load.depth == 1)
 }

@@ -27,6 +27,5 @@ pub(crate) static OPS: WorkloadOps = WorkloadOps {
 
 /// A thread that blocks for a response cannot wait for the time of the next request.
 fn may_block(options: &Options) -> bool {
-    let timed = options.load.rate.is_some() || !options.load.think_time.is_zero();
-    !timed || options.load.depth == 1
+    !options.load.is_timed() || options.load.depth == 1
 }

@@ -35,6 +35,16 @@ pub(super) fn rate(load: &Load) -> Option<Fault> {
     }
 }
 
+pub(super) fn most(load: &Load) -> Option<Fault> {
+    let fits = |most: f64| (1e-9..=1e12).contains(&most);
+    unless(load.most_per_second.is_none_or(fits), "max_rate", || {
+        format!(
+            "at most {} requests per second of a flow: 0.000000001 to 1,000,000,000,000",
+            load.most_per_second.unwrap_or_default()
+        )
+    })
+}
+
 pub(super) fn limit(load: &Load) -> Option<Fault> {
     let wrong = |words: &str| unless(false, "limit", || words.to_owned());
     match load.limit? {

@@ -174,3 +174,16 @@ fn everything_that_is_wrong_is_said_at_once() {
     let options: Vec<&str> = load.faults().iter().map(|fault| fault.option).collect();
     assert_eq!(options, ["streams", "depth", "dscp"]);
 }
+
+#[test]
+fn an_upper_bound_on_requests_is_a_number_above_nothing() {
+    let faults = |most| {
+        let load = Load {
+            most_per_second: Some(most),
+            ..Load::new(Workload::Storage)
+        };
+        load.faults().len()
+    };
+    assert_eq!([0.03, 1e9].map(faults), [0; 2]);
+    assert_eq!([0.0, -1.0, f64::NAN, f64::INFINITY].map(faults), [1; 4]);
+}

@@ -27,7 +27,7 @@ pub(super) struct Page {
     description: Option<String>,
     /// Facts in short: cells, rounds, window, samples, start.
     facts: Vec<String>,
-    lab: &'static str,
+    lab: String,
     place: String,
     answers: Vec<Sentence>,
     trust: String,
