@@ -80,7 +80,7 @@ pub struct Load {
     /// Request/response: upper bound on the requests per second of each flow, which a run between existing hosts sets
     /// (`max_rate`). Requests that it delays are due when they are sent; `None` without a bound, and where there is a
     /// rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub most_per_second: Option<f64>,
     /// Requests outstanding on each connection, 1 to [`MAX_DEPTH`].
     pub depth: u32,
