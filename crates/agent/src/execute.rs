@@ -28,6 +28,7 @@ use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
 use crate::settings;
 use crate::transfer::Transfers;
+use crate::validate;
 
 /// Loads are ended after this time without a request, as when the controller was stopped (Ctrl-Z). A running controller
 /// sends requests about loads every few seconds.
@@ -103,6 +104,7 @@ impl Agent {
 
     pub(crate) fn execute(&mut self, request: Request) -> Answer {
         self.duty.check(&request, self.existing.is_some())?;
+        validate::check(&request)?;
         self.abandoned &= !matches!(request, Request::OpenServers(_));
         if request.is_about_loads() && std::mem::take(&mut self.abandoned) {
             return Err(format!(

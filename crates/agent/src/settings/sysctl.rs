@@ -189,8 +189,8 @@ mod tests {
                 return Ok(());
             };
             let mut below = path.strip_prefix("/proc/sys").expect("below it").components();
-            prop_assert!(below.clone().count() > 0, "{path:?}");
-            prop_assert!(below.all(|part| matches!(part, Component::Normal(_))), "{path:?}");
+            prop_assert!(below.clone().count() > 0, "{name:?}");
+            prop_assert!(below.all(|part| matches!(part, Component::Normal(_))), "{name:?}");
         }
     }
 
