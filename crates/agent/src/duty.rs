@@ -1,5 +1,5 @@
-//! The purpose of an agent on an existing host: the capabilities (capabilities(7)) that it keeps for it, and the requests
-//! that it executes.
+//! The purpose of an agent on an existing host: the capabilities (capabilities(7)) that it keeps for it, and the
+//! requests that it executes.
 
 use std::io;
 
@@ -104,8 +104,8 @@ impl Duty {
         Some([LOAD, more].concat())
     }
 
-    /// Checks that this duty includes a request. `in_place` is whether the agent uses the existing host's namespaces, and
-    /// not some that it has made.
+    /// Checks that this duty includes a request. `in_place` is whether the agent uses the existing host's namespaces,
+    /// and not some that it has made.
     ///
     /// # Errors
     /// The duty does not include it; the message names both.

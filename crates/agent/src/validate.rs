@@ -42,12 +42,17 @@ pub(crate) fn check(request: &Request) -> Result<(), String> {
         }
         Request::OpenServers(ends) => {
             ends.iter().try_for_each(end)?;
-            let path = ends.iter().find_map(|end| match &end.address {
-                Address::Path(path) => Some(path),
-                Address::Ip(_) | Address::Abstract(_) => None,
-            });
-            path.map_or(Ok(()), |path| {
-                Err(format!("{path:?} is a path: a load listens at none"))
+            // Everybody's address would be open to everybody, and a path is a file of the host.
+            let is_elsewhere = |end: &&LoadEnd| match &end.address {
+                Address::Ip(at) => at.ip().is_unspecified(),
+                Address::Path(_) => true,
+                Address::Abstract(_) => false,
+            };
+            ends.iter().find(is_elsewhere).map_or(Ok(()), |end| {
+                Err(format!(
+                    "load {}: none listens at {}",
+                    end.name, end.address
+                ))
             })
         }
         Request::OpenClients(ends) => {

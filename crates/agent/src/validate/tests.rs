@@ -210,7 +210,7 @@ fn no_lab_is_larger_than_a_plan_can_have_it_and_none_uses_a_socket_of_the_host()
 fn what_no_plan_or_command_asks_for_is_refused_before_anything_is_done() {
     let too_large = MAX_PACKET + 1;
     let offload = Offload::profile(Profile::None);
-    let own_path = |_: &mut Load| ();
+    let usual = |_: &mut Load| ();
     refused([
         (
             Request::Adapt {
@@ -242,11 +242,18 @@ fn what_no_plan_or_command_asks_for_is_refused_before_anything_is_done() {
             "load x: streams is 4294967295: 1 to 1024",
         ),
         (
-            Request::OpenServers(vec![load_end(Address::Path("/etc/x".into()), own_path)]),
-            "\"/etc/x\" is a path: a load listens at none",
+            Request::OpenServers(vec![load_end(Address::Path("/etc/x".into()), usual)]),
+            "load x: none listens at Unix socket /etc/x",
         ),
         (
-            Request::OpenClients(vec![load_end(Address::Path("/run/x".into()), own_path)]),
+            Request::OpenServers(vec![load_end(
+                SocketAddr::from(([0, 0, 0, 0], 0)).into(),
+                usual,
+            )]),
+            "load x: none listens at 0.0.0.0:0",
+        ),
+        (
+            Request::OpenClients(vec![load_end(Address::Path("/run/x".into()), usual)]),
             "load x: \"/run/x\" is not its path",
         ),
         (survey(1025, None), "1025 flows: at most 1024"),
