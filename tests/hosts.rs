@@ -17,9 +17,9 @@ use wirecost_control::hosts::{
 };
 use wirecost_model::host::HostAddress;
 
-static NO_INTERRUPT: AtomicBool = AtomicBool::new(false);
+pub(crate) static NO_INTERRUPT: AtomicBool = AtomicBool::new(false);
 
-fn context() -> HostsContext {
+pub(crate) fn context() -> HostsContext {
     HostsContext {
         program: program().to_owned(),
         binaries: Binaries::default(),
@@ -30,7 +30,7 @@ fn context() -> HostsContext {
     }
 }
 
-fn host(text: &str) -> HostAddress {
+pub(crate) fn host(text: &str) -> HostAddress {
     text.parse()
         .unwrap_or_else(|error| panic!("{text}: {error}"))
 }

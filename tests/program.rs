@@ -10,6 +10,7 @@ mod daemons;
 mod held;
 mod pair;
 
+mod agents;
 mod binary;
 mod by_hand;
 mod check;

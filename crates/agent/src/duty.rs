@@ -1,8 +1,13 @@
-//! The purpose of an agent on an existing host, and the capabilities (capabilities(7)) that it keeps for it.
+//! The purpose of an agent on an existing host: the capabilities (capabilities(7)) that it keeps for it, and the
+//! requests that it executes.
 
 use std::io;
 
+use wirecost_model::vary::Setting;
 use wirecost_sys::capability::{self, Capability};
+
+use crate::error::Result;
+use crate::protocol::Request;
 
 /// The purpose of an agent on an existing host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -99,6 +104,41 @@ impl Duty {
         Some([LOAD, more].concat())
     }
 
+    /// Checks that this duty includes a request. `in_place` is whether the agent uses the existing host's namespaces,
+    /// and not some that it has made.
+    ///
+    /// # Errors
+    /// The duty does not include it; the message names both.
+    pub(crate) fn check(self, request: &Request, in_place: bool) -> Result<()> {
+        let changes = matches!(self, Self::Change | Self::Commands);
+        let builds = matches!(self, Self::Build | Self::Commands);
+        let included = match request {
+            Request::ApplySettings(settings) => {
+                changes || (builds && !in_place) || settings.iter().all(Setting::is_empty)
+            }
+            Request::UndoLeft => changes,
+            Request::Prepare(_)
+            | Request::Wire { .. }
+            | Request::Build { .. }
+            | Request::RemoveTunnel
+            | Request::Adapt { .. }
+            | Request::LiftLine
+            | Request::SetLine => builds,
+            // It sets a sysctl of the sender's namespace.
+            Request::Transfer(_) => self == Self::Commands,
+            Request::OpenServers(_) | Request::OpenClients(_) => self != Self::Check,
+            _ => true,
+        };
+        if included {
+            return Ok(());
+        }
+        let (word, doing) = (self.word(), request.doing());
+        Err(
+            format!("the agent was started with `--duty {word}`, which does not include {doing}")
+                .into(),
+        )
+    }
+
     /// Drops all capabilities that the duty does not need, from every set and for good, and sets `no_new_privs`, so
     /// that no program that it executes regains them. To be called while the process has one thread.
     ///
@@ -114,7 +154,81 @@ impl Duty {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::net::SocketAddr;
+
+    use wirecost_model::vary::{CommandPair, Scope};
+
     use super::*;
+    use crate::protocol::{Secret, TransferRequest};
+
+    /// The requests that change a host or load its network, and the duties that include them on a host as it is.
+    fn restricted() -> Vec<(Request, &'static [Duty])> {
+        const CHANGES: &[Duty] = &[Duty::Change, Duty::Commands];
+        const BUILDS: &[Duty] = &[Duty::Build, Duty::Commands];
+        const COMMANDS: &[Duty] = &[Duty::Commands];
+        const LOADS: &[Duty] = &[Duty::Load, Duty::Build, Duty::Change, Duty::Commands];
+        const ALL: &[Duty] = &Duty::ALL;
+        let secret = Secret {
+            probe: [7; 16],
+            acknowledgement: [8; 8],
+        };
+        let receive = TransferRequest::Receive {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            secret,
+        };
+        vec![
+            (Request::ApplySettings(vec![command()]), CHANGES),
+            (Request::UndoLeft, CHANGES),
+            (Request::Wire { peer: 1 }, BUILDS),
+            (Request::Build { secret, ovn: None }, BUILDS),
+            (Request::RemoveTunnel, BUILDS),
+            (Request::LiftLine, BUILDS),
+            (Request::SetLine, BUILDS),
+            (Request::Transfer(Box::new(receive)), COMMANDS),
+            (Request::OpenServers(Vec::new()), LOADS),
+            (Request::OpenClients(Vec::new()), LOADS),
+            (Request::Machine, ALL),
+            (Request::ApplySettings(Vec::new()), ALL),
+        ]
+    }
+
+    fn command() -> Setting {
+        Setting {
+            factor: "f".into(),
+            label: "l".into(),
+            sysctl: BTreeMap::new(),
+            ethtool: BTreeMap::new(),
+            device: BTreeMap::new(),
+            device_name: None,
+            command: Some(CommandPair {
+                before: "id".into(),
+                after: "true".into(),
+            }),
+            on: Scope::Hosts,
+        }
+    }
+
+    #[test]
+    fn an_agent_does_only_what_it_was_started_for() {
+        for (request, duties) in restricted() {
+            for duty in Duty::ALL {
+                let included = duty.check(&request, true).is_ok();
+                assert_eq!(included, duties.contains(&duty), "{duty:?}: {request:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_agent_that_builds_changes_its_own_namespaces_and_not_the_hosts() {
+        let request = Request::ApplySettings(vec![command()]);
+        assert!(Duty::Build.check(&request, false).is_ok());
+        let error = Duty::Build.check(&request, true).expect_err("the host's");
+        assert_eq!(
+            error.to_string(),
+            "the agent was started with `--duty build`, which does not include applying the settings of a level"
+        );
+    }
 
     #[test]
     fn every_duty_has_a_word_and_only_what_changes_the_host_keeps_everything() {

@@ -15,6 +15,7 @@ use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 
 use crate::datapath::{self, FrameCarrier};
+use crate::duty::Duty;
 use crate::error::{AgentError, Result};
 use crate::existing::ExistingHost;
 use crate::existing_underlay::ExistingUnderlay;
@@ -27,6 +28,7 @@ use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
 use crate::settings;
 use crate::transfer::Transfers;
+use crate::validate;
 
 /// Loads are ended after this time without a request, as when the controller was stopped (Ctrl-Z). A running controller
 /// sends requests about loads every few seconds.
@@ -60,6 +62,7 @@ pub(crate) struct Agent {
     devices: Vec<DeviceState>,
     applied: AppliedLevel,
     guards: SettingsGuards,
+    duty: Duty,
     paths: Paths,
     transfers: Transfers,
 }
@@ -68,9 +71,10 @@ pub(crate) struct Agent {
 type Answer = Result<Reply>;
 
 impl Agent {
-    pub(crate) fn new(guards: SettingsGuards) -> Self {
+    pub(crate) fn new(guards: SettingsGuards, duty: Duty) -> Self {
         Self {
             guards,
+            duty,
             ..Self::default()
         }
     }
@@ -99,6 +103,8 @@ impl Agent {
     }
 
     pub(crate) fn execute(&mut self, request: Request) -> Answer {
+        self.duty.check(&request, self.existing.is_some())?;
+        validate::check(&request)?;
         self.abandoned &= !matches!(request, Request::OpenServers(_));
         if request.is_about_loads() && std::mem::take(&mut self.abandoned) {
             return Err(format!(
@@ -320,7 +326,7 @@ mod tests {
             load: Load::new(Workload::TcpRr),
             secret: [7; 16],
         };
-        let mut agent = Agent::new(SettingsGuards::new("a test"));
+        let mut agent = Agent::new(SettingsGuards::new("a test"), Duty::Load);
         let opened = |agent: &mut Agent| agent.execute(Request::OpenServers(vec![end.clone()]));
         assert!(!agent.has_loads());
         let Ok(Reply::Listening(addresses)) = opened(&mut agent) else {

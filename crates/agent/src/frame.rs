@@ -177,8 +177,36 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_frame_and_a_foreign_stream_are_errors() {
-        assert!(read::<u32>(&mut [0u8, 0, 0].as_slice()).is_err());
+    fn a_frame_cut_at_any_byte_is_an_error_and_a_foreign_stream_too() {
+        let message = ("hello".to_owned(), 7u32);
+        let frame = encode(&message).expect("to memory");
+        for end in 1..frame.len() {
+            let cut = read::<(String, u32)>(&mut &frame[..end]);
+            let error = cut.expect_err("it is not complete");
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{end} bytes");
+            // The frame before it is read.
+            let mut two = [&frame[..], &frame[..end]].concat();
+            let mut stream = two.as_slice();
+            let first = read(&mut stream).expect("a frame");
+            assert_eq!(first, Some(message.clone()));
+            assert!(read::<(String, u32)>(&mut stream).is_err(), "{end} bytes");
+            let taken = take::<(String, u32)>(&mut two).expect("ours");
+            assert_eq!(taken, Some(message.clone()));
+            assert_eq!(take::<(String, u32)>(&mut two).expect("ours"), None);
+        }
         assert!(read::<u32>(&mut b"Last login: Mon".as_slice()).is_err());
+    }
+
+    /// A length that is too small for its message, as that of a cut file.
+    #[test]
+    fn a_body_that_is_too_short_for_its_message_is_an_error() {
+        let body = &encode(&("hello".to_owned(), 7u32)).expect("to memory")[4..];
+        for length in 0..body.len() {
+            let mut frame = (length as u32).to_be_bytes().to_vec();
+            frame.extend(&body[..length]);
+            let short = read::<(String, u32)>(&mut frame.as_slice());
+            let error = short.expect_err("it is not complete");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{length} bytes");
+        }
     }
 }

@@ -31,6 +31,7 @@ mod serve;
 mod settings;
 mod transfer;
 pub mod tunnel;
+mod validate;
 
 pub use error::AgentError;
 pub use serve::serve;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, trace};
 
+use crate::duty::Duty;
 use crate::error::Result;
 use crate::execute::{Agent, LOAD_IDLE_LIMIT};
 use crate::existing::DEAD_MAN;
@@ -21,13 +22,15 @@ use crate::protocol::{Refusal, Reply, Request, Stage, VERSION};
 /// `owner` is the controller, as [`crate::orphan::Owner::argument`] writes it.
 ///
 /// `started` is the result of becoming a host; an error is the reply to the first request, where the controller reads
-/// it. With `idle`, the process also ends after that time without a request; loads are ended before.
+/// it. With `idle`, the process also ends after that time without a request; loads are ended before. Requests that `duty`
+/// does not include are refused.
 pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
     started: &Result<()>,
     owner: &str,
     idle: Option<Duration>,
+    duty: Duty,
 ) -> ! {
     let guards = SettingsGuards::new(owner);
     let (sender, requests) = mpsc::channel::<Request>();
@@ -46,7 +49,7 @@ pub fn serve(
     if reader.is_err() {
         exit(1);
     }
-    let mut agent = Agent::new(guards.clone());
+    let mut agent = Agent::new(guards.clone(), duty);
     let idle = idle.unwrap_or(Duration::MAX);
     loop {
         let loaded = agent.has_loads();

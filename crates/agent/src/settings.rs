@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub use journal::remove_unfinished_journals;
 pub(crate) use left::undo_left;
-use wirecost_model::vary::{CommandPair, DeviceSetting, Setting};
+use wirecost_model::vary::{CommandPair, DeviceSetting, Setting, is_device};
 use wirecost_netbuild::{BuildError, ExistingDevice};
 
 use journal::Journal;
@@ -100,6 +100,7 @@ impl AppliedSettings {
     /// applied before the error.
     pub(crate) fn apply(&mut self, setting: &Setting) -> Result<(), String> {
         let of = format!("the level `{}` of `{}`", setting.label, setting.factor);
+        self.refuse_faulty(&of, setting)?;
         for (name, value) in &setting.sysctl {
             self.set(&of, name, value)
                 .map_err(|error| self.at(&of, &error))?;
@@ -159,6 +160,9 @@ impl AppliedSettings {
         let SettingsTarget::Existing { device } = &self.target else {
             return Ok(());
         };
+        if let Some(name) = named.filter(|name| !is_device(name)) {
+            return Err(format!("{name:?} is no device"));
+        }
         let device = named.unwrap_or(device);
         let restored = ExistingDevice::open(device).and_then(|mut device| restore(&mut device));
         restored.map_err(|error| error.to_string())
@@ -167,6 +171,7 @@ impl AppliedSettings {
     /// Checks that the sysctls of a level exist and may be changed, without changing any.
     pub(crate) fn check(&self, setting: &Setting) -> Result<(), String> {
         let of = format!("the level `{}` of `{}`", setting.label, setting.factor);
+        self.refuse_faulty(&of, setting)?;
         for name in setting.sysctl.keys() {
             let checked = sysctl::check(&self.target, name);
             checked.map_err(|error| self.at(&of, &error))?;
@@ -206,6 +211,12 @@ impl AppliedSettings {
         } else {
             Err(failed.join("; "))
         }
+    }
+
+    fn refuse_faulty(&self, of: &str, setting: &Setting) -> Result<(), String> {
+        setting
+            .fault()
+            .map_or(Ok(()), |fault| Err(self.at(of, &fault)))
     }
 
     fn at(&self, of: &str, error: &str) -> String {

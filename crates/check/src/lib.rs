@@ -32,7 +32,8 @@ pub use observations::{Observations, Segments, SenderFragmentation, Unreachable}
 pub use one_sided::{NarrowDirection, ONE_SIDED_LIMITS, OneSidedReport, judge_one_sided};
 pub use recommend::{GuestMtu, PathLimit, Recommendation, recommend};
 pub use report::{
-    FlowKind, FlowReport, LossLocation, PathEnd, PathReport, ReachabilityHint, RequiredMtu, Stream,
+    FlowKind, FlowReport, LossLocation, MAX_FLOWS, PathEnd, PathReport, ReachabilityHint,
+    RequiredMtu, Stream,
 };
 pub use simulation::Simulated;
 pub use tcp_proof::{TcpReport, TcpShown, judge_tcp, tcp_notes};

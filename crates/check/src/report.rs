@@ -8,6 +8,9 @@ use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, PathPoint, SurveyResult
 
 use crate::observations::{Observations, Segments, SenderFragmentation, TAG_BYTES};
 
+/// Most flows of a direction; each has a socket.
+pub const MAX_FLOWS: u32 = 1024;
+
 /// One end of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathEnd {

@@ -25,7 +25,7 @@ pub(crate) struct Agent {
     /// Enter this named network namespace
     #[arg(long, requires = "in_place")]
     pub(crate) netns: Option<String>,
-    /// What it is for; it gives up the capabilities that this does not need
+    /// What it is for; it gives up the capabilities that this does not need, and refuses other requests
     #[arg(long, requires = "in_place", default_value = "commands", value_parser = duty)]
     pub(crate) duty: Duty,
     /// The directory that holds nothing but the copy of the program that this is; it is removed
@@ -65,7 +65,14 @@ pub(crate) fn agent(arguments: &Agent) -> ExitCode {
     };
     let idle = arguments.idle_limit.map(Duration::from_secs);
     let owner = arguments.owner.as_deref().unwrap_or_default();
-    wirecost_agent::serve(io::stdin(), io::stdout().lock(), &started, owner, idle)
+    wirecost_agent::serve(
+        io::stdin(),
+        io::stdout().lock(),
+        &started,
+        owner,
+        idle,
+        arguments.duty,
+    )
 }
 
 fn duty(word: &str) -> Result<Duty, String> {

@@ -8,6 +8,7 @@ mod watch;
 use std::net::IpAddr;
 
 use clap::Args;
+use wirecost_check::MAX_FLOWS;
 use wirecost_control::hosts::{Duty, HostsError};
 use wirecost_control::path::{Check as Asked, CheckTarget, check as run};
 use wirecost_model::host::HostAddress;
@@ -25,8 +26,8 @@ use crate::{exit, interrupt, screen};
 /// the
 /// Multipath Detection Algorithm: `wirecost_pmtu::flows_to_cover_all`).
 const FLOWS: u32 = 16;
-/// Largest number of flows; each has a socket.
-const MOST_FLOWS: i64 = 1024;
+/// [`MAX_FLOWS`] as clap takes it.
+const MOST_FLOWS: i64 = MAX_FLOWS as i64;
 /// Smallest IP packet for `--expect`, bytes: what a probe needs over IPv6.
 const MIN_IP_BYTES: i64 = 81;
 /// Largest IP packet for `--expect`, bytes: the longest without jumbograms.

@@ -69,6 +69,10 @@ impl Rps {
     }
 }
 
+/// Most queues of each direction of a device of a lab.
+pub const MAX_QUEUES: u32 = 64;
+/// Most cores of a machine: the kernel's largest number (arch/x86/Kconfig, `NR_CPUS_RANGE_END`).
+pub const MAX_CORES: u32 = 8192;
 /// Most hexadecimal digits of a mask: 1024 cores.
 pub const MASK_DIGITS: usize = 256;
 

@@ -6,6 +6,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::offload::Role;
+use crate::steering::MASK_DIGITS;
+
+mod names;
+
+pub use names::{is_device, is_feature, is_sysctl};
 
 /// A factor that the plan defines; its levels are settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +75,22 @@ impl DeviceSetting {
             Self::Queues => "queues",
             Self::Rps => "rps",
             Self::Qdisc => "qdisc",
+        }
+    }
+
+    /// Whether a plan can give the setting this value.
+    fn takes(self, value: &str) -> bool {
+        match self {
+            Self::Mtu | Self::RxRing | Self::TxRing | Self::Queues => value.parse::<u32>().is_ok(),
+            Self::Rps => {
+                let fits = |digit: u8| digit.is_ascii_hexdigit();
+                (1..=MASK_DIGITS).contains(&value.len()) && value.bytes().all(fits)
+            }
+            // IFNAMSIZ of include/uapi/linux/if.h, which is the limit of a qdisc's kind too.
+            Self::Qdisc => {
+                let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
+                (1..16).contains(&value.len()) && value.bytes().all(fits)
+            }
         }
     }
 }
@@ -187,6 +208,33 @@ impl Setting {
             && self.ethtool.is_empty()
             && self.device.is_empty()
             && self.command.is_none()
+    }
+
+    /// What no plan's setting has, in words: a name that leads elsewhere, a value of several lines. `None`: nothing.
+    pub fn fault(&self) -> Option<String> {
+        let no_sysctl = |name: &&String| !is_sysctl(name);
+        if let Some(name) = self.sysctl.keys().find(no_sysctl) {
+            return Some(format!("{name:?} is not the name of a sysctl"));
+        }
+        let no_value = |value: &str| value.trim().is_empty() || value.contains(['\n', '\0']);
+        if let Some((name, value)) = self.sysctl.iter().find(|(_, value)| no_value(value)) {
+            return Some(format!("the sysctl `{name}` cannot be {value:?}"));
+        }
+        let mut features = self.ethtool.values().flat_map(BTreeMap::keys);
+        if let Some(name) = features.find(|name| !is_feature(name)) {
+            return Some(format!("{name:?} is not the name of a feature"));
+        }
+        let mut device = self.device.iter();
+        if let Some((which, value)) = device.find(|(which, value)| !which.takes(value)) {
+            return Some(format!("`{}` cannot be {value:?}", which.key()));
+        }
+        let no_device = |name: &&String| !is_device(name);
+        if let Some(name) = self.device_name.as_ref().filter(no_device) {
+            return Some(format!("{name:?} is no device"));
+        }
+        let CommandPair { before, after } = self.command.as_ref()?;
+        let has_zero = before.contains('\0') || after.contains('\0');
+        has_zero.then(|| "a command has a zero byte".to_owned())
     }
 
     /// Whether both change the same things in the same way, whatever their labels.

@@ -69,7 +69,7 @@ fn is_gone(step: &Undo, left: &Left) -> bool {
     match &step.what {
         What::Command(_) => false,
         _ if left.restarted => true,
-        What::Sysctl { name, .. } => !sysctl::path(name).exists(),
+        What::Sysctl { name, .. } => sysctl::path(name).is_ok_and(|path| !path.exists()),
         What::Features(_) | What::Device { .. } => ExistingDevice::is_gone(device),
     }
 }
@@ -124,6 +124,49 @@ mod tests {
             assert!(failed.contains("exit code 127"), "{failed}");
         }
         assert_eq!(fs::read_to_string(told).expect("the file"), "undone\n");
+    }
+
+    #[test]
+    fn a_journal_restores_no_file_but_a_sysctl_and_no_device_of_another_directory() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, other) = (
+            directory.path().join("1-2.json"),
+            directory.path().join("other"),
+        );
+        fs::write(&other, "as it was").expect("a file");
+        let name = format!("net/../../..{}", other.display());
+        let entry = json!({
+            "process": "1:2",
+            "boot": "of this test",
+            "netns": 0,
+            "place": "host a",
+            "device": "lo",
+            "undo": [
+                { "of": "l", "what": { "Sysctl": { "name": name, "was": "written" } } },
+                {
+                    "of": "l",
+                    "what": { "Device": { "setting": "mtu", "was": "1500" } },
+                    "device": "/etc/eth0",
+                },
+            ],
+        });
+        let left = Left {
+            path,
+            entry: serde_json::from_value(entry).expect("its steps"),
+            modified: SystemTime::UNIX_EPOCH,
+            restarted: false,
+        };
+        let mut found = LeftSettings::default();
+        undo_one(left, &mut found);
+        assert!(
+            found.undone.is_empty() && found.gone.is_empty(),
+            "{found:?}"
+        );
+        let failed = found.failed.join("; ");
+        assert!(failed.contains("is not the name of a sysctl"), "{failed}");
+        assert!(failed.contains("\"/etc/eth0\" is no device"), "{failed}");
+        let other = fs::read_to_string(other).expect("the file");
+        assert_eq!(other, "as it was");
     }
 
     #[test]

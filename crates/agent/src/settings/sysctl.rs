@@ -2,12 +2,12 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::SettingsTarget;
 
 pub(super) fn read(target: &SettingsTarget, name: &str) -> Result<String, String> {
-    match fs::read_to_string(path(name)) {
+    match fs::read_to_string(path(name)?) {
         Ok(text) => Ok(text.trim_end_matches('\n').to_owned()),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(missing(target, name)),
         Err(error) => Err(format!(
@@ -18,9 +18,10 @@ pub(super) fn read(target: &SettingsTarget, name: &str) -> Result<String, String
 
 /// Writes the value in one call, as /proc/sys requires, and reads it back.
 pub(super) fn write(target: &SettingsTarget, name: &str, value: &str) -> Result<(), String> {
+    let path = path(name)?;
     let written = OpenOptions::new()
         .write(true)
-        .open(path(name))
+        .open(path)
         .and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
     written.map_err(|error| refused(target, name, value, &error))?;
     let found = read(target, name)?;
@@ -35,7 +36,7 @@ pub(super) fn write(target: &SettingsTarget, name: &str, value: &str) -> Result<
 /// Checks that a sysctl exists and may be written, without writing.
 pub(super) fn check(target: &SettingsTarget, name: &str) -> Result<(), String> {
     read(target, name)?;
-    let opened = OpenOptions::new().write(true).open(path(name));
+    let opened = OpenOptions::new().write(true).open(path(name)?);
     let opened = opened.map_err(|error| refused(target, name, "", &error));
     opened.map(drop)
 }
@@ -70,7 +71,10 @@ fn refused(target: &SettingsTarget, name: &str, value: &str, error: &io::Error) 
 
 /// Path of a sysctl's file. As in sysctl(8): where the first separator is a slash, dots are kept, so that names of
 /// devices may contain dots; else dots and slashes are swapped.
-pub(super) fn path(name: &str) -> PathBuf {
+///
+/// # Errors
+/// A name that leads elsewhere than below /proc/sys.
+pub(super) fn path(name: &str) -> Result<PathBuf, String> {
     let slashes_first = name
         .find(['.', '/'])
         .is_some_and(|at| name[at..].starts_with('/'));
@@ -84,7 +88,10 @@ pub(super) fn path(name: &str) -> PathBuf {
         });
         swapped.collect()
     };
-    PathBuf::from("/proc/sys").join(below)
+    if below.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        return Err(format!("{name:?} is not the name of a sysctl"));
+    }
+    Ok(Path::new("/proc/sys").join(below))
 }
 
 /// The per-device sysctls that the kernel sets along with one for all devices (net/ipv4/devinet.c,
@@ -130,6 +137,11 @@ fn is_same(wanted: &str, found: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Component;
+
+    use proptest::prelude::*;
+    use wirecost_model::vary::is_sysctl;
+
     use super::*;
 
     #[test]
@@ -146,7 +158,39 @@ mod tests {
             ),
         ];
         for (name, file) in cases {
-            assert_eq!(path(name), PathBuf::from(file));
+            assert_eq!(path(name), Ok(PathBuf::from(file)));
+        }
+    }
+
+    #[test]
+    fn no_other_file_is_read_or_written() {
+        let target = SettingsTarget::Machine;
+        for name in [
+            "/proc/sys/kernel/hostname",
+            "net/../kernel/hostname",
+            "net.//.kernel.hostname",
+            "net/ipv4//tcp_sack",
+            "",
+        ] {
+            let words = format!("{name:?} is not the name of a sysctl");
+            assert_eq!(read(&target, name), Err(words.clone()));
+            assert_eq!(check(&target, name), Err(words.clone()));
+            assert_eq!(write(&target, name, "1"), Err(words));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_leads_out_of_proc_sys(
+            name in prop_oneof![any::<String>(), "([./]|net|eth0|\\.\\.){0,12}"],
+        ) {
+            let Ok(path) = path(&name) else {
+                prop_assert!(!is_sysctl(&name), "{name:?}");
+                return Ok(());
+            };
+            let mut below = path.strip_prefix("/proc/sys").expect("below it").components();
+            prop_assert!(below.clone().count() > 0, "{name:?}");
+            prop_assert!(below.all(|part| matches!(part, Component::Normal(_))), "{name:?}");
         }
     }
 

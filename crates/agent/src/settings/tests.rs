@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use wirecost_model::offload::Role;
 use wirecost_model::vary::Scope;
 
 use super::*;
@@ -132,4 +133,50 @@ fn a_sysctl_that_is_not_there_is_named_with_what_to_do() {
     );
     assert!(error.contains("on: machine"), "{error}");
     assert_eq!(in_lab.undo(), Ok(()), "nothing was changed");
+}
+
+#[test]
+fn a_level_that_no_plan_has_changes_nothing() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let touch = format!("echo run > {}", file.path().display());
+    let changes: [(fn(&mut Setting), &str); 6] = [
+        (
+            |it| drop(it.sysctl.insert("net/../../../tmp/x".into(), "1".into())),
+            "\"net/../../../tmp/x\" is not the name of a sysctl",
+        ),
+        (
+            |it| drop(it.sysctl.insert("net.ipv4.tcp_sack".into(), "1\n2".into())),
+            "the sysctl `net.ipv4.tcp_sack` cannot be \"1\\n2\"",
+        ),
+        (
+            |it| {
+                it.ethtool
+                    .insert(Role::Underlay, [("../rx".into(), true)].into());
+            },
+            "\"../rx\" is not the name of a feature",
+        ),
+        (
+            |it| drop(it.device.insert(DeviceSetting::Qdisc, "fq codel".into())),
+            "`qdisc` cannot be \"fq codel\"",
+        ),
+        (
+            |it| drop(it.device.insert(DeviceSetting::Rps, "3 4".into())),
+            "`rps` cannot be \"3 4\"",
+        ),
+        (
+            |it| it.device_name = Some("/run/netns/../x/eth0".into()),
+            "\"/run/netns/../x/eth0\" is no device",
+        ),
+    ];
+    for (change, words) in changes {
+        let mut setting = command(&touch, "true");
+        change(&mut setting);
+        let mut applied = here();
+        let told = format!("this machine: the level `l` of `f`: {words}");
+        assert_eq!(applied.check(&setting), Err(told.clone()));
+        assert_eq!(applied.apply(&setting), Err(told));
+        applied.undo().expect("nothing was applied");
+    }
+    let said = fs::read_to_string(file.path()).expect("the file");
+    assert_eq!(said, "");
 }

@@ -1,6 +1,7 @@
 //! Keys of guests, offloads and steering.
 
 use wirecost_model::cell::MAX_GUESTS;
+use wirecost_model::steering::MAX_QUEUES;
 
 use super::Presence::Default;
 use super::{BASE, IP, Key, Kind, MTU, ON_OFF, from_to};
@@ -41,7 +42,7 @@ keys! {
     STEERING "steering" Map { example: "{ queues: [1, 2], rps: [own, off] }" }
         "How received packets are spread over queues and cores.";
     STEERING_QUEUES "steering.queues" Whole {
-        range: from_to(1.0, 64.0), presence: Default("1"), factor: true, example: "2",
+        range: from_to(1.0, MAX_QUEUES as f64), presence: Default("1"), factor: true, example: "2",
     }
         "Transmit and receive queues of every veth of the path: the underlay's, and between guest and host.";
     STEERING_RPS "steering.rps" Mask {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use wirecost_model::offload::Role;
 use wirecost_model::steering::Rps;
-use wirecost_model::vary::{CommandPair, DeviceSetting, Scope, Setting};
+use wirecost_model::vary::{
+    CommandPair, DeviceSetting, Scope, Setting, is_device, is_feature, is_sysctl,
+};
 
 use super::unfit;
 use crate::keys::{self, Key};
@@ -178,15 +180,6 @@ fn sysctls(reader: &mut Reader, entry: &Entry<'_>) -> Option<BTreeMap<String, St
     (reader.faults.len() == faults).then_some(sysctls)
 }
 
-/// Whether a name is that of a sysctl, such as `net.ipv4.tcp_sack` or `net/ipv4/conf/eth0.7/mtu`:
-/// at least two parts below /proc/sys, none empty and none that leads elsewhere.
-fn is_sysctl(name: &str) -> bool {
-    let fits =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '@' | ':');
-    let parts: Vec<&str> = name.split(['.', '/']).collect();
-    name.chars().all(fits) && parts.len() > 1 && parts.iter().all(|part| !part.is_empty())
-}
-
 /// A fault where a sysctl is not per network namespace: it belongs to the machine, and affects everything on it.
 fn of_a_namespace(reader: &mut Reader, entry: &Entry<'_>, setting: &Setting) {
     let Value::Map(pairs) = &entry.node.value else {
@@ -233,8 +226,7 @@ fn features(reader: &mut Reader, entry: &Entry<'_>) -> Option<Features> {
     for (key, value) in named(reader, entry)? {
         let Some(name) = key.text() else { continue };
         let path = join(&entry.path, name);
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        if name.len() >= 32 || name.is_empty() || !name.chars().all(fits) {
+        if !is_feature(name) {
             let message = format!("{} is not the name of a feature", quoted(name));
             let help = "write it as `ethtool -k` prints it, such as `rx-gro`";
             reader.fault(key.span.clone(), &path, message, "not such a name", help);
@@ -331,21 +323,6 @@ fn device_name(reader: &mut Reader, entry: &Entry<'_>) -> Option<String> {
         return None;
     }
     Some(text)
-}
-
-/// Whether the kernel takes it as a device's name (net/core/dev.c, `dev_valid_name`), behind a
-/// namespace's file if there is one.
-fn is_device(text: &str) -> bool {
-    let (directory, name) = text.rsplit_once('/').unwrap_or(("", text));
-    let named = directory.strip_prefix("/run/netns/");
-    let process = directory
-        .strip_prefix("/proc/")
-        .and_then(|rest| rest.strip_suffix("/ns/net"));
-    let is_netns = directory.is_empty() && !text.starts_with('/')
-        || named.is_some_and(|name| !matches!(name, "" | "." | "..") && !name.contains('/'))
-        || process.is_some_and(|pid| pid.parse::<u32>().is_ok());
-    let fits = |c: char| !c.is_whitespace() && !c.is_control() && c != ':';
-    is_netns && !matches!(name, "" | "." | "..") && name.len() < 16 && name.chars().all(fits)
 }
 
 /// The command and the one that undoes it. `Err` if a fault was reported.

@@ -109,7 +109,8 @@ impl UdpServer {
                 let recorded = Datagram::get(bytes)
                     .filter(|_| may_be_data)
                     .filter(|datagram| {
-                        record(&mut self.peers, context.shared, datagram, length, now)
+                        let part = (length, from_listener.then_some(message.from));
+                        record(&mut self.peers, context.shared, datagram, part, now)
                     });
                 match recorded {
                     Some(datagram) if self.responds => {
@@ -277,18 +278,21 @@ fn connected_socket(listener: &Socket, client: &RawAddress, options: &Options) -
     Some(socket)
 }
 
-/// Records a datagram; `false` where it is not this load's, or not this thread's.
+/// Records a datagram; `false` where it is not this load's, not this thread's, or from another address than its flow's.
 fn record(
     peers: &mut [Option<Peer>],
     shared: &Shared,
     datagram: &Datagram,
-    length: usize,
+    (length, from): (usize, Option<&RawAddress>),
     now: u64,
 ) -> bool {
     let index = usize::from(datagram.flow);
     let Some(Some(peer)) = peers.get_mut(index).filter(|_| datagram.tag == shared.tag) else {
         return false;
     };
+    if from.is_some_and(|from| *from != peer.address) {
+        return false;
+    }
     let before = peer.tracker.received();
     peer.tracker.record(datagram.number, datagram.sent, now);
     peer.last_seen = now;

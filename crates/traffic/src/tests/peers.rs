@@ -86,6 +86,38 @@ fn other_datagrams_are_counted_and_never_measured() {
 }
 
 #[test]
+fn what_a_stranger_sends_with_the_tag_of_an_open_flow_is_neither_counted_nor_answered() {
+    // Two flows of one thread share its socket, which is not connected.
+    let ours = options(Workload::UdpRr).with(|load| {
+        load.streams = 2;
+        load.threads = Some(1);
+    });
+    let server = Server::listen(loopback(), &ours).unwrap();
+    let client = Client::connect(server.address(), &ours, LONG).unwrap();
+    let stranger = bound();
+    stranger.connect(server.address().ip().unwrap()).unwrap();
+    let datagram = Datagram {
+        tag: tag(&ours.secret),
+        flow: 0,
+        counted: true,
+        number: 9,
+        sent: Timestamp(0),
+    };
+    let mut forged = [0; 16];
+    datagram.put(&mut forged);
+    stranger.send(&forged).unwrap();
+    client.start().unwrap();
+    eventually("the stray is counted", || {
+        server.snapshot().unwrap().strays == 1 && server.bytes() > 0
+    });
+    stranger.set_nonblocking(true).unwrap();
+    let answered = stranger.recv(&mut forged);
+    assert!(answered.is_err(), "{answered:?}");
+    client.stop(LONG).unwrap();
+    assert_eq!(server.finish(LONG).unwrap().strays, 1);
+}
+
+#[test]
 fn what_a_stranger_sends_beside_an_only_flow_is_counted_and_is_none_of_it() {
     let ours = options(Workload::UdpRr);
     let server = Server::listen(loopback(), &ours).unwrap();

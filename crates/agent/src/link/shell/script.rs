@@ -56,7 +56,7 @@ copy | gzip)
     else
         head -c "$size" >"$d/wirecost" 2>/dev/null
     fi
-    if [ "$(sum "$d/wirecost")" != "$hash" ]; then
+    if [ $? != 0 ] || [ "$(sum "$d/wirecost")" != "$hash" ]; then
         say failed "what arrived in $d is not what was sent: is the disk full, and is there a sha256sum?"
         exit 1
     fi
@@ -81,12 +81,72 @@ fn quote(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+
     use super::*;
+    use crate::link::binaries::Program;
+
+    /// What the script prints of a copy of which `arrives` arrives before the stream ends, with copies in `place`.
+    fn copied(order: &str, arrives: &[u8], place: &Path) -> String {
+        let mut child = Command::new("sh")
+            .env("TMPDIR", place)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let mut input = child.stdin.take().expect("a pipe");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let mut until = |word: &str| {
+            let wanted = format!("wirecost-line {word}");
+            let mut printed = lines.by_ref().map(|line| line.expect("text"));
+            assert!(printed.any(|line| line == wanted), "{wanted}");
+        };
+        let script = script(Path::new("/nowhere/wirecost"), &[], false);
+        input.write_all(script.as_bytes()).expect("the script");
+        until("choose");
+        input.write_all(order.as_bytes()).expect("the order");
+        until("send");
+        input.write_all(arrives).expect("the copy");
+        drop(input);
+        let printed: Vec<String> = lines.map(|line| line.expect("text")).collect();
+        child.wait().expect("ended");
+        printed.join("\n")
+    }
+
+    #[test]
+    fn a_copy_that_is_cut_at_any_byte_is_not_started() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("program");
+        fs::write(&file, "#!/bin/sh\necho started\n").expect("a program");
+        let program = Program::of(&file).expect("the program");
+        let place = directory.path().join("copies");
+        fs::create_dir(&place).expect("a directory");
+        let packed = program.gzipped().expect("to memory");
+        for (how, bytes) in [("copy", program.bytes.as_slice()), ("gzip", packed)] {
+            let order = format!("{how} {} {}\n", bytes.len(), program.sha256);
+            for end in 0..bytes.len() {
+                let printed = copied(&order, &bytes[..end], &place);
+                assert!(
+                    printed.starts_with("wirecost-line failed what arrived in "),
+                    "{how}, {end} bytes: {printed}"
+                );
+                let left = fs::read_dir(&place).expect("the directory").count();
+                assert_eq!(left, 0, "{how}, {end} bytes");
+            }
+            let whole = copied(&order, bytes, &place);
+            assert_eq!(whole, "wirecost-line run\nstarted", "{how}");
+            // This program does not remove its copy.
+            fs::remove_dir_all(&place).expect("the directory");
+            fs::create_dir(&place).expect("a directory");
+        }
+    }
 
     #[test]
     fn a_word_survives_a_shell() {
         for word in ["plain", "", "it's", "a b\"$(c)`d`\\e*"] {
-            let output = std::process::Command::new("sh")
+            let output = Command::new("sh")
                 .args(["-c", &format!("printf %s {}", quote(word))])
                 .output()
                 .expect("sh");
