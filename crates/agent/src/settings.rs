@@ -146,8 +146,9 @@ impl AppliedSettings {
     ) -> Result<(), String> {
         let words = |error: BuildError| error.to_string();
         let mut device = ExistingDevice::open(device).map_err(words)?;
-        let was = device.setting(setting).map_err(words)?;
-        self.note(of, What::Device { setting, was }, named)?;
+        for what in What::before_change(&mut device, setting).map_err(words)? {
+            self.note(of, what, named)?;
+        }
         device.change(setting, value).map_err(words)
     }
 
@@ -190,6 +191,9 @@ impl AppliedSettings {
                 What::Device { setting, was } => {
                     self.on_device(step.device.as_ref(), |device| device.change(*setting, was))
                 }
+                What::QueueFiles(before) => self.on_device(step.device.as_ref(), |device| {
+                    device.restore_queue_files(before)
+                }),
                 What::Command(command) => command::run(command, &self.place),
             };
             if let Err(error) = undone {

@@ -1,7 +1,11 @@
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, ErrorKind};
+use std::process::Command;
+use std::thread;
 
 use wirecost_model::vary::Scope;
+use wirecost_sys::namespace::{self, UserNamespace};
 
 use super::*;
 
@@ -132,4 +136,61 @@ fn a_sysctl_that_is_not_there_is_named_with_what_to_do() {
     );
     assert!(error.contains("on: machine"), "{error}");
     assert_eq!(in_lab.undo(), Ok(()), "nothing was changed");
+}
+
+/// Runs a script in the calling thread's namespaces.
+fn sh(script: &str) {
+    let ended = Command::new("sh").args(["-ec", script]).status();
+    assert!(ended.expect("a shell").success(), "{script}");
+}
+
+#[test]
+fn steering_that_is_lost_with_queues_is_restored_after_them() {
+    let told = thread::spawn(|| {
+        // This thread's own namespaces, which end with it.
+        namespace::isolate(UserNamespace::Keep)?;
+        namespace::mount_own_sysfs()?;
+        sh(
+            "ip link add here numrxqueues 2 numtxqueues 2 type veth peer name there; ethtool -L here rx 2 tx 2\n\
+             echo 1 >/sys/class/net/here/queues/rx-1/rps_cpus",
+        );
+        let mut device = ExistingDevice::open("here").expect("a device");
+        let mut masks = || device.setting(DeviceSetting::Rps).expect("masks");
+        let before = masks();
+        let mut other = ExistingDevice::open("here").expect("a device");
+        let steps = What::before_change(&mut other, DeviceSetting::Queues).expect("queues");
+        let kinds = [&steps[0], &steps[1]].map(|what| matches!(what, What::QueueFiles(_)));
+        // A veth's queues are not combined, so that the setting itself cannot change them.
+        sh("ethtool -L here rx 1 tx 1; ethtool -L here rx 2 tx 2");
+        let lost = masks();
+        let step = |what| Undo {
+            of: "the level `l` of `f`".to_owned(),
+            what,
+            device: None,
+        };
+        let target = SettingsTarget::Existing {
+            device: "here".to_owned(),
+        };
+        let mut applied = AppliedSettings {
+            undo: steps.into_iter().map(step).collect(),
+            ..AppliedSettings::nothing("host a", target)
+        };
+        let undone = applied.undo();
+        Ok::<_, io::Error>((kinds, before, lost, undone, masks()))
+    });
+    let told = match told.join().expect("the thread") {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            wirecost_skips::skip(format!("this needs root: {error}"));
+            return;
+        }
+        told => told.expect("namespaces"),
+    };
+    let (kinds, before, lost, undone, after) = told;
+    assert_eq!(kinds, [true, false], "the last is undone first");
+    assert_ne!(
+        lost, before,
+        "the kernel keeps nothing for a queue that is gone"
+    );
+    assert_eq!(undone, Ok(()));
+    assert_eq!(after, before);
 }

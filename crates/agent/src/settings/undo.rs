@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wirecost_model::vary::DeviceSetting;
+use wirecost_netbuild::{BuildError, ExistingDevice};
 
 /// How to undo one change. It is recorded before the change is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,10 +21,35 @@ pub(crate) struct Undo {
 /// The setting to restore, with its earlier value, or the command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum What {
-    Sysctl { name: String, was: String },
+    Sysctl {
+        name: String,
+        was: String,
+    },
     Features(BTreeMap<String, bool>),
-    Device { setting: DeviceSetting, was: String },
+    Device {
+        setting: DeviceSetting,
+        was: String,
+    },
+    /// Steering of each queue of a device ([`ExistingDevice::queue_files`]).
+    QueueFiles(BTreeMap<String, String>),
     Command(String),
+}
+
+impl What {
+    /// The steps that undo a change of a device setting, the last of them to be undone first. Steering is lost with the
+    /// queues and restored after them.
+    pub(super) fn before_change(
+        device: &mut ExistingDevice,
+        setting: DeviceSetting,
+    ) -> Result<Vec<Self>, BuildError> {
+        let was = device.setting(setting)?;
+        let mut steps = Vec::new();
+        if setting == DeviceSetting::Queues {
+            steps.push(Self::QueueFiles(device.queue_files()?));
+        }
+        steps.push(Self::Device { setting, was });
+        Ok(steps)
+    }
 }
 
 impl Undo {
@@ -37,6 +63,7 @@ impl Undo {
             What::Features(_) if device.is_empty() => format!("{of}: features of the device"),
             What::Features(_) => format!("{of}: features{device}"),
             What::Device { setting, was } => format!("{of}: {}{device} = {was}", setting.key()),
+            What::QueueFiles(_) => format!("{of}: steering of each queue{device}"),
             What::Command(command) => format!("{of}: {}", command.trim()),
         }
     }
