@@ -61,14 +61,16 @@ impl AppliedSettings {
 
     /// Records how to undo a step, before the step is made; on an existing host also in the journal.
     fn note(&mut self, of: &str, what: What, device: Option<&str>) -> Result<(), String> {
-        self.undo.push(Undo {
+        let step = Undo {
             of: of.to_owned(),
             what,
             device: device.map(str::to_owned),
-        });
+        };
+        let place = step.place(&self.undo);
+        self.undo.insert(place, step);
         let written = self.write_journal();
         if written.is_err() {
-            self.undo.pop();
+            self.undo.remove(place);
         }
         written
     }

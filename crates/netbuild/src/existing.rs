@@ -227,10 +227,7 @@ impl ExistingDevice {
                 let masks: Vec<String> = text.split_whitespace().map(mask_value).collect();
                 masks.join(" ")
             }
-            // For a new qdisc only the kind is compared.
-            DeviceSetting::Qdisc if root_qdisc::kind_of(value) == value => {
-                root_qdisc::kind_of(text).to_owned()
-            }
+            DeviceSetting::Qdisc => root_qdisc::compared(text, value).to_owned(),
             _ => text.to_owned(),
         };
         let what = || format!("`{}` of {}", which.key(), self.place);

@@ -194,3 +194,37 @@ fn steering_that_is_lost_with_queues_is_restored_after_them() {
     assert_eq!(undone, Ok(()));
     assert_eq!(after, before);
 }
+
+#[test]
+fn the_kernels_own_qdisc_is_restored_after_the_mtu_that_it_takes_its_options_from() {
+    let mut applied = AppliedSettings::nothing("host a", SettingsTarget::Lab);
+    let mut note = |device, setting, was: &str| {
+        let was = was.to_owned();
+        let noted = applied.note(
+            "the level `l` of `f`",
+            What::Device { setting, was },
+            device,
+        );
+        noted.expect("no journal");
+    };
+    note(None, DeviceSetting::Rps, "1");
+    note(None, DeviceSetting::Mtu, "1500");
+    note(Some("other"), DeviceSetting::Qdisc, "0: fq_codel 08ee");
+    note(None, DeviceSetting::Qdisc, "0: fq_codel 08ee");
+    note(None, DeviceSetting::Qdisc, "8001: fq 08ee");
+    let order = applied.undo.iter().map(|step| match &step.what {
+        What::Device { setting, was } => (*setting, &**was, step.device.is_some()),
+        other => panic!("{other:?}"),
+    });
+    let qdisc = DeviceSetting::Qdisc;
+    assert_eq!(
+        order.collect::<Vec<_>>(),
+        [
+            (DeviceSetting::Rps, "1", false),
+            (qdisc, "0: fq_codel 08ee", false),
+            (DeviceSetting::Mtu, "1500", false),
+            (qdisc, "0: fq_codel 08ee", true),
+            (qdisc, "8001: fq 08ee", false),
+        ]
+    );
+}

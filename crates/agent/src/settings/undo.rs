@@ -53,6 +53,29 @@ impl What {
 }
 
 impl Undo {
+    /// Where the step is placed among those that were noted before it; the last is undone first. A qdisc that the kernel
+    /// attaches by itself takes options from the device's MTU, which is restored before it.
+    pub(super) fn place(&self, noted: &[Self]) -> usize {
+        let is_own = match &self.what {
+            What::Device { setting, was } => {
+                *setting == DeviceSetting::Qdisc && was.starts_with("0: ")
+            }
+            _ => false,
+        };
+        let is_mtu = |step: &Self| {
+            let mtu = matches!(
+                &step.what,
+                What::Device {
+                    setting: DeviceSetting::Mtu,
+                    ..
+                }
+            );
+            mtu && step.device == self.device
+        };
+        let before = noted.iter().position(is_mtu);
+        before.filter(|_| is_own).unwrap_or(noted.len())
+    }
+
     /// The step as text.
     pub(super) fn words(&self) -> String {
         let Self { of, what, device } = self;

@@ -1,7 +1,8 @@
 //! The root qdisc of an existing device: read, replaced, and restored as it was read.
 //!
 //! Its text is `HANDLE: KIND OPTIONS`: the handle's major number and the bytes of the options, both hexadecimal. A
-//! qdisc that the kernel attached by itself has the handle 0; it comes back when its replacement is deleted.
+//! qdisc that the kernel attached by itself has the handle 0; it comes back when its replacement is deleted, with options
+//! of the MTU that the device then has (the quantum of fq_codel and fq).
 
 use std::fmt::Write as _;
 use std::io;
@@ -105,6 +106,19 @@ pub(super) fn kind_of(text: &str) -> &str {
     of_read.map_or(text, |rest| rest.split(' ').next().unwrap_or(rest))
 }
 
+/// The part of what [`read`] returned that is compared once `value` was set: the kind of a new qdisc; without the options
+/// where the kernel chooses them by itself.
+pub(super) fn compared<'a>(text: &'a str, value: &str) -> &'a str {
+    if kind_of(value) == value {
+        return kind_of(text);
+    }
+    let options = text.match_indices(' ').nth(1);
+    match options {
+        Some((at, _)) if value.starts_with("0: ") => &text[..at],
+        _ => text,
+    }
+}
+
 fn kind(tc: &TcMessage) -> Option<&str> {
     tc.attributes.iter().find_map(|attribute| match attribute {
         TcAttribute::Kind(kind) => Some(kind.as_str()),
@@ -155,6 +169,17 @@ mod tests {
         assert_eq!(bytes("10ff"), Some(vec![16, 255]));
         assert_eq!(bytes("1"), Some(vec![1]));
         assert_eq!(bytes("xy"), None);
+    }
+
+    #[test]
+    fn options_are_compared_where_they_are_not_the_kernels_choice() {
+        let [own, of_user] = ["0: fq_codel 08ee", "8001: fq_codel 08ee"];
+        assert_eq!(compared("0: fq_codel 08ff", own), compared(own, own));
+        assert_ne!(compared(of_user, own), compared(own, own));
+        assert_ne!(compared("0: fq 08ee", own), compared(own, own));
+        assert_eq!(compared("0: noqueue", "0: noqueue"), "0: noqueue");
+        assert_eq!(compared(of_user, of_user), of_user);
+        assert_eq!(compared(of_user, "fq_codel"), "fq_codel");
     }
 
     /// A connection to a new namespace, which must be kept, and the index of its loopback device, which is down.
