@@ -84,6 +84,11 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
         }
         return Ok(());
     }
+    // A process that is killed while it undoes leaves what is undone already to be undone again, and fq_codel refuses a
+    // number of flows that it has (net/sched/sch_fq_codel.c, `fq_codel_change`).
+    if read(netlink, index).is_ok_and(|found| found == value) {
+        return Ok(());
+    }
     let (kind, digits) = rest.split_once(' ').unwrap_or((rest, ""));
     let bytes = bytes(digits).ok_or_else(unread)?;
     let options = TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, bytes));
@@ -209,6 +214,20 @@ mod tests {
         assert!(of_user(&mut netlink, index).expect("a qdisc").is_some());
         set(&mut netlink, index, own).expect("root of the namespace");
         assert_eq!(of_user(&mut netlink, index).expect("an answer"), None);
+    }
+
+    #[test]
+    fn a_qdisc_that_was_restored_already_stays() {
+        let Some((_held, mut netlink, index)) = opened() else {
+            return;
+        };
+        if let Err(error) = set(&mut netlink, index, "fq_codel") {
+            wirecost_skips::lacks(format!("fq_codel: {error}"));
+            return;
+        }
+        let of_user = read(&mut netlink, index).expect("a qdisc");
+        set(&mut netlink, index, &of_user).expect("it is there");
+        assert_eq!(read(&mut netlink, index).expect("a qdisc"), of_user);
     }
 
     #[test]
