@@ -167,7 +167,8 @@ uninstall:
 ## A Debian package in dist/; it needs nothing but dpkg-deb.
 deb: $(PACKAGED)
 	scripts/make-deb '$(PACKAGED)' dist
-## KILLS kills of runs at random moments, each of which must leave nothing; a thousand take about a quarter of an hour.
+## KILLS kills of runs at random moments, a quarter of them on existing hosts, each of which must leave nothing; a thousand
+## take about a quarter of an hour.
 KILLS ?= 1000
 soak: install-missing-test
 	WIRECOST_KILLS=$(KILLS) $(CARGO) test --release --locked --package wirecost --test program kill:: -- --nocapture

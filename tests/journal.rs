@@ -1,6 +1,6 @@
 //! Settings of an existing host are undone to exactly what was there, whenever the process that changes them dies: random
 //! sequences of every kind of setting, a kill after or within any step or while they are undone, and all that netlink, ethtool,
-//! sysfs and /proc/sys show compared before and after. Runs in emulated machines too (tests/kernels/journal.rs).
+//! tc, sysfs and /proc/sys show compared before and after. Runs in emulated machines too (tests/kernels/journal.rs).
 
 #[allow(dead_code, unused_imports, reason = "each test program uses its part")]
 mod common;
@@ -56,8 +56,8 @@ fn sh(netns: &str, script: &str) -> String {
     ended.stdout
 }
 
-/// A host with a veth of two queues that are steered apart and have IPv6 of a smaller MTU, a tunnel on it, one device that
-/// forwards while the others do not, and in another namespace a bridge.
+/// A host with a veth of two queues that are steered apart and have IPv6 of a smaller MTU, a tunnel on it with a qdisc that a
+/// user set, one device that forwards while the others do not, and in another namespace a bridge.
 struct Host {
     netns: String,
     other: String,
@@ -82,7 +82,8 @@ impl Host {
                  ip address add fd78::1/64 dev vxlan0 nodad; ip link set vxlan0 up\n\
                  echo 1400 >/proc/sys/net/ipv6/conf/eth0/mtu\n\
                  echo 1 >/proc/sys/net/ipv4/conf/eth0/forwarding\n\
-                 echo 1 >/sys/class/net/eth0/queues/rx-0/rps_cpus"
+                 echo 1 >/sys/class/net/eth0/queues/rx-0/rps_cpus; echo 1 >/sys/class/net/eth0/queues/tx-1/xps_cpus\n\
+                 tc qdisc add dev vxlan0 root handle 7: pfifo limit 10"
             ),
         );
         sh(
@@ -131,8 +132,10 @@ impl Host {
         let mut state = BTreeMap::new();
         for netns in [&self.netns, &self.other] {
             let shown = "ip -d -o link | sed -E 's/[a-z_]*_timer +[0-9.]+//g'; ip -o address; ip route show table all; ip -6 route show table all\n\
+                         tc qdisc show | sed -E 's/ refcnt [0-9]+//'\n\
                          for at in /sys/class/net/*; do at=${at##*/}; echo $at; ethtool -k $at; ethtool -g $at 2>/dev/null; \
-                         ethtool -l $at 2>/dev/null; cat /sys/class/net/$at/queues/rx-*/rps_cpus; done";
+                         ethtool -l $at 2>/dev/null; cat /sys/class/net/$at/queues/tx-*/xps_cpus 2>/dev/null; \
+                         cat /sys/class/net/$at/queues/rx-*/rps_cpus; done";
             for (at, line) in sh(netns, shown).lines().enumerate() {
                 state.insert(format!("{netns} {at:04}"), line.to_owned());
             }
@@ -157,7 +160,7 @@ impl Host {
         let elsewhere = format!("/run/netns/{}/eth0", self.other);
         let device_name = random.of(&[None, None, Some("vxlan0".to_owned()), Some(elsewhere)]);
         let one = |which, value: &str| [(which, value.to_owned())].into();
-        match random.below(if self.rings.is_some() { 7 } else { 6 }) {
+        match random.below(if self.rings.is_some() { 9 } else { 8 }) {
             0 => {
                 let (name, value) = random.of(&[
                     ("net.ipv4.tcp_no_metrics_save", "1"),
@@ -211,6 +214,20 @@ impl Host {
                     ..nothing
                 }
             }
+            6 => Setting {
+                device: one(
+                    DeviceSetting::Qdisc,
+                    random.of(&["pfifo", "bfifo", "fq_codel", "fq"]),
+                ),
+                device_name: random.of(&[device_name, self.rings.clone()]),
+                ..nothing
+            },
+            // Neither a veth nor a card of one queue takes another number; all is noted before they refuse.
+            7 => Setting {
+                device: one(DeviceSetting::Queues, random.of(&["1", "2"])),
+                device_name: self.rings.clone(),
+                ..nothing
+            },
             _ => Setting {
                 device: one(
                     random.of(&[DeviceSetting::RxRing, DeviceSetting::TxRing]),

@@ -1,6 +1,8 @@
 //! Fault injection: whatever is killed, and whenever, nothing is left behind, nothing of the
 //! user's is touched, and no sample is lost but the one in the air.
 
+mod on_hosts;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -35,12 +37,12 @@ const WARMUP: f64 = 0.2;
 const WINDOW: f64 = 0.4;
 
 /// Kills spread evenly over a run's whole duration.
-const SWEEP: u32 = 64;
+const SWEEP: u32 = 48;
 /// Runs at a time: each waits most of its time.
 const AT_A_TIME: usize = 3;
-/// Kills of the sweep and the others that must really have hit something.
-const AT_LEAST: usize = 60;
-/// Of `make soak`: so many kills at random moments.
+/// Kills of the sweep and the others that must really have hit something; those on existing hosts come to them.
+const AT_LEAST: usize = 45;
+/// Of `make soak`: so many kills at random moments, a quarter of them on existing hosts.
 const KILLS: &str = "WIRECOST_KILLS";
 
 /// Who is killed.
@@ -482,13 +484,29 @@ fn whatever_is_killed_in_whatever_phase_nothing_is_left_and_nothing_is_lost() {
     );
 }
 
+fn kills() -> Option<usize> {
+    std::env::var(KILLS).ok()?.parse().ok()
+}
+
+/// Random numbers below a limit; their seed is printed.
+fn random() -> impl FnMut(u64) -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let seed = now.expect("after 1970").as_nanos() as u64;
+    println!("seed {seed}");
+    let mut state = seed;
+    // Knuth's constants of a linear congruential generator (TAOCP 3.3.4); its high bits are random enough.
+    move |limit: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % limit
+    }
+}
+
 /// Kills at random moments, a number of them; some of those that are tried find nothing left to kill.
 #[test]
 fn kills_at_random_moments_leave_nothing() {
-    let Some(kills) = std::env::var(KILLS)
-        .ok()
-        .and_then(|kills| kills.parse().ok())
-    else {
+    let Some(kills) = kills().map(|kills| kills - kills / 4) else {
         println!("skipped: `make soak` sets {KILLS}");
         return;
     };
@@ -502,17 +520,7 @@ fn kills_at_random_moments_leave_nothing() {
     let plan: PathBuf = place.plan(PLAN);
     let surroundings = user.surroundings();
     let schedule = Schedule::measure(&place, &plan);
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let seed = now.expect("after 1970").as_nanos() as u64;
-    println!("seed {seed}");
-    let mut state = seed;
-    // Knuth's constants of a linear congruential generator (TAOCP 3.3.4); its high bits are random enough.
-    let mut random = move |limit: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % limit
-    };
+    let mut random = random();
     let attempts: Vec<Attempt<'_>> = (0..2 * kills)
         .map(|_| {
             let victim = VICTIMS[random(VICTIMS.len() as u64) as usize];

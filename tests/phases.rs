@@ -3,11 +3,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use wirecost_model::record::Outcome;
 use wirecost_model::sample::Invalid;
 
 use crate::common::{
@@ -22,11 +25,17 @@ const WARMUP: f64 = 2.0;
 const WINDOW: f64 = 3.0;
 /// Faults that are tried at the same time: a run mostly waits.
 const AT_ONCE: usize = 6;
+/// Longest time from a fault to the run's end: the longest wait for an agent, many times over.
+const LIMIT: Duration = Duration::from_mins(2);
+/// Size of the full disk; a record needs less.
+const DISK_KIB: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Agents are there, and nothing else.
     Connect,
+    /// Tunnels between the hosts; other phases are of runs that build nothing.
+    Build,
     /// Existing hosts: responders and proofs before the first sample.
     Prove,
     WarmUp,
@@ -40,6 +49,12 @@ enum Fault {
     KillAgent(&'static str),
     StopAgent(&'static str),
     KillController,
+    /// SIGSTOP, and SIGCONT once both hosts have undone by themselves what it had set.
+    StopController,
+    /// Ctrl-C.
+    Interrupt,
+    /// The file system of the record has no room any more.
+    FillDisk,
     /// The link between the hosts goes down and stays down until the run has ended.
     CutLink,
     /// Host b's device takes smaller packets only.
@@ -54,33 +69,60 @@ enum End {
     /// Exit code 3, and one of these words in what it says or in why a sample is not valid.
     Named(&'static [&'static str]),
     Killed,
+    /// Exit code 3, an interrupted record, and hosts as they were without `clean`.
+    Interrupted,
     /// The fault may have come too late to matter: any of these, or exit code 0.
     Any,
 }
 
-use End::{Any, Host, Killed, Named};
-use Fault::{CutLink, KillAgent, KillController, NarrowLink, StopAgent};
-use Phase::{Connect, Prove, TearDown, WarmUp, Window};
+use End::{Any, Host, Interrupted, Killed, Named};
+use Fault::{
+    CutLink, FillDisk, Interrupt, KillAgent, KillController, NarrowLink, StopAgent, StopController,
+};
+use Phase::{Build, Connect, Prove, TearDown, WarmUp, Window};
 
 const CUT: End = Named(&["proven", "arrived", "connect", "reach"]);
 
 const CASES: &[(Phase, Fault, End)] = &[
     // The longest first.
+    (
+        WarmUp,
+        StopController,
+        Named(&["no request arrived", "did not answer"]),
+    ),
+    (
+        Connect,
+        StopAgent("b"),
+        Named(&["the agent of host", "no agent could be started"]),
+    ),
+    (Prove, StopAgent("a"), Host),
     (WarmUp, StopAgent("b"), Host),
     (Window, StopAgent("a"), Host),
     (WarmUp, CutLink, CUT),
     (Window, CutLink, CUT),
     (Prove, CutLink, CUT),
+    (
+        Connect,
+        CutLink,
+        Named(&["proven", "arrived", "connect", "reach", "down", "route"]),
+    ),
     (Window, NarrowLink, Named(&["proven", "MTU"])),
     (Connect, KillAgent("a"), Host),
     (Connect, KillAgent("b"), Host),
     (Connect, KillController, Killed),
+    (Build, KillAgent("b"), Named(&["the agent of host"])),
+    (Build, KillController, Killed),
     (Prove, KillAgent("b"), Host),
     (Prove, KillController, Killed),
     (WarmUp, KillAgent("a"), Host),
     (WarmUp, KillController, Killed),
     (Window, KillAgent("b"), Host),
     (Window, KillController, Killed),
+    (Prove, Interrupt, Interrupted),
+    (Window, Interrupt, Interrupted),
+    (Window, FillDisk, Named(&["No space left"])),
+    (TearDown, StopAgent("b"), Any),
+    (TearDown, CutLink, Any),
     (TearDown, KillAgent("a"), Any),
     (TearDown, KillController, Any),
 ];
@@ -90,6 +132,14 @@ fn plan(pair: &Pair, [warmup, window]: [f64; 2]) -> String {
         "name: phases\nhosts: {{ a: \"netns:{}\", b: \"netns:{}=10.77.0.2\" }}\nnetwork: existing\nallow_host_changes: on\nvary:\n  \
          all:\n    - {{ label: changed, mtu: 1450, rps: 0x1, ethtool: {{ underlay: {{ tx-tcp-segmentation: off }} }} }}\n\
          repeat: {{ rounds: 1, seconds: {window}, warmup: {warmup} }}\n",
+        pair.a, pair.b
+    )
+}
+
+fn tunnel_plan(pair: &Pair) -> String {
+    format!(
+        "name: phases\nhosts: {{ a: \"netns:{}\", b: \"netns:{}=10.77.0.2\" }}\nnetwork: tunnel\nencapsulation: vxlan\n\
+         datapath: kernel\nrepeat: {{ rounds: 1, seconds: {WINDOW}, warmup: {WARMUP} }}\n",
         pair.a, pair.b
     )
 }
@@ -115,7 +165,9 @@ impl Case {
             let is_there = match phase {
                 Connect => ["a", "b"]
                     .iter()
-                    .all(|host| self.agent_of(host, running).is_some()),
+                    .all(|host| !self.agents_of(host, running).is_empty()),
+                // The devices are made next.
+                Build => answered(running, "making its network namespaces", 1),
                 // The first time is a try, before the run begins.
                 Prove => answered(running, "applying the settings of a level", 2),
                 WarmUp => answered(running, "starting the load", 1),
@@ -136,22 +188,66 @@ impl Case {
         format!("netns:{netns}")
     }
 
-    fn agent_of(&self, host: &str, running: &Running) -> Option<u32> {
+    /// Process ids of a host's agents: one, or two where a tunnel is built.
+    fn agents_of(&self, host: &str, running: &Running) -> Vec<u32> {
         let name = self.host(host);
-        let mut agents = running.agents().into_iter();
-        Some(agents.find(|agent| agent.host == name)?.pid)
+        let agents = running.agents().into_iter();
+        let of_host = agents.filter(|agent| agent.host == name);
+        of_host.map(|agent| agent.pid).collect()
+    }
+
+    /// The file system that [`FillDisk`] fills.
+    fn disk(&self) -> PathBuf {
+        self.place.path().join("disk")
+    }
+
+    /// The run, for [`FillDisk`] with its record on a disk that goes with it.
+    fn command(&self, fault: Fault, text: &str) -> Command {
+        let file = self.place.plan(text);
+        if !matches!(fault, FillDisk) {
+            return self.place.run_command(&file, "run");
+        }
+        fs::create_dir(self.disk()).expect("a mount point");
+        let script =
+            format!("mount -t tmpfs -o size={DISK_KIB}k wirecost-test \"$0\" && exec \"$@\"");
+        let run = self.place.run_command(&file, "disk/run");
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-c", &script])
+            .arg(self.disk())
+            .arg(run.get_program())
+            .args(run.get_args())
+            .current_dir(self.place.path());
+        command
     }
 
     /// Whether there was something to strike.
     fn strike(&self, fault: Fault, running: &mut Running) -> bool {
         let agent = |host: &str, what| {
-            let pid = self.agent_of(host, running);
-            pid.is_some_and(|pid| signal(pid, what))
+            let agents = self.agents_of(host, running);
+            agents.into_iter().filter(|pid| signal(*pid, what)).count() > 0
         };
         match fault {
             KillAgent(host) => return agent(host, Signal::SIGKILL),
             StopAgent(host) => return agent(host, Signal::SIGSTOP),
             KillController => return running.signal(Signal::SIGKILL),
+            Interrupt => return running.signal(Signal::SIGINT),
+            StopController => {
+                if !running.signal(Signal::SIGSTOP) {
+                    return false;
+                }
+                wait_for("the hosts to undo what was set", || {
+                    let hosts = [&self.pair.a, &self.pair.b];
+                    let set = |netns: &&String| state(netns).contains("mtu 1450");
+                    (!hosts.iter().any(set)).then_some(())
+                });
+                return running.signal(Signal::SIGCONT);
+            }
+            FillDisk => {
+                let seen = format!("/proc/{}/root{}/all", running.pid(), self.disk().display());
+                let filled = fs::write(seen, vec![1_u8; 2 * DISK_KIB * 1024]);
+                assert!(filled.is_err(), "more than the disk has room for");
+            }
             CutLink => ip(&["-n", &self.pair.b, "link", "set", "eth0", "down"]),
             NarrowLink => ip(&["-n", &self.pair.b, "link", "set", "eth0", "mtu", "1300"]),
         }
@@ -191,9 +287,12 @@ fn strike(phase: Phase, fault: Fault, end: End) {
     };
     let what = format!("{fault:?} in {phase:?}");
     let before = [state(&case.pair.a), state(&case.pair.b)];
-    let file = case.place.plan(&plan(&case.pair, [WARMUP, WINDOW]));
+    let text = match phase {
+        Build => tunnel_plan(&case.pair),
+        _ => plan(&case.pair, [WARMUP, WINDOW]),
+    };
     let began = Instant::now();
-    let mut command = case.place.run_command(&file, "run");
+    let mut command = case.command(fault, &text);
     let mut running = Running::start(command.args(["--yes", "--verbose"]));
     let owner = Owner::of(running.pid()).argument();
     let met = case.reach(phase, &mut running) && case.strike(fault, &mut running);
@@ -202,7 +301,9 @@ fn strike(phase: Phase, fault: Fault, end: End) {
         "{what}: it had ended: {}",
         running.told()
     );
+    let struck = Instant::now();
     let ended = running.wait();
+    assert!(struck.elapsed() < LIMIT, "{what}: {:?}", struck.elapsed());
     println!(
         "{what}: {:.1} s, exit code {:?}",
         began.elapsed().as_secs_f64(),
@@ -215,6 +316,9 @@ fn strike(phase: Phase, fault: Fault, end: End) {
     wait_for("the agents to be gone, and what they had changed", || {
         (running.agents().is_empty() && settings_guards(&owner).is_empty()).then_some(())
     });
+    if matches!(end, Interrupted) {
+        assert_eq!([state(&case.pair.a), state(&case.pair.b)], before, "{what}");
+    }
     case.mend();
     let hosts = ["a", "b"].map(|host| case.host(host));
     run(&mut wirecost([
@@ -239,6 +343,11 @@ fn strike(phase: Phase, fault: Fault, end: End) {
         Host => is_host_named(),
         Named(any) => is_named(any),
         Killed => ended.was_killed(),
+        Interrupted => {
+            let end = record.as_ref().and_then(|record| record.end.as_ref());
+            let outcome = end.map(|end| end.outcome);
+            ended.status.code() == Some(3) && outcome == Some(Outcome::Interrupted)
+        }
         Any => is_host_named() || ended.was_killed() || ended.status.code() == Some(0),
     };
     assert!(is_right, "{what}: {:?}: {words}", ended.status);

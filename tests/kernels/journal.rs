@@ -10,7 +10,7 @@ use crate::steps::{OwnMachineStep, Step};
 pub(crate) const RANDOM: OwnMachineStep = OwnMachineStep {
     name: "journal: random changes",
     looks_at: "random changes of a host with a card that has rings, a kill at any moment, undone to exactly what was there \
-               (netlink, ethtool, /proc/sys)",
+               (netlink, ethtool, tc, sysfs, /proc/sys)",
     needs: &[],
     needs_root: false,
     by_name: true,

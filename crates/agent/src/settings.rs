@@ -61,14 +61,16 @@ impl AppliedSettings {
 
     /// Records how to undo a step, before the step is made; on an existing host also in the journal.
     fn note(&mut self, of: &str, what: What, device: Option<&str>) -> Result<(), String> {
-        self.undo.push(Undo {
+        let step = Undo {
             of: of.to_owned(),
             what,
             device: device.map(str::to_owned),
-        });
+        };
+        let place = step.place(&self.undo);
+        self.undo.insert(place, step);
         let written = self.write_journal();
         if written.is_err() {
-            self.undo.pop();
+            self.undo.remove(place);
         }
         written
     }
@@ -147,8 +149,9 @@ impl AppliedSettings {
     ) -> Result<(), String> {
         let words = |error: BuildError| error.to_string();
         let mut device = ExistingDevice::open(device).map_err(words)?;
-        let was = device.setting(setting).map_err(words)?;
-        self.note(of, What::Device { setting, was }, named)?;
+        for what in What::before_change(&mut device, setting).map_err(words)? {
+            self.note(of, what, named)?;
+        }
         device.change(setting, value).map_err(words)
     }
 
@@ -195,6 +198,9 @@ impl AppliedSettings {
                 What::Device { setting, was } => {
                     self.on_device(step.device.as_ref(), |device| device.change(*setting, was))
                 }
+                What::QueueFiles(before) => self.on_device(step.device.as_ref(), |device| {
+                    device.restore_queue_files(before)
+                }),
                 What::Command(command) => command::run(command, &self.place),
             };
             if let Err(error) = undone {

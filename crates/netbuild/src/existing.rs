@@ -1,6 +1,7 @@
 //! The measured device of an existing host: its settings are read, changed and restored; it is never created or
 //! removed.
 
+mod queue_files;
 mod root_qdisc;
 mod speed;
 
@@ -226,11 +227,7 @@ impl ExistingDevice {
             DeviceSetting::Queues => {
                 number().and_then(|queues| self.ethtool.set_combined(name, queues))
             }
-            DeviceSetting::Rps => within(self.netns.as_ref(), || {
-                with_own_sysfs(|| write_masks(name, value))
-            })
-            .flatten()
-            .flatten(),
+            DeviceSetting::Rps => self.in_own_sysfs(|| write_masks(name, value)),
             DeviceSetting::Qdisc => device::read(&mut self.netlink, name)
                 .and_then(|device| root_qdisc::set(&mut self.netlink, device.index, value)),
         }
@@ -241,14 +238,31 @@ impl ExistingDevice {
                 let masks: Vec<String> = text.split_whitespace().map(mask_value).collect();
                 masks.join(" ")
             }
-            // For a new qdisc only the kind is compared.
-            DeviceSetting::Qdisc if root_qdisc::kind_of(value) == value => {
-                root_qdisc::kind_of(text).to_owned()
-            }
+            DeviceSetting::Qdisc => root_qdisc::compared(text, value).to_owned(),
             _ => text.to_owned(),
         };
         let what = || format!("`{}` of {}", which.key(), self.place);
         same(what, &plain(value), &plain(&found))
+    }
+
+    /// Steering of each queue, for [`ExistingDevice::restore_queue_files`]: a change of the number of queues loses it.
+    ///
+    /// # Errors
+    /// Where it cannot be read, and so could not be restored.
+    pub fn queue_files(&self) -> Result<BTreeMap<String, String>, BuildError> {
+        let name = &self.name;
+        self.in_own_sysfs(|| queue_files::read(name))
+            .step(|| format!("reading the steering of each queue of {}", self.place))
+    }
+
+    /// Restores the steering of each queue and reads it back.
+    ///
+    /// # Errors
+    /// Where a queue is missing, or the kernel does not take a value.
+    pub fn restore_queue_files(&self, before: &BTreeMap<String, String>) -> Result<(), BuildError> {
+        let name = &self.name;
+        self.in_own_sysfs(|| queue_files::restore(name, before))
+            .step(|| format!("restoring the steering of each queue of {}", self.place))
     }
 
     /// Sets the MTU, and IPv6's where one is given: the kernel sets IPv6's to the device's whenever the device's
@@ -280,8 +294,15 @@ impl ExistingDevice {
 
     /// Steering mask of each receive queue, from a sysfs of the device's own namespace.
     fn masks(&self) -> io::Result<Vec<String>> {
-        let masks = || with_own_sysfs(|| receive_masks(&self.name));
-        within(self.netns.as_ref(), masks).flatten()
+        let name = &self.name;
+        self.in_own_sysfs(|| Ok(receive_masks(name)))
+    }
+
+    /// Runs `work` where /sys shows the device's namespace.
+    fn in_own_sysfs<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        within(self.netns.as_ref(), || with_own_sysfs(work))
+            .flatten()
+            .flatten()
     }
 
     /// Steering mask of the first receive queue. Without the privilege to mount a sysfs, /sys is read where it shows

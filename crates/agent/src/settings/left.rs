@@ -70,7 +70,9 @@ fn is_gone(step: &Undo, left: &Left) -> bool {
         What::Command(_) => false,
         _ if left.restarted => true,
         What::Sysctl { name, .. } => sysctl::path(name).is_ok_and(|path| !path.exists()),
-        What::Features(_) | What::Device { .. } => ExistingDevice::is_gone(device),
+        What::Features(_) | What::Device { .. } | What::QueueFiles(_) => {
+            ExistingDevice::is_gone(device)
+        }
     }
 }
 

@@ -1,8 +1,12 @@
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, ErrorKind};
+use std::process::Command;
+use std::thread;
 
 use wirecost_model::offload::Role;
 use wirecost_model::vary::Scope;
+use wirecost_sys::namespace::{self, UserNamespace};
 
 use super::*;
 
@@ -139,7 +143,8 @@ fn a_sysctl_that_is_not_there_is_named_with_what_to_do() {
 fn a_level_that_no_plan_has_changes_nothing() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let touch = format!("echo run > {}", file.path().display());
-    let changes: [(fn(&mut Setting), &str); 6] = [
+    type Change = fn(&mut Setting);
+    let changes: [(Change, &str); 6] = [
         (
             |it| drop(it.sysctl.insert("net/../../../tmp/x".into(), "1".into())),
             "\"net/../../../tmp/x\" is not the name of a sysctl",
@@ -179,4 +184,95 @@ fn a_level_that_no_plan_has_changes_nothing() {
     }
     let said = fs::read_to_string(file.path()).expect("the file");
     assert_eq!(said, "");
+}
+
+/// Runs a script in the calling thread's namespaces.
+fn sh(script: &str) {
+    let ended = Command::new("sh").args(["-ec", script]).status();
+    assert!(ended.expect("a shell").success(), "{script}");
+}
+
+#[test]
+fn steering_that_is_lost_with_queues_is_restored_after_them() {
+    let told = thread::spawn(|| {
+        // This thread's own namespaces, which end with it.
+        namespace::isolate(UserNamespace::Keep)?;
+        namespace::mount_own_sysfs()?;
+        sh(
+            "ip link add here numrxqueues 2 numtxqueues 2 type veth peer name there; ethtool -L here rx 2 tx 2\n\
+             echo 1 >/sys/class/net/here/queues/rx-1/rps_cpus",
+        );
+        let mut device = ExistingDevice::open("here").expect("a device");
+        let mut masks = || device.setting(DeviceSetting::Rps).expect("masks");
+        let before = masks();
+        let mut other = ExistingDevice::open("here").expect("a device");
+        let steps = What::before_change(&mut other, DeviceSetting::Queues).expect("queues");
+        let kinds = [&steps[0], &steps[1]].map(|what| matches!(what, What::QueueFiles(_)));
+        // A veth's queues are not combined, so that the setting itself cannot change them.
+        sh("ethtool -L here rx 1 tx 1; ethtool -L here rx 2 tx 2");
+        let lost = masks();
+        let step = |what| Undo {
+            of: "the level `l` of `f`".to_owned(),
+            what,
+            device: None,
+        };
+        let target = SettingsTarget::Existing {
+            device: "here".to_owned(),
+        };
+        let mut applied = AppliedSettings {
+            undo: steps.into_iter().map(step).collect(),
+            ..AppliedSettings::nothing("host a", target)
+        };
+        let undone = applied.undo();
+        Ok::<_, io::Error>((kinds, before, lost, undone, masks()))
+    });
+    let told = match told.join().expect("the thread") {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            wirecost_skips::skip(format!("this needs root: {error}"));
+            return;
+        }
+        told => told.expect("namespaces"),
+    };
+    let (kinds, before, lost, undone, after) = told;
+    assert_eq!(kinds, [true, false], "the last is undone first");
+    assert_ne!(
+        lost, before,
+        "the kernel keeps nothing for a queue that is gone"
+    );
+    assert_eq!(undone, Ok(()));
+    assert_eq!(after, before);
+}
+
+#[test]
+fn the_kernels_own_qdisc_is_restored_after_the_mtu_that_it_takes_its_options_from() {
+    let mut applied = AppliedSettings::nothing("host a", SettingsTarget::Lab);
+    let mut note = |device, setting, was: &str| {
+        let was = was.to_owned();
+        let noted = applied.note(
+            "the level `l` of `f`",
+            What::Device { setting, was },
+            device,
+        );
+        noted.expect("no journal");
+    };
+    note(None, DeviceSetting::Rps, "1");
+    note(None, DeviceSetting::Mtu, "1500");
+    note(Some("other"), DeviceSetting::Qdisc, "0: fq_codel 08ee");
+    note(None, DeviceSetting::Qdisc, "0: fq_codel 08ee");
+    note(None, DeviceSetting::Qdisc, "8001: fq 08ee");
+    let order = applied.undo.iter().map(|step| match &step.what {
+        What::Device { setting, was } => (*setting, &**was, step.device.is_some()),
+        other => panic!("{other:?}"),
+    });
+    let qdisc = DeviceSetting::Qdisc;
+    assert_eq!(
+        order.collect::<Vec<_>>(),
+        [
+            (DeviceSetting::Rps, "1", false),
+            (qdisc, "0: fq_codel 08ee", false),
+            (DeviceSetting::Mtu, "1500", false),
+            (qdisc, "0: fq_codel 08ee", true),
+            (qdisc, "8001: fq 08ee", false),
+        ]
+    );
 }

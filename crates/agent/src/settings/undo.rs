@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use wirecost_model::vary::DeviceSetting;
+use wirecost_netbuild::{BuildError, ExistingDevice};
 
 /// How to undo one change. It is recorded before the change is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,13 +21,61 @@ pub(crate) struct Undo {
 /// The setting to restore, with its earlier value, or the command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum What {
-    Sysctl { name: String, was: String },
+    Sysctl {
+        name: String,
+        was: String,
+    },
     Features(BTreeMap<String, bool>),
-    Device { setting: DeviceSetting, was: String },
+    Device {
+        setting: DeviceSetting,
+        was: String,
+    },
+    /// Steering of each queue of a device ([`ExistingDevice::queue_files`]).
+    QueueFiles(BTreeMap<String, String>),
     Command(String),
 }
 
+impl What {
+    /// The steps that undo a change of a device setting, the last of them to be undone first. Steering is lost with the
+    /// queues and restored after them.
+    pub(super) fn before_change(
+        device: &mut ExistingDevice,
+        setting: DeviceSetting,
+    ) -> Result<Vec<Self>, BuildError> {
+        let was = device.setting(setting)?;
+        let mut steps = Vec::new();
+        if setting == DeviceSetting::Queues {
+            steps.push(Self::QueueFiles(device.queue_files()?));
+        }
+        steps.push(Self::Device { setting, was });
+        Ok(steps)
+    }
+}
+
 impl Undo {
+    /// Where the step is placed among those that were noted before it; the last is undone first. A qdisc that the kernel
+    /// attaches by itself takes options from the device's MTU, which is restored before it.
+    pub(super) fn place(&self, noted: &[Self]) -> usize {
+        let is_own = match &self.what {
+            What::Device { setting, was } => {
+                *setting == DeviceSetting::Qdisc && was.starts_with("0: ")
+            }
+            _ => false,
+        };
+        let is_mtu = |step: &Self| {
+            let mtu = matches!(
+                &step.what,
+                What::Device {
+                    setting: DeviceSetting::Mtu,
+                    ..
+                }
+            );
+            mtu && step.device == self.device
+        };
+        let before = noted.iter().position(is_mtu);
+        before.filter(|_| is_own).unwrap_or(noted.len())
+    }
+
     /// The step as text.
     pub(super) fn words(&self) -> String {
         let Self { of, what, device } = self;
@@ -37,6 +86,7 @@ impl Undo {
             What::Features(_) if device.is_empty() => format!("{of}: features of the device"),
             What::Features(_) => format!("{of}: features{device}"),
             What::Device { setting, was } => format!("{of}: {}{device} = {was}", setting.key()),
+            What::QueueFiles(_) => format!("{of}: steering of each queue{device}"),
             What::Command(command) => format!("{of}: {}", command.trim()),
         }
     }

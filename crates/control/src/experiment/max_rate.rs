@@ -230,7 +230,10 @@ mod tests {
             assert_eq!(shared(&[four], 1_000 * MBIT)[0].rate, bits(250 * MBIT));
         }
         let slow = load(Workload::TcpStream, |load| load.rate = bits(5 * MBIT));
-        assert_eq!(shared(from_ref(&slow), 1_000 * MBIT).as_slice(), from_ref(&slow));
+        assert_eq!(
+            shared(from_ref(&slow), 1_000 * MBIT).as_slice(),
+            from_ref(&slow)
+        );
         assert_eq!(shared(&[slow], MBIT)[0].rate, bits(MBIT));
 
         // 16 requests of 1 MB each way, 125 in a second.

@@ -1,7 +1,8 @@
 //! The root qdisc of an existing device: read, replaced, and restored as it was read.
 //!
 //! Its text is `HANDLE: KIND OPTIONS`: the handle's major number and the bytes of the options, both hexadecimal. A
-//! qdisc that the kernel attached by itself has the handle 0; it comes back when its replacement is deleted.
+//! qdisc that the kernel attached by itself has the handle 0; it comes back when its replacement is deleted, with options
+//! of the MTU that the device then has (the quantum of fq_codel and fq).
 
 use std::fmt::Write as _;
 use std::io;
@@ -83,6 +84,11 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
         }
         return Ok(());
     }
+    // A process that is killed while it undoes leaves what is undone already to be undone again, and fq_codel refuses a
+    // number of flows that it has (net/sched/sch_fq_codel.c, `fq_codel_change`).
+    if read(netlink, index).is_ok_and(|found| found == value) {
+        return Ok(());
+    }
     let (kind, digits) = rest.split_once(' ').unwrap_or((rest, ""));
     let bytes = bytes(digits).ok_or_else(unread)?;
     let options = TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, bytes));
@@ -103,6 +109,19 @@ fn of_user(netlink: &mut Netlink, index: u32) -> io::Result<Option<String>> {
 pub(super) fn kind_of(text: &str) -> &str {
     let of_read = text.split_once(": ").map(|(_, rest)| rest);
     of_read.map_or(text, |rest| rest.split(' ').next().unwrap_or(rest))
+}
+
+/// The part of what [`read`] returned that is compared once `value` was set: the kind of a new qdisc; without the options
+/// where the kernel chooses them by itself.
+pub(super) fn compared<'a>(text: &'a str, value: &str) -> &'a str {
+    if kind_of(value) == value {
+        return kind_of(text);
+    }
+    let options = text.match_indices(' ').nth(1);
+    match options {
+        Some((at, _)) if value.starts_with("0: ") => &text[..at],
+        _ => text,
+    }
 }
 
 fn kind(tc: &TcMessage) -> Option<&str> {
@@ -157,6 +176,17 @@ mod tests {
         assert_eq!(bytes("xy"), None);
     }
 
+    #[test]
+    fn options_are_compared_where_they_are_not_the_kernels_choice() {
+        let [own, of_user] = ["0: fq_codel 08ee", "8001: fq_codel 08ee"];
+        assert_eq!(compared("0: fq_codel 08ff", own), compared(own, own));
+        assert_ne!(compared(of_user, own), compared(own, own));
+        assert_ne!(compared("0: fq 08ee", own), compared(own, own));
+        assert_eq!(compared("0: noqueue", "0: noqueue"), "0: noqueue");
+        assert_eq!(compared(of_user, of_user), of_user);
+        assert_eq!(compared(of_user, "fq_codel"), "fq_codel");
+    }
+
     /// A connection to a new namespace, which must be kept, and the index of its loopback device, which is down.
     fn opened() -> Option<(HeldNetns, Netlink, u32)> {
         let held = match HeldNetns::create("held") {
@@ -184,6 +214,20 @@ mod tests {
         assert!(of_user(&mut netlink, index).expect("a qdisc").is_some());
         set(&mut netlink, index, own).expect("root of the namespace");
         assert_eq!(of_user(&mut netlink, index).expect("an answer"), None);
+    }
+
+    #[test]
+    fn a_qdisc_that_was_restored_already_stays() {
+        let Some((_held, mut netlink, index)) = opened() else {
+            return;
+        };
+        if let Err(error) = set(&mut netlink, index, "fq_codel") {
+            wirecost_skips::lacks(format!("fq_codel: {error}"));
+            return;
+        }
+        let of_user = read(&mut netlink, index).expect("a qdisc");
+        set(&mut netlink, index, &of_user).expect("it is there");
+        assert_eq!(read(&mut netlink, index).expect("a qdisc"), of_user);
     }
 
     #[test]
