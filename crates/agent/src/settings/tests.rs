@@ -139,11 +139,13 @@ fn a_sysctl_that_is_not_there_is_named_with_what_to_do() {
     assert_eq!(in_lab.undo(), Ok(()), "nothing was changed");
 }
 
+/// Makes a setting a hostile one.
+type Change = fn(&mut Setting);
+
 #[test]
 fn a_level_that_no_plan_has_changes_nothing() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let touch = format!("echo run > {}", file.path().display());
-    type Change = fn(&mut Setting);
     let changes: [(Change, &str); 6] = [
         (
             |it| drop(it.sysctl.insert("net/../../../tmp/x".into(), "1".into())),
