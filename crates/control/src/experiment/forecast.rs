@@ -16,9 +16,11 @@ use wirecost_model::load::NamedLoad;
 use wirecost_model::plan::Repeat;
 use wirecost_stats::sequential::{Aim, rounds_needed};
 
-use super::labs::MAX_LABS;
 use crate::calls::patience;
 use crate::window::TO_THE_END;
+
+/// Labs kept at the same time; beyond that the least recently used lab is removed.
+pub(crate) const MAX_LABS: usize = 8;
 
 /// Seconds of a sample around warm-up and window, without its connections. Where a cell also has a window without its
 /// rate-limited line, the plan's seconds are shared between the two windows.

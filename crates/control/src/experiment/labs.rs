@@ -12,6 +12,7 @@ use wirecost_model::plan::{Cores, PairNames};
 use wirecost_model::record::{Environment, HostEnvironment};
 use wirecost_model::sample::{Invalid, Sample};
 
+use super::forecast::MAX_LABS;
 use super::machine::MachineSettings;
 use super::progress::Progress;
 use super::sample::{SampleContext, take};
@@ -19,8 +20,6 @@ use super::tunnel::too_large;
 use crate::calls::PROMPT;
 use crate::lab::{Existing, Lab, LabContext, Reached, unlike};
 
-/// Labs kept at the same time; beyond that the least recently used lab is removed.
-pub(crate) const MAX_LABS: usize = 8;
 
 /// The labs of a run, the most recently used last.
 pub(crate) struct Labs {
