@@ -20,7 +20,6 @@ use super::tunnel::too_large;
 use crate::calls::PROMPT;
 use crate::lab::{Existing, Lab, LabContext, Reached, unlike};
 
-
 /// The labs of a run, the most recently used last.
 pub(crate) struct Labs {
     context: LabContext,
