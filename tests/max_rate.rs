@@ -63,7 +63,7 @@ fn hosts_that_are_not_this_machine_are_not_even_reached_before_somebody_confirms
     for words in [
         "This loads the network between exec:sh",
         "at most half of the link's speed in each direction, 1gbit where that is not known, for about 1 s: 112.5 MB at 1gbit",
-        "nobody can be asked",
+        "no terminal to confirm on",
         "--yes",
     ] {
         assert!(said.contains(words), "{words}: {refused:?}");

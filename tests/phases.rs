@@ -25,8 +25,9 @@ const WARMUP: f64 = 2.0;
 const WINDOW: f64 = 3.0;
 /// Faults that are tried at the same time: a run mostly waits.
 const AT_ONCE: usize = 6;
-/// Longest time from a fault to the run's end: the longest wait for an agent, many times over.
-const LIMIT: Duration = Duration::from_mins(2);
+/// Longest time from a fault to the run's end. An agent that was stopped while settings were applied has a minute to undo
+/// them, and other agents may wait for cores.
+const LIMIT: Duration = Duration::from_mins(3);
 /// Size of the full disk; a record needs less.
 const DISK_KIB: usize = 1024;
 

@@ -124,8 +124,8 @@ impl Duty {
             | Request::Adapt { .. }
             | Request::LiftLine
             | Request::SetLine => builds,
-            // It sets a sysctl of the sender's namespace.
-            Request::Transfer(_) => self == Self::Commands,
+            // `check --simulate`.
+            Request::Transfer(_) => matches!(self, Self::Check | Self::Commands),
             Request::OpenServers(_) | Request::OpenClients(_) => self != Self::Check,
             _ => true,
         };
@@ -166,7 +166,7 @@ mod tests {
     fn restricted() -> Vec<(Request, &'static [Duty])> {
         const CHANGES: &[Duty] = &[Duty::Change, Duty::Commands];
         const BUILDS: &[Duty] = &[Duty::Build, Duty::Commands];
-        const COMMANDS: &[Duty] = &[Duty::Commands];
+        const SIMULATES: &[Duty] = &[Duty::Check, Duty::Commands];
         const LOADS: &[Duty] = &[Duty::Load, Duty::Build, Duty::Change, Duty::Commands];
         const ALL: &[Duty] = &Duty::ALL;
         let secret = Secret {
@@ -185,7 +185,7 @@ mod tests {
             (Request::RemoveTunnel, BUILDS),
             (Request::LiftLine, BUILDS),
             (Request::SetLine, BUILDS),
-            (Request::Transfer(Box::new(receive)), COMMANDS),
+            (Request::Transfer(Box::new(receive)), SIMULATES),
             (Request::OpenServers(Vec::new()), LOADS),
             (Request::OpenClients(Vec::new()), LOADS),
             (Request::Machine, ALL),

@@ -66,7 +66,11 @@ impl AppliedSettings {
             what,
             device: device.map(str::to_owned),
         };
-        let place = step.place(&self.undo);
+        let own = match &self.target {
+            SettingsTarget::Existing { device } => Some(device.as_str()),
+            SettingsTarget::Lab | SettingsTarget::Machine => None,
+        };
+        let place = step.place(&self.undo, own);
         self.undo.insert(place, step);
         let written = self.write_journal();
         if written.is_err() {

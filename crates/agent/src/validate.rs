@@ -44,7 +44,7 @@ pub(crate) fn check(request: &Request) -> Result<(), String> {
             ends.iter().try_for_each(end)?;
             // Everybody's address would be open to everybody, and a path is a file of the host.
             let is_elsewhere = |end: &&LoadEnd| match &end.address {
-                Address::Ip(at) => at.ip().is_unspecified(),
+                Address::Ip(at) => at.ip().to_canonical().is_unspecified(),
                 Address::Path(_) => true,
                 Address::Abstract(_) => false,
             };

@@ -289,9 +289,19 @@ fn samples(directory: &Path) -> io::Result<Vec<Sample>> {
 /// What limits the path as it is, and its throughput in Gbit/s; `None` without evidence in the samples of cell 0.
 fn now(samples: &[Sample], inspected: &InspectedHosts) -> Option<(Diagnosis, f64)> {
     let as_it_is = samples.iter().filter(|sample| sample.cell == 0);
-    let evidence = Evidence {
+    let mut evidence = Evidence {
         one_machine: inspected.is_one_machine(),
         ..Evidence::of(as_it_is, inspected.speed())?
     };
+    // Other devices of a host drop packets of other networks.
+    let is_on_path = |host: usize, device: &str| {
+        let mut devices = inspected.path(host).devices.iter();
+        device == inspected.measured(host) || devices.any(|other| other.name == device)
+    };
+    evidence.drops.retain(|drops| {
+        let host = usize::from(drops.host == 'b');
+        let device = drops.device.as_deref();
+        device.is_none_or(|device| is_on_path(host, device))
+    });
     Some((evidence.diagnose(), evidence.rate / 1e9))
 }

@@ -211,6 +211,15 @@ impl ExistingDevice {
     pub fn change(&mut self, which: DeviceSetting, value: &str) -> Result<(), BuildError> {
         let place = self.place.clone();
         let step = || format!("setting `{}` of {place} to {value}", which.key());
+        // A driver may refuse even what is set already, which undoing a refused change asks for.
+        let counts = [
+            DeviceSetting::Queues,
+            DeviceSetting::RxRing,
+            DeviceSetting::TxRing,
+        ];
+        if counts.contains(&which) && self.setting(which).is_ok_and(|now| now == value) {
+            return Ok(());
+        }
         let name = &self.name;
         let number = || {
             let number = value.parse::<u32>();

@@ -30,6 +30,12 @@ fn undo_one(mut left: Left, found: &mut LeftSettings) {
     let steps = left.entry.undo.iter().cloned();
     let (gone, steps): (Vec<Undo>, Vec<Undo>) = steps.partition(|step| is_gone(step, &left));
     found.gone.extend(gone.iter().map(Undo::words));
+    // An earlier version of the program noted them as they were made.
+    let steps = steps.into_iter().fold(Vec::new(), |mut noted, step| {
+        let place = step.place(&noted, Some(&left.entry.device));
+        noted.insert(place, step);
+        noted
+    });
     let (mut kept, mut undone) = (steps.clone(), Vec::new());
     let mut written = Ok(());
     for (index, step) in steps.into_iter().enumerate().rev() {

@@ -54,25 +54,25 @@ impl What {
 
 impl Undo {
     /// Where the step is placed among those that were noted before it; the last is undone first. A qdisc that the kernel
-    /// attaches by itself takes options from the device's MTU, which is restored before it.
-    pub(super) fn place(&self, noted: &[Self]) -> usize {
+    /// attaches by itself takes its kind from a sysctl, its options from the device's MTU and its children from the
+    /// queues, which are restored before it. `own`: the device with the measured address.
+    pub(super) fn place(&self, noted: &[Self], own: Option<&str>) -> usize {
         let is_own = match &self.what {
             What::Device { setting, was } => {
                 *setting == DeviceSetting::Qdisc && was.starts_with("0: ")
             }
             _ => false,
         };
-        let is_mtu = |step: &Self| {
-            let mtu = matches!(
-                &step.what,
-                What::Device {
-                    setting: DeviceSetting::Mtu,
-                    ..
-                }
-            );
-            mtu && step.device == self.device
+        let device = self.device.as_deref().or(own);
+        let goes_first = |step: &Self| match &step.what {
+            What::Device {
+                setting: DeviceSetting::Mtu | DeviceSetting::Queues,
+                ..
+            } => step.device.as_deref().or(own) == device,
+            What::Sysctl { name, .. } => name.replace('/', ".") == "net.core.default_qdisc",
+            _ => false,
         };
-        let before = noted.iter().position(is_mtu);
+        let before = noted.iter().position(goes_first);
         before.filter(|_| is_own).unwrap_or(noted.len())
     }
 

@@ -28,7 +28,7 @@ pub(super) fn settle(
     let plan = &experiment.plan;
     let limits: Vec<Option<u64>> = pairs
         .iter()
-        .map(|existing| max_rate::limit(plan.max_rate, existing.one_machine, existing.speed()))
+        .map(|existing| max_rate::limit(plan.max_rate, existing.one_machine, &existing.speeds()))
         .collect();
     for cell in experiment.cells.iter_mut().chain(&mut experiment.twin) {
         if let Some(limit) = limits[plan.pair_of(&cell.levels)] {

@@ -19,14 +19,23 @@ const LOWEST_RATE: f64 = 1e-3;
 /// Rate for which an amount is stated where there is no limit, bit/s.
 const FAST: u64 = 10_000_000_000;
 
-/// The limit on all loads together in one direction, bit/s; `None`: no limit. `speed` is that of the slower device,
-/// bit/s, where it is known.
-pub(super) fn limit(wanted: MaxRate, one_machine: bool, speed: Option<u64>) -> Option<u64> {
+/// The limit on all loads together in one direction, bit/s; `None`: no limit. `speeds`: [`Existing::speeds`].
+///
+/// [`Existing::speeds`]: crate::lab::Existing::speeds
+pub(super) fn limit(wanted: MaxRate, one_machine: bool, speeds: &[Option<u64>]) -> Option<u64> {
     match wanted {
         MaxRate::None => None,
         MaxRate::BitsPerSecond(rate) => Some(rate),
         MaxRate::Auto if one_machine => None,
-        MaxRate::Auto => Some(speed.map_or(CAUTIOUS, |speed| speed / 2)),
+        MaxRate::Auto => {
+            let slowest = speeds.iter().flatten().min();
+            let half = slowest.map_or(CAUTIOUS, |speed| speed / 2);
+            Some(if speeds.contains(&None) {
+                half.min(CAUTIOUS)
+            } else {
+                half
+            })
+        }
     }
 }
 
@@ -188,16 +197,24 @@ mod tests {
 
     #[test]
     fn the_limit_is_the_plans_or_half_of_the_link_or_cautious() {
-        let speed = Some(10_000 * MBIT);
+        let (fast, slow) = (Some(10_000 * MBIT), Some(100 * MBIT));
         let limits = [
-            limit(MaxRate::Auto, false, speed),
-            limit(MaxRate::Auto, false, None),
-            limit(MaxRate::Auto, true, speed),
-            limit(MaxRate::None, false, speed),
-            limit(MaxRate::BitsPerSecond(7 * MBIT), true, speed),
+            limit(MaxRate::Auto, false, &[fast, fast]),
+            limit(MaxRate::Auto, false, &[fast, slow]),
+            limit(MaxRate::Auto, false, &[slow]),
+            limit(MaxRate::Auto, false, &[slow, None]),
+            limit(MaxRate::Auto, false, &[None, fast]),
+            limit(MaxRate::Auto, false, &[]),
+            limit(MaxRate::Auto, true, &[fast, fast]),
+            limit(MaxRate::None, false, &[fast, fast]),
+            limit(MaxRate::BitsPerSecond(7 * MBIT), true, &[fast]),
         ];
         let expected = [
             Some(5_000 * MBIT),
+            Some(50 * MBIT),
+            Some(50 * MBIT),
+            Some(50 * MBIT),
+            Some(1_000 * MBIT),
             Some(1_000 * MBIT),
             None,
             None,

@@ -254,9 +254,10 @@ impl Existing {
         hosts.all(|joined| !joined.udp_ports.contains(&port))
     }
 
-    /// Link speed of the slower device, bit/s; `None` where either is unknown.
-    pub(crate) fn speed(&self) -> Option<u64> {
-        let [a, b] = self.joined.each_ref().map(|joined| joined.speed);
-        Some(a?.min(b?))
+    /// Link speeds of the hosts' devices, bit/s, `None` where a driver does not know it; without those that are a
+    /// driver's constant.
+    pub(crate) fn speeds(&self) -> Vec<Option<u64>> {
+        let limits = self.joined.iter().filter(|joined| !joined.nominal_speed);
+        limits.map(|joined| joined.speed).collect()
     }
 }

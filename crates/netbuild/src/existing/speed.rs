@@ -127,10 +127,12 @@ fn speed(
     if beneath.iter().all(|speed| *speed == LinkSpeed::Nominal) {
         return LinkSpeed::Nominal;
     }
-    if kind != "bridge" {
+    // A bond's members add up.
+    if matches!(kind, "bond" | "team") {
         return own();
     }
-    // A bridge reports the speed of its fastest port (net/bridge/br_device.c), which may be a nominal one.
+    // A bridge reports the speed of its fastest port (net/bridge/br_device.c), which may be a nominal one, and a VLAN that
+    // of the bridge beneath it.
     let known = beneath.into_iter().filter_map(|speed| match speed {
         LinkSpeed::Known(bits) => Some(bits),
         _ => None,
@@ -167,6 +169,7 @@ mod tests {
             layer(10, "macvlan", Some(3), None),
             layer(11, "bridge", None, None),
             layer(12, "vxlan", Some(2), None),
+            layer(13, "vlan", Some(5), None),
         ];
         // As their drivers say: a card of 1 Gbit/s, one that does not know, and 10 Gbit/s for everything on a veth.
         let reported = |name: &str| match name {
@@ -187,6 +190,7 @@ mod tests {
             (10, LinkSpeed::Nominal),
             (11, LinkSpeed::Unknown),
             (12, LinkSpeed::Nominal),
+            (13, one),
         ] {
             let top = &layers[index - 1];
             assert_eq!(

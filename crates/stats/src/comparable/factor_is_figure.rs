@@ -69,6 +69,9 @@ const ADVICE: &str = "look at latency and loss";
 /// Offered rate of all flows together, in the metric's own unit. `None` where the load sets no such limit.
 fn offered(load: &Load, metric: Metric) -> Option<f64> {
     let streams = f64::from(load.streams);
+    if let (Some(most), Metric::Transactions) = (load.most_per_second, metric) {
+        return Some(most * streams);
+    }
     match (load.rate?, metric) {
         (Rate::BitsPerSecond(bits), Metric::Throughput) => Some(bits as f64 * streams),
         (Rate::BitsPerSecond(bits), Metric::Datagrams) => {

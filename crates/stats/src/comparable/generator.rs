@@ -25,7 +25,11 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
         pair.texts((&of(pair.from), &of(pair.to)))
     );
     // A thread of a paced load is idle while it waits.
-    let paced = pair.from.load.load.rate.is_some() || pair.to.load.load.rate.is_some();
+    let is_paced = |cell: &Evidence<'_>| {
+        let load = &cell.load.load;
+        load.rate.is_some() || load.most_per_second.is_some()
+    };
+    let paced = is_paced(pair.from) || is_paced(pair.to);
     let about = pair.subject.is_about_generator() && !paced;
     Some(Objection::unless(
         about,

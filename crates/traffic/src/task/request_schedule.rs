@@ -33,6 +33,10 @@ impl RequestSchedule {
         let depth = options.load.depth as usize;
         let think = options.load.think_time.as_nanos() as u64;
         let thinkers = if think > 0 { depth } else { 0 };
+        let gap = options
+            .load
+            .most_per_second
+            .map(|most| (1e9 / most).ceil() as u64);
         Self {
             depth,
             arrivals: match options.load.rate {
@@ -45,11 +49,12 @@ impl RequestSchedule {
             },
             think,
             due: std::iter::repeat_n(0, thinkers).collect(),
-            gap: options
-                .load
-                .most_per_second
-                .map(|most| (1e9 / most).ceil() as u64),
-            permitted: 0,
+            gap,
+            // Flows take turns: all at once would be a burst of one request of each.
+            permitted: gap.map_or(0, |gap| {
+                let share = f64::from(flow) / f64::from(options.load.streams.max(1));
+                (gap as f64 * share) as u64
+            }),
         }
     }
 
