@@ -105,7 +105,15 @@ const CASES: &[(Phase, Fault, End)] = &[
     (
         Connect,
         CutLink,
-        Named(&["proven", "arrived", "connect", "reach", "down", "route"]),
+        Named(&[
+            "proven",
+            "arrived",
+            "connect",
+            "reach",
+            "down",
+            "route",
+            "has no address",
+        ]),
     ),
     (Window, NarrowLink, Named(&["proven", "MTU"])),
     (Connect, KillAgent("a"), Host),
