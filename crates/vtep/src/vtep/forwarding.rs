@@ -102,7 +102,7 @@ impl Vtep {
     /// for unknown MAC addresses.
     ///
     /// # Errors
-    /// As [`Vtep::place`].
+    /// As [`Vtep::set_fdb_entry`].
     pub fn flood_to(&mut self, vni: u32, address: IpAddr) -> Result<(), Error> {
         self.check_vni(vni)?;
         self.remote(address)?;
