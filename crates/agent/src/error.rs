@@ -110,7 +110,8 @@ impl<T, E: Into<Box<dyn Error + Send + Sync>>> Step<T> for std::result::Result<T
     }
 }
 
-fn joined(errors: &[AgentError]) -> String {
+/// The messages of several errors as one.
+pub(crate) fn joined(errors: &[impl Display]) -> String {
     let words: Vec<String> = errors.iter().map(ToString::to_string).collect();
     words.join("; ")
 }

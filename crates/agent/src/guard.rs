@@ -13,10 +13,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde::{Deserialize, Serialize};
 use wirecost_model::vary::Setting;
 
-pub use crate::settings::{SettingsTarget, remove_unfinished_journals};
+pub use crate::settings::{SettingsError, SettingsTarget, SysctlError, remove_unfinished_journals};
 
 use crate::error::{AgentError, Result, Step};
 use crate::frame;
+use crate::protocol::{Refusal, Stage};
 use crate::settings::AppliedSettings;
 
 /// Requests to the guard. Both ends are the same program.
@@ -30,8 +31,8 @@ enum Order {
     Undo,
 }
 
-/// The error is a message for the user.
-type Answer = Result<(), String>;
+/// The guard's reply to an order.
+type Answer = Result<(), Refusal>;
 
 /// A running guard. Dropping it undoes what is applied, and waits for that.
 #[derive(Debug)]
@@ -122,7 +123,7 @@ impl SettingsGuard {
         };
         frame::write(input, order).map_err(|_| gone(&self.place))?;
         match frame::read::<Answer>(&mut self.output) {
-            Ok(Some(answer)) => answer.map_err(AgentError::Refused),
+            Ok(Some(answer)) => answer.map_err(|refusal| AgentError::Refused(refusal.message)),
             Ok(None) | Err(_) => Err(gone(&self.place).into()),
         }
     }
@@ -144,7 +145,7 @@ pub fn serve(
     mut output: impl Write,
     place: &str,
     target: SettingsTarget,
-) -> Result<(), String> {
+) -> Result<(), SettingsError> {
     let mut applied = AppliedSettings::nothing(place, target);
     while let Ok(Some(order)) = frame::read(&mut input) {
         let answer = match order {
@@ -152,6 +153,7 @@ pub fn serve(
             Order::Apply(setting) => applied.apply(&setting),
             Order::Undo => applied.undo(),
         };
+        let answer: Answer = answer.map_err(|error| Refusal::new(Stage::Setting, &error));
         if frame::write(&mut output, &answer).is_err() {
             break;
         }

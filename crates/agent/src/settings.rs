@@ -2,6 +2,7 @@
 //! features and device settings.
 
 mod command;
+mod error;
 mod journal;
 mod left;
 mod safety;
@@ -10,6 +11,7 @@ mod undo;
 
 use std::collections::BTreeMap;
 
+pub use error::{SettingsError, SysctlError};
 pub use journal::remove_unfinished_journals;
 pub(crate) use left::undo_left;
 use wirecost_model::vary::{CommandPair, DeviceSetting, Setting, is_device};
@@ -60,7 +62,7 @@ impl AppliedSettings {
     }
 
     /// Records how to undo a step, before the step is made; on an existing host also in the journal.
-    fn note(&mut self, of: &str, what: What, device: Option<&str>) -> Result<(), String> {
+    fn note(&mut self, of: &str, what: What, device: Option<&str>) -> Result<(), SettingsError> {
         let step = Undo {
             of: of.to_owned(),
             what,
@@ -79,12 +81,12 @@ impl AppliedSettings {
         written
     }
 
-    fn forget_last(&mut self) -> Result<(), String> {
+    fn forget_last(&mut self) -> Result<(), SettingsError> {
         self.undo.pop();
         self.write_journal()
     }
 
-    fn write_journal(&mut self) -> Result<(), String> {
+    fn write_journal(&mut self) -> Result<(), SettingsError> {
         let SettingsTarget::Existing { device } = &self.target else {
             return Ok(());
         };
@@ -92,7 +94,7 @@ impl AppliedSettings {
             Some(journal) => journal,
             none => {
                 let new = Journal::new(&self.place, device);
-                none.insert(new.map_err(|error| format!("making a journal: {error}"))?)
+                none.insert(new.map_err(SettingsError::NoJournal)?)
             }
         };
         journal.keep(&self.undo)
@@ -104,29 +106,29 @@ impl AppliedSettings {
     /// # Errors
     /// A setting cannot be applied; the message names place and level. [`AppliedSettings::undo`] undoes what was
     /// applied before the error.
-    pub(crate) fn apply(&mut self, setting: &Setting) -> Result<(), String> {
+    pub(crate) fn apply(&mut self, setting: &Setting) -> Result<(), SettingsError> {
         let of = format!("the level `{}` of `{}`", setting.label, setting.factor);
         self.refuse_faulty(&of, setting)?;
         for (name, value) in &setting.sysctl {
             self.set(&of, name, value)
-                .map_err(|error| self.at(&of, &error))?;
+                .map_err(|error| self.at(&of, error))?;
         }
         if let SettingsTarget::Existing { device } = self.target.clone() {
             let named = setting.device_name.as_deref();
             let device = (named.unwrap_or(&device), named);
             for features in setting.ethtool.values() {
                 self.set_features(&of, device, features)
-                    .map_err(|error| self.at(&of, &error))?;
+                    .map_err(|error| self.at(&of, error))?;
             }
             for (which, value) in &setting.device {
                 self.change_device(&of, device, *which, value)
-                    .map_err(|error| self.at(&of, &error))?;
+                    .map_err(|error| self.at(&of, error))?;
             }
         }
         if let Some(CommandPair { before, after }) = &setting.command {
             self.note(&of, What::Command(after.clone()), None)
                 .and_then(|()| command::run(before, &self.place))
-                .map_err(|error| self.at(&of, &error))?;
+                .map_err(|error| self.at(&of, error))?;
         }
         Ok(())
     }
@@ -136,12 +138,11 @@ impl AppliedSettings {
         of: &str,
         (device, named): (&str, Option<&str>),
         wanted: &BTreeMap<String, bool>,
-    ) -> Result<(), String> {
-        let words = |error: BuildError| error.to_string();
-        let mut device = ExistingDevice::open(device).map_err(words)?;
-        let before = device.changeable(wanted).map_err(words)?;
+    ) -> Result<(), SettingsError> {
+        let mut device = ExistingDevice::open(device)?;
+        let before = device.changeable(wanted)?;
         self.note(of, What::Features(before), named)?;
-        device.set(wanted).map_err(words)
+        Ok(device.set(wanted)?)
     }
 
     fn change_device(
@@ -150,38 +151,36 @@ impl AppliedSettings {
         (device, named): (&str, Option<&str>),
         setting: DeviceSetting,
         value: &str,
-    ) -> Result<(), String> {
-        let words = |error: BuildError| error.to_string();
-        let mut device = ExistingDevice::open(device).map_err(words)?;
-        for what in What::before_change(&mut device, setting).map_err(words)? {
+    ) -> Result<(), SettingsError> {
+        let mut device = ExistingDevice::open(device)?;
+        for what in What::before_change(&mut device, setting)? {
             self.note(of, what, named)?;
         }
-        device.change(setting, value).map_err(words)
+        Ok(device.change(setting, value)?)
     }
 
     fn on_device(
         &self,
         named: Option<&String>,
         restore: impl FnOnce(&mut ExistingDevice) -> Result<(), BuildError>,
-    ) -> Result<(), String> {
+    ) -> Result<(), SettingsError> {
         let SettingsTarget::Existing { device } = &self.target else {
             return Ok(());
         };
         if let Some(name) = named.filter(|name| !is_device(name)) {
-            return Err(format!("{name:?} is no device"));
+            return Err(SettingsError::NoDevice(name.clone()));
         }
-        let device = named.unwrap_or(device);
-        let restored = ExistingDevice::open(device).and_then(|mut device| restore(&mut device));
-        restored.map_err(|error| error.to_string())
+        let mut device = ExistingDevice::open(named.unwrap_or(device))?;
+        Ok(restore(&mut device)?)
     }
 
     /// Checks that the sysctls of a level exist and may be changed, without changing any.
-    pub(crate) fn check(&self, setting: &Setting) -> Result<(), String> {
+    pub(crate) fn check(&self, setting: &Setting) -> Result<(), SettingsError> {
         let of = format!("the level `{}` of `{}`", setting.label, setting.factor);
         self.refuse_faulty(&of, setting)?;
         for name in setting.sysctl.keys() {
             let checked = sysctl::check(&self.target, name);
-            checked.map_err(|error| self.at(&of, &error))?;
+            checked.map_err(|error| self.at(&of, error.into()))?;
         }
         Ok(())
     }
@@ -191,11 +190,13 @@ impl AppliedSettings {
     ///
     /// # Errors
     /// Something could not be undone; the message says what.
-    pub(crate) fn undo(&mut self) -> Result<(), String> {
+    pub(crate) fn undo(&mut self) -> Result<(), SettingsError> {
         let (mut failed, mut left) = (Vec::new(), Vec::new());
         while let Some(step) = self.undo.pop() {
             let undone = match &step.what {
-                What::Sysctl { name, was } => sysctl::write(&self.target, name, was),
+                What::Sysctl { name, was } => {
+                    sysctl::write(&self.target, name, was).map_err(SettingsError::from)
+                }
                 What::Features(before) => {
                     self.on_device(step.device.as_ref(), |device| device.restore(before))
                 }
@@ -208,7 +209,11 @@ impl AppliedSettings {
                 What::Command(command) => command::run(command, &self.place),
             };
             if let Err(error) = undone {
-                failed.push(self.at(&step.of, &format!("it could not be undone: {error}")));
+                failed.push(SettingsError::NotUndone {
+                    place: self.place.clone(),
+                    level: step.of.clone(),
+                    source: error.into(),
+                });
                 left.insert(0, step);
             }
         }
@@ -219,21 +224,26 @@ impl AppliedSettings {
         if failed.is_empty() {
             Ok(())
         } else {
-            Err(failed.join("; "))
+            Err(SettingsError::Several(failed))
         }
     }
 
-    fn refuse_faulty(&self, of: &str, setting: &Setting) -> Result<(), String> {
-        setting
-            .fault()
-            .map_or(Ok(()), |fault| Err(self.at(of, &fault)))
+    fn refuse_faulty(&self, of: &str, setting: &Setting) -> Result<(), SettingsError> {
+        match setting.fault() {
+            Some(fault) => Err(self.at(of, SettingsError::Faulty(fault))),
+            None => Ok(()),
+        }
     }
 
-    fn at(&self, of: &str, error: &str) -> String {
-        format!("{}: {of}: {error}", self.place)
+    fn at(&self, of: &str, error: SettingsError) -> SettingsError {
+        SettingsError::NotApplied {
+            place: self.place.clone(),
+            level: of.to_owned(),
+            source: error.into(),
+        }
     }
 
-    fn set(&mut self, of: &str, name: &str, value: &str) -> Result<(), String> {
+    fn set(&mut self, of: &str, name: &str, value: &str) -> Result<(), SettingsError> {
         safety::check(&self.target, name, value)?;
         let was = sysctl::read(&self.target, name)?;
         for follows in sysctl::followers(name) {
@@ -248,7 +258,7 @@ impl AppliedSettings {
         if written.is_err() && self.still_is_as_it_was(name) {
             self.forget_last()?;
         }
-        written
+        Ok(written?)
     }
 
     fn still_is_as_it_was(&self, name: &str) -> bool {

@@ -47,8 +47,8 @@ pub(crate) fn settings_guard(arguments: &SettingsGuard) -> ExitCode {
     };
     match wirecost_agent::guard::serve(input, output, &arguments.place, target) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            crate::screen::say(&format!("wirecost: {message}"));
+        Err(error) => {
+            crate::screen::say(&format!("wirecost: {error}"));
             exit::incomplete()
         }
     }

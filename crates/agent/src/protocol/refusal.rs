@@ -1,10 +1,11 @@
 //! Errors of an agent, with the stage: by the stage a controller distinguishes a network that cannot be built from a
 //! load that failed, without parsing the message.
 
+use std::fmt::Display;
+
 use serde::{Deserialize, Serialize};
 
 use super::Request;
-use crate::error::AgentError;
 
 /// Part of an agent's work that a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +37,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// The error of a request of this stage.
-    pub(crate) fn new(stage: Stage, error: &AgentError) -> Self {
+    pub(crate) fn new(stage: Stage, error: &impl Display) -> Self {
         Self {
             stage,
             message: error.to_string(),

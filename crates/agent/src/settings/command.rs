@@ -11,6 +11,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use wirecost_sys::process::PidFd;
 
+use super::error::SettingsError;
+
 /// Time limit of a plan's command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 /// Upper bound on the output that an error message quotes, bytes: the end of the output.
@@ -18,9 +20,11 @@ const OUTPUT_BYTES: u64 = 1000;
 
 /// Runs a command with `sh -c` to its end, with `place` in `WIRECOST_PLACE`. Processes that it leaves in the background
 /// are not waited for.
-pub(super) fn run(command: &str, place: &str) -> Result<(), String> {
-    let told = |how: &str| format!("the command `{}` {how}", command.trim());
-    let failed = |error: io::Error| told(&format!("could not be run: {error}"));
+pub(super) fn run(command: &str, place: &str) -> Result<(), SettingsError> {
+    let failed = |source: io::Error| SettingsError::CommandNotRun {
+        command: command.trim().to_owned(),
+        source,
+    };
     // A memory file rather than a pipe: it needs no reader, and a child that keeps it open does not delay the end.
     let output = memfd_create(c"output", MFdFlags::MFD_CLOEXEC).map_err(|e| failed(e.into()))?;
     let mut output = File::from(output);
@@ -52,10 +56,11 @@ pub(super) fn run(command: &str, place: &str) -> Result<(), String> {
         (_, Some(code), _) => format!("ended with exit code {code}"),
         (_, None, signal) => format!("was ended by signal {}", signal.unwrap_or(0)),
     };
-    match said(&mut output) {
-        text if text.is_empty() => Err(told(&format!("{how} and printed nothing"))),
-        text => Err(told(&format!("{how} and said: {text}"))),
-    }
+    Err(SettingsError::CommandFailed {
+        command: command.trim().to_owned(),
+        how,
+        output: said(&mut output),
+    })
 }
 
 /// Waits for the end of a process; whether it came within the time limit. Signals that the settings guard ignores

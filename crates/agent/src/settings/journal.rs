@@ -14,6 +14,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::SettingsError;
 use super::undo::Undo;
 use crate::orphan::Owner;
 
@@ -85,7 +86,7 @@ impl Journal {
 
     /// Writes `undo` to the disk, or removes the file where `undo` is empty. Fails where another process has changed
     /// settings in this network namespace.
-    pub(crate) fn keep(&mut self, undo: &[Undo]) -> Result<(), String> {
+    pub(crate) fn keep(&mut self, undo: &[Undo]) -> Result<(), SettingsError> {
         let begins = self.entry.undo.is_empty() && !undo.is_empty();
         self.entry.undo = undo.to_vec();
         let written = if undo.is_empty() {
@@ -93,11 +94,9 @@ impl Journal {
         } else {
             write(&self.path, &self.entry, None)
         };
-        written.map_err(|error| {
-            let at = self.path.display();
-            format!(
-                "the journal {at} cannot be written, and without it nothing is changed: {error}"
-            )
+        written.map_err(|source| SettingsError::JournalNotWritten {
+            path: self.path.clone(),
+            source,
         })?;
         // Two processes that undo alternately would each restore what the other had set. If both begin at once, each
         // sees the other's journal.
@@ -105,9 +104,7 @@ impl Journal {
             Some(process) => {
                 self.entry.undo.clear();
                 let _ = fs::remove_file(&self.path);
-                Err(format!(
-                    "settings of this host are changed by another run at this moment (process {process}): wait for its end"
-                ))
+                Err(SettingsError::AnotherRun { process })
             }
             None => Ok(()),
         }
@@ -245,27 +242,25 @@ impl Left {
 
 /// Reads a journal, and when it was written; `None` where the run that wrote it has ended and removed it since the
 /// directory was listed.
-fn read(path: &Path) -> Option<Result<(Entry, SystemTime), String>> {
-    let read = fs::metadata(path)
-        .and_then(|metadata| metadata.modified())
-        .and_then(|modified| Ok((fs::read(path)?, modified)));
-    match read {
+fn read(path: &Path) -> Option<io::Result<(Entry, SystemTime)>> {
+    let read = || -> io::Result<(Entry, SystemTime)> {
+        let modified = fs::metadata(path)?.modified()?;
+        let entry = serde_json::from_slice(&fs::read(path)?)?;
+        Ok((entry, modified))
+    };
+    match read() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => Some(Err(error.to_string())),
-        Ok((bytes, modified)) => {
-            let entry = serde_json::from_slice(&bytes).map_err(|error| error.to_string());
-            Some(entry.map(|entry| (entry, modified)))
-        }
+        read => Some(read),
     }
 }
 
 /// The journals left on this host, of this network namespace or of an earlier boot, the last written first: each has
-/// what the one before it had left changed as the earlier values. A journal that cannot be read is an error message.
-pub(crate) fn left() -> io::Result<Vec<Result<Left, String>>> {
+/// what the one before it had left changed as the earlier values. A journal that cannot be read is an error.
+pub(crate) fn left() -> io::Result<Vec<Result<Left, SettingsError>>> {
     left_in(&directory())
 }
 
-fn left_in(directory: &Path) -> io::Result<Vec<Result<Left, String>>> {
+fn left_in(directory: &Path) -> io::Result<Vec<Result<Left, SettingsError>>> {
     let (boot, netns) = (boot()?, netns()?);
     let (mut left, mut unreadable) = (Vec::new(), Vec::new());
     for path in files(directory)?
@@ -286,7 +281,7 @@ fn left_in(directory: &Path) -> io::Result<Vec<Result<Left, String>>> {
                     });
                 }
             }
-            Some(Err(error)) => unreadable.push(format!("{}: {error}", path.display())),
+            Some(Err(source)) => unreadable.push(SettingsError::JournalNotRead { path, source }),
         }
     }
     left.sort_by_key(|left| Reverse(left.modified));

@@ -2,6 +2,7 @@
 
 use wirecost_netbuild::ExistingDevice;
 
+use super::error::SettingsError;
 use super::journal::{self, Left};
 use super::undo::{Undo, What};
 use super::{AppliedSettings, SettingsTarget, sysctl};
@@ -14,7 +15,7 @@ pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
     for left in journal::left().step("looking for journals")? {
         match left {
             Ok(left) => undo_one(left, &mut found),
-            Err(error) => found.failed.push(error),
+            Err(error) => found.failed.push(error.to_string()),
         }
     }
     let removed = journal::remove_unfinished_journals();
@@ -46,7 +47,7 @@ fn undo_one(mut left: Left, found: &mut LeftSettings) {
                 undone.push(words);
                 written = written.and_then(|()| left.keep(&kept));
             }
-            Err(error) => found.failed.push(error),
+            Err(error) => found.failed.push(error.to_string()),
         }
     }
     found.undone.extend(undone.into_iter().rev());
@@ -57,7 +58,7 @@ fn undo_one(mut left: Left, found: &mut LeftSettings) {
 }
 
 /// Undoes one step of a journal.
-fn undo(left: &Left, step: Undo) -> Result<(), String> {
+fn undo(left: &Left, step: Undo) -> Result<(), SettingsError> {
     let target = SettingsTarget::Existing {
         device: left.entry.device.clone(),
     };

@@ -3,20 +3,20 @@
 use std::fs;
 
 use super::SettingsTarget;
+use super::error::SysctlError;
 
 /// Checks whether a sysctl may be set to a value.
 ///
 /// # Errors
 /// The sysctl may not be set; the message says why.
-pub(super) fn check(target: &SettingsTarget, name: &str, value: &str) -> Result<(), String> {
+pub(super) fn check(target: &SettingsTarget, name: &str, value: &str) -> Result<(), SysctlError> {
     match target {
-        SettingsTarget::Lab if !namespaces_are_safe() => Err(format!(
-            "this kernel is older than Linux 5.13, which does not restrict `{name}` to its network namespace: \
-             run it on a newer one"
-        )),
-        SettingsTarget::Existing { .. } if takes_addresses(name, value) => Err(format!(
-            "the sysctl `{name}` takes IPv6 addresses off devices, which setting it back does not restore: use a command"
-        )),
+        SettingsTarget::Lab if !namespaces_are_safe() => {
+            Err(SysctlError::OldKernel(name.to_owned()))
+        }
+        SettingsTarget::Existing { .. } if takes_addresses(name, value) => {
+            Err(SysctlError::TakesAddresses(name.to_owned()))
+        }
         _ => Ok(()),
     }
 }

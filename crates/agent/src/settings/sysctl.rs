@@ -5,67 +5,73 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::SettingsTarget;
+use super::error::SysctlError;
 
-pub(super) fn read(target: &SettingsTarget, name: &str) -> Result<String, String> {
+pub(super) fn read(target: &SettingsTarget, name: &str) -> Result<String, SysctlError> {
     match fs::read_to_string(path(name)?) {
         Ok(text) => Ok(text.trim_end_matches('\n').to_owned()),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(missing(target, name)),
-        Err(error) => Err(format!(
-            "the sysctl `{name}` cannot be read ({error}), and so could not be undone"
-        )),
+        Err(source) => Err(SysctlError::Unreadable {
+            name: name.to_owned(),
+            source,
+        }),
     }
 }
 
 /// Writes the value in one call, as /proc/sys requires, and reads it back.
-pub(super) fn write(target: &SettingsTarget, name: &str, value: &str) -> Result<(), String> {
+pub(super) fn write(target: &SettingsTarget, name: &str, value: &str) -> Result<(), SysctlError> {
     let path = path(name)?;
     let written = OpenOptions::new()
         .write(true)
         .open(path)
         .and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
-    written.map_err(|error| refused(target, name, value, &error))?;
+    written.map_err(|error| refused(target, name, value, error))?;
     let found = read(target, name)?;
     if is_same(value, &found) {
         return Ok(());
     }
-    Err(format!(
-        "the sysctl `{name}` was set to `{value}` and reads back as `{found}`: write the value as it reads back"
-    ))
+    Err(SysctlError::ReadBack {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        found,
+    })
 }
 
 /// Checks that a sysctl exists and may be written, without writing.
-pub(super) fn check(target: &SettingsTarget, name: &str) -> Result<(), String> {
+pub(super) fn check(target: &SettingsTarget, name: &str) -> Result<(), SysctlError> {
     read(target, name)?;
     let opened = OpenOptions::new().write(true).open(path(name)?);
-    let opened = opened.map_err(|error| refused(target, name, "", &error));
+    let opened = opened.map_err(|error| refused(target, name, "", error));
     opened.map(drop)
 }
 
-fn missing(target: &SettingsTarget, name: &str) -> String {
-    if !target.is_lab() {
-        return format!(
-            "this machine has no sysctl `{name}`: look for the name in `sysctl -a`, and whether its module is loaded"
-        );
+fn missing(target: &SettingsTarget, name: &str) -> SysctlError {
+    if target.is_lab() {
+        SysctlError::MissingInLab(name.to_owned())
+    } else {
+        SysctlError::MissingHere(name.to_owned())
     }
-    let on_machine =
-        "where it belongs to the whole machine, write `on: machine` in this level and run as root";
-    format!("there is no sysctl `{name}` in its network namespace: check the name; {on_machine}")
 }
 
-fn refused(target: &SettingsTarget, name: &str, value: &str, error: &io::Error) -> String {
-    match error.kind() {
-        ErrorKind::NotFound => missing(target, name),
-        ErrorKind::PermissionDenied if !target.is_lab() => {
-            format!("changing the sysctl `{name}` of this machine needs root: {error}")
+fn refused(target: &SettingsTarget, name: &str, value: &str, source: io::Error) -> SysctlError {
+    let kind = source.kind();
+    let (name, value) = (name.to_owned(), value.to_owned());
+    match kind {
+        ErrorKind::NotFound => missing(target, &name),
+        ErrorKind::PermissionDenied if !target.is_lab() => SysctlError::NeedsRoot { name, source },
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            SysctlError::NotOfLab { name, source }
         }
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => format!(
-            "the sysctl `{name}` may not be changed in a network namespace, because it is the machine's or needs \
-             more privilege ({error}): write `on: machine` in this level and run as root"
-        ),
-        ErrorKind::InvalidInput => {
-            format!("the kernel does not take `{value}` for the sysctl `{name}` ({error})")
-        }
-        _ => format!("writing `{value}` to the sysctl `{name}`: {error}"),
+        ErrorKind::InvalidInput => SysctlError::Value {
+            name,
+            value,
+            source,
+        },
+        _ => SysctlError::NotWritten {
+            name,
+            value,
+            source,
+        },
     }
 }
 
@@ -74,7 +80,7 @@ fn refused(target: &SettingsTarget, name: &str, value: &str, error: &io::Error) 
 ///
 /// # Errors
 /// A name that leads elsewhere than below /proc/sys.
-pub(super) fn path(name: &str) -> Result<PathBuf, String> {
+pub(super) fn path(name: &str) -> Result<PathBuf, SysctlError> {
     let slashes_first = name
         .find(['.', '/'])
         .is_some_and(|at| name[at..].starts_with('/'));
@@ -89,7 +95,7 @@ pub(super) fn path(name: &str) -> Result<PathBuf, String> {
         swapped.collect()
     };
     if below.split('/').any(|part| matches!(part, "" | "." | "..")) {
-        return Err(format!("{name:?} is not the name of a sysctl"));
+        return Err(SysctlError::NoName(name.to_owned()));
     }
     Ok(Path::new("/proc/sys").join(below))
 }
@@ -158,7 +164,7 @@ mod tests {
             ),
         ];
         for (name, file) in cases {
-            assert_eq!(path(name), Ok(PathBuf::from(file)));
+            assert_eq!(path(name).expect("a name"), PathBuf::from(file));
         }
     }
 
@@ -172,10 +178,15 @@ mod tests {
             "net/ipv4//tcp_sack",
             "",
         ] {
-            let words = format!("{name:?} is not the name of a sysctl");
-            assert_eq!(read(&target, name), Err(words.clone()));
-            assert_eq!(check(&target, name), Err(words.clone()));
-            assert_eq!(write(&target, name, "1"), Err(words));
+            let refused = [
+                read(&target, name).map(drop),
+                check(&target, name),
+                write(&target, name, "1"),
+            ];
+            for refused in refused {
+                let error = refused.expect_err("no name").to_string();
+                assert_eq!(error, format!("{name:?} is not the name of a sysctl"));
+            }
         }
     }
 
