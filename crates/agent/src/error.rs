@@ -9,6 +9,8 @@ use wirecost_meter::MeterError;
 use wirecost_netbuild::BuildError;
 use wirecost_probe::ProbeError;
 
+use crate::validate::RequestError;
+
 /// A failed operation. Its message is for the user; the request that it was part of gives the stage of its
 /// [`Refusal`](crate::protocol::Refusal).
 #[derive(Debug, ThisError)]
@@ -28,6 +30,9 @@ pub enum AgentError {
     /// Probing a path failed.
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// The request is one that no controller of this version sends.
+    #[error(transparent)]
+    Request(#[from] RequestError),
     /// A system call failed.
     #[error(transparent)]
     System(#[from] io::Error),

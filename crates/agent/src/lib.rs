@@ -35,3 +35,4 @@ mod validate;
 
 pub use error::AgentError;
 pub use serve::serve;
+pub use validate::RequestError;

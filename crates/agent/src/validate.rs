@@ -2,6 +2,8 @@
 //!
 //! Bounds are those of plans and commands. Loads have rules of their own ([`wirecost_model::load::Load::faults`]).
 
+mod error;
+
 use std::path::{Component, Path};
 
 use wirecost_check::MAX_FLOWS;
@@ -10,6 +12,8 @@ use wirecost_model::load::Address;
 use wirecost_model::steering::{MAX_CORES, MAX_QUEUES, Rps};
 use wirecost_model::transit::{MAX_HOPS, MAX_PATHS};
 use wirecost_netbuild::HostSpec;
+
+pub use self::error::RequestError;
 
 use crate::protocol::{LoadEnd, PathRequest, Request};
 
@@ -20,7 +24,7 @@ const MAX_PACKET: u32 = 1 << 17;
 ///
 /// # Errors
 /// What no controller of this version sends; the message names it.
-pub(crate) fn check(request: &Request) -> Result<(), String> {
+pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
     match request {
         Request::Prepare(spec) => host(spec),
         Request::Build {
@@ -28,12 +32,14 @@ pub(crate) fn check(request: &Request) -> Result<(), String> {
         } => ovn(socket),
         Request::Adapt { guest_mtu, .. } => packet(*guest_mtu),
         Request::ApplySettings(settings) => {
-            let fault = settings.iter().find_map(|setting| {
-                let fault = setting.fault()?;
-                let (label, factor) = (&setting.label, &setting.factor);
-                Some(format!("the level `{label}` of `{factor}`: {fault}"))
+            let faulty = settings.iter().find_map(|setting| {
+                Some(RequestError::Level {
+                    fault: setting.fault()?,
+                    label: setting.label.clone(),
+                    factor: setting.factor.clone(),
+                })
             });
-            fault.map_or(Ok(()), Err)
+            faulty.map_or(Ok(()), Err)
         }
         Request::Watched { size } => packet(*size),
         Request::Prove { targets, size, .. } => {
@@ -49,10 +55,7 @@ pub(crate) fn check(request: &Request) -> Result<(), String> {
                 Address::Abstract(_) => false,
             };
             ends.iter().find(is_elsewhere).map_or(Ok(()), |end| {
-                Err(format!(
-                    "load {}: none listens at {}",
-                    end.name, end.address
-                ))
+                Err(load(end, format!("none listens at {}", end.address)))
             })
         }
         Request::OpenClients(ends) => {
@@ -64,22 +67,22 @@ pub(crate) fn check(request: &Request) -> Result<(), String> {
     }
 }
 
-fn at_most(what: &str, number: usize, most: usize) -> Result<(), String> {
+fn at_most(what: &'static str, number: usize, most: usize) -> Result<(), RequestError> {
     if number <= most {
         return Ok(());
     }
-    Err(format!("{number} {what}: at most {most}"))
+    Err(RequestError::TooMany { what, number, most })
 }
 
-fn packet(bytes: u32) -> Result<(), String> {
+fn packet(bytes: u32) -> Result<(), RequestError> {
     at_most("bytes of a packet", bytes as usize, MAX_PACKET as usize)
 }
 
-fn expected(bytes: Option<u32>) -> Result<(), String> {
+fn expected(bytes: Option<u32>) -> Result<(), RequestError> {
     packet(bytes.unwrap_or_default())
 }
 
-fn host(spec: &HostSpec) -> Result<(), String> {
+fn host(spec: &HostSpec) -> Result<(), RequestError> {
     let network = &spec.network;
     at_most("guests", network.guests as usize, MAX_GUESTS as usize)?;
     at_most("links", network.links as usize, MAX_LINKS as usize)?;
@@ -94,13 +97,13 @@ fn host(spec: &HostSpec) -> Result<(), String> {
     let receiving = spec.receive_cpus.iter().flatten();
     let mut cores = receiving.chain(steered).chain(&spec.line_core);
     match cores.find(|core| **core >= MAX_CORES) {
-        Some(core) => Err(format!("there is no core {core}")),
+        Some(core) => Err(RequestError::NoCore(*core)),
         None => Ok(()),
     }
 }
 
 /// Checks the socket of OVN's databases: `/proc/PID/fd/NUMBER/NAME`, in a directory that a process of the run has open.
-fn ovn(socket: &Path) -> Result<(), String> {
+fn ovn(socket: &Path) -> Result<(), RequestError> {
     let parts: Option<Vec<&str>> = socket
         .components()
         .skip(1)
@@ -120,24 +123,26 @@ fn ovn(socket: &Path) -> Result<(), String> {
         {
             Ok(())
         }
-        _ => {
-            let socket = socket.display();
-            Err(format!("`{socket}` is no socket of OVN's databases"))
-        }
+        _ => Err(RequestError::NotOvn(socket.to_owned())),
     }
 }
 
-fn end(end: &LoadEnd) -> Result<(), String> {
+fn end(end: &LoadEnd) -> Result<(), RequestError> {
     let faults = end.load.faults();
     if faults.is_empty() {
         return Ok(());
     }
     let words: Vec<String> = faults.into_iter().map(|fault| fault.message).collect();
-    Err(format!("load {}: {}", end.name, words.join("; ")))
+    Err(load(end, words.join("; ")))
+}
+
+fn load(end: &LoadEnd, problem: String) -> RequestError {
+    let name = end.name.clone();
+    RequestError::Load { name, problem }
 }
 
 /// Checks that a client connects to no path but that of its load.
-fn client(end: &LoadEnd) -> Result<(), String> {
+fn client(end: &LoadEnd) -> Result<(), RequestError> {
     let Address::Path(path) = &end.address else {
         return Ok(());
     };
@@ -146,10 +151,10 @@ fn client(end: &LoadEnd) -> Result<(), String> {
     if socket == Some(path) || end.load.path.as_ref() == Some(path) {
         return Ok(());
     }
-    Err(format!("load {}: {path:?} is not its path", end.name))
+    Err(load(end, format!("{path:?} is not its path")))
 }
 
-fn path(request: &PathRequest) -> Result<(), String> {
+fn path(request: &PathRequest) -> Result<(), RequestError> {
     match request {
         PathRequest::Survey(order) => {
             at_most("flows", order.flows as usize, MAX_FLOWS as usize)?;

@@ -150,7 +150,7 @@ fn what_plans_and_commands_ask_for_is_allowed() {
 #[track_caller]
 fn refused<const N: usize>(requests: [(Request, &str); N]) {
     for (request, words) in requests {
-        assert_eq!(check(&request), Err(words.to_owned()));
+        assert_eq!(check(&request).expect_err("refused").to_string(), words);
         let mut agent = Agent::new(SettingsGuards::new("a test"), Duty::Commands);
         let told = agent.execute(request).expect_err("refused").to_string();
         assert_eq!(told, words);
