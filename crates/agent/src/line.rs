@@ -28,7 +28,7 @@ impl Line {
             return Ok(None);
         }
         let step_us = host.spec().release_us;
-        let departures = departures(host)?;
+        let departures = departures(host)?.map_err(|why| why.to_string());
         let (by, release, departures) = match departures {
             Ok(departures) => (LineBy::Fq, LineRelease::in_steps(step_us), Some(departures)),
             Err(why) if host.spec().several_links => {
@@ -92,18 +92,34 @@ impl Line {
     }
 }
 
+/// Why fq cannot emulate the line.
+#[derive(Debug, thiserror::Error)]
+enum NoDepartures {
+    /// The kernel has no fq.
+    #[error(
+        "this kernel has no {} ({}, `modprobe {}` as root)",
+        fq::KIND,
+        fq::CONFIG,
+        fq::MODULE
+    )]
+    NoFq,
+    /// This process may not load eBPF programs.
+    #[error("departure times are set by eBPF, which needs root")]
+    NotAllowed,
+    /// The program cannot be loaded. The message has the first line only: the rest is the verifier's log.
+    #[error("{}", .0.to_string().lines().next().unwrap_or_default())]
+    NotLoaded(#[source] Error),
+}
+
 /// Loads the program that sets departure times for fq; the inner error says why fq cannot emulate the line.
-fn departures(host: &mut LabHost) -> Result<Result<Departures, String>> {
+fn departures(host: &mut LabHost) -> Result<Result<Departures, NoDepartures>> {
     if !host.has_fq()? {
-        let (kind, option, module) = (fq::KIND, fq::CONFIG, fq::MODULE);
-        return Ok(Err(format!(
-            "this kernel has no {kind} ({option}, `modprobe {module}` as root)"
-        )));
+        return Ok(Err(NoDepartures::NoFq));
     }
-    Ok(match host.at_line(Departures::load)? {
-        Ok(departures) => Ok(departures),
-        Err(Error::NotAllowed) => Err("departure times are set by eBPF, which needs root".into()),
-        // The first line only: the rest is the verifier's log.
-        Err(error) => Err(error.to_string().lines().next().unwrap_or_default().into()),
-    })
+    Ok(host
+        .at_line(Departures::load)?
+        .map_err(|error| match error {
+            Error::NotAllowed => NoDepartures::NotAllowed,
+            error => NoDepartures::NotLoaded(error),
+        }))
 }

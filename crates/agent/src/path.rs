@@ -202,16 +202,15 @@ impl Paths {
 }
 
 impl Paths {
-    fn located(&self, order: &LocateOrder) -> Result<Result<LossLocation, String>> {
+    /// The place of a loss; `None` where it was not found.
+    fn located(&self, order: &LocateOrder) -> Result<Option<LossLocation>> {
         let socket = self.flows.get(order.flow as usize);
         let socket = socket.ok_or_else(|| format!("there is no flow {}", order.flow))?;
         let way = &order.way;
         let (wait, carried) = self.pace;
         let pace = (wait.max(HOP_WAIT), carried);
         let located = locate_on(socket, way.target(), order.failing, pace, &way.secret);
-        Ok(located?
-            .map(|located| LossLocation::from(&located))
-            .map_err(|why| why.to_string()))
+        Ok(located?.ok().map(|located| LossLocation::from(&located)))
     }
 }
 

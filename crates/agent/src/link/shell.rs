@@ -70,7 +70,7 @@ pub(super) fn bring_up(
         .transpose()
         .map_err(cannot_read)?;
     let choice = choose(&found, ours.as_ref().map(|ours| ours.sha256.as_str()));
-    let choice = choice.map_err(Failure::Words)?;
+    let choice = choice.map_err(|none| Failure::Words(none.to_string()))?;
     debug!(?found, ?choice, "the far end of a line");
     match (choice, &ours) {
         (Choice::Installed(number), _) => {

@@ -302,8 +302,8 @@ pub enum PathReply {
     Listening(SocketAddr),
     /// Result of a stream.
     Streamed(Stream),
-    /// The routers between which the size is lost; the error says why the place was not found.
-    Located(Result<LossLocation, String>),
+    /// The routers between which the size is lost; `None`: a packet of this size arrived after all.
+    Located(Option<LossLocation>),
     /// The link-local address in use; `None`: the device does not have it, or does not exist.
     OnLink(Option<IpAddr>),
     /// Size of the packet, bytes.

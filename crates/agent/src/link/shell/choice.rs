@@ -28,18 +28,44 @@ pub(super) enum Choice {
     Copy,
 }
 
+/// No program of this version is installed at the far end, and none that could be copied runs there.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it is {system} {machine}, where this program (Linux {}) cannot run, and {}: install {ours} for {machine} on it, in \
+     the PATH of the user, or name one here: --agent-binary {machine}=PATH",
+    std::env::consts::ARCH,
+    named(installed),
+    ours = OURS
+)]
+pub(super) struct NoProgram {
+    system: String,
+    machine: String,
+    /// Output of `--version` of each installed program.
+    installed: Vec<String>,
+}
+
+fn named(installed: &[String]) -> String {
+    if installed.is_empty() {
+        "there is no wirecost".to_owned()
+    } else {
+        format!("there is {}", installed.join(" and "))
+    }
+}
+
+/// Output of this program's `--version`.
+const OURS: &str = concat!("wirecost ", env!("CARGO_PKG_VERSION"));
+
 /// The same program where it is installed, else a copy that can run there, else an installed one of the same version.
 /// `ours` is the hash of the program that can be copied.
-pub(super) fn choose(found: &RemoteHost, ours: Option<&str>) -> Result<Choice, String> {
+pub(super) fn choose(found: &RemoteHost, ours: Option<&str>) -> Result<Choice, NoProgram> {
     let same = |installed: &&Installed| Some(installed.sha256.as_str()) == ours;
     if let Some(installed) = found.programs.iter().find(same) {
         return Ok(Choice::Installed(installed.number));
     }
-    let version = concat!("wirecost ", env!("CARGO_PKG_VERSION"));
     let of_version = found
         .programs
         .iter()
-        .find(|program| program.version == version);
+        .find(|program| program.version == OURS);
     let runs_there = found.system == "Linux" && ours.is_some();
     match of_version {
         // Without sha256sum a copy cannot be verified either.
@@ -48,23 +74,12 @@ pub(super) fn choose(found: &RemoteHost, ours: Option<&str>) -> Result<Choice, S
         }
         _ if runs_there => Ok(Choice::Copy),
         _ => {
-            let (system, machine) = (&found.system, &found.machine);
-            let there: Vec<&str> = found
-                .programs
-                .iter()
-                .map(|program| program.version.as_str())
-                .collect();
-            let there = if there.is_empty() {
-                "there is no wirecost".to_owned()
-            } else {
-                format!("there is {}", there.join(" and "))
-            };
-            let arch = std::env::consts::ARCH;
-            Err(format!(
-                "it is {system} {machine}, where this program (Linux {arch}) cannot run, and {there}: install \
-                 {version} for {machine} on it, in the PATH of the user, or name one here: --agent-binary \
-                 {machine}=PATH"
-            ))
+            let versions = found.programs.iter().map(|program| &program.version);
+            Err(NoProgram {
+                system: found.system.clone(),
+                machine: found.machine.clone(),
+                installed: versions.cloned().collect(),
+            })
         }
     }
 }
@@ -87,8 +102,6 @@ mod tests {
         }
     }
 
-    const OURS: &str = concat!("wirecost ", env!("CARGO_PKG_VERSION"));
-
     #[test]
     fn the_same_program_is_used_and_anything_else_is_replaced_by_a_copy() {
         let choose = |found: &RemoteHost| choose(found, Some("aa"));
@@ -107,13 +120,17 @@ mod tests {
         let choose = |found: &RemoteHost| choose(found, None);
         let there = found("aarch64", &[("bb", "wirecost 0.0.1"), ("cc", OURS)]);
         assert_eq!(choose(&there), Ok(Choice::Installed(2)));
-        let none = choose(&found("aarch64", &[])).expect_err("no program");
+        let none = choose(&found("aarch64", &[]))
+            .expect_err("no program")
+            .to_string();
         assert!(none.contains("Linux aarch64") && none.contains("there is no wirecost"));
         assert!(
             none.contains(&format!("install {OURS} for aarch64")),
             "{none}"
         );
-        let old = choose(&found("aarch64", &[("bb", "wirecost 0.0.1")])).expect_err("older");
+        let old = choose(&found("aarch64", &[("bb", "wirecost 0.0.1")]))
+            .expect_err("older")
+            .to_string();
         assert!(old.contains("there is wirecost 0.0.1"), "{old}");
     }
 }

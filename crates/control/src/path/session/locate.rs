@@ -50,8 +50,7 @@ impl Session<'_> {
             let PathReply::Located(located) = reply else {
                 return Err(self.links[0].unexpected_reply("Locate"));
             };
-            // Not found, or the packets arrived after all: the path is reported without a place.
-            paths[*index].loss_location = located.ok();
+            paths[*index].loss_location = located;
         }
         Ok(())
     }
