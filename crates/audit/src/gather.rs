@@ -58,14 +58,11 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
         if at > 0 && !forwards {
             continue;
         }
-        match inside(&reading.netns, reading.own, firewall::read)
-            .map_err(|error| error.to_string())
-            .flatten()
-        {
+        match inside(&reading.netns, reading.own, firewall::read).flatten() {
             Ok(clamps) => reading.namespace.mss_clamps = Some(clamps),
-            Err(why) => unread.push(Unread {
+            Err(error) => unread.push(Unread {
                 what: format!("rules that change TCP's MSS ({})", reading.namespace.label),
-                why,
+                why: error.to_string(),
             }),
         }
     }

@@ -1,6 +1,6 @@
 //! Firewall rules that change TCP's MSS, as nft and iptables-save print them.
 
-use std::io::Read;
+use std::io::{self, ErrorKind, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::snapshot::MssClamp;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// MSS clamps of the calling thread's namespace. The error says which program is missing or refused.
-pub(super) fn read() -> Result<Vec<MssClamp>, String> {
+pub(super) fn read() -> io::Result<Vec<MssClamp>> {
     let nft = output("nft", &["-j", "list", "ruleset"]).map(|text| nft_clamps(&text));
     let iptables = [
         ("iptables-save", "iptables"),
@@ -22,32 +22,34 @@ pub(super) fn read() -> Result<Vec<MssClamp>, String> {
     together(nft, iptables)
 }
 
-type Listed = Result<Vec<MssClamp>, String>;
+type Listed = io::Result<Vec<MssClamp>>;
 
 /// The clamps of all listings. None is in two: of a rule that iptables-nft made, nft's JSON tells the target's name and no
 /// `mangle` (libnftables-json(5), "XT").
 fn together(nft: Listed, [four, six]: [Listed; 2]) -> Listed {
     match (nft, four) {
-        (Err(nft), Err(iptables)) => Err(format!("nft: {nft}; iptables-save: {iptables}")),
+        (Err(nft), Err(iptables)) => {
+            let why = format!("nft: {nft}; iptables-save: {iptables}");
+            Err(io::Error::other(why))
+        }
         (nft, four) => Ok([nft, four, six].into_iter().flatten().flatten().collect()),
     }
 }
 
 /// What a program prints, if it succeeds within the time limit. The error says why not.
-pub(super) fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
+pub(super) fn output(program: &str, arguments: &[&str]) -> io::Result<String> {
     let directories = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
     let path = directories
         .iter()
         .map(|directory| std::path::Path::new(directory).join(program))
         .find(|path| path.exists())
-        .ok_or("not installed")?;
+        .ok_or_else(|| io::Error::new(ErrorKind::NotFound, "not installed"))?;
     let mut child = Command::new(path)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| error.to_string())?;
+        .spawn()?;
     let reader = child.stdout.take().map(|mut pipe| {
         std::thread::spawn(move || {
             let mut text = String::new();
@@ -56,22 +58,24 @@ pub(super) fn output(program: &str, arguments: &[&str]) -> Result<String, String
     });
     let began = Instant::now();
     let status = loop {
-        match child.try_wait().map_err(|error| error.to_string())? {
+        match child.try_wait()? {
             Some(status) => break status,
             None if began.elapsed() > PATIENCE => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(format!("no answer within {} s", PATIENCE.as_secs()));
+                let why = format!("no answer within {} s", PATIENCE.as_secs());
+                return Err(io::Error::new(ErrorKind::TimedOut, why));
             }
             None => std::thread::sleep(Duration::from_millis(2)),
         }
     };
     if !status.success() {
-        return Err("refused (it needs CAP_NET_ADMIN)".into());
+        let why = "refused (it needs CAP_NET_ADMIN)";
+        return Err(io::Error::new(ErrorKind::PermissionDenied, why));
     }
     reader
         .and_then(|reader| reader.join().ok()?.ok())
-        .ok_or_else(|| "its output is no text".into())
+        .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "its output is no text"))
 }
 
 /// MSS clamps in `nft -j list ruleset`: a `mangle` of the TCP option `maxseg` (libnftables-json(5)).
