@@ -143,6 +143,20 @@ pub struct Program {
     pub order: DirtyOrder,
 }
 
+/// A page of a guest's memory that differs from what follows from its count of writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("page {page} is not what {writes} writes make of it ({found:#x}, not {expected:#x})")]
+pub struct WrongPage {
+    /// Number of the page, from the start of the memory.
+    pub page: u32,
+    /// The guest's count of writes.
+    pub writes: u32,
+    /// First 64-bit word of the page.
+    pub found: u64,
+    /// The expected first word; the same as `found` where another word differs.
+    pub expected: u64,
+}
+
 impl Program {
     /// The program of a virtual machine that a load migrates.
     pub fn of(migration: &Migration) -> Self {
@@ -208,8 +222,8 @@ impl Program {
     /// Compares a stopped guest's memory with the contents that follow from its count of writes. Returns this count.
     ///
     /// # Errors
-    /// The first page that differs, in words.
-    pub fn check(&self, memory: &SharedMemory) -> Result<u32, String> {
+    /// The first page that differs.
+    pub fn check(&self, memory: &SharedMemory) -> Result<u32, WrongPage> {
         let done = writes(memory);
         let mut last = vec![0u32; self.written as usize];
         let mut pages = self.pages();
@@ -225,16 +239,19 @@ impl Program {
             let filled = u64::from(fill) << 32 | u64::from(fill);
             let from_first = page - FIRST_PAGE;
             let number = last.get(from_first as usize).copied().unwrap_or(0);
-            let first = content[0].load(Relaxed);
+            let found = content[0].load(Relaxed);
             let low = if number == 0 { fill } else { number };
             let expected = u64::from(fill) << 32 | u64::from(low);
             let ahead = u64::from(fill) << 32 | u64::from(done + 1);
-            let matches = first == expected || (next == Some(from_first) && first == ahead);
+            let matches = found == expected || (next == Some(from_first) && found == ahead);
             let rest = content[1..].iter().all(|word| word.load(Relaxed) == filled);
             if !matches || !rest {
-                return Err(format!(
-                    "page {page} is not what {done} writes make of it ({first:#x}, not {expected:#x})"
-                ));
+                return Err(WrongPage {
+                    page,
+                    writes: done,
+                    found,
+                    expected,
+                });
             }
         }
         Ok(done)
@@ -306,8 +323,8 @@ mod tests {
                 // A bit anywhere else, in what is filled and in what is zero.
                 for page in [290, 310] {
                     memory.words()[page * 512 + 511].fetch_xor(1 << 40, Relaxed);
-                    let found = program.check(&memory).expect_err("a difference");
-                    assert!(found.contains(&format!("page {page} ")), "{found}");
+                    let wrong = program.check(&memory).expect_err("a difference");
+                    assert_eq!(wrong.page as usize, page, "{wrong}");
                     memory.words()[page * 512 + 511].fetch_xor(1 << 40, Relaxed);
                 }
             }

@@ -86,7 +86,9 @@ impl QemuTarget {
         }
         match self.machine.spec().program.check(self.machine.memory()) {
             Ok(writes) => Message::Same { writes },
-            Err(words) => Message::Differs { words },
+            Err(wrong) => Message::Differs {
+                words: wrong.to_string(),
+            },
         }
     }
 
