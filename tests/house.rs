@@ -1,5 +1,6 @@
 //! What the structure of the sources must hold (docs/design.md): which crate may use which, no I/O in pure crates,
-//! `unsafe` in one crate only, no files that import each other in a circle, licences. A new dependency is a decision, made here.
+//! `unsafe` in one crate only, no files that import each other in a circle, typed errors in the agent, licences. A new
+//! dependency is a decision, made here.
 
 #[path = "house/circles.rs"]
 mod circles;
@@ -155,6 +156,13 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The code of a file without its test module.
+fn production(file: &Path) -> String {
+    let text = fs::read_to_string(file).expect("source");
+    let code = text.split("#[cfg(test)]\nmod tests {").next();
+    code.unwrap_or_default().to_owned()
+}
+
 #[test]
 fn every_crate_uses_only_its_allowed_dependencies() {
     for (name, path) in crates() {
@@ -181,12 +189,7 @@ fn pure_crates_do_no_io() {
         let mut files = Vec::new();
         sources(&path.join("src"), &mut files);
         for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
-            let text = fs::read_to_string(file).expect("source");
-            // What follows the test module is not production code.
-            let code = text
-                .split("#[cfg(test)]\nmod tests {")
-                .next()
-                .unwrap_or_default();
+            let code = production(file);
             for way in IO {
                 assert!(
                     !code.contains(way),
@@ -195,6 +198,67 @@ fn pure_crates_do_no_io() {
                 );
             }
         }
+    }
+}
+
+/// The types `Result<T, String>` in a source, however they are wrapped.
+fn results_with_text(code: &str) -> Vec<&str> {
+    const HEAD: &str = "Result<";
+    let heads = code.match_indices(HEAD).map(|(start, _)| &code[start..]);
+    let with_text = heads.filter_map(|rest| {
+        let (mut depth, mut begins, mut arguments) = (0, HEAD.len(), Vec::new());
+        for (at, sign) in rest.char_indices().skip(HEAD.len()) {
+            match sign {
+                '>' if rest[..at].ends_with('-') => {}
+                '<' | '(' | '[' => depth += 1,
+                '>' | ')' | ']' if depth > 0 => depth -= 1,
+                ',' | '>' if depth == 0 => {
+                    arguments.push(rest[begins..at].trim());
+                    begins = at + 1;
+                    if sign == '>' {
+                        let has_text = arguments.len() > 1 && arguments[1] == "String";
+                        return has_text.then_some(&rest[..=at]);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    });
+    with_text.collect()
+}
+
+/// A caller tells errors apart by their type; an error becomes text where it leaves the process.
+#[test]
+fn errors_of_the_agent_are_typed() {
+    let mut files = Vec::new();
+    sources(&root().join("crates/agent/src"), &mut files);
+    assert!(files.len() > 10, "{files:?}");
+    for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
+        let code = production(file);
+        let found = results_with_text(&code);
+        assert!(found.is_empty(), "{}: {found:?}", file.display());
+    }
+}
+
+#[test]
+fn a_result_with_text_is_seen_however_it_is_wrapped() {
+    for text in [
+        "fn f() -> Result<(), String> {",
+        "Option<Result<(Entry, [u8; 4]), String>>",
+        "fn f() -> Result<Vec<Result<Left, String>>, Error>",
+        "std::result::Result<Box<dyn Fn(u8) -> u8>, String>",
+        "Result<\n    BTreeMap<String, Entry>,\n    String,\n>",
+    ] {
+        assert_eq!(results_with_text(text).len(), 1, "{text}");
+    }
+    for text in [
+        "fn f() -> io::Result<String> {",
+        "Result<String, Error>",
+        "Result<BTreeMap<String, String>, Error>",
+        "Result<Option<String>>",
+    ] {
+        assert!(results_with_text(text).is_empty(), "{text}");
     }
 }
 
