@@ -1,4 +1,4 @@
-//! Sysctls by name: reading, writing, and error messages.
+//! Sysctls by name: reading and writing.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
