@@ -212,8 +212,8 @@ pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast
     })
 }
 
-/// Number of contrasts of the metrics asked for that no number of rounds settles: the cells differ in something else, or
-/// a sample has too few transactions for the percentile.
+/// Number of contrasts of the metrics asked for that no number of rounds settles: the cells differ in something else,
+/// or a sample has too few transactions for the percentile.
 pub fn barred(contrasts: &[Contrast], ask: Ask) -> usize {
     let asked = contrasts
         .iter()

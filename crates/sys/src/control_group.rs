@@ -13,8 +13,8 @@ pub fn memory_left() -> Option<u64> {
     memory_left_by(&own(), |path| fs::read_to_string(path).ok())
 }
 
-/// Cores whose time the process's group and its ancestors may use: the least of their quotas. `None` without a quota, or
-/// where none can be read.
+/// Cores whose time the process's group and its ancestors may use: the least of their quotas. `None` without a quota,
+/// or where none can be read.
 pub fn cpu_quota() -> Option<f64> {
     cpu_quota_of(&own(), |path| fs::read_to_string(path).ok())
 }
@@ -24,8 +24,8 @@ fn own() -> String {
     fs::read_to_string("/proc/self/cgroup").unwrap_or_default()
 }
 
-/// Directories of a controller for the process's group and its ancestors, and whether they are of version 2. `groups` is
-/// `/proc/self/cgroup`.
+/// Directories of a controller for the process's group and its ancestors, and whether they are of version 2. `groups`
+/// is `/proc/self/cgroup`.
 fn directories(groups: &str, controller: &str) -> Vec<(PathBuf, bool)> {
     let mut directories = Vec::new();
     for line in groups.lines() {

@@ -78,8 +78,8 @@ impl Counting {
         })
     }
 
-    /// Counts the host from now: where counting begins before the load, the host with fewer processes to scan has waited
-    /// for the other. The ends are counted from the beginning, so that nothing is missed of what the other end sends.
+    /// Counts the host from now: where counting begins before the load, the host with fewer processes to scan has
+    /// waited for the other. The ends are counted from the beginning: nothing that the other end sends is missed.
     pub(crate) fn host_from_now(&mut self, meter: &mut Meter) -> Result<()> {
         self.first.host = meter.snapshot()?;
         Ok(())

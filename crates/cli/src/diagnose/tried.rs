@@ -43,8 +43,8 @@ fn judged(effect: &Effect, worth: f64) -> Judged {
     }
 }
 
-/// Whether the change `at` this place helps only by another one that the kernel makes along with it: that one helps too,
-/// and the interval of this one does not lie above its interval.
+/// Whether the change `at` this place helps only by another one that the kernel makes along with it: that one helps
+/// too, and the interval of this one does not lie above its interval.
 fn follows(switches: &[Switch], tried: &[Tried], at: usize) -> bool {
     let this = &tried[at];
     let mut others = switches.iter().zip(tried);

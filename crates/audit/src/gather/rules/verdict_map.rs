@@ -5,8 +5,8 @@ use std::collections::HashMap;
 /// Words of a listing's named maps, by table and name: `inet filter ports`.
 pub(super) type NamedMaps<'a> = HashMap<String, Vec<&'a str>>;
 
-/// What the map of a rule drops, as the words of a rule with a set: `meta l4proto { udp }`. `None` where the rule has no
-/// map, or one that drops nothing.
+/// What the map of a rule drops, as the words of a rule with a set: `meta l4proto { udp }`. `None` where the rule has
+/// no map, or one that drops nothing.
 pub(super) fn dropped<'a>(
     words: &[&'a str],
     table: &str,
