@@ -235,6 +235,7 @@ impl Agent {
         match request {
             Request::OpenServers(ends) => {
                 self.loads = Loads::default();
+                self.counting = None;
                 let addresses = self.loads.serve(&ends, self.host.as_ref())?;
                 Ok(Reply::Listening(addresses))
             }
@@ -243,6 +244,9 @@ impl Agent {
                 Ok(Reply::Done)
             }
             Request::Start => {
+                if let Some(counting) = &mut self.counting {
+                    counting.host_from_now(meter(&mut self.meter)?)?;
+                }
                 self.loads.start()?;
                 Ok(Reply::Done)
             }
@@ -309,10 +313,12 @@ fn places(host: &LabHost) -> impl Iterator<Item = (prove::GuestNetns<'_>, IpAddr
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use wirecost_model::load::{Load, Workload};
 
     use super::*;
-    use crate::protocol::{HostNetns, LoadEnd, PartOrder};
+    use crate::protocol::{CountingStart, HostNetns, LoadEnd, PartOrder};
 
     #[test]
     fn loads_that_were_given_up_are_told_once_and_new_ones_open() {
@@ -355,5 +361,26 @@ mod tests {
         agent.abandon_loads();
         assert!(opened(&mut agent).is_ok());
         assert!(agent.execute(Request::StopServers).is_ok());
+    }
+
+    #[test]
+    fn the_wait_for_the_other_host_before_the_start_is_not_counted() {
+        let mut agent = Agent::new(SettingsGuards::new("a test"), Duty::Load);
+        let mut act = |request| agent.execute(request).expect("a reply");
+        act(Request::OpenServers(Vec::new()));
+        act(Request::Begin(CountingStart::default()));
+        std::thread::sleep(Duration::from_millis(500));
+        let start = Instant::now();
+        act(Request::Start);
+        act(Request::Part(PartOrder {
+            last: true,
+            ..PartOrder::default()
+        }));
+        let most = start.elapsed().as_secs_f64();
+        let Reply::Measured(measured) = act(Request::Total) else {
+            panic!("the counts");
+        };
+        let window_s = measured.usage.window_s;
+        assert!(window_s <= most, "{window_s} s of {most} s");
     }
 }

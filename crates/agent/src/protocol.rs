@@ -115,7 +115,8 @@ pub enum Request {
     OpenServers(Vec<LoadEnd>),
     /// Opens client ends of loads on this host and connects each to its [`LoadEnd::address`]. They do not send yet.
     OpenClients(Vec<LoadEnd>),
-    /// Starts all clients on this host together; there may be none.
+    /// Starts all clients on this host together; there may be none. Where counting has begun before, the host is
+    /// counted from now.
     Start,
     /// Begins to count the host and every end on it, now or after a warm-up; earlier counts are dropped. Answered when
     /// counting has begun.

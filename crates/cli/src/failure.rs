@@ -163,7 +163,7 @@ impl Failure {
 }
 
 /// Words that advice in our messages begins with.
-const VERBS: [&str; 39] = [
+const VERBS: [&str; 42] = [
     "add",
     "allow",
     "ask",
@@ -177,6 +177,8 @@ const VERBS: [&str; 39] = [
     "install",
     "leave",
     "load",
+    "log",
+    "look",
     "make",
     "measure",
     "move",
@@ -186,6 +188,7 @@ const VERBS: [&str; 39] = [
     "raise",
     "remove",
     "repeat",
+    "replace",
     "run",
     "save",
     "say",
@@ -259,6 +262,18 @@ mod tests {
             (
                 "no plan x: No such file; did you mean y? name a plan file",
                 Some("did you mean y? name a plan file"),
+            ),
+            (
+                "host a: this machine has no sysctl `x`: look for the name in `sysctl -a`, and whether its module is loaded",
+                Some("look for the name in `sysctl -a`, and whether its module is loaded"),
+            ),
+            (
+                "host a: guests need root (the login is joe): log in as root; `network: existing` needs no privilege",
+                Some("log in as root; `network: existing` needs no privilege"),
+            ),
+            (
+                "host a: the root qdisc `htb` cannot be restored exactly: replace it by commands (`before`, `after`)",
+                Some("replace it by commands (`before`, `after`)"),
             ),
             ("interrupted", None),
             ("host a: 10.0.0.1::5 is odd", None),

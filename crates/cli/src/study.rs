@@ -25,7 +25,8 @@ pub(crate) struct Study {
     /// The study; without it they are listed
     #[arg(value_name = "STUDY")]
     name: Option<String>,
-    /// Measure fewer rounds and shorter windows: wider intervals, in about three minutes
+    /// Measure fewer rounds and shorter windows: wider intervals, in about three minutes; longer with --hosts, as
+    /// --dry-run says
     #[arg(long, requires = "name")]
     quick: bool,
     #[command(flatten)]

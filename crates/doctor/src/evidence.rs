@@ -147,6 +147,9 @@ pub(crate) struct MachineFacts {
     /// Frequency governors of the allowed processors, each once; empty where sysfs shows none.
     pub(crate) governors: Vec<String>,
     pub(crate) clock: Clock,
+    /// Cores whose time control groups allow; `None` without a quota.
+    pub(crate) cpu_quota: Option<f64>,
+    /// Bytes that the machine and the control groups have left.
     pub(crate) memory_available: Option<u64>,
     /// `RLIMIT_NOFILE`, soft and hard.
     pub(crate) descriptors: Option<(u64, u64)>,

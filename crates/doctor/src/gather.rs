@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use wirecost_meter::{Meter, Scope};
-use wirecost_sys::process;
+use wirecost_sys::{control_group, process};
 
 use crate::evidence::{Clock, MachineFacts, Window};
 use crate::judge;
@@ -46,9 +46,13 @@ pub(crate) fn machine() -> MachineFacts {
         governors: governors(&allowed),
         allowed,
         clock: clock(),
+        cpu_quota: control_group::cpu_quota(),
         memory_available: fs::read_to_string("/proc/meminfo")
             .ok()
-            .and_then(|text| memory_available(&text)),
+            .and_then(|text| memory_available(&text))
+            .into_iter()
+            .chain(control_group::memory_left())
+            .min(),
         descriptors: process::descriptor_limit().ok(),
         btf: Some(btf()),
         settings: wirecost_meter::sysctls(SETTINGS),

@@ -14,14 +14,17 @@ use wirecost_report::{
 
 /// A run of so many rounds that ended for that reason, of at most 60.
 fn until(rounds: u32, why: Option<StopReason>) -> Run {
-    let mut run = run(rounds, Cores::Split);
+    ended(run(rounds, Cores::Split), rounds, why, Ask::All)
+}
+
+fn ended(mut run: Run, rounds: u32, why: Option<StopReason>, ask: Ask) -> Run {
     let repeat = &mut run.head.experiment.plan.repeat;
     repeat.rounds = 60;
     repeat.until = Some(Until {
         precision: 0.02,
         min_rounds: 6,
         budget_s: 300.0,
-        ask: Ask::All,
+        ask,
     });
     let end = run.end.as_mut().expect("an end");
     // Only what is known ends a run before the round that is the last at the latest.
@@ -92,6 +95,19 @@ fn every_form_says_how_many_rounds_and_why_it_stopped() {
             assert!(text.contains(words), "{text}");
         }
     }
+}
+
+#[test]
+fn percentiles_that_samples_have_too_few_requests_for_are_named() {
+    let mut run = fixture::loads::asking(6, Cores::Split);
+    for sample in &mut run.samples {
+        let requests = sample.loads[0].requests.as_mut().expect("requests");
+        requests.latency = fixture::loads::latency(50_000, 19);
+    }
+    let run = ended(run, 6, Some(StopReason::Known), Ask::Latency);
+    let text = markdown(&doc(&run));
+    let words = "because no effect asked for can become known: samples have too few transactions";
+    assert!(text.contains(words), "{text}");
 }
 
 #[test]

@@ -60,6 +60,8 @@ pub struct Contrast {
     pub logs: Vec<f64>,
     /// Rounds in which both cells are valid.
     pub rounds: u32,
+    /// Whether a sample of one of the cells has too few transactions for the percentile: there is then no pair.
+    pub is_sparse: bool,
     /// Whether the two cells are comparable, and what differs between them besides the factor.
     pub found: Comparability,
 }
@@ -167,6 +169,7 @@ fn contrast(
         cells: [from.index, to.index],
         logs: paired.logs,
         rounds: paired.rounds,
+        is_sparse: figures.is_sparse(from) || figures.is_sparse(to),
         found,
     }
 }
@@ -209,12 +212,15 @@ pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast
     })
 }
 
-/// Number of contrasts of the metrics asked for that no number of rounds makes comparable.
+/// Number of contrasts of the metrics asked for that no number of rounds settles: the cells differ in something else,
+/// or a sample has too few transactions for the percentile.
 pub fn barred(contrasts: &[Contrast], ask: Ask) -> usize {
     let asked = contrasts
         .iter()
         .filter(|contrast| ask.asks(contrast.metric));
-    asked.filter(|contrast| contrast.is_barred()).count()
+    asked
+        .filter(|contrast| contrast.is_barred() || contrast.is_sparse)
+        .count()
 }
 
 /// Logarithms of the twin's figures over those of the cell that it repeats, one per round in which
@@ -245,6 +251,7 @@ pub(crate) fn pairs<'a>(
 /// One figure in every cell.
 pub(crate) struct Figures<'a> {
     figure: Figure,
+    observed: &'a Observed,
     /// Series by the cell's number; `None` for cells without this figure, or with too few transactions for it.
     cells: Vec<Option<&'a Series>>,
 }
@@ -276,11 +283,20 @@ impl<'a> Figures<'a> {
             let series = observed.series(index as u32, &figure);
             cells[index] = series.filter(|series| !series.is_sparse);
         }
-        Self { figure, cells }
+        Self {
+            figure,
+            observed,
+            cells,
+        }
     }
 
     fn series(&self, cell: &Cell) -> Option<&'a Series> {
         *self.cells.get(cell.index as usize)?
+    }
+
+    /// Whether a sample of a cell has too few transactions for the figure.
+    fn is_sparse(&self, cell: &Cell) -> bool {
+        self.observed.is_sparse(cell.index, &self.figure)
     }
 
     /// Logarithms of `to / from` by round; for CPU metrics by block, of the sums over its rounds.

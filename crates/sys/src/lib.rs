@@ -6,6 +6,7 @@
 pub mod block_file;
 pub mod bpf;
 pub mod capability;
+pub mod control_group;
 pub mod core_interrupt;
 pub mod cores;
 pub mod dirty_pages;

@@ -1,7 +1,5 @@
 //! Checks of the host before a load starts: limits are raised where that is allowed, else reported with what to do.
 
-mod cgroup;
-
 use std::fmt;
 use std::fs;
 use std::io;
@@ -11,6 +9,7 @@ use std::sync::OnceLock;
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Backing, MAX_IO, MoveEngine};
 use wirecost_qemu::{QemuError, host_qemu};
+use wirecost_sys::control_group;
 use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::missing_pages::MissingPages;
 use wirecost_sys::process::allowed_cpus;
@@ -297,12 +296,7 @@ static LEFT: OnceLock<Option<u64>> = OnceLock::new();
 /// Stores how much memory control groups leave to this process, for [`check_resources`]. To be called before /sys is
 /// covered by that of another network namespace, which shows no control groups.
 pub fn note_control_groups() {
-    LEFT.get_or_init(left_by_groups);
-}
-
-fn left_by_groups() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    cgroup::left(&groups, |path| fs::read_to_string(path).ok())
+    LEFT.get_or_init(control_group::memory_left);
 }
 
 /// Memory that this process may still take, bytes: of the host and of its control groups. `taken` are the bytes that open
@@ -310,7 +304,7 @@ fn left_by_groups() -> Option<u64> {
 fn available(taken: u64) -> Option<u64> {
     let left = match LEFT.get() {
         Some(noted) => noted.map(|left| left.saturating_sub(taken)),
-        None => left_by_groups(),
+        None => control_group::memory_left(),
     };
     machine_memory().into_iter().chain(left).min()
 }

@@ -78,6 +78,13 @@ impl Counting {
         })
     }
 
+    /// Counts the host from now: where counting begins before the load, the host with fewer processes to scan has
+    /// waited for the other. The ends are counted from the beginning: nothing that the other end sends is missed.
+    pub(crate) fn host_from_now(&mut self, meter: &mut Meter) -> Result<()> {
+        self.first.host = meter.snapshot()?;
+        Ok(())
+    }
+
     /// Waits for the part's duration, or until every client on this host has reached its own limit, and returns the
     /// counts since the last part.
     pub(crate) fn part(

@@ -30,6 +30,9 @@ pub(crate) struct Entry {
     process: String,
     /// The boot id (/proc/sys/kernel/random/boot_id).
     boot: String,
+    /// [`machine`]; empty in journals of version 0.1.0.
+    #[serde(default)]
+    machine: String,
     /// Inode of the process's network namespace.
     netns: u64,
     /// Name of the host in messages.
@@ -52,6 +55,17 @@ fn boot() -> io::Result<String> {
     Ok(id.trim().to_owned())
 }
 
+/// The name of this machine, of letters, digits, `-` and `_`: several machines may have the same home directory (NFS).
+/// Empty for root, whose directory is the machine's own, so that a new name does not hide journals.
+fn machine() -> io::Result<String> {
+    if nix::unistd::geteuid().is_root() {
+        return Ok(String::new());
+    }
+    let name = fs::read_to_string("/proc/sys/kernel/hostname")?;
+    let is_plain = |sign: &char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_');
+    Ok(name.chars().filter(is_plain).collect())
+}
+
 fn netns() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/net")?.ino())
 }
@@ -70,12 +84,13 @@ fn directory() -> PathBuf {
 impl Journal {
     /// Creates the journal of this process; nothing is written yet.
     pub(crate) fn new(place: &str, device: &str) -> io::Result<Self> {
-        let process = Owner::this()?.argument();
+        let (process, machine) = (Owner::this()?.argument(), machine()?);
         Ok(Self {
-            path: directory().join(file_name(&process, "json")),
+            path: directory().join(file_name(&process, &machine, "json")),
             entry: Entry {
                 process,
                 boot: boot()?,
+                machine,
                 netns: netns()?,
                 place: place.to_owned(),
                 device: device.to_owned(),
@@ -128,9 +143,13 @@ impl Journal {
     }
 }
 
-/// Name of a file of a process, which is given as [`Owner::argument`] writes it.
-fn file_name(process: &str, extension: &str) -> String {
-    format!("{}.{extension}", process.replace(':', "-"))
+/// Name of a file of a process, which is given as [`Owner::argument`] writes it, on a [`machine`].
+fn file_name(process: &str, machine: &str, extension: &str) -> String {
+    let process = process.replace(':', "-");
+    if machine.is_empty() {
+        return format!("{process}.{extension}");
+    }
+    format!("{process}.{machine}.{extension}")
 }
 
 fn is_journal(path: &Path) -> bool {
@@ -138,12 +157,14 @@ fn is_journal(path: &Path) -> bool {
         .is_some_and(|extension| extension == "json")
 }
 
-/// Whether a file is a journal that a process was writing when it was killed.
-fn is_unfinished(path: &Path) -> bool {
-    let writer = path.file_stem().and_then(OsStr::to_str);
-    let writer = writer.and_then(|name| Owner::parse(&name.replace('-', ":")));
+/// Whether a file is a journal that a process of this machine was writing when it was killed.
+fn is_unfinished(path: &Path, machine: &str) -> bool {
+    let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    let (writer, of) = stem.split_once('.').unwrap_or((stem, machine));
+    let writer = Owner::parse(&writer.replace('-', ":"));
     let extension = path.extension();
     extension.is_some_and(|extension| extension == "new")
+        && of == machine
         && writer.is_some_and(|writer| !writer.is_alive())
 }
 
@@ -156,8 +177,9 @@ pub fn remove_unfinished_journals() -> io::Result<()> {
 }
 
 fn remove_unfinished(directory: &Path) -> io::Result<()> {
+    let machine = machine()?;
     for path in files(directory)? {
-        if is_unfinished(&path) {
+        if is_unfinished(&path, &machine) {
             match fs::remove_file(&path) {
                 Err(error) if has_none(&error) => {}
                 removed => removed.map_err(|error| {
@@ -201,7 +223,7 @@ fn write(path: &Path, entry: &Entry, modified: Option<SystemTime>) -> io::Result
     let directory = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory)?;
     // Named after its writer, which may be another process than that of the journal (`is_unfinished`).
-    let new = directory.join(file_name(&Owner::this()?.argument(), "new"));
+    let new = directory.join(file_name(&Owner::this()?.argument(), &machine()?, "new"));
     let mut file = File::create(&new)?;
     file.write_all(&serde_json::to_vec(entry)?)?;
     if let Some(modified) = modified {
@@ -261,7 +283,7 @@ pub(crate) fn left() -> io::Result<Vec<Result<Left, SettingsError>>> {
 }
 
 fn left_in(directory: &Path) -> io::Result<Vec<Result<Left, SettingsError>>> {
-    let (boot, netns) = (boot()?, netns()?);
+    let (boot, machine, netns) = (boot()?, machine()?, netns()?);
     let (mut left, mut unreadable) = (Vec::new(), Vec::new());
     for path in files(directory)?
         .into_iter()
@@ -271,8 +293,9 @@ fn left_in(directory: &Path) -> io::Result<Vec<Result<Left, SettingsError>>> {
             None => {}
             Some(Ok((entry, modified))) => {
                 let restarted = entry.boot != boot;
+                let is_here = !restarted || entry.machine.is_empty() || entry.machine == machine;
                 let lives = Owner::parse(&entry.process).is_some_and(Owner::is_alive);
-                if restarted || (!lives && entry.netns == netns) {
+                if is_here && (restarted || (!lives && entry.netns == netns)) {
                     left.push(Left {
                         path,
                         entry,
@@ -307,6 +330,7 @@ mod tests {
         Entry {
             process: process.to_owned(),
             boot: "of this test".to_owned(),
+            machine: machine().unwrap(),
             netns: 0,
             place: "host a".to_owned(),
             device: "lo".to_owned(),
@@ -324,7 +348,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let second = |number| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(number);
         for (process, at) in [("7:1", 30), ("8:1", 50), ("9:1", 40)] {
-            let path = directory.path().join(file_name(process, "json"));
+            let path = directory.path().join(file_name(process, "", "json"));
             write(&path, &entry(process), Some(second(at))).unwrap();
         }
         for _ in 0..2 {
@@ -341,16 +365,43 @@ mod tests {
     #[test]
     fn what_a_killed_process_was_writing_is_removed_and_what_a_living_one_writes_is_not() {
         let directory = tempfile::tempdir().unwrap();
-        let of = |process: &str, extension| directory.path().join(file_name(process, extension));
+        let here = machine().unwrap();
+        let on = |machine: &str, process: &str, extension: &str| {
+            directory
+                .path()
+                .join(file_name(process, machine, extension))
+        };
+        let of = |process: &str, extension: &str| on(here.as_str(), process, extension);
         let this = Owner::this().unwrap().argument();
         // No process has this number: it is larger than the kernel's PID_MAX_LIMIT.
         let gone = "4294967295:1";
-        let all = [of(gone, "new"), of(gone, "json"), of(&this, "new")];
+        let all = [
+            of(gone, "new"),
+            of(gone, "json"),
+            of(&this, "new"),
+            on("elsewhere", gone, "new"),
+        ];
         for path in &all {
             fs::write(path, "{").unwrap();
         }
         remove_unfinished(directory.path()).unwrap();
-        assert_eq!(all.map(|path| path.exists()), [false, true, true]);
+        assert_eq!(all.map(|path| path.exists()), [false, true, true, true]);
+    }
+
+    #[test]
+    fn a_journal_of_another_machine_in_the_same_home_is_not_of_an_earlier_boot() {
+        let directory = tempfile::tempdir().unwrap();
+        for (machine, count) in [("elsewhere", 0), ("", 1), (&*machine().unwrap(), 2)] {
+            let entry = Entry {
+                machine: machine.to_owned(),
+                ..entry(&format!("{}:1", 7 + count))
+            };
+            let path = directory
+                .path()
+                .join(file_name(&entry.process, machine, "json"));
+            write(&path, &entry, None).unwrap();
+            assert_eq!(left_in(directory.path()).unwrap().len(), count, "{machine}");
+        }
     }
 
     #[test]

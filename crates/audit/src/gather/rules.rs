@@ -1,7 +1,9 @@
 //! Firewall rules of a host that drop or reject packets, as iptables-save and nft print them.
 
 mod icmp;
+mod verdict_map;
 
+use self::verdict_map::NamedMaps;
 use super::firewall::output;
 use crate::drop_rule::DropRule;
 
@@ -131,12 +133,19 @@ fn counted(text: &str) -> Option<u64> {
 pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<DropRule> {
     let mut rules = Vec::new();
     let (mut table, mut chain, mut hook) = (String::new(), String::new(), "");
+    let (mut maps, mut map) = (NamedMaps::new(), None);
     for line in text.lines() {
         let (line, handle) = line.rsplit_once(" # handle ").unwrap_or((line, ""));
         let words = words(line);
         match words[..] {
             ["table", family, name, ..] => table = format!("{family} {name}"),
-            ["chain", name, ..] => (chain, hook) = (name.to_owned(), ""),
+            ["chain", name, ..] => (chain, hook, map) = (name.to_owned(), "", None),
+            ["map", name, ..] => map = Some(format!("{table} {name}")),
+            ["}"] => map = None,
+            _ if map.is_some() => maps
+                .entry(map.clone().unwrap_or_default())
+                .or_default()
+                .extend(words.iter().copied()),
             _ if known.contains(&format!("{table} {chain}")) => {}
             ["type", _, "hook", at, ..] => {
                 hook = hook_of(at);
@@ -149,7 +158,17 @@ pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<DropRule> {
                 }
             }
             _ => {
-                let Some(end) = verdict(&words) else { continue };
+                let plain = verdict(&words).map(|end| words[..end].to_vec());
+                let is_map = plain.is_none();
+                let of_map = || verdict_map::dropped(&words, &table, &maps);
+                let Some(matched) = plain.or_else(of_map) else {
+                    continue;
+                };
+                let protocols = icmp::narrowed(nft_protocols(&matched), &matched);
+                // A map by something else, such as `ct state`, says nothing about what is sent here.
+                if is_map && protocols.is_empty() {
+                    continue;
+                }
                 let packets = words.windows(3).find_map(|words| match words {
                     ["counter", "packets", packets] => packets.parse().ok(),
                     _ => None,
@@ -157,9 +176,10 @@ pub(super) fn of_nft(text: &str, known: &[String]) -> Vec<DropRule> {
                 rules.push(DropRule {
                     rule: format!("nft {table} {chain}: {}", line.trim()),
                     hook: hook.into(),
-                    protocols: icmp::narrowed(nft_protocols(&words[..end]), &words[..end]),
-                    packets,
-                    undo: (!handle.is_empty()).then(|| {
+                    protocols,
+                    // The rule also counts, and decides on, packets that its map does not drop.
+                    packets: packets.filter(|packets| !is_map || *packets == 0),
+                    undo: (!handle.is_empty() && !is_map).then(|| {
                         format!("nft delete rule {table} {chain} handle {}", handle.trim())
                     }),
                 });
@@ -347,6 +367,56 @@ mod tests {
             \t\tct state vmap { established : accept, related : accept, invalid : drop } # handle 5\n\t}\n}\n";
         let rules = of_nft(nft, &[]);
         assert!(rules.is_empty(), "{rules:?}");
+    }
+
+    /// As nft 1.0.6 prints them.
+    #[test]
+    fn a_verdict_map_drops_the_protocols_of_its_elements() {
+        for (rule, protocols) in [
+            (
+                "meta l4proto vmap { tcp : accept, udp : drop }",
+                Some(&["udp"][..]),
+            ),
+            (
+                "ip protocol vmap { icmp : jump pings, tcp : drop, udp : drop }",
+                Some(&["tcp", "udp"][..]),
+            ),
+            (
+                "udp dport vmap { 53 : accept, 4789 : drop }",
+                Some(&["udp"][..]),
+            ),
+            (
+                "meta l4proto . th dport vmap { tcp . 80 : accept, udp . 4789 : drop }",
+                Some(&["udp"][..]),
+            ),
+            ("meta l4proto vmap @by_protocol", Some(&["udp"][..])),
+            (
+                "icmp type vmap { echo-request : drop, destination-unreachable : accept }",
+                Some(&["other-icmp"][..]),
+            ),
+            ("meta l4proto vmap { tcp : accept, udp : accept }", None),
+            ("ip saddr vmap { 10.0.0.1 : drop }", None),
+            ("meta l4proto vmap @of_another_table", None),
+        ] {
+            let text = format!(
+                "table inet o {{ # handle 1\n\tmap of_another_table {{ # handle 2\n\t\ttype inet_proto : verdict\n\
+                 \t\telements = {{ udp : drop }}\n\t}}\n}}\n\
+                 table inet f {{ # handle 2\n\tmap by_protocol {{ # handle 2\n\t\ttype inet_proto : verdict\n\
+                 \t\telements = {{ tcp : accept,\n\t\t\t     udp : drop }}\n\t}}\n\n\tchain i {{ # handle 3\n\
+                 \t\ttype filter hook input priority filter; policy accept;\n\t\t{rule} # handle 4\n\t}}\n}}\n"
+            );
+            let rules = of_nft(&text, &[]);
+            assert_eq!(rules.len(), usize::from(protocols.is_some()), "{rule}");
+            for rule in &rules {
+                assert_eq!(rule.protocols, protocols.unwrap_or_default(), "{rule:?}");
+                assert_eq!((rule.hook.as_str(), &rule.undo), ("input", &None));
+            }
+        }
+        let rules = of_nft(
+            "\t\tcounter packets 9 bytes 9 meta l4proto vmap { udp : drop }\n",
+            &[],
+        );
+        assert_eq!(rules[0].packets, None, "{rules:?}");
     }
 
     #[test]

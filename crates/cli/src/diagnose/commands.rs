@@ -89,7 +89,7 @@ pub(super) fn of(
             now_and_for_good(at, &enter, &set, &ways)
         }
         Switch::Steered { at, cores } => {
-            let (device, mask) = (at.name(), mask(*cores));
+            let (device, mask) = (at.name(), mask(cores));
             let set = format!(
                 "sh -c 'for q in /sys/class/net/{device}/queues/rx-*; do echo {mask} >$q/rps_cpus; done'"
             );

@@ -66,8 +66,8 @@ pub(super) enum Switch {
     Mtu(u32),
     /// A feature (ethtool -k) of a device, switched on or off.
     Offload { at: At, feature: Feature, on: bool },
-    /// Receive steering (RPS) of a device to this many cores of host b.
-    Steered { at: At, cores: u32 },
+    /// Receive steering (RPS) of a device to these cores of host b.
+    Steered { at: At, cores: Vec<u32> },
     /// More queues of a device: as many as it can have, but no more than its host has cores.
     Queues { at: At, number: u32 },
 }
@@ -97,7 +97,8 @@ impl Switch {
                 format!("{} {state} on {}", feature.kernel, at.words())
             }
             Self::Steered { at, cores } => {
-                format!("receive steering to {cores} cores on {}", at.words())
+                let number = cores.len();
+                format!("receive steering to {number} cores on {}", at.words())
             }
             Self::Queues { at, number } => format!("{number} queues on {}", at.words()),
         };
@@ -126,7 +127,7 @@ impl Switch {
                     at.level()
                 )
             }
-            Self::Steered { at, cores } => format!("{}, rps: 0x{}", at.level(), mask(*cores)),
+            Self::Steered { at, cores } => format!("{}, rps: 0x{}", at.level(), mask(cores)),
             Self::Queues { at, number } => format!("{}, queues: {number}", at.level()),
         };
         let label = serde_json::Value::from(self.label());
@@ -184,9 +185,13 @@ impl Switch {
     }
 }
 
-/// A CPU mask of the first `cores` cores, at most 32, in hexadecimal digits.
-pub(super) fn mask(cores: u32) -> String {
-    format!("{:x}", (1_u64 << cores) - 1)
+/// Cores that a mask without commas can have (rps_cpus).
+const MASK_BITS: u32 = 32;
+
+/// A CPU mask of cores below [`MASK_BITS`], in hexadecimal digits.
+pub(super) fn mask(cores: &[u32]) -> String {
+    let mask = cores.iter().fold(0_u32, |mask, core| mask | (1 << core));
+    format!("{mask:x}")
 }
 
 #[cfg(test)]
@@ -237,10 +242,21 @@ mod tests {
     }
 
     #[test]
+    fn only_cores_that_are_there_are_steered_to() {
+        let steered = Switch::Steered {
+            at: at("eth0", true),
+            cores: vec![0, 2, 4, 31],
+        };
+        assert_eq!(steered.label(), "receive steering to 4 cores on a");
+        let level = steered.level().expect("a level");
+        assert!(level.contains("rps: 0x80000015"), "{level}");
+    }
+
+    #[test]
     fn every_level_is_one_that_a_plan_takes() {
         let steered = |name, measured| Switch::Steered {
             at: at(name, measured),
-            cores: 32,
+            cores: (0..MASK_BITS).collect(),
         };
         let levels = [
             Switch::Mtu(9000),

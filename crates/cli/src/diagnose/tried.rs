@@ -43,6 +43,17 @@ fn judged(effect: &Effect, worth: f64) -> Judged {
     }
 }
 
+/// Whether the change `at` this place helps only by another one that the kernel makes along with it: that one helps
+/// too, and the interval of this one does not lie above its interval.
+fn follows(switches: &[Switch], tried: &[Tried], at: usize) -> bool {
+    let this = &tried[at];
+    let mut others = switches.iter().zip(tried);
+    this.judged == Judged::Helps
+        && others.any(|(switch, other)| {
+            switches[at].brings(switch) && other.judged == Judged::Helps && other.high >= this.low
+        })
+}
+
 impl Measured<'_> {
     /// The changes, the best first.
     pub(super) fn tried(&self, switches: &[Switch], inspected: &InspectedHosts) -> Vec<Tried> {
@@ -64,18 +75,8 @@ impl Measured<'_> {
             }
         };
         let mut tried: Vec<Tried> = switches.iter().map(of).collect();
-        let helps = |switch: &Switch| {
-            let at = switches.iter().position(|other| other == switch);
-            at.is_some_and(|at| tried[at].judged == Judged::Helps)
-        };
-        let follows: Vec<bool> = switches
-            .iter()
-            .map(|switch| {
-                helps(switch)
-                    && switches
-                        .iter()
-                        .any(|other| switch.brings(other) && helps(other))
-            })
+        let follows: Vec<bool> = (0..switches.len())
+            .map(|at| follows(switches, &tried, at))
             .collect();
         for (tried, follows) in tried.iter_mut().zip(follows) {
             if follows {
@@ -158,5 +159,64 @@ impl Measured<'_> {
         let index = cell.map(|cell| cell.index);
         let samples = self.samples.iter();
         samples.filter(move |sample| Some(sample.cell) == index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wirecost_control::experiment::PathDevice;
+
+    use super::super::switch::{At, TSO};
+    use super::*;
+
+    #[test]
+    fn a_change_that_helps_more_than_what_it_brings_does_not_follow() {
+        let device = PathDevice {
+            name: "eth0".to_owned(),
+            label: "eth0".to_owned(),
+            kind: String::new(),
+            prefix: String::new(),
+            mtu: 1500,
+            beneath_tunnel: false,
+            faces_guest: false,
+            toggles: [].into(),
+            rx_queues: 1,
+            queues: None,
+        };
+        let off = |feature| Switch::Offload {
+            at: At {
+                host: 'a',
+                measured: true,
+                device: device.clone(),
+            },
+            feature,
+            on: false,
+        };
+        let mut sum = TSO;
+        sum.kernel = "tx-checksum-ip-generic";
+        let switches = [off(sum), off(TSO)];
+        let helps = |low, high| Tried {
+            switch: String::new(),
+            judged: Judged::Helps,
+            ratio: Some(low),
+            low: Some(low),
+            high: Some(high),
+            reason: None,
+            commands: Vec::new(),
+        };
+        for (sum, segments, expected) in [
+            (helps(1.2, 1.4), helps(1.1, 1.3), true),
+            (helps(1.1, 1.2), helps(1.3, 1.4), true),
+            (helps(1.8, 2.0), helps(1.1, 1.3), false),
+        ] {
+            let tried = [sum, segments];
+            assert_eq!(
+                follows(&switches, &tried, 0),
+                expected,
+                "{:?}",
+                tried[0].low
+            );
+            assert!(!follows(&switches, &tried, 1));
+        }
     }
 }

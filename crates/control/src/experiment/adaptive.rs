@@ -58,7 +58,8 @@ impl<'a> AdaptiveMonitor<'a> {
             .aim
             .ends_at(Some(self.until.budget_s), elapsed_s, rounds);
         let standing = standing(effects(), &self.aim, ends_at);
-        // Further rounds do not make cells comparable that are not.
+        // Further rounds do not make cells comparable that are not, and a sample with too few transactions for a
+        // percentile stays.
         let nothing_open = standing.looks.is_empty() && barred(&contrasts, self.until.ask) > 0;
         let why = if rounds < self.aim.min_rounds {
             None

@@ -120,9 +120,9 @@ impl InspectedHosts {
         }
     }
 
-    /// Number of processors of host a (0) or b (1).
-    pub fn cores(&self, host: usize) -> u32 {
-        self.hosts.joined[host].cpus.len() as u32
+    /// Numbers of the processors of host a (0) or b (1), ascending; those that are offline are left out.
+    pub fn cores(&self, host: usize) -> &[u32] {
+        &self.hosts.joined[host].cpus
     }
 
     /// Whether the measured addresses are IPv6.

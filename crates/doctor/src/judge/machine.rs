@@ -131,6 +131,10 @@ fn cores(machine: &MachineFacts) -> Answer {
     if physical < allowed {
         seen = format!("{seen}, siblings on {physical} physical");
     }
+    let quota = machine.cpu_quota.filter(|quota| *quota < allowed as f64);
+    if let Some(quota) = quota {
+        seen = format!("{seen}, for the time of {quota:.2} (control group)");
+    }
     match (allowed, physical) {
         (0, _) => unknown("the processors that may be used cannot be read"),
         (1, _) if online > 1 => limited(
@@ -147,6 +151,11 @@ fn cores(machine: &MachineFacts) -> Answer {
             seen,
             "the hosts slow each other down inside the one physical core: allow processors of two, \
              or switch SMT off (`echo off > /sys/devices/system/cpu/smt/control` as root)",
+        ),
+        _ if quota.is_some() => limited(
+            seen,
+            "the kernel stops the hosts for the rest of each period once its time is used: raise \
+             the quota (`cpu.max` of the control group, the container's `--cpus`)",
         ),
         _ => yes(seen),
     }

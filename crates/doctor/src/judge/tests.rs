@@ -799,6 +799,16 @@ fn cores_are_judged_by_what_two_hosts_can_have() {
         "2 of 8 may be used"
     );
     expect(&with(2, &[]), "cores", Status::Unknown, "");
+
+    let mut limited = with(4, &[&[0], &[1]]);
+    limited.machine.cpu_quota = Some(1.5);
+    expect(&limited, "cores", Status::Limited, "cpu.max");
+    assert_eq!(
+        check(&limited, "cores").seen,
+        "2 of 4 may be used, for the time of 1.50 (control group)"
+    );
+    limited.machine.cpu_quota = Some(2.0);
+    expect(&limited, "cores", Status::Yes, "");
 }
 
 #[test]

@@ -37,6 +37,14 @@ pub(crate) fn sentence(doc: &Document) -> Option<String> {
         format_fraction(until.precision)
     );
     let why = match until.stopped {
+        Some(StopReason::Known) if until.asked == 0 && has_sparse(doc, until.ask) => {
+            "no effect asked for can become known: samples have too few transactions for a percentile (longer windows, \
+             `seconds`, have more)"
+                .to_owned()
+        }
+        Some(StopReason::Known) if until.asked == 0 => {
+            "no effect asked for can become known".to_owned()
+        }
         Some(StopReason::Known) => "every effect asked for is known".to_owned(),
         Some(StopReason::MaxRounds) => "the plan allows no more rounds".to_owned(),
         Some(StopReason::Budget) => format!(
@@ -53,4 +61,14 @@ pub(crate) fn sentence(doc: &Document) -> Option<String> {
     Some(format!(
         "Adaptive run: stopped after {rounds}, because {why}; {known} ({rule})."
     ))
+}
+
+/// Whether a sample has too few transactions for a percentile that the run was to wait for.
+fn has_sparse(doc: &Document, ask: Ask) -> bool {
+    let mut asked = doc.figures.iter().filter(|figure| ask.asks(figure.metric));
+    let observed = &doc.gathered.observed;
+    asked.any(|figure| {
+        let mut cells = doc.cells.iter();
+        cells.any(|cell| observed.is_sparse(cell.cell, figure))
+    })
 }

@@ -6,7 +6,7 @@ use super::feature::{
     Feature, JOINING, OF_TUNNELS, RECEIVING, SENDING, SENDING_IN_TUNNEL, SENDING_IPV6,
     SENDING_IPV6_IN_TUNNEL,
 };
-use super::{At, Switch};
+use super::{At, MASK_BITS, Switch};
 
 /// The changes to try between these hosts, the most promising first. Settings of the hosts are included only where
 /// `changes` allows it.
@@ -94,16 +94,17 @@ fn spread(inspected: &InspectedHosts, devices: &[At]) -> Vec<Switch> {
     let cores = inspected.cores(1);
     let mut all = Vec::new();
     // A single core leaves nothing to spread.
-    if cores < 2 {
+    if cores.len() < 2 {
         return all;
     }
     let here = |at: &&At| at.host == 'b' && !at.device.faces_guest && at.name() == at.device.name;
     for at in devices.iter().filter(here) {
-        if cores <= 32 {
-            let at = at.clone();
+        if cores.iter().all(|core| *core < MASK_BITS) {
+            let (at, cores) = (at.clone(), cores.to_vec());
             all.push(Switch::Steered { at, cores });
         }
-        let number = at.device.queues.map(|(now, most)| (now, most.min(cores)));
+        let queues = at.device.queues;
+        let number = queues.map(|(now, most)| (now, most.min(cores.len() as u32)));
         if let Some((now, number)) = number
             && number > now
         {

@@ -1,5 +1,7 @@
 use wirecost_model::fixtures;
-use wirecost_model::sample::Invalid;
+use wirecost_model::latency::{Latency, bucket_of};
+use wirecost_model::load::Workload;
+use wirecost_model::sample::{Invalid, LoadResult, RequestResult};
 
 use super::*;
 
@@ -103,4 +105,40 @@ fn an_effect_that_cannot_be_measured_is_not_waited_for() {
         (analysis.asked, analysis.end.map(|end| end.why)),
         (0, Some(StopReason::MaxRounds))
     );
+}
+
+#[test]
+fn percentiles_that_samples_have_too_few_requests_for_are_not_waited_for() {
+    let answered = |count: u64| LoadResult {
+        requests: Some(RequestResult {
+            transactions: count,
+            timeouts: 0,
+            late: 0,
+            duplicated: 0,
+            latency: Latency::from_buckets([(bucket_of(50_000) as u32, count)]),
+            lateness: Latency::default(),
+            flushes: Latency::default(),
+            intervals: Vec::new(),
+        }),
+        ..fixtures::load("tcp-rr", Workload::TcpRr)
+    };
+    let ended = |count: u64| {
+        let text = "name: x\nguest_mtu: [1400, 1500]\nload: tcp-rr\nrepeat: { max_rounds: 20, ask: latency }\n";
+        let experiment = wirecost_plan::load("plan.yaml", text).expect("a plan");
+        let mut monitor = AdaptiveMonitor::of(&experiment, None).expect("until");
+        for round in 0..6 {
+            for cell in 0..2 {
+                monitor.taken(&Sample {
+                    loads: vec![answered(count)],
+                    ..fixtures::sample(round, cell)
+                });
+            }
+        }
+        assert_eq!(monitor.interim_analysis(5, 5.0).end, None);
+        let analysis = monitor.interim_analysis(6, 6.0);
+        (analysis.asked, analysis.end.map(|end| end.why))
+    };
+    assert_eq!(ended(19), (0, Some(StopReason::Known)));
+    // The median of 100 requests can be told, the percentiles beyond cannot.
+    assert_eq!(ended(100), (1, Some(StopReason::Known)));
 }
