@@ -199,8 +199,9 @@ fn discovery(namespace: &Namespace, found: &mut Findings<'_>) {
             Some(namespace),
             Some(&device.name),
             format!(
-                "net.ipv4.route.min_pmtu is {least}, and {} has an MTU of {}: a smaller MTU in a too-big message is \
-                 not used, and packets are fragmented at {least} bytes",
+                "net.ipv4.route.min_pmtu is {least}, and {} has an MTU of {}: after a too-big message with an MTU below \
+                 {least}, packets to that destination are sent without DF, in fragments of {least} bytes or their \
+                 device's MTU, whichever is smaller",
                 device.name, device.mtu
             ),
             vec![
