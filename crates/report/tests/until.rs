@@ -4,38 +4,17 @@ mod fixture;
 
 use std::path::Path;
 
-use fixture::run;
+use fixture::{adaptive, run};
 use wirecost_model::effect::Verdict;
-use wirecost_model::plan::{Ask, Cores, Until};
-use wirecost_model::record::{Outcome, Run, StopReason, UntilEnd};
+use wirecost_model::plan::Cores;
+use wirecost_model::record::{Run, StopReason};
 use wirecost_report::{
     Detail, Document, Intervals, Terminal, document, html, markdown, read, terminal,
 };
 
 /// A run of so many rounds that ended for that reason, of at most 60.
 fn until(rounds: u32, why: Option<StopReason>) -> Run {
-    let mut run = run(rounds, Cores::Split);
-    let repeat = &mut run.head.experiment.plan.repeat;
-    repeat.rounds = 60;
-    repeat.until = Some(Until {
-        precision: 0.02,
-        min_rounds: 6,
-        budget_s: 300.0,
-        ask: Ask::All,
-    });
-    let end = run.end.as_mut().expect("an end");
-    // Only what is known ends a run before the round that is the last at the latest.
-    let ends_at = if why == Some(StopReason::Known) {
-        28
-    } else {
-        rounds
-    };
-    end.until = why.map(|why| UntilEnd { why, ends_at });
-    if why.is_none() {
-        end.outcome = Outcome::Interrupted;
-        end.reason = Some("interrupted".into());
-    }
-    run
+    adaptive(run(rounds, Cores::Split), why)
 }
 
 fn doc(run: &Run) -> Document {
