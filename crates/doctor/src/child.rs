@@ -48,7 +48,7 @@ impl Probe {
                 let extended = extended
                     .get_or_insert_with(|| ExtendedWait::begin(within, move || of_group(group)));
                 if !begins && !extended.extend() {
-                    break Some("it did not get through in time, and was ended".to_owned());
+                    break Some("it did not finish in time and was ended".to_owned());
                 }
                 deadline = extended.until();
                 continue;
@@ -156,7 +156,7 @@ mod tests {
             tried
                 .cut_short
                 .expect("cut")
-                .contains("not get through in time")
+                .contains("not finish in time")
         );
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
     }

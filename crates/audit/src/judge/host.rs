@@ -131,7 +131,7 @@ fn exceptions(namespace: &Namespace, found: &mut Findings<'_>) {
             .enter
             .command(&format!("ip {six}route flush cache"));
         let told = format!(
-            "a too-big message set the MTU to {} to {} bytes, {} takes {}",
+            "after a too-big message the MTU for packets to {} is {} bytes, that of {} is {}",
             exception.destination, exception.mtu, device.name, device.mtu
         );
         let (why, fix) = match exception.proven {
@@ -261,7 +261,7 @@ fn clamps(
                     clamp.rule
                 ),
                 vec![format!(
-                    "# in that rule: {} (or --clamp-mss-to-pmtu, `rt mtu`)",
+                    "# in that rule set an MSS of {}, or that of the route (--clamp-mss-to-pmtu, `rt mtu`)",
                     mtu - headers
                 )],
             );
