@@ -47,8 +47,8 @@ pub(super) fn placement(pairs: &[Existing]) -> Result<Placement, RunError> {
     let (one, several): (Vec<_>, Vec<_>) = pairs.iter().partition(is_one);
     if let (Some(one), Some(several)) = (one.first(), several.first()) {
         return Err(RunError::OnHost(format!(
-            "hosts {} are on one machine, and hosts {} on two: CPU of the one cannot be compared with CPU of the others; \
-             measure them by plans of their own",
+            "hosts {} are on one machine, and hosts {} on two: their CPU cannot be compared; measure them with \
+             separate plans",
             one.pair.names, several.pair.names
         )));
     }
