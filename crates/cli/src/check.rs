@@ -55,7 +55,7 @@ pub(crate) struct Check {
     /// The other host, or an address without an agent
     #[arg(value_parser = far)]
     to: CheckTarget,
-    /// The IP packet that every direction should carry [default: what the sender's device or route takes]
+    /// Size of the IP packet that every direction should carry [default: what the sender's device or route takes]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(MIN_IP_BYTES..=MAX_IP_BYTES))]
     expect: Option<u32>,
     /// Flows of each direction, each with its own source port; 16 cover 4 equal paths with 95 % probability

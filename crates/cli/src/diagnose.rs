@@ -60,7 +60,7 @@ const FLOWS: u32 = 16;
                   could not be completed."
 )]
 pub(crate) struct Diagnose {
-    /// The host that sends: local, netns:NAME, ssh:HOST or exec:COMMAND, each with =ADDRESS
+    /// The host that sends: local, netns:NAME, ssh:HOST or exec:COMMAND, each optionally with =ADDRESS
     a: HostAddress,
     /// The host that receives
     b: HostAddress,

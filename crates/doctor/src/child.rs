@@ -152,12 +152,7 @@ mod tests {
         let probe = shell(r#"echo '{"who":"root"}'; exec sleep 60"#);
         let pid = probe.child.id();
         let tried = probe.collect(Duration::from_millis(300));
-        assert!(
-            tried
-                .cut_short
-                .expect("cut")
-                .contains("not finish in time")
-        );
+        assert!(tried.cut_short.expect("cut").contains("not finish in time"));
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
     }
 }
