@@ -977,7 +977,7 @@ fn what_cannot_be_is_told_at_once_and_nothing_is_started() {
             &["local", "local", "tcp-rr", "--rate", "1gbit"],
             "requests per second: write 1000/s",
         ),
-        (&["local", "local", "--request", "5"], "but --message"),
+        (&["local", "local", "--request", "5"], "use --message"),
         (&["local", "local", "--bound", "soon"], "500us"),
         (
             &["local", "local", "udp-stream", "--bound", "1ms"],
@@ -987,7 +987,7 @@ fn what_cannot_be_is_told_at_once_and_nothing_is_started() {
             &["local", "local", "udp-rr", "--nodelay"],
             "--nodelay: udp-rr",
         ),
-        (&["local", "local", "--reply-timeout", "1s"], "udp-rr has"),
+        (&["local", "local", "--reply-timeout", "1s"], "only udp-rr"),
         (
             &["local", "local", "--socket-buffer", "1"],
             "4096 to 536870912",

@@ -102,7 +102,7 @@ fn a_directory_has_a_file_of_the_load_s_own_and_what_happened_is_told() {
     // It writes only where that is said.
     let ended = run(&mut self::load(&pair, place.path(), &more[..4]));
     ended.expect_code(2);
-    says(&ended, "add `destructive` where that may be lost");
+    says(&ended, "add `destructive` if it may be lost");
 }
 
 #[test]

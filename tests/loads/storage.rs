@@ -103,7 +103,10 @@ fn what_a_lab_does_not_reach_and_a_load_cannot_have_is_an_error_of_the_plan() {
         ),
         ("target: \"nbds://db2/disk\"", "TLS is not supported"),
         ("target: nowhere", "no URI"),
-        ("destructive: on", "its own target has nothing to lose"),
+        (
+            "destructive: on",
+            "the built-in target has no content to lose",
+        ),
         ("flush_every: 4", "random-read has no writes to flush"),
         ("network_share: on, limit: 1000", "has no second window"),
     ] {

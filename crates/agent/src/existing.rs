@@ -9,7 +9,7 @@ use wirecost_meter::Machine;
 use wirecost_model::record::HostMachine;
 use wirecost_model::sample::DeviceState;
 use wirecost_model::vary::Setting;
-use wirecost_netbuild::{ExistingDevice, LinkSpeed, Side};
+use wirecost_netbuild::{ExistingDevice, Side};
 use wirecost_probe::Responder;
 
 use crate::address;
@@ -91,16 +91,10 @@ impl ExistingHost {
         let state = device.state(&side.to_string(), &BTreeMap::new())?;
         let responder =
             prove::respond([(None, address)].into_iter(), secret).step("starting the responder")?;
-        let (speed, nominal_speed) = match device.speed()? {
-            LinkSpeed::Known(speed) => (Some(speed), false),
-            LinkSpeed::Unknown => (None, false),
-            LinkSpeed::Nominal => (None, true),
-        };
         let joined = Joined {
             responder: responder.addresses()[0],
             toggles: device.changeable(&BTreeMap::new())?,
-            speed,
-            nominal_speed,
+            speed: device.speed()?,
             route_mtu: route_mtu(address, peer, state.mtu),
             udp_ports: udp_ports(&mut device)?,
             device: state,

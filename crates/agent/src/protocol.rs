@@ -26,13 +26,13 @@ use wirecost_model::offload::Offload;
 use wirecost_model::record::Environment;
 use wirecost_model::sample::{DeviceState, SeenFrame};
 use wirecost_model::vary::Setting;
-pub use wirecost_netbuild::{EndSecret, HostSpec, Side};
+pub use wirecost_netbuild::{EndSecret, HostSpec, LinkSpeed, Side};
 pub use wirecost_probe::message::Secret;
 pub use wirecost_probe::{LOCATING, TRACING};
 
 /// Version of this protocol. Both ends must have the same: the messages are not self-describing, so another version
 /// cannot be decoded in part.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 
 /// A request from the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

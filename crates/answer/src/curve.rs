@@ -61,8 +61,8 @@ pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
         })
         .collect();
     let knees = match &knees[..] {
-        [] => "No level certainly has most of the gain early".to_owned(),
-        knees => format!("Most of the gain is there {}", names::list(knees)),
+        [] => "No early level certainly has most of the gain".to_owned(),
+        knees => format!("Most of the gain is reached {}", names::list(knees)),
     };
     // Where the verdict on the last level is not known in any curve, neither knee nor steps are told.
     let last = levels(question, factor).next_back()?;

@@ -118,7 +118,7 @@ fn path(wanted: Requirements) -> Item {
     let (state, evidence) = match wanted.proven {
         None => (
             State::CannotSee,
-            "no probe was sent: a configuration does not show it".to_owned(),
+            "no probe was sent, and the hosts' settings do not show it".to_owned(),
         ),
         Some(mtu) if mtu >= wanted.underlay_mtu => {
             (State::Done, format!("{mtu} bytes were acknowledged"))

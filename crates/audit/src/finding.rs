@@ -220,7 +220,7 @@ pub const FINDINGS: &[FindingKind] = &[
     kind(
         "min-pmtu-above-device",
         Warning,
-        "net.ipv4.route.min_pmtu is larger than a device's MTU",
+        "net.ipv4.route.min_pmtu is larger than a device's MTU: after a too-big message packets are sent without DF",
     ),
     kind(
         "tcp-mtu-probing-off",

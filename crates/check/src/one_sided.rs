@@ -125,8 +125,8 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
                     "packets of {there} bytes arrive (a closed port answers them), so the way back is the narrow one"
                 ),
                 NarrowDirection::There => {
-                    "a closed port answers small packets and none of one byte more, so the way there carries no more; \
-                     the way back may be as narrow"
+                    "a closed port answers small packets, but not packets that are one byte larger, so the way there \
+                     carries no more; the way back may be as narrow"
                         .to_owned()
                 }
                 NarrowDirection::Neither | NarrowDirection::NotTold(_) | NarrowDirection::CannotTell => {

@@ -190,8 +190,8 @@ fn why(path: &PathReport) -> String {
         (Some(FlowKind::Known(Limit::NotSought)), RequiredMtu::Route(mtu)) => {
             format!("a route of {from} has an MTU of {mtu}; the path may carry more")
         }
-        (Some(FlowKind::Known(Limit::NotSought)), _) => "no more was asked for".to_owned(),
+        (Some(FlowKind::Known(Limit::NotSought)), _) => "no larger size was asked for".to_owned(),
         (Some(FlowKind::Dead), _) => "nothing passes".to_owned(),
-        (Some(FlowKind::Undecided) | None, _) => "the probes did not tell".to_owned(),
+        (Some(FlowKind::Undecided) | None, _) => "the probes did not determine it".to_owned(),
     }
 }

@@ -20,7 +20,7 @@ use crate::study::Study;
 use crate::talk::Talk;
 use crate::tunnel::Tunnel;
 
-/// Should we run jumbo frames, which overlay encapsulation, which offloads? Measures it.
+/// Measure which frame size, which overlay encapsulation and which offloads a network should run.
 #[derive(Debug, Parser)]
 #[command(name = "wirecost", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {

@@ -38,11 +38,11 @@ const BANDWIDTH: &str = "320mbit";
 #[derive(Debug, Args)]
 #[command(
     after_help = "HOSTS\n  local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, as for `wirecost load`, each \
-                  optionally followed by =ADDRESS, the address that the probes use; a link-local one has its device behind it: \
+                  optionally followed by =ADDRESS, the address that the probes use; a link-local one is followed by its device: \
                   local=fe80::1%eth0. TO may be a bare address (10.0.0.2, fe80::2%eth0, where the device is FROM's): then \
                   the far end has no agent, and only what one side can measure is reported.\n\n\
-    Exit codes: 0 as expected (info is no finding), 1 something was found, 2 the command line is wrong, or the \
-     addresses to use are ambiguous, 3 the check could not be completed."
+    Exit codes: 0 nothing was found (severity info does not count), 1 something was found, 2 the command line is \
+     wrong, or the addresses to use are ambiguous, 3 the check could not be completed."
 )]
 #[expect(
     clippy::struct_excessive_bools,
@@ -55,7 +55,7 @@ pub(crate) struct Check {
     /// The other host, or an address without an agent
     #[arg(value_parser = far)]
     to: CheckTarget,
-    /// The IP packet that every direction should carry [default: what the sender's device or route takes]
+    /// Size of the IP packet that every direction should carry [default: what the sender's device or route takes]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(MIN_IP_BYTES..=MAX_IP_BYTES))]
     expect: Option<u32>,
     /// Flows of each direction, each with its own source port; 16 cover 4 equal paths with 95 % probability
@@ -120,7 +120,9 @@ fn far(text: &str) -> Result<CheckTarget, String> {
         },
         Err(_) => HostAddress::with_device(text)
             .map(CheckTarget::Host)
-            .map_err(|error| format!("{error}; or an address without an agent")),
+            .map_err(|error| {
+                format!("{error}; or write an address without an agent, such as 10.0.0.2")
+            }),
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Clean {
     /// netns:NAME, ssh:HOST, exec:COMMAND]
     #[arg(long = "host", value_name = "HOST")]
     pub(crate) hosts: Vec<HostAddress>,
-    /// Print what was ended as one JSON document
+    /// Print what was cleaned up as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -60,7 +60,7 @@ const FLOWS: u32 = 16;
                   could not be completed."
 )]
 pub(crate) struct Diagnose {
-    /// The host that sends: local, netns:NAME, ssh:HOST or exec:COMMAND, each with =ADDRESS
+    /// The host that sends: local, netns:NAME, ssh:HOST or exec:COMMAND, each optionally with =ADDRESS
     a: HostAddress,
     /// The host that receives
     b: HostAddress,
@@ -129,7 +129,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
 
     let number = switches.len();
     say(&format!(
-        "measuring the path as it is, and {number} variants, one at a time"
+        "measuring the unchanged path and {number} variants, one at a time"
     ));
     let options = Options {
         agents: context.clone(),
@@ -153,7 +153,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         let why = why.map_or("it was interrupted", |invalid| invalid.reason());
         Failure::new(
             Cause::Machine,
-            format!("the path as it is could not be measured: {why}"),
+            format!("the unchanged path could not be measured: {why}"),
         )
     })?;
     let result = RunResult::read(&finished.directory).map_err(|error| machine(&error))?;

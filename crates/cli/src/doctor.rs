@@ -92,7 +92,7 @@ fn machine(examination: &Examination) -> String {
         _ => "",
     };
     format!(
-        "Linux {} on {}{virtual_machine}; looked at for {:.1} s",
+        "Linux {} on {}{virtual_machine}; checked in {:.1} s",
         machine.kernel,
         machine
             .cpu_model

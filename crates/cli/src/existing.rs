@@ -135,8 +135,8 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool, fix: &str) -> Result<(
     if let Some(changes) = changes {
         words = format!("{words} and changes settings of these hosts.\n{changes}");
     } else if hosts.is_tunnel() {
-        words += ", after building on each a network namespace with guests, a bridge and a tunnel, which go when the run \
-                  ends. Settings and devices of the hosts themselves stay as they are.";
+        words += ", after building on each a network namespace with guests, a bridge and a tunnel, which are removed \
+                  when the run ends. Settings and devices of the hosts themselves stay as they are.";
     } else {
         words += ".";
     }

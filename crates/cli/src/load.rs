@@ -36,7 +36,7 @@ const SHORTEST_INTERVAL_S: f64 = 0.1;
 #[derive(Debug, Args)]
 #[command(
     after_help = "HOSTS\n  local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, whose standard input and output lead to a shell \
-    there, such as exec:docker exec -i NAME; each optionally followed by =ADDRESS, the address that the load uses; a link-local one has its device behind it: \
+    there, such as exec:docker exec -i NAME; each optionally followed by =ADDRESS, the address that the load uses; a link-local one is followed by its device: \
      local=fe80::1%eth0.\n\n\
     Exit codes: 0 measured, 2 the command line is wrong, or the addresses to use are ambiguous, 3 the load could not \
      be completed (its counts so far are printed)."

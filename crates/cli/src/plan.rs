@@ -97,8 +97,8 @@ fn text(from: impl Read, name: &str) -> Result<String, String> {
         .map_err(|error| format!("reading the plan {name}: {error}"))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(format!(
-            "{name} is larger than 1 MiB, which no plan is: name a plan file, or print a built-in plan with \
-             `wirecost plans NAME`"
+            "{name} is larger than 1 MiB, the most that a plan may have: name a plan file, or print a built-in plan \
+             with `wirecost plans NAME`"
         ));
     }
     let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);

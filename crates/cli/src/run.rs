@@ -39,7 +39,7 @@ pub(crate) struct Run {
     #[arg(long = "dry-run")]
     pub(crate) preview: bool,
     /// Measure between these existing hosts, for a plan with `network: existing` or `tunnel` [forms: local, netns:NAME,
-    /// ssh:HOST, exec:COMMAND, each with =ADDRESS; more than two for a plan with `pairs`]
+    /// ssh:HOST, exec:COMMAND, each optionally with =ADDRESS; more than two for a plan with `pairs`]
     #[arg(long, value_name = "A,B")]
     pub(crate) hosts: Option<GivenHosts>,
     /// Load and change existing hosts without asking

@@ -51,7 +51,7 @@ pub(crate) struct Study {
 #[derive(Debug, Args)]
 struct OnHosts {
     /// Measure between these existing hosts, unscaled, instead of in a lab [forms: local, netns:NAME, ssh:HOST, exec:COMMAND, each
-    /// with =ADDRESS]
+    /// optionally with =ADDRESS]
     #[arg(long, value_name = "A,B", requires = "name")]
     hosts: Option<GivenHosts>,
     /// Load and change existing hosts without asking

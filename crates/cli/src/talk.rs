@@ -5,7 +5,7 @@ use clap::{ArgAction, Args};
 /// How much is printed on standard error.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Talk {
-    /// No progress, and of a run's result the answer alone; errors on standard error
+    /// Print no progress, and of a run's result only the answer; errors go to standard error
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
     /// Log each step on standard error, the agents' too; twice for everything

@@ -168,7 +168,7 @@ fn encapsulation(
         .iter()
         .map(|option| {
             option.split_once('=').ok_or_else(|| {
-                format!("`{option}` is no option: write KEY=VALUE, such as udp_checksum=on")
+                format!("`{option}` is not an option: write KEY=VALUE, such as udp_checksum=on")
             })
         })
         .collect::<Result<_, _>>()?;
@@ -186,8 +186,8 @@ fn encapsulation(
     let kernels_alone = |kind: &Description| !kind.datapaths.contains(&Datapath::Ebpf);
     if Description::by_word(word).is_some_and(kernels_alone) {
         return Err(format!(
-            "`{word}` is the kernel's own device (`ip link add ... type {word}`): a tunnel by hand is none, vlan, vxlan \
-             or geneve"
+            "`{word}` is the kernel's own device (`ip link add ... type {word}`): `wirecost tunnel up` makes none, \
+             vlan, vxlan or geneve"
         ));
     }
     if let Some((key, _)) = pairs.first()
@@ -270,7 +270,7 @@ fn made(state: &TunnelState) -> String {
             let name = a.namespace.as_deref().unwrap_or_default();
             format!("Try it: ip netns exec {name} ping {}", b.address)
         }
-        _ => "The peer needs the same command with its own `--peer` and `--address`.".to_owned(),
+        _ => "Run the same command on the peer, with its own `--peer` and `--address`.".to_owned(),
     };
     let _ = write!(
         text,
@@ -295,7 +295,9 @@ fn shown(tunnel: &TunnelStatus) -> String {
         );
     }
     if !tunnel.programs_seen {
-        text.push_str(" - run it as root to see its programs and their counters");
+        text.push_str(
+            " - run `wirecost tunnel show` as root to see its programs and their counters",
+        );
     }
     for (end, counters) in state.ends.iter().zip(&tunnel.counters) {
         let elsewhere = tunnel.place.as_deref().unwrap_or("this host");

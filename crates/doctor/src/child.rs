@@ -48,7 +48,7 @@ impl Probe {
                 let extended = extended
                     .get_or_insert_with(|| ExtendedWait::begin(within, move || of_group(group)));
                 if !begins && !extended.extend() {
-                    break Some("it did not get through in time, and was ended".to_owned());
+                    break Some("it did not finish in time and was ended".to_owned());
                 }
                 deadline = extended.until();
                 continue;
@@ -152,12 +152,7 @@ mod tests {
         let probe = shell(r#"echo '{"who":"root"}'; exec sleep 60"#);
         let pid = probe.child.id();
         let tried = probe.collect(Duration::from_millis(300));
-        assert!(
-            tried
-                .cut_short
-                .expect("cut")
-                .contains("not get through in time")
-        );
+        assert!(tried.cut_short.expect("cut").contains("not finish in time"));
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
     }
 }

@@ -16,8 +16,8 @@ pub use error::{HostAddressError, Problem};
 pub use words::{Unclosed, split_words};
 
 /// The forms of a host's address, for help texts and errors.
-pub const FORMS: &str = "local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, each with =ADDRESS behind it \
-     to say which address the measured packets use";
+pub const FORMS: &str = "local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, each optionally followed by \
+     =ADDRESS, the address that measured packets use";
 
 /// A host: where its agent is started, and its data-plane address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

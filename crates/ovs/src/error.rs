@@ -96,7 +96,7 @@ pub enum Error {
         found: String,
     },
     /// The switch's route to the other host is not the one that tunnels need.
-    #[error("Open vSwitch finds no way to {peer} (`ovs-appctl ovs/route/lookup`): {found}")]
+    #[error("Open vSwitch has no route to {peer} (`ovs-appctl ovs/route/lookup`): {found}")]
     NoRoute {
         /// Address of the other host.
         peer: std::net::IpAddr,

@@ -183,7 +183,7 @@ impl ExistingBridge {
         let reason = if options {
             "Geneve options need flows, and flows of an existing bridge are not changed: leave `options` out"
         } else if udp.is_some_and(|udp| udp.source_ports.is_some()) {
-            "a range of source ports would be that of every tunnel of this machine's Open vSwitch: leave \
+            "a range of source ports would apply to every tunnel of this machine's Open vSwitch: leave \
              `source_ports` out"
         } else {
             return ports.wanted.check(self.datapath);

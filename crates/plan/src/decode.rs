@@ -181,8 +181,8 @@ fn release(reader: &mut Reader, underlay: &Fields<'_>, rates: &[Option<u64>]) ->
         return Some((seconds * 1e6).round() as u32);
     }
     if entry.written && !rates.is_empty() {
-        let message = format!("`{}` is of a line, and no cell has one", entry.path);
-        let help = "write a rate beside it, such as `rate: 10gbit`, or leave it out";
+        let message = format!("`{}` applies to a line, and no cell has one", entry.path);
+        let help = "write an `underlay.rate` too, such as `rate: 10gbit`, or leave it out";
         let span = entry.node.span.clone();
         reader.fault(span, &entry.path, message, "without a line", help);
     }
@@ -194,8 +194,11 @@ fn links(reader: &mut Reader, factors: &Factors) {
     let several = factors.links.levels.iter().find(|level| level.value > 1);
     let unlimited = factors.rate.values().contains(&None);
     if let (Some(level), true) = (several, unlimited) {
-        let message = format!("`{}` is a number of lines, and a cell has none", level.path);
-        let help = "write a rate beside it, such as `rate: 2gbit`: without one nothing limits a single link";
+        let message = format!(
+            "`{}` divides a line into links, and a cell has no line",
+            level.path
+        );
+        let help = "write an `underlay.rate` too, such as `rate: 2gbit`: without one nothing limits a single link";
         let span = level.span.clone();
         reader.fault(span, &level.path, message, "without a line", help);
     }

@@ -74,11 +74,11 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> WrittenHosts {
     let (wrong, why) = match word {
         "existing" => (
             &OF_A_LAB[..],
-            "describes what a lab builds, and of an existing network nothing is built",
+            "is for a lab, and `network: existing` builds nothing",
         ),
         "tunnel" => (
             &NOT_OF_TUNNELS[..],
-            "is for a lab or an existing network, and tunnels between hosts change nothing of the hosts themselves",
+            "cannot be used with `network: tunnel`, which changes nothing on the hosts themselves",
         ),
         _ => (
             &OF_EXISTING[..],
@@ -186,7 +186,7 @@ impl WrittenHosts {
         }
         if let [_, second, ..] = &factors.guest_mtu.levels[..] {
             let message =
-                "`guest_mtu` has several levels, and no MTU of an existing network is set";
+                "`guest_mtu` has several levels, and a run sets no MTU of an existing network";
             let help = "write the one size that the path is to carry, or make a factor of a setting that changes the \
                         MTU: `vary: { mtu: [{ label: 1500 }, { label: 9000, before: ..., after: ... }] }`";
             reader.fault(
@@ -288,12 +288,13 @@ impl WrittenHosts {
         };
         if let Some(pair) = pairs.levels.iter().find(crossed) {
             let PairNames([first, second]) = &pair.value;
+            let name = if first == "b" { first } else { second };
             let message = format!(
-                "`on: {}` is the first or the second host of a pair, and in [{first}, {second}] that is not the host of that \
-                 name",
+                "`on: {}` is a place in a pair (a the first host, b the second), and in [{first}, {second}] host \
+                 `{name}` has the other place",
                 one.value.on.key()
             );
-            let help = "write host a first and host b second in each pair, or give hosts that stand at either place other names";
+            let help = "write host `a` first and host `b` second in each pair, or give the hosts other names";
             reader.fault(pair.span.clone(), &pair.path, message, "not clear", help);
         }
     }

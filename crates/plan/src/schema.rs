@@ -21,30 +21,31 @@ use crate::{node, yaml};
 
 /// Rules that the schema cannot express and the program checks.
 pub const BEYOND_SCHEMA: &[&str] = &[
-    "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, \
-     a router where nothing tunnels, a `datapath` that can build none of the encapsulations, streams that do not divide among the guests, two guest MTUs that come to the same one, more than 4096 cells, `exclude` dropping every cell, \
+    "rules that take several keys, such as a guest MTU that does not fit its underlay and encapsulation, a router \
+     where nothing tunnels, a `datapath` that can build none of the encapsulations, streams that do not divide \
+     among the guests, two guest MTUs that are the same size, more than 4096 cells, `exclude` dropping every cell, \
      `rounds` with a key of an adaptive run, a `max_rounds` below `min_rounds`, and levels in `exclude` and `where` \
-     that the factor does not have, nor factors that the plan does not have",
-    "which keys belong to a lab, to existing hosts and to tunnels between them, that two levels of `guest_mtu` are none of an existing network, \
-     that a change needs `allow_host_changes`, how a host is written, and which hosts `pairs` are of",
-    "of `vary`: `before` without `after`, an `on` with nothing to place, names that are taken, levels that are \
-     the same, a thing that two factors set, a tunnel's features in a cell without one, names of sysctls and features \
-     that change nothing here, labels that are too long",
+     that the factor does not have, or factors that the plan does not have",
+    "which keys belong to a lab, to existing hosts and to tunnels between them, that `network: existing` takes one \
+     level of `guest_mtu`, that a change needs `allow_host_changes`, how a host is written, and which hosts `pairs` \
+     are of",
+    "of `vary`: `before` without `after`, an `on` without sysctls and commands, names that are taken, levels that \
+     are the same, a setting that two factors change, a tunnel's features in a cell without one, sysctls and \
+     features that would change nothing, labels that are too long",
     "that a mask of `steering.rps` is written in hexadecimal",
     "where a range of ports begins and ends, and that bytes of Geneve options are a multiple of 4",
     "that a `ttl` of GRE and IP in IP excludes a `df` that is not `set`",
-    "of loads: two of one name, options that exclude each other, datagrams of `segmentation_offload` that do not fit the \
-     guests' MTU, a mix within a mix or beside a load, a mix of which some \
-     have a `limit` and some have none, a list within a mix that is not `none` and a load, a mix whose loads are all \
-     measured without, a load with such a list that is called as a factor is",
-    "of `published`: that each side of a comparison is of exactly one cell, that a load of both has the figure, and that \
-     one figure was published of it",
+    "of loads: two with the same name, options that exclude each other, datagrams of `segmentation_offload` that do \
+     not fit the guests' MTU, a mix within a mix or beside a load, a mix of which some have a `limit` and some have \
+     none, a list within a mix that is not `none` and a load, a mix in which no load would run, a load with such a \
+     list that has the name of a factor",
+    "of `published`: that each side of a comparison is of exactly one cell, that a load of both has the figure, and \
+     that one figure was published of it",
     "how many hops and paths a list may hold",
     "one level written in two ways, such as `10gbit` and `10000mbit`",
-    "the range of a number that has a unit or stands in quotes, and whether such a size is whole bytes",
+    "the range of a number that has a unit or is in quotes, and whether such a size is whole bytes",
     "how a number is written: `0x10`, `1e3`, `1500.0`, `-0`",
-    "what YAML allows and a plan does not: anchors, aliases, tags, several documents, more than sixteen \
-     levels",
+    "what YAML allows and a plan does not: anchors, aliases, tags, several documents, more than sixteen levels",
 ];
 
 /// Regular expression of a decimal number, as the units take it.

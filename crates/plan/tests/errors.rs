@@ -221,8 +221,8 @@ fn an_unknown_key_names_the_one_that_was_meant_and_those_allowed() {
 #[test]
 fn steps_of_a_line_need_a_line_and_have_a_range() {
     let brief = |underlay: &str| brief(&format!("name: x\nunderlay: {{ {underlay} }}\n"));
-    insta::assert_snapshot!(brief("release: 100us"), @"2:22 `underlay.release` is of a line, and no cell has one | without a line | write a rate beside it, such as `rate: 10gbit`, or leave it out");
-    insta::assert_snapshot!(brief("rate: none, release: 50us"), @"2:34 `underlay.release` is of a line, and no cell has one | without a line | write a rate beside it, such as `rate: 10gbit`, or leave it out");
+    insta::assert_snapshot!(brief("release: 100us"), @"2:22 `underlay.release` applies to a line, and no cell has one | without a line | write an `underlay.rate` too, such as `rate: 10gbit`, or leave it out");
+    insta::assert_snapshot!(brief("rate: none, release: 50us"), @"2:34 `underlay.release` applies to a line, and no cell has one | without a line | write an `underlay.rate` too, such as `rate: 10gbit`, or leave it out");
     insta::assert_snapshot!(brief("rate: 10gbit, release: 0"), @"2:36 `underlay.release` cannot be `0` | below 10 us | write a duration from 10 us to 1 ms, such as `100us`");
     insta::assert_snapshot!(brief("rate: 10gbit, release: off"), @"2:36 `underlay.release` cannot be `off` | not a duration | write a duration from 10 us to 1 ms, such as `100us`");
     insta::assert_snapshot!(brief("rate: 10gbit, release: 2ms"), @"2:36 `underlay.release` cannot be `2ms` | above 1 ms | write a duration from 10 us to 1 ms, such as `100us`");

@@ -12,8 +12,8 @@ A plan is one YAML file: what to vary, what to load, how often, how long. This p
 the table that the program reads plans by (`UPDATE_DOCS=1 cargo test -p wirecost-plan` writes it).
 
 A key marked *factor* takes one value or a list. Every list is a factor; the cells are the cross
-product of all factors, less what `exclude` drops. A mistake is reported with file, line, column,
-what to write instead, and all the others; then nothing is built and the exit code is 2.
+product of all factors, less what `exclude` drops. All mistakes are reported at once, each with file,
+line, column and what to write instead; then nothing is built and the exit code is 2.
 
 Sizes are bytes, or have a unit (`128KiB`, `1MiB`); rates have one (`10gbit`, `800mbit`); durations
 are seconds, or have a unit (`200ms`, `2min`); shares are `5%` or `0.05`.
@@ -49,12 +49,12 @@ sed -i '1i # yaml-language-server: $schema=./wirecost-plan.schema.json' my-plan.
 wirecost run my-plan.yaml --dry-run
 ```
 
-The schema never refuses a plan that the program takes. It cannot say, and so lets pass:
+The schema never refuses a plan that the program takes. It cannot check the following:
 
 ";
 
 const KEYS: &str = "
-The program says all of it; `wirecost run PLAN --dry-run` does so without running anything.
+The program checks all of it; `wirecost run PLAN --dry-run` does so without running anything.
 
 ## The keys
 

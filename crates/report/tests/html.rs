@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use fixture::{run, write};
+use fixture::{on_existing_hosts, run, write};
 use scraper::{ElementRef, Html, Selector};
 use wirecost_model::plan::Cores;
-use wirecost_model::record::{ExistingHost, HostMachine, Outcome, Run};
+use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::{Invalid, Mark};
 use wirecost_report::{Reading, document, html};
 
@@ -72,19 +72,7 @@ fn the_method_says_what_was_set_on_the_hosts() {
     let lab = method(&run);
     assert!(lab.contains("set on every device of the path"), "{lab}");
     assert!(lab.contains("on the host's own cores"), "{lab}");
-    for host in run.head.environment.hosts.values_mut() {
-        host.existing = Some(ExistingHost {
-            address: [192, 0, 2, 1].into(),
-            device: "eth0".into(),
-            mtu: 1500,
-            speed: None,
-            machine: HostMachine {
-                kernel: "6.18.0".into(),
-                cpu_model: "Some CPU".into(),
-                virtual_machine: false,
-            },
-        });
-    }
+    on_existing_hosts(&mut run);
     let tunnel = method(&run);
     let made = "set on every device that the run made, and on none of the hosts themselves,";
     assert!(tunnel.contains(made), "{tunnel}");

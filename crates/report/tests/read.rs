@@ -204,7 +204,7 @@ fn a_cell_twice_in_a_round_is_an_error() {
 #[test]
 fn what_is_no_run_directory_says_what_to_give() {
     let dir = tempfile::tempdir().expect("a directory");
-    insta::assert_snapshot!(error(dir.path()), @"DIR is not a run directory, for it holds no run.json: give the directory that `wirecost run` named at its end");
+    insta::assert_snapshot!(error(dir.path()), @"DIR is not a run directory, because it has no run.json: give the directory that `wirecost run` named at its end");
     insta::assert_snapshot!(error(&dir.path().join("nowhere")), @"there is no directory DIR: give the run directory that `wirecost run` named at its end");
 }
 

@@ -4,13 +4,13 @@ mod fixture;
 
 use std::path::Path;
 
-use fixture::run;
+use fixture::{on_existing_hosts, run};
 use wirecost_model::cell::Factor;
 use wirecost_model::effect::Verdict;
 use wirecost_model::end_window::Schedule;
 use wirecost_model::load::Rate;
 use wirecost_model::plan::Cores;
-use wirecost_model::record::{ExistingHost, HostMachine, Outcome, Run};
+use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::{Invalid, Mark};
 use wirecost_report::{Detail, Document, Terminal, document, terminal};
 
@@ -52,19 +52,7 @@ fn what_existing_hosts_lack_is_said_once() {
     };
     let mut run = run(3, Cores::Split);
     assert_eq!(said(&run, "cores are not pinned"), [0; 2], "a lab");
-    for host in run.head.environment.hosts.values_mut() {
-        host.existing = Some(ExistingHost {
-            address: [192, 0, 2, 1].into(),
-            device: "eth0".into(),
-            mtu: 1500,
-            speed: None,
-            machine: HostMachine {
-                kernel: "6.18.0".into(),
-                cpu_model: "Some CPU".into(),
-                virtual_machine: false,
-            },
-        });
-    }
+    on_existing_hosts(&mut run);
     assert_eq!(said(&run, "cores are not pinned"), [1; 2]);
     assert_eq!(said(&run, "not captured"), [0; 2], "a tunnel's are");
     for cell in &mut run.head.experiment.cells {

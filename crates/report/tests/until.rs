@@ -4,41 +4,17 @@ mod fixture;
 
 use std::path::Path;
 
-use fixture::run;
+use fixture::{adaptive, run};
 use wirecost_model::effect::Verdict;
-use wirecost_model::plan::{Ask, Cores, Until};
-use wirecost_model::record::{Outcome, Run, StopReason, UntilEnd};
+use wirecost_model::plan::{Ask, Cores};
+use wirecost_model::record::{Run, StopReason};
 use wirecost_report::{
     Detail, Document, Intervals, Terminal, document, html, markdown, read, terminal,
 };
 
 /// A run of so many rounds that ended for that reason, of at most 60.
 fn until(rounds: u32, why: Option<StopReason>) -> Run {
-    ended(run(rounds, Cores::Split), rounds, why, Ask::All)
-}
-
-fn ended(mut run: Run, rounds: u32, why: Option<StopReason>, ask: Ask) -> Run {
-    let repeat = &mut run.head.experiment.plan.repeat;
-    repeat.rounds = 60;
-    repeat.until = Some(Until {
-        precision: 0.02,
-        min_rounds: 6,
-        budget_s: 300.0,
-        ask,
-    });
-    let end = run.end.as_mut().expect("an end");
-    // Only what is known ends a run before the round that is the last at the latest.
-    let ends_at = if why == Some(StopReason::Known) {
-        28
-    } else {
-        rounds
-    };
-    end.until = why.map(|why| UntilEnd { why, ends_at });
-    if why.is_none() {
-        end.outcome = Outcome::Interrupted;
-        end.reason = Some("interrupted".into());
-    }
-    run
+    adaptive(run(rounds, Cores::Split), why)
 }
 
 fn doc(run: &Run) -> Document {
@@ -104,7 +80,9 @@ fn percentiles_that_samples_have_too_few_requests_for_are_named() {
         let requests = sample.loads[0].requests.as_mut().expect("requests");
         requests.latency = fixture::loads::latency(50_000, 19);
     }
-    let run = ended(run, 6, Some(StopReason::Known), Ask::Latency);
+    let mut run = adaptive(run, Some(StopReason::Known));
+    let until = run.head.experiment.plan.repeat.until.as_mut();
+    until.expect("adaptive").ask = Ask::Latency;
     let text = markdown(&doc(&run));
     let words = "because no effect asked for can become known: samples have too few transactions";
     assert!(text.contains(words), "{text}");

@@ -42,7 +42,7 @@ pub enum Error {
     Load(#[source] Box<EbpfError>),
     /// The kernel's verifier refused a program; the text has its log.
     #[error(
-        "the kernel refuses the eBPF program `{program}` (Linux 5.13 or later is needed): {source}"
+        "the kernel refuses the eBPF program `{program}` (Linux 5.17 or later is needed): {source}"
     )]
     Refused {
         /// Name of the program.

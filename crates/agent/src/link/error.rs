@@ -24,7 +24,7 @@ pub enum LinkError {
         message: String,
     },
     /// An existing host of a run that can be measured no longer, such as one that has lost its address.
-    #[error("host {host} can be measured no longer: {message}")]
+    #[error("host {host} can no longer be measured: {message}")]
     Lost {
         /// Name of the host.
         host: String,

@@ -177,8 +177,8 @@ impl Talk<'_> {
     fn not_a_shell(&self) -> Failure {
         let noise = readable(self.noise.lines().next().unwrap_or_default());
         Failure::Words(format!(
-            "it printed `{noise}` where a shell was to run our commands: what leads to the host must start the `sh` that \
-             is added to it, and give it standard input and output"
+            "it printed `{noise}` where a shell should run wirecost's commands: the command that leads to the host \
+             must run the `sh` that is appended to it, and connect its standard input and output"
         ))
     }
 }
@@ -186,7 +186,7 @@ impl Talk<'_> {
 fn foreign(said: &str) -> Failure {
     let said = readable(said);
     Failure::Words(format!(
-        "its shell answered `{said}`, which is not the script's"
+        "its shell answered `{said}`, which wirecost's script does not print"
     ))
 }
 

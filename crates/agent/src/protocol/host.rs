@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_model::record::HostMachine;
 use wirecost_model::sample::DeviceState;
 use wirecost_model::switch::OpenVswitch;
+use wirecost_netbuild::LinkSpeed;
 
 /// An existing host after [`Request::Join`](super::Request::Join).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,10 +18,8 @@ pub struct Joined {
     pub device: DeviceState,
     /// Features of the device that can be changed, and whether they are on.
     pub toggles: BTreeMap<String, bool>,
-    /// Speed of the device's link in bit/s; `None` where it is not known or no limit.
-    pub speed: Option<u64>,
-    /// Whether the device's speed is a constant of a driver, such as a veth's, and limits nothing.
-    pub nominal_speed: bool,
+    /// Speed of the device's link.
+    pub speed: LinkSpeed,
     /// The largest packet that the kernel sends to the other host: bytes of IP.
     pub route_mtu: u32,
     /// UDP ports that are in use, and those of all VXLAN and Geneve devices.

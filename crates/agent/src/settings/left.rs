@@ -86,12 +86,42 @@ fn is_gone(step: &Undo, left: &Left) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
     use std::time::SystemTime;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::journal::Entry;
     use super::*;
+
+    /// Writes the journal of an ended process on the device `lo`, with these steps.
+    fn write_journal(path: &Path, undo: &Value) -> Left {
+        let entry = json!({
+            "process": "1:2",
+            "boot": "of this test",
+            "netns": 0,
+            "place": "host a",
+            "device": "lo",
+            "undo": undo,
+        });
+        fs::write(path, entry.to_string()).expect("a journal");
+        left(path)
+    }
+
+    /// The journal in a file.
+    fn left(path: &Path) -> Left {
+        Left {
+            path: path.to_owned(),
+            entry: entry(path),
+            modified: SystemTime::UNIX_EPOCH,
+            restarted: false,
+        }
+    }
+
+    fn entry(path: &Path) -> Entry {
+        let text = fs::read(path).expect("the journal");
+        serde_json::from_slice(&text).expect("its steps")
+    }
 
     #[test]
     fn what_was_undone_is_not_undone_again_where_another_step_failed() {
@@ -100,29 +130,14 @@ mod tests {
         let told = directory.path().join("told");
         let echo = format!("echo undone >> {}", told.display());
         let step = |of: &str, command: &str| json!({ "of": of, "what": { "Command": command } });
-        let entry = json!({
-            "process": "1:2",
-            "boot": "of this test",
-            "netns": 0,
-            "place": "host a",
-            "device": "lo",
-            "undo": [
-                step("the first", "no-such-command-anywhere"),
-                step("the second", &echo),
-            ],
-        });
-        fs::write(&path, entry.to_string()).expect("a journal");
+        let steps = [
+            step("the first", "no-such-command-anywhere"),
+            step("the second", &echo),
+        ];
+        write_journal(&path, &json!(steps));
         let mut twice = [LeftSettings::default(), LeftSettings::default()];
         for found in &mut twice {
-            let text = fs::read(&path).expect("the journal");
-            let entry: Entry = serde_json::from_slice(&text).expect("its steps");
-            let left = Left {
-                path: path.clone(),
-                entry,
-                modified: SystemTime::UNIX_EPOCH,
-                restarted: false,
-            };
-            undo_one(left, found);
+            undo_one(left(&path), found);
         }
         assert_eq!(twice[0].undone, [format!("the second: {echo}")]);
         assert!(twice[1].undone.is_empty(), "{twice:?}");
@@ -144,29 +159,16 @@ mod tests {
         );
         fs::write(&other, "as it was").expect("a file");
         let name = format!("net/../../..{}", other.display());
-        let entry = json!({
-            "process": "1:2",
-            "boot": "of this test",
-            "netns": 0,
-            "place": "host a",
-            "device": "lo",
-            "undo": [
-                { "of": "l", "what": { "Sysctl": { "name": name, "was": "written" } } },
-                {
-                    "of": "l",
-                    "what": { "Device": { "setting": "mtu", "was": "1500" } },
-                    "device": "/etc/eth0",
-                },
-            ],
-        });
-        let left = Left {
-            path,
-            entry: serde_json::from_value(entry).expect("its steps"),
-            modified: SystemTime::UNIX_EPOCH,
-            restarted: false,
-        };
+        let steps = json!([
+            { "of": "l", "what": { "Sysctl": { "name": name, "was": "written" } } },
+            {
+                "of": "l",
+                "what": { "Device": { "setting": "mtu", "was": "1500" } },
+                "device": "/etc/eth0",
+            },
+        ]);
         let mut found = LeftSettings::default();
-        undo_one(left, &mut found);
+        undo_one(write_journal(&path, &steps), &mut found);
         assert!(
             found.undone.is_empty() && found.gone.is_empty(),
             "{found:?}"
@@ -185,27 +187,11 @@ mod tests {
         let seen = directory.path().join("seen");
         let copy = format!("cp {} {}", path.display(), seen.display());
         let step = |command: &str| json!({ "of": "l", "what": { "Command": command } });
-        let entry = json!({
-            "process": "1:2",
-            "boot": "of this test",
-            "netns": 0,
-            "place": "host a",
-            "device": "lo",
-            "undo": [step(&copy), step("true")],
-        });
-        fs::write(&path, entry.to_string()).expect("a journal");
-        let left = Left {
-            path: path.clone(),
-            entry: serde_json::from_value(entry).expect("its steps"),
-            modified: SystemTime::UNIX_EPOCH,
-            restarted: false,
-        };
         let mut found = LeftSettings::default();
+        let left = write_journal(&path, &json!([step(&copy), step("true")]));
         undo_one(left, &mut found);
         assert_eq!(found.undone, [format!("l: {copy}"), "l: true".to_owned()]);
         assert!(!path.exists(), "nothing is left: {found:?}");
-        let seen = fs::read(seen).expect("the journal before the last step");
-        let seen: Entry = serde_json::from_slice(&seen).expect("its steps");
-        assert_eq!(seen.undo.len(), 1);
+        assert_eq!(entry(&seen).undo.len(), 1, "before the last step");
     }
 }

@@ -164,8 +164,9 @@ pub(super) fn prepare_pins() -> Result<()> {
     let parent = mounts(&parent_id().to_string());
     if parent.is_some() && parent != mounts("self") {
         return Err(
-            "this command is in a mount namespace of its own, as under `ip netns exec`, and what it pins would go with \
-             that: `nsenter --net=/run/netns/NAME wirecost tunnel up ...` enters the network namespace alone"
+            "this command is in a mount namespace of its own, as under `ip netns exec`, and what it pins would be \
+             removed with it: `nsenter --net=/run/netns/NAME wirecost tunnel up ...` enters the network namespace \
+             alone"
                 .into(),
         );
     }

@@ -71,7 +71,7 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
         return Err(match take_down(&made) {
             Ok(()) => error,
             Err(left) => AgentError::Refused(format!(
-                "{error}; and what was made until then is left: {left}"
+                "{error}; what was made before that could not be removed: {left}"
             )),
         });
     }
@@ -172,8 +172,8 @@ fn at_peer(
     for device in [end.device.clone(), end.port()] {
         if host_tunnel::find(&device)?.is_some() {
             return Err(format!(
-                "there is a device {device} already: `--name` calls the tunnel otherwise, or `ip link del {device}` \
-                 removes that one"
+                "there is a device {device} already: `--name` gives the tunnel another name, or `ip link del \
+                 {device}` removes that one"
             )
             .into());
         }
@@ -186,7 +186,7 @@ fn device_of(local: IpAddr) -> Result<String> {
     let found = own.into_iter().find(|own| own.address == local);
     found.map(|own| own.device).ok_or_else(|| {
         AgentError::Refused(format!(
-            "{local}, which packets to the peer leave with, is no device's: name one with --underlay"
+            "packets to the peer leave from {local}, which is no device's address: name the device with --underlay"
         ))
     })
 }

@@ -131,7 +131,7 @@ fn exceptions(namespace: &Namespace, found: &mut Findings<'_>) {
             .enter
             .command(&format!("ip {six}route flush cache"));
         let told = format!(
-            "a too-big message set the MTU to {} to {} bytes, {} takes {}",
+            "after a too-big message the MTU for packets to {} is {} bytes, that of {} is {}",
             exception.destination, exception.mtu, device.name, device.mtu
         );
         let (why, fix) = match exception.proven {
@@ -199,8 +199,9 @@ fn discovery(namespace: &Namespace, found: &mut Findings<'_>) {
             Some(namespace),
             Some(&device.name),
             format!(
-                "net.ipv4.route.min_pmtu is {least}, and {} has an MTU of {}: a smaller MTU in a too-big message is \
-                 not used, and packets are fragmented at {least} bytes",
+                "net.ipv4.route.min_pmtu is {least}, and {} has an MTU of {}: after a too-big message with an MTU below \
+                 {least}, packets to that destination are sent without DF, in fragments of {least} bytes or their \
+                 device's MTU, whichever is smaller",
                 device.name, device.mtu
             ),
             vec![
@@ -260,7 +261,7 @@ fn clamps(
                     clamp.rule
                 ),
                 vec![format!(
-                    "# in that rule: {} (or --clamp-mss-to-pmtu, `rt mtu`)",
+                    "# in that rule set an MSS of {}, or that of the route (--clamp-mss-to-pmtu, `rt mtu`)",
                     mtu - headers
                 )],
             );

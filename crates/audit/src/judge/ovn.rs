@@ -170,7 +170,8 @@ fn checksums(
         Some(namespace),
         Some(&tunnel.name),
         format!(
-            "this host asks for tunnels {} an outer checksum (ovn-encap-csum) and sends {} one to {}, which asks for that",
+            "other hosts send to this one {} an outer checksum, as its ovn-encap-csum asks; it sends {} one to {}, \
+             as the ovn-encap-csum there asks",
             word(asks),
             word(!asks),
             remote.map_or("the other end", String::as_str)

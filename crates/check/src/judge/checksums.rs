@@ -43,8 +43,8 @@ pub(super) fn datagrams(path: &PathReport, carries: &str, found: &mut Vec<Findin
 fn offloads_off(path: &PathReport) -> Vec<String> {
     let device = device_of(path);
     vec![
-        "# a card, its driver or a virtual switch on the way computes it wrongly: switch its offload off, one by one, and \
-         check again"
+        "# a card, its driver or a virtual switch on the way computes it wrongly: switch its offloads off, one by \
+         one, and check again"
             .into(),
         format!(
             "ethtool -K {device} tx-checksum-ip-generic off tx-checksum-ipv4 off tx-checksum-ipv6 off"

@@ -39,8 +39,8 @@ impl fmt::Display for NotALab {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "--simulate sends between two hosts netns:NAME, and {} {}: it sets net.ipv4.tcp_mtu_probing \
-             meanwhile, which would affect every other connection there; name two namespaces",
+            "--simulate needs two hosts netns:NAME, and {} {}: it changes net.ipv4.tcp_mtu_probing for a time, which \
+             would affect every other connection there; name two namespaces",
             self.host, self.problem
         )
     }
@@ -77,7 +77,7 @@ impl Options {
         if matches!(to, CheckTarget::Host(host) if host.place == from.place) {
             return Err(NotALab {
                 host: from.place.to_string(),
-                problem: "is both of them",
+                problem: "is both hosts",
             });
         }
         Ok(Some(Simulation {

@@ -12,7 +12,7 @@ pub(super) struct Named<'a> {
 }
 
 /// What is said of a device or host in another network namespace, for which no file of the machine is read.
-const IN_NAMESPACE: &str = "# for good: where that namespace and its devices are made";
+const IN_NAMESPACE: &str = "# permanent: change what makes that namespace and its devices";
 
 /// The commands of one change; `measured` are the devices with the data-plane addresses on host a and host b, `netns` the
 /// hosts' names where they are network namespaces of this machine.
@@ -59,7 +59,7 @@ pub(super) fn of(
             let (mut commands, kept): (Vec<String>, Vec<String>) = hosts
                 .map(|((host, device), enter)| {
                     let set = format!("{enter}ip link set {} mtu {mtu}   # on {host}", device.name);
-                    (set, for_good(enter, &mtu_for_good(device, *mtu)))
+                    (set, permanent(enter, &mtu_permanent(device, *mtu)))
                 })
                 .unzip();
             let (on_a, on_b) = (&kept[0], &kept[1]);
@@ -86,7 +86,7 @@ pub(super) fn of(
                 "ethtool.feature-{} {state}",
                 feature.ethtool
             )));
-            now_and_for_good(at, &enter, &set, &ways)
+            now_and_permanent(at, &enter, &set, &ways)
         }
         Switch::Steered { at, cores } => {
             let (device, mask) = (at.name(), mask(cores));
@@ -96,7 +96,7 @@ pub(super) fn of(
             let queues: Vec<String> = (0..at.device.rx_queues.max(1))
                 .map(|queue| format!("ATTR{{queues/rx-{queue}/rps_cpus}}=\"{mask}\""))
                 .collect();
-            now_and_for_good(at, &enter, &set, &[udev(at, &queues.join(", "))])
+            now_and_permanent(at, &enter, &set, &[udev(at, &queues.join(", "))])
         }
         Switch::Queues { at, number } => {
             let set = format!("ethtool -L {} combined {number}", at.name());
@@ -105,7 +105,7 @@ pub(super) fn of(
                 udev(at, &format!("RUN+=\"/usr/sbin/{set}\"")),
                 network_manager(&format!("ethtool.channels-combined {number}")),
             ];
-            now_and_for_good(at, &enter, &set, &ways)
+            now_and_permanent(at, &enter, &set, &ways)
         }
     }
 }
@@ -117,7 +117,9 @@ fn sysctl(hosts: &[(&str, &str)], set: &str, kept: &str) -> Vec<String> {
         .map(|(host, enter)| format!("{enter}sysctl -w {set}   # on {host}"))
         .collect();
     if hosts.iter().any(|(_, enter)| enter.is_empty()) {
-        commands.push(format!("# for good: /etc/sysctl.d/90-tcp.conf with {kept}"));
+        commands.push(format!(
+            "# permanent: /etc/sysctl.d/90-tcp.conf with {kept}"
+        ));
     }
     if hosts.iter().any(|(_, enter)| !enter.is_empty()) {
         commands.push(IN_NAMESPACE.to_owned());
@@ -125,7 +127,7 @@ fn sysctl(hosts: &[(&str, &str)], set: &str, kept: &str) -> Vec<String> {
     commands
 }
 
-fn now_and_for_good(at: &At, enter: &[String; 2], set: &str, ways: &[String]) -> Vec<String> {
+fn now_and_permanent(at: &At, enter: &[String; 2], set: &str, ways: &[String]) -> Vec<String> {
     let of_host = &enter[usize::from(at.host == 'b')];
     let prefix = if at.device.prefix.is_empty() {
         of_host
@@ -134,13 +136,13 @@ fn now_and_for_good(at: &At, enter: &[String; 2], set: &str, ways: &[String]) ->
     };
     vec![
         format!("{prefix}{set}   # on {}", at.host),
-        for_good(prefix, ways),
+        permanent(prefix, ways),
     ]
 }
 
-fn for_good(enter: &str, ways: &[String]) -> String {
+fn permanent(enter: &str, ways: &[String]) -> String {
     if enter.is_empty() {
-        format!("# for good, one of: {}", ways.join("; "))
+        format!("# permanent, one of: {}", ways.join("; "))
     } else {
         IN_NAMESPACE.to_owned()
     }
@@ -153,7 +155,7 @@ fn named(at: &At) -> Named<'_> {
     }
 }
 
-fn mtu_for_good(device: Named<'_>, mtu: u32) -> Vec<String> {
+fn mtu_permanent(device: Named<'_>, mtu: u32) -> Vec<String> {
     let mut ways = vec![link_option(device, &format!("MTUBytes={mtu}"))];
     ways.extend(netplan(device, &format!("mtu: {mtu}")));
     let setting = match device.kind {
@@ -353,7 +355,7 @@ mod tests {
         for (command, words) in differ.iter().zip(words) {
             assert!(words.iter().all(|word| command.contains(word)), "{command}");
         }
-        let unknown = mtu_for_good(device("geneve0", "geneve"), 1400).join("\n");
+        let unknown = mtu_permanent(device("geneve0", "geneve"), 1400).join("\n");
         assert!(!unknown.contains("netplan"), "{unknown}");
     }
 }

@@ -186,14 +186,14 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     let lists = [
         (
             Judged::Follows,
-            "Helps by what it switches off with it, which is listed above",
+            "Helps only because another feature is switched off with it, which is listed above",
         ),
         (
             Judged::Hurts,
             "Right as it is; the change would cost more than 5 %",
         ),
         (Judged::NoDifference, "Makes no difference worth 5 %"),
-        (Judged::NotKnown, "Not known in this time"),
+        (Judged::NotKnown, "Not known after this time"),
     ];
     for (judged, head) in lists {
         lines.extend(
@@ -215,7 +215,7 @@ fn notes(found: &DiagnosisResult, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     if found.check_s >= found.time_s {
         let words = format!(
-            "The check took {:.0} s, all of the time (--time): only the path as it is was measured.",
+            "The check took {:.0} s, all of the time (--time): only the unchanged path was measured.",
             found.check_s
         );
         lines.push(wrap(&words, "  ", width));
@@ -234,7 +234,7 @@ fn notes(found: &DiagnosisResult, width: usize) -> Vec<String> {
         ));
     }
     if !found.complete {
-        lines.push("It was stopped before its end.".to_owned());
+        lines.push("The diagnosis was stopped early.".to_owned());
     }
     lines
 }
@@ -248,7 +248,7 @@ fn why_not_known(found: &DiagnosisResult) -> impl Iterator<Item = String> {
     }
     let words = |(reason, switches): (&str, Vec<&str>)| {
         if reason.is_empty() {
-            "--time gives it more rounds.".to_owned()
+            "A longer --time gives more rounds.".to_owned()
         } else {
             format!("Why {} is not known: {reason}", switches.join(", "))
         }

@@ -134,7 +134,7 @@ impl Switch {
         Some(format!("{{ label: {label}, {rest} }}"))
     }
 
-    /// Whether it is something that can be changed for good, and no comparison.
+    /// Whether it is something that can be changed permanently, and no comparison.
     pub(super) const fn is_change(&self) -> bool {
         !matches!(self, Self::OtherDirection | Self::SmallMessages)
     }

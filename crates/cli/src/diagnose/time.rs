@@ -20,8 +20,8 @@ pub(super) struct Rest {
     pub(super) budget_s: f64,
 }
 
-/// Divides changes, the most promising first, into those that fit into the `left` seconds and the others. Changes of
-/// the load alone are tried however little is left; where nothing is left, the path is measured without changes only.
+/// Divides changes, the most promising first, into those that fit into the `left` seconds and the others. If any time
+/// is left, changes of the load alone are tried, also those that do not fit. If none is left, no change is tried.
 pub(super) fn rest(all: Vec<Switch>, left: f64) -> Rest {
     let of_load = all
         .iter()

@@ -41,8 +41,7 @@ pub(super) fn hosts(document: &Document<'_>, plan: &Plan) -> String {
             list("b")
         ),
         (Cores::Shared, Cores::Split) => format!(
-            "Both hosts on core {}: with a single core the hosts cannot be separated, and sender and receiver CPU \
-             cannot be separated.",
+            "Both hosts on core {}: with a single core, the CPU of sender and receiver cannot be separated.",
             list("a")
         ),
         (Cores::Shared, Cores::Shared) => format!("Both hosts on core {}.", list("a")),
@@ -57,8 +56,8 @@ pub(super) fn built_on_hosts(experiment: &Experiment) -> Vec<String> {
     let mut networks: Vec<&Network> = experiment.cells.iter().map(|cell| &cell.network).collect();
     networks.sort_unstable();
     networks.dedup();
-    let head = "Built on each, in a network namespace that goes with the run; devices, addresses and routes of the hosts \
-                themselves stay as they are:";
+    let head = "Built on each, in a network namespace that is removed when the run ends; devices, addresses and \
+                routes of the hosts themselves stay as they are:";
     let lines = networks.into_iter().map(|network| {
         let [a, b] = guest_addresses(network).map(|addresses| {
             let first = addresses

@@ -73,7 +73,9 @@ pub(super) fn page(document: &Document<'_>, experiment: &Experiment, width: usiz
         parts.push(wrap(&line, "    ", width));
     }
     if let Some(line) = document.line {
-        parts.push(wrapped(&format!("As far as is known before, {line}.")));
+        parts.push(wrapped(&format!(
+            "As far as is known before the run, {line}."
+        )));
     }
     parts.push(wrapped(
         "This was a dry run: nothing was built, measured or written.",

@@ -64,9 +64,9 @@ mod tests {
             ("mix", "one load"),
             ("tcp-rr --steams 4", "'--steams'"),
             ("tcp-rr --rate 1gbit", "requests per second"),
-            ("udp-stream --request 5", "but --message"),
+            ("udp-stream --request 5", "use --message"),
             ("udp-rr --nodelay", "no TCP connection"),
-            ("tcp-rr --reply-timeout 1s", "udp-rr has"),
+            ("tcp-rr --reply-timeout 1s", "only udp-rr"),
             ("tcp-rr 'x", "quote"),
             ("udp-stream --total-rate 5/s", "--total-rate"),
             (

@@ -9,8 +9,8 @@ use crate::examples::{self, Example};
 use crate::exit::{EXIT_CODES, split_exit_codes};
 
 const DESCRIPTION: &[&str] = &[
-    "Measures which frame size, which overlay encapsulation and which offloads a network should run, on the machine \
-     it runs on.",
+    "Measures which frame size, which overlay encapsulation and which offloads a network should run, in networks that \
+     it builds on this machine, or between existing hosts.",
     "`wirecost run` builds the networks of a plan out of network namespaces, proves that the path \
      carries the frames, loads it, measures throughput and CPU per Gbit/s, and says what pays, with a confidence \
      interval. It removes everything that it made when it ends, also when it is killed.",

@@ -47,19 +47,18 @@ pub(super) fn placement(pairs: &[Existing]) -> Result<Placement, RunError> {
     let (one, several): (Vec<_>, Vec<_>) = pairs.iter().partition(is_one);
     if let (Some(one), Some(several)) = (one.first(), several.first()) {
         return Err(RunError::OnHost(format!(
-            "hosts {} are on one machine, and hosts {} on two: CPU of the one cannot be compared with CPU of the others; \
-             measure them by plans of their own",
+            "hosts {} are on one machine, and hosts {} on two: their CPU cannot be compared; measure them with \
+             separate plans",
             one.pair.names, several.pair.names
         )));
     }
     Ok(pairs[0].placement())
 }
 
-/// The smaller of two devices' speeds, of those that are not nominal; `None` where such a one is unknown.
-fn line_speed(devices: [(Option<u64>, bool); 2]) -> Option<u64> {
-    let limits = devices.into_iter().filter(|(_, is_nominal)| !is_nominal);
-    let speeds: Option<Vec<u64>> = limits.map(|(speed, _)| speed).collect();
-    speeds?.into_iter().min()
+/// The smallest of [`Existing::speeds`]; `None` where one is unknown, or where there is none.
+fn line_speed(speeds: Vec<Option<u64>>) -> Option<u64> {
+    // `None` is smaller than any speed.
+    speeds.into_iter().min().flatten()
 }
 
 /// What was found out about two existing hosts.
@@ -88,10 +87,10 @@ pub fn inspect(
 }
 
 impl InspectedHosts {
-    /// Link speed of the slower device, bit/s; `None` where either is unknown, or where the slower one is no limit.
+    /// Link speed of the slower device, bit/s, of those whose speed is a limit; `None` where one of these is unknown,
+    /// or where there is none.
     pub fn speed(&self) -> Option<u64> {
-        let joined = self.hosts.joined.each_ref();
-        line_speed(joined.map(|joined| (joined.speed, joined.nominal_speed)))
+        line_speed(self.hosts.speeds())
     }
 
     /// The devices that packets to the other host pass on host a (0) or b (1).
@@ -141,16 +140,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nominal_speed_is_no_line() {
+    fn the_line_is_the_slower_device_where_both_are_known() {
         let (one, ten) = (Some(1_000_000_000), Some(10_000_000_000));
-        for (devices, speed) in [
-            ([(ten, false), (one, false)], one),
-            ([(ten, false), (None, false)], None),
-            ([(None, true), (None, true)], None),
-            ([(None, true), (ten, false)], ten),
-            ([(None, true), (None, false)], None),
-        ] {
-            assert_eq!(line_speed(devices), speed, "{devices:?}");
-        }
+        assert_eq!(line_speed(vec![ten, one]), one);
+        assert_eq!(line_speed(vec![ten]), ten);
+        assert_eq!(line_speed(vec![ten, None]), None);
+        assert_eq!(line_speed(Vec::new()), None);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use wirecost_agent::link::{Link, LinkError};
-use wirecost_agent::protocol::{HostPath, Joined, Reply, Request, Side};
+use wirecost_agent::protocol::{HostPath, Joined, LinkSpeed, Reply, Request, Side};
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::plan::{Cores, HostPair, NamedPair, PairNames};
 use wirecost_model::record::{ExistingHost, HostEnvironment};
@@ -221,7 +221,7 @@ impl Existing {
                         address,
                         device: joined.device.name.clone(),
                         mtu: joined.device.mtu,
-                        speed: joined.speed,
+                        speed: joined.speed.known(),
                         machine: joined.machine.clone(),
                     }),
                 };
@@ -254,10 +254,31 @@ impl Existing {
         hosts.all(|joined| !joined.udp_ports.contains(&port))
     }
 
-    /// Link speeds of the hosts' devices, bit/s, `None` where a driver does not know it; without those that are a
-    /// driver's constant.
+    /// Link speeds of the hosts' devices, bit/s, `None` where a driver does not know it; without nominal ones.
     pub(crate) fn speeds(&self) -> Vec<Option<u64>> {
-        let limits = self.joined.iter().filter(|joined| !joined.nominal_speed);
-        limits.map(|joined| joined.speed).collect()
+        limiting(self.joined.each_ref().map(|joined| joined.speed))
+    }
+}
+
+/// Those of two speeds that are not nominal, bit/s; `None` where one is unknown.
+fn limiting(speeds: [LinkSpeed; 2]) -> Vec<Option<u64>> {
+    let limits = speeds
+        .into_iter()
+        .filter(|speed| *speed != LinkSpeed::Nominal);
+    limits.map(LinkSpeed::known).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nominal_speed_limits_nothing() {
+        let one = LinkSpeed::Known(1_000_000_000);
+        let (unknown, nominal) = (LinkSpeed::Unknown, LinkSpeed::Nominal);
+        assert_eq!(limiting([one, unknown]), [Some(1_000_000_000), None]);
+        assert_eq!(limiting([nominal, one]), [Some(1_000_000_000)]);
+        assert_eq!(limiting([nominal, unknown]), [None]);
+        assert!(limiting([nominal, nominal]).is_empty());
     }
 }

@@ -194,7 +194,7 @@ mod tests {
         assert!(!matches!(error, LinkError::Refused { .. }));
         assert_eq!(
             error.to_string(),
-            "host netns:b can be measured no longer: netns:b has no address 10.0.0.2: it has none on a device that \
+            "host netns:b can no longer be measured: netns:b has no address 10.0.0.2: it has none on a device that \
              is up"
         );
     }

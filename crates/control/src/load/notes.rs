@@ -63,9 +63,9 @@ fn short(seconds: f64, enough_s: f64) -> Option<String> {
     (seconds < enough_s).then(|| {
         let ms = seconds * 1e3;
         let why = if enough_s < ENOUGH_FOR_CPU_S {
-            format!("{ms:.0} ms are little for processors' time")
+            format!("{ms:.0} ms are too short for exact CPU figures")
         } else {
-            format!("processors' time is counted in steps of 10 ms, of which {ms:.0} ms hold few")
+            format!("CPU time is counted in steps of 10 ms, and a window of {ms:.0} ms holds few of them")
         };
         format!("{why}: count for {enough_s} s or longer")
     })
@@ -74,7 +74,7 @@ fn short(seconds: f64, enough_s: f64) -> Option<String> {
 fn stolen(fraction: f64) -> Option<String> {
     let percent = fraction * 100.0;
     (fraction > wirecost_model::usage::STEAL_THRESHOLD)
-        .then(|| format!("a hypervisor took {percent:.1} % of the processors' time"))
+        .then(|| format!("the hypervisor took {percent:.1} % of the CPU time (steal)"))
 }
 
 /// Note on a host's default congestion control that is not the one that plans use.

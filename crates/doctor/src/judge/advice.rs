@@ -46,7 +46,7 @@ pub(super) fn for_feature(
             "a container's or a security module's policy forbids it: try on the host itself".into()
         }
         Some(EPERM | EACCES) => "use sudo".into(),
-        _ => "an answer that is not expected: `dmesg` may say more".into(),
+        _ => "an unexpected error: `dmesg` may say more".into(),
     }
 }
 

@@ -41,7 +41,7 @@ fn as_root(evidence: &Evidence) -> Check {
         Some(Outcome::Refused { words, code }) => {
             let seen = format!("{words}, as {}", evidence.own.who);
             if caller.uid != 0 && !caller.may_make_namespaces {
-                let advice = "`sudo wirecost doctor` finds it out".into();
+                let advice = "`sudo wirecost doctor` tries it".into();
                 (Status::Unknown, format!("not root: {seen}"), Some(advice))
             } else {
                 (

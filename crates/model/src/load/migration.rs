@@ -246,7 +246,7 @@ impl Migration {
                 } else if self.fallback != Fallback::GiveUp {
                     format!("find_limit needs `fallback: give-up`, not `{}`", self.fallback.name())
                 } else if self.dirty_rate == 0 {
-                    "find_limit begins at the dirty rate, which is none".to_owned()
+                    "find_limit starts from the dirty rate, and there is none".to_owned()
                 } else {
                     return None;
                 };

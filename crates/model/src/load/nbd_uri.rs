@@ -83,7 +83,8 @@ impl FromStr for NbdUri {
         Ok(Self {
             host: host.to_owned(),
             port,
-            export: decoded(export).ok_or_else(|| wrong("a % is no encoded character"))?,
+            export: decoded(export)
+                .ok_or_else(|| wrong("a % needs two hexadecimal digits, of UTF-8"))?,
             socket: None,
         })
     }
@@ -93,21 +94,21 @@ impl FromStr for NbdUri {
 fn unix(rest: &str) -> Result<NbdUri, &'static str> {
     let path = rest
         .strip_prefix('/')
-        .ok_or("a Unix socket is on no host: three slashes")?;
+        .ok_or("a Unix socket has no host: write three slashes")?;
     let (export, query) = path.split_once('?').ok_or("no socket")?;
     let socket = query.strip_prefix("socket=").ok_or("no socket")?;
     if socket.contains(['&', '#']) {
         return Err("no options but the socket are supported");
     }
-    let [export, socket] =
-        [export, socket].map(|text| decoded(text).ok_or("a % is no encoded character"));
+    let [export, socket] = [export, socket]
+        .map(|text| decoded(text).ok_or("a % needs two hexadecimal digits, of UTF-8"));
     let socket = socket?;
     if !socket.starts_with('/') {
         return Err("the path of the socket does not begin with a slash");
     }
     // The terminating zero has to fit into `sun_path` too (unix(7)).
     if socket.len() > MAX_SOCKET_PATH || socket.contains('\0') {
-        return Err("no path of a socket: at most 107 bytes");
+        return Err("the path of a socket has at most 107 bytes and no zero byte");
     }
     Ok(NbdUri {
         host: String::new(),
@@ -188,8 +189,8 @@ mod tests {
             ("nbd://[fd00::2/e", "bracket"),
             ("nbd://[fd00::2]x/e", "no port"),
             ("nbd://b/e?tls", "options"),
-            ("nbd://b/%zz", "encoded"),
-            ("nbd://b/%f", "encoded"),
+            ("nbd://b/%zz", "hexadecimal"),
+            ("nbd://b/%f", "hexadecimal"),
         ] {
             let error = read(text).expect_err(text);
             assert!(error.contains(why) && error.contains(text), "{error}");

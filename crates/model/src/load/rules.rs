@@ -79,7 +79,7 @@ fn threads(load: &Load) -> Option<Fault> {
     let fits = |threads: u32| (1..=most).contains(&threads);
     unless(load.threads.is_none_or(fits), "threads", || {
         format!(
-            "threads is {}: at least 1, and no more than there are flows to serve, {most} here",
+            "threads is {}: at least 1, at most {most} for this load",
             load.threads.unwrap_or_default()
         )
     })

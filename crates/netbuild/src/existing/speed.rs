@@ -4,6 +4,7 @@ use std::io;
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{InfoData, InfoVxlan, LinkAttribute, LinkInfo, LinkMessage};
+use serde::{Deserialize, Serialize};
 
 use crate::netlink::Netlink;
 
@@ -17,7 +18,7 @@ const OF_LOWER: [&str; 7] = [
 const MAX_NEST: u32 = 8;
 
 /// Speed of a device's link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkSpeed {
     /// The speed in bit/s.
     Known(u64),
@@ -25,6 +26,17 @@ pub enum LinkSpeed {
     Unknown,
     /// What is reported is a constant of a driver, of this device or of all devices beneath it, and limits nothing.
     Nominal,
+}
+
+impl LinkSpeed {
+    /// The speed in bit/s, where it is known.
+    #[must_use]
+    pub const fn known(self) -> Option<u64> {
+        match self {
+            Self::Known(bits) => Some(bits),
+            Self::Unknown | Self::Nominal => None,
+        }
+    }
 }
 
 /// What a device is made on, as far as that is in its own namespace.
@@ -133,10 +145,7 @@ fn speed(
     }
     // A bridge reports the speed of its fastest port (net/bridge/br_device.c), which may be a nominal one, and a VLAN that
     // of the bridge beneath it.
-    let known = beneath.into_iter().filter_map(|speed| match speed {
-        LinkSpeed::Known(bits) => Some(bits),
-        _ => None,
-    });
+    let known = beneath.into_iter().filter_map(LinkSpeed::known);
     known.min().map_or(LinkSpeed::Unknown, LinkSpeed::Known)
 }
 

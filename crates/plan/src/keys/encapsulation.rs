@@ -137,7 +137,7 @@ keys! {
     ACL "acl" Word {
         words: &["none", "allow-related"], presence: Default("none"), factor: true, example: "[none, allow-related]",
     }
-        "What of OVN filters the guests' packets: nothing, or the rules of a security group. `allow-related` allows what \
-         guests send to each other together with what answers it and drops everything else, so that every packet passes \
-         connection tracking at both hosts. As for `topology`.";
+        "Whether OVN filters the guests' packets: not at all, or by the rules of a security group. `allow-related` \
+         allows what guests send to each other together with what answers it and drops everything else, so that \
+         every packet passes connection tracking at both hosts. As for `topology`.";
 }

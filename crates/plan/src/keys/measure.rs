@@ -27,14 +27,14 @@ keys! {
          interval whose half-width is at most this.";
     BUDGET "repeat.budget" Seconds { range: from_to(1.0, 604_800.0), presence: Until("5min"), example: "5min" }
         "Adaptive run: the time that it may take, building included. A round that is not expected to fit is not \
-         begun, and none is cut; `min_rounds` are measured in any case.";
+         begun, and no round is cut short; `min_rounds` are measured in any case.";
     MIN_ROUNDS "repeat.min_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("6"), example: "6" }
         "Adaptive run: the fewest rounds.";
     MAX_ROUNDS "repeat.max_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("60"), example: "60" }
         "Adaptive run: the most rounds.";
     ASK "repeat.ask" Word { words: &["all", "throughput", "latency", "cpu"], presence: Until("all"), example: "throughput" }
-        "Adaptive run: the figures whose effects have to be known before it stops. An effect without a valid pair of \
-         samples is not waited for.";
+        "Adaptive run: the figures whose effects have to be known before it stops. The run does not wait for an \
+         effect without a valid pair of samples.";
     SECONDS "repeat.seconds" Seconds { range: from_to(0.05, 3600.0), presence: Default("1.0"), example: "1.5" }
         "Measured window of one sample. A cell with a line that its load would fill has two windows in each sample, with the \
          line and without it: each has half of this, and half of `warmup`.";
@@ -44,6 +44,6 @@ keys! {
         "The smallest change worth having: the margin of the verdicts.";
 
     SELF_TEST "self_test" Word { words: ON_OFF, presence: Default("off"), example: "on" }
-        "Whether the first cell is measured twice in every round (A/A test). If the two differ, the result begins \
-         with that.";
+        "Whether the first cell is measured twice in every round (A/A test). If the two differ, the result says so \
+         first.";
 }

@@ -69,9 +69,9 @@ keys! {
     COMPARED_AT_MOST "published.comparisons.at_most" Number { range: from_to(-1e12, 1e12), example: "10" }
         "The most that the second was published to lie above the first, in the figure's unit.";
     COMPARED_INFERRED "published.comparisons.inferred" Word { words: ON_OFF, presence: Default("off"), example: "on" }
-        "Whether it was inferred from what was published.";
+        "Whether these figures were inferred from what was published.";
     COMPARED_NOTE "published.comparisons.note" Text { example: "the second run was at line rate" }
-        "What has to be known of it.";
+        "A remark that the result shows with it.";
     UNMEASURED "published.unmeasured" Maps { example: "[{ what: a second testbed, why: it has disks }]" }
         "What was published and is not measured here: listed as not comparable.";
     UNMEASURED_WHAT "published.unmeasured.what" Text { presence: Required, example: "a second testbed" }

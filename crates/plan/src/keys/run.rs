@@ -34,10 +34,10 @@ keys! {
         "Whether `vary` may change settings of existing hosts. Each change is listed before the run, and undone after each \
          sample.";
     MAX_RATE "max_rate" Rate { words: &["auto", "none"], range: from_to(1e6, 1e13), presence: Default("auto"), example: "5gbit" }
-        "The most that all loads together send in each direction between existing hosts, in bit/s of messages: streams and \
-         migrations have a rate, storage and other requests are sent later where there would be more. `auto` is half of the \
-         slower device's speed, 1 Gbit/s where that is unknown (a veth's or tap's is), and no limit between hosts of one \
-         machine; `none` is no limit.";
+        "The most that all loads together send in each direction between existing hosts, in bit/s of messages: \
+         streams and migrations are paced, storage and other requests are delayed where they would exceed it. `auto` \
+         is half of the slower device's speed, 1 Gbit/s where that is unknown (a veth's or tap's is), and no limit \
+         between hosts of one machine; `none` is no limit.";
     CORES "cores" Word { words: &["split", "shared"], presence: Default("split"), example: "split" }
         "Whether each host has half of the cores, so that sender and receiver CPU can be separated, or both share all. \
          With `split`, three cores or more and a line (`underlay.rate`), the last core is the line's own and the hosts \

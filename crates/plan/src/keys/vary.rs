@@ -27,9 +27,9 @@ keys! {
     VARY_GUEST_PORT "vary.*.ethtool.guest_port" Features { example: "{ rx-gro: off }" }
         "Features of the hosts' ends of the guests' devices.";
     VARY_DEVICE "vary.*.device" Text { example: "vxlan0" }
-        "The device that `mtu`, `rx_ring`, `tx_ring`, `queues`, `rps` and the features of `underlay` are of, on existing hosts; \
-         without it the one with the measured address. One of another network namespace is written behind that one's file: \
-         `/run/netns/blue/vxlan0`, `/proc/1/ns/net/eth0`.";
+        "The device that `mtu`, `rx_ring`, `tx_ring`, `queues`, `rps` and the features of `underlay` are of, on \
+         existing hosts; without it the one with the measured address. A device of another network namespace is \
+         written as that namespace's file and the device's name: `/run/netns/blue/vxlan0`, `/proc/1/ns/net/eth0`.";
     VARY_MTU "vary.*.mtu" Whole { range: MTU, example: "9000" }
         "MTU of the device with the measured address, in bytes; only on existing hosts.";
     VARY_RX_RING "vary.*.rx_ring" Whole { range: from_to(1.0, 65536.0), example: "4096" }
@@ -43,9 +43,9 @@ keys! {
     VARY_QDISC "vary.*.qdisc" Word {
         words: &["pfifo", "bfifo", "pfifo_fast", "fq_codel", "fq", "sfq", "cake", "noqueue"], example: "fq_codel",
     }
-        "That device's root queueing discipline, with the kernel's default options. What was there comes back as it was read: \
-         the kernel's default, or a `pfifo`, `bfifo`, `fq_codel` or `fq` with its options; where it is another, the run does not \
-         begin.";
+        "That device's root queueing discipline, with the kernel's default options. Afterwards the one that was \
+         there is restored: the kernel's default, or a `pfifo`, `bfifo`, `fq_codel` or `fq` with its options. Where \
+         the device has any other, the run does not begin.";
     VARY_BEFORE "vary.*.before" Command { example: "ip link set underlay txqueuelen 100" }
         "A command run before each sample, in each namespace of `on`, as the user who runs wirecost; it has 10 s, and \
          a sample whose command fails is not valid.";

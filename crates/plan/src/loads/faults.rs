@@ -44,7 +44,7 @@ impl Faults {
                 self.add(
                     part,
                     "total_rate",
-                    "`rate` and `total_rate` are two ways to say how fast",
+                    "`rate` and `total_rate` exclude each other",
                     places,
                 );
             }
@@ -72,7 +72,8 @@ impl Faults {
         if let Some(Limit::Bytes(all) | Limit::Transactions(all)) = load.limit
             && all < u64::from(guests)
         {
-            let message = format!("a limit of {all} leaves nothing for some of {guests} guests");
+            let message =
+                format!("a limit of {all} is too small to be divided among {guests} guests");
             self.add(part, LIMIT, &message, places);
         }
     }

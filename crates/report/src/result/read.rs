@@ -34,7 +34,7 @@ pub enum ReadError {
     #[error("there is no directory {}: give the run directory that `wirecost run` named at its end", .0.display())]
     NoDirectory(PathBuf),
     /// The directory is not a run directory.
-    #[error("{} is not a run directory, for it holds no {}: give the directory that `wirecost run` named at its end", dir.display(), file::RUN)]
+    #[error("{} is not a run directory, because it has no {}: give the directory that `wirecost run` named at its end", dir.display(), file::RUN)]
     NotARun {
         /// The directory.
         dir: PathBuf,

@@ -6,9 +6,9 @@ use wirecost_model::record::RunHead;
 /// A warning where the kernel did not let this user set up receive steering.
 pub(crate) fn not_steered(any: bool) -> Option<String> {
     any.then(|| {
-        "what a host receives is not steered to its own cores, for before Linux 6.3 (net.core.rps_default_mask) only root \
-         may: some of it is handled on the other host's cores, so that sender CPU and receiver CPU are not what each host \
-         used; their sum is. Run as root, on a later kernel, or with `cores: shared`"
+        "what a host receives is not steered to its own cores, which before Linux 6.3 (net.core.rps_default_mask) \
+         only root may do: some of it is handled on the other host's cores. So sender CPU and receiver CPU are not \
+         what each host used; their sum is right. Run as root, on a later kernel, or with `cores: shared`"
             .to_owned()
     })
 }

@@ -35,7 +35,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
         "a cache line to the other core and back took {} ns",
         pair.figures(core_distance)
     );
-    let advice = "measure again, with more rounds: they mix where the cores are";
+    let advice = "measure again with more rounds, over which the distance averages out";
     Some(Objection::Bars(remark(
         RemarkKind::CoreDistance,
         text,

@@ -19,7 +19,7 @@ sudo=
 start() {
     if [ -n "$sudo" ] && ! e=$($sudo "$1" --version 2>&1 >/dev/null </dev/null); then
         command -v sudo >/dev/null 2>&1 || e='there is no sudo'
-        say failed "what is asked of it needs root, its login is $(id -un 2>/dev/null || id -u), and sudo -n does not help:" \
+        say failed "this needs root, its login is $(id -un 2>/dev/null || id -u), and sudo -n fails:" \
             "$(printf '%s\n' "$e" | head -n 1): log in as root, or let that user run commands by sudo without a password" \
             "(NOPASSWD in sudoers)"
         exit 1
@@ -46,7 +46,7 @@ copy | gzip)
         d=
     done
     if [ -z "$d" ]; then
-        say failed "no directory of it lets files be written and run (\$TMPDIR, /tmp, /var/tmp, \$HOME, /dev/shm)"
+        say failed "no directory there lets files be written and run (\$TMPDIR, /tmp, /var/tmp, \$HOME, /dev/shm)"
         exit 1
     fi
     rm "$d/try"

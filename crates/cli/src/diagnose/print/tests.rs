@@ -86,7 +86,7 @@ fn a_finding_of_the_check_and_an_early_end_have_their_exit_codes() {
     };
     assert_eq!(exit_code(&stopped), format!("{:?}", exit::incomplete()));
     let text = text(&stopped, 200);
-    assert!(text.contains("It was stopped before its end."), "{text}");
+    assert!(text.contains("The diagnosis was stopped early."), "{text}");
     assert!(!text.contains(NOTHING), "{text}");
 }
 
@@ -108,7 +108,7 @@ fn each_change_that_is_not_known_has_its_own_reason() {
     for line in [
         "Why an MTU of 9000 on both is not known: 9000 bytes do not pass",
         "Why rx-lro on on b, rx-gro-hw on on b is not known: the driver refused it",
-        "--time gives it more rounds.",
+        "A longer --time gives more rounds.",
     ] {
         assert!(text.lines().any(|told| told == line), "{line}: {text}");
     }
@@ -122,7 +122,8 @@ fn a_check_that_took_all_of_the_time_is_told() {
             not_tried: vec!["4 streams".to_owned()],
             ..found(Vec::new())
         };
-        text(&found, 200).contains("all of the time (--time): only the path as it is was measured.")
+        text(&found, 200)
+            .contains("all of the time (--time): only the unchanged path was measured.")
     };
     assert_eq!([4.0, 190.0].map(told), [false, true]);
 }

@@ -13,20 +13,21 @@ pub(super) fn elsewhere(load: &Load) -> Option<Fault> {
         (None, Some(path)) => Some(path.clone()),
         (Some(_), Some(_)) => {
             return unless(false, "target", || {
-                "an NBD server and a path are two targets".to_owned()
+                "the target is an NBD server or a path, not both".to_owned()
             });
         }
     };
     let writes = load.storage.map(|storage| storage.pattern.writes());
     match (there, writes) {
         (None, _) => unless(!load.destructive, "destructive", || {
-            "destructive is for storage at a server that is not ours or at a path: its own target has nothing to lose"
+            "destructive is for an NBD server or a path: the built-in target has no content to lose"
                 .to_owned()
         }),
         (Some(_), None) => unless(false, "target", || "only storage has a target".to_owned()),
         (Some(there), Some(writes)) => unless(load.destructive || !writes, "pattern", || {
             format!(
-                "the load writes, and would overwrite what {there} has: add `destructive` where that may be lost, or read"
+                "the load would overwrite the content of {there}: add `destructive` if it may be lost, or choose a \
+                 pattern that only reads"
             )
         }),
     }
@@ -35,7 +36,7 @@ pub(super) fn elsewhere(load: &Load) -> Option<Fault> {
 pub(super) fn path(load: &Load) -> Option<Fault> {
     let Some(path) = &load.path else {
         return unless(load.overwrite.is_none(), "overwrite", || {
-            "overwrite names a path a second time, and the target is none".to_owned()
+            "overwrite repeats the path of the target, and the target is not a path".to_owned()
         });
     };
     unless(is_path(path), "target", || {
@@ -49,7 +50,7 @@ pub(super) fn overwrite(load: &Load) -> Option<Fault> {
     if path != overwrite {
         return unless(false, "overwrite", || {
             format!(
-                "overwrite is {overwrite}, and the target is {path}: it is the same path once more, or left out"
+                "overwrite is {overwrite}, and the target is {path}: write the same path, or leave it out"
             )
         });
     }
@@ -130,12 +131,10 @@ mod tests {
             all.pop()
         };
         assert_eq!(twice("/dev/sdz", true), None);
-        assert!(
-            twice("/dev/sda", true).is_some_and(|said| said.contains("the same path once more"))
-        );
+        assert!(twice("/dev/sda", true).is_some_and(|said| said.contains("write the same path")));
         assert!(twice("/dev/sdz", false).is_some_and(|said| said.contains("needs `destructive`")));
         let alone = said(|load| load.overwrite = Some("/dev/sdz".to_owned()));
-        assert!(alone[0].contains("the target is none"), "{alone:?}");
+        assert!(alone[0].contains("the target is not a path"), "{alone:?}");
     }
 
     #[test]
@@ -157,13 +156,13 @@ mod tests {
             load.path = Some("/srv/file".to_owned());
             load.server = "nbd://b/disk".parse().ok();
         });
-        assert!(all[0].contains("two targets"), "{all:?}");
+        assert!(all[0].contains("not both"), "{all:?}");
         let all = said(|load| {
             load.path = Some("/srv/file".to_owned());
             if let Some(storage) = &mut load.storage {
                 storage.network_share = true;
             }
         });
-        assert!(all[0].contains("no second way to it"), "{all:?}");
+        assert!(all[0].contains("needs the built-in target"), "{all:?}");
     }
 }

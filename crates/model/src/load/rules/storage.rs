@@ -49,7 +49,8 @@ pub(super) fn network_share(load: &Load) -> Option<Fault> {
     let wrong = |words: &str| unless(false, "network_share", || words.to_owned());
     if !load.has_server() {
         return wrong(
-            "the network's share is of our own target: another's server or a path has no second way to it",
+            "network_share needs the built-in target: an NBD server or a path cannot be loaded over a Unix socket as \
+             well",
         );
     }
     if load.limit.is_some() {

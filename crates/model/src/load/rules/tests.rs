@@ -32,12 +32,12 @@ fn every_fault_names_its_option_and_why() {
         (UdpStream, |l| l.request = 15, "message", "16 to 65507"),
         (UdpRr, |l| l.response = 65_508, "response", "16 to 65507"),
         (TcpRr, |l| l.threads = Some(0), "threads", "at least 1"),
-        (TcpRr, |l| l.threads = Some(2), "threads", "1 here"),
+        (TcpRr, |l| l.threads = Some(2), "threads", "at most 1 for"),
         (
             TcpBidirectional,
             |l| l.threads = Some(3),
             "threads",
-            "2 here",
+            "at most 2 for",
         ),
         (
             TcpRr,

@@ -17,8 +17,8 @@ pub(super) const STREAMS: Key = Key {
 
 pub(super) const STREAMS_PER_GUEST: Key = Key {
     example: "5",
-    doc: "Connections or flows at once between each pair of guests: instead of `streams`, which are divided among the \
-          guests. It is what holds where there are several guests and neither key is written.",
+    doc: "Connections or flows at once between each pair of guests: instead of `streams`, which are divided among \
+          the guests. This key is the default where there are several guests and neither is given.",
     ..STREAMS
 };
 
@@ -51,8 +51,8 @@ pub(super) const THREADS: Key = Key {
 };
 
 pub(super) const SPIN: Key = Key {
-    doc: "Whether threads ask again and again instead of sleeping, and have the device polled (`SO_BUSY_POLL`): a core \
-          for each thread.",
+    doc: "Whether threads poll their sockets instead of sleeping, and busy-poll the device (`SO_BUSY_POLL`): this \
+          takes a core for each thread.",
     ..ZERO_COPY
 };
 
@@ -70,6 +70,6 @@ pub(super) const DIRECTION: Key = Key {
     words: &["a-to-b", "b-to-a"],
     presence: Default("a-to-b"),
     example: "b-to-a",
-    doc: "Which host asks or sends: `a-to-b` is host a.",
+    doc: "Which host sends the data or the requests: with `a-to-b` host a.",
     ..BASE
 };

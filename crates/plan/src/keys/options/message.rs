@@ -10,7 +10,8 @@ pub(super) const TCP_MESSAGE: Key = Key {
     range: from_to(1.0, MAX_MESSAGE as f64),
     presence: Default("128KiB"),
     example: "128KiB",
-    doc: "Bytes handed over per write; without `nodelay`, where it holds eight segments or more, as many whole ones as it holds.",
+    doc: "Bytes of each write. Without `nodelay`, a message of 48KiB or more is written as full packets of \
+          segmentation offload, one for each 64KiB.",
     ..BASE
 };
 
@@ -71,8 +72,8 @@ pub(super) const ZERO_COPY: Key = Key {
 };
 
 pub(super) const DISCARD: Key = Key {
-    doc: "Whether what arrives is thrown away by the kernel, uncopied (`MSG_TRUNC`); of datagrams the first bytes are \
-          looked at.",
+    doc: "Whether the kernel discards received data without copying it (`MSG_TRUNC`); of datagrams the first bytes \
+          are read.",
     ..ZERO_COPY
 };
 

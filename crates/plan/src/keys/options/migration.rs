@@ -50,8 +50,8 @@ const MACHINES: Key = Key {
 
 const MACHINES_PER_GUEST: Key = Key {
     example: "2",
-    doc: "Machines that move between each pair of guests: instead of `machines`. It is what holds where there are several \
-          guests and neither key is written.",
+    doc: "Machines that move between each pair of guests: instead of `machines`. This key is the default where there \
+          are several guests and neither is given.",
     ..STREAMS
 };
 
@@ -80,8 +80,8 @@ const POST_COPY: Key = Key {
     words: ON_OFF,
     presence: Default("off"),
     example: "on",
-    doc: "Whether a machine goes on at its destination after one round, and pages that are not there are fetched when it \
-          needs them, the rest sent meanwhile; with `engine: qemu` one channel.",
+    doc: "Whether a machine goes on at its destination after one round: pages that it needs and that are not there \
+          yet are fetched, and the rest is sent meanwhile. With `engine: qemu` one channel.",
     ..BASE
 };
 
@@ -145,7 +145,7 @@ const ZERO_PAGES: Key = Key {
     range: from_to(0.0, 99.0),
     presence: Default("0"),
     example: "50",
-    doc: "Percent of a machine's memory that is zero and stays so: only its place is sent.",
+    doc: "Percent of a machine's memory that is zero and stays zero: of these pages only the numbers are sent.",
     ..BASE
 };
 
@@ -163,7 +163,7 @@ const MAX_ROUNDS_KEY: Key = Key {
     range: from_to(1.0, MAX_ROUNDS as f64),
     presence: Default("30"),
     example: "10",
-    doc: "Rounds after which pre-copy counts as not converging; as well when three times the memory was sent.",
+    doc: "Rounds after which pre-copy counts as not converging. It also does when three times the memory was sent.",
     ..BASE
 };
 
@@ -171,15 +171,16 @@ const FALLBACK: Key = Key {
     words: &Fallback::NAMES,
     presence: Default("give-up"),
     example: "stop",
-    doc: "What is done with a machine whose pre-copy does not converge: it stays (`give-up`, an outcome and no error), is \
-          stopped whatever the downtime (`stop`), or is slowed down step by step (`throttle`, as QEMU's auto-converge).",
+    doc: "What is done with a machine whose pre-copy does not converge: it stays at its source (`give-up`, an \
+          outcome and no error), is stopped whatever the downtime (`stop`), or is slowed down step by step \
+          (`throttle`, as QEMU's auto-converge).",
     ..BASE
 };
 
 const MOVE_RATE: Key = Key {
     example: "1gbit",
-    doc: "How fast each machine is sent at most, all of its connections together, paced by the kernel; `none` is as fast as \
-          it goes.",
+    doc: "How fast each machine is sent at most, all of its connections together, paced by the kernel; `none` is as \
+          fast as possible.",
     ..BIT_RATE
 };
 
@@ -196,8 +197,9 @@ const WATCH: Key = Key {
     words: ON_OFF,
     presence: Default("off"),
     example: "on",
-    doc: "Whether an observer asks each machine each millisecond, where it was and where it goes, and reports how long no \
-          answer came; 16 machines at most, not with `find_limit`. It asks from the next guest of the source's host.",
+    doc: "Whether an observer sends each machine a request every millisecond, at its source and at its destination, \
+          and reports for how long none was answered; 16 machines at most, not with `find_limit`. It sends from the \
+          next guest of the source's host.",
     ..BASE
 };
 
@@ -206,7 +208,7 @@ const PAUSE: Key = Key {
     range: from_to(0.0, MAX_PAUSE.as_secs_f64()),
     presence: Default("0"),
     example: "2s",
-    doc: "How long nothing is done before each move.",
+    doc: "Pause before each move.",
     ..BASE
 };
 

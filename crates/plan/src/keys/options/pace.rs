@@ -11,14 +11,14 @@ pub(super) const BIT_RATE: Key = Key {
     range: from_to(1e3, 1e13),
     presence: Default("none"),
     example: "100mbit",
-    doc: "How fast each flow goes: TCP is paced by the kernel, datagrams and, with `nodelay`, messages below 16KiB by \
-          their sending thread; `none` is as fast as it goes.",
+    doc: "How fast each flow goes: TCP is paced by the kernel, datagrams and, with `nodelay`, messages below 16KiB \
+          by their sending thread; `none` is as fast as possible.",
     ..BASE
 };
 
 pub(super) const TOTAL_BIT_RATE: Key = Key {
     example: "1gbit",
-    doc: "The same for all flows together, each of which has its share; not beside `rate`.",
+    doc: "The same for all flows together, shared equally; not with `rate`.",
     ..BIT_RATE
 };
 
@@ -28,14 +28,15 @@ pub(super) const REQUEST_RATE: Key = Key {
     range: from_to(1e-3, 1e8),
     presence: Default("none"),
     example: "1000",
-    doc: "Requests per second of each flow, at random (Poisson) and without waiting for answers: from due to sent is \
-          lateness, from sent to answered latency. `none` asks again when it was answered.",
+    doc: "Requests per second of each flow, at random (Poisson) and without waiting for answers: lateness is the \
+          time from due to sent, latency from sent to answered. `none` sends a request when the one before was \
+          answered.",
     ..BASE
 };
 
 pub(super) const TOTAL_REQUEST_RATE: Key = Key {
     example: "10000",
-    doc: "The same for all flows together, each of which has its share; not beside `rate`.",
+    doc: "The same for all flows together, shared equally; not with `rate`.",
     ..REQUEST_RATE
 };
 
@@ -53,7 +54,7 @@ pub(super) const THINK_TIME: Key = Key {
     range: from_to(0.0, MAX_THINK_TIME.as_secs_f64()),
     presence: Default("0"),
     example: "1ms",
-    doc: "Time between a response and the request that follows it; not beside a rate.",
+    doc: "Time between a response and the next request; not with a rate.",
     ..BASE
 };
 
@@ -62,7 +63,7 @@ pub(super) const REPLY_TIMEOUT: Key = Key {
     range: from_to(1e-3, MAX_REPLY_TIMEOUT.as_secs_f64()),
     presence: Default("200ms"),
     example: "500ms",
-    doc: "How long a response may take: then the request is given up and counted, and is no latency.",
+    doc: "How long to wait for a response. Then the request counts as timed out, and is part of no latency.",
     ..BASE
 };
 
@@ -72,16 +73,16 @@ pub(super) const LIMIT_BYTES: Key = Key {
     range: from_to(1.0, 1e15),
     presence: Default("none"),
     example: "1GB",
-    doc: "Bytes that the sending host sends, all flows together, after which the load is over: the sample takes from the \
-          start until the last has arrived, and `repeat.seconds` and `repeat.warmup` mean nothing to it. `none`: until \
-          the window is over.",
+    doc: "Bytes that the sending host sends, all flows together, after which the load is over: the sample takes from \
+          the start until the last has arrived, and `repeat.seconds` and `repeat.warmup` do not apply to it. `none`: \
+          until the window is over.",
     ..BASE
 };
 
 pub(super) const LIMIT_BYTES_ONE_WAY: Key = Key {
-    doc: "Bytes that the asking host sends, all flows together, after which the load is over: the other direction ends \
-          with this one. The sample takes from the start until the last has arrived, and `repeat.seconds` and \
-          `repeat.warmup` mean nothing to it. `none`: until the window is over.",
+    doc: "Bytes that the asking host sends, all flows together, after which the load is over: the other direction \
+          ends with this one. The sample takes from the start until the last has arrived, and `repeat.seconds` and \
+          `repeat.warmup` do not apply to it. `none`: until the window is over.",
     ..LIMIT_BYTES
 };
 
@@ -91,13 +92,14 @@ pub(super) const LIMIT_TRANSACTIONS: Key = Key {
     range: from_to(1.0, 1e15),
     presence: Default("none"),
     example: "10000",
-    doc: "Transactions, of all flows together, after which the load is over: the sample takes from the start to the last \
-          response, and `repeat.seconds` and `repeat.warmup` mean nothing to it. `none`: until the window is over.",
+    doc: "Transactions, of all flows together, after which the load is over: the sample takes from the start to the \
+          last response, and `repeat.seconds` and `repeat.warmup` do not apply to it. `none`: until the window is \
+          over.",
     ..BASE
 };
 
 pub(super) const LIMIT_DATAGRAMS: Key = Key {
-    doc: "Datagrams, of all flows together, after which the load is over: the sample takes from the first to the last, \
-          and `repeat.seconds` and `repeat.warmup` mean nothing to it. `none`: until the window is over.",
+    doc: "Datagrams, of all flows together, after which the load is over: the sample takes from the first to the \
+          last, and `repeat.seconds` and `repeat.warmup` do not apply to it. `none`: until the window is over.",
     ..LIMIT_TRANSACTIONS
 };

@@ -74,8 +74,8 @@ const CONNECTIONS: Key = Key {
 
 const CONNECTIONS_PER_GUEST: Key = Key {
     example: "4",
-    doc: "Connections between each pair of guests: instead of `connections`. It is what holds where there are several \
-          guests and neither key is written.",
+    doc: "Connections between each pair of guests: instead of `connections`. This key is the default where there are \
+          several guests and neither is given.",
     ..STREAMS
 };
 
@@ -84,10 +84,10 @@ const TARGET: Key = Key {
     words: &Backing::NAMES,
     presence: Default("memory"),
     example: "discard",
-    doc: "What our target keeps the export in: memory, or nothing (what is written is lost and cannot be verified). Or an NBD \
-          server that is there: `nbd://HOST[:PORT]/[EXPORT]`, or `nbd+unix:///[EXPORT]?socket=PATH` on the initiator's host. \
-          Or a path on the initiator's host: a file, a block device, or a directory in which the load makes a file of \
-          `size` that is gone afterwards. Servers and paths are for existing hosts.",
+    doc: "What our target keeps the export in: memory, or nothing (what is written is lost and cannot be verified). \
+          Or an existing NBD server: `nbd://HOST[:PORT]/[EXPORT]`, or `nbd+unix:///[EXPORT]?socket=PATH` on the \
+          initiator's host. Or a path on the initiator's host: a file, a block device, or a directory, in which the \
+          load makes a file of `size` and removes it afterwards. Servers and paths are for existing hosts.",
     ..BASE
 };
 
@@ -95,7 +95,7 @@ const DESTRUCTIVE: Key = Key {
     words: ON_OFF,
     presence: Default("off"),
     example: "on",
-    doc: "Whether the load may write to a server or path that is there: what it has is lost.",
+    doc: "Whether the load may write to an NBD server or a path: its content is lost.",
     ..BASE
 };
 
@@ -104,9 +104,8 @@ const OVERWRITE: Key = Key {
     words: &["none"],
     presence: Default("none"),
     example: "/dev/sdz",
-    doc: "The path of `target` once more, where the load writes and it is not empty: a byte of its first or last MiB is \
-          not zero. Without it such a file or device is not written to. What is mounted, used for swap or part of \
-          another device never is.",
+    doc: "The path of `target` once more: needed to write to a file or device that is not empty (a byte of its first \
+          or last MiB is not zero). What is mounted, used for swap or part of another device is never written to.",
     ..BASE
 };
 
@@ -115,8 +114,8 @@ const EXPORT_SIZE: Key = Key {
     range: from_to(SECTOR as f64, MAX_EXPORT as f64),
     presence: Default("64MiB"),
     example: "1GiB",
-    doc: "Bytes of the export, a multiple of 512; at least one I/O. Of a path the bytes from its beginning that are used: \
-          all of it where nothing is written here, but in a directory.",
+    doc: "Bytes of the export, a multiple of 512; at least one I/O. Of a file or device, how many bytes are used, \
+          from its beginning; without this key all of them. A directory needs this key.",
     ..BASE
 };
 
@@ -141,18 +140,19 @@ const NETWORK_SHARE: Key = Key {
 };
 
 const IO_RATE: Key = Key {
-    doc: "I/O per second of each connection, at random (Poisson) and without waiting for replies: from due to sent is \
-          lateness, from sent to answered latency. `none` asks again when it was answered.",
+    doc: "I/O per second of each connection, at random (Poisson) and without waiting for replies: lateness is the \
+          time from due to sent, latency from sent to answered. `none` sends a request when the one before was \
+          answered.",
     ..REQUEST_RATE
 };
 
 const TOTAL_IO_RATE: Key = Key {
-    doc: "The same for all connections together, each of which has its share; not beside `rate`.",
+    doc: "The same for all connections together, shared equally; not with `rate`.",
     ..TOTAL_REQUEST_RATE
 };
 
 const LIMIT_IOS: Key = Key {
-    doc: "I/O, of all connections together, after which the load is over: the sample takes from the start to the last \
-          reply, and `repeat.seconds` and `repeat.warmup` mean nothing to it. `none`: until the window is over.",
+    doc: "I/O, of all connections together, after which the load is over: the sample takes from the start to the \
+          last reply, and `repeat.seconds` and `repeat.warmup` do not apply to it. `none`: until the window is over.",
     ..LIMIT_TRANSACTIONS
 };

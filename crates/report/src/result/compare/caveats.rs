@@ -62,7 +62,7 @@ fn unshared(unshared: &Unshared) -> Option<String> {
             "{unknown}, which is {level} in every cell {other}: cells are matched without it"
         )),
         Unknown::Varied => Some(format!(
-            "{unknown}, which was varied {other}: which of these cells it had is not known"
+            "{unknown}, which was varied {other}: it is not known which of these levels it had"
         )),
     }
 }

@@ -47,7 +47,7 @@ impl NoRatio {
             Self::TooFewTransactions => "too few transactions for this percentile",
             Self::TooFewSteps => "too little CPU time for this figure",
             Self::NoFigure => "no pair of samples with this figure",
-            Self::NotMoved => "in no pair of samples every machine moved",
+            Self::NotMoved => "no pair of samples in which every machine moved",
         }
     }
 }
