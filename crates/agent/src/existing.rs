@@ -13,7 +13,7 @@ use wirecost_netbuild::{ExistingDevice, LinkSpeed, Side};
 use wirecost_probe::Responder;
 
 use crate::address;
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 use crate::guard::SettingsTarget;
 use crate::guards::{GuardPlaces, SettingsGuards};
 use crate::path_devices;
@@ -85,12 +85,12 @@ impl ExistingHost {
         secret: Secret,
     ) -> Result<(Self, Responder, Joined)> {
         let name = address::device_of(address)
-            .step("listing its addresses")?
+            .context("listing its addresses")?
             .ok_or_else(|| format!("no device of host {side} has the address {address}"))?;
         let mut device = ExistingDevice::open(&name)?;
         let state = device.state(&side.to_string(), &BTreeMap::new())?;
-        let responder =
-            prove::respond([(None, address)].into_iter(), secret).step("starting the responder")?;
+        let responder = prove::respond([(None, address)].into_iter(), secret)
+            .context("starting the responder")?;
         let (speed, nominal_speed) = match device.speed()? {
             LinkSpeed::Known(speed) => (Some(speed), false),
             LinkSpeed::Unknown => (None, false),

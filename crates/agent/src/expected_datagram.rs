@@ -10,7 +10,7 @@ use wirecost_wire::frame::{CapturedDatagram, GeneveId, GreId, TunnelId, VxlanId,
 use wirecost_wire::geneve::Options;
 use wirecost_wire::overhead::Stack;
 
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 use crate::protocol::Secret;
 
 /// Length of the frame check sequence, which a capture does not include, bytes.
@@ -48,10 +48,10 @@ impl ExpectedDatagram {
         let stack: Stack = encapsulation
             .stack()
             .parse()
-            .step(format!("{encapsulation}"))?;
+            .context(format!("{encapsulation}"))?;
         let frame = stack
             .over(network.underlay_ip, network.guest_ip)
-            .step(format!("{encapsulation}"))?
+            .context(format!("{encapsulation}"))?
             .frame(size, network.tunnel_mtu().max(size));
         let options = match encapsulation {
             Encapsulation::Geneve(geneve) => geneve.options,
@@ -71,7 +71,7 @@ impl ExpectedDatagram {
                 _ => None,
             },
             inner_vlan: udp.and_then(|udp| udp.inner_vlan),
-            options: Options::of_plan(options).step("Geneve options")?,
+            options: Options::of_plan(options).context("Geneve options")?,
             by_ovn: network.datapath.is_ovn(),
             outer_ip_bytes: frame.underlay_bytes(),
             frame_bytes: frame.frame_bytes() - FCS_BYTES,

@@ -8,7 +8,7 @@ use wirecost_model::vary::Setting;
 use wirecost_netbuild::{LabHost, Side};
 use wirecost_sys::namespace::Netns;
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::guard::{SettingsGuard, SettingsTarget};
 
 /// The running program, even after its file was replaced or removed.
@@ -94,7 +94,7 @@ impl SettingsGuards {
                 if running.guests.len() == number {
                     let inside = || SettingsGuard::start(program, &self.owner, &place, target);
                     let entered = guest.within(inside);
-                    let guard = entered.step(format!("{place}: entering its namespace"))??;
+                    let guard = entered.context(format!("{place}: entering its namespace"))??;
                     running.guests.push(guard);
                 }
                 running.guests[number].apply(setting)?;

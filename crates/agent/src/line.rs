@@ -5,7 +5,7 @@ use wirecost_model::line::{LineBy, LineRelease};
 use wirecost_netbuild::{LabHost, fq};
 use wirecost_vtep::{Departures, Error, Hook, LineRate};
 
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 
 /// The line of a host. Dropping it detaches its program from the device.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Line {
             Err(why) if host.spec().several_links => {
                 let loaded = host.at_line(Departures::load)?;
                 let dividing =
-                    loaded.step("dividing flows among links, which takes eBPF and so root")?;
+                    loaded.context("dividing flows among links, which takes eBPF and so root")?;
                 let release = LineRelease {
                     by: LineBy::Htb,
                     ..LineRelease::one_by_one(why)
@@ -76,7 +76,7 @@ impl Line {
             classes: self.release.by == LineBy::Htb,
         };
         host.at_line(|_| departures.set(&pace, Hook::Best))?
-            .step("setting the line's departure times")
+            .context("setting the line's departure times")
     }
 
     /// Removes the departure times. To be called before [`LabHost::lift_line`].
@@ -88,7 +88,7 @@ impl Line {
             return Ok(());
         };
         host.at_line(|_| departures.lift())?
-            .step("lifting the line's departure times")
+            .context("lifting the line's departure times")
     }
 }
 

@@ -20,7 +20,7 @@ use wirecost_probe::{
 };
 use wirecost_sys::socket::vrf_of;
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::protocol::{LocateOrder, NeighbourSearch, PathReply, PathRequest, Reply, Responding};
 use crate::prove::smallest;
 
@@ -229,8 +229,8 @@ const fn said(streamed: Streamed) -> Stream {
 }
 
 fn gather(host: &str) -> Result<String> {
-    let stack = wirecost_audit::gather(host).step(format!("listing the devices of {host}"))?;
-    serde_json::to_string(&stack).step("writing the device stack")
+    let stack = wirecost_audit::gather(host).context(format!("listing the devices of {host}"))?;
+    serde_json::to_string(&stack).context("writing the device stack")
 }
 
 /// Waits until the kernel's search for the neighbour has ended: the kernel asks three times, a second apart

@@ -14,7 +14,7 @@ use wirecost_wire::size_table::FrameSizes;
 
 use crate::device::{self, Change};
 use crate::device_features::set_features;
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 use crate::host::LabHost;
 use crate::host::Line;
 use crate::names::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
@@ -105,7 +105,7 @@ impl LabHost {
             return Ok(());
         };
         let step = || format!("reading the offloads of `{UNDERLAY_DEVICE}`");
-        let found = self.ethtool.features(UNDERLAY_DEVICE).step(step)?;
+        let found = self.ethtool.features(UNDERLAY_DEVICE).with_context(step)?;
         let transit = &self.spec.network.transit;
         let whole = transit.hops.is_empty() && transit.paths.is_empty();
         let active = |name: &str| found.get(name).is_some_and(|state| state.active);
@@ -181,8 +181,8 @@ pub(crate) fn set_mtu(netlink: &mut Netlink, name: &str, mtu: u32) -> Result<(),
         ..Change::default()
     }
     .apply(netlink, name)
-    .step(step)?;
-    let found = device::read(netlink, name).step(step)?.mtu;
+    .with_context(step)?;
+    let found = device::read(netlink, name).with_context(step)?.mtu;
     same(step, &mtu, &found)
 }
 
@@ -231,7 +231,7 @@ impl PathSettings<'_> {
             })
             .collect();
         let features = set_features(ethtool, name, wanted, &step)?;
-        let device = device::read(netlink, name).step(step)?;
+        let device = device::read(netlink, name).with_context(step)?;
         Ok(DeviceState {
             host: self.side.name().to_owned(),
             name: name.to_owned(),

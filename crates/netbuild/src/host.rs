@@ -14,7 +14,7 @@ use wirecost_sys::namespace::Netns;
 
 use crate::addresses;
 use crate::device::{self, PeerNamespace, has_queues, up};
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 use crate::guest::{Guest, Uplink};
 use crate::ipv6;
 use crate::names::{BRIDGE, Side, TUNNEL, UNDERLAY_DEVICE};
@@ -58,16 +58,16 @@ impl LabHost {
         let macs = spec.guest_macs(spec.side);
         let addresses: Vec<_> = spec.guest_addresses().into_iter().zip(macs).collect();
         let guests = Guest::all(&addresses)?;
-        let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+        let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
         up(&mut netlink, "lo")?;
         let steering = match &spec.receive_cpus {
             Some(cpus) => Some(
                 Steering::begin(cpus)
-                    .step(|| format!("setting net.core.rps_default_mask for {cpus:?}"))?,
+                    .with_context(|| format!("setting net.core.rps_default_mask for {cpus:?}"))?,
             ),
             None => None,
         };
-        let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+        let ethtool = Ethtool::open().with_context(|| "opening ethtool".into())?;
         let line_namespace = spec.line_core.map(|core| {
             let at = (&spec.network.transit, spec.side);
             underlay::make_line_namespace(core, at, wire_of(&spec), &mut netlink)
@@ -96,7 +96,8 @@ impl LabHost {
     pub fn prepare_over(spec: HostSpec, netns: &Netns) -> Result<Self, BuildError> {
         let mut host = Self::prepare(spec)?;
         let number = device::number_netns(&mut host.netlink, netns.as_fd());
-        host.link_netns = Some(number.step(|| "numbering the host's network namespace".into())?);
+        host.link_netns =
+            Some(number.with_context(|| "numbering the host's network namespace".into())?);
         Ok(host)
     }
 
@@ -105,7 +106,7 @@ impl LabHost {
     /// # Errors
     /// Where the kernel refuses.
     pub fn remove_tunnel(&mut self) -> Result<(), BuildError> {
-        device::delete(&mut self.netlink, TUNNEL).step(|| format!("removing `{TUNNEL}`"))
+        device::delete(&mut self.netlink, TUNNEL).with_context(|| format!("removing `{TUNNEL}`"))
     }
 
     /// Second step, on host a only, when both hosts are prepared: creates the underlay, from this host to a device in
@@ -174,10 +175,10 @@ impl LabHost {
         let queues = self.spec.network.steering.queues;
         if let Some(steering) = self.steering.take() {
             let step = || format!("steering what `{UNDERLAY_DEVICE}` receives");
-            self.steered = steering.end(UNDERLAY_DEVICE, queues).step(step)?;
+            self.steered = steering.end(UNDERLAY_DEVICE, queues).with_context(step)?;
             // Steering that a plan asks for explicitly is in force, or the build fails.
             if !self.steered && self.spec.network.steering.rps != Rps::Own {
-                return Err(io::Error::from(io::ErrorKind::NotFound)).step(step);
+                return Err(io::Error::from(io::ErrorKind::NotFound)).with_context(step);
             }
         }
         self.check_steering()?;
@@ -185,8 +186,8 @@ impl LabHost {
             line_namespace.settle()?;
         }
         let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
-        let underlay =
-            device::read(&mut self.netlink, name).step(|| format!("reading `{name}` back"))?;
+        let underlay = device::read(&mut self.netlink, name)
+            .with_context(|| format!("reading `{name}` back"))?;
         same(|| format!("MTU of `{name}`"), &mtu, &underlay.mtu)?;
         has_queues(name, &underlay, queues)?;
         Ok(underlay.index)
@@ -210,9 +211,9 @@ impl LabHost {
 
     fn build_bridge(&mut self) -> Result<u32, BuildError> {
         device::create_bridge(&mut self.netlink, BRIDGE)
-            .step(|| format!("making the bridge `{BRIDGE}`"))?;
+            .with_context(|| format!("making the bridge `{BRIDGE}`"))?;
         let bridge = device::read(&mut self.netlink, BRIDGE)
-            .step(|| format!("reading `{BRIDGE}` back"))?
+            .with_context(|| format!("reading `{BRIDGE}` back"))?
             .index;
         up(&mut self.netlink, BRIDGE)?;
         Ok(bridge)
@@ -284,7 +285,7 @@ impl LabHost {
     /// Interface index of the underlay device.
     pub fn underlay_index(&mut self) -> Result<u32, BuildError> {
         let device = device::read(&mut self.netlink, UNDERLAY_DEVICE)
-            .step(|| format!("reading `{UNDERLAY_DEVICE}`"))?;
+            .with_context(|| format!("reading `{UNDERLAY_DEVICE}`"))?;
         Ok(device.index)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 
 /// Settings that a device takes over when it is created, in /proc/sys/net/ipv6/conf/default
 /// (Documentation/networking/ip-sysctl.rst): no address but the one it is given, and no router solicitations.
@@ -38,7 +38,7 @@ pub(crate) fn disable_and_silence() -> Result<(), BuildError> {
 pub(crate) fn enable(device: &str) -> Result<(), BuildError> {
     let path = key(device, "disable_ipv6");
     write(&path, "0")?;
-    let found = fs::read_to_string(&path).step(|| format!("reading {path} back"))?;
+    let found = fs::read_to_string(&path).with_context(|| format!("reading {path} back"))?;
     same(|| path.clone(), &"0", &found.trim())
 }
 
@@ -47,5 +47,5 @@ fn key(scope: &str, name: &str) -> String {
 }
 
 fn write(path: &str, value: &str) -> Result<(), BuildError> {
-    fs::write(path, value).step(|| format!("writing {value} to {path}"))
+    fs::write(path, value).with_context(|| format!("writing {value} to {path}"))
 }

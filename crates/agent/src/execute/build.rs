@@ -11,7 +11,7 @@ use wirecost_sys::socket::PacketCapture;
 
 use super::{Agent, Answer, UNPREPARED, places};
 use crate::datapath::{self, FrameCarrier};
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::existing_underlay::ExistingUnderlay;
 use crate::expected_datagram::ExpectedDatagram;
 use crate::line::Line;
@@ -44,7 +44,7 @@ impl Agent {
             return existing_underlay.watch(SNAP_BYTES);
         }
         let index = self.host()?.underlay_index()?;
-        PacketCapture::open(index, SNAP_BYTES).step("watching the underlay")
+        PacketCapture::open(index, SNAP_BYTES).context("watching the underlay")
     }
 
     pub(super) fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
@@ -94,7 +94,7 @@ impl Agent {
         self.carrier = datapath::attach(host, self.guards.owner(), ovn)?;
         self.line = Line::of(host)?;
         let responder =
-            prove::respond(places(host), secret).step("starting the responder in the guests")?;
+            prove::respond(places(host), secret).context("starting the responder in the guests")?;
         let responders = responder.addresses().to_vec();
         let guest_tids = host.guest_tids();
         let pid = std::process::id();

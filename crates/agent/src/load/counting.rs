@@ -10,7 +10,7 @@ use wirecost_model::end_window::{End, EndWindow, Interval};
 use wirecost_traffic::{Client, Snapshot, TrafficError, window, window_until_end};
 
 use super::{Loads, Open, blame};
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::protocol::{CountingStart, EndPart, HostNetns, Measured, MeasuredEnd, Part, PartOrder};
 
 /// How long before the window the scan for foreign load begins.
@@ -46,7 +46,7 @@ pub(crate) struct Counting {
 impl Counting {
     /// Begins to count at the end of the warm-up. Without a load only the host is counted.
     pub(crate) fn begin(meter: &mut Meter, loads: &Loads, order: CountingStart) -> Result<Self> {
-        let warmup = Duration::try_from_secs_f64(order.warmup_s).step("the warm-up")?;
+        let warmup = Duration::try_from_secs_f64(order.warmup_s).context("the warm-up")?;
         let began = Instant::now();
         let servers = loads.servers.iter();
         let servers = servers.map(|open| (open.name.clone(), open.place, End::Server));
@@ -174,7 +174,7 @@ impl Counting {
     /// Waits for the part's duration, and records what every end received in each interval. Returns whether all clients
     /// on this host ended before.
     fn wait(&mut self, loads: &Loads, order: &PartOrder) -> Result<bool> {
-        let within = Duration::try_from_secs_f64(order.within_s).step("the window")?;
+        let within = Duration::try_from_secs_f64(order.within_s).context("the window")?;
         let Some(interval_s) = order.interval_s else {
             return wait_until(loads, Instant::now() + within);
         };

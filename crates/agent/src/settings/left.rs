@@ -5,13 +5,13 @@ use wirecost_netbuild::ExistingDevice;
 use super::journal::{self, Left};
 use super::undo::{Undo, What};
 use super::{AppliedSettings, SettingsTarget, sysctl};
-use crate::error::{AgentError, Step};
+use crate::error::{AgentError, Context};
 use crate::protocol::LeftSettings;
 
 /// Undoes the settings in this network namespace that the journals of ended processes list.
 pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
     let mut found = LeftSettings::default();
-    for left in journal::left().step("looking for journals")? {
+    for left in journal::left().context("looking for journals")? {
         match left {
             Ok(left) => undo_one(left, &mut found),
             Err(error) => found.failed.push(error),

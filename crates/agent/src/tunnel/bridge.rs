@@ -7,7 +7,7 @@ use wirecost_netbuild::host_tunnel::{self, GuestDevice};
 use wirecost_ovs::{AddedPorts, ExistingBridge, SwitchSpec};
 
 use super::state::TunnelEnd;
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 
 /// Makes the guest's device and adds both ports to the bridge. `of` is the tunnel's name.
 ///
@@ -78,7 +78,7 @@ pub(super) fn leave(end: &TunnelEnd) -> Result<()> {
     let removed = match ExistingBridge::find(name) {
         Ok(mut bridge) => bridge
             .remove(&[end.port(), end.tunnel_port()])
-            .step(format!("removing the ports of bridge {name}")),
+            .context(format!("removing the ports of bridge {name}")),
         // There is no such bridge, or no switch: the ports are gone, too.
         Err(_) => Ok(()),
     };

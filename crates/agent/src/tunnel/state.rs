@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_model::plan::Encapsulation;
 use wirecost_sys::namespace::{self, Netns};
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 
 /// Directory of the state files: NAME.json for each tunnel.
 const NOTES: &str = "/run/wirecost/tunnels";
@@ -169,7 +169,7 @@ pub(super) fn prepare_pins() -> Result<()> {
                 .into(),
         );
     }
-    namespace::mount_bpffs(Path::new(PINS)).step(format!(
+    namespace::mount_bpffs(Path::new(PINS)).context(format!(
         "mounting a BPF file system on {PINS}, which needs root"
     ))
 }
@@ -182,7 +182,7 @@ fn path(name: &str) -> PathBuf {
 pub(super) fn write(state: &TunnelState) -> Result<()> {
     let path = path(&state.name);
     let new = path.with_extension("new");
-    let text = serde_json::to_string_pretty(state).step("writing a tunnel's state")?;
+    let text = serde_json::to_string_pretty(state).context("writing a tunnel's state")?;
     let written = fs::create_dir_all(NOTES)
         .and_then(|()| fs::write(&new, text))
         .and_then(|()| fs::rename(&new, &path));
@@ -225,7 +225,7 @@ pub(super) fn remove(name: &str) -> Result<()> {
     }
     // The directory is not empty while there are other tunnels.
     if fs::remove_dir(NOTES).is_ok() {
-        namespace::unmount_bpffs(Path::new(PINS)).step(format!("unmounting {PINS}"))?;
+        namespace::unmount_bpffs(Path::new(PINS)).context(format!("unmounting {PINS}"))?;
         if let Some(root) = Path::new(NOTES).parent() {
             let _ = fs::remove_dir(root);
         }

@@ -15,7 +15,7 @@ use wirecost_model::plan::Wireguard;
 use super::{Endpoints, alike};
 use crate::addresses;
 use crate::device;
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::names::Side;
 use crate::netlink::Netlink;
 use crate::netlink::generic::{Command, Generic, Numbered, nested, numbered};
@@ -76,15 +76,15 @@ pub(super) fn make(
         .create(netlink, name, |netlink, new| {
             device::create_plain(netlink, new, InfoKind::Wireguard, between.mtu)
         })
-        .step(|| format!("making the wireguard device `{name}`"))?;
+        .with_context(|| format!("making the wireguard device `{name}`"))?;
     let talking = || format!("setting the keys of the wireguard device `{name}`");
-    let mut family = Generic::open(FAMILY).step(talking)?;
+    let mut family = Generic::open(FAMILY).with_context(talking)?;
     let (own, other) = between.secrets;
     // The kernel computes a public key from the private key of the device: first the other host's.
-    set(&mut family, name, &[private(other)]).step(talking)?;
+    set(&mut family, name, &[private(other)]).with_context(talking)?;
     let public = get(&mut family, name)
         .and_then(|found| key(&found, device_attribute::PUBLIC_KEY))
-        .step(talking)?;
+        .with_context(talking)?;
     let (_, remote) = between.ends;
     let wanted = WireguardDevice {
         secret: EndSecret(clamped(own.0)),
@@ -96,10 +96,10 @@ pub(super) fn make(
             allowed: addresses::guest_range(between.guest_ip),
         }],
     };
-    set(&mut family, name, &wanted.attributes()).step(talking)?;
+    set(&mut family, name, &wanted.attributes()).with_context(talking)?;
     let found = get(&mut family, name)
         .and_then(|found| WireguardDevice::read(&found))
-        .step(|| format!("reading the wireguard device `{name}` back"))?;
+        .with_context(|| format!("reading the wireguard device `{name}` back"))?;
     alike("wireguard", name, &wanted, &found)
 }
 
@@ -108,7 +108,7 @@ pub(super) fn make(
 /// `wg_noise_handshake_consume_response`).
 pub(super) fn agree(name: &str, side: Side) -> Result<(), BuildError> {
     let step = || format!("waiting for the other end of the wireguard device `{name}`");
-    let mut family = Generic::open(FAMILY).step(step)?;
+    let mut family = Generic::open(FAMILY).with_context(step)?;
     let (usable, asks_after) = match side {
         Side::A => (RENEWED_AFTER, Duration::ZERO),
         Side::B => (GONE_SOON, CONFIRMED_WITHIN),
@@ -118,18 +118,18 @@ pub(super) fn agree(name: &str, side: Side) -> Result<(), BuildError> {
     };
     let began = Instant::now();
     let mut asked = false;
-    while !agreed(&mut family).step(step)? {
+    while !agreed(&mut family).with_context(step)? {
         if began.elapsed() > PATIENCE {
-            return Err(io::Error::from(io::ErrorKind::TimedOut)).step(step);
+            return Err(io::Error::from(io::ErrorKind::TimedOut)).with_context(step);
         }
         if !asked && began.elapsed() >= asks_after {
-            keep_alive(&mut family, name, 1).step(step)?;
+            keep_alive(&mut family, name, 1).with_context(step)?;
             asked = true;
         }
         thread::sleep(Duration::from_millis(2));
     }
     if asked {
-        keep_alive(&mut family, name, 0).step(step)?;
+        keep_alive(&mut family, name, 0).with_context(step)?;
     }
     Ok(())
 }

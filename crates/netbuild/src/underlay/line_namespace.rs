@@ -24,7 +24,7 @@ use super::switch::unfiltered;
 use crate::device;
 use crate::device::{enslave, up};
 use crate::device_features::set_features;
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::steering::{self, Steering};
@@ -56,8 +56,9 @@ impl LineNamespace {
         let mut node = Node::create("the line".to_owned())?;
         let ethtool = node.within(|_| {
             // Devices take the mask over when they are created, so it stays set for all that are created here.
-            Steering::by_default(&[core]).step(|| format!("steering the line to core {core}"))?;
-            Ethtool::open().step(|| "opening ethtool".into())
+            Steering::by_default(&[core])
+                .with_context(|| format!("steering the line to core {core}"))?;
+            Ethtool::open().with_context(|| "opening ethtool".into())
         })?;
         let near = WireEnd::inner(NEAR, None);
         wire(netlink, (None, own), (node.as_peer(), &near), queues)?;
@@ -76,12 +77,12 @@ impl LineNamespace {
             unfiltered()?;
             for device in [NEAR, FAR] {
                 steering::steer(device, queues, &[core])
-                    .step(|| format!("steering what `{device}` receives to core {core}"))?;
+                    .with_context(|| format!("steering what `{device}` receives to core {core}"))?;
             }
             device::create_bridge(netlink, BRIDGE)
-                .step(|| format!("making the bridge `{BRIDGE}`"))?;
+                .with_context(|| format!("making the bridge `{BRIDGE}`"))?;
             let bridge = device::read(netlink, BRIDGE)
-                .step(|| format!("reading `{BRIDGE}` back"))?
+                .with_context(|| format!("reading `{BRIDGE}` back"))?
                 .index;
             up(netlink, BRIDGE)?;
             enslave(netlink, NEAR, bridge)?;
