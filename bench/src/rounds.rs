@@ -7,7 +7,7 @@ use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::orphan::Owner;
 use wirecost_bench::program;
 use wirecost_bench::scratch::Scratch;
-use wirecost_control::hosts::{Binaries, Duty, HostsContext};
+use wirecost_control::hosts::{AgentRole, Binaries, HostsContext};
 use wirecost_control::{Lab, LabContext, Placement, place};
 use wirecost_model::plan::Cores;
 use wirecost_model::units::format_rate;
@@ -59,7 +59,7 @@ pub(crate) fn run(
                 program: program::find(arguments.program.as_deref())?,
                 binaries: Binaries::default(),
                 owner: Owner::this().map_err(BenchError::machine("reading /proc"))?,
-                duty: Duty::Commands,
+                role: AgentRole::Commands,
                 idle: Duration::ZERO,
                 verbose: 0,
             },

@@ -15,7 +15,6 @@ use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 
 use crate::datapath::{self, FrameCarrier};
-use crate::duty::Duty;
 use crate::error::{AgentError, Result};
 use crate::existing::ExistingHost;
 use crate::existing_underlay::ExistingUnderlay;
@@ -26,6 +25,7 @@ use crate::load::{Counting, Loads};
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
+use crate::role::AgentRole;
 use crate::settings;
 use crate::transfer::Transfers;
 use crate::validate;
@@ -62,7 +62,7 @@ pub(crate) struct Agent {
     devices: Vec<DeviceState>,
     applied: AppliedLevel,
     guards: SettingsGuards,
-    duty: Duty,
+    role: AgentRole,
     paths: Paths,
     transfers: Transfers,
 }
@@ -71,10 +71,10 @@ pub(crate) struct Agent {
 type Answer = Result<Reply>;
 
 impl Agent {
-    pub(crate) fn new(guards: SettingsGuards, duty: Duty) -> Self {
+    pub(crate) fn new(guards: SettingsGuards, role: AgentRole) -> Self {
         Self {
             guards,
-            duty,
+            role,
             ..Self::default()
         }
     }
@@ -103,7 +103,7 @@ impl Agent {
     }
 
     pub(crate) fn execute(&mut self, request: Request) -> Answer {
-        self.duty.check(&request, self.existing.is_some())?;
+        self.role.check(&request, self.existing.is_some())?;
         validate::check(&request)?;
         self.abandoned &= !matches!(request, Request::OpenServers(_));
         if request.is_about_loads() && std::mem::take(&mut self.abandoned) {
@@ -326,7 +326,7 @@ mod tests {
             load: Load::new(Workload::TcpRr),
             secret: [7; 16],
         };
-        let mut agent = Agent::new(SettingsGuards::new("a test"), Duty::Load);
+        let mut agent = Agent::new(SettingsGuards::new("a test"), AgentRole::Load);
         let opened = |agent: &mut Agent| agent.execute(Request::OpenServers(vec![end.clone()]));
         assert!(!agent.has_loads());
         let Ok(Reply::Listening(addresses)) = opened(&mut agent) else {

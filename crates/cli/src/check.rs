@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 use clap::Args;
 use wirecost_check::MAX_FLOWS;
-use wirecost_control::hosts::{Duty, HostsError};
+use wirecost_control::hosts::{AgentRole, HostsError};
 use wirecost_control::path::{Check as Asked, CheckTarget, check as run};
 use wirecost_model::host::HostAddress;
 use wirecost_model::units::{UnitError, parse_rate};
@@ -136,7 +136,7 @@ pub(crate) fn check(arguments: &Check, talk: Talk) -> Done {
     let others = others.map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
     let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
     let (interrupt, mut context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
-    context.duty = Duty::Check;
+    context.role = AgentRole::Check;
     let watch = Watch::start(talk.quiet);
     let mut document = run(&asked, &context, &interrupt, &mut |step| watch.show(step))
         .map_err(|error| unreached(&error))?;

@@ -18,7 +18,7 @@ use clap::Args;
 use wirecost_answer::diagnosis::{Diagnosis, Evidence};
 use wirecost_check::{Document, Severity};
 use wirecost_control::experiment::{self, InspectedHosts, Options};
-use wirecost_control::hosts::{Duty, HostsContext};
+use wirecost_control::hosts::{AgentRole, HostsContext};
 use wirecost_control::path::{Check, CheckTarget, check};
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::host::HostAddress;
@@ -98,20 +98,20 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         }
     };
     let began = Instant::now();
-    let agents = |duty| HostsContext {
-        duty,
+    let agents = |role| HostsContext {
+        role,
         ..context.clone()
     };
     // What will be changed is listed by who will change it.
     let inspecting = if arguments.allow_host_changes {
-        Duty::Change
+        AgentRole::Change
     } else {
-        Duty::Check
+        AgentRole::Check
     };
     let inspected = experiment::inspect(&agents(inspecting), &pair, &bare, &flag);
     let inspected = inspected.map_err(unreached)?;
     say("checking the path");
-    let checked = check(&asked(&pair), &agents(Duty::Check), &flag, &mut |_| {});
+    let checked = check(&asked(&pair), &agents(AgentRole::Check), &flag, &mut |_| {});
     let checked = checked.map_err(unreached)?;
     let check_s = began.elapsed().as_secs_f64();
     let findings = findings(&checked);

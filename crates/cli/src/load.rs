@@ -11,7 +11,7 @@ mod watching;
 use std::time::Duration;
 
 use clap::Args;
-use wirecost_control::hosts::Duty;
+use wirecost_control::hosts::AgentRole;
 use wirecost_control::load::{ManualLoad, Outcome, run_manual};
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Limit, NamedLoad, Workload};
@@ -91,7 +91,7 @@ pub(crate) fn load(arguments: &Load, talk: Talk) -> Done {
     let asked = asked(arguments).map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
     let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
     let (interrupt, mut context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
-    context.duty = Duty::Load;
+    context.role = AgentRole::Load;
     let watching = Watching::new(&asked, talk);
     let document = run_manual(&asked, &context, &interrupt, &mut |step| {
         watching.show(&step);

@@ -9,11 +9,11 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-pub use wirecost_agent::duty::Duty;
 pub use wirecost_agent::link::Binaries;
 use wirecost_agent::link::{HostAgent, Link, LinkError, Starting};
 use wirecost_agent::orphan::Owner;
 use wirecost_agent::protocol::{OwnAddress, Reply, Request};
+pub use wirecost_agent::role::AgentRole;
 use wirecost_model::host::HostAddress;
 
 use crate::calls::PROMPT;
@@ -31,7 +31,7 @@ pub struct HostsContext {
     /// This process, the controller that starts the agents.
     pub owner: Owner,
     /// What agents of existing hosts are for, which decides the capabilities that they keep.
-    pub duty: Duty,
+    pub role: AgentRole,
     /// The longest time for which an agent may not be asked for anything, such as while other hosts are measured.
     pub idle: Duration,
     /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
@@ -67,7 +67,7 @@ pub fn open(
         binaries: context.binaries.clone(),
         host: host.clone(),
         owner: context.owner,
-        duty: context.duty,
+        role: context.role,
         idle: context.idle,
         verbose: context.verbose,
     };

@@ -12,8 +12,8 @@ use super::binaries::Binaries;
 use super::line::{ChildLine, StderrMode, WaitError};
 use super::shell::{self, Failure};
 use super::{Link, LinkError};
-use crate::duty::Duty;
 use crate::orphan::Owner;
+use crate::role::AgentRole;
 
 /// How long an agent on this machine may take to exit by itself.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ pub struct HostAgent {
     pub owner: Owner,
     /// The agent's purpose: it keeps the capabilities for that. Where it needs root and the login on another machine is
     /// another user, the agent is started by `sudo -n`.
-    pub duty: Duty,
+    pub role: AgentRole,
     /// How long the controller may have nothing to ask for.
     pub idle: Duration,
     /// How much it logs to standard error: 0 nothing, 1 its steps, 2 everything.
@@ -86,8 +86,8 @@ impl Link {
     /// Starts the agent of an existing host without waiting for it.
     pub fn begin(agent: &HostAgent) -> Result<Starting, LinkError> {
         let name = agent.host.place.to_string();
-        let duty = agent.duty.word();
-        let mut arguments: Vec<String> = ["agent", "--host", &name, "--in-place", "--duty", duty]
+        let role = agent.role.word();
+        let mut arguments: Vec<String> = ["agent", "--host", &name, "--in-place", "--duty", role]
             .map(str::to_owned)
             .into();
         if agent.verbose > 0 {
@@ -130,7 +130,7 @@ impl Link {
             line,
             program: agent.program.clone(),
             binaries: agent.binaries.clone(),
-            needs_root: agent.duty.needs_root(),
+            needs_root: agent.role.needs_root(),
             behind_a_shell: behind_a_shell.then(|| {
                 let limit = IDLE_S.saturating_add(agent.idle.as_secs());
                 arguments.extend(["--idle-limit".to_owned(), limit.to_string()]);

@@ -26,7 +26,7 @@ use super::max_rate::{SendLimit, Traffic, to_the_end};
 use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
-use crate::hosts::{Duty, HostsContext, HostsError};
+use crate::hosts::{AgentRole, HostsContext, HostsError};
 use crate::lab::{Existing, LabContext, Reached};
 use crate::placement::place_run;
 
@@ -71,7 +71,7 @@ pub fn run(
     let allowed = allowed_cpus()?;
     refuse_existing(options.out.as_deref())?;
     let agents = HostsContext {
-        duty: duty(experiment),
+        role: agent_role(experiment),
         idle: longest_sample(experiment),
         ..options.agents.clone()
     };
@@ -163,20 +163,20 @@ pub fn run(
 }
 
 /// What agents of existing hosts are started for.
-pub fn duty(experiment: &Experiment) -> Duty {
+pub fn agent_role(experiment: &Experiment) -> AgentRole {
     let plan = &experiment.plan;
     let settings = || plan.vary.iter().flat_map(|factor| &factor.levels);
     let is_of_root = |setting: &Setting| {
         !(setting.sysctl.is_empty() && setting.ethtool.is_empty() && setting.device.is_empty())
     };
     if plan.hosts.is_tunnel() {
-        Duty::Build
+        AgentRole::Build
     } else if settings().any(is_of_root) {
-        Duty::Change
+        AgentRole::Change
     } else if settings().any(|setting| setting.command.is_some()) {
-        Duty::Commands
+        AgentRole::Commands
     } else {
-        Duty::Load
+        AgentRole::Load
     }
 }
 

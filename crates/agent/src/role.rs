@@ -1,4 +1,4 @@
-//! The purpose of an agent on an existing host: the capabilities (capabilities(7)) that it keeps for it, and the
+//! The role of an agent on an existing host: the capabilities (capabilities(7)) that it keeps, and the
 //! requests that it executes.
 
 use std::io;
@@ -9,9 +9,9 @@ use wirecost_sys::capability::{self, Capability};
 use crate::error::Result;
 use crate::protocol::Request;
 
-/// The purpose of an agent on an existing host.
+/// What an agent on an existing host may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Duty {
+pub enum AgentRole {
     /// Loads between addresses of the host, and proofs of its path.
     Load,
     /// Proofs and searches of a path, and the audit of the host.
@@ -62,7 +62,7 @@ const BUILD: &[Capability] = &[
     Capability::NET_RAW,
 ];
 
-impl Duty {
+impl AgentRole {
     const ALL: [Self; 5] = [
         Self::Load,
         Self::Check,
@@ -71,12 +71,12 @@ impl Duty {
         Self::Commands,
     ];
 
-    /// Whether the duty needs root.
+    /// Whether the role needs root.
     pub const fn needs_root(self) -> bool {
         matches!(self, Self::Build | Self::Change)
     }
 
-    /// The duty as the value of an agent's `--duty` argument.
+    /// The role as the value of an agent's `--duty` argument.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Load => "load",
@@ -87,13 +87,13 @@ impl Duty {
         }
     }
 
-    /// The duty with this `--duty` value.
+    /// The role with this `--duty` value.
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|duty| duty.word() == word)
+        Self::ALL.into_iter().find(|role| role.word() == word)
     }
 
     /// The capabilities to keep; `None`: all that the process has.
-    fn kept(self) -> Option<Vec<Capability>> {
+    fn kept_capabilities(self) -> Option<Vec<Capability>> {
         let more = match self {
             Self::Load => &[][..],
             Self::Check => CHECK,
@@ -104,11 +104,11 @@ impl Duty {
         Some([LOAD, more].concat())
     }
 
-    /// Checks that this duty includes a request. `in_place` is whether the agent uses the existing host's namespaces,
+    /// Checks that this role includes a request. `in_place` is whether the agent uses the existing host's namespaces,
     /// and not some that it has made.
     ///
     /// # Errors
-    /// The duty does not include it; the message names both.
+    /// The role does not include it; the message names both.
     pub(crate) fn check(self, request: &Request, in_place: bool) -> Result<()> {
         let changes = matches!(self, Self::Change | Self::Commands);
         let builds = matches!(self, Self::Build | Self::Commands);
@@ -139,13 +139,13 @@ impl Duty {
         )
     }
 
-    /// Drops all capabilities that the duty does not need, from every set and for good, and sets `no_new_privs`, so
+    /// Drops all capabilities that the role does not need, from every set and for good, and sets `no_new_privs`, so
     /// that no program that it executes regains them. To be called while the process has one thread.
     ///
     /// # Errors
     /// Errors of prctl(2) and capset(2).
     pub(crate) fn confine(self) -> io::Result<()> {
-        match self.kept() {
+        match self.kept_capabilities() {
             Some(kept) => capability::keep_only(&kept),
             None => Ok(()),
         }
@@ -162,13 +162,18 @@ mod tests {
     use super::*;
     use crate::protocol::{Secret, TransferRequest};
 
-    /// The requests that change a host or load its network, and the duties that include them on a host as it is.
-    fn restricted() -> Vec<(Request, &'static [Duty])> {
-        const CHANGES: &[Duty] = &[Duty::Change, Duty::Commands];
-        const BUILDS: &[Duty] = &[Duty::Build, Duty::Commands];
-        const SIMULATES: &[Duty] = &[Duty::Check, Duty::Commands];
-        const LOADS: &[Duty] = &[Duty::Load, Duty::Build, Duty::Change, Duty::Commands];
-        const ALL: &[Duty] = &Duty::ALL;
+    /// The requests that change a host or load its network, and the roles that include them on a host as it is.
+    fn restricted() -> Vec<(Request, &'static [AgentRole])> {
+        const CHANGES: &[AgentRole] = &[AgentRole::Change, AgentRole::Commands];
+        const BUILDS: &[AgentRole] = &[AgentRole::Build, AgentRole::Commands];
+        const SIMULATES: &[AgentRole] = &[AgentRole::Check, AgentRole::Commands];
+        const LOADS: &[AgentRole] = &[
+            AgentRole::Load,
+            AgentRole::Build,
+            AgentRole::Change,
+            AgentRole::Commands,
+        ];
+        const ALL: &[AgentRole] = &AgentRole::ALL;
         let secret = Secret {
             probe: [7; 16],
             acknowledgement: [8; 8],
@@ -211,10 +216,10 @@ mod tests {
 
     #[test]
     fn an_agent_does_only_what_it_was_started_for() {
-        for (request, duties) in restricted() {
-            for duty in Duty::ALL {
-                let included = duty.check(&request, true).is_ok();
-                assert_eq!(included, duties.contains(&duty), "{duty:?}: {request:?}");
+        for (request, roles) in restricted() {
+            for role in AgentRole::ALL {
+                let included = role.check(&request, true).is_ok();
+                assert_eq!(included, roles.contains(&role), "{role:?}: {request:?}");
             }
         }
     }
@@ -222,8 +227,10 @@ mod tests {
     #[test]
     fn an_agent_that_builds_changes_its_own_namespaces_and_not_the_hosts() {
         let request = Request::ApplySettings(vec![command()]);
-        assert!(Duty::Build.check(&request, false).is_ok());
-        let error = Duty::Build.check(&request, true).expect_err("the host's");
+        assert!(AgentRole::Build.check(&request, false).is_ok());
+        let error = AgentRole::Build
+            .check(&request, true)
+            .expect_err("the host's");
         assert_eq!(
             error.to_string(),
             "the agent was started with `--duty build`, which does not include applying the settings of a level"
@@ -232,13 +239,13 @@ mod tests {
 
     #[test]
     fn every_duty_has_a_word_and_only_what_changes_the_host_keeps_everything() {
-        for duty in Duty::ALL {
-            assert_eq!(Duty::of_word(duty.word()), Some(duty));
-            let changes = matches!(duty, Duty::Change | Duty::Commands);
-            assert_eq!(duty.kept().is_none(), changes);
+        for role in AgentRole::ALL {
+            assert_eq!(AgentRole::of_word(role.word()), Some(role));
+            let changes = matches!(role, AgentRole::Change | AgentRole::Commands);
+            assert_eq!(role.kept_capabilities().is_none(), changes);
         }
-        assert_eq!(Duty::of_word("all"), None);
-        let load = Duty::Load.kept().expect("a list");
+        assert_eq!(AgentRole::of_word("all"), None);
+        let load = AgentRole::Load.kept_capabilities().expect("a list");
         assert!(!load.contains(&Capability::SYS_ADMIN) && !load.contains(&Capability::NET_RAW));
     }
 }
