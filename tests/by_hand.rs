@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{
-    Ended, Place, Running, beside_others, install, is_root, run, signal, skip, succeeds, wait_for,
+    Ended, Running, TestDir, install, is_root, lock_shared, run, signal, skip, succeeds, wait_for,
     wirecost,
 };
 use crate::pair::{Pair, ip};
@@ -50,7 +50,7 @@ fn every_workload_runs_between_two_namespaces_and_has_its_figures() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("each");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     for (workload, figures) in [
@@ -114,7 +114,7 @@ fn an_nbd_server_is_read_and_only_written_to_where_that_is_said() {
         skip("this needs nbdkit");
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("nbd");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     let serve = [
@@ -186,10 +186,10 @@ fn an_nbd_server_at_a_unix_socket_is_loaded_and_missed_when_it_goes() {
         skip("this needs nbdkit");
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("nbdu");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
-    let place = Place::new();
+    let place = TestDir::new();
     let socket = place.path().join("nbd");
     let target = format!("nbd+unix:///?socket={}", socket.display());
     let ended = run(&mut load(&a, &b, &["storage", "--target", &target]));
@@ -246,7 +246,7 @@ fn machines_are_moved_between_two_namespaces_and_told_one_by_one() {
         skip(format!("this kernel does not track writes: {error}"));
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("move");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     let options = [
@@ -296,7 +296,7 @@ fn loads_run_beside_each_other_and_both_ways() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("mix");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     let beside = ["--beside", "tcp-rr --rate 100/s --streams 2", "--json"];
@@ -341,7 +341,7 @@ fn a_load_of_so_many_bytes_or_transactions_is_exactly_that() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("limit");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     for (arguments, figure) in [
@@ -391,8 +391,8 @@ fn hosts_behind_ssh_and_behind_a_command_are_loaded_like_any_other() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("ssh"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("ssh"), TestDir::new());
     let (path, log) = fake_ssh(place.path());
     let (ssh, exec) = (
         format!("ssh:root@{}:2222", pair.a),
@@ -433,7 +433,7 @@ fn all_loads_at_once_need_one_port_of_tcp_and_one_of_udp_at_each_host() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("port");
     for host in [&pair.a, &pair.b] {
         for rule in [
@@ -492,7 +492,7 @@ fn a_stray_connection_is_dropped_and_told() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("stray");
     let mut command = load(
         &netns(&pair.a),
@@ -525,7 +525,7 @@ fn an_interrupt_ends_the_load_and_prints_what_there_is() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("stop");
     let arguments = [
         "--time",
@@ -553,7 +553,7 @@ fn a_controller_that_was_stopped_for_a_while_counts_both_ends_to_the_same_time_a
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("pause");
     let arguments = ["udp-stream", "--rate", "100mbit", "--json", "--time", "2s"];
     let mut command = load(&netns(&pair.a), &netns(&pair.b), &arguments);
@@ -581,7 +581,7 @@ fn a_killed_controller_takes_its_agents_along() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("kill");
     let exec = format!("exec:ip netns exec {}", pair.b);
     let mut command = load(&netns(&pair.a), &exec, &["--time", "10min"]);
@@ -606,7 +606,7 @@ fn ends_with_host_b(name: &str, how: Signal, words: impl Fn(&str) -> String) {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new(name);
     let arguments = [
         "--time",
@@ -657,7 +657,7 @@ fn a_path_that_breaks_ends_the_load_with_the_flow() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("cut");
     let arguments = [
         "--time",
@@ -689,7 +689,7 @@ fn link_local_addresses_carry_loads_on_the_device_that_was_given() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("link");
     for (netns, address) in [(&pair.a, "fe80::77:1/64"), (&pair.b, "fe80::77:2/64")] {
         ip(&[
@@ -741,7 +741,7 @@ fn a_load_into_a_black_hole_ends_once_its_full_segments_are_lost() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("hole");
     let drop = "add table netdev hole; \
                 add chain netdev hole in { type filter hook ingress device \"eth0\" priority 0; }; \
@@ -774,7 +774,7 @@ fn datagrams_that_nothing_follows_are_lost_all_the_same() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("silent");
     let arguments = [
         "udp-stream",
@@ -814,7 +814,7 @@ fn a_thousand_and_twenty_four_streams_run() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("many");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     let many = ["--streams", "1024", "--time", "1s", "--warmup", "0.2s"];
@@ -837,7 +837,7 @@ fn threads_for_each_of_five_hundred_connections_are_counted() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("threads");
     let many = ["tcp-rr", "--streams", "512", "--threads", "512", "--json"];
     let ended = run(load(&netns(&pair.a), &netns(&pair.b), &many).args(SHORT));
@@ -857,7 +857,7 @@ fn a_rate_that_no_connection_keeps_is_told_with_what_was_sent_and_how_late() {
         command.args(["--warmup", "0.1s"]);
         command
     };
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let ended = run(command().arg("--json"));
     ended.expect_code(0);
     let document = ended.document();
@@ -912,7 +912,7 @@ fn the_document_has_a_stable_shape() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("shape");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     for workload in ["tcp-stream", "udp-rr", "udp-stream"] {
@@ -1103,7 +1103,7 @@ fn what_the_hosts_do_not_allow_is_told_with_the_host() {
 
 #[test]
 fn this_machine_with_itself_is_loaded_over_its_loopback_without_root() {
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let ended = run(load("local", "local", &["tcp-rr", "--json", "--quiet"]).args(SHORT));
     ended.expect_code(0);
     assert_eq!(ended.stderr, "");
@@ -1112,7 +1112,7 @@ fn this_machine_with_itself_is_loaded_over_its_loopback_without_root() {
 
 #[test]
 fn a_total_rate_is_divided_among_the_flows_and_told_with_the_load() {
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let arguments = ["udp-stream", "--streams", "2", "--total-rate", "20mbit"];
     let ended = run(load("local", "local", &arguments)
         .args(["--json", "--quiet"])

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Place, Record, beside_others, is_root, lab_can_be_built, run, wirecost};
+use crate::common::{Record, TestDir, is_root, lab_can_be_built, lock_shared, run, wirecost};
 use wirecost_model::line::{LineBy, LineRelease};
 
 const PLAN: &str = "\
@@ -27,8 +27,8 @@ fn a_lab_says_how_its_line_releases() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(PLAN);
     let ended = run(&mut place.run_command(&plan, "out"));
     ended.expect_code(0);
@@ -67,7 +67,7 @@ fn a_lab_says_how_its_line_releases() {
 
 #[test]
 fn without_a_line_nothing_is_said_of_one() {
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan("name: none\n");
     let dry = run(wirecost(["run", "--dry-run"]).arg(&plan));
     dry.expect_code(0);

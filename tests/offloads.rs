@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{Record, beside_others, cell_of, lab_can_be_built, lacks, measured, run, skip};
+use crate::common::{Record, cell_of, lab_can_be_built, lacks, lock_shared, measured, run, skip};
 use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::offload::{SegmentationPoint, Treatment};
@@ -59,7 +59,7 @@ fn measure(varied: &Varied<'_>) -> Option<Record> {
         more,
         rounds,
     } = varied;
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let (ended, record, _place) = measured(&format!(
         "name: treatment\nunderlay: {{ mtu: 1700{between} }}\nguest_mtu: 1400\nencapsulation: {encapsulations}\n\
          datapath: {datapaths}\noffload: {offloads}\nload: {loads}\n{more}\
@@ -346,7 +346,7 @@ fn datagrams_are_joined_where_the_same_level_joins_others() {
 }
 
 fn dry_run(offloads: &str) -> crate::common::Ended {
-    let place = crate::common::Place::new();
+    let place = crate::common::TestDir::new();
     let plan = format!(
         "name: idle\nunderlay: {{ mtu: 1700 }}\nencapsulation: [none, vxlan]\noffload: {offloads}\n"
     );

@@ -1,5 +1,6 @@
 //! The whole program, as it is called: in network namespaces, behind every kind of host, killed at any time. One test
-//! binary, so that it is linked once and its tests run side by side; those that judge figures go alone (`common::alone`).
+//! binary, so that it is linked once and its tests run side by side; those that judge figures run alone
+//! (`common::lock_exclusive`).
 
 #[path = "../crates/report/tests/fixture/mod.rs"]
 mod fixture;

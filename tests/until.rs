@@ -1,6 +1,8 @@
 //! Adaptive runs, in a lab.
 
-use crate::common::{Place, Record, alone, beside_others, lab_can_be_built, run, wirecost};
+use crate::common::{
+    Record, TestDir, lab_can_be_built, lock_exclusive, lock_shared, run, wirecost,
+};
 use wirecost_model::record::{Outcome, StopReason};
 
 /// Two cells that hardly differ on a line that sets their pace.
@@ -13,7 +15,7 @@ fn plan(repeat: &str) -> String {
 
 /// Runs a plan to its end, and returns its record and its result.
 fn record(repeat: &str) -> (Record, serde_json::Value) {
-    let place = Place::new();
+    let place = TestDir::new();
     let path = place.plan(&plan(repeat));
     let out = place.path().join("out");
     let ended = run(place.run_command(&path, "out").arg("--json"));
@@ -51,7 +53,7 @@ fn steady_cells_are_known_after_few_rounds() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = alone();
+    let _lock = lock_exclusive();
 
     let (record, result) = record("precision: 10%, worth: 25%, max_rounds: 100, ask: throughput");
 
@@ -70,7 +72,7 @@ fn what_cannot_be_known_ends_by_the_most_rounds() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = alone();
+    let _lock = lock_exclusive();
 
     // CPU time is told in steps of 10 ms: it is never that sure.
     let (record, result) =
@@ -89,7 +91,7 @@ fn the_budget_ends_a_run_after_its_least_rounds() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = alone();
+    let _lock = lock_exclusive();
 
     let (record, result) = record(
         "precision: 0.01%, worth: 0.01%, budget: 1s, min_rounds: 4, max_rounds: 1000, ask: cpu",
@@ -108,8 +110,8 @@ fn a_self_test_measures_the_first_cell_twice_in_every_round() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let path = place.plan(&format!("{}self_test: on\n", plan("rounds: 3")));
 
     let ended = run(place.run_command(&path, "out").arg("--json"));
@@ -142,7 +144,7 @@ fn a_self_test_measures_the_first_cell_twice_in_every_round() {
 
 #[test]
 fn a_dry_run_tells_the_rounds_that_it_may_take_and_what_that_assumes() {
-    let place = Place::new();
+    let place = TestDir::new();
     let path = place.plan(&plan("precision: 2%"));
     let text = run(wirecost(["run", "--dry-run", "--seed", "1"]).arg(&path));
     text.expect_code(0);

@@ -12,7 +12,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{PATIENCE, Turn, beside_others, skip, succeeds};
+use crate::common::{MachineLock, PATIENCE, lock_shared, skip, succeeds};
 
 /// No picture of a graphics card, no network of its own accord.
 const OPTIONS: &[&str] = &[
@@ -45,7 +45,7 @@ pub(crate) struct Browser {
     asked: u64,
     session: Option<String>,
     profile: TempDir,
-    _turn: Turn,
+    _lock: MachineLock,
 }
 
 /// What a page did while it was opened and used.
@@ -60,7 +60,7 @@ pub(crate) struct Heard {
 impl Browser {
     /// Starts one with a new, empty profile.
     pub(crate) fn start() -> Self {
-        let turn = beside_others();
+        let guard = lock_shared();
         let profile = tempfile::tempdir().expect("a profile");
         let home = profile.path();
         // The protocol is spoken over descriptors 3 and 4.
@@ -98,7 +98,7 @@ impl Browser {
             asked: 0,
             session: None,
             profile,
-            _turn: turn,
+            _lock: guard,
         };
         let target = browser.ask("Target.createTarget", &json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
