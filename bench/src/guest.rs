@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 /// `TCP_LISTEN` (include/net/tcp_states.h) as /proc/net/tcp prints it.
 const LISTEN: &str = "0A";
 
-/// One guest.
+/// A guest: its namespace, its address, and the cores of its host.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Guest {
     /// A thread in the guest's network namespace.
     tid: u32,
     cpus: String,
@@ -19,7 +19,7 @@ pub(crate) struct Place {
     pub(crate) address: IpAddr,
 }
 
-impl Place {
+impl Guest {
     pub(crate) fn new(tid: u32, cpus: &[u32], address: IpAddr) -> Self {
         let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
         Self {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::BenchError;
-use crate::place::Place;
+use crate::guest::Guest;
 use crate::process::check;
 
 /// Between two looks at who else may have ended.
@@ -33,12 +33,12 @@ impl Helper {
     pub(crate) fn start(
         name: &'static str,
         subcommand: &str,
-        place: &Place,
+        guest: &Guest,
     ) -> Result<Self, BenchError> {
         let program = std::env::current_exe()
             .map_err(BenchError::machine("starting a part of this program"))?;
         let words = [program.display().to_string(), subcommand.to_owned()];
-        Self::of(name, place.command(&words))
+        Self::of(name, guest.command(&words))
     }
 
     fn of(name: &'static str, mut command: Command) -> Result<Self, BenchError> {

@@ -17,8 +17,8 @@ use nix::unistd::{Pid, gettid};
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
+use crate::guest::Guest;
 use crate::helper::{Helper, answer, over};
-use crate::place::Place;
 use crate::process::PATIENCE;
 
 /// Between two looks at the clock nothing takes so long (some 30 ns do), and nobody who takes the core is so quick.
@@ -129,8 +129,8 @@ pub(crate) struct Loopers(Vec<Helper>);
 impl Loopers {
     /// # Errors
     /// They cannot be started.
-    pub(crate) fn start(place: &Place, cpus: &[u32]) -> Result<Self, BenchError> {
-        let start = |cpu: &u32| Helper::start("a looper", "looper", &place.on(*cpu));
+    pub(crate) fn start(guest: &Guest, cpus: &[u32]) -> Result<Self, BenchError> {
+        let start = |cpu: &u32| Helper::start("a looper", "looper", &guest.on(*cpu));
         cpus.iter().map(start).collect::<Result<_, _>>().map(Self)
     }
 

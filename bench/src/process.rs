@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
-use crate::place::{ListeningPort, Place};
+use crate::guest::{Guest, ListeningPort};
 
 /// How long it may take to begin, or to end after its test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -123,12 +123,12 @@ impl Process {
     /// Waits until it waits on a port.
     pub(crate) fn wait_open(
         &mut self,
-        place: &Place,
+        guest: &Guest,
         listening_port: ListeningPort,
         interrupt: &AtomicBool,
     ) -> Result<(), BenchError> {
         let deadline = Instant::now() + PATIENCE;
-        while !place.is_open(listening_port) {
+        while !guest.is_open(listening_port) {
             if self.ended()?.is_some() {
                 let finished = self.finish(PATIENCE, interrupt)?;
                 return Err(self.failed(finished.words()));

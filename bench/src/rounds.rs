@@ -15,11 +15,11 @@ use wirecost_model::units::format_rate;
 use crate::arguments::Arguments;
 use crate::bound::Bound;
 use crate::error::BenchError;
+use crate::guest::Guest;
 use crate::lab::{describe, one_congestion_control, prove, unhook};
 use crate::looper::Loopers;
 use crate::measure::Bench;
 use crate::peer::{BARE, Ours, Peer};
-use crate::place::Place;
 use crate::random::random;
 use crate::report::{CountedBy, Outcome, PeerReport, Presence, Report, RowResult, What};
 use crate::row::{GUEST_MTU, Opponents, Row};
@@ -209,13 +209,13 @@ impl Rounds<'_> {
     }
 
     fn bench<'l>(&'l self, row: &Row, lab: &'l mut Lab) -> Result<Bench<'l>, BenchError> {
-        let places = places(lab, &self.context.placement);
+        let guests = guests(lab, &self.context.placement);
         // Responses are received by the client.
         let counted = usize::from(!row.load.is_exchange());
         let placement = &self.context.placement;
-        let [a, b] = &places;
+        let [a, b] = &guests;
         Ok(Bench {
-            traffic_counter: TrafficCounter::start(&places[counted])?,
+            traffic_counter: TrafficCounter::start(&guests[counted])?,
             loopers: match row.cpu(self.arguments.cpu) {
                 CountedBy::Looper => Some([
                     Loopers::start(a, &placement.a)?,
@@ -225,7 +225,7 @@ impl Rounds<'_> {
             },
             cores: [placement.a[0], placement.b[0]],
             lab,
-            places,
+            guests,
             warmup: self.arguments.warmup,
             seconds: self.arguments.seconds.max(row.least_seconds),
             scratch: self.scratch.path(),
@@ -247,11 +247,11 @@ fn judge_alone(row: &Row, sample: Sample) -> What {
     What::Alone { sample, holds }
 }
 
-fn places(lab: &Lab, placement: &Placement) -> [Place; 2] {
+fn guests(lab: &Lab, placement: &Placement) -> [Guest; 2] {
     let [tid_a, tid_b] = lab.guest_tids().each_ref().map(|tids| tids[0]);
     let [address_a, address_b] = lab.guest_addresses().map(|addresses| addresses[0]);
     [
-        Place::new(tid_a, &placement.a, address_a),
-        Place::new(tid_b, &placement.b, address_b),
+        Guest::new(tid_a, &placement.a, address_a),
+        Guest::new(tid_b, &placement.b, address_b),
     ]
 }

@@ -24,8 +24,8 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
+use crate::guest::Guest;
 use crate::helper::{Helper, answer, over};
-use crate::place::Place;
 use crate::process::PATIENCE;
 
 /// The word that asks whether a load has begun.
@@ -187,8 +187,8 @@ pub(crate) fn run() -> Result<(), String> {
 pub(crate) struct TrafficCounter(Helper);
 
 impl TrafficCounter {
-    pub(crate) fn start(place: &Place) -> Result<Self, BenchError> {
-        Helper::start("the witness", "witness", place).map(Self)
+    pub(crate) fn start(guest: &Guest) -> Result<Self, BenchError> {
+        Helper::start("the witness", "witness", guest).map(Self)
     }
 
     pub(crate) fn pid(&self) -> u32 {

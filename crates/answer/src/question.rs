@@ -9,8 +9,8 @@ use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::Levels;
 
+use crate::dimension::Dimension;
 use crate::names;
-use crate::place::Dimension;
 
 /// What a run measured, as far as the answer needs it.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::aspect::{Aspect, Class, Group};
-use crate::place::{self, Dimension, LevelIndices};
+use crate::dimension::{self, Dimension, LevelIndices};
 use crate::size::Sizes;
 use crate::{Question, figures, names};
 
@@ -107,7 +107,7 @@ impl Aspect<'_> {
         if group.class == Class::Open {
             return "elsewhere".into();
         }
-        match place::conditions(dimensions, places, &group.members) {
+        match dimension::conditions(dimensions, places, &group.members) {
             Some(parts) if parts.len() == 1 && (!last || parts[0].len() == 1) => {
                 question.conditions(self.load, dimensions, &parts[0])
             }
