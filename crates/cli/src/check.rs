@@ -1,9 +1,9 @@
 //! `wirecost check`: the path MTU between two hosts, findings, and the commands that fix them.
 
-mod beside;
+mod details;
 mod print;
+mod progress;
 mod simulate;
-mod watch;
 
 use std::net::IpAddr;
 
@@ -15,11 +15,11 @@ use wirecost_model::host::HostAddress;
 use wirecost_model::units::{UnitError, parse_rate};
 use wirecost_wire::overhead::Stack;
 
+use self::progress::CheckProgress;
 use self::simulate::NotALab;
-use self::watch::Watch;
 use crate::binaries::AgentBinaries;
-use crate::failure::{Cause, Done, Failure};
-use crate::talk::Talk;
+use crate::failure::{Cause, CommandResult, Failure};
+use crate::verbosity::Verbosity;
 use crate::{exit, interrupt, screen};
 
 /// Default number of flows: they meet each of up to four equal-cost paths with 95 % probability (the stopping rule of
@@ -129,22 +129,24 @@ fn bandwidth(text: &str) -> Result<u64, UnitError> {
     parse_rate(text)
 }
 
-pub(crate) fn check(arguments: &Check, talk: Talk) -> Done {
+pub(crate) fn check(arguments: &Check, verbosity: Verbosity) -> CommandResult {
     let asked = arguments.asked();
     let asked = asked.map_err(|error| Failure::of(Cause::Usage, &error))?;
     let others = arguments.others(&asked);
     let others = others.map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
-    let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
+    let started = interrupt::with_hosts(verbosity.verbose, &arguments.agent);
     let (interrupt, mut context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     context.role = AgentRole::Check;
-    let watch = Watch::start(talk.quiet);
-    let mut document = run(&asked, &context, &interrupt, &mut |step| watch.show(step))
-        .map_err(|error| unreached(&error))?;
+    let progress = CheckProgress::start(verbosity.quiet);
+    let mut document = run(&asked, &context, &interrupt, &mut |step| {
+        progress.show(step)
+    })
+    .map_err(|error| unreached(&error))?;
     for other in &others {
-        let more = run(other, &context, &interrupt, &mut |step| watch.show(step));
+        let more = run(other, &context, &interrupt, &mut |step| progress.show(step));
         document.join(more.map_err(|error| unreached(&error))?);
     }
-    drop(watch);
+    drop(progress);
     let printed = if arguments.json {
         screen::print_json(&document)?
     } else {

@@ -11,7 +11,7 @@ use wirecost_report::compare::{
 };
 use wirecost_report::{Detail, Document, RunResult, Text};
 
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::output::{self, Output};
 use crate::{exit, report, screen};
 
@@ -48,7 +48,7 @@ struct Judging {
 
 /// Comparison options of `wirecost run --against`.
 #[derive(Debug, Default, Args)]
-pub(crate) struct Earlier {
+pub(crate) struct AgainstOptions {
     /// Compare with this run directory when measured; it is read before anything is built
     #[arg(long, value_name = "RUN_DIR")]
     against: Option<PathBuf>,
@@ -87,7 +87,7 @@ impl From<Rule> for FailOn {
     }
 }
 
-pub(crate) fn compare(arguments: &Compare) -> Done {
+pub(crate) fn compare(arguments: &Compare) -> CommandResult {
     let judging = arguments.judging;
     let strictness = Strictness {
         fail_on: judging.fail_on.into(),
@@ -149,7 +149,7 @@ pub(crate) struct Baseline {
     strict: bool,
 }
 
-impl Earlier {
+impl AgainstOptions {
     /// Reads the run to compare with, and checks before anything is measured that the planned run is comparable with
     /// it.
     /// `None` where no comparison was asked for.
@@ -189,7 +189,7 @@ impl Baseline {
         page: Option<&Path>,
         json: bool,
         detail: Detail,
-    ) -> Done {
+    ) -> CommandResult {
         let comparison = wirecost_report::compare::compare(
             (&self.result).into(),
             result.into(),

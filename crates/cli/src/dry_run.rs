@@ -10,11 +10,16 @@ use std::path::Path;
 
 use wirecost_control::experiment::Preview;
 
-use crate::failure::Done;
+use crate::failure::CommandResult;
 use crate::plan::Loaded;
 use crate::screen;
 
-pub(crate) fn print(loaded: &Loaded, preview: &Preview, out: Option<&Path>, json: bool) -> Done {
+pub(crate) fn print(
+    loaded: &Loaded,
+    preview: &Preview,
+    out: Option<&Path>,
+    json: bool,
+) -> CommandResult {
     let document = document::document(loaded, preview, out);
     if json {
         screen::print_json(&document)

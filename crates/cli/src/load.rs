@@ -5,8 +5,8 @@ mod kind;
 mod migration;
 mod options;
 mod print;
+mod progress;
 mod values;
-mod watching;
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use wirecost_model::load::{Limit, NamedLoad, Workload};
 
 use self::kind::Kind;
 use self::options::LoadOptions;
+use self::progress::LoadProgress;
 use self::values::{duration, size};
-use self::watching::Watching;
 use crate::binaries::AgentBinaries;
 use crate::check::{host, unreached};
-use crate::failure::{Cause, Done, Failure};
-use crate::talk::Talk;
+use crate::failure::{Cause, CommandResult, Failure};
+use crate::verbosity::Verbosity;
 use crate::{exit, interrupt, screen};
 
 /// Largest time option, seconds: a day.
@@ -87,14 +87,14 @@ pub(crate) struct Load {
     json: bool,
 }
 
-pub(crate) fn load(arguments: &Load, talk: Talk) -> Done {
+pub(crate) fn load(arguments: &Load, verbosity: Verbosity) -> CommandResult {
     let asked = asked(arguments).map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
-    let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
+    let started = interrupt::with_hosts(verbosity.verbose, &arguments.agent);
     let (interrupt, mut context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     context.role = AgentRole::Load;
-    let watching = Watching::new(&asked, talk);
+    let progress = LoadProgress::new(&asked, verbosity);
     let document = run_manual(&asked, &context, &interrupt, &mut |step| {
-        watching.show(&step);
+        progress.show(&step);
     });
     let document = document.map_err(|error| unreached(&error))?;
     let printed = if arguments.json {
@@ -157,7 +157,7 @@ fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
         );
     }
     let endless = !loads.iter().any(|named| named.load.ends_by_itself());
-    beside::name_apart(&mut loads);
+    beside::number_duplicates(&mut loads);
     let seconds = arguments.time.map_or(10.0, |time| time.as_secs_f64());
     let (warmup_s, interval_s) = (
         arguments.warmup.map_or(1.0, |time| time.as_secs_f64()),

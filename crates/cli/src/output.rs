@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use wirecost_model::record::file;
 use wirecost_report::{Detail, Format, FormatError, Formatted, Terminal};
 
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::{exit, screen};
 
 /// The options of a command that prints a `T`.
@@ -66,7 +66,7 @@ impl<T: Formatted> FromArgMatches for Chosen<T> {
 
 impl<T: Formatted> Output<T> {
     /// Prints a result or writes it to a file. Files of the records in `directories` are not overwritten.
-    pub(crate) fn print(&self, of: &T, directories: &[&Path], detail: Detail) -> Done {
+    pub(crate) fn print(&self, of: &T, directories: &[&Path], detail: Detail) -> CommandResult {
         let Some(path) = &self.out else {
             return print(self.format.0, of, detail);
         };
@@ -92,7 +92,7 @@ impl<T: Formatted> Output<T> {
 }
 
 /// Prints a result on standard output.
-pub(crate) fn print<T>(format: &dyn Format<T>, of: &T, detail: Detail) -> Done {
+pub(crate) fn print<T>(format: &dyn Format<T>, of: &T, detail: Detail) -> CommandResult {
     let terminal = Terminal {
         detail,
         ..screen::terminal()

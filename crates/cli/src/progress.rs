@@ -13,7 +13,7 @@ use wirecost_model::cell::Experiment;
 use wirecost_model::metric::Metric;
 
 use crate::screen;
-use crate::talk::Talk;
+use crate::verbosity::Verbosity;
 
 /// Interval at which the bar's time left is redrawn within a sample.
 const TICK: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// Shows the progress of a run.
 pub(crate) struct Display<'a> {
     experiment: &'a Experiment,
-    talk: Talk,
+    verbosity: Verbosity,
     bar: Option<ProgressBar>,
     /// Round of the sample that is being taken, from 0.
     round: u32,
@@ -72,14 +72,14 @@ fn whole_seconds(time: Duration) -> HumanDuration {
 }
 
 impl<'a> Display<'a> {
-    pub(crate) fn new(experiment: &'a Experiment, talk: Talk) -> Self {
+    pub(crate) fn new(experiment: &'a Experiment, verbosity: Verbosity) -> Self {
         // The log of --verbose and a bar would overwrite each other.
-        let wanted = stderr().is_terminal() && !talk.quiet && talk.verbose == 0;
+        let wanted = stderr().is_terminal() && !verbosity.quiet && verbosity.verbose == 0;
         let end = Arc::new(Mutex::new(None));
         let bar = wanted.then(|| bar(end.clone()));
         Self {
             experiment,
-            talk,
+            verbosity,
             bar,
             round: 0,
             cell: 0,
@@ -200,7 +200,7 @@ impl<'a> Display<'a> {
             return;
         }
         let left = whole_seconds(left);
-        if self.talk.verbose > 0 {
+        if self.verbosity.verbose > 0 {
             let figure = speed.map_or_else(
                 || "no figure".to_owned(),
                 |(metric, value)| self.said(metric, value),
@@ -270,7 +270,7 @@ impl<'a> Display<'a> {
 
     fn say(&self, text: &str) {
         match &self.bar {
-            _ if self.talk.quiet => {}
+            _ if self.verbosity.quiet => {}
             Some(bar) => bar.println(text),
             None => screen::say(text),
         }

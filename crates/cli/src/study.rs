@@ -7,12 +7,12 @@ use wirecost_plan::STUDIES;
 
 use crate::binaries::AgentBinaries;
 use crate::existing::GivenHosts;
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::plan::{self, Loaded};
 use crate::plans;
 use crate::report::DetailOption;
 use crate::run::{self, Run};
-use crate::talk::Talk;
+use crate::verbosity::Verbosity;
 
 #[derive(Debug, Args)]
 #[command(
@@ -60,7 +60,7 @@ struct OnHosts {
     agent: AgentBinaries,
 }
 
-pub(crate) fn study(arguments: &Study, talk: Talk) -> Done {
+pub(crate) fn study(arguments: &Study, verbosity: Verbosity) -> CommandResult {
     let Some(wanted) = arguments.name.as_deref() else {
         return plans::list(STUDIES, arguments.json);
     };
@@ -95,5 +95,5 @@ pub(crate) fn study(arguments: &Study, talk: Talk) -> Done {
         json: arguments.json,
         ..Run::default()
     };
-    run::loaded(loaded, &as_run, talk)
+    run::loaded(loaded, &as_run, verbosity)
 }

@@ -1,4 +1,4 @@
-//! How the time that a diagnosis may take is used: the check of the path comes first, the measurement has the rest.
+//! Divides the time of a diagnosis: the check of the path comes first, the measurement gets what is left.
 
 use super::switch::Switch;
 
@@ -11,7 +11,7 @@ const LEAST_BUDGET_S: f64 = 1.0;
 
 /// What is measured in the time that the check left.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct SelectedChanges {
     /// The changes that are tried.
     pub(super) switches: Vec<Switch>,
     /// The changes that there is no time for.
@@ -22,7 +22,7 @@ pub(super) struct Rest {
 
 /// Divides changes, the most promising first, into those that fit into the `left` seconds and the others. Changes of
 /// the load alone are tried however little is left; where nothing is left, the path is measured without changes only.
-pub(super) fn rest(all: Vec<Switch>, left: f64) -> Rest {
+pub(super) fn select_changes(all: Vec<Switch>, left: f64) -> SelectedChanges {
     let of_load = all
         .iter()
         .take_while(|switch| switch.level().is_none())
@@ -33,7 +33,7 @@ pub(super) fn rest(all: Vec<Switch>, left: f64) -> Rest {
     let fit = samples.saturating_sub(1).max(at_least);
     let mut switches = all;
     let not_tried = switches.split_off(fit.min(switches.len()));
-    Rest {
+    SelectedChanges {
         switches,
         not_tried,
         budget_s: left.floor().max(LEAST_BUDGET_S),
@@ -46,11 +46,11 @@ mod tests {
 
     fn tried_in(left: f64) -> (usize, f64) {
         let all = vec![Switch::FourStreams, Switch::LargeBuffers, Switch::Mtu(9000)];
-        let Rest {
+        let SelectedChanges {
             switches,
             not_tried,
             budget_s,
-        } = rest(all.clone(), left);
+        } = select_changes(all.clone(), left);
         let number = switches.len();
         assert_eq!([switches, not_tried].concat(), all);
         (number, budget_s)

@@ -4,7 +4,7 @@ use clap::{ArgAction, Args};
 
 /// How much is printed on standard error.
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct Talk {
+pub(crate) struct Verbosity {
     /// No progress, and of a run's result the answer alone; errors on standard error
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,

@@ -14,12 +14,12 @@ const SILENT_PERIOD: Duration = Duration::from_millis(1500);
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Prints progress until it is dropped.
-pub(super) struct Watch {
+pub(super) struct CheckProgress {
     steps: Option<Sender<Step>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
+impl CheckProgress {
     /// Starts the thread that prints progress; with `quiet` nothing is printed.
     pub(super) fn start(quiet: bool) -> Self {
         let (steps, heard) = channel();
@@ -54,7 +54,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for CheckProgress {
     fn drop(&mut self) {
         drop(self.steps.take());
         if let Some(thread) = self.thread.take() {

@@ -8,8 +8,8 @@ use wirecost_model::metric::Metric;
 use wirecost_model::sample::Sample;
 use wirecost_report::RunResult;
 
-use super::commands::{self, Named};
-use super::print::{Compared, Judged, Tried};
+use super::commands::{self, NetDevice};
+use super::print::{ChangeVerdict, Compared, TriedChange};
 use super::switch::Switch;
 use super::{AS_IT_IS, FACTOR};
 
@@ -23,37 +23,41 @@ pub(super) struct Measured<'a> {
 /// Judges an effect by its interval and the margin `worth` (a share, such as 0.05). Samples that foreign load or steal
 /// disturbed are not compared. Different segments per packet or wake-ups do not matter here: changing them is what a
 /// setting is for.
-fn judged(effect: &Effect, worth: f64) -> Judged {
+fn judged(effect: &Effect, worth: f64) -> ChangeVerdict {
     let disturbed = effect.not_comparable.as_ref();
     if disturbed.is_some_and(|remark| remark.kind == RemarkKind::Disturbed) {
-        return Judged::NotKnown;
+        return ChangeVerdict::NotKnown;
     }
     let (Some(low), Some(high)) = (effect.low, effect.high) else {
-        return Judged::NotKnown;
+        return ChangeVerdict::NotKnown;
     };
     let (more, less) = (1.0 + worth, 1.0 / (1.0 + worth));
     if low > more {
-        Judged::Helps
+        ChangeVerdict::Helps
     } else if high < less {
-        Judged::Hurts
+        ChangeVerdict::Hurts
     } else if low >= less && high <= more {
-        Judged::NoDifference
+        ChangeVerdict::NoDifference
     } else {
-        Judged::NotKnown
+        ChangeVerdict::NotKnown
     }
 }
 
 impl Measured<'_> {
     /// The changes, the best first.
-    pub(super) fn tried(&self, switches: &[Switch], inspected: &InspectedHosts) -> Vec<Tried> {
-        let measured = [0, 1].map(|host| Named {
+    pub(super) fn tried(
+        &self,
+        switches: &[Switch],
+        inspected: &InspectedHosts,
+    ) -> Vec<TriedChange> {
+        let measured = [0, 1].map(|host| NetDevice {
             name: inspected.measured(host),
             kind: inspected.kind(host),
         });
         let netns = [0, 1].map(|host| inspected.netns(host));
         let of = |switch: &Switch| {
             let (effect, judged) = self.effect(switch);
-            Tried {
+            TriedChange {
                 switch: switch.label(),
                 judged,
                 ratio: effect.and_then(|effect| effect.ratio),
@@ -63,10 +67,10 @@ impl Measured<'_> {
                 commands: commands::of(switch, measured, netns),
             }
         };
-        let mut tried: Vec<Tried> = switches.iter().map(of).collect();
+        let mut tried: Vec<TriedChange> = switches.iter().map(of).collect();
         let helps = |switch: &Switch| {
             let at = switches.iter().position(|other| other == switch);
-            at.is_some_and(|at| tried[at].judged == Judged::Helps)
+            at.is_some_and(|at| tried[at].judged == ChangeVerdict::Helps)
         };
         let follows: Vec<bool> = switches
             .iter()
@@ -79,7 +83,7 @@ impl Measured<'_> {
             .collect();
         for (tried, follows) in tried.iter_mut().zip(follows) {
             if follows {
-                tried.judged = Judged::Follows;
+                tried.judged = ChangeVerdict::Follows;
             }
         }
         tried.sort_by(|one, other| {
@@ -109,7 +113,7 @@ impl Measured<'_> {
     }
 
     /// The effect of a change on throughput.
-    fn effect(&self, switch: &Switch) -> (Option<&Effect>, Judged) {
+    fn effect(&self, switch: &Switch) -> (Option<&Effect>, ChangeVerdict) {
         let label = switch.label();
         let document = &self.result.document;
         let mut effects = document.effects.iter().map(|one| &one.effect);
@@ -119,7 +123,7 @@ impl Measured<'_> {
                 && effect.from == AS_IT_IS
                 && effect.to == label
         });
-        let judged = effect.map_or(Judged::NotKnown, |effect| {
+        let judged = effect.map_or(ChangeVerdict::NotKnown, |effect| {
             judged(effect, document.repeat.worth)
         });
         (effect, judged)
@@ -130,7 +134,7 @@ impl Measured<'_> {
         &self,
         switch: &Switch,
         effect: Option<&Effect>,
-        judged: Judged,
+        judged: ChangeVerdict,
     ) -> Option<String> {
         let barred = effect
             .and_then(|effect| effect.not_comparable.as_ref())
@@ -141,7 +145,7 @@ impl Measured<'_> {
         } else {
             barred
         };
-        reason.filter(|_| judged == Judged::NotKnown)
+        reason.filter(|_| judged == ChangeVerdict::NotKnown)
     }
 
     /// Why a change has no valid sample, where there is such a reason.

@@ -8,22 +8,22 @@ use wirecost_model::units::format_per_second;
 
 use super::values::{throughput, time};
 use crate::screen::say;
-use crate::talk::Talk;
+use crate::verbosity::Verbosity;
 
 /// Prints progress on standard error.
-pub(super) struct Watching<'a> {
+pub(super) struct LoadProgress<'a> {
     asked: &'a ManualLoad,
     quiet: bool,
     /// Length of the longest load's name.
     width: usize,
 }
 
-impl<'a> Watching<'a> {
-    pub(super) fn new(asked: &'a ManualLoad, talk: Talk) -> Self {
+impl<'a> LoadProgress<'a> {
+    pub(super) fn new(asked: &'a ManualLoad, verbosity: Verbosity) -> Self {
         let names = asked.loads.iter().map(|named| named.name.len());
         Self {
             asked,
-            quiet: talk.quiet,
+            quiet: verbosity.quiet,
             width: names.max().unwrap_or_default(),
         }
     }
