@@ -1,11 +1,11 @@
 //! What the structure of the sources must hold (docs/design.md): which crate may use which, no I/O in pure crates,
 //! `unsafe` in one crate only, no files that import each other in a circle, licences. A new dependency is a decision, made here.
 
-#[path = "house/circles.rs"]
+#[path = "architecture/circles.rs"]
 mod circles;
-#[path = "house/licences.rs"]
+#[path = "architecture/licences.rs"]
 mod licences;
-#[path = "house/paths.rs"]
+#[path = "architecture/paths.rs"]
 mod paths;
 
 use std::collections::BTreeSet;
