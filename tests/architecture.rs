@@ -220,16 +220,16 @@ fn files_do_not_import_each_other_in_circles() {
 
 /// What a result is does not depend on how it is printed: the record's document is a contract of its own.
 #[test]
-fn the_floor_of_reports_that_computes_imports_nothing_of_the_one_that_prints() {
-    let floor = root().join("crates/report/src/result");
+fn result_of_reports_imports_nothing_of_render() {
+    let result = root().join("crates/report/src/result");
     let mut files = Vec::new();
-    sources(&floor, &mut files);
+    sources(&result, &mut files);
     assert!(files.len() > 10, "{files:?}");
     for file in files {
         let text = fs::read_to_string(&file).expect("source");
         assert!(
-            !text.contains("crate::say") && !text.contains("crate::{"),
-            "{} is of `result` and imports `say`",
+            !text.contains("crate::render") && !text.contains("crate::{"),
+            "{} is of `result` and imports `render`",
             file.display()
         );
     }

@@ -1,5 +1,5 @@
 //! Reads run directories, and computes the document of a run and the comparison of two. Knows nothing of how these are
-//! printed (`say`): texts that are made here are part of the document.
+//! printed (`render`): texts that are made here are part of the document.
 
 mod answer;
 pub mod compare;
