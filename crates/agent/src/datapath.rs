@@ -175,7 +175,7 @@ fn switch(
         ovn: ovn.map(chassis),
     };
     let switch = Switch::start(wanted, datapath, owner)?;
-    let wanted = switch.wanted();
+    let wanted = switch.spec();
     let switch_devices = SwitchDevices {
         underlay_bridge: wanted
             .has_underlay_bridge(datapath)

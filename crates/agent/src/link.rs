@@ -211,7 +211,7 @@ impl Link {
     }
 
     /// Fails where the agent has ended: an error of another host is then only a consequence.
-    pub fn still_there(&mut self, during: &'static str) -> Result<(), LinkError> {
+    pub fn check_running(&mut self, during: &'static str) -> Result<(), LinkError> {
         // No answer is due, so the stream is readable only at its end.
         if self.awaited.is_empty() && self.line.has_more() {
             return Err(self.ended(during));

@@ -287,7 +287,7 @@ pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     let deadline = Instant::now() + LINE_CLOSES;
     loop {
         let mut links = links.iter_mut();
-        let ended = links.find_map(|link| link.still_there("the other host worked").err());
+        let ended = links.find_map(|link| link.check_running("the other host worked").err());
         if let Some(ended) = ended {
             return ended;
         }

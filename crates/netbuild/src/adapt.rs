@@ -111,7 +111,7 @@ impl LabHost {
         let active = |name: &str| found.get(name).is_some_and(|state| state.active);
         let wanted = Feature::Tso.ethtool().iter();
         let wanted = wanted.map(|name| ((*name).to_owned(), whole && active(name)));
-        line_namespace.set_near(wanted.collect())
+        line_namespace.set_near_features(wanted.collect())
     }
 
     fn wait_until_ready(&mut self) -> Result<(), BuildError> {
@@ -122,7 +122,7 @@ impl LabHost {
             ready::link(&mut self.netlink, &guest.port)?;
             guest.wait_until_ready()?;
         }
-        self.agree()
+        self.handshake()
     }
 
     fn wait_for_underlay(&mut self) -> Result<(), BuildError> {

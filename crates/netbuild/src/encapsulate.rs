@@ -56,9 +56,9 @@ impl LabHost {
     ///
     /// # Errors
     /// Where they do not agree within [`wireguard::PATIENCE`].
-    pub(crate) fn agree(&self) -> Result<(), BuildError> {
+    pub(crate) fn handshake(&self) -> Result<(), BuildError> {
         match self.spec.network.encapsulation {
-            Encapsulation::Wireguard(_) => wireguard::agree(TUNNEL, self.spec.side),
+            Encapsulation::Wireguard(_) => wireguard::handshake(TUNNEL, self.spec.side),
             _ => Ok(()),
         }
     }
@@ -75,7 +75,7 @@ impl LabHost {
             guests: &mut self.guests,
             tunnel: device,
         };
-        routing.settle(&mut self.netlink)
+        routing.set_up(&mut self.netlink)
     }
 
     /// Creates a VLAN device for the inner tag over the tunnel's, where the plan has one. Returns the name of the

@@ -62,12 +62,12 @@ impl Guest {
             .with_context(|| "making the guests' namespaces".into())?;
         let numbered = namespaces.into_iter().zip(addresses).enumerate();
         numbered
-            .map(|(number, (namespace, addresses))| Self::settle(number, namespace, *addresses))
+            .map(|(number, (namespace, addresses))| Self::set_up(number, namespace, *addresses))
             .collect()
     }
 
     /// Applies the settings that devices take over when they are created.
-    fn settle(
+    fn set_up(
         number: usize,
         namespace: HeldNetns,
         (address, mac): (IpAddr, [u8; 6]),

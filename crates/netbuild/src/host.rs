@@ -22,7 +22,7 @@ use crate::netlink::Netlink;
 use crate::spec::HostSpec;
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
 use crate::underlay::line_namespace::LineNamespace;
-use crate::underlay::{self, Underlay, Wire};
+use crate::underlay::{self, Underlay, UnderlayParameters};
 
 pub use line::Line;
 pub use switch_devices::SwitchDevices;
@@ -70,7 +70,7 @@ impl LabHost {
         let ethtool = Ethtool::open().with_context(|| "opening ethtool".into())?;
         let line_namespace = spec.line_core.map(|core| {
             let at = (&spec.network.transit, spec.side);
-            underlay::make_line_namespace(core, at, wire_of(&spec), &mut netlink)
+            underlay::make_line_namespace(core, at, underlay_parameters(&spec), &mut netlink)
         });
         Ok(Self {
             line_namespace: line_namespace.transpose()?,
@@ -114,7 +114,7 @@ impl LabHost {
     pub fn wire(&mut self, peer: u32) -> Result<(), BuildError> {
         let underlay = Underlay::build(
             &self.spec.network.transit,
-            wire_of(&self.spec),
+            underlay_parameters(&self.spec),
             (&mut self.netlink, self.line_namespace.as_ref()),
             PeerNamespace::Process(peer),
         )?;
@@ -183,7 +183,7 @@ impl LabHost {
         }
         self.check_steering()?;
         if let Some(line_namespace) = &mut self.line_namespace {
-            line_namespace.settle()?;
+            line_namespace.set_up()?;
         }
         let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
         let underlay = device::read(&mut self.netlink, name)
@@ -290,8 +290,8 @@ impl LabHost {
     }
 }
 
-fn wire_of(spec: &HostSpec) -> Wire {
-    Wire {
+fn underlay_parameters(spec: &HostSpec) -> UnderlayParameters {
+    UnderlayParameters {
         mtu: spec.network.underlay_mtu,
         queues: spec.network.steering.queues,
         ip: spec.network.underlay_ip,

@@ -36,7 +36,7 @@ impl Routing<'_> {
     ///
     /// # Errors
     /// Where the kernel refuses a step.
-    pub(crate) fn settle(self, netlink: &mut Netlink) -> Result<(), BuildError> {
+    pub(crate) fn set_up(self, netlink: &mut Netlink) -> Result<(), BuildError> {
         let Self {
             side,
             ip,

@@ -43,7 +43,7 @@ const ANY_SIZE: u32 = 65535;
 
 /// Parameters of an underlay.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wire {
+pub(crate) struct UnderlayParameters {
     /// MTU of the hosts' devices, bytes.
     pub(crate) mtu: u32,
     /// Number of transmit queues, and of receive queues, of every veth from host to host: one with fewer would merge
@@ -75,7 +75,7 @@ impl Underlay {
         use std::os::fd::AsFd;
         let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
         let peer = PeerNamespace::Fd(peer.as_fd());
-        let wire = Wire { mtu, queues: 1, ip };
+        let wire = UnderlayParameters { mtu, queues: 1, ip };
         Self::build(transit, wire, (&mut netlink, None), peer)
     }
 
@@ -83,7 +83,7 @@ impl Underlay {
     /// host b's namespace, or that of its line.
     pub(crate) fn build(
         transit: &Transit,
-        wire: Wire,
+        wire: UnderlayParameters,
         (a, line_namespace): (&mut Netlink, Option<&LineNamespace>),
         b: PeerNamespace<'_>,
     ) -> Result<Self, BuildError> {
@@ -112,7 +112,7 @@ impl Underlay {
 pub(crate) fn make_line_namespace(
     core: u32,
     (transit, side): (&Transit, Side),
-    wire: Wire,
+    wire: UnderlayParameters,
     netlink: &mut Netlink,
 ) -> Result<LineNamespace, BuildError> {
     let own = chain::host(place(transit, side), wire.mtu);

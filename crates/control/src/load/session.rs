@@ -186,7 +186,7 @@ impl Session<'_> {
         while let left @ 1.. = warm.saturating_duration_since(Instant::now()).as_nanos() {
             self.not_interrupted()?;
             for link in &mut self.links {
-                link.still_there("warming up")?;
+                link.check_running("warming up")?;
             }
             if asked.elapsed() > ASK_EVERY {
                 self.machines()?;

@@ -105,7 +105,7 @@ fn route(host: &mut Host, ip: IpVersion, across: [u8; 6]) {
             guests: &mut guests,
             tunnel: TUNNEL,
         };
-        routing.settle(netlink)?;
+        routing.set_up(netlink)?;
         let tunnel = index(netlink, TUNNEL)?;
         for number in 0..GUESTS {
             let other = addresses::guest(ip, side.other(), number);

@@ -20,7 +20,7 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
 use super::node::{Node, WireEnd, wire};
-use super::switch::unfiltered;
+use super::switch::disable_bridge_netfilter;
 use crate::device;
 use crate::device::{enslave, up};
 use crate::device_features::set_features;
@@ -71,10 +71,10 @@ impl LineNamespace {
     }
 
     /// Bridges both of its devices, once the wire to the other host exists.
-    pub(crate) fn settle(&mut self) -> Result<(), BuildError> {
+    pub(crate) fn set_up(&mut self) -> Result<(), BuildError> {
         let (core, queues) = (self.core, self.queues);
         self.node.within(|netlink| {
-            unfiltered()?;
+            disable_bridge_netfilter()?;
             for device in [NEAR, FAR] {
                 steering::steer(device, queues, &[core])
                     .with_context(|| format!("steering what `{device}` receives to core {core}"))?;
@@ -98,7 +98,10 @@ impl LineNamespace {
     /// Sets features of the device towards the host, so that the host's device joins packets (GRO) as if they came from
     /// the other host's own device: a veth joins none that come from a device with TSO (drivers/net/veth.c,
     /// `veth_skb_is_eligible_for_gro`).
-    pub(crate) fn set_near(&self, features: BTreeMap<String, bool>) -> Result<(), BuildError> {
+    pub(crate) fn set_near_features(
+        &self,
+        features: BTreeMap<String, bool>,
+    ) -> Result<(), BuildError> {
         let step = || format!("setting offloads of the line's `{NEAR}`");
         set_features(&self.ethtool, NEAR, features, &step).map(|_| ())
     }

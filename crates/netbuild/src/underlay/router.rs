@@ -45,7 +45,7 @@ pub(super) struct Router<'t> {
 }
 
 /// Gives a router its addresses and its routes to the two hosts, whose places are `ends`.
-pub(super) fn settle(
+pub(super) fn set_up(
     node: &mut Node,
     router: &Router<'_>,
     ends: [LinkEnd; 2],

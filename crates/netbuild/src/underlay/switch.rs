@@ -36,14 +36,14 @@ const FILTERED_BRIDGES: [&str; 3] = [
 const SLACK: u32 = 4;
 
 /// Keeps bridges of the calling thread's namespace from passing frames through a packet filter.
-pub(super) fn unfiltered() -> Result<(), BuildError> {
+pub(super) fn disable_bridge_netfilter() -> Result<(), BuildError> {
     let mut keys = FILTERED_BRIDGES.iter();
     keys.try_for_each(|key| set_if_there(key, "0"))
 }
 
-pub(super) fn settle(node: &mut Node, hop: &Hop, queues: u32) -> Result<(), BuildError> {
+pub(super) fn set_up(node: &mut Node, hop: &Hop, queues: u32) -> Result<(), BuildError> {
     node.within(|netlink| {
-        unfiltered()?;
+        disable_bridge_netfilter()?;
         let mut bridges = [0; 2];
         for (bridge, (name, outside)) in bridges
             .iter_mut()

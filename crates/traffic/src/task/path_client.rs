@@ -210,7 +210,7 @@ impl PathClient {
     fn reap(&mut self, context: &Context<'_>) -> io::Result<usize> {
         let mut count = 0;
         let mut now = None;
-        while let Some((index, result)) = self.io.next_done() {
+        while let Some((index, result)) = self.io.next_completion() {
             let now = *now.get_or_insert_with(|| context.shared.now());
             self.heard = now;
             let slot = &mut self.slots[index];
