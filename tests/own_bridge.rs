@@ -70,7 +70,7 @@ impl Lab {
         let mut switch = started
             .expect("entered")
             .unwrap_or_else(|error| panic!("{error}"));
-        let in_userspace = switch.wanted().has_underlay_bridge(switch.about().datapath);
+        let in_userspace = switch.spec().has_underlay_bridge(switch.about().datapath);
         let device = if in_userspace {
             UNDERLAY_BRIDGE
         } else {

@@ -181,11 +181,11 @@ impl Agent {
                     .map(Reply::Devices)
             }
             Request::Undo => self.undo(),
-            Request::Watch => {
+            Request::StartCapture => {
                 self.watch = Some(self.capture()?);
                 Ok(Reply::Done)
             }
-            Request::Watched { size } => self.watched(size).map(Reply::Seen),
+            Request::ReadCapture { size } => self.read_capture(size).map(Reply::Captured),
             Request::Prove {
                 targets,
                 size,

@@ -1,9 +1,9 @@
 //! Checks of paths between hosts that are used as they are: responders, probes, and reading the device stack.
 
-mod beside;
 mod checksums;
 mod echo;
 mod fragments;
+mod other_probes;
 mod survey;
 
 use std::io;
@@ -15,7 +15,7 @@ use wirecost_audit::Neighbour;
 use wirecost_check::{LossLocation, PathReport, Segments, Stream};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
-    Listener, ProbeError, Responder, StreamPath, StreamServer, Streamed, locate_on, segments,
+    Listener, ProbeError, Responder, StreamOutcome, StreamPath, StreamServer, locate_on, segments,
     stream,
 };
 use wirecost_sys::socket::vrf_of;
@@ -25,7 +25,7 @@ use crate::protocol::{LocateOrder, NeighbourSearch, PathReply, PathRequest, Repl
 use crate::prove::smallest;
 
 use self::checksums::WrongChecksums;
-use self::survey::{leaving, mapped, survey_path, wanted};
+use self::survey::{leaving, mapped, required_mtu, survey_path};
 
 /// Lower bound on the wait for an answer while a loss is located: routers answer with low priority.
 const HOP_WAIT: Duration = Duration::from_millis(50);
@@ -49,8 +49,8 @@ pub(crate) struct Paths {
 /// The largest packet that this host sends from one address to another, bytes.
 fn sends(from: IpAddr, to: IpAddr) -> Result<u32> {
     let leaving = leaving(from, to);
-    let (wanted, _) = wanted(None, (from, SocketAddr::new(to, 9)), leaving.as_ref())?;
-    Ok(wanted.bytes())
+    let (required, _) = required_mtu(None, (from, SocketAddr::new(to, 9)), leaving.as_ref())?;
+    Ok(required.bytes())
 }
 
 impl Paths {
@@ -85,7 +85,7 @@ impl Paths {
             } => {
                 let path = self.stream_path(size, bytes_per_second);
                 let streamed = stream(way.from.address, way.target(), &path, &way.secret);
-                PathReply::Streamed(said(streamed?))
+                PathReply::Streamed(stream_report(streamed?))
             }
             PathRequest::Segments {
                 way,
@@ -128,11 +128,11 @@ impl Paths {
             }
             PathRequest::Sends { from, to } => PathReply::Sends(sends(from, to)?),
             PathRequest::Trace(order) => {
-                PathReply::Traced(beside::trace_path(&order, &self.flows, self.pace)?)
+                PathReply::Traced(other_probes::trace_path(&order, &self.flows, self.pace)?)
             }
-            PathRequest::Tcp(order) => PathReply::Tcp(beside::tcp(&order)?),
+            PathRequest::Tcp(order) => PathReply::Tcp(other_probes::tcp(&order)?),
             PathRequest::OneSided(order) => {
-                let mut report = beside::from_one_side(&order)?;
+                let mut report = other_probes::from_one_side(&order)?;
                 note_vrf(&mut report.path);
                 PathReply::OneSided(report)
             }
@@ -215,16 +215,15 @@ impl Paths {
     }
 }
 
-const fn said(streamed: Streamed) -> Stream {
+const fn stream_report(streamed: StreamOutcome) -> Stream {
     match streamed {
-        Streamed::NotConnected => Stream::NotConnected,
-        Streamed::Refused => Stream::Refused,
-        Streamed::Passed => Stream::Passed,
-        Streamed::SmallFails { changed: true } | Streamed::FullFails { changed: true } => {
-            Stream::Changed
-        }
-        Streamed::SmallFails { changed: false } => Stream::SmallStalled,
-        Streamed::FullFails { changed: false } => Stream::FullStalled,
+        StreamOutcome::NotConnected => Stream::NotConnected,
+        StreamOutcome::Refused => Stream::Refused,
+        StreamOutcome::Passed => Stream::Passed,
+        StreamOutcome::SmallFails { changed: true }
+        | StreamOutcome::FullFails { changed: true } => Stream::Changed,
+        StreamOutcome::SmallFails { changed: false } => Stream::SmallStalled,
+        StreamOutcome::FullFails { changed: false } => Stream::FullStalled,
     }
 }
 

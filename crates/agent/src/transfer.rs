@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use wirecost_model::vary::{Scope, Setting};
-use wirecost_probe::transfer::{Amount, HEARTBEATS, Receiver, transfer};
+use wirecost_probe::transfer::{HEARTBEATS, Receiver, TransferSize, transfer};
 
 use crate::error::{AgentError, Context, Result};
 use crate::guard::{SettingsGuard, SettingsTarget};
@@ -58,7 +58,7 @@ impl Transfers {
 
 fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent> {
     let guard = set_probing(order.tcp_mtu_probing, owner)?;
-    let amount = Amount {
+    let amount = TransferSize {
         bytes: order.bytes,
         limit: order.limit,
     };

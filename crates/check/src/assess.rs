@@ -210,7 +210,7 @@ fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for path in paths {
         let told = path.flows.iter().any(signalled);
         // An exception that is not smaller than the required size says nothing new, even if an earlier check caused it.
-        let allowed = |exception: &RouteException| told || exception.mtu >= path.wanted.bytes();
+        let allowed = |exception: &RouteException| told || exception.mtu >= path.required.bytes();
         let sender = hosts
             .iter()
             .find(|host| host.stack.host == path.from.host)
@@ -299,16 +299,16 @@ fn name_small_receivers(paths: &[PathReport], hosts: &[AuditedHost], findings: &
             .leaving
             .as_ref()
             .is_some_and(|way| way.router.is_none());
-        let expected = matches!(path.wanted, RequiredMtu::Expected(_));
+        let expected = matches!(path.required, RequiredMtu::Expected(_));
         let is_there = on_link
             && !expected
-            && takes < path.wanted.bytes()
+            && takes < path.required.bytes()
             && (takes..=takes + TAG_BYTES).contains(&carried);
         let finding = findings
             .iter_mut()
             .find(|finding| finding.id == "path-drops-silently" && finding.host == path.from.host);
         if let Some(finding) = finding.filter(|_| is_there) {
-            let wanted = path.wanted.bytes();
+            let wanted = path.required.bytes();
             let _ = write!(
                 finding.evidence,
                 ". That is what {} of {} takes by its own MTU, {takes}",

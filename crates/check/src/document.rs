@@ -312,7 +312,7 @@ impl DirectionReport {
             from: path.from.host.clone(),
             to: path.to.host.clone(),
             port: path.port,
-            wanted: path.wanted.bytes(),
+            wanted: path.required.bytes(),
             mtu: path.mtu(),
             kind: narrowest
                 .map_or(FlowKind::Undecided, |flow| flow.kind)

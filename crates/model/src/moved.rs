@@ -133,7 +133,7 @@ pub struct MachineMove {
     pub limit: Option<DirtyLimit>,
     /// With `watch`, the gap that an observer saw; `None` also where the observer heard from neither place.
     #[serde(default)]
-    pub seen: Option<SeenGap>,
+    pub seen: Option<ObservedGap>,
     /// With `engine: qemu`, QEMU's own report; all other fields are counted by the load.
     #[serde(default)]
     pub hypervisor: Option<HypervisorMove>,
@@ -157,7 +157,7 @@ impl MachineMove {
 
 /// The gap seen by an observer that sends a request to a machine's source and destination every millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct SeenGap {
+pub struct ObservedGap {
     /// Towards the machine: time between sending the last request that the source answered and the first request that
     /// the destination answered, seconds.
     pub to_machine_s: f64,

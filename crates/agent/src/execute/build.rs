@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wirecost_meter::{Meter, Scope};
 use wirecost_model::offload::Offload;
-use wirecost_model::sample::SeenFrame;
+use wirecost_model::sample::CapturedFrame;
 use wirecost_netbuild::{HostSpec, LabHost};
 use wirecost_ovs::ovn::Central;
 use wirecost_sys::socket::PacketCapture;
@@ -129,7 +129,7 @@ impl Agent {
     }
 
     /// Searches the captured frames for a full-size probe of this lab.
-    pub(super) fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>> {
+    pub(super) fn read_capture(&mut self, size: u32) -> Result<Option<CapturedFrame>> {
         let secret = self.secret()?;
         let capture = self
             .watch

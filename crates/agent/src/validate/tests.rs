@@ -224,7 +224,7 @@ fn what_no_plan_or_command_asks_for_is_refused_before_anything_is_done() {
             "the level `l` of `f`: \"net/../../../etc/x\" is not the name of a sysctl",
         ),
         (
-            Request::Watched { size: u32::MAX },
+            Request::ReadCapture { size: u32::MAX },
             "4294967295 bytes of a packet: at most 131072",
         ),
         (

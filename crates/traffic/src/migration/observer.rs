@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use wirecost_model::end_window::End;
-use wirecost_model::moved::SeenGap;
+use wirecost_model::moved::ObservedGap;
 use wirecost_sys::socket::poll_readable;
 
 use super::service::{REQUEST_BYTES, Request};
@@ -103,7 +103,7 @@ struct Seen {
 
 impl Seen {
     /// Notes an answer that arrived at `now`. Returns the gap with the first answer of the destination.
-    fn hear(&mut self, answer: Request, now: u64) -> Option<SeenGap> {
+    fn hear(&mut self, answer: Request, now: u64) -> Option<ObservedGap> {
         self.answered += 1;
         if answer.by == Some(End::Client) {
             let later = self.at_source.is_none_or(|[sent, _]| sent < answer.sent);
@@ -116,7 +116,7 @@ impl Seen {
         let [sent, heard] = self.at_source?;
         let seconds =
             |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from)).as_secs_f64();
-        Some(SeenGap {
+        Some(ObservedGap {
             to_machine_s: seconds(sent, answer.sent),
             from_machine_s: seconds(heard, now),
             asked: self.asked,

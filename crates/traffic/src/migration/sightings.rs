@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_model::moved::{MachineMove, SeenGap};
+use wirecost_model::moved::{MachineMove, ObservedGap};
 
 use crate::options::Options;
 
@@ -23,7 +23,7 @@ pub(crate) struct Sightings {
 /// What has been seen of a machine.
 #[derive(Debug, Default)]
 struct Sighting {
-    gap: OnceLock<SeenGap>,
+    gap: OnceLock<ObservedGap>,
     /// When the machine's move was first known to be over.
     over: OnceLock<Instant>,
 }
@@ -57,7 +57,7 @@ impl Sightings {
     }
 
     /// Records the gap of a machine that was seen at its destination.
-    pub(crate) fn set(&self, machine: u32, gap: SeenGap) {
+    pub(crate) fn set(&self, machine: u32, gap: ObservedGap) {
         if let Some(seen) = self.machines.get(machine as usize) {
             let _ = seen.gap.set(gap);
         }

@@ -20,7 +20,7 @@ impl Session<'_> {
             .iter()
             .zip(&*paths)
             .map(|(way, path)| {
-                let wanted = path.wanted.bytes();
+                let wanted = path.required.bytes();
                 let fails = |flow: &FlowReport| {
                     flow.kind == FlowKind::BLACK_HOLE && flow.mtu.is_none_or(|mtu| mtu < wanted)
                 };

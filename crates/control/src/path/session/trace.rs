@@ -82,8 +82,8 @@ impl Session<'_> {
 /// Packet sizes to trace with, bytes: the largest that the sender sends, and the path MTU of each flow.
 fn sizes(path: &PathReport) -> Vec<u32> {
     let device = path.leaving.as_ref().and_then(|way| way.device_mtu);
-    let sent = device.map_or(path.wanted.bytes(), |device| {
-        device.min(path.wanted.bytes())
+    let sent = device.map_or(path.required.bytes(), |device| {
+        device.min(path.required.bytes())
     });
     let carried = path.flows.iter().filter_map(|flow| flow.mtu);
     carried.chain([sent]).collect()

@@ -10,8 +10,8 @@ use wirecost_pmtu::{TraceConfig, likely_sizes};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{ProbeError, StreamPath, one_sided, tcp_proof, trace, trace_on};
 
-use super::survey::{config, is_without_route, leaving, pace, saw, wanted};
-use super::{HOP_WAIT, said, wait_for_neighbour};
+use super::survey::{add_captured, config, is_without_route, leaving, pace, required_mtu};
+use super::{HOP_WAIT, stream_report, wait_for_neighbour};
 use crate::protocol::{NeighbourSearch, OneSidedOrder, TcpOrder, TraceOrder};
 use crate::prove::smallest;
 
@@ -57,22 +57,22 @@ pub(super) fn tcp(order: &TcpOrder) -> Result<TcpReport, ProbeError> {
     let to = SocketAddr::new(order.to.address, order.port);
     let ends = (order.from.clone(), order.to.clone());
     let leaving = leaving(order.from.address, order.to.address);
-    let wanted = match wanted(order.expect, (order.from.address, to), leaving.as_ref()) {
+    let required = match required_mtu(order.expect, (order.from.address, to), leaving.as_ref()) {
         Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
-            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
-            return Ok(TcpReport::without_route(ends, order.port, wanted));
+            let required = RequiredMtu::Expected(order.expect.unwrap_or(0));
+            return Ok(TcpReport::without_route(ends, order.port, required));
         }
-        wanted => wanted?.0,
+        required => required?.0,
     };
     let path = StreamPath {
-        size: wanted.bytes(),
+        size: required.bytes(),
         bytes_per_second: order.bytes_per_second,
         wait: Duration::ZERO,
     };
     let began = Instant::now();
     let proof = tcp_proof(order.from.address, to, &path, smallest(order.to.address))?;
     let shown = TcpShown {
-        failed: proof.failed.map(said),
+        failed: proof.failed.map(stream_report),
         full: proof.full,
         segments: Segments {
             passes: proof.segments.passes,
@@ -85,7 +85,7 @@ pub(super) fn tcp(order: &TcpOrder) -> Result<TcpReport, ProbeError> {
         pmtu: proof.pmtu,
     };
     let seconds = began.elapsed().as_secs_f64();
-    let mut report = TcpReport::new(ends, order.port, wanted, shown, seconds);
+    let mut report = TcpReport::new(ends, order.port, required, shown, seconds);
     report.path.leaving = leaving;
     if shown.failed == Some(Stream::NotConnected)
         && let NeighbourSearch::Missing(next) =
@@ -103,30 +103,30 @@ pub(super) fn from_one_side(order: &OneSidedOrder) -> Result<OneSidedReport, Pro
     // The discard port (RFC 863): nothing is sent to it.
     let between = (from, SocketAddr::new(to, 9));
     let ends = (order.from.clone(), order.to.clone());
-    let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
+    let (required, high) = match required_mtu(order.expect, between, leaving.as_ref()) {
         Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
-            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
-            return Ok(OneSidedReport::without_route(ends, wanted));
+            let required = RequiredMtu::Expected(order.expect.unwrap_or(0));
+            return Ok(OneSidedReport::without_route(ends, required));
         }
-        wanted => wanted?,
+        required => required?,
     };
     let low = smallest(to).min(high);
     let began = Instant::now();
     let (config, pace) = (config(&order.limits), pace(&order.limits));
     let ask = || one_sided(from, to, (low, high), config, pace);
-    let (mut result, mut watched) = ask()?;
+    let (mut result, mut captured) = ask()?;
     let mut hint = None;
     if result.is_dead() {
         match wait_for_neighbour(from, to) {
-            NeighbourSearch::Found => (result, watched) = ask()?,
+            NeighbourSearch::Found => (result, captured) = ask()?,
             NeighbourSearch::Missing(next) => hint = Some(ReachabilityHint::NoNeighbour(next)),
             NeighbourSearch::Known => {}
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    let mut report = OneSidedReport::new(ends, wanted, &result, seconds);
+    let mut report = OneSidedReport::new(ends, required, &result, seconds);
     report.path.hint = hint;
     report.path.leaving = leaving;
-    saw(&mut report.path, None, watched.as_ref());
+    add_captured(&mut report.path, None, captured.as_ref());
     Ok(report)
 }

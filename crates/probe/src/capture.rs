@@ -34,9 +34,9 @@ pub enum IcmpMessage {
     Refused(Refusal),
 }
 
-/// What was captured.
+/// The ICMP messages and acknowledgements that were captured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Watched {
+pub struct CapturedMessages {
     /// Sources of too-big messages, with the smallest MTU that each named, bytes.
     pub too_big: BTreeMap<IpAddr, u32>,
     /// The last message that refused the probes.
@@ -47,30 +47,30 @@ pub struct Watched {
 
 /// Captures until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct MessageCapture {
     to: SocketAddr,
-    heard: PacketCapture,
+    capture: PacketCapture,
 }
 
-impl Watch {
+impl MessageCapture {
     pub(crate) fn open(to: SocketAddr) -> io::Result<Self> {
         let ether_type = if to.is_ipv4() { ETHER_IPV4 } else { ETHER_IPV6 };
-        let heard = PacketCapture::open_cooked(ether_type, &filter(to), SNAP_BYTES)?;
-        Ok(Self { to, heard })
+        let capture = PacketCapture::open_cooked(ether_type, &filter(to), SNAP_BYTES)?;
+        Ok(Self { to, capture })
     }
 
     /// Everything that was captured since the last read.
-    pub(crate) fn read(&self, secret: &Secret) -> Watched {
-        let mut watched = Watched::default();
+    pub(crate) fn read(&self, secret: &Secret) -> CapturedMessages {
+        let mut captured = CapturedMessages::default();
         let mut buffer = [0; SNAP_BYTES];
-        while let Ok(Some((copied, _))) = self.heard.recv(&mut buffer) {
+        while let Ok(Some((copied, _))) = self.capture.recv(&mut buffer) {
             let packet = &buffer[..copied];
             match icmp(packet, self.to) {
                 Some(IcmpMessage::TooBig { by, mtu }) => {
-                    let known = watched.too_big.entry(by).or_insert(mtu);
+                    let known = captured.too_big.entry(by).or_insert(mtu);
                     *known = (*known).min(mtu);
                 }
-                Some(IcmpMessage::Refused(refusal)) => watched.refusal = Some(refusal),
+                Some(IcmpMessage::Refused(refusal)) => captured.refusal = Some(refusal),
                 None => {
                     let at = if self.to.is_ipv4() {
                         V4_BYTES
@@ -79,11 +79,11 @@ impl Watch {
                     };
                     let payload = packet.get(at + 8..).unwrap_or_default();
                     let ours = Acknowledgement::parse(payload, secret).is_some();
-                    watched.acknowledgements += u32::from(ours);
+                    captured.acknowledgements += u32::from(ours);
                 }
             }
         }
-        watched
+        captured
     }
 }
 
