@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{Reply, Request, Secret, Side, Stage};
-use wirecost_control::hosts::{Binaries, Duty, HostsContext, open};
+use wirecost_control::hosts::{AgentRole, Binaries, HostsContext, open};
 use wirecost_model::vary::{CommandPair, Scope, Setting};
 
 use crate::common::{PATIENCE, TestDir, install, program};
@@ -23,7 +23,7 @@ fn an_agent_for_loads_runs_no_command() {
     let place = TestDir::new();
     let file = place.path().join("run");
     let context = HostsContext {
-        duty: Duty::Load,
+        role: AgentRole::Load,
         ..context()
     };
     let mut link = opened(&context, "local").expect("this machine");

@@ -13,7 +13,7 @@ use crate::pair::Pair;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::orphan::Owner;
 use wirecost_control::hosts::{
-    AgentHost, Binaries, Duty, HostsContext, Reachable, data_plane, open,
+    AgentHost, AgentRole, Binaries, HostAddresses, HostsContext, data_plane, open,
 };
 use wirecost_model::host::HostAddress;
 
@@ -24,7 +24,7 @@ pub(crate) fn context() -> HostsContext {
         program: program().to_owned(),
         binaries: Binaries::default(),
         owner: Owner::this().expect("proc"),
-        duty: Duty::Commands,
+        role: AgentRole::Commands,
         idle: Duration::ZERO,
         verbose: 0,
     }

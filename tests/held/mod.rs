@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::orphan::Owner;
-use wirecost_control::hosts::{Binaries, Duty, HostsContext};
+use wirecost_control::hosts::{AgentRole, Binaries, HostsContext};
 use wirecost_control::{Lab, LabContext, place};
 use wirecost_model::cell::Network;
 use wirecost_model::plan::Cores;
@@ -23,7 +23,7 @@ pub(crate) fn lab(network: &Network) -> Lab {
             program: program().to_owned(),
             binaries: Binaries::default(),
             owner: Owner::this().expect("this process"),
-            duty: Duty::Commands,
+            role: AgentRole::Commands,
             idle: Duration::ZERO,
             verbose: 0,
         },

@@ -23,7 +23,7 @@ use crate::protocol::{Refusal, Reply, Request, VERSION};
 
 pub use binaries::Binaries;
 pub use error::LinkError;
-pub use host::{HostAgent, Starting};
+pub use host::{HostAgent, StartingAgent};
 
 /// How long an agent may take to exit by itself.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);

@@ -93,8 +93,8 @@ pub(crate) fn load(arguments: &Load, verbosity: Verbosity) -> CommandResult {
     let (interrupt, mut context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     context.role = AgentRole::Load;
     let progress = LoadProgress::new(&asked, verbosity);
-    let document = run_manual(&asked, &context, &interrupt, &mut |step| {
-        progress.show(&step);
+    let document = run_manual(&asked, &context, &interrupt, &mut |event| {
+        progress.show(&event);
     });
     let document = document.map_err(|error| unreached(&error))?;
     let printed = if arguments.json {

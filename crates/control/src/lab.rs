@@ -2,9 +2,9 @@
 
 mod built;
 mod existing;
-mod over;
+mod host_pool;
+mod over_hosts;
 mod prove;
-mod reached;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -23,15 +23,15 @@ use wirecost_model::steering::Rps;
 use wirecost_model::switch::OpenVswitch;
 
 use self::built::Built;
-use crate::both::both;
-use crate::calls::PROMPT;
+use crate::concurrent::call_both;
 use crate::hosts::HostsContext;
 use crate::placement::Placement;
 use crate::random;
+use crate::timeouts::PROMPT;
 
 pub(crate) use self::built::unlike;
 pub(crate) use self::existing::Existing;
-pub(crate) use self::reached::Reached;
+pub(crate) use self::host_pool::HostPool;
 
 /// How long the connection to a killed agent may stay open after the agent's data connections closed: the kernel closes
 /// the files of a process one after the other (kernel/exit.c).
@@ -129,7 +129,8 @@ impl Lab {
                 ..spec
             }))
         });
-        let [_, Reply::Prepared { joined_at: peer }] = self.both(&a, &b, PROMPT, interrupt)? else {
+        let [_, Reply::Prepared { joined_at: peer }] = self.call_both(&a, &b, PROMPT, interrupt)?
+        else {
             return Err(self.b.unexpected_reply("Prepare"));
         };
         let ovn = if existing_underlay.is_none() {
@@ -145,7 +146,7 @@ impl Lab {
             secret: random::secret(&self.a)?,
             ovn,
         };
-        let replies = self.both(&build, &build, PROMPT, interrupt)?;
+        let replies = self.call_both(&build, &build, PROMPT, interrupt)?;
         Built::join(replies).unwrap_or_else(|| Err(self.a.unexpected_reply("Build")))
     }
 
@@ -222,7 +223,7 @@ impl Lab {
             offload: offload.clone(),
         };
         let mut devices = Vec::new();
-        for reply in self.both(&request, &request, PROMPT, interrupt)? {
+        for reply in self.call_both(&request, &request, PROMPT, interrupt)? {
             let Reply::Devices(of_host) = reply else {
                 return Err(self.a.unexpected_reply("Adapt"));
             };
@@ -241,8 +242,8 @@ impl Lab {
         self.both_done(&Request::SetLine, &Request::SetLine, interrupt)
     }
 
-    /// Sends each host its request and waits for both answers; see [`both`].
-    pub(crate) fn both(
+    /// Sends each host its request and waits for both answers; see [`call_both`].
+    pub(crate) fn call_both(
         &mut self,
         a: &Request,
         b: &Request,
@@ -250,7 +251,7 @@ impl Lab {
         interrupt: &AtomicBool,
     ) -> Result<[Reply; 2], LinkError> {
         let links = [&mut self.a, &mut self.b];
-        match both(links, [Some(a), Some(b)], within, interrupt)? {
+        match call_both(links, [Some(a), Some(b)], within, interrupt)? {
             [Some(from_a), Some(from_b)] => Ok([from_a, from_b]),
             _ => Err(self.a.unexpected_reply(a.doing())),
         }
@@ -272,7 +273,7 @@ impl Lab {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<(), LinkError> {
-        match self.both(&a, &b, within, interrupt)? {
+        match self.call_both(&a, &b, within, interrupt)? {
             [Reply::Done, Reply::Done] => Ok(()),
             _ => Err(self.a.unexpected_reply("a step")),
         }

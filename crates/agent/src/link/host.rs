@@ -10,7 +10,7 @@ use wirecost_model::host::{HostAddress, Location, SshHost};
 
 use super::binaries::Binaries;
 use super::line::{ChildLine, StderrMode, WaitError};
-use super::shell::{self, Failure};
+use super::shell::{self, StartFailure};
 use super::{Link, LinkError};
 use crate::orphan::Owner;
 use crate::role::AgentRole;
@@ -47,7 +47,7 @@ pub struct HostAgent {
 
 /// An agent that was started and has not answered `Hello` yet. Dropping this ends the agent.
 #[derive(Debug)]
-pub struct Starting {
+pub struct StartingAgent {
     name: String,
     line: ChildLine,
     program: PathBuf,
@@ -57,7 +57,7 @@ pub struct Starting {
     needs_root: bool,
 }
 
-impl Starting {
+impl StartingAgent {
     /// Waits until the agent is up, and exchanges `Hello`. Another machine gets a copy of the program in a private
     /// directory, which is removed once the agent has started, unless the same program is installed there.
     pub fn finish(mut self, interrupt: &AtomicBool) -> Result<Link, LinkError> {
@@ -84,7 +84,7 @@ impl Link {
     }
 
     /// Starts the agent of an existing host without waiting for it.
-    pub fn begin(agent: &HostAgent) -> Result<Starting, LinkError> {
+    pub fn begin(agent: &HostAgent) -> Result<StartingAgent, LinkError> {
         let name = agent.host.place.to_string();
         let role = agent.role.word();
         let mut arguments: Vec<String> = ["agent", "--host", &name, "--in-place", "--duty", role]
@@ -125,7 +125,7 @@ impl Link {
             host: name.clone(),
             source: explained(source, &command, &agent.host.place),
         })?;
-        Ok(Starting {
+        Ok(StartingAgent {
             name,
             line,
             program: agent.program.clone(),
@@ -182,20 +182,20 @@ fn explained(error: io::Error, command: &Command, place: &Location) -> io::Error
     io::Error::new(io::ErrorKind::NotFound, what)
 }
 
-fn failed(line: &mut ChildLine, host: String, failure: Failure) -> LinkError {
+fn failed(line: &mut ChildLine, host: String, failure: StartFailure) -> LinkError {
     match failure {
-        Failure::Stopped(WaitError::Interrupted, _) => LinkError::Interrupted,
-        Failure::Stopped(WaitError::TimedOut, within) => LinkError::Timeout {
+        StartFailure::Stopped(WaitError::Interrupted, _) => LinkError::Interrupted,
+        StartFailure::Stopped(WaitError::TimedOut, within) => LinkError::Timeout {
             host,
             during: "starting",
             seconds: within.as_secs_f64(),
         },
-        Failure::Stopped(WaitError::Closed, _) => LinkError::Ended {
+        StartFailure::Stopped(WaitError::Closed, _) => LinkError::Ended {
             host,
             during: "starting",
             how: line.end(),
         },
-        Failure::Words(message) => {
+        StartFailure::Words(message) => {
             let said = line.stderr_tail();
             let message = if said.is_empty() {
                 message

@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use wirecost_control::path::Step;
+use wirecost_control::path::CheckStep;
 
 use crate::screen::say;
 
@@ -15,7 +15,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Prints progress until it is dropped.
 pub(super) struct CheckProgress {
-    steps: Option<Sender<Step>>,
+    steps: Option<Sender<CheckStep>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -26,7 +26,7 @@ impl CheckProgress {
         let thread = (!quiet).then(|| {
             std::thread::spawn(move || {
                 let began = Instant::now();
-                let (mut now, mut next) = (Step::Reaching, SILENT_PERIOD);
+                let (mut now, mut next) = (CheckStep::Reaching, SILENT_PERIOD);
                 loop {
                     match heard.recv_timeout(next.saturating_sub(began.elapsed())) {
                         Ok(step) => now = step,
@@ -46,7 +46,7 @@ impl CheckProgress {
         }
     }
 
-    pub(super) fn show(&self, step: Step) {
+    pub(super) fn show(&self, step: CheckStep) {
         if let Some(steps) = &self.steps {
             // Fails with `quiet`, where no thread receives the steps.
             let _ = steps.send(step);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use wirecost_control::load::{Interval, ManualLoad, Step};
+use wirecost_control::load::{Interval, LoadEvent, ManualLoad};
 use wirecost_model::host::HostAddress;
 use wirecost_model::units::format_per_second;
 
@@ -28,12 +28,12 @@ impl<'a> LoadProgress<'a> {
         }
     }
 
-    pub(super) fn show(&self, step: &Step<'_>) {
+    pub(super) fn show(&self, event: &LoadEvent<'_>) {
         if self.quiet {
             return;
         }
-        match step {
-            Step::Reached { addresses, .. } => {
+        match event {
+            LoadEvent::Reached { addresses, .. } => {
                 let [a, b] = &self.asked.hosts;
                 let place = |host: &HostAddress| host.place.to_string();
                 let [at_a, at_b] = addresses;
@@ -43,15 +43,15 @@ impl<'a> LoadProgress<'a> {
                     place(b)
                 ));
             }
-            Step::Fragments(words) => say(&format!("note: {words}")),
-            Step::Round(number) if self.asked.rounds > 1 => {
+            LoadEvent::Fragments(words) => say(&format!("note: {words}")),
+            LoadEvent::Round(number) if self.asked.rounds > 1 => {
                 say(&format!("round {number} of {}", self.asked.rounds));
             }
-            Step::Began if self.asked.seconds.is_some() && self.asked.warmup_s > 0.0 => {
+            LoadEvent::Began if self.asked.seconds.is_some() && self.asked.warmup_s > 0.0 => {
                 say(&format!("warming up for {} s", self.asked.warmup_s));
             }
-            Step::Round(_) | Step::Began => {}
-            Step::Interval(interval) => say(&self.lines(interval)),
+            LoadEvent::Round(_) | LoadEvent::Began => {}
+            LoadEvent::Interval(interval) => say(&self.lines(interval)),
         }
     }
 

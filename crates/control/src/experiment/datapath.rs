@@ -22,7 +22,7 @@ use super::progress::Progress;
 ///
 /// # Errors
 /// An agent that ended or does not answer, or an interrupt. An encapsulation that cannot be built is not an error.
-pub(crate) fn settle(
+pub(crate) fn choose(
     mut experiment: Experiment,
     labs: &mut Labs,
     interrupt: &AtomicBool,
@@ -65,7 +65,7 @@ pub(crate) fn settle(
             // The reason why a cell was not built includes why other datapaths could not build it.
             for (_, datapath, refusals) in tried {
                 for (network, reason) in refusals {
-                    labs.also_refused(&network, format!("{datapath}: {reason}"));
+                    labs.add_refusal(&network, format!("{datapath}: {reason}"));
                 }
             }
             experiment = chosen;
@@ -94,7 +94,7 @@ fn unbuilt(refusals: &[(Network, String)]) -> Vec<Unbuilt> {
     all
 }
 
-/// The datapath that [`settle`] will most likely choose instead of the kernel's, and why, without building anything:
+/// The datapath that [`choose`] will most likely choose instead of the kernel's, and why, without building anything:
 /// from
 /// what the kernel's devices cannot do, and from drivers that this kernel has neither loaded nor as a module. `None`
 /// where

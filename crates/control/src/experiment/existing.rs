@@ -17,13 +17,13 @@ use crate::placement::Placement;
 /// bit/s.
 ///
 /// # Errors
-/// Those of [`tunnel::settle`].
-pub(super) fn settle(
+/// Those of [`tunnel::adapt`].
+pub(super) fn adapt(
     experiment: &mut Experiment,
     pairs: &[Existing],
 ) -> Result<Vec<Option<u64>>, RunError> {
     if experiment.plan.hosts.is_tunnel() {
-        tunnel::settle(experiment, pairs)?;
+        tunnel::adapt(experiment, pairs)?;
     }
     let plan = &experiment.plan;
     let limits: Vec<Option<u64>> = pairs

@@ -16,7 +16,7 @@ use wirecost_model::load::NamedLoad;
 use wirecost_model::plan::Repeat;
 use wirecost_stats::sequential::{Aim, rounds_needed};
 
-use crate::calls::patience;
+use crate::timeouts::open_timeout;
 use crate::window::TO_THE_END;
 
 /// Labs kept at the same time; beyond that the least recently used lab is removed.
@@ -186,7 +186,7 @@ pub(crate) fn longest_sample(experiment: &Experiment) -> Duration {
             Duration::ZERO
         };
         let planned = planned.unwrap_or(Duration::MAX);
-        planned.saturating_add(ending + patience(&cell.loads))
+        planned.saturating_add(ending + open_timeout(&cell.loads))
     };
     experiment.measured().map(of).max().unwrap_or_default()
 }

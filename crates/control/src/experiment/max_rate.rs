@@ -115,11 +115,11 @@ pub struct Traffic {
     /// Seconds of load, warm-ups included.
     pub seconds: f64,
     /// Whether loads end by themselves, which may take longer.
-    pub to_the_end: bool,
+    pub ends_by_itself: bool,
 }
 
 /// Whether any load of the run ends by itself.
-pub(super) fn to_the_end(experiment: &Experiment) -> bool {
+pub(super) fn ends_by_itself(experiment: &Experiment) -> bool {
     let mut loads = experiment.measured().flat_map(|cell| &cell.loads);
     loads.any(|named| named.load.ends_by_itself())
 }
@@ -143,7 +143,7 @@ impl Traffic {
                 MaxRate::BitsPerSecond(rate) => SendLimit::Rate(rate),
             },
             seconds: forecast.windows_s + forecast.warmups_s,
-            to_the_end: to_the_end(experiment),
+            ends_by_itself: ends_by_itself(experiment),
         }
     }
 }
@@ -178,7 +178,7 @@ impl fmt::Display for Traffic {
                 amount(FAST)
             ),
         }?;
-        if self.to_the_end {
+        if self.ends_by_itself {
             f.write_str("; a load that ends by itself may take longer, and then sends more")?;
         }
         Ok(())
@@ -294,7 +294,7 @@ mod tests {
             Traffic {
                 limit,
                 seconds: 8.0,
-                to_the_end: false,
+                ends_by_itself: false,
             }
             .to_string()
         };

@@ -22,7 +22,7 @@ pub const PORTS: RangeInclusive<u16> = 61000..=61127;
 ///
 /// # Errors
 /// Where the plan asks for what is impossible over the hosts' network: `df` over IPv6, or no free UDP port.
-pub(super) fn settle(experiment: &mut Experiment, pairs: &[Existing]) -> Result<(), RunError> {
+pub(super) fn adapt(experiment: &mut Experiment, pairs: &[Existing]) -> Result<(), RunError> {
     let mut ports = BTreeMap::new();
     let plan = &mut experiment.plan;
     (plan.underlay.mtu, plan.underlay.ip) = (Vec::new(), Vec::new());

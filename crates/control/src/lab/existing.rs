@@ -14,10 +14,10 @@ use wirecost_model::sample::DeviceState;
 
 use super::Lab;
 use super::built::Built;
-use crate::calls::PROMPT;
 use crate::hosts::{AgentHost, HostsContext, HostsError, data_plane, open};
 use crate::placement::Placement;
 use crate::random;
+use crate::timeouts::PROMPT;
 
 /// What two existing hosts reported when they joined a run.
 #[derive(Debug)]
@@ -84,13 +84,13 @@ impl Lab {
         };
         let [a, b] = addresses;
         let [to_a, to_b] = [join(Side::A, a, b), join(Side::B, b, a)];
-        let replies = lab.both(&to_a, &to_b, PROMPT, interrupt);
+        let replies = lab.call_both(&to_a, &to_b, PROMPT, interrupt);
         let [Reply::Joined(of_a), Reply::Joined(of_b)] =
             replies.map_err(|error| lab.blame(error))?
         else {
             return Err(lab.a.unexpected_reply("Join").into());
         };
-        let machines = lab.both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
+        let machines = lab.call_both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
         lab.built = Built {
             responders: [vec![of_a.responder], vec![of_b.responder]],
             steered: true,
@@ -112,7 +112,7 @@ impl Lab {
         &mut self,
         interrupt: &AtomicBool,
     ) -> Result<[HostPath; 2], LinkError> {
-        match self.both(
+        match self.call_both(
             &Request::PathDevices,
             &Request::PathDevices,
             PROMPT,
@@ -128,7 +128,7 @@ impl Lab {
         &mut self,
         interrupt: &AtomicBool,
     ) -> Result<Vec<DeviceState>, LinkError> {
-        let replies = self.both(&Request::Device, &Request::Device, PROMPT, interrupt)?;
+        let replies = self.call_both(&Request::Device, &Request::Device, PROMPT, interrupt)?;
         let mut devices = Vec::with_capacity(2);
         for reply in replies {
             let Reply::Devices(of_host) = reply else {

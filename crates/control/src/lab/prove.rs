@@ -8,7 +8,7 @@ use wirecost_agent::protocol::{ProofResult, Reply, Request};
 use wirecost_model::sample::{CapturedFrame, Proof, ProofTime};
 
 use super::Lab;
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 impl Lab {
     /// Proves between every pair of guests, in both directions, that the path carries IP datagrams of exactly `size`
@@ -47,10 +47,10 @@ impl Lab {
             .responders
             .each_ref()
             .map(|targets| prove(targets));
-        let replies = self.both(&to_b, &to_a, PROMPT, interrupt)?;
+        let replies = self.call_both(&to_b, &to_a, PROMPT, interrupt)?;
         let seen = if watch {
             let request = Request::ReadCapture { size };
-            let [at_a, at_b] = self.both(&request, &request, PROMPT, interrupt)?;
+            let [at_a, at_b] = self.call_both(&request, &request, PROMPT, interrupt)?;
             // Host b sees what host a's guests sent, and host a what host b's guests sent.
             [Some(at_b), Some(at_a)]
         } else {

@@ -124,7 +124,7 @@ impl LoadSums {
 
 /// Collects parts into intervals.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct IntervalCollector {
     /// Length of an interval, seconds.
     wanted_s: f64,
     running: Vec<LoadSums>,
@@ -135,7 +135,7 @@ pub(super) struct Parts {
     intervals: Vec<Interval>,
 }
 
-impl Parts {
+impl IntervalCollector {
     pub(super) fn new(loads: &[NamedLoad], wanted_s: f64) -> Self {
         let running = loads.iter().map(|named| LoadSums {
             name: named.name.clone(),
@@ -164,7 +164,7 @@ impl Parts {
         (self.since_s >= self.wanted_s - slack).then(|| self.close())
     }
 
-    /// [`Parts::add`] without ending an interval.
+    /// [`IntervalCollector::add`] without ending an interval.
     pub(super) fn add_quietly(&mut self, parts: &[Part]) {
         let mut longest = 0.0f64;
         for end in parts.iter().flat_map(|part| &part.ends) {
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn parts_make_intervals_and_nothing_between_them_is_lost() {
         let load = NamedLoad::alone(Load::new(Workload::TcpStream));
-        let mut parts = Parts::new(&[load], 1.0);
+        let mut parts = IntervalCollector::new(&[load], 1.0);
         let both = |bytes| [part(End::Client, 0.5, 0), part(End::Server, 0.5, bytes)];
         assert_eq!(parts.add(&both(1_000_000_000)), None);
         let interval = parts.add(&both(0)).expect("a second");

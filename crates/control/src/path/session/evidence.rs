@@ -7,7 +7,7 @@ use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, Request};
 use wirecost_check::{DropRule, PathReport, ReachabilityHint};
 
 use super::Session;
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// By direction: the translated source address of each flow, as seen at the far end; `None` without NAT.
 pub(super) type Mapped = [Option<Vec<SocketAddr>>; 2];

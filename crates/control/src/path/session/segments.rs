@@ -7,7 +7,7 @@ use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest};
 use wirecost_check::{FlowKind, PathReport, ReachabilityHint, Stream};
 
 use super::Session;
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// Time-out of a short TCP stream; longer than it takes, since each of its steps has a limit of its own.
 const STREAMING: Duration = Duration::from_mins(2);

@@ -9,7 +9,7 @@ use wirecost_check::{AuditedHost, HostStack, NetnsEntry};
 use wirecost_model::host::Location;
 
 use super::Session;
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// Time-out of reading a host's devices, for which the agent runs other programs.
 const READING: Duration = Duration::from_mins(1);

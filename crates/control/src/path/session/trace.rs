@@ -5,7 +5,7 @@ use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, TRACING, T
 use wirecost_check::{PathReport, TraceReport};
 
 use super::{CheckResults, Session};
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 impl Session<'_> {
     /// Traces both directions, each on its flow with the smallest path MTU.

@@ -8,7 +8,7 @@ use wirecost_agent::protocol::Request;
 use wirecost_model::cell::Network;
 use wirecost_model::plan::NamedPair;
 
-use super::reached::link_error;
+use super::host_pool::link_error;
 use super::{Lab, LabContext};
 
 impl Lab {
@@ -16,7 +16,7 @@ impl Lab {
     /// addresses that [`Lab::join`] determined.
     ///
     /// To be called on a thread that lives as long as the lab: the kernel ends agents of this machine with it.
-    pub(crate) fn over(
+    pub(crate) fn over_hosts(
         context: &LabContext,
         pair: &NamedPair,
         network: &Network,

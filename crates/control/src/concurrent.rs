@@ -6,7 +6,7 @@ use std::time::Duration;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{Reply, Request};
 
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// Interval of requests to a host that waits for something else of the run. Without a request an existing host undoes
 /// the settings of a level after ten seconds, and any host ends its loads after a minute.
@@ -21,7 +21,7 @@ pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// That of the first host, otherwise that of the second; only after `Refused` can both connections still be used.
-pub(crate) fn both(
+pub(crate) fn call_both(
     [a, b]: [&mut Link; 2],
     requests: [Option<&Request>; 2],
     within: Duration,

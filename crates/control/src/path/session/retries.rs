@@ -7,7 +7,7 @@ use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, Responding
 use wirecost_check::{PathReport, ReachabilityHint};
 
 use super::{CheckResults, Session};
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// Size of an IP packet that passes any working path, bytes; large enough for a probe over IPv4 and IPv6.
 const SMALL: u32 = 128;

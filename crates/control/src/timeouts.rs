@@ -21,7 +21,7 @@ pub(crate) fn poll_timeout(loads: &[NamedLoad]) -> Duration {
 }
 
 /// Time-out of a request that opens or ends all loads.
-pub(crate) fn patience(loads: &[NamedLoad]) -> Duration {
+pub(crate) fn open_timeout(loads: &[NamedLoad]) -> Duration {
     let virtual_machines = loads.iter().map(|named| match named.load.migration {
         Some(migration) if migration.engine == MoveEngine::Qemu => named.load.streams,
         _ => 0,

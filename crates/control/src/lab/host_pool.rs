@@ -12,15 +12,15 @@ use wirecost_model::plan::NamedPair;
 use wirecost_model::record::HostEnvironment;
 
 use super::{Existing, Lab};
-use crate::calls::PROMPT;
 use crate::hosts::{HostsContext, HostsError, open};
+use crate::timeouts::PROMPT;
 
 /// Interval between keep-alive requests: an agent behind a shell ends after 15 minutes without a request.
 const KEEP_ALIVE: Duration = Duration::from_mins(1);
 
 /// The existing hosts of a run.
 #[derive(Debug)]
-pub(crate) struct Reached {
+pub(crate) struct HostPool {
     /// What the hosts of every pair reported, in the order of the plan.
     pairs: Vec<Existing>,
     /// Index in `pairs` of the pair that is measured now.
@@ -31,7 +31,7 @@ pub(crate) struct Reached {
     asked: Instant,
 }
 
-impl Reached {
+impl HostPool {
     /// Starts the agents of all hosts and has each pair join once.
     ///
     /// To be called on a thread that lives as long as the agents: the kernel ends agents of this machine with it.
@@ -53,18 +53,18 @@ impl Reached {
         let addresses: Vec<_> = hosts.values().copied().collect();
         let links = open(context, &addresses, interrupt)?;
         let names = hosts.into_keys().cloned();
-        let mut reached = Self {
+        let mut host_pool = Self {
             pairs: Vec::new(),
             current: 0,
             idle: names.zip(links).collect(),
             asked: Instant::now(),
         };
         for pair in pairs {
-            let lab = reached.join(pair, network, interrupt)?;
-            let existing = reached.leave(lab);
-            reached.pairs.push(existing);
+            let lab = host_pool.join(pair, network, interrupt)?;
+            let existing = host_pool.leave(lab);
+            host_pool.pairs.push(existing);
         }
-        Ok(reached)
+        Ok(host_pool)
     }
 
     /// Every pair, in the order of the plan.
@@ -83,7 +83,7 @@ impl Reached {
     }
 
     /// Makes `pair` (an index) the current one; whether another pair was current before.
-    pub(crate) fn turn_to(&mut self, pair: usize) -> bool {
+    pub(crate) fn select(&mut self, pair: usize) -> bool {
         std::mem::replace(&mut self.current, pair) != pair
     }
 
