@@ -21,7 +21,7 @@ use crate::existing_underlay::ExistingUnderlay;
 use crate::guards::SettingsGuards;
 use crate::level::AppliedLevel;
 use crate::line::Line;
-use crate::load::{Counting, Loads};
+use crate::load::{Loads, WindowCounter};
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
@@ -57,7 +57,7 @@ pub(crate) struct Agent {
     loads: Loads,
     /// Whether loads were ended because the controller sent no request for too long.
     abandoned: bool,
-    counting: Option<Counting>,
+    counting: Option<WindowCounter>,
     /// The devices of the path as read back after the last `Adapt`.
     devices: Vec<DeviceState>,
     applied: AppliedLevel,
@@ -202,7 +202,7 @@ impl Agent {
             Request::Describe
             | Request::Addresses
             | Request::Machine
-            | Request::SourceTowards(_) => self.tell(&request),
+            | Request::SourceTowards(_) => self.execute_query(&request),
             Request::Path(request) => self.paths.execute(*request),
             Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
         }
@@ -226,7 +226,7 @@ impl Agent {
                 let own = [(None, host.address())].into_iter();
                 prove::prove_all(own, targets, size, &secret)
             }
-            None => prove::prove_all(places(self.host()?), targets, size, &secret),
+            None => prove::prove_all(guest_namespaces(self.host()?), targets, size, &secret),
         };
         proven.map(Reply::Proof)
     }
@@ -248,7 +248,7 @@ impl Agent {
             }
             Request::Begin(order) => {
                 let meter = meter(&mut self.meter)?;
-                self.counting = Some(Counting::begin(meter, &self.loads, order)?);
+                self.counting = Some(WindowCounter::begin(meter, &self.loads, order)?);
                 Ok(Reply::Done)
             }
             Request::Part(order) => {
@@ -302,8 +302,8 @@ fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
     host.guests().zip(host.spec().guest_addresses())
 }
 
-/// The guests' namespaces and addresses, as places for proofs.
-fn places(host: &LabHost) -> impl Iterator<Item = (prove::GuestNetns<'_>, IpAddr)> {
+/// The guests' namespaces and addresses, for proofs.
+fn guest_namespaces(host: &LabHost) -> impl Iterator<Item = (prove::GuestNetns<'_>, IpAddr)> {
     guests(host).map(|(guest, address)| (Some(guest), address))
 }
 

@@ -15,7 +15,7 @@ use wirecost_probe::Responder;
 use crate::address;
 use crate::error::{Context, Result};
 use crate::guard::SettingsTarget;
-use crate::guards::{GuardPlaces, SettingsGuards};
+use crate::guards::{GuardNamespaces, SettingsGuards};
 use crate::path_devices;
 use crate::protocol::{HostPath, Joined, Secret};
 use crate::prove;
@@ -150,14 +150,14 @@ impl ExistingHost {
         };
         self.changed = !settings.is_empty();
         self.abandoned = false;
-        let places = GuardPlaces {
+        let namespaces = GuardNamespaces {
             side: self.side,
             target,
             guests: Vec::new(),
         };
         let mut applied = settings
             .iter()
-            .map(|setting| guards.apply(&places, setting));
+            .map(|setting| guards.apply(&namespaces, setting));
         let state = applied
             .try_for_each(|applied| applied)
             .and_then(|()| self.state(settings));

@@ -7,7 +7,7 @@ use wirecost_model::vary::Setting;
 use wirecost_netbuild::{KeptFeatures, LabHost};
 
 use crate::error::{AgentError, Context, Result};
-use crate::guards::{GuardPlaces, SettingsGuards};
+use crate::guards::{GuardNamespaces, SettingsGuards};
 
 /// The settings that are applied on a lab host.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl AppliedLevel {
             let step = format!("host {side}: the level `{label}` of `{factor}`");
             self.features.push(kept.context(step)?);
         }
-        guards.apply(&GuardPlaces::of_lab(host), setting)
+        guards.apply(&GuardNamespaces::of_lab(host), setting)
     }
 
     /// Undoes everything, in reverse order. A failure does not stop the rest; what failed is tried again by the next

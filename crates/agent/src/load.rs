@@ -1,4 +1,4 @@
-//! The client and server ends of loads on this host: opened, started, counted ([`Counting`]) and ended.
+//! The client and server ends of loads on this host: opened, started, counted ([`WindowCounter`]) and ended.
 
 mod counting;
 
@@ -16,7 +16,7 @@ use wirecost_traffic::{
 use crate::error::{AgentError, Context, Result};
 use crate::protocol::{EndedLoad, HostNetns, LoadEnd};
 
-pub(crate) use counting::Counting;
+pub(crate) use counting::WindowCounter;
 
 /// How long the flows of a load may take to open or to end: a base, and more for each connection, since its thread may
 /// be one of a thousand.

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 pub use host::{BuiltSwitch, HostPath, Joined, LeftSettings, OwnAddress, PathDevice, ProofResult};
 pub use loads::{
-    CountingStart, EndPart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, Part, PartOrder,
+    CountingStart, EndPart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, PartOrder,
+    WindowPart,
 };
 pub use path::{
     Limits, LocateOrder, NeighbourSearch, OneSidedOrder, PathDirection, PathReply, PathRequest,
@@ -254,7 +255,7 @@ pub enum Reply {
     /// To [`Request::Describe`].
     Description(Box<Environment>),
     /// To [`Request::Part`].
-    Part(Box<Part>),
+    Part(Box<WindowPart>),
     /// To [`Request::StopClients`] and [`Request::StopServers`]: the ends of loads that were ended.
     Ended(Vec<EndedLoad>),
     /// To [`Request::Machine`]: the kernel's `boot_id`, the same in every namespace and container of a machine.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{
-    CountingStart, EndedLoad, HostNetns, Measured, Part, PartOrder, Reply, Request,
+    CountingStart, EndedLoad, HostNetns, Measured, PartOrder, Reply, Request, WindowPart,
 };
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Address, NamedLoad};
@@ -224,7 +224,7 @@ impl Lab {
         orders: [PartOrder; 2],
         within: Duration,
         interrupt: &AtomicBool,
-    ) -> Result<[Part; 2], LinkError> {
+    ) -> Result<[WindowPart; 2], LinkError> {
         let [a, b] = orders.map(Request::Part);
         match self.call_both(&a, &b, within, interrupt)? {
             [Reply::Part(a), Reply::Part(b)] => Ok([*a, *b]),

@@ -9,7 +9,7 @@ use wirecost_netbuild::{HostSpec, LabHost};
 use wirecost_ovs::ovn::Central;
 use wirecost_sys::socket::PacketCapture;
 
-use super::{Agent, Answer, UNPREPARED, places};
+use super::{Agent, Answer, UNPREPARED, guest_namespaces};
 use crate::datapath::{self, FrameCarrier};
 use crate::error::{AgentError, Context, Result};
 use crate::existing_underlay::ExistingUnderlay;
@@ -93,8 +93,8 @@ impl Agent {
         host.build()?;
         self.carrier = datapath::attach(host, self.guards.owner(), ovn)?;
         self.line = Line::of(host)?;
-        let responder =
-            prove::respond(places(host), secret).context("starting the responder in the guests")?;
+        let responder = prove::respond(guest_namespaces(host), secret)
+            .context("starting the responder in the guests")?;
         let responders = responder.addresses().to_vec();
         let guest_tids = host.guest_tids();
         let pid = std::process::id();

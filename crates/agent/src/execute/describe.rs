@@ -15,7 +15,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 impl Agent {
     /// Answers the requests that only ask about this machine: its description, addresses, boot id, and source address
     /// towards a target.
-    pub(super) fn tell(&mut self, request: &Request) -> Answer {
+    pub(super) fn execute_query(&mut self, request: &Request) -> Answer {
         match request {
             Request::Describe => self.describe(),
             Request::Addresses => address::own()

@@ -2,8 +2,8 @@
 
 use wirecost_netbuild::ExistingDevice;
 
-use super::journal::{self, Left};
-use super::undo::{Undo, What};
+use super::journal::{self, LeftJournal};
+use super::undo::{Undo, UndoAction};
 use super::{AppliedSettings, SettingsTarget, sysctl};
 use crate::error::{AgentError, Context};
 use crate::protocol::LeftSettings;
@@ -26,7 +26,7 @@ pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
 
 /// Undoes the steps of one journal, the last one first. Only those that fail stay in it, also where this process is
 /// ended meanwhile: a command that undoes may fail if it runs again.
-fn undo_one(mut left: Left, found: &mut LeftSettings) {
+fn undo_one(mut left: LeftJournal, found: &mut LeftSettings) {
     let steps = left.entry.undo.iter().cloned();
     let (gone, steps): (Vec<Undo>, Vec<Undo>) = steps.partition(|step| is_gone(step, &left));
     found.gone.extend(gone.iter().map(Undo::words));
@@ -44,20 +44,20 @@ fn undo_one(mut left: Left, found: &mut LeftSettings) {
             Ok(()) => {
                 kept.remove(index);
                 undone.push(words);
-                written = written.and_then(|()| left.keep(&kept));
+                written = written.and_then(|()| left.store(&kept));
             }
             Err(error) => found.failed.push(error),
         }
     }
     found.undone.extend(undone.into_iter().rev());
-    if let Err(error) = written.and_then(|()| left.keep(&kept)) {
+    if let Err(error) = written.and_then(|()| left.store(&kept)) {
         let name = left.name();
         found.failed.push(format!("writing {name}: {error}"));
     }
 }
 
 /// Undoes one step of a journal.
-fn undo(left: &Left, step: Undo) -> Result<(), String> {
+fn undo(left: &LeftJournal, step: Undo) -> Result<(), String> {
     let target = SettingsTarget::Existing {
         device: left.entry.device.clone(),
     };
@@ -70,13 +70,13 @@ fn undo(left: &Left, step: Undo) -> Result<(), String> {
 
 /// Whether there is nothing left for a step to restore: a restart resets the kernel's settings, and a device or a
 /// network namespace may have been removed. Commands are always run.
-fn is_gone(step: &Undo, left: &Left) -> bool {
+fn is_gone(step: &Undo, left: &LeftJournal) -> bool {
     let device = step.device.as_ref().unwrap_or(&left.entry.device);
     match &step.what {
-        What::Command(_) => false,
+        UndoAction::Command(_) => false,
         _ if left.restarted => true,
-        What::Sysctl { name, .. } => sysctl::path(name).is_ok_and(|path| !path.exists()),
-        What::Features(_) | What::Device { .. } | What::QueueFiles(_) => {
+        UndoAction::Sysctl { name, .. } => sysctl::path(name).is_ok_and(|path| !path.exists()),
+        UndoAction::Features(_) | UndoAction::Device { .. } | UndoAction::QueueFiles(_) => {
             ExistingDevice::is_gone(device)
         }
     }
@@ -115,7 +115,7 @@ mod tests {
         for found in &mut twice {
             let text = fs::read(&path).expect("the journal");
             let entry: Entry = serde_json::from_slice(&text).expect("its steps");
-            let left = Left {
+            let left = LeftJournal {
                 path: path.clone(),
                 entry,
                 modified: SystemTime::UNIX_EPOCH,
@@ -158,7 +158,7 @@ mod tests {
                 },
             ],
         });
-        let left = Left {
+        let left = LeftJournal {
             path,
             entry: serde_json::from_value(entry).expect("its steps"),
             modified: SystemTime::UNIX_EPOCH,
@@ -193,7 +193,7 @@ mod tests {
             "undo": [step(&copy), step("true")],
         });
         fs::write(&path, entry.to_string()).expect("a journal");
-        let left = Left {
+        let left = LeftJournal {
             path: path.clone(),
             entry: serde_json::from_value(entry).expect("its steps"),
             modified: SystemTime::UNIX_EPOCH,

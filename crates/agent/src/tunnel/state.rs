@@ -108,7 +108,7 @@ fn find(home: u64) -> NetnsLocation {
 }
 
 /// Inode of the calling thread's network namespace.
-pub(super) fn here() -> Option<u64> {
+pub(super) fn current_netns() -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     Some(fs::metadata("/proc/thread-self/ns/net").ok()?.ino())
 }
@@ -147,7 +147,7 @@ impl TunnelState {
     pub(super) fn home(&self) -> NetnsLocation {
         match self.home {
             None => NetnsLocation::Here,
-            home if home == here() => NetnsLocation::Here,
+            home if home == current_netns() => NetnsLocation::Here,
             Some(home) => find(home),
         }
     }

@@ -39,7 +39,7 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
                 bridge: bridge.clone(),
                 ..end
             };
-            let here = state::here();
+            let here = state::current_netns();
             let mut others = others.iter().filter(|other| other.home == here);
             if let Some(other) = others.find(|other| collide(other, &wanted.encapsulation, &end)) {
                 return Err(format!(
@@ -59,7 +59,7 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
         encapsulation: wanted.encapsulation.clone(),
         home: match wanted.between {
             TunnelEnds::Namespaces { .. } => None,
-            TunnelEnds::Peer { .. } => state::here(),
+            TunnelEnds::Peer { .. } => state::current_netns(),
         },
         own_namespaces: matches!(wanted.between, TunnelEnds::Namespaces { .. }),
         maker: Owner::this().context("reading /proc")?.argument(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use wirecost_agent::protocol::{EndPart, Part};
+use wirecost_agent::protocol::{EndPart, WindowPart};
 use wirecost_model::end_window::{Counts, End};
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
@@ -158,14 +158,14 @@ impl IntervalCollector {
     }
 
     /// Adds what the hosts reported of one part, and returns the interval that the part ends.
-    pub(super) fn add(&mut self, parts: &[Part]) -> Option<Interval> {
+    pub(super) fn add(&mut self, parts: &[WindowPart]) -> Option<Interval> {
         self.add_quietly(parts);
         let slack = SLACK * self.wanted_s;
         (self.since_s >= self.wanted_s - slack).then(|| self.close())
     }
 
     /// [`IntervalCollector::add`] without ending an interval.
-    pub(super) fn add_quietly(&mut self, parts: &[Part]) {
+    pub(super) fn add_quietly(&mut self, parts: &[WindowPart]) {
         let mut longest = 0.0f64;
         for end in parts.iter().flat_map(|part| &part.ends) {
             longest = longest.max(end.seconds);
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    fn part(end: End, seconds: f64, read_bytes: u64) -> Part {
+    fn part(end: End, seconds: f64, read_bytes: u64) -> WindowPart {
         let end = EndPart {
             name: "tcp-stream".to_owned(),
             place: HostNetns::Host,
@@ -225,7 +225,7 @@ mod tests {
             retransmits: 2,
             latency: Latency::default(),
         };
-        Part {
+        WindowPart {
             over: false,
             ends: vec![end],
         }

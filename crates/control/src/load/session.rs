@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
-    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, Part, PartOrder, Reply, Request,
+    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, PartOrder, Reply, Request, WindowPart,
 };
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Address, NamedLoad};
@@ -308,7 +308,7 @@ impl Session<'_> {
         within: Duration,
         last: bool,
         prompt: Duration,
-    ) -> Result<Vec<Part>, LinkError> {
+    ) -> Result<Vec<WindowPart>, LinkError> {
         let request = Request::Part(PartOrder {
             within_s: within.as_secs_f64(),
             interval_s: None,
