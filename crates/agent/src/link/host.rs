@@ -9,7 +9,7 @@ use std::time::Duration;
 use wirecost_model::host::{HostAddress, Location, SshHost};
 
 use super::binaries::Binaries;
-use super::line::{ChildLine, StderrMode, WaitError};
+use super::child::{ChildStream, StderrMode, WaitError};
 use super::shell::{self, StartFailure};
 use super::{Link, LinkError};
 use crate::orphan::Owner;
@@ -49,7 +49,7 @@ pub struct HostAgent {
 #[derive(Debug)]
 pub struct StartingAgent {
     name: String,
-    line: ChildLine,
+    child: ChildStream,
     program: PathBuf,
     binaries: Binaries,
     /// Arguments of an agent behind a shell; `None` for an agent on this machine.
@@ -64,16 +64,16 @@ impl StartingAgent {
         if let Some(arguments) = &self.behind_a_shell {
             let (program, binaries) = (&self.program, &self.binaries);
             shell::bring_up(
-                &mut self.line,
+                &mut self.child,
                 program,
                 binaries,
                 arguments,
                 self.needs_root,
                 interrupt,
             )
-            .map_err(|failure| failed(&mut self.line, self.name.clone(), failure))?;
+            .map_err(|failure| failed(&mut self.child, self.name.clone(), failure))?;
         }
-        Link::hello(self.name, self.line, HELLO_TIMEOUT, interrupt)
+        Link::hello(self.name, self.child, HELLO_TIMEOUT, interrupt)
     }
 }
 
@@ -120,14 +120,14 @@ impl Link {
             (true, 0) => (StderrMode::Kept, REMOTE_EXIT_TIMEOUT),
             (true, _) => (StderrMode::Aloud, REMOTE_EXIT_TIMEOUT),
         };
-        let spawned = ChildLine::spawn(&mut command, hearing, exit_timeout);
-        let line = spawned.map_err(|source| LinkError::Start {
+        let spawned = ChildStream::spawn(&mut command, hearing, exit_timeout);
+        let child = spawned.map_err(|source| LinkError::Start {
             host: name.clone(),
             source: explained(source, &command, &agent.host.place),
         })?;
         Ok(StartingAgent {
             name,
-            line,
+            child,
             program: agent.program.clone(),
             binaries: agent.binaries.clone(),
             needs_root: agent.role.needs_root(),
@@ -182,7 +182,7 @@ fn explained(error: io::Error, command: &Command, place: &Location) -> io::Error
     io::Error::new(io::ErrorKind::NotFound, what)
 }
 
-fn failed(line: &mut ChildLine, host: String, failure: StartFailure) -> LinkError {
+fn failed(child: &mut ChildStream, host: String, failure: StartFailure) -> LinkError {
     match failure {
         StartFailure::Stopped(WaitError::Interrupted, _) => LinkError::Interrupted,
         StartFailure::Stopped(WaitError::TimedOut, within) => LinkError::Timeout {
@@ -193,10 +193,10 @@ fn failed(line: &mut ChildLine, host: String, failure: StartFailure) -> LinkErro
         StartFailure::Stopped(WaitError::Closed, _) => LinkError::Ended {
             host,
             during: "starting",
-            how: line.end(),
+            how: child.end(),
         },
         StartFailure::Words(message) => {
-            let said = line.stderr_tail();
+            let said = child.stderr_tail();
             let message = if said.is_empty() {
                 message
             } else {

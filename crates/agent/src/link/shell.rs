@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tracing::debug;
 
 use super::binaries::{Binaries, Program};
-use super::line::{ChildLine, WaitError};
+use super::child::{ChildStream, WaitError};
 use super::stderr_tail::readable;
 use choice::{Choice, Installed, RemoteHost, choose};
 use script::script;
@@ -37,10 +37,10 @@ pub(super) enum StartFailure {
     Words(String),
 }
 
-/// Starts an agent behind the shell that `line` leads to; with `sudo -n` where it `needs_root` and the login is another
-/// user. Afterwards `line` is the connection to the agent.
+/// Starts an agent behind the shell that `child` leads to; with `sudo -n` where it `needs_root` and the login is another
+/// user. Afterwards `child` is the connection to the agent.
 pub(super) fn bring_up(
-    line: &mut ChildLine,
+    child: &mut ChildStream,
     program: &Path,
     binaries: &Binaries,
     arguments: &[String],
@@ -48,7 +48,7 @@ pub(super) fn bring_up(
     interrupt: &AtomicBool,
 ) -> Result<(), StartFailure> {
     let mut session = ShellSession {
-        line,
+        child,
         interrupt,
         noise: String::new(),
     };
@@ -71,7 +71,7 @@ pub(super) fn bring_up(
         .map_err(cannot_read)?;
     let choice = choose(&found, ours.as_ref().map(|ours| ours.sha256.as_str()));
     let choice = choice.map_err(StartFailure::Words)?;
-    debug!(?found, ?choice, "the far end of a line");
+    debug!(?found, ?choice, "the far end of a connection");
     match (choice, &ours) {
         (Choice::Installed(number), _) => {
             session.send(format!("{number}\n").as_bytes(), PATIENCE)?;
@@ -97,7 +97,7 @@ pub(super) fn bring_up(
 }
 
 struct ShellSession<'a> {
-    line: &'a mut ChildLine,
+    child: &'a mut ChildStream,
     interrupt: &'a AtomicBool,
     /// Other output of the far end, for an error message.
     noise: String,
@@ -105,7 +105,7 @@ struct ShellSession<'a> {
 
 impl ShellSession<'_> {
     fn send(&mut self, bytes: &[u8], within: Duration) -> Result<(), StartFailure> {
-        self.line
+        self.child
             .send(bytes, Instant::now() + within, self.interrupt)
             .map_err(|stop| self.stopped(stop, within))
     }
@@ -153,7 +153,7 @@ impl ShellSession<'_> {
         let deadline = Instant::now() + within;
         loop {
             let line = self
-                .line
+                .child
                 .receive(deadline, self.interrupt, take_line)
                 .map_err(|stop| self.stopped(stop, within))?;
             if let Some(said) = line.strip_prefix(MARK) {

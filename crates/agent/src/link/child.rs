@@ -49,7 +49,7 @@ pub(super) enum StderrMode {
 
 /// A running child. Dropping it ends the child and every process of its group.
 #[derive(Debug)]
-pub(super) struct ChildLine {
+pub(super) struct ChildStream {
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
@@ -60,7 +60,7 @@ pub(super) struct ChildLine {
     exit_timeout: Duration,
 }
 
-impl ChildLine {
+impl ChildStream {
     pub(super) fn spawn(
         command: &mut Command,
         hearing: StderrMode,
@@ -80,7 +80,7 @@ impl ChildLine {
             unreachable!("both are pipes");
         };
         let errors = child.stderr.take();
-        let mut line = Self {
+        let mut stream = Self {
             child,
             input: Some(input),
             output,
@@ -89,15 +89,15 @@ impl ChildLine {
             ended: None,
             exit_timeout,
         };
-        // From here on dropping the line ends the child.
+        // From here on dropping the stream ends the child.
         let aloud = hearing == StderrMode::Aloud;
-        line.stderr_tail = errors
+        stream.stderr_tail = errors
             .map(|errors| StderrTail::listen(errors, aloud))
             .transpose()?;
-        if let Some(input) = &line.input {
+        if let Some(input) = &stream.input {
             fcntl(input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         }
-        Ok(line)
+        Ok(stream)
     }
 
     /// Sets how long the child may take to exit by itself.
@@ -235,7 +235,7 @@ impl ChildLine {
     }
 }
 
-impl Drop for ChildLine {
+impl Drop for ChildStream {
     fn drop(&mut self) {
         // Closing its input makes the child exit; a stopped one has to be killed.
         drop(self.input.take());
