@@ -11,6 +11,7 @@ mod daemons;
 mod held;
 mod pair;
 
+mod adaptive;
 mod agents;
 mod binary;
 mod by_hand;
@@ -54,6 +55,5 @@ mod sudo;
 mod transit;
 mod truth;
 mod tunnel;
-mod until;
 mod vary;
 mod vtep_gateway;

@@ -70,7 +70,7 @@ impl Measured {
 
     /// Fails where an effect has a verdict, or another reason for having none.
     #[track_caller]
-    fn barred(&self, factor: &str, metrics: &[&str], kind: &str) {
+    fn assert_not_comparable(&self, factor: &str, metrics: &[&str], kind: &str) {
         for effect in self.effects(factor, metrics) {
             assert_eq!(effect["verdict"], "not_comparable", "{effect:#}");
             let why = &effect["not_comparable"];
@@ -187,9 +187,9 @@ fn gro_switched_off_by_hand_in_one_cell_bars_the_verdict() {
     }
     let _lock = lock_shared();
     let measured = Measured::of(plan!("gro-by-hand"), 2);
-    measured.barred("encapsulation", &["throughput"], "aggregation");
+    measured.assert_not_comparable("encapsulation", &["throughput"], "aggregation");
     let measured = Measured::of(plan!("gro-by-command"), 2);
-    measured.barred("tuning", &["throughput"], "aggregation");
+    measured.assert_not_comparable("tuning", &["throughput"], "aggregation");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_load_that_is_behind_its_schedule_has_no_latency_verdict() {
     }
     let _lock = lock_shared();
     let measured = Measured::of(plan!("mix-behind"), 2);
-    measured.barred("bulk", &["latency_median"], "schedule");
+    measured.assert_not_comparable("bulk", &["latency_median"], "schedule");
     for effect in measured.effects("bulk", &["latency_median", "transactions"]) {
         let ends = [&effect["low"], &effect["ratio"], &effect["high"]].map(Value::as_f64);
         if let [Some(low), Some(ratio), Some(high)] = ends {
@@ -335,7 +335,7 @@ fn zero_copy_that_is_copied_has_no_verdict() {
     let _lock = lock_shared();
     let measured = Measured::of(plan!("zero-copy"), 2);
     let metrics = ["throughput", "sender_cpu", "receiver_cpu", "cpu"];
-    measured.barred("zero_copy", &metrics, "not-in-effect");
+    measured.assert_not_comparable("zero_copy", &metrics, "not-in-effect");
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn a_rate_that_is_reached_is_not_the_result_of_itself() {
             effects.all(|effect| remark(effect, "factor-is-figure").is_some())
         });
         match reached {
-            Some(measured) => measured.barred(factor, &metrics, "factor-is-figure"),
+            Some(measured) => measured.assert_not_comparable(factor, &metrics, "factor-is-figure"),
             None if disturbed => {
                 lacks(format!("other programs kept a load from its {factor}"));
             }
@@ -446,7 +446,7 @@ fn pacing_by_a_round_trip_of_microseconds_has_no_verdict() {
     }
     let _lock = lock_shared();
     let measured = Measured::of(plan!("congestion"), 2);
-    measured.barred("congestion", &["throughput"], "pacing");
+    measured.assert_not_comparable("congestion", &["throughput"], "pacing");
 }
 
 #[test]

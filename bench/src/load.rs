@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use wirecost_model::end_window::EndWindow;
 use wirecost_traffic::{
-    Client, Load, Options, Segmentation, Server, Snapshot, TrafficError, Waiting, Workload,
+    Client, Load, Options, Segmentation, Server, Snapshot, TrafficError, WaitMode, Workload,
     window_until_end,
 };
 
@@ -109,9 +109,9 @@ impl Arguments {
                 receive: self.segmentation,
             },
             waiting: if self.spin {
-                Waiting::Spin
+                WaitMode::Spin
             } else {
-                Waiting::Sleep
+                WaitMode::Sleep
             },
             ..usual
         };

@@ -1,10 +1,10 @@
 //! `wirecost run --dry-run`: prints cells, order and expected time, from the plan alone.
 
+mod adaptive;
 mod document;
 mod hosts;
 mod page;
 pub(crate) mod settings;
-mod until;
 
 use std::path::Path;
 

@@ -16,22 +16,22 @@ use crate::{exit, screen};
 #[derive(Debug, Args)]
 pub(crate) struct Output<T: Formatted> {
     #[command(flatten)]
-    format: Chosen<T>,
+    format: SelectedFormat<T>,
     /// Write it to this file, over what is there, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 /// The chosen format of a `T` ([`Formatted`]). Each format is an option; at most one may be given.
-struct Chosen<T: Formatted>(&'static dyn Format<T>);
+struct SelectedFormat<T: Formatted>(&'static dyn Format<T>);
 
-impl<T: Formatted> fmt::Debug for Chosen<T> {
+impl<T: Formatted> fmt::Debug for SelectedFormat<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl<T: Formatted> Args for Chosen<T> {
+impl<T: Formatted> Args for SelectedFormat<T> {
     fn augment_args(command: Command) -> Command {
         let options = T::OTHERS.iter().map(|format| format.option());
         let group = ArgGroup::new("format").args(options);
@@ -51,7 +51,7 @@ impl<T: Formatted> Args for Chosen<T> {
     }
 }
 
-impl<T: Formatted> FromArgMatches for Chosen<T> {
+impl<T: Formatted> FromArgMatches for SelectedFormat<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut formats = T::OTHERS.iter();
         let given = formats.find(|format| matches.get_flag(format.option()));

@@ -121,7 +121,7 @@ fn up(arguments: &Up) -> CommandResult {
         .map_or(!arguments.ipv6, |peer| peer.is_ipv4());
     let wanted = TunnelSpec {
         name: arguments.name.clone(),
-        encapsulation: datapath.settled(encapsulation, over_ipv4),
+        encapsulation: datapath.resolved(encapsulation, over_ipv4),
         mtu: arguments.mtu,
         between,
     };

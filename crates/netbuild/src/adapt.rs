@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
-use wirecost_model::offload::{Feature, Offload, Role, Treatment};
+use wirecost_model::offload::{Feature, Offload, PathOffload, Role};
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::sample::DeviceState;
 use wirecost_sys::ethtool::Ethtool;
@@ -214,8 +214,8 @@ impl PathSettings<'_> {
         let Self {
             offload, network, ..
         } = *self;
-        let mut wanted = Treatment::of(offload, network)
-            .wanted(offload, network, role)
+        let mut wanted = PathOffload::of(offload, network)
+            .device_features(offload, network, role)
             .unwrap_or_default();
         if self.frame_by_frame {
             let joins = offload.switches(network.encapsulation.is_tunnel())[&Feature::Gro];

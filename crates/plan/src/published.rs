@@ -1,7 +1,7 @@
 //! Reads `published`, and checks it against the plan's factors and cells.
 
 use wirecost_model::cell::Experiment;
-use wirecost_model::compared::cells_with;
+use wirecost_model::comparison_cells::cells_with;
 use wirecost_model::plan::Levels;
 use wirecost_model::published::{
     Outcome, Published, PublishedChart, PublishedComparison, PublishedFigure, PublishedValue, Rule,

@@ -113,7 +113,7 @@ fn property(key: &Key) -> Schema {
     };
     let default = match key.presence {
         Presence::Default(text) => Some(resolved(text)),
-        Presence::Required | Presence::Optional | Presence::Until(_) => None,
+        Presence::Required | Presence::Optional | Presence::Adaptive(_) => None,
     };
     Schema {
         title: Some(key.path.to_owned()),
@@ -129,7 +129,7 @@ fn description(key: &Key) -> String {
         Presence::Required => " Required.".to_owned(),
         Presence::Optional => String::new(),
         Presence::Default(text) => format!(" Default: `{text}`."),
-        Presence::Until(text) => format!(" Default in an adaptive run: `{text}`."),
+        Presence::Adaptive(text) => format!(" Default in an adaptive run: `{text}`."),
     };
     let factor = if key.factor {
         " A list of levels makes it a factor."

@@ -209,7 +209,7 @@ fn schema_and_parser_take_the_same_for_every_key() {
 fn examples_and_defaults_are_what_schema_and_parser_take() {
     for key in keys() {
         let default = match key.presence {
-            Presence::Default(text) | Presence::Until(text) => Some(text),
+            Presence::Default(text) | Presence::Adaptive(text) => Some(text),
             Presence::Required | Presence::Optional => None,
         };
         for value in default.into_iter().chain([key.example]) {

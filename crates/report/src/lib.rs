@@ -17,11 +17,11 @@ pub use render::markdown::{comparison_markdown, markdown};
 pub use render::terminal::{Text, comparison_terminal, rules, terminal};
 pub use result::compare;
 pub use result::document::{
-    BarsOf, CellLoad, CellResult, CellRules, CellWakeups, ChartBar, ChartGroup, ChartResult,
-    ComparisonResult, CoreDistanceResult, DatagramsResult, Document, EffectResult, Ending,
-    HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount, MetricSelfTest, NetworkChange,
-    NetworkShare, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
-    SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
+    AdaptiveResult, BarsOf, CellLoad, CellResult, CellRules, CellWakeups, ChartBar, ChartGroup,
+    ChartResult, ComparisonResult, CoreDistanceResult, DatagramsResult, Document, EffectResult,
+    Ending, HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount, MetricSelfTest,
+    NetworkChange, NetworkShare, NoRatio, OtherRules, PublishedNote, PublishedRatio,
+    PublishedResult, SelfTestResult, Trust, TrustLevel, WakeupsResult, WindowCpu,
 };
 pub use result::evaluate::document;
 pub use result::read::{ReadError, Reading, read};

@@ -1,5 +1,6 @@
 //! Output: the document's figures and verdicts as text for a terminal, an HTML page, Markdown, or another program.
 
+mod adaptive;
 mod answer;
 mod bencher;
 mod caveats;
@@ -30,7 +31,6 @@ mod study;
 mod table;
 pub(crate) mod terminal;
 mod trust;
-mod until;
 mod validity;
 mod verdicts;
 mod visible;

@@ -1,6 +1,7 @@
 //! Reads run directories, and computes the document of a run and the comparison of two. Knows nothing of how these are
 //! printed (`render`): texts that are made here are part of the document.
 
+mod adaptive;
 mod answer;
 pub mod compare;
 pub(crate) mod core_distance;
@@ -25,7 +26,6 @@ pub(crate) mod skipped;
 mod steered;
 pub(crate) mod thinned;
 pub(crate) mod trust;
-mod until;
 pub(crate) mod values;
 mod wakeups;
 mod warnings;

@@ -4,11 +4,11 @@ mod fixture;
 
 use fixture::levels;
 use wirecost_model::metric::Metric;
-use wirecost_model::plan::{Ask, Cores, Until};
+use wirecost_model::plan::{AwaitedEffects, Cores, StoppingRule};
 use wirecost_model::published::{
     Outcome, Published, PublishedChart, PublishedComparison, PublishedValue, Rule, Unmeasured,
 };
-use wirecost_model::record::{Run, RunEnd, StopReason, UntilEnd};
+use wirecost_model::record::{AdaptiveEnd, Run, RunEnd, StopReason};
 use wirecost_report::{Document, Terminal, document, html, markdown, terminal};
 use wirecost_stats::published::Agreement;
 
@@ -130,13 +130,13 @@ fn an_adaptive_run_has_its_own_intervals_of_what_gets_no_verdict_too() {
         let mut run = run();
         let repeat = &mut run.head.experiment.plan.repeat;
         repeat.rounds = 60;
-        repeat.until = Some(Until {
+        repeat.until = Some(StoppingRule {
             precision: 0.02,
             min_rounds: 6,
             budget_s: 300.0,
-            ask: Ask::All,
+            ask: AwaitedEffects::All,
         });
-        let until = why.map(|why| UntilEnd { why, ends_at: 6 });
+        let until = why.map(|why| AdaptiveEnd { why, ends_at: 6 });
         run.end = run.end.filter(|_| until.is_some());
         run.end = run.end.map(|end| RunEnd { until, ..end });
         let published = worked_out(&run).published.expect("published");

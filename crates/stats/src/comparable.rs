@@ -47,7 +47,7 @@ pub use wakeups::{EXPLAINED_CPU_SHARE, NEGLIGIBLE_WAKEUPS_SHARE, SAME_INTERRUPTS
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Comparability {
     /// Why the cells cannot be compared; no verdict is then given.
-    pub barred: Option<Remark>,
+    pub not_comparable: Option<Remark>,
     /// Why the verdict "makes no difference" cannot be given; any other verdict can.
     pub unchanged: Option<Remark>,
     /// Other differences, reported with the verdict.
@@ -161,7 +161,9 @@ pub fn comparability(
     };
     for says in CHECKS.iter().filter_map(|check| check(&pair)) {
         match says {
-            Objection::Bars(remark) if found.barred.is_none() => found.barred = Some(remark),
+            Objection::Bars(remark) if found.not_comparable.is_none() => {
+                found.not_comparable = Some(remark)
+            }
             // A verdict is withheld already: only the first bar carries advice.
             Objection::Bars(remark) | Objection::Remarks(remark) => found.remarks.push(Remark {
                 advice: String::new(),

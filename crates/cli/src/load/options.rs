@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use wirecost_model::load::{
-    Direction, Fault, Load, Pattern, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
+    Direction, Fault, Load, Pattern, Rate, Receiving, Segmentation, Sending, WaitMode, Workload,
 };
 use wirecost_model::units::parse_rate;
 
@@ -201,7 +201,7 @@ impl LoadOptions {
         load.threads = self.threads;
         load.dscp = self.dscp;
         if self.spin {
-            load.waiting = Waiting::Spin;
+            load.waiting = WaitMode::Spin;
         }
         if self.zero_copy {
             load.sending = Sending::ZeroCopy;

@@ -1,11 +1,11 @@
 //! Adaptive runs: an interim analysis after every round, which decides whether another round is begun.
 
 use wirecost_model::cell::Experiment;
-use wirecost_model::plan::Until;
-use wirecost_model::record::{StopReason, UntilEnd, WakeupCost};
+use wirecost_model::plan::StoppingRule;
+use wirecost_model::record::{AdaptiveEnd, StopReason, WakeupCost};
 use wirecost_model::sample::Sample;
 use wirecost_stats::sequential::{Aim, forecast, standing};
-use wirecost_stats::{Observed, asked, barred, contrasts};
+use wirecost_stats::{Observed, awaited_contrasts, contrasts, count_incomparable};
 
 use super::forecast::{ASSUMED_SD, CHANCE, rounds_until_known};
 
@@ -19,13 +19,13 @@ pub(crate) struct InterimAnalysis {
     /// Rounds that the run is expected to have at its end.
     pub(crate) rounds: u32,
     /// Why the run ends after this round; `None`: it goes on.
-    pub(crate) end: Option<UntilEnd>,
+    pub(crate) end: Option<AdaptiveEnd>,
 }
 
 /// Decides after each round of an adaptive run whether to go on.
 pub(crate) struct AdaptiveMonitor<'a> {
     experiment: &'a Experiment,
-    until: Until,
+    until: StoppingRule,
     aim: Aim,
     observed: Observed,
 }
@@ -53,13 +53,15 @@ impl<'a> AdaptiveMonitor<'a> {
     /// before the plan's `min_rounds`: with fewer, no effect could be known.
     pub(crate) fn interim_analysis(&self, rounds: u32, elapsed_s: f64) -> InterimAnalysis {
         let contrasts = contrasts(self.experiment, &self.observed);
-        let effects = || asked(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
+        let effects =
+            || awaited_contrasts(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
         let ends_at = self
             .aim
             .ends_at(Some(self.until.budget_s), elapsed_s, rounds);
         let standing = standing(effects(), &self.aim, ends_at);
         // Further rounds do not make cells comparable that are not.
-        let nothing_open = standing.looks.is_empty() && barred(&contrasts, self.until.ask) > 0;
+        let nothing_open =
+            standing.looks.is_empty() && count_incomparable(&contrasts, self.until.ask) > 0;
         let why = if rounds < self.aim.min_rounds {
             None
         } else if standing.known || nothing_open {
@@ -94,7 +96,7 @@ impl<'a> AdaptiveMonitor<'a> {
                         .min(latest.max(rounds + 1))
                 }
             },
-            end: why.map(|why| UntilEnd { why, ends_at }),
+            end: why.map(|why| AdaptiveEnd { why, ends_at }),
         }
     }
 }

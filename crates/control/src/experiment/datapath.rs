@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use tracing::debug;
 use wirecost_agent::link::LinkError;
-use wirecost_model::cell::{Cell, Chosen, Experiment, Network, Unbuilt};
+use wirecost_model::cell::{Cell, ChosenDatapath, Experiment, Network, UnsupportedEncapsulation};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Role;
@@ -52,9 +52,11 @@ pub(crate) fn choose(
                 // All encapsulations are refused for the same reason, which is the datapath's.
                 let mut before = Vec::new();
                 for (_, datapath, refusals) in &tried[..best] {
-                    before.extend(unbuilt(refusals).into_iter().take(1).map(|first| Unbuilt {
-                        encapsulation: datapath.to_string(),
-                        ..first
+                    before.extend(unbuilt(refusals).into_iter().take(1).map(|first| {
+                        UnsupportedEncapsulation {
+                            encapsulation: datapath.to_string(),
+                            ..first
+                        }
                     }));
                 }
                 before
@@ -69,23 +71,23 @@ pub(crate) fn choose(
                 }
             }
             experiment = chosen;
-            experiment.chosen = (datapath != choices[0]).then_some(Chosen {
+            experiment.chosen = (datapath != choices[0]).then_some(ChosenDatapath {
                 datapath,
                 instead,
                 for_ovn,
             });
         }
     }
-    Ok(experiment.settled())
+    Ok(experiment.resolved())
 }
 
-fn unbuilt(refusals: &[(Network, String)]) -> Vec<Unbuilt> {
-    let mut all = Vec::<Unbuilt>::new();
+fn unbuilt(refusals: &[(Network, String)]) -> Vec<UnsupportedEncapsulation> {
+    let mut all = Vec::<UnsupportedEncapsulation>::new();
     for (network, reason) in refusals {
         let encapsulation = network.encapsulation.to_string();
         if all.iter().all(|one| one.encapsulation != encapsulation) {
             let reason = reason.clone();
-            all.push(Unbuilt {
+            all.push(UnsupportedEncapsulation {
                 encapsulation,
                 reason,
             });
@@ -99,7 +101,7 @@ fn unbuilt(refusals: &[(Network, String)]) -> Vec<Unbuilt> {
 /// what the kernel's devices cannot do, and from drivers that this kernel has neither loaded nor as a module. `None`
 /// where
 /// the kernel's is expected, or the drivers are unknown.
-pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
+pub(crate) fn forecast(experiment: &Experiment) -> Option<ChosenDatapath> {
     let datapath = Datapath::Ebpf;
     let chosen_here =
         experiment.plan.datapath.is_empty() && *experiment.datapaths_to_choose() == Datapath::AUTO;
@@ -121,7 +123,7 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
         refusals.extend(reason.map(|reason| (network.clone(), reason)));
     }
     let instead = unbuilt(&refusals);
-    (!instead.is_empty()).then_some(Chosen {
+    (!instead.is_empty()).then_some(ChosenDatapath {
         datapath,
         instead,
         for_ovn: false,
@@ -130,7 +132,7 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
 
 /// Encapsulations that only the kernel's datapath has and this kernel has no driver for: their cells would be left out.
 /// Empty where the drivers are unknown.
-pub(crate) fn left_out(experiment: &Experiment) -> Vec<Unbuilt> {
+pub(crate) fn left_out(experiment: &Experiment) -> Vec<UnsupportedEncapsulation> {
     let kernels_alone = |cell: &&Cell| {
         let datapaths = cell.network.encapsulation.kind().datapaths;
         cell.network.datapath == Datapath::Kernel && !datapaths.contains(&Datapath::Ebpf)
@@ -207,7 +209,7 @@ fn refusals(
         let over_ipv4 = cell.network.underlay_ip == IpVersion::Ipv4;
         let encapsulation = cell.network.encapsulation.clone();
         let network = Network {
-            encapsulation: cell.network.datapath.settled(encapsulation, over_ipv4),
+            encapsulation: cell.network.datapath.resolved(encapsulation, over_ipv4),
             ..cell.network.clone()
         };
         if let Err(reason) = labs.get(&network, interrupt, progress)? {
@@ -271,7 +273,7 @@ mod tests {
             "name: x\nunderlay: { mtu: 9000 }\nencapsulation: [none, geneve]\nself_test: on\n";
         let auto = wirecost_plan::load("x.yaml", plan).expect("a plan");
         assert!(auto.plan.datapath.is_empty());
-        let chosen = auto.with_datapath(Datapath::Ebpf).settled();
+        let chosen = auto.with_datapath(Datapath::Ebpf).resolved();
         assert_eq!(chosen.plan.datapath, [Datapath::Ebpf]);
         let factor = chosen
             .factors

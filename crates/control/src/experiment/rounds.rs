@@ -11,7 +11,7 @@ use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::line::RELEASE_US;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::{Cores, Hosts};
-use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
+use wirecost_model::record::{self, AdaptiveEnd, Environment, Outcome, RunEnd, RunHead};
 use wirecost_model::sample::Sample;
 use wirecost_model::vary::Setting;
 
@@ -259,7 +259,7 @@ struct Rounds<'a> {
     /// Interim analyses of an adaptive run; `None` where the number of rounds is fixed.
     monitor: Option<AdaptiveMonitor<'a>>,
     /// Why an adaptive run ended by its own rule; `None`: it did not.
-    until: Option<UntilEnd>,
+    until: Option<AdaptiveEnd>,
 }
 
 /// Why a run ended before its last sample.

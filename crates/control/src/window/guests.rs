@@ -1,6 +1,6 @@
 //! Loads divided evenly among the pairs of guests.
 
-use wirecost_model::load::{Limit, NamedLoad, Waiting};
+use wirecost_model::load::{Limit, NamedLoad, WaitMode};
 
 /// The share of a load that runs between one pair of guests.
 pub(super) struct GuestLoad {
@@ -23,9 +23,9 @@ pub(super) fn divide_among_guests(loads: &[NamedLoad], guests: u32) -> Vec<Guest
         load.streams = (load.streams / guests).max(1);
         if guests > 1 {
             let usual = match load.waiting {
-                Waiting::Sleep => THREADS,
+                WaitMode::Sleep => THREADS,
                 // Each spinning thread has a processor to itself.
-                Waiting::Spin => guests,
+                WaitMode::Spin => guests,
             };
             let all = load.threads.unwrap_or(usual);
             load.threads = Some((all / guests).clamp(1, load.connections()));

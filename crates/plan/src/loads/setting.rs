@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wirecost_model::load::{
     Backing, Direction, DirtyOrder, Fallback, Limit, Load, Migration, MoveEngine, NbdUri, Pattern,
-    Rate, Receiving, Segmentation, Sending, Storage, Waiting,
+    Rate, Receiving, Segmentation, Sending, Storage, WaitMode,
 };
 use wirecost_model::units::{format_bytes, format_rate};
 
@@ -203,7 +203,7 @@ impl Setting {
             "nodelay" => load.nodelay = on,
             "zero_copy" if on => load.sending = Sending::ZeroCopy,
             "discard_on_receive" if on => load.receiving = Receiving::Discard,
-            "spin" if on => load.waiting = Waiting::Spin,
+            "spin" if on => load.waiting = WaitMode::Spin,
             "segmentation_offload" => {
                 load.segmentation = Segmentation {
                     send: matches!(self, Self::Word("send" | "both")),

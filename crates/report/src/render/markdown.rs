@@ -16,7 +16,7 @@ use crate::render::table::{NONE, Shown};
 use crate::render::verdicts::{VerdictText, compared, verdict_text};
 use crate::render::visible::visible;
 use crate::render::{
-    answer, caveats, cells, effects, notes, published, trust, until, wakeups, words,
+    adaptive, answer, caveats, cells, effects, notes, published, trust, wakeups, words,
 };
 use crate::result::document::Document;
 use crate::result::run::RunResult;
@@ -62,7 +62,7 @@ pub fn markdown(doc: &Document) -> String {
     if let Some(sentence) = notes::behind(doc) {
         page.paragraph(&format!("**{}**", text(&sentence)));
     }
-    if let Some(sentence) = until::sentence(doc) {
+    if let Some(sentence) = adaptive::sentence(doc) {
         page.paragraph(&text(&sentence));
     }
     page.gap();

@@ -12,7 +12,7 @@ mod verdicts;
 use crate::render::format::{Detail, Format, FormatError, Terminal, put};
 use crate::render::table::Shown;
 use crate::render::{
-    answer, caveats, cells, effects, notes as text, published, rules as rules_of, trust, until,
+    adaptive, answer, caveats, cells, effects, notes as text, published, rules as rules_of, trust,
     wakeups,
 };
 use crate::result::document::Document;
@@ -123,7 +123,7 @@ fn head(doc: &Document, page: &mut Page) {
         let lead = page.paint_words(Style::Bold, &said.lead);
         page.paragraph(&format!("{lead} {}", said.rest.replace(" %", &glue(" %"))));
     }
-    if let Some(sentence) = until::sentence(doc) {
+    if let Some(sentence) = adaptive::sentence(doc) {
         page.paragraph(&sentence);
     }
     // The first line of a doubtful run says so already.

@@ -338,7 +338,7 @@ pub fn comparable(before: Compared<'_>, planned: &Experiment) -> Result<(), Stri
         }
         _ => planned.clone(),
     };
-    let chosen = chosen.settled();
+    let chosen = chosen.resolved();
     let matching = matching::matching(earlier, &chosen);
     let of_both: Vec<u32> = matching
         .pairs

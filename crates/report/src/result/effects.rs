@@ -9,8 +9,8 @@ use wirecost_model::metric::Metric;
 use wirecost_model::record::RunHead;
 use wirecost_stats::{Contrast, Factorial, Observed, correct, factorial, second_opinions};
 
+use crate::result::adaptive::Basis;
 use crate::result::document::{EffectResult, NoRatio};
-use crate::result::until::Basis;
 
 /// Log ratios of all effects together up to which the bootstrap is computed. With more rounds it takes minutes, and
 /// gives what Student's interval gives.

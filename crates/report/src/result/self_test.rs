@@ -5,8 +5,8 @@ use wirecost_model::metric::Figure;
 use wirecost_stats::validity::self_test;
 use wirecost_stats::{Observed, Stopping, self_test_logs};
 
+use crate::result::adaptive::Basis;
 use crate::result::document::{CellResult, MetricSelfTest, SelfTestResult};
-use crate::result::until::Basis;
 
 pub(crate) fn judge(
     experiment: &Experiment,

@@ -1,6 +1,6 @@
 //! What is compared with what.
 
-use wirecost_traffic::{Multiplexing, Options, Rate, Segmentation, Waiting, Workload};
+use wirecost_traffic::{Multiplexing, Options, Rate, Segmentation, WaitMode, Workload};
 
 pub(crate) struct Way {
     pub(crate) name: &'static str,
@@ -81,7 +81,7 @@ pub(crate) fn rows() -> Vec<Row> {
             if streams == 1 {
                 ways.push(way("spinning", &options, |options| {
                     options.load.threads = Some(1);
-                    options.load.waiting = Waiting::Spin;
+                    options.load.waiting = WaitMode::Spin;
                 }));
             }
             for (name, count) in [("one thread", 1), ("2 threads", 2), ("8 threads", 8)] {

@@ -251,7 +251,7 @@ impl PathClient {
 
     /// Longest time to wait for a completion.
     fn patience(&self, context: &Context<'_>) -> Duration {
-        if context.shared.options.load.waiting == crate::options::Waiting::Spin {
+        if context.shared.options.load.waiting == crate::options::WaitMode::Spin {
             return Duration::ZERO;
         }
         let due = if self.finishing {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_model::load::{Address, Pattern, Storage, Waiting};
+use wirecost_model::load::{Address, Pattern, Storage, WaitMode};
 use wirecost_model::path_access::PathKind;
 use wirecost_sys::ring::refuse_here;
 
@@ -160,7 +160,7 @@ fn options_of_other_loads_are_those_of_a_path_too() {
     );
     assert_eq!(counted.lateness.count() > 0, counted.scheduled.is_some());
 
-    let spinning = options(&scratch.0, 1 << 20, |load| load.waiting = Waiting::Spin);
+    let spinning = options(&scratch.0, 1 << 20, |load| load.waiting = WaitMode::Spin);
     run(&spinning, 50);
 }
 

@@ -13,7 +13,7 @@ use crate::render::section::Section;
 use crate::render::table::Table;
 use crate::render::verdicts::{Meaning, meanings};
 use crate::render::{
-    caveats, cells as cells_of, effects, flows, notes, published, rules, trust, until, wakeups,
+    adaptive, caveats, cells as cells_of, effects, flows, notes, published, rules, trust, wakeups,
     words,
 };
 use crate::result::document::{Document, Ending, Intervals};
@@ -99,7 +99,7 @@ pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
             rest,
         }),
         behind: notes::behind(doc),
-        until: until::sentence(doc),
+        until: adaptive::sentence(doc),
         caveats: caveats::section(doc, true),
         depends: effects::section(doc, true, usize::MAX),
         worth: wirecost_model::units::format_fraction(doc.repeat.worth),

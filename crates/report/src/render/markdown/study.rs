@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{Page, text};
 use crate::render::format::{Format, FormatError, Terminal, put};
-use crate::render::{notes, study, trust, until};
+use crate::render::{adaptive, notes, study, trust};
 use crate::result::document::Document;
 use crate::result::run::RunResult;
 
@@ -41,7 +41,7 @@ fn section(doc: &Document) -> String {
     }
     page.gap();
     page.answer(doc);
-    if let Some(sentence) = until::sentence(doc) {
+    if let Some(sentence) = adaptive::sentence(doc) {
         page.line(&format!("- {}", text(&sentence)));
     }
     match study::section(doc) {

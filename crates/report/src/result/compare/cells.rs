@@ -53,7 +53,7 @@ pub(super) fn cells(
             let is_coarse = [&from, &to].into_iter().any(Option::is_none);
             let found = guard::or_coarse(found, is_coarse);
             // Only figures that get a verdict belong to the family of the correction.
-            let spoken = found.barred.is_none();
+            let spoken = found.not_comparable.is_none();
             let side = |values: Option<Vec<f64>>| values.unwrap_or_default();
             let these = Sides {
                 from: side(from),
@@ -97,7 +97,7 @@ pub(super) fn cells(
                             before: summary(sides.from),
                             after: summary(sides.to),
                             judged,
-                            not_comparable: found.barred,
+                            not_comparable: found.not_comparable,
                             remarks: found.remarks,
                             fails: fails(verdict, strictness.fail_on),
                         }

@@ -8,10 +8,10 @@ use wirecost_stats::published::{Agreement, agreement, by_rule, difference, logs}
 use wirecost_stats::sequential::lasting_ratio;
 use wirecost_stats::{Contrast, Interval, PairedRatio, contrasts_of};
 
+use crate::result::adaptive::Basis;
 use crate::result::document::{ComparisonResult, NoRatio};
 use crate::result::effects::judged;
 use crate::result::gathered::Gathered;
-use crate::result::until::Basis;
 
 /// Reason for a comparison without measured figures.
 const NOT_MEASURED: &str = "no round has a valid sample of both cells with this figure";

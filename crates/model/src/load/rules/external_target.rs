@@ -6,7 +6,7 @@ use super::{Fault, Load, unless};
 const MAX_PATH: usize = 4095;
 
 /// At most one of a server and a path; a load that writes there needs `destructive`.
-pub(super) fn elsewhere(load: &Load) -> Option<Fault> {
+pub(super) fn external_target(load: &Load) -> Option<Fault> {
     let there = match (&load.server, &load.path) {
         (None, None) => None,
         (Some(server), None) => Some(server.to_string()),

@@ -2,9 +2,9 @@
 
 use wirecost_model::record::{RunEnd, RunHead};
 use wirecost_stats::sequential::{Aim, standing};
-use wirecost_stats::{Contrast, Stopping, asked};
+use wirecost_stats::{Contrast, Stopping, awaited_contrasts};
 
-use crate::result::document::{Intervals, UntilResult};
+use crate::result::document::{AdaptiveResult, Intervals};
 
 /// How a run ended, which decides the intervals of its effects.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub(crate) fn judge(
     contrasts: &[Contrast],
     rounds: u32,
     elapsed_s: f64,
-) -> (Option<UntilResult>, Basis) {
+) -> (Option<AdaptiveResult>, Basis) {
     let repeat = &head.experiment.plan.repeat;
     let (Some(until), Some(aim)) = (repeat.until, Aim::of(repeat)) else {
         return (None, Basis::Ended(Stopping::Fixed));
@@ -33,14 +33,14 @@ pub(crate) fn judge(
         || aim.ends_at(Some(until.budget_s), elapsed_s, rounds),
         |end| end.ends_at,
     );
-    let logs = asked(contrasts, until.ask).map(|contrast| &contrast.logs[..]);
+    let logs = awaited_contrasts(contrasts, until.ask).map(|contrast| &contrast.logs[..]);
     let standing = standing(logs, &aim, ends_at);
     let (intervals, basis) = if end.is_some() {
         (Intervals::Reported, Basis::Ended(Stopping::Sequential))
     } else {
         (Intervals::Lasting, Basis::Looking { aim, ends_at })
     };
-    let result = UntilResult {
+    let result = AdaptiveResult {
         precision: until.precision,
         min_rounds: until.min_rounds,
         max_rounds: repeat.rounds,

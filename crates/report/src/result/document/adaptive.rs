@@ -1,12 +1,12 @@
 //! How an adaptive run stopped.
 
 use serde::Serialize;
-use wirecost_model::plan::Ask;
+use wirecost_model::plan::AwaitedEffects;
 use wirecost_model::record::StopReason;
 
 /// The stopping rule of an adaptive run, and how it stopped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct UntilResult {
+pub struct AdaptiveResult {
     /// Half-width of an interval that is narrow enough, a fraction of the ratio.
     pub precision: f64,
     /// Rounds below which the rule does not stop the run.
@@ -16,7 +16,7 @@ pub struct UntilResult {
     /// Seconds after which no round is begun.
     pub budget_s: f64,
     /// Which effects the rule waits for.
-    pub ask: Ask,
+    pub ask: AwaitedEffects,
     /// Why the rule stopped the run; `null` where something else stopped it.
     pub stopped: Option<StopReason>,
     /// The round at which the run would have ended whatever was known, as of the last look.

@@ -79,7 +79,7 @@ fn a_tunnel_changes_nothing_but_where_plain_cuts() {
                         .into_iter()
                         .collect::<Vec<_>>(),
                 );
-                let of = |encapsulation| Treatment::of(&level, &network(encapsulation, hops));
+                let of = |encapsulation| PathOffload::of(&level, &network(encapsulation, hops));
                 let (none, vxlan) = (of(Encapsulation::None), of(vxlan()));
                 // A NIC that segments what is in no tunnel is what `none` with `tso` makes of it.
                 if profile == Profile::None && set.is_some_and(|set| set != Feature::Gro) {
@@ -89,7 +89,7 @@ fn a_tunnel_changes_nothing_but_where_plain_cuts() {
             }
         }
         let plain = level(Profile::Plain, &[]);
-        let cut = Treatment::of(&plain, &network(vxlan(), hops)).tcp;
+        let cut = PathOffload::of(&plain, &network(vxlan(), hops)).tcp;
         assert_eq!(cut, Some(SegmentationPoint::Underlay));
     }
 }
@@ -101,10 +101,12 @@ fn only_the_receiving_guest_joins_and_only_frames() {
     for (hops, joins) in [(0, false), (1, true)] {
         for encapsulation in [Encapsulation::None, vxlan()] {
             let network = network(encapsulation, hops);
-            let treatment = Treatment::of(&tunnel, &network);
-            assert_eq!(treatment.joins, joins);
+            let path_offload = PathOffload::of(&tunnel, &network);
+            assert_eq!(path_offload.joins, joins);
             for role in roles {
-                let wanted = treatment.wanted(&tunnel, &network, role).expect("a device");
+                let wanted = path_offload
+                    .device_features(&tunnel, &network, role)
+                    .expect("a device");
                 assert_eq!(
                     wanted[&Feature::Gro],
                     joins && role == Role::Guest,
@@ -113,7 +115,10 @@ fn only_the_receiving_guest_joins_and_only_frames() {
                 let whole = !(joins && role == Role::GuestPort);
                 assert_eq!(wanted[&Feature::Tso], whole, "{role:?}");
             }
-            assert_eq!(treatment.wanted(&tunnel, &network, Role::Bridge), None);
+            assert_eq!(
+                path_offload.device_features(&tunnel, &network, Role::Bridge),
+                None
+            );
         }
     }
 }
@@ -128,12 +133,12 @@ fn wireguard_cuts_in_its_device_and_the_receiving_guest_joins() {
             (Profile::Tunnel, SegmentationPoint::Tunnel, true),
         ] {
             let level = level(profile, &[]);
-            let treatment = Treatment::of(&level, &network(hops));
-            assert_eq!((treatment.tcp, treatment.udp), (Some(cut), Some(cut)));
-            assert_eq!(treatment.joins, joins);
+            let path_offload = PathOffload::of(&level, &network(hops));
+            assert_eq!((path_offload.tcp, path_offload.udp), (Some(cut), Some(cut)));
+            assert_eq!(path_offload.joins, joins);
             let gro = |role| {
-                treatment
-                    .wanted(&level, &network(hops), role)
+                path_offload
+                    .device_features(&level, &network(hops), role)
                     .expect("a device")[&Feature::Gro]
             };
             assert_eq!((gro(Role::Guest), gro(Role::Tunnel)), (joins, false));
@@ -150,7 +155,7 @@ fn none_leaves_nothing_on_any_device_of_the_path() {
     let none = level(Profile::None, &[]);
     let network = network(vxlan(), 1);
     for role in [Role::Underlay, Role::Tunnel, Role::Guest, Role::GuestPort] {
-        let wanted = Treatment::of(&none, &network).wanted(&none, &network, role);
+        let wanted = PathOffload::of(&none, &network).device_features(&none, &network, role);
         for (feature, on) in wanted.expect("a device") {
             assert_eq!(on, feature == Feature::Checksum, "{feature:?} on {role:?}");
         }

@@ -1,7 +1,7 @@
 //! How an adaptive run stopped, in words.
 
 use wirecost_model::effect::Verdict;
-use wirecost_model::plan::Ask;
+use wirecost_model::plan::AwaitedEffects;
 use wirecost_model::record::StopReason;
 use wirecost_model::units::format_fraction;
 
@@ -12,20 +12,19 @@ use crate::result::document::Document;
 pub(crate) fn sentence(doc: &Document) -> Option<String> {
     let until = doc.until.as_ref()?;
     let on = match until.ask {
-        Ask::All => "",
-        Ask::Throughput => " on throughput",
-        Ask::Latency => " on latency",
-        Ask::Cpu => " on CPU",
+        AwaitedEffects::All => "",
+        AwaitedEffects::Throughput => " on throughput",
+        AwaitedEffects::Latency => " on latency",
+        AwaitedEffects::Cpu => " on CPU",
     };
     let known = format!(
         "{} of {}{on} known",
         until.known,
         words::count(until.asked as usize, "effect")
     );
-    let barred = doc
-        .effects
-        .iter()
-        .filter(|effect| until.ask.asks(effect.metric) && effect.verdict == Verdict::NotComparable);
+    let barred = doc.effects.iter().filter(|effect| {
+        until.ask.includes(effect.metric) && effect.verdict == Verdict::NotComparable
+    });
     let known = match barred.count() {
         0 => known,
         barred => format!("{known}, {barred} not comparable"),

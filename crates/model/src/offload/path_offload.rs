@@ -23,7 +23,7 @@ pub enum SegmentationPoint {
 
 /// The effect of a level of `offload` on a path. It is the same for every encapsulation with the same switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Treatment {
+pub struct PathOffload {
     /// Where TCP's super-packets are cut; `None` where they reach the receiving guest uncut.
     pub tcp: Option<SegmentationPoint>,
     /// Where super-packets of datagrams are cut; `None` where they reach the receiving guest uncut.
@@ -51,8 +51,8 @@ const TUNNEL_CUTS: &str =
 const MARK_STAYS: &str = "eBPF cannot clear the tunnel mark of a datagram, so the kernel delivers each one separately; without a tunnel it \
      delivers many at once: use `segmentation_offload: send` or `datapath: kernel`";
 
-impl Treatment {
-    /// The treatment by a level of `offload` on a network.
+impl PathOffload {
+    /// The effect of a level of `offload` on a network.
     pub fn of(offload: &Offload, network: &Network) -> Self {
         let tunnelled = network.encapsulation.is_tunnel();
         let on = offload.switches(tunnelled);
@@ -85,7 +85,7 @@ impl Treatment {
     /// One device of a path joins frames: the receiving guest's. A veth joins on receipt only frames from a peer
     /// without any TCP segmentation (drivers/net/veth.c, `veth_skb_is_eligible_for_gro`), so the host's end has none
     /// then. Where super-packets arrive uncut, the host's end has TCP segmentation on, or it would cut them.
-    pub fn wanted(
+    pub fn device_features(
         self,
         offload: &Offload,
         network: &Network,
@@ -102,7 +102,7 @@ impl Treatment {
         Some(wanted)
     }
 
-    /// The treatment as far as it matters to these loads: what happens to TCP does not matter to loads without TCP.
+    /// The effect as far as it matters to these loads: what happens to TCP does not matter to loads without TCP.
     fn for_loads(self, loads: &[NamedLoad]) -> Self {
         let datagrams = |load: &&NamedLoad| load.load.workload.is_udp();
         let mut udp = loads.iter().filter(datagrams);
@@ -140,7 +140,7 @@ fn refused(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<
         return None;
     }
     let tunnelled = network.encapsulation.is_tunnel();
-    let treatment = Treatment::of(offload, network);
+    let path_offload = PathOffload::of(offload, network);
     let mut set = offload.set.iter();
     let idle = set.find(|(feature, on)| {
         let mut without = offload.clone();
@@ -149,14 +149,14 @@ fn refused(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<
         let of_tunnels = **feature == Feature::TunnelSegmentation;
         changed
             && (tunnelled || !of_tunnels)
-            && Treatment::of(&without, network).for_loads(loads) == treatment.for_loads(loads)
+            && PathOffload::of(&without, network).for_loads(loads) == path_offload.for_loads(loads)
     });
     idle.map(|(feature, _)| match feature {
-        Feature::Gro if treatment.tcp.is_none() => NOTHING_TO_JOIN,
+        Feature::Gro if path_offload.tcp.is_none() => NOTHING_TO_JOIN,
         Feature::Gro => NOBODY_JOINS,
         Feature::Gso => TCP_ALWAYS_BATCHES,
         Feature::Tso => NO_TCP,
-        Feature::TunnelSegmentation if treatment.tcp == Some(SegmentationPoint::Tunnel) => {
+        Feature::TunnelSegmentation if path_offload.tcp == Some(SegmentationPoint::Tunnel) => {
             TUNNEL_CUTS
         }
         Feature::TunnelSegmentation | Feature::Checksum => CUT_BEFORE,
@@ -168,9 +168,9 @@ fn unlike(offload: &Offload, network: &Network, loads: &[NamedLoad]) -> Option<&
     let receives =
         |load: &&NamedLoad| load.load.workload.is_udp() && load.load.segmentation.receive;
     let mut loads = loads.iter().filter(receives);
-    let treatment = Treatment::of(offload, network);
+    let path_offload = PathOffload::of(offload, network);
     let others_join = |load: &NamedLoad| {
-        treatment.joins || (treatment.udp.is_none() && load.load.segmentation.send)
+        path_offload.joins || (path_offload.udp.is_none() && load.load.segmentation.send)
     };
     let tunnelled = network.datapath == Datapath::Ebpf && network.encapsulation.is_tunnel();
     (tunnelled && loads.any(others_join)).then_some(MARK_STAYS)

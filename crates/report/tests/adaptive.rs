@@ -6,8 +6,8 @@ use std::path::Path;
 
 use fixture::run;
 use wirecost_model::effect::Verdict;
-use wirecost_model::plan::{Ask, Cores, Until};
-use wirecost_model::record::{Outcome, Run, StopReason, UntilEnd};
+use wirecost_model::plan::{AwaitedEffects, Cores, StoppingRule};
+use wirecost_model::record::{AdaptiveEnd, Outcome, Run, StopReason};
 use wirecost_report::{
     Detail, Document, Intervals, Terminal, document, html, markdown, read, terminal,
 };
@@ -17,11 +17,11 @@ fn until(rounds: u32, why: Option<StopReason>) -> Run {
     let mut run = run(rounds, Cores::Split);
     let repeat = &mut run.head.experiment.plan.repeat;
     repeat.rounds = 60;
-    repeat.until = Some(Until {
+    repeat.until = Some(StoppingRule {
         precision: 0.02,
         min_rounds: 6,
         budget_s: 300.0,
-        ask: Ask::All,
+        ask: AwaitedEffects::All,
     });
     let end = run.end.as_mut().expect("an end");
     // Only what is known ends a run before the round that is the last at the latest.
@@ -30,7 +30,7 @@ fn until(rounds: u32, why: Option<StopReason>) -> Run {
     } else {
         rounds
     };
-    end.until = why.map(|why| UntilEnd { why, ends_at });
+    end.until = why.map(|why| AdaptiveEnd { why, ends_at });
     if why.is_none() {
         end.outcome = Outcome::Interrupted;
         end.reason = Some("interrupted".into());

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wirecost_control::experiment::{ASSUMED_SD, rounds_until_known};
 use wirecost_model::cell::Experiment;
-use wirecost_model::plan::Ask;
+use wirecost_model::plan::AwaitedEffects;
 use wirecost_model::units::format_fraction;
 
 use crate::screen;
@@ -19,7 +19,7 @@ pub(super) struct Line {
     budget_s: f64,
     pub(super) min_rounds: u32,
     max_rounds: u32,
-    ask: Ask,
+    ask: AwaitedEffects,
     /// Relative standard deviation of a sample that the expected time assumes.
     assumed_sd: f64,
     /// Rounds that are enough for an effect at the margin with 80 % probability, by relative standard deviation.
@@ -56,10 +56,10 @@ pub(super) fn line(experiment: &Experiment) -> Option<Line> {
 
 pub(super) fn text(line: &Line) -> String {
     let asked = match line.ask {
-        Ask::All => "every effect",
-        Ask::Throughput => "every effect on throughput",
-        Ask::Latency => "every effect on latency",
-        Ask::Cpu => "every effect on CPU",
+        AwaitedEffects::All => "every effect",
+        AwaitedEffects::Throughput => "every effect on throughput",
+        AwaitedEffects::Latency => "every effect on latency",
+        AwaitedEffects::Cpu => "every effect on CPU",
     };
     let rounds = line.rounds_by_sd.iter().map(|by| {
         let rounds = by

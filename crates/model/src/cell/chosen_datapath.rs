@@ -10,11 +10,11 @@ use crate::ip::IpVersion;
 
 /// A datapath that a run chose because the first choice could not build every cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Chosen {
+pub struct ChosenDatapath {
     /// The datapath of every cell, cells without a tunnel included.
     pub datapath: Datapath,
     /// What the first choice could not build, each encapsulation once; in a study of OVN also the second choice's.
-    pub instead: Vec<Unbuilt>,
+    pub instead: Vec<UnsupportedEncapsulation>,
     /// Whether the run chose from [`Datapath::OF_OVN`], for a study of OVN.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_ovn: bool,
@@ -22,7 +22,7 @@ pub struct Chosen {
 
 /// An encapsulation that a datapath could not build here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unbuilt {
+pub struct UnsupportedEncapsulation {
     /// The encapsulation's label.
     pub encapsulation: String,
     /// Why it could not be built, and what to do about it where something can be done.
@@ -31,7 +31,7 @@ pub struct Unbuilt {
 
 /// The warning of results and dry runs: the datapath, and each encapsulation that ruled out the choices before it, with
 /// the reason.
-impl fmt::Display for Chosen {
+impl fmt::Display for ChosenDatapath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = match self.datapath {
             Datapath::Kernel => "the kernel's devices carry",
@@ -96,14 +96,14 @@ impl Experiment {
         self
     }
 
-    /// The experiment with every encapsulation as the cell's datapath puts it on the wire ([`Datapath::settled`]).
+    /// The experiment with every encapsulation as the cell's datapath puts it on the wire ([`Datapath::resolved`]).
     #[must_use]
-    pub fn settled(mut self) -> Self {
+    pub fn resolved(mut self) -> Self {
         for cell in self.cells.iter_mut().chain(&mut self.twin) {
             let network = &mut cell.network;
             let over_ipv4 = network.underlay_ip == IpVersion::Ipv4;
             let encapsulation = network.encapsulation.clone();
-            network.encapsulation = network.datapath.settled(encapsulation, over_ipv4);
+            network.encapsulation = network.datapath.resolved(encapsulation, over_ipv4);
         }
         self
     }
