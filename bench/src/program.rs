@@ -15,7 +15,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use wirecost_report::{ReadError, Reading};
+use wirecost_report::{ReadError, RecordedRun};
 
 use crate::scratch::Scratch;
 
@@ -167,7 +167,7 @@ impl Wirecost {
     ///
     /// # Errors
     /// It left no record, which is told with what it said.
-    pub fn record(&self, plan: &str, seed: u32) -> Result<Reading, ProgramError> {
+    pub fn record(&self, plan: &str, seed: u32) -> Result<RecordedRun, ProgramError> {
         let out = self.scratch.path().join("record");
         let ended = self.started(plan, &out, Some(seed));
         let reading = wirecost_report::read(&out);

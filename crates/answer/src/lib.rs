@@ -25,7 +25,7 @@ mod study;
 use serde::Serialize;
 
 pub use limits::FULL;
-pub use question::{JudgedEffect, Measured, Question, Reading};
+pub use question::{FigureValue, JudgedEffect, Measured, Question};
 pub use study::Tally;
 
 /// The answer of a run, in sentences.

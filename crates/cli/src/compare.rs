@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
 use wirecost_report::compare::{
-    ByHand, Comparison, Conclusion, FailOn, Strictness, compare_by_hand,
+    Comparison, Conclusion, FailOn, LoadDocument, Strictness, compare_load_documents,
 };
 use wirecost_report::{Detail, Document, RunResult, Text};
 
@@ -102,10 +102,10 @@ pub(crate) fn compare(arguments: &Compare) -> CommandResult {
         }
         [true, true] => {
             let read = |path: &Path| {
-                ByHand::read(path).map_err(|error| Failure::of(Cause::Record, &error))
+                LoadDocument::read(path).map_err(|error| Failure::of(Cause::Record, &error))
             };
             let [before, after] = both(paths.map(read))?;
-            compare_by_hand(&before, &after, strictness)
+            compare_load_documents(&before, &after, strictness)
         }
         [first, _] => {
             let [file, other] = if first { paths } else { [paths[1], paths[0]] };

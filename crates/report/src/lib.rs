@@ -24,6 +24,6 @@ pub use result::document::{
     PublishedResult, SelfTestResult, Trust, TrustLevel, WakeupsResult, WindowCpu,
 };
 pub use result::evaluate::document;
-pub use result::read::{ReadError, Reading, read};
+pub use result::read::{ReadError, RecordedRun, read};
 pub use result::run::RunResult;
 pub use result::trust::DISTURBED;

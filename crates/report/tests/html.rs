@@ -11,10 +11,10 @@ use scraper::{ElementRef, Html, Selector};
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{ExistingHost, HostMachine, Outcome, Run};
 use wirecost_model::sample::{Invalid, Mark};
-use wirecost_report::{Reading, document, html};
+use wirecost_report::{RecordedRun, document, html};
 
 fn page_with(run: &Run, plan: Option<&str>) -> String {
-    let reading = Reading {
+    let reading = RecordedRun {
         run: run.clone(),
         warnings: Vec::new(),
         plan_text: plan.map(Into::into),

@@ -11,7 +11,7 @@ use crate::blocks::{ENOUGH_STEPS, blocks};
 use crate::comparable::{Comparability, Guard};
 use crate::observed::{Observed, Series, join};
 use crate::ratio::{PairedRatio, has_log};
-use crate::sequential::{Aim, Stopping, lasting_ratio};
+use crate::sequential::{Stopping, StoppingCriterion, lasting_ratio};
 use crate::verdict;
 
 use self::partners::Partners;
@@ -72,9 +72,12 @@ impl Contrast {
 
     /// The effect of an adaptive run that something other than its rule has stopped, with the
     /// lasting interval, which holds at any stopping time. The effect has no interval while the
-    /// lasting one is infinite, or below [`Aim::MIN_ROUNDS`].
-    pub fn lasting_effect(&self, aim: &Aim, ends_at: u32) -> Effect {
-        self.judged(lasting_ratio(&self.logs, aim, ends_at), aim.worth)
+    /// lasting one is infinite, or below [`StoppingCriterion::MIN_ROUNDS`].
+    pub fn lasting_effect(&self, criterion: &StoppingCriterion, ends_at: u32) -> Effect {
+        self.judged(
+            lasting_ratio(&self.logs, criterion, ends_at),
+            criterion.worth,
+        )
     }
 
     /// Whether no verdict can be given, however many rounds there are.

@@ -58,9 +58,9 @@ pub use effects::{
 };
 pub use factorial::{Dependence, Factorial, Interaction, MainEffect, SimpleEffect, factorial};
 pub use family::{Corrected, correct, holm};
-pub use hodges_lehmann::{Centre, hodges_lehmann, mann_whitney, shift};
+pub use hodges_lehmann::{LocationEstimate, hodges_lehmann, mann_whitney, shift};
 pub use interval::Interval;
-pub use judge::{FigureVerdict, Sides, judge};
+pub use judge::{FigureSamples, FigureVerdict, judge};
 pub use latency::{Histogram, Percentile, percentile_ratio, percentiles};
 pub use observed::Observed;
 pub use opinion::{Method, SecondOpinion, second_opinions};

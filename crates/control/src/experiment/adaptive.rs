@@ -4,7 +4,7 @@ use wirecost_model::cell::Experiment;
 use wirecost_model::plan::StoppingRule;
 use wirecost_model::record::{AdaptiveEnd, StopReason, WakeupCost};
 use wirecost_model::sample::Sample;
-use wirecost_stats::sequential::{Aim, forecast, standing};
+use wirecost_stats::sequential::{StoppingCriterion, forecast, standing};
 use wirecost_stats::{Observed, awaited_contrasts, contrasts, count_incomparable};
 
 use super::forecast::{ASSUMED_SD, CHANCE, rounds_until_known};
@@ -26,7 +26,7 @@ pub(crate) struct InterimAnalysis {
 pub(crate) struct AdaptiveMonitor<'a> {
     experiment: &'a Experiment,
     until: StoppingRule,
-    aim: Aim,
+    criterion: StoppingCriterion,
     observed: Observed,
 }
 
@@ -37,7 +37,7 @@ impl<'a> AdaptiveMonitor<'a> {
         Some(Self {
             experiment,
             until: repeat.until?,
-            aim: Aim::of(repeat)?,
+            criterion: StoppingCriterion::of(repeat)?,
             observed: Observed::new(experiment, cost),
         })
     }
@@ -56,31 +56,31 @@ impl<'a> AdaptiveMonitor<'a> {
         let effects =
             || awaited_contrasts(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
         let ends_at = self
-            .aim
+            .criterion
             .ends_at(Some(self.until.budget_s), elapsed_s, rounds);
-        let standing = standing(effects(), &self.aim, ends_at);
+        let standing = standing(effects(), &self.criterion, ends_at);
         // Further rounds do not make cells comparable that are not.
         let nothing_open =
             standing.looks.is_empty() && count_incomparable(&contrasts, self.until.ask) > 0;
-        let why = if rounds < self.aim.min_rounds {
+        let why = if rounds < self.criterion.min_rounds {
             None
         } else if standing.known || nothing_open {
             Some(StopReason::Known)
-        } else if rounds >= self.aim.max_rounds {
+        } else if rounds >= self.criterion.max_rounds {
             Some(StopReason::MaxRounds)
         } else {
             (ends_at <= rounds).then_some(StopReason::Budget)
         };
         let open = standing.looks.iter().zip(effects());
         let needed = open.filter(|(look, _)| !look.settled).map(|(_, logs)| {
-            match forecast(logs, &self.aim, CHANCE) {
+            match forecast(logs, &self.criterion, CHANCE) {
                 Some(forecast) => forecast.rounds.unwrap_or(u32::MAX),
                 None => {
                     rounds_until_known(&self.experiment.plan.repeat, ASSUMED_SD).unwrap_or(u32::MAX)
                 }
             }
         });
-        let latest = ends_at.max(self.aim.min_rounds);
+        let latest = ends_at.max(self.criterion.min_rounds);
         InterimAnalysis {
             asked: standing.looks.len() as u32,
             known: standing.settled as u32,
@@ -91,7 +91,7 @@ impl<'a> AdaptiveMonitor<'a> {
                 None => {
                     let needed = needed.max().unwrap_or(0);
                     needed
-                        .max(self.aim.min_rounds)
+                        .max(self.criterion.min_rounds)
                         .max(rounds + 1)
                         .min(latest.max(rounds + 1))
                 }

@@ -27,7 +27,7 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
             rest: format!("{rest}."),
         }
     });
-    let alarm = self_test::alarm(doc, times).map(plain);
+    let warning = self_test::warning(doc, times).map(plain);
     if doc.samples == doc.invalid.len() as u32 {
         let nothing = plain("No sample is valid: there is no result.".into());
         return [nothing].into_iter().chain(skipped()).collect();
@@ -39,7 +39,7 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
         } else {
             "Of the cells that were not skipped no two differ in one factor alone: there is nothing to compare."
         };
-        let test = alarm.or(passed);
+        let test = warning.or(passed);
         let nothing = plain(nothing.into());
         return study
             .into_iter()
@@ -67,7 +67,7 @@ pub(crate) fn sentences(doc: &Document, times: char) -> Vec<Sentence> {
         .chain(to_do);
     study
         .into_iter()
-        .chain(alarm)
+        .chain(warning)
         .chain(measured)
         .chain(passed)
         .collect()

@@ -28,7 +28,7 @@ pub(crate) fn section(doc: &Document, full: bool) -> Option<Section> {
     items.extend(validity::missing(doc).map(Item::of));
     if full {
         let said = marked(doc).into_iter().chain(validity::sentences(doc));
-        items.extend(said.chain(effects::for_all(doc)).map(Item::of));
+        items.extend(said.chain(effects::general_remarks(doc)).map(Item::of));
     }
     items.extend(doc.warnings.iter().map(|warning| {
         // The short form has the warning's subject; what follows from it is in the full form.

@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use super::section::Section;
-use super::table::{Head, NONE, Shown, Table, figure};
+use super::table::{ColumnHead, NONE, ShownIn, Table, figure};
 use super::{columns, loads, words};
 use crate::result::document::{CellLoad, CellResult, Document};
 use crate::result::loads::named;
@@ -36,8 +36,8 @@ impl Labels {
         Self { keys }
     }
 
-    pub(crate) fn heads(&self) -> Vec<Head> {
-        let head = |key: &String| Head::new(&words::factor(key)).lines(words::column(key));
+    pub(crate) fn heads(&self) -> Vec<ColumnHead> {
+        let head = |key: &String| ColumnHead::new(&words::factor(key)).lines(words::column(key));
         self.keys.iter().map(head).collect()
     }
 
@@ -58,7 +58,7 @@ pub(crate) fn section(doc: &Document) -> Section {
             doc,
             &labels,
             &columns::of_cells(doc),
-            Shown::Always,
+            ShownIn::Always,
         )]
     } else {
         let named = named(doc);
@@ -67,7 +67,7 @@ pub(crate) fn section(doc: &Document) -> Section {
             let title = if several { name } else { "" };
             of_load(doc, &labels, title, name, loads::columns(workload))
         });
-        let common = of_cells(doc, &labels, &columns::in_common(doc), Shown::OnPage);
+        let common = of_cells(doc, &labels, &columns::shared_columns(doc), ShownIn::OnPage);
         of.flatten().chain([common]).collect()
     };
     Section {
@@ -78,8 +78,8 @@ pub(crate) fn section(doc: &Document) -> Section {
     }
 }
 
-fn head<T>(column: &Column<T>) -> Head {
-    let head = Head::new(&format!("{}#", column.head)).lines(column.lines());
+fn head<T>(column: &Column<T>) -> ColumnHead {
+    let head = ColumnHead::new(&format!("{}#", column.head)).lines(column.lines());
     head.shown(column.shown, column.meaning)
 }
 
@@ -88,18 +88,18 @@ fn of_cells(
     doc: &Document,
     labels: &Labels,
     columns: &[Column<CellResult>],
-    least: Shown,
+    least: ShownIn,
 ) -> Table {
     let mut heads = labels.heads();
     heads.extend(columns.iter().map(|column| {
         let shown = column.shown.max(least);
         head(column).shown(shown, column.meaning)
     }));
-    heads.push(Head::new("retransmits#").shown(Shown::OnPage, ""));
-    heads.push(Head::new("valid#").shown(least, VALID));
-    heads.push(Head::new("marked#").shown(Shown::OnPage, MARKED));
+    heads.push(ColumnHead::new("retransmits#").shown(ShownIn::OnPage, ""));
+    heads.push(ColumnHead::new("valid#").shown(least, VALID));
+    heads.push(ColumnHead::new("marked#").shown(ShownIn::OnPage, MARKED));
     let title = match least {
-        Shown::OnPage => "Each cell, its loads together",
+        ShownIn::OnPage => "Each cell, its loads together",
         _ => "",
     };
     let mut table = Table::of(title, heads);
@@ -133,9 +133,9 @@ fn of_load(
     if kept.is_empty() {
         kept = (0..all.len()).collect();
     }
-    let mut heads: Vec<Head> = kept.iter().map(|at| all[*at].clone()).collect();
+    let mut heads: Vec<ColumnHead> = kept.iter().map(|at| all[*at].clone()).collect();
     heads.extend(columns.iter().map(head));
-    heads.push(Head::new("valid#").shown(Shown::Always, VALID));
+    heads.push(ColumnHead::new("valid#").shown(ShownIn::Always, VALID));
     let mut table = Table::of(title, heads);
     for (cell, labels) in cells.iter().zip(&rows) {
         let load = cell.loads.iter().find(|load| load.name == name);

@@ -1,6 +1,6 @@
 //! A column of a table in any output format: its head, its meaning, and its fields.
 
-use super::table::Shown;
+use super::table::ShownIn;
 
 /// A column of a table whose rows are cells or loads (`T`).
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(crate) struct Column<T: 'static> {
     /// The head in two lines, where these do not break between words.
     narrow: Option<&'static str>,
     /// Which output forms have the column.
-    pub(crate) shown: Shown,
+    pub(crate) shown: ShownIn,
     /// What the column shows, for the text below the table; may be empty.
     pub(crate) meaning: &'static str,
     /// The field of a row; `None` where there is no figure.
@@ -34,7 +34,7 @@ impl<T> Column<T> {
         Self {
             head,
             narrow: None,
-            shown: Shown::Always,
+            shown: ShownIn::Always,
             meaning,
             field,
         }
@@ -43,7 +43,7 @@ impl<T> Column<T> {
     /// Not shown in the terminal's short form.
     pub(crate) const fn in_full(self) -> Self {
         Self {
-            shown: Shown::InFull,
+            shown: ShownIn::InFull,
             ..self
         }
     }
@@ -51,7 +51,7 @@ impl<T> Column<T> {
     /// Shown on the HTML page alone.
     pub(crate) const fn on_page(self) -> Self {
         Self {
-            shown: Shown::OnPage,
+            shown: ShownIn::OnPage,
             ..self
         }
     }

@@ -70,7 +70,7 @@ const SEGMENTS: Column<CellResult> = cell(
 
 /// The columns of a table of cells, those for which some cell has a figure.
 pub(crate) fn of_cells(doc: &Document) -> Vec<Column<CellResult>> {
-    told(
+    with_figures(
         doc,
         &[
             GBPS, INTERVAL, SPREAD, MESSAGES, LIMIT, SHARE, PUBLISHED, SENDER, RECEIVER, MACHINE,
@@ -80,12 +80,12 @@ pub(crate) fn of_cells(doc: &Document) -> Vec<Column<CellResult>> {
 }
 
 /// The columns of a table of cells whose loads have tables of their own.
-pub(crate) fn in_common(doc: &Document) -> Vec<Column<CellResult>> {
-    told(doc, &[LIMIT, SHARE, PUBLISHED, FRAMES, SEGMENTS])
+pub(crate) fn shared_columns(doc: &Document) -> Vec<Column<CellResult>> {
+    with_figures(doc, &[LIMIT, SHARE, PUBLISHED, FRAMES, SEGMENTS])
 }
 
-fn told(doc: &Document, columns: &[Column<CellResult>]) -> Vec<Column<CellResult>> {
-    let told =
+fn with_figures(doc: &Document, columns: &[Column<CellResult>]) -> Vec<Column<CellResult>> {
+    let has_figure =
         |column: &&Column<CellResult>| doc.cells.iter().any(|cell| (column.field)(cell).is_some());
-    columns.iter().filter(told).copied().collect()
+    columns.iter().filter(has_figure).copied().collect()
 }

@@ -36,7 +36,7 @@ const VERDICTS: [Verdict; 7] = [
 ];
 
 /// The first line where one of the runs was disturbed or ended early: which run, and why.
-pub(crate) fn doubt(comparison: &Comparison) -> Option<String> {
+pub(crate) fn trust_warning(comparison: &Comparison) -> Option<String> {
     let sides = [("before", &comparison.before), ("after", &comparison.after)];
     let reasons: Vec<String> = sides
         .into_iter()
@@ -384,7 +384,7 @@ pub(crate) fn figures(comparison: &Comparison) -> impl Iterator<Item = &Figure> 
 }
 
 /// The cells, those with a failing figure first, else in the plan's order.
-pub(crate) fn by_weight(comparison: &Comparison) -> Vec<&ComparedCell> {
+pub(crate) fn failing_first(comparison: &Comparison) -> Vec<&ComparedCell> {
     let mut cells: Vec<&ComparedCell> = comparison.cells.iter().collect();
     cells.sort_by_key(|cell| !cell.figures.iter().any(|figure| figure.fails));
     cells

@@ -11,7 +11,7 @@ use super::{digits, words};
 use crate::result::document::{Document, EffectResult};
 
 /// Second opinions that differ from the verdict: `signed rank says it is not known yet (x1.02 [0.98, 1.06])`.
-pub(crate) fn dissent(effect: &EffectResult) -> Vec<String> {
+pub(crate) fn differing_opinions(effect: &EffectResult) -> Vec<String> {
     let of = |opinion: &SecondOpinion| {
         let name = match opinion.method {
             Method::SignedRank => "signed rank",
@@ -48,7 +48,7 @@ pub(crate) fn is_disputed(effect: &EffectResult) -> bool {
 
 /// Second opinions that differ, and the corrected verdict where it differs.
 pub(crate) fn remarks(effect: &EffectResult, family: usize) -> Vec<String> {
-    let mut remarks = dissent(effect);
+    let mut remarks = differing_opinions(effect);
     remarks.extend(correction(effect, family));
     remarks
 }
@@ -58,7 +58,7 @@ pub(crate) fn reason(effect: &EffectResult) -> Option<String> {
     effect.not_comparable.as_ref().map(words_of)
 }
 
-/// Differences between the two cells that do not rule out a verdict, without those that [`for_all`] reports once. A
+/// Differences between the two cells that do not rule out a verdict, without those that [`general_remarks`] reports once. A
 /// difference that does not depend on the figure is reported with the speed alone, of a migration with its time.
 pub(crate) fn differences(effect: &EffectResult) -> Vec<String> {
     let of_figure = |remark: &&Remark| {
@@ -74,7 +74,7 @@ pub(crate) fn differences(effect: &EffectResult) -> Vec<String> {
 }
 
 /// Remarks that many effects have in common, each once.
-pub(crate) fn for_all(doc: &Document) -> Vec<String> {
+pub(crate) fn general_remarks(doc: &Document) -> Vec<String> {
     let all = doc.effects.iter().flat_map(|effect| &effect.remarks);
     let general: BTreeSet<String> = all
         .filter(|remark| is_general(remark))

@@ -3,6 +3,7 @@
 
 mod cells;
 mod chart;
+mod chart_figure;
 mod cpu;
 mod drift;
 mod forest;
@@ -13,7 +14,6 @@ mod page;
 mod panel;
 mod ratios;
 mod scale;
-mod shown;
 mod strip;
 mod study;
 mod svg;
@@ -30,7 +30,7 @@ use std::io::Write;
 use self::chart::Limits;
 use crate::render::format::{Format, FormatError, Terminal, put};
 use crate::result::document::Document;
-use crate::result::read::Reading;
+use crate::result::read::RecordedRun;
 use crate::result::run::RunResult;
 
 const TEMPLATE: &str = include_str!("html/page.html");
@@ -82,7 +82,7 @@ pub struct HtmlError(#[from] minijinja::Error);
 ///
 /// # Errors
 /// The template does not match this program, which its tests rule out.
-pub fn html(reading: &Reading, doc: &Document) -> Result<String, HtmlError> {
+pub fn html(reading: &RecordedRun, doc: &Document) -> Result<String, HtmlError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -63,7 +63,10 @@ pub fn comparison_junit(comparison: &Comparison) -> Result<String, JunitError> {
             values,
         )
     }));
-    properties.extend(sentences::doubt(comparison).map(|doubt| ("trust".to_owned(), doubt)));
+    properties.extend(
+        sentences::trust_warning(comparison)
+            .map(|trust_warning| ("trust".to_owned(), trust_warning)),
+    );
     for (name, value) in properties {
         suite.add_property(Property::new(plain(&name), plain(&value)));
     }
@@ -106,7 +109,7 @@ pub fn comparison_junit(comparison: &Comparison) -> Result<String, JunitError> {
         status.set_message(format!("{label} {why}"));
         suite.add_test_case(case("comparable".into(), status));
     }
-    let mut log: Vec<String> = sentences::doubt(comparison).into_iter().collect();
+    let mut log: Vec<String> = sentences::trust_warning(comparison).into_iter().collect();
     log.extend(comparison.notes.iter().cloned());
     log.extend(sentences::counts(comparison));
     log.extend(sentences::shifts(comparison));

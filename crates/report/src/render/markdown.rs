@@ -12,7 +12,7 @@ use wirecost_stats::Margin;
 
 use crate::render::format::{Format, FormatError, Terminal, put};
 use crate::render::section::Section;
-use crate::render::table::{NONE, Shown};
+use crate::render::table::{NONE, ShownIn};
 use crate::render::verdicts::{VerdictText, compared, verdict_text};
 use crate::render::visible::visible;
 use crate::render::{
@@ -71,7 +71,7 @@ pub fn markdown(doc: &Document) -> String {
     page.section(caveats.as_ref());
     verdicts(doc, &mut page);
     page.section(effects::section(doc, true, DEPENDENCES).as_ref());
-    page.section(Some(&cells::section(doc).keep(Shown::InFull)));
+    page.section(Some(&cells::section(doc).for_form(ShownIn::InFull)));
     page.section(wakeups::section(doc).as_ref());
     page.section(published::section(doc).as_ref());
     page.heading("Environment");

@@ -269,7 +269,7 @@ pub(crate) fn only_in_full(doc: &Document) -> String {
         .effects
         .iter()
         .filter(|effect| !effects::differences(effect).is_empty());
-    let findings = validity::sentences(doc).len() + effects::for_all(doc).len();
+    let findings = validity::sentences(doc).len() + effects::general_remarks(doc).len();
     let cpu = if loads::plain(doc) {
         "% of a core per Gbit/s"
     } else {

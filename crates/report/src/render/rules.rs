@@ -4,17 +4,17 @@ use wirecost_stats::rules::PbenchOutcome;
 
 use super::cells::Labels;
 use super::section::Section;
-use super::table::{Head, NONE, Table};
+use super::table::{ColumnHead, NONE, Table};
 use super::words;
 use crate::result::document::{CellRules, Document};
 
 /// A section with a row for each cell, and an explanation of the rules.
 pub(crate) fn section(doc: &Document) -> Section {
     let labels = Labels::of(doc);
-    let heads = ["trimmed#", "worst-of#", "pbench", "netperf"].map(Head::new);
+    let heads = ["trimmed#", "worst-of#", "pbench", "netperf"].map(ColumnHead::new);
     let mut rules = doc.other_rules.cells.iter();
     let moves = rules.any(|cell| cell.worst_of_move_s.is_some());
-    let of_moves = ["trimmed move s#", "worst move s#"].map(Head::new);
+    let of_moves = ["trimmed move s#", "worst move s#"].map(ColumnHead::new);
     let of_moves = of_moves.into_iter().filter(|_| moves);
     let heads = labels.heads().into_iter().chain(heads).chain(of_moves);
     let mut table = Table::of("", heads.collect());

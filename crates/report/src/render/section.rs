@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::table::{Shown, Table};
+use super::table::{ShownIn, Table};
 
 /// A section of a result. Empty parts are not drawn.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -38,9 +38,9 @@ impl Item {
 
 impl Section {
     /// Drops the columns of its tables that the form `most` does not show.
-    pub(crate) fn keep(mut self, most: Shown) -> Self {
+    pub(crate) fn for_form(mut self, most: ShownIn) -> Self {
         let tables = self.tables.into_iter();
-        self.tables = tables.filter_map(|table| table.keep(most)).collect();
+        self.tables = tables.filter_map(|table| table.for_form(most)).collect();
         self
     }
 

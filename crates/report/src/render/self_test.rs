@@ -5,7 +5,7 @@ use crate::result::document::{Document, MetricSelfTest};
 
 /// The warning at the top of a result where the self-test shows an effect; `times` is the sign before ratios: `x` or
 /// `×`.
-pub(crate) fn alarm(doc: &Document, times: char) -> Option<String> {
+pub(crate) fn warning(doc: &Document, times: char) -> Option<String> {
     let result = doc.self_test.as_ref()?;
     let shown = |beyond: bool| {
         let of = result

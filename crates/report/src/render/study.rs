@@ -201,14 +201,14 @@ pub(crate) fn section(doc: &Document) -> Option<Section> {
         heading: HEADING.into(),
         sentences: title.chain([published.source.clone()]).collect(),
         tables: vec![table.finish("`published` of `wirecost report RUN_DIR --json`.")],
-        meanings: around(doc, published),
+        meanings: notes(doc, published),
         ..Section::default()
     })
 }
 
 /// Notes on the comparisons: how they are judged, the study's rule, scaling, datapath, and where a comparison differs
 /// both environments.
-pub(crate) fn around(doc: &Document, published: &PublishedResult) -> Vec<String> {
+pub(crate) fn notes(doc: &Document, published: &PublishedResult) -> Vec<String> {
     let mut said = Vec::new();
     if published.comparisons.is_empty() {
         return said;

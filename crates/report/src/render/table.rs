@@ -10,7 +10,7 @@ pub(crate) const NONE: &str = "–";
 
 /// The output form from which on a column is shown; each form also has the columns of the forms before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Shown {
+pub(crate) enum ShownIn {
     /// In every form, including the terminal's short one.
     Always,
     /// In every form but the terminal's short one.
@@ -25,7 +25,7 @@ pub(crate) struct Table {
     /// Title of the table; empty where the heading above it suffices.
     pub(crate) title: String,
     /// The heads.
-    pub(crate) columns: Vec<Head>,
+    pub(crate) columns: Vec<ColumnHead>,
     /// The rows.
     pub(crate) rows: Vec<Row>,
     /// What the columns show, a phrase each.
@@ -40,12 +40,12 @@ pub(crate) struct Table {
     elsewhere: String,
     /// A sentence on what else is left out.
     #[serde(skip)]
-    also: Option<String>,
+    note: Option<String>,
 }
 
 /// A column's head.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Head {
+pub(crate) struct ColumnHead {
     /// The head in one line.
     pub(crate) words: String,
     /// The head in one or two lines.
@@ -54,7 +54,7 @@ pub(crate) struct Head {
     /// Whether the column holds figures.
     pub(crate) number: bool,
     #[serde(skip)]
-    shown: Shown,
+    shown: ShownIn,
     #[serde(skip)]
     meaning: &'static str,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Row {
     pub(crate) fields: Vec<String>,
 }
 
-impl Head {
+impl ColumnHead {
     /// A head; a `#` at its end marks a column of figures.
     pub(crate) fn new(head: &str) -> Self {
         let words = head.trim_end_matches('#');
@@ -76,7 +76,7 @@ impl Head {
             words: words.into(),
             lines: words.replace(' ', "\n"),
             number: head.ends_with('#'),
-            shown: Shown::Always,
+            shown: ShownIn::Always,
             meaning: "",
         }
     }
@@ -87,7 +87,7 @@ impl Head {
     }
 
     /// Sets the form from which on the column is shown, and what the column means.
-    pub(crate) fn shown(self, shown: Shown, meaning: &'static str) -> Self {
+    pub(crate) fn shown(self, shown: ShownIn, meaning: &'static str) -> Self {
         Self {
             shown,
             meaning,
@@ -99,11 +99,11 @@ impl Head {
 impl Table {
     /// An empty table; a `#` at the end of a head marks a column of figures.
     pub(crate) fn new<'a>(title: &str, heads: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::of(title, heads.into_iter().map(Head::new).collect())
+        Self::of(title, heads.into_iter().map(ColumnHead::new).collect())
     }
 
     /// An empty table with these columns.
-    pub(crate) fn of(title: &str, columns: Vec<Head>) -> Self {
+    pub(crate) fn of(title: &str, columns: Vec<ColumnHead>) -> Self {
         let mut table = Self {
             title: title.into(),
             columns,
@@ -112,7 +112,7 @@ impl Table {
             left_out: None,
             all: 0,
             elsewhere: String::new(),
-            also: None,
+            note: None,
         };
         table.mean();
         table
@@ -135,8 +135,8 @@ impl Table {
     }
 
     /// Adds a sentence on what else is left out.
-    pub(crate) fn also(mut self, sentence: Option<String>) -> Self {
-        self.also = sentence;
+    pub(crate) fn with_note(mut self, sentence: Option<String>) -> Self {
+        self.note = sentence;
         self.limit(ROWS);
         self
     }
@@ -151,12 +151,12 @@ impl Table {
                 self.all, self.elsewhere
             )
         });
-        let said: Vec<String> = rest.into_iter().chain(self.also.clone()).collect();
+        let said: Vec<String> = rest.into_iter().chain(self.note.clone()).collect();
         self.left_out = (!said.is_empty()).then(|| said.join(" "));
     }
 
     /// Keeps the columns that the form `most` shows; `None` where no column of figures is left.
-    pub(crate) fn keep(self, most: Shown) -> Option<Self> {
+    pub(crate) fn for_form(self, most: ShownIn) -> Option<Self> {
         self.filter(|head, _| head.shown <= most)
     }
 
@@ -167,7 +167,7 @@ impl Table {
         })
     }
 
-    fn filter(mut self, keep: impl Fn(&Head, &[(&Row, usize)]) -> bool) -> Option<Self> {
+    fn filter(mut self, keep: impl Fn(&ColumnHead, &[(&Row, usize)]) -> bool) -> Option<Self> {
         let kept: Vec<bool> = self
             .columns
             .iter()

@@ -10,14 +10,14 @@ mod table;
 mod verdicts;
 
 use crate::render::format::{Detail, Format, FormatError, Terminal, put};
-use crate::render::table::Shown;
+use crate::render::table::ShownIn;
 use crate::render::{
     adaptive, answer, caveats, cells, effects, notes as text, published, rules as rules_of, trust,
     wakeups,
 };
 use crate::result::document::Document;
 use crate::result::run::RunResult;
-use page::{Page, Style, glue};
+use page::{Page, Style, nonbreaking};
 use std::io::Write;
 
 pub use compare::comparison_terminal;
@@ -64,8 +64,12 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         .is_some_and(|one| one.tally.all() > 0);
     study::print(doc, full, &mut page);
     page.gap();
-    let most = if full { Shown::InFull } else { Shown::Always };
-    let cells = cells::section(doc).keep(most);
+    let most = if full {
+        ShownIn::InFull
+    } else {
+        ShownIn::Always
+    };
+    let cells = cells::section(doc).for_form(most);
     for mut table in cells.tables {
         if !full {
             table.meanings.clear();
@@ -106,7 +110,7 @@ pub fn terminal(doc: &Document, options: Terminal) -> String {
         page.paragraph(&text::only_in_full(doc));
     }
     page.paragraph(&text::place(doc, full));
-    page.paragraph(&format!("Record: {}", glue(&doc.run_dir)));
+    page.paragraph(&format!("Record: {}", nonbreaking(&doc.run_dir)));
     page.finish()
 }
 
@@ -121,7 +125,10 @@ fn head(doc: &Document, page: &mut Page) {
     }
     for said in answer::sentences(doc, 'x') {
         let lead = page.paint_words(Style::Bold, &said.lead);
-        page.paragraph(&format!("{lead} {}", said.rest.replace(" %", &glue(" %"))));
+        page.paragraph(&format!(
+            "{lead} {}",
+            said.rest.replace(" %", &nonbreaking(" %"))
+        ));
     }
     if let Some(sentence) = adaptive::sentence(doc) {
         page.paragraph(&sentence);

@@ -20,12 +20,12 @@ pub(crate) fn sentence(doc: &Document) -> String {
         0 => "none disturbed".to_owned(),
         n => format!("{n} perhaps disturbed ({})", kinds(doc)),
     };
-    let doubt = match doc.trust.level {
+    let qualifier = match doc.trust.level {
         TrustLevel::Sound => "",
         TrustLevel::Doubtful => " (doubtful)",
     };
     format!(
-        "Trust{doubt}: {ending}, {valid} of {} valid, {disturbed}.",
+        "Trust{qualifier}: {ending}, {valid} of {} valid, {disturbed}.",
         words::count(samples as usize, "sample")
     )
 }

@@ -3,7 +3,7 @@
 use super::cells::Labels;
 use super::digits;
 use super::section::Section;
-use super::table::{Head, NONE, Table, figure};
+use super::table::{ColumnHead, NONE, Table, figure};
 use crate::result::document::{Document, WakeupsResult};
 
 const HEADS: [&str; 9] = [
@@ -22,7 +22,7 @@ const HEADS: [&str; 9] = [
 pub(crate) fn section(doc: &Document) -> Option<Section> {
     let result = doc.wakeups.as_ref()?;
     let labels = Labels::of(doc);
-    let heads = HEADS.into_iter().map(Head::new);
+    let heads = HEADS.into_iter().map(ColumnHead::new);
     let mut table = Table::of("", labels.heads().into_iter().chain(heads).collect());
     for of in &result.cells {
         let Some(cell) = doc.cells.iter().find(|cell| cell.cell == of.cell) else {

@@ -1,18 +1,21 @@
 //! Adaptive runs: how they stopped, and which intervals are valid then.
 
 use wirecost_model::record::{RunEnd, RunHead};
-use wirecost_stats::sequential::{Aim, standing};
+use wirecost_stats::sequential::{StoppingCriterion, standing};
 use wirecost_stats::{Contrast, Stopping, awaited_contrasts};
 
 use crate::result::document::{AdaptiveResult, Intervals};
 
 /// How a run ended, which decides the intervals of its effects.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Basis {
+pub(crate) enum IntervalBasis {
     /// The number of rounds was fixed, or the rule of an adaptive run stopped it.
     Ended(Stopping),
     /// Something else stopped an adaptive run: only intervals that hold at any stopping time are valid.
-    Looking { aim: Aim, ends_at: u32 },
+    Looking {
+        criterion: StoppingCriterion,
+        ends_at: u32,
+    },
 }
 
 /// How an adaptive run stopped (`None` for another run), and the basis on which effects are judged. `rounds` rounds are
@@ -23,22 +26,28 @@ pub(crate) fn judge(
     contrasts: &[Contrast],
     rounds: u32,
     elapsed_s: f64,
-) -> (Option<AdaptiveResult>, Basis) {
+) -> (Option<AdaptiveResult>, IntervalBasis) {
     let repeat = &head.experiment.plan.repeat;
-    let (Some(until), Some(aim)) = (repeat.until, Aim::of(repeat)) else {
-        return (None, Basis::Ended(Stopping::Fixed));
+    let (Some(until), Some(criterion)) = (repeat.until, StoppingCriterion::of(repeat)) else {
+        return (None, IntervalBasis::Ended(Stopping::Fixed));
     };
     let end = end.and_then(|end| end.until);
     let ends_at = end.map_or_else(
-        || aim.ends_at(Some(until.budget_s), elapsed_s, rounds),
+        || criterion.ends_at(Some(until.budget_s), elapsed_s, rounds),
         |end| end.ends_at,
     );
     let logs = awaited_contrasts(contrasts, until.ask).map(|contrast| &contrast.logs[..]);
-    let standing = standing(logs, &aim, ends_at);
+    let standing = standing(logs, &criterion, ends_at);
     let (intervals, basis) = if end.is_some() {
-        (Intervals::Reported, Basis::Ended(Stopping::Sequential))
+        (
+            Intervals::Reported,
+            IntervalBasis::Ended(Stopping::Sequential),
+        )
     } else {
-        (Intervals::Lasting, Basis::Looking { aim, ends_at })
+        (
+            Intervals::Lasting,
+            IntervalBasis::Looking { criterion, ends_at },
+        )
     };
     let result = AdaptiveResult {
         precision: until.precision,

@@ -10,7 +10,7 @@ use wirecost_model::metric::Metric;
 use wirecost_model::plan::PublishedFigure;
 use wirecost_stats::published::Agreement;
 
-use crate::result::adaptive::Basis;
+use crate::result::adaptive::IntervalBasis;
 use crate::result::document::{
     ComparisonResult, EffectResult, PublishedNote, PublishedRatio, PublishedResult,
 };
@@ -33,7 +33,7 @@ pub(crate) fn result(
     experiment: &Experiment,
     gathered: &Gathered,
     effects: &[EffectResult],
-    basis: Basis,
+    basis: IntervalBasis,
 ) -> Option<PublishedResult> {
     let published = experiment.plan.published.as_ref()?;
     let note = |figure: &PublishedFigure| {

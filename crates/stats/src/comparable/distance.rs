@@ -36,7 +36,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
         pair.figures(core_distance)
     );
     let advice = "measure again, with more rounds: they mix where the cores are";
-    Some(Objection::Bars(remark(
+    Some(Objection::NotComparable(remark(
         RemarkKind::CoreDistance,
         text,
         advice,

@@ -6,9 +6,9 @@ use wirecost_stats::{Summary, summary};
 
 use super::cells::CellView;
 use super::chart::{Chart, Limits, Panel};
+use super::chart_figure::ChartLoad;
 use super::legend::{self, Sign};
 use super::scale::{Scale, tick};
-use super::shown::ShownLoad;
 use super::strip::{DRAWN, cells_left_out};
 use super::svg::{Svg, width_of};
 use crate::render::table::{Table, figure};
@@ -72,7 +72,7 @@ const PER_IO: Unit = Unit {
 /// The chart of CPU; `None` where other loads run beside the load in every cell: their CPU cannot be separated.
 pub(super) fn chart(
     doc: &Document,
-    load: &ShownLoad<'_>,
+    load: &ChartLoad<'_>,
     cells: &[&CellView],
     limits: Limits,
 ) -> Option<Chart> {
@@ -96,7 +96,7 @@ pub(super) fn chart(
     let id = load.id("cpu");
     let label = format!("{id}.title");
     Some(Chart {
-        title: load.asked(&format!(
+        title: load.question(&format!(
             "What does {} cost in CPU, and where does it go?",
             unit.done
         )),
@@ -132,7 +132,7 @@ const fn host(metric: Metric) -> &'static str {
     }
 }
 
-fn bars(doc: &Document, load: &ShownLoad<'_>, cell: &CellView) -> Vec<Bar> {
+fn bars(doc: &Document, load: &ChartLoad<'_>, cell: &CellView) -> Vec<Bar> {
     let bar = |&metric: &Metric| {
         let end = gathered::end(metric)?;
         let figure = Figure {

@@ -4,9 +4,9 @@ use wirecost_model::sample::Sample;
 
 use super::cells::{CellView, State};
 use super::chart::{Chart, Limits, Panel};
+use super::chart_figure::{ChartFigure, ChartLoad, ChartMetric};
 use super::legend;
 use super::panel::{Axes, DRAWN, left_out};
-use super::shown::{Shown, ShownLoad, What};
 use super::svg::points;
 use crate::render::table::{Table, figure};
 use crate::result::document::Document;
@@ -19,11 +19,11 @@ const COLUMNS: u32 = 60;
 
 pub(super) fn chart(
     doc: &Document,
-    load: &ShownLoad<'_>,
+    load: &ChartLoad<'_>,
     cells: &[&CellView],
     limits: Limits,
 ) -> Chart {
-    let shown = Shown::of(load, What::Speed, cells);
+    let shown = ChartFigure::of(load, ChartMetric::Speed, cells);
     let drawn = &cells[..cells.len().min(DRAWN).min(limits.cells)];
     let percents = drawn.iter().flat_map(|cell| {
         let percent = percent(&shown, cell);
@@ -43,7 +43,7 @@ pub(super) fn chart(
     let id = load.id("drift");
     let measured = shown.measured();
     Chart {
-        title: load.asked("Did anything drift while it was measured?"),
+        title: load.question("Did anything drift while it was measured?"),
         nav: load.nav(Some("Drift")),
         caption: format!(
             "{} of every sample in percent of its cell's median, by round; all panels share their axes. A change in \
@@ -63,13 +63,13 @@ pub(super) fn chart(
 }
 
 /// A sample's speed in percent of its cell's median.
-fn percent(shown: &Shown<'_>, cell: &CellView) -> impl Fn(&Sample) -> Option<f64> {
+fn percent(shown: &ChartFigure<'_>, cell: &CellView) -> impl Fn(&Sample) -> Option<f64> {
     let median = shown.summary(cell).map(|summary| summary.median);
     let median = median.filter(|median| *median > 0.0);
     move |sample| Some(shown.value(sample)? / median? * 100.0)
 }
 
-fn panel(axes: &Axes, id: &str, shown: &Shown<'_>, cell: &CellView) -> Panel {
+fn panel(axes: &Axes, id: &str, shown: &ChartFigure<'_>, cell: &CellView) -> Panel {
     axes.panel(id, cell, |svg| {
         axes.level(svg, "one", 100.0);
         let percent = percent(shown, cell);
@@ -95,7 +95,7 @@ fn panel(axes: &Axes, id: &str, shown: &Shown<'_>, cell: &CellView) -> Panel {
     })
 }
 
-fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
+fn table(doc: &Document, shown: &ChartFigure<'_>, cells: &[&CellView]) -> Table {
     let rounds = doc.rounds_planned.min(COLUMNS);
     let heads: Vec<String> = (1..=rounds)
         .map(|round| format!("round {round}#"))
@@ -126,5 +126,7 @@ fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
             doc.rounds_planned
         )
     });
-    table.finish("`wirecost report RUN_DIR --csv`.").also(more)
+    table
+        .finish("`wirecost report RUN_DIR --csv`.")
+        .with_note(more)
 }

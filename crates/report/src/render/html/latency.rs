@@ -6,10 +6,10 @@ use wirecost_model::sample::Sample;
 
 use super::cells::{CellView, State, remarks};
 use super::chart::{Chart, Limits, Panel};
+use super::chart_figure::ChartLoad;
 use super::legend::{self, Sign};
 use super::panel::left_out;
 use super::scale::Scale;
-use super::shown::ShownLoad;
 use super::svg::Svg;
 use crate::render::table::{Table, figure};
 use crate::result::document::Document;
@@ -34,7 +34,7 @@ const PERCENTILES: [(&str, f64); 4] =
 /// The chart of latencies; `None` where the load has no requests, or none was answered.
 pub(super) fn chart(
     doc: &Document,
-    load: &ShownLoad<'_>,
+    load: &ChartLoad<'_>,
     cells: &[&CellView],
     limits: Limits,
 ) -> Option<Chart> {
@@ -46,7 +46,7 @@ pub(super) fn chart(
     let label = format!("{id}.title");
     let svg = draw(load, drawn, &label)?;
     Some(Chart {
-        title: load.asked("How long do answers take, and how much do the rounds differ?"),
+        title: load.question("How long do answers take, and how much do the rounds differ?"),
         nav: load.nav(Some("Latency")),
         caption: format!(
             "The bold mark is the percentile of all transactions of the valid samples together; every point is that \
@@ -69,12 +69,12 @@ pub(super) fn chart(
 }
 
 /// The latencies of a sample's requests.
-fn histogram<'s>(load: &ShownLoad<'_>, sample: &'s Sample) -> Option<&'s Latency> {
+fn histogram<'s>(load: &ChartLoad<'_>, sample: &'s Sample) -> Option<&'s Latency> {
     Some(&sample.load(load.name)?.requests.as_ref()?.latency)
 }
 
 /// The latencies of all valid samples of a cell, merged.
-fn merged<'c>(load: &ShownLoad<'_>, cell: &'c CellView) -> Option<&'c LatencyResult> {
+fn merged<'c>(load: &ChartLoad<'_>, cell: &'c CellView) -> Option<&'c LatencyResult> {
     let mut loads = cell.result.loads.iter();
     loads.find(|one| one.name == load.name)?.latency.as_ref()
 }
@@ -89,7 +89,7 @@ fn of_all(all: &LatencyResult, percent: f64) -> Option<f64> {
     }
 }
 
-fn draw(load: &ShownLoad<'_>, cells: &[&CellView], label: &str) -> Option<String> {
+fn draw(load: &ChartLoad<'_>, cells: &[&CellView], label: &str) -> Option<String> {
     let figures = |cell: &&CellView| {
         let all = merged(load, cell);
         let samples = cell.samples.iter().filter_map(|one| histogram(load, one));
@@ -144,7 +144,7 @@ fn draw(load: &ShownLoad<'_>, cells: &[&CellView], label: &str) -> Option<String
 
 fn draw_line(
     svg: &mut Svg,
-    load: &ShownLoad<'_>,
+    load: &ChartLoad<'_>,
     cell: &CellView,
     scale: &Scale,
     (name, percent): (&str, f64),
@@ -196,7 +196,7 @@ fn draw_line(
 }
 
 /// The lowest and the highest percentile of the valid samples, microseconds, if every one of them has it.
-fn spread(load: &ShownLoad<'_>, cell: &CellView, percent: f64) -> Option<(f64, f64)> {
+fn spread(load: &ChartLoad<'_>, cell: &CellView, percent: f64) -> Option<(f64, f64)> {
     let at = gathered::PERCENTILES
         .iter()
         .position(|one| *one >= percent)?;
@@ -228,7 +228,7 @@ fn in_unit(us: f64) -> (f64, &'static str) {
     }
 }
 
-fn table(doc: &Document, load: &ShownLoad<'_>, cells: &[&CellView]) -> Table {
+fn table(doc: &Document, load: &ChartLoad<'_>, cells: &[&CellView]) -> Table {
     let heads = [
         "cell",
         if load.workload.is_storage() {

@@ -5,7 +5,7 @@ use wirecost_stats::Margin;
 
 use super::cells::{self, CellView};
 use super::chart::{Chart, Limits};
-use super::shown::ShownLoad;
+use super::chart_figure::ChartLoad;
 use super::verdicts::{self, Verdicts};
 use super::{cpu, drift, forest, latency, overview, strip, study, window};
 use crate::render::answer::{self, Sentence};
@@ -18,7 +18,7 @@ use crate::render::{
 };
 use crate::result::document::{Document, Ending, Intervals};
 use crate::result::gathered::IdleSteps;
-use crate::result::read::Reading;
+use crate::result::read::RecordedRun;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
@@ -32,7 +32,7 @@ pub(super) struct Page {
     answers: Vec<Sentence>,
     trust: String,
     /// Why the run cannot be relied on.
-    doubt: Option<Sentence>,
+    trust_warning: Option<Sentence>,
     /// Paced loads that did not keep their schedule.
     behind: Option<String>,
     /// How an adaptive run stopped.
@@ -78,7 +78,7 @@ struct Reproduce {
     note: Option<String>,
 }
 
-pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
+pub(super) fn page(reading: &RecordedRun, doc: &Document, limits: Limits) -> Page {
     let run = &reading.run;
     let cells = cells::of(doc, run, limits.samples);
     let margin = Margin::of(doc.repeat.worth);
@@ -94,7 +94,7 @@ pub(super) fn page(reading: &Reading, doc: &Document, limits: Limits) -> Page {
         place: notes::place(doc, true),
         answers: answer::sentences(doc, '×'),
         trust: trust::sentence(doc),
-        doubt: trust::line(doc).map(|(lead, rest)| Sentence {
+        trust_warning: trust::line(doc).map(|(lead, rest)| Sentence {
             lead: lead.into(),
             rest,
         }),
@@ -168,7 +168,7 @@ impl Page {
 /// The charts of each load, over the cells that run it.
 fn charts(doc: &Document, cells: &[CellView], limits: Limits) -> Vec<Chart> {
     let mut charts = Vec::new();
-    for load in ShownLoad::all(doc) {
+    for load in ChartLoad::all(doc) {
         let cells = load.cells(cells);
         charts.extend(strip::charts(doc, &load, &cells, limits));
         charts.extend(latency::chart(doc, &load, &cells, limits));
@@ -329,7 +329,7 @@ const fn idle_source(steps: IdleSteps) -> &'static str {
     }
 }
 
-fn reproduce(reading: &Reading, doc: &Document) -> Reproduce {
+fn reproduce(reading: &RecordedRun, doc: &Document) -> Reproduce {
     let seed = u32::try_from(doc.seed).ok();
     let run = match seed {
         Some(seed) => format!("wirecost run plan.yaml --seed {seed}"),

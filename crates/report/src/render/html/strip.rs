@@ -8,9 +8,9 @@ use wirecost_model::sample::DatagramResult;
 
 use super::cells::{CellView, State, remarks};
 use super::chart::{Chart, Limits, Panel};
+use super::chart_figure::{ChartFigure, ChartLoad, ChartMetric};
 use super::legend::{self, Sign};
 use super::scale::{Scale, tick};
-use super::shown::{Shown, ShownLoad, What};
 use super::svg::Svg;
 use crate::render::table::{Table, figure};
 use crate::result::document::Document;
@@ -25,18 +25,18 @@ pub(super) const DRAWN: usize = 48;
 /// The chart of a load's speed; for datagrams, also of how many arrived and how many were lost.
 pub(super) fn charts(
     doc: &Document,
-    load: &ShownLoad<'_>,
+    load: &ChartLoad<'_>,
     cells: &[&CellView],
     limits: Limits,
 ) -> Vec<Chart> {
     let chart = |id: &str, question: &str, what| {
-        let shown = Shown::of(load, what, cells);
+        let shown = ChartFigure::of(load, what, cells);
         Chart {
-            nav: load.nav(None).filter(|_| what == What::Speed),
+            nav: load.nav(None).filter(|_| what == ChartMetric::Speed),
             ..chart(
                 doc,
                 load.id(id),
-                load.asked(question),
+                load.question(question),
                 &shown,
                 (cells, limits),
             )
@@ -45,15 +45,19 @@ pub(super) fn charts(
     let mut charts = vec![chart(
         "samples",
         "How fast is each cell, and how much do its samples differ?",
-        What::Speed,
+        ChartMetric::Speed,
     )];
     if load.workload == Workload::UdpStream {
         charts.push(chart(
             "datagrams",
             "How many datagrams arrive?",
-            What::Datagrams,
+            ChartMetric::Datagrams,
         ));
-        charts.push(chart("lost", "How many datagrams are lost?", What::Lost));
+        charts.push(chart(
+            "lost",
+            "How many datagrams are lost?",
+            ChartMetric::Lost,
+        ));
     }
     charts
 }
@@ -62,7 +66,7 @@ fn chart(
     doc: &Document,
     id: String,
     title: String,
-    shown: &Shown<'_>,
+    shown: &ChartFigure<'_>,
     (cells, limits): (&[&CellView], Limits),
 ) -> Chart {
     let drawn = &cells[..cells.len().min(DRAWN).min(limits.cells)];
@@ -114,7 +118,7 @@ pub(super) fn thinned(doc: &Document, drawn: &[&CellView]) -> Option<String> {
 }
 
 /// What a cell's figure is compared with in the chart: the line's limit, and the published throughput, Gbit/s.
-fn beside(shown: &Shown<'_>, cell: &CellView) -> [Option<f64>; 2] {
+fn beside(shown: &ChartFigure<'_>, cell: &CellView) -> [Option<f64>; 2] {
     if shown.metric() != Metric::Throughput || !shown.load.is_first_stream(cell) {
         return [None; 2];
     }
@@ -122,7 +126,7 @@ fn beside(shown: &Shown<'_>, cell: &CellView) -> [Option<f64>; 2] {
 }
 
 /// The lowest and the highest figure that the axis has to hold.
-fn ends(shown: &Shown<'_>, cells: &[&CellView]) -> Option<(f64, f64)> {
+fn ends(shown: &ChartFigure<'_>, cells: &[&CellView]) -> Option<(f64, f64)> {
     let figures = cells.iter().flat_map(|cell| {
         let summary = shown.summary(cell);
         let ends = [
@@ -141,7 +145,7 @@ fn ends(shown: &Shown<'_>, cells: &[&CellView]) -> Option<(f64, f64)> {
     })
 }
 
-fn draw(doc: &Document, shown: &Shown<'_>, cells: &[&CellView], label: &str) -> String {
+fn draw(doc: &Document, shown: &ChartFigure<'_>, cells: &[&CellView], label: &str) -> String {
     let (low, high) = ends(shown, cells).unwrap_or((0.0, 1.0));
     // The axis begins at 0 where the lowest figure is at most a third of the highest.
     let room = (high - low).max(high * 0.01) * 0.03;
@@ -196,7 +200,7 @@ fn draw(doc: &Document, shown: &Shown<'_>, cells: &[&CellView], label: &str) -> 
 fn draw_cell(
     svg: &mut Svg,
     cell: &CellView,
-    shown: &Shown<'_>,
+    shown: &ChartFigure<'_>,
     scale: &Scale,
     (y, height): (f64, f64),
     rounds: u32,
@@ -270,7 +274,7 @@ const COUNTS: [Count; 6] = [
     ("jitter, us#", |of| format!("{:.2}", of.jitter_s * 1e6)),
 ];
 
-fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
+fn table(doc: &Document, shown: &ChartFigure<'_>, cells: &[&CellView]) -> Table {
     // The load's other figures are in the table of its first chart.
     let first = shown.metric() == Metric::Throughput || shown.metric() == Metric::Transactions;
     let others: Vec<_> = doc
@@ -322,5 +326,5 @@ fn table(doc: &Document, shown: &Shown<'_>, cells: &[&CellView]) -> Table {
     let thinned = thinned(doc, cells).map(|text| text.replace("Drawn are", "In the table are"));
     table
         .finish("`wirecost report RUN_DIR --csv`.")
-        .also(thinned)
+        .with_note(thinned)
 }

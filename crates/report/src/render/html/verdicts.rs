@@ -12,11 +12,11 @@ use crate::result::document::Document;
 #[derive(Debug, Serialize)]
 pub(super) struct Verdicts {
     /// The figures, one for each column.
-    metrics: Vec<Head>,
+    metrics: Vec<FilterOption>,
     /// The factors that have effects.
-    factors: Vec<Head>,
+    factors: Vec<FilterOption>,
     /// The verdicts that occur, with their CSS classes as keys.
-    words: Vec<Head>,
+    words: Vec<FilterOption>,
     /// The rows, grouped by change.
     groups: Vec<Group>,
     /// What the table leaves out, and where to find it.
@@ -25,7 +25,7 @@ pub(super) struct Verdicts {
 
 /// A name that is shown, and the key by which the page filters.
 #[derive(Debug, Serialize)]
-struct Head {
+struct FilterOption {
     name: String,
     key: String,
 }
@@ -81,7 +81,7 @@ pub(super) fn table(doc: &Document, limits: Limits) -> Verdicts {
         metrics: doc
             .figures
             .iter()
-            .map(|figure| Head {
+            .map(|figure| FilterOption {
                 name: words::measured(doc, &figure.load, figure.metric),
                 key: figure_key(&figure.load, figure.metric),
             })
@@ -90,7 +90,7 @@ pub(super) fn table(doc: &Document, limits: Limits) -> Verdicts {
             .factors
             .iter()
             .filter(|factor| doc.effects.iter().any(|effect| effect.factor == factor.key))
-            .map(|factor| Head {
+            .map(|factor| FilterOption {
                 name: words::factor(&factor.key).into_owned(),
                 key: factor.key.clone(),
             })
@@ -98,7 +98,7 @@ pub(super) fn table(doc: &Document, limits: Limits) -> Verdicts {
         words: ALL
             .into_iter()
             .filter(|verdict| doc.effects.iter().any(|effect| effect.verdict == *verdict))
-            .map(|verdict| Head {
+            .map(|verdict| FilterOption {
                 name: format!("{} {}", sign(verdict), word(verdict)),
                 key: class(verdict).into(),
             })

@@ -2,8 +2,8 @@
 
 use super::cells::{CellView, State};
 use super::chart::{Chart, Limits, Panel};
+use super::chart_figure::{ChartFigure, ChartLoad, ChartMetric};
 use super::panel::{Axes, DRAWN, left_out};
-use super::shown::{Shown, ShownLoad, What};
 use super::svg::points;
 use crate::render::table::Table;
 use crate::result::document::Document;
@@ -14,11 +14,11 @@ const COLUMNS: usize = 100;
 /// The chart of intervals; `None` where no sample has any.
 pub(super) fn chart(
     doc: &Document,
-    load: &ShownLoad<'_>,
+    load: &ChartLoad<'_>,
     cells: &[&CellView],
     limits: Limits,
 ) -> Option<Chart> {
-    let shown = Shown::of(load, What::Speed, cells);
+    let shown = ChartFigure::of(load, ChartMetric::Speed, cells);
     let all = || cells.iter().flat_map(|cell| cell.samples.iter());
     let most = all().map(|sample| shown.parts(sample).len()).max();
     let most = most.filter(|most| *most > 0)?;
@@ -44,7 +44,7 @@ pub(super) fn chart(
     let limited = drawn.iter().any(|cell| limit(&shown, cell).is_some());
     let measured = shown.measured();
     Some(Chart {
-        title: load.asked("Was the load steady within the windows?"),
+        title: load.question("Was the load steady within the windows?"),
         nav: load.nav(Some("Windows")),
         caption: format!(
             "{} over each sample's measured window, a thin line for every sample, a step for every recorded interval{}. \
@@ -69,12 +69,12 @@ pub(super) fn chart(
 }
 
 /// The line's limit, Gbit/s, if it applies to the load.
-fn limit(shown: &Shown<'_>, cell: &CellView) -> Option<f64> {
+fn limit(shown: &ChartFigure<'_>, cell: &CellView) -> Option<f64> {
     let limit = cell.result.line_limit_gbps;
     limit.filter(|_| shown.load.is_first_stream(cell))
 }
 
-fn panel(axes: &Axes, id: &str, shown: &Shown<'_>, cell: &CellView) -> Panel {
+fn panel(axes: &Axes, id: &str, shown: &ChartFigure<'_>, cell: &CellView) -> Panel {
     axes.panel(id, cell, |svg| {
         if let Some(limit) = limit(shown, cell) {
             axes.level(svg, "limit", limit);
@@ -102,7 +102,7 @@ fn panel(axes: &Axes, id: &str, shown: &Shown<'_>, cell: &CellView) -> Panel {
     })
 }
 
-fn table(shown: &Shown<'_>, cells: &[&CellView], most: usize) -> Table {
+fn table(shown: &ChartFigure<'_>, cells: &[&CellView], most: usize) -> Table {
     let columns = most.min(COLUMNS);
     let heads: Vec<String> = (1..=columns).map(|at| format!("interval {at}#")).collect();
     let heads = ["cell", "round#"]
@@ -126,5 +126,5 @@ fn table(shown: &Shown<'_>, cells: &[&CellView], most: usize) -> Table {
     });
     table
         .finish("`samples.jsonl` of the run directory.")
-        .also(more)
+        .with_note(more)
 }

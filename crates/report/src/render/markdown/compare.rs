@@ -30,8 +30,8 @@ impl Format<Comparison> for Markdown {
 /// Every text of the records is escaped.
 pub fn comparison_markdown(comparison: &Comparison) -> String {
     let mut page = Page::default();
-    if let Some(doubt) = sentences::doubt(comparison) {
-        page.paragraph(&format!("**{}**", text(&doubt)));
+    if let Some(trust_warning) = sentences::trust_warning(comparison) {
+        page.paragraph(&format!("**{}**", text(&trust_warning)));
         page.gap();
     }
     page.line(&format!("## {}", text(&sentences::title(comparison))));
@@ -108,7 +108,7 @@ fn figures(comparison: &Comparison, page: &mut Page) {
         "by ranks",
     ];
     let several = sentences::several_loads(comparison);
-    let rows = sentences::by_weight(comparison)
+    let rows = sentences::failing_first(comparison)
         .into_iter()
         .flat_map(|cell| {
             let levels = text(&sentences::cell(comparison, &cell.all_levels));

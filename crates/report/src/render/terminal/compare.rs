@@ -6,7 +6,7 @@ use std::io::Write;
 use wirecost_model::effect::Verdict;
 
 use super::Text;
-use super::page::{Page, Style, glue};
+use super::page::{Page, Style, nonbreaking};
 use crate::render::comparison as sentences;
 use crate::render::format::{Format, FormatError, Terminal, put};
 use crate::render::visible::visible;
@@ -35,8 +35,8 @@ impl Format<Comparison> for Text {
 /// line fits the width, except where there is no space to break at (a path).
 pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String {
     let mut page = Page::new(options);
-    if let Some(doubt) = sentences::doubt(comparison) {
-        page.paragraph(&page.paint_words(Style::Bad, &plain(&doubt)));
+    if let Some(trust_warning) = sentences::trust_warning(comparison) {
+        page.paragraph(&page.paint_words(Style::Bad, &plain(&trust_warning)));
     }
     let title = page.paint(Style::Bold, &plain(&sentences::title(comparison)));
     page.paragraph(&title);
@@ -64,7 +64,7 @@ pub fn comparison_terminal(comparison: &Comparison, options: Terminal) -> String
         page.heading("Cell by cell");
     }
     let several = sentences::several_loads(comparison);
-    for cell in sentences::by_weight(comparison) {
+    for cell in sentences::failing_first(comparison) {
         page.paragraph(&plain(&sentences::cell(comparison, &cell.all_levels)));
         for figure in &cell.figures {
             let line = line(figure, several, &page);
@@ -129,11 +129,11 @@ fn line(figure: &Figure, several: bool, page: &Page) -> String {
             None => format!(" {},", figure.unit),
         };
         line.push(' ');
-        line.push_str(&glue(&(medians + &unit)));
+        line.push_str(&nonbreaking(&(medians + &unit)));
     }
     if let Some(ratio) = sentences::ratio(figure) {
         line.push(' ');
-        line.push_str(&glue(&ratio));
+        line.push_str(&nonbreaking(&ratio));
     }
     let style = match (figure.fails, figure.judged.verdict) {
         (true, _) | (_, Verdict::Costs) => Style::Bad,
@@ -146,7 +146,7 @@ fn line(figure: &Figure, several: bool, page: &Page) -> String {
     };
     let verdict = page.paint(style, &figure.judged.verdict.to_string());
     // Writing to a string does not fail.
-    let _ = write!(line, " {}{verdict}", glue("- "));
+    let _ = write!(line, " {}{verdict}", nonbreaking("- "));
     let beside = sentences::notes(figure);
     if !beside.is_empty() {
         let _ = write!(line, " ({})", beside.join("; "));

@@ -75,9 +75,9 @@ impl Page {
     /// A piece of text in a style, if colour is wanted. No line is broken within it.
     pub(super) fn paint(&self, style: Style, text: &str) -> String {
         if self.colour {
-            glue(&format!("\x1b[{}m{text}\x1b[0m", style.sgr()))
+            nonbreaking(&format!("\x1b[{}m{text}\x1b[0m", style.sgr()))
         } else {
-            glue(text)
+            nonbreaking(text)
         }
     }
 
@@ -169,7 +169,7 @@ fn sequence(text: &str) -> Option<&str> {
 }
 
 /// A piece of text at whose spaces no line is broken.
-pub(super) fn glue(text: &str) -> String {
+pub(super) fn nonbreaking(text: &str) -> String {
     text.replace(' ', &GLUE.to_string())
 }
 

@@ -1,9 +1,9 @@
 //! Sections printed for a terminal.
 
-use super::page::{Page, Style, glue};
+use super::page::{Page, Style, nonbreaking};
 use super::table::{Column, print_columns, total_width};
 use crate::render::section::{Item, Section};
-use crate::render::table::{Head, NONE, Table};
+use crate::render::table::{ColumnHead, NONE, Table};
 
 /// Prints a section under its heading.
 pub(super) fn print(section: &Section, page: &mut Page) {
@@ -40,7 +40,7 @@ pub(super) fn items(items: &[Item], page: &mut Page) {
 /// Prints a table with its title above its first head, and what its columns mean. Where rows have long names and the
 /// table is wider than the terminal, each row is a paragraph.
 pub(super) fn table(table: &Table, page: &mut Page) {
-    let column = |(at, head): (usize, &Head)| {
+    let column = |(at, head): (usize, &ColumnHead)| {
         let lines = match (at, table.title.as_str()) {
             (0, title) if !title.is_empty() => format!("{title}:\n{}", head.words),
             _ => head.lines.clone(),
@@ -59,7 +59,7 @@ pub(super) fn table(table: &Table, page: &mut Page) {
         for row in &table.rows {
             let figures = table.columns.iter().zip(&row.fields).skip(1);
             let figures =
-                figures.map(|(head, text)| glue(&format!("{} {}", head.words, field(text))));
+                figures.map(|(head, text)| nonbreaking(&format!("{} {}", head.words, field(text))));
             let figures: Vec<String> = figures.collect();
             page.paragraph(&format!("{}: {}", row.fields[0], figures.join(", ")));
         }

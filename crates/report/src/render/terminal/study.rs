@@ -1,6 +1,6 @@
 //! Published comparisons with measured ones, each a paragraph that begins with whether they agree.
 
-use super::page::{Page, Style, glue};
+use super::page::{Page, Style, nonbreaking};
 use crate::render::study;
 use crate::result::document::Document;
 
@@ -22,9 +22,9 @@ pub(super) fn print(doc: &Document, full: bool, page: &mut Page) {
         let verdict = page.paint(style, &format!("{:<15}", row.verdict));
         let mut said = vec![format!("{verdict} {}:", row.what)];
         if !row.published.is_empty() {
-            said.push(glue(&format!("published {},", row.published)));
+            said.push(nonbreaking(&format!("published {},", row.published)));
         }
-        said.push(glue(&format!("here {}", row.here)));
+        said.push(nonbreaking(&format!("here {}", row.here)));
         if full && !row.ruled.is_empty() {
             said.push(format!("(by their rule {})", row.ruled));
         }
@@ -33,7 +33,7 @@ pub(super) fn print(doc: &Document, full: bool, page: &mut Page) {
         }
         page.paragraph(&said.join(" "));
     }
-    for sentence in study::around(doc, published) {
+    for sentence in study::notes(doc, published) {
         page.paragraph(&sentence);
     }
 }

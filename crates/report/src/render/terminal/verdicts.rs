@@ -3,7 +3,7 @@
 use wirecost_model::units::format_fraction;
 
 use super::matrix::style;
-use super::page::{Page, glue};
+use super::page::{Page, nonbreaking};
 use crate::render::effects;
 use crate::render::verdicts::verdict_text;
 use crate::render::words;
@@ -65,6 +65,6 @@ fn sentence(doc: &Document, effect: &EffectResult, family: usize, page: &Page) -
         verdict.push_str("; note: ");
         verdict.push_str(difference);
     }
-    let figure = glue(&figure.join(" ").replace('×', "x"));
-    format!("{what}: {figure} {}{verdict}", glue("- "))
+    let figure = nonbreaking(&figure.join(" ").replace('×', "x"));
+    format!("{what}: {figure} {}{verdict}", nonbreaking("- "))
 }

@@ -35,7 +35,7 @@ fn evidence<'a>(run: Compared<'a>, cell: &'a Cell, figure: &Figure) -> Option<Ev
 }
 
 /// Also rules out a figure for which the busy time of a run is too few steps of its counter (`is_coarse`).
-pub(super) fn or_coarse(mut found: Comparability, is_coarse: bool) -> Comparability {
+pub(super) fn reject_coarse(mut found: Comparability, is_coarse: bool) -> Comparability {
     if is_coarse && found.not_comparable.is_none() {
         found.not_comparable = Some(Remark {
             kind: RemarkKind::Resolution,

@@ -22,7 +22,7 @@ use wirecost_model::transit::Transit;
 use super::differences::{Area, Difference, Differences, fields, keys, sides};
 use super::{Comparison, Strictness, compare_cells};
 use crate::result::evaluate::document;
-use crate::result::read::{ReadError, Reading};
+use crate::result::read::{ReadError, RecordedRun};
 use crate::result::run::RunResult;
 
 /// The newest version of the document that this program reads (field `format`).
@@ -34,7 +34,7 @@ const ROUNDS: u32 = 5;
 
 /// A document of `wirecost load --json`, read back.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ByHand {
+pub struct LoadDocument {
     result: RunResult,
     described: Described,
 }
@@ -73,7 +73,7 @@ struct Host {
     address: String,
 }
 
-impl ByHand {
+impl LoadDocument {
     /// Reads a document of `wirecost load --json`.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl ByHand {
         let document = document(&run, path, Vec::new());
         Self {
             result: RunResult {
-                reading: Reading {
+                reading: RecordedRun {
                     run,
                     warnings: Vec::new(),
                     plan_text: None,
@@ -158,7 +158,11 @@ impl ByHand {
 }
 
 /// Compares a load with an earlier one, whatever their hosts and options, which are reported as differences.
-pub fn compare_by_hand(before: &ByHand, after: &ByHand, strictness: Strictness) -> Comparison {
+pub fn compare_load_documents(
+    before: &LoadDocument,
+    after: &LoadDocument,
+    strictness: Strictness,
+) -> Comparison {
     let mut comparison = compare_cells(
         (&before.result).into(),
         (&after.result).into(),
@@ -176,7 +180,7 @@ pub fn compare_by_hand(before: &ByHand, after: &ByHand, strictness: Strictness) 
     comparison
 }
 
-fn differences(before: &ByHand, after: &ByHand) -> Vec<Difference> {
+fn differences(before: &LoadDocument, after: &LoadDocument) -> Vec<Difference> {
     let both = [before, after];
     let program = both.map(|side| side.result.reading.run.head.program_version.clone());
     let described = both.map(|side| fields(&side.described, &[]));

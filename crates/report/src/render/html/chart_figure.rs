@@ -17,7 +17,7 @@ const THOUSANDS: f64 = 10_000.0;
 
 /// A load of a run, with the names of its charts.
 #[derive(Debug, Clone)]
-pub(super) struct ShownLoad<'a> {
+pub(super) struct ChartLoad<'a> {
     pub(super) name: &'a str,
     pub(super) workload: Workload,
     /// Whether the run has several loads, so that charts name theirs.
@@ -26,15 +26,15 @@ pub(super) struct ShownLoad<'a> {
 
 /// One figure of a load, as it is shown.
 #[derive(Debug, Clone)]
-pub(super) struct Shown<'a> {
-    pub(super) load: ShownLoad<'a>,
-    what: What,
+pub(super) struct ChartFigure<'a> {
+    pub(super) load: ChartLoad<'a>,
+    what: ChartMetric,
     thousands: bool,
 }
 
 /// Which figure of a load is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ChartMetric {
     /// Gbit/s, or transactions per second for loads of requests.
     Speed,
     /// Datagrams per second that arrived.
@@ -43,7 +43,7 @@ pub(super) enum What {
     Lost,
 }
 
-impl<'a> ShownLoad<'a> {
+impl<'a> ChartLoad<'a> {
     /// The loads of a run, in the order of its cells.
     pub(super) fn all(doc: &'a Document) -> Vec<Self> {
         let named = named(doc);
@@ -67,7 +67,7 @@ impl<'a> ShownLoad<'a> {
 
     /// A chart's question, which begins with a capital; with several loads, with the load's name: `ping: how fast
     /// ...?`.
-    pub(super) fn asked(&self, question: &str) -> String {
+    pub(super) fn question(&self, question: &str) -> String {
         if !self.several {
             return question.to_owned();
         }
@@ -104,15 +104,15 @@ impl<'a> ShownLoad<'a> {
     }
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ChartFigure<'a> {
     /// A figure over some cells, whose samples decide whether it is shown in thousands.
-    pub(super) fn of(load: &ShownLoad<'a>, what: What, cells: &[&CellView]) -> Self {
+    pub(super) fn of(load: &ChartLoad<'a>, what: ChartMetric, cells: &[&CellView]) -> Self {
         let mut shown = Self {
             load: load.clone(),
             what,
             thousands: false,
         };
-        let counts = shown.metric() != Metric::Throughput && what != What::Lost;
+        let counts = shown.metric() != Metric::Throughput && what != ChartMetric::Lost;
         let mut figures = cells
             .iter()
             .flat_map(|cell| &cell.samples)
@@ -124,10 +124,10 @@ impl<'a> Shown<'a> {
     /// The metric that verdicts on the figure are about.
     pub(super) const fn metric(&self) -> Metric {
         match self.what {
-            What::Datagrams => Metric::Datagrams,
-            What::Lost => Metric::Delivered,
-            What::Speed if self.load.workload.is_request_response() => Metric::Transactions,
-            What::Speed => Metric::Throughput,
+            ChartMetric::Datagrams => Metric::Datagrams,
+            ChartMetric::Lost => Metric::Delivered,
+            ChartMetric::Speed if self.load.workload.is_request_response() => Metric::Transactions,
+            ChartMetric::Speed => Metric::Throughput,
         }
     }
 
@@ -138,7 +138,7 @@ impl<'a> Shown<'a> {
 
     /// Whether the figure is of lost datagrams.
     pub(super) fn is_lost(&self) -> bool {
-        self.what == What::Lost
+        self.what == ChartMetric::Lost
     }
 
     /// The factor from the metric's value to the unit shown.
@@ -156,8 +156,8 @@ impl<'a> Shown<'a> {
     fn told(&self, value: f64) -> f64 {
         let value = value * self.scale();
         match self.what {
-            What::Lost => (100.0 - value).max(0.0),
-            What::Speed | What::Datagrams => value,
+            ChartMetric::Lost => (100.0 - value).max(0.0),
+            ChartMetric::Speed | ChartMetric::Datagrams => value,
         }
     }
 
@@ -204,7 +204,7 @@ impl<'a> Shown<'a> {
             }
             (Metric::Transactions, true) => "k transactions/s",
             (Metric::Datagrams, true) => "k datagrams/s",
-            _ if self.what == What::Lost => "% lost",
+            _ if self.what == ChartMetric::Lost => "% lost",
             (metric, _) => metric.unit_of(self.load.workload).0,
         }
     }
@@ -212,7 +212,7 @@ impl<'a> Shown<'a> {
     /// The title of an axis.
     pub(super) fn axis(&self) -> String {
         match (self.what, self.metric()) {
-            (What::Lost, _) => {
+            (ChartMetric::Lost, _) => {
                 "percent of the datagrams sent that did not arrive; less is better".to_owned()
             }
             (_, Metric::Transactions) => format!("{} that were answered", self.thousandfold()),

@@ -5,13 +5,13 @@ use wirecost_model::sample::Sample;
 
 /// Median latencies of a round across the network and at the target, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct ShareOfRound {
+pub(crate) struct RoundLatencies {
     pub(crate) round: u32,
     pub(crate) across: f64,
     pub(crate) at_target: f64,
 }
 
-impl ShareOfRound {
+impl RoundLatencies {
     /// The latencies of a sample; `None` where it lacks one of the windows.
     pub(crate) fn of(sample: &Sample, load: &str) -> Option<Self> {
         Some(Self {
