@@ -284,7 +284,7 @@ impl<'a> Goal<'a> {
         &self,
         (_, before): Candidate,
         (cell, figure): Candidate,
-        single: Single,
+        single: SingleChange,
     ) -> String {
         let changes = self.changes(cell);
         let named: Vec<String> = changes
@@ -299,14 +299,14 @@ impl<'a> Goal<'a> {
             names::list(&named)
         );
         match single {
-            Single::Brings(judged, all)
+            SingleChange::Brings(judged, all)
                 if changes.len() == 1
                     && changes[0].0 == judged.effect.factor
                     && changes[0].2 == judged.effect.to =>
             {
                 format!("{text}, the best single change{}.", of_known(all))
             }
-            Single::Brings(judged, all) => {
+            SingleChange::Brings(judged, all) => {
                 let effect = &judged.effect;
                 let change = names::change(&effect.factor, &effect.from, &effect.to);
                 let pair = self.question.figures_of(judged);
@@ -319,13 +319,15 @@ impl<'a> Goal<'a> {
                     of_known(all)
                 )
             }
-            Single::Nothing => format!("{text}. No single change from there pays."),
-            Single::Unknown => format!("{text}. Which single change brings most is not known."),
+            SingleChange::Nothing => format!("{text}. No single change from there pays."),
+            SingleChange::Unknown => {
+                format!("{text}. Which single change brings most is not known.")
+            }
         }
     }
 
     /// The single change from the plan's first levels that brings most, by its verdict.
-    fn single(&self, demand: &Demand) -> Single<'a> {
+    fn single(&self, demand: &Demand) -> SingleChange<'a> {
         let first = |key: &String, level: &String| {
             let mut factors = self.question.factors.iter();
             let factor = factors.find(|factor| factor.key == *key);
@@ -358,16 +360,16 @@ impl<'a> Goal<'a> {
             )
         });
         match most {
-            Some(judged) => Single::Brings(judged, !open),
-            None if open => Single::Unknown,
-            None => Single::Nothing,
+            Some(judged) => SingleChange::Brings(judged, !open),
+            None if open => SingleChange::Unknown,
+            None => SingleChange::Nothing,
         }
     }
 }
 
 /// What a single change from the plan's first levels brings.
 #[derive(Clone, Copy)]
-enum Single<'a> {
+enum SingleChange<'a> {
     /// The change that pays and brings most, and whether the verdicts of all other single changes are known.
     Brings(&'a JudgedEffect, bool),
     /// No single change pays.

@@ -111,7 +111,7 @@ impl Question {
             .strip_prefix(load)
             .and_then(|rest| rest.strip_prefix('.'));
         match levels {
-            [level] if self.is_load(key) => names::beside(key, level),
+            [level] if self.is_load(key) => names::with_or_without(key, level),
             _ => names::condition(option.unwrap_or(key), levels),
         }
     }

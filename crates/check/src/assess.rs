@@ -112,7 +112,7 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
         let rules = host
             .rules
             .iter()
-            .filter(|rule| rule.takes(hook, protocols) && rule.may_take(six));
+            .filter(|rule| rule.drops(hook, protocols) && rule.may_match(six));
         let mut fix = Vec::new();
         for rule in rules {
             let met = rule

@@ -14,7 +14,7 @@ use crate::keys::{self, Key, LOAD_NAME_MAX};
 use crate::node::{Span, Value};
 use crate::read::{Entry, Fields, Level, Levels, Reader, quoted, value};
 use crate::values::{as_word, rate, switch, text, word};
-use crate::vary::Varied;
+use crate::vary::CustomFactor;
 
 /// What a plan says about hosts and their network.
 #[derive(Debug)]
@@ -205,7 +205,7 @@ impl WrittenHosts {
     pub(crate) fn judge(
         &self,
         reader: &mut Reader,
-        varied: &mut [Varied],
+        varied: &mut [CustomFactor],
         pairs: &Levels<PairNames>,
     ) {
         self.judge_pairs(reader, varied, pairs);
@@ -247,7 +247,7 @@ fn is_letter(name: &str) -> bool {
 }
 
 impl WrittenHosts {
-    fn judge_pairs(&self, reader: &mut Reader, varied: &[Varied], pairs: &Levels<PairNames>) {
+    fn judge_pairs(&self, reader: &mut Reader, varied: &[CustomFactor], pairs: &Levels<PairNames>) {
         let is_named = |name: &str| match &self.named {
             Some(_) => name == "a" || name == "b" || self.more.contains_key(name),
             None => is_letter(name),
@@ -338,7 +338,7 @@ fn tunnels(reader: &mut Reader, factors: &mut Factors) {
 }
 
 /// A fault where a level sets devices of existing hosts: a lab makes its devices, and has other keys for them.
-fn of_existing_devices(reader: &mut Reader, varied: &[Varied]) {
+fn of_existing_devices(reader: &mut Reader, varied: &[CustomFactor]) {
     for level in varied.iter().flat_map(|factor| &factor.levels.levels) {
         let mut set = level.value.device.keys().map(|setting| setting.key());
         let named = level.value.device_name.as_ref().map(|_| "device");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::ovsdb::{ask_at, map, rows, select, unexpected_reply, uuid, uuids};
 use crate::snapshot::{
-    Chassis, DhcpOptions, LogicalRouter, LogicalSwitch, Northbound, Ovs, RouterPort, Unread,
+    Chassis, DhcpOptions, LogicalRouter, LogicalSwitch, Northbound, Ovs, ReadFailure, RouterPort,
 };
 
 /// Directories where `ovn-nbctl` looks for the northbound database by default (ovn-nbctl(8), `OVN_NB_DB`).
@@ -16,12 +16,12 @@ const USUAL: [&str; 2] = ["/run/ovn", "/var/run/ovn"];
 const SOCKET: &str = "ovnnb_db.sock";
 
 /// Reads both databases; adds to `unread` what could not be read.
-pub(super) fn read(ovs: &mut Ovs, unread: &mut Vec<Unread>) {
+pub(super) fn read(ovs: &mut Ovs, unread: &mut Vec<ReadFailure>) {
     let remote = ovs.external_ids.get("ovn-remote").cloned();
     if let Some(remote) = &remote {
         match chassis(remote) {
             Ok(hosts) => ovs.chassis = Some(hosts),
-            Err(error) => unread.push(Unread {
+            Err(error) => unread.push(ReadFailure {
                 what: format!("OVN's southbound database ({remote})"),
                 why: reason(&error),
             }),
@@ -29,7 +29,7 @@ pub(super) fn read(ovs: &mut Ovs, unread: &mut Vec<Unread>) {
     }
     match northbound(remote.as_deref()) {
         Ok(known) => ovs.northbound = Some(known),
-        Err(why) => unread.push(Unread {
+        Err(why) => unread.push(ReadFailure {
             what: "OVN's northbound database (DHCP options, MTUs of routers)".into(),
             why,
         }),

@@ -39,7 +39,7 @@ impl Session<'_> {
                     .map_err(|_| self.links[index].unexpected_reply("Gathered"))?,
                 Ok(_) => return Err(self.links[index].unexpected_reply("Gathered")),
                 // The results of the probes hold without the audit.
-                Err(LinkError::Refused { message, .. }) => HostStack::unread(
+                Err(LinkError::Refused { message, .. }) => HostStack::unreadable(
                     &self.ends[index].host,
                     "devices, routes and settings",
                     &message,

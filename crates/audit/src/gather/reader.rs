@@ -9,9 +9,9 @@ use wirecost_netlink::raw::Raw;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
-use super::tunnels::Outer;
+use super::tunnels::OuterFlow;
 use super::{ipv6, links, queues, routes};
-use crate::snapshot::{Namespace, NetnsEntry, Unread};
+use crate::snapshot::{Namespace, NetnsEntry, ReadFailure};
 
 /// Sysctls below `net.` that matter to large packets.
 const SYSCTLS: &[&str] = &[
@@ -32,7 +32,7 @@ const SYSCTLS: &[&str] = &[
 ];
 
 /// A namespace that is being read.
-pub(super) struct Reading {
+pub(super) struct NamespaceReader {
     pub(super) netns: Netns,
     /// Whether it is the calling thread's namespace.
     pub(super) own: bool,
@@ -51,7 +51,7 @@ pub(super) struct CrossNetnsTunnel {
     /// Nsid of the socket's namespace.
     pub(super) socket: i32,
     pub(super) remotes: BTreeSet<IpAddr>,
-    pub(super) outer: Outer,
+    pub(super) outer: OuterFlow,
 }
 
 /// Runs `work` in a namespace. The calling thread's own (`own`) is not entered: even that takes `CAP_SYS_ADMIN`
@@ -64,8 +64,8 @@ pub(super) fn read(
     netns: Netns,
     (label, enter): (&str, NetnsEntry),
     own: bool,
-    unread: &mut Vec<Unread>,
-) -> io::Result<Reading> {
+    unread: &mut Vec<ReadFailure>,
+) -> io::Result<NamespaceReader> {
     let (netlink, ethtool, sysctls, mut ipv6_mtus) = inside(&netns, own, || {
         (Raw::route(), Ethtool::open(), sysctls(), ipv6::mtus())
     })?;
@@ -77,7 +77,7 @@ pub(super) fn read(
         device.map(|device| device.name.clone())
     };
     let table = routes::read(&mut netlink, &mut name).unwrap_or_else(|error| {
-        unread.push(Unread {
+        unread.push(ReadFailure {
             what: format!("routes ({label})"),
             why: error.to_string(),
         });
@@ -119,7 +119,7 @@ pub(super) fn read(
         devices.push(link.device);
     }
     let (inode, default_device) = (netns.inode().ok(), table.default_device());
-    Ok(Reading {
+    Ok(NamespaceReader {
         netns,
         own,
         netlink,

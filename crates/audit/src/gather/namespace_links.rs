@@ -7,16 +7,20 @@ use std::os::unix::fs::MetadataExt;
 
 use wirecost_sys::namespace::Netns;
 
-use super::reading::{Reading, read};
+use super::reader::{NamespaceReader, read};
 use super::{namespaces, routes};
-use crate::snapshot::{Unread, VethPeer};
+use crate::snapshot::{ReadFailure, VethPeer};
 
 /// Upper bound on the namespaces read: a host of a thousand containers is not read completely.
 const MOST_NAMESPACES: usize = 128;
 
 /// Reads the namespaces, not read yet, that veths of the namespace at position `at` and the sockets of its tunnels lead
 /// to.
-pub(super) fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Unread>) {
+pub(super) fn follow_links(
+    at: usize,
+    readings: &mut Vec<NamespaceReader>,
+    unread: &mut Vec<ReadFailure>,
+) {
     let mut wanted: BTreeSet<i32> = readings[at]
         .other_ends
         .iter()
@@ -65,14 +69,14 @@ pub(super) fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Un
                 wanted.remove(&number);
                 readings.push(reading);
             }
-            Err(error) => unread.push(Unread {
+            Err(error) => unread.push(ReadFailure {
                 what: format!("the namespace of {}", label.0),
                 why: format!("{error}; entering it needs CAP_SYS_ADMIN over it"),
             }),
         }
     }
     if !wanted.is_empty() {
-        unread.push(Unread {
+        unread.push(ReadFailure {
             what: format!(
                 "{} namespace(s) that devices of {} lead to",
                 wanted.len(),
@@ -85,7 +89,7 @@ pub(super) fn follow(at: usize, readings: &mut Vec<Reading>, unread: &mut Vec<Un
 }
 
 /// Sets the peer of every veth.
-pub(super) fn link_peers(readings: &mut [Reading]) {
+pub(super) fn link_peers(readings: &mut [NamespaceReader]) {
     for at in 0..readings.len() {
         let positions = positions(at, readings);
         let reading = &mut readings[at];
@@ -100,7 +104,7 @@ pub(super) fn link_peers(readings: &mut [Reading]) {
 
 /// Looks up the routes of tunnels whose socket is in another namespace: packets leave from there. Where that namespace
 /// was not read, the remotes stay empty.
-pub(super) fn route_from_sockets(readings: &mut [Reading]) {
+pub(super) fn route_from_sockets(readings: &mut [NamespaceReader]) {
     for at in 0..readings.len() {
         let cross_netns_tunnels = std::mem::take(&mut readings[at].cross_netns_tunnels);
         if cross_netns_tunnels.is_empty() {
@@ -127,7 +131,7 @@ pub(super) fn route_from_sockets(readings: &mut [Reading]) {
 }
 
 /// Positions in `readings`, by the namespace id (nsid) that the namespace at position `at` has for each.
-fn positions(at: usize, readings: &mut [Reading]) -> BTreeMap<i32, usize> {
+fn positions(at: usize, readings: &mut [NamespaceReader]) -> BTreeMap<i32, usize> {
     let mut positions = BTreeMap::new();
     for position in 0..readings.len() {
         let descriptor = readings[position].netns.as_raw_fd();
