@@ -1,7 +1,7 @@
 //! Live migration through the whole program: machines that arrive, machines that do not, and what is beside them.
 
+use wirecost_model::machine_move::{MachineMove, MoveOutcome};
 use wirecost_model::metric::Metric;
-use wirecost_model::moved::{MachineMove, MoveOutcome};
 use wirecost_model::sample::Sample;
 use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::missing_pages::MissingPages;

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use wirecost_model::moved::MoveOutcome;
+use wirecost_model::machine_move::MoveOutcome;
 
 use super::record_of;
 use crate::common::{

@@ -3,7 +3,7 @@
 
 use wirecost_model::line::{LineBy, LineRelease};
 use wirecost_netbuild::{LabHost, fq};
-use wirecost_vtep::{Departures, Error, Hook, LineRate};
+use wirecost_vtep::{EdtProgram, Error, Hook, LineRate};
 
 use crate::error::{Context, Result};
 
@@ -13,7 +13,7 @@ pub(crate) struct Line {
     release: LineRelease,
     /// Time between two releases of packets, nanoseconds.
     step_ns: u64,
-    departures: Option<Departures>,
+    departures: Option<EdtProgram>,
 }
 
 impl Line {
@@ -32,7 +32,7 @@ impl Line {
         let (by, release, departures) = match departures {
             Ok(departures) => (LineBy::Fq, LineRelease::in_steps(step_us), Some(departures)),
             Err(why) if host.spec().several_links => {
-                let loaded = host.at_line(Departures::load)?;
+                let loaded = host.at_line(EdtProgram::load)?;
                 let dividing =
                     loaded.context("dividing flows among links, which takes eBPF and so root")?;
                 let release = LineRelease {
@@ -93,14 +93,14 @@ impl Line {
 }
 
 /// Loads the program that sets departure times for fq; the inner error says why fq cannot emulate the line.
-fn departures(host: &mut LabHost) -> Result<Result<Departures, String>> {
+fn departures(host: &mut LabHost) -> Result<Result<EdtProgram, String>> {
     if !host.has_fq()? {
         let (kind, option, module) = (fq::KIND, fq::CONFIG, fq::MODULE);
         return Ok(Err(format!(
             "this kernel has no {kind} ({option}, `modprobe {module}` as root)"
         )));
     }
-    Ok(match host.at_line(Departures::load)? {
+    Ok(match host.at_line(EdtProgram::load)? {
         Ok(departures) => Ok(departures),
         Err(Error::NotAllowed) => Err("departure times are set by eBPF, which needs root".into()),
         // The first line only: the rest is the verifier's log.

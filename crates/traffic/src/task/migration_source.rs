@@ -27,7 +27,7 @@ pub(crate) struct MigrationSource {
     flow: u32,
     machine: usize,
     channel: u32,
-    doing: Doing,
+    state: SourceState,
     /// The stage of the machine that this connection has acted on.
     stage: Stage,
     /// Ranges of pages to send.
@@ -50,7 +50,7 @@ pub(crate) struct MigrationSource {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum SourceState {
     /// Waits for the machine's next stage.
     Waiting,
     /// Sends the pages of its list.
@@ -77,7 +77,7 @@ impl MigrationSource {
             flow,
             machine: (flow / channels) as usize,
             channel: flow % channels,
-            doing: Doing::Waiting,
+            state: SourceState::Waiting,
             stage: Stage::Waiting,
             list: Vec::new(),
             at: 0,
@@ -143,7 +143,7 @@ impl MigrationSource {
     fn confirmation(&mut self, machine: &Source) -> io::Result<Option<u64>> {
         while let Some(reply) = self.hear()? {
             match (reply, &mut self.post_copy_sender) {
-                (Reply::Done(fetched), _) if self.doing == Doing::Confirming => {
+                (Reply::Done(fetched), _) if self.state == SourceState::Confirming => {
                     return Ok(Some(fetched));
                 }
                 (Reply::Runs, Some(_)) => machine.handover.set_runs(Instant::now()),
@@ -181,9 +181,9 @@ impl MigrationSource {
     /// Takes the next step. `None`: there is more to do.
     fn step(&mut self, context: &Context<'_>, machine: &Source) -> io::Result<Option<Progress>> {
         let shared = context.shared;
-        match self.doing {
-            Doing::Waiting => return self.wait(shared, machine),
-            Doing::Sending => {
+        match self.state {
+            SourceState::Waiting => return self.wait(shared, machine),
+            SourceState::Sending => {
                 if !self.send(context, machine)? {
                     return self.blocked(shared, Interest::WRITE);
                 }
@@ -199,12 +199,12 @@ impl MigrationSource {
                     machine.count_pages(pages, zero_pages);
                     self.finish(Kind::End);
                 } else if machine.finished(pages, zero_pages) {
-                    self.doing = Doing::Advancing;
+                    self.state = SourceState::Advancing;
                 } else {
-                    self.doing = Doing::Waiting;
+                    self.state = SourceState::Waiting;
                 }
             }
-            Doing::Pushing => {
+            SourceState::Pushing => {
                 self.confirmation(machine)?;
                 if !self.send(context, machine)? {
                     let both = Interest {
@@ -224,7 +224,7 @@ impl MigrationSource {
                 machine.count_pages(pages, zero_pages);
                 self.finish(Kind::End);
             }
-            Doing::Advancing => {
+            SourceState::Advancing => {
                 if shared.flows.stopping() {
                     self.stop();
                     return Ok(None);
@@ -235,16 +235,16 @@ impl MigrationSource {
                     let until = shared.now() + wait;
                     return Ok(Some(Progress::Wait(Interest::NONE, Some(until))));
                 }
-                self.doing = Doing::Waiting;
+                self.state = SourceState::Waiting;
                 shared.flows.notify();
             }
-            Doing::Ending => {
+            SourceState::Ending => {
                 if !self.send(context, machine)? {
                     return self.blocked(shared, Interest::WRITE);
                 }
-                self.doing = Doing::Confirming;
+                self.state = SourceState::Confirming;
             }
-            Doing::Confirming => {
+            SourceState::Confirming => {
                 let Some(fetched) = self.confirmation(machine)? else {
                     return self.blocked(shared, Interest::READ);
                 };
@@ -256,7 +256,7 @@ impl MigrationSource {
                 if self.stopped || !machine.migration.find_limit {
                     return Ok(Some(Progress::Over(Outcome::Orderly)));
                 }
-                self.doing = Doing::Waiting;
+                self.state = SourceState::Waiting;
             }
         }
         Ok(None)
@@ -272,7 +272,7 @@ impl MigrationSource {
 
     fn finish(&mut self, kind: Kind) {
         self.record.say(kind);
-        self.doing = Doing::Ending;
+        self.state = SourceState::Ending;
     }
 
     /// Gives the move up: the machine stays at its source.
@@ -293,14 +293,14 @@ impl MigrationSource {
                 Stage::Over => return Ok(Some(Progress::Over(Outcome::Orderly))),
                 Stage::Copying(_) | Stage::Last(_) => {
                     machine.take(self.channel, &mut self.list);
-                    self.doing = Doing::Sending;
+                    self.state = SourceState::Sending;
                 }
                 Stage::PostCopy => {
                     machine.take(self.channel, &mut self.list);
                     let pages = machine.migration.pages() as u32;
                     self.post_copy_sender = Some(PostCopySender::new(&self.list, pages));
                     self.socket.set_tcp_notsent_lowat(UNSENT)?;
-                    self.doing = Doing::Pushing;
+                    self.state = SourceState::Pushing;
                 }
                 Stage::GivenUp => self.finish(Kind::GiveUp),
             }

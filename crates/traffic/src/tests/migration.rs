@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use wirecost_model::load::{DirtyOrder, Fallback, Migration};
-use wirecost_model::moved::{MachineMove, MoveOutcome};
+use wirecost_model::machine_move::{MachineMove, MoveOutcome};
 
 use crate::migration::destination_machine::DestinationMachine;
 use crate::migration::pages::{Digest, PAGE, PageRange};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Socket, Type};
 use wirecost_model::end_window::End;
 use wirecost_model::load::{DirtyOrder, Migration};
-use wirecost_model::moved::{MachineMove, MoveOutcome};
+use wirecost_model::machine_move::{MachineMove, MoveOutcome};
 use wirecost_sys::missing_pages::MissingPages;
 use wirecost_sys::shared_memory::SharedMemory;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_model::moved::{MachineMove, ObservedGap};
+use wirecost_model::machine_move::{MachineMove, ObservedGap};
 
 use crate::options::Options;
 
@@ -14,34 +14,34 @@ const LAST_ANSWER: Duration = Duration::from_millis(300);
 
 /// The gap of each machine, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Sightings {
-    machines: Box<[Sighting]>,
+pub(crate) struct MachineGaps {
+    machines: Box<[MachineGap]>,
     /// Whether an observer asks the machines.
     observed: AtomicBool,
 }
 
 /// What has been seen of a machine.
 #[derive(Debug, Default)]
-struct Sighting {
+struct MachineGap {
     gap: OnceLock<ObservedGap>,
     /// When the machine's move was first known to be over.
     over: OnceLock<Instant>,
 }
 
-impl Sighting {
+impl MachineGap {
     /// Until when the destination's first answer is waited for, where the move is over at `now`.
     fn deadline(&self, now: Instant) -> Instant {
         *self.over.get_or_init(|| now) + LAST_ANSWER
     }
 }
 
-impl Sightings {
+impl MachineGaps {
     /// Nothing seen yet of the machines of a load; no machines where the load does not watch them.
     pub(crate) fn of_load(options: &Options) -> Self {
         let watched = options.load.migration.is_some_and(|one| one.watch);
         let machines = if watched { options.load.streams } else { 0 };
         Self {
-            machines: (0..machines).map(|_| Sighting::default()).collect(),
+            machines: (0..machines).map(|_| MachineGap::default()).collect(),
             observed: AtomicBool::new(false),
         }
     }
@@ -69,16 +69,16 @@ impl Sightings {
         let now = Instant::now();
         let observed = self.observed.load(Ordering::Relaxed);
         for moved in &mut moves {
-            let Some(sighting) = self.machines.get(moved.machine as usize) else {
+            let Some(gap) = self.machines.get(moved.machine as usize) else {
                 continue;
             };
             if observed && moved.outcome.is_there() {
-                let deadline = sighting.deadline(now);
-                while sighting.gap.get().is_none() && Instant::now() < deadline {
+                let deadline = gap.deadline(now);
+                while gap.gap.get().is_none() && Instant::now() < deadline {
                     thread::sleep(Duration::from_millis(1));
                 }
             }
-            moved.seen = sighting.gap.get().copied();
+            moved.seen = gap.gap.get().copied();
         }
         moves
     }
@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn the_answer_of_a_machine_is_waited_for_once_however_often_it_is_asked_for() {
-        let (sighting, now) = (Sighting::default(), Instant::now());
+        let (gap, now) = (MachineGap::default(), Instant::now());
         for later in [0, 1, 60] {
             let asked = now + Duration::from_secs(later);
-            assert_eq!(sighting.deadline(asked), now + LAST_ANSWER);
+            assert_eq!(gap.deadline(asked), now + LAST_ANSWER);
         }
     }
 }

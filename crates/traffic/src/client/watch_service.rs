@@ -9,29 +9,29 @@ use wirecost_model::end_window::End;
 use wirecost_sys::socket::bind_here;
 
 use super::Client;
-use crate::migration::observer::{Observer, Watch};
+use crate::migration::observer::{Observer, ObserverThread};
 use crate::migration::service::Service;
 
 /// The service that answers for watched machines at their source, and their observer.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchService {
     _service: Service,
     /// UDP address of the service.
     here: SocketAddr,
     observer: Mutex<Option<Observer>>,
-    watch: OnceLock<Watch>,
+    watch: OnceLock<ObserverThread>,
 }
 
 impl Client {
     /// Starts the service, on a free UDP port of the local address of the load's connections.
-    pub(super) fn serve_watched(&self) -> io::Result<Watched> {
+    pub(super) fn serve_watched(&self) -> io::Result<WatchService> {
         let first = self.flows.first().ok_or(io::ErrorKind::NotFound)?;
         let own = first.socket.local_addr()?.as_socket();
         let own = own.ok_or(io::ErrorKind::AddrNotAvailable)?;
         let socket = Socket::new(Domain::for_address(own), Type::DGRAM, Some(Protocol::UDP))?;
         bind_here(&socket, SocketAddr::new(own.ip(), 0))?;
         let here = socket.local_addr()?.as_socket();
-        Ok(Watched {
+        Ok(WatchService {
             here: here.ok_or(io::ErrorKind::AddrNotAvailable)?,
             _service: Service::start(&self.engine.shared, End::Client, socket)?,
             observer: Mutex::default(),
