@@ -1,6 +1,6 @@
 //! `wirecost check`: paths as they are and as they fail, from both sides and from one.
 
-mod beside;
+mod details;
 
 use std::collections::BTreeSet;
 use std::process::Command;

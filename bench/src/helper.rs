@@ -60,7 +60,7 @@ impl Helper {
 
     /// # Errors
     /// It has ended.
-    pub(crate) fn say(&mut self, line: &str) -> Result<(), BenchError> {
+    pub(crate) fn send_line(&mut self, line: &str) -> Result<(), BenchError> {
         let told = self
             .child
             .stdin
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_line_is_answered_by_a_line() {
         let mut helper = shell("while read line; do echo \"$line\"; done");
-        helper.say("42").expect("it reads");
+        helper.send_line("42").expect("it reads");
         let within = Duration::from_secs(10);
         let answer = helper.answer::<u32>(within, &AtomicBool::new(false), || Ok(()));
         assert_eq!(answer.expect("an echo"), 42);

@@ -139,7 +139,9 @@ impl Loopers {
     /// # Errors
     /// One has ended.
     pub(crate) fn begin(&mut self, line: &str) -> Result<(), BenchError> {
-        self.0.iter_mut().try_for_each(|looper| looper.say(line))
+        self.0
+            .iter_mut()
+            .try_for_each(|looper| looper.send_line(line))
     }
 
     /// Cores that others took in the window.

@@ -176,10 +176,10 @@ impl Bench<'_> {
             loopers.begin(&line)?;
         }
         if plan.takes_window {
-            server.tell(&line)?;
+            server.send_line(&line)?;
             clients
                 .iter_mut()
-                .try_for_each(|client| client.tell(&line))?;
+                .try_for_each(|client| client.send_line(&line))?;
         }
         let counting = CountingWindow {
             warmup_s: LEAD_S,

@@ -102,7 +102,7 @@ impl Process {
     }
 
     /// Writes a line to its input, all of it at once: who has read its end may be gone.
-    pub(crate) fn tell(&mut self, line: &str) -> Result<(), BenchError> {
+    pub(crate) fn send_line(&mut self, line: &str) -> Result<(), BenchError> {
         let line = format!("{line}\n");
         let told = self
             .input
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_line_reaches_its_input() {
         let mut process = shell("read line; echo \"$line\"");
-        process.tell("0.4 1").expect("open");
+        process.send_line("0.4 1").expect("open");
         let finished = process.finish(PATIENCE, &AtomicBool::new(false));
         assert_eq!(finished.expect("ends").output.trim(), "0.4 1");
     }
@@ -273,6 +273,6 @@ mod tests {
             sleep(POLL_INTERVAL);
         }
         assert_eq!(with_descendants(&[process.pid()]).len(), 2);
-        process.tell("end\nend").expect("open");
+        process.send_line("end\nend").expect("open");
     }
 }

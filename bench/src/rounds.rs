@@ -23,7 +23,7 @@ use crate::peer::{BARE, Ours, Peer};
 use crate::random::random;
 use crate::report::{CountedBy, Outcome, PeerReport, Presence, Report, RowResult, What};
 use crate::row::{GUEST_MTU, Opponents, Row};
-use crate::row_rounds::{Opponent, RowRounds, take, unless_it_ends_all};
+use crate::row_rounds::{Opponent, RowRounds, take, unless_fatal};
 use crate::sample::Sample;
 use crate::traffic_counter::TrafficCounter;
 
@@ -142,7 +142,7 @@ impl Rounds<'_> {
             if row.opponents == Opponents::Nobody {
                 result.outcomes.push(Outcome {
                     opponent: "-",
-                    what: unless_it_ends_all(alone(&mut bench, &row))?
+                    what: unless_fatal(alone(&mut bench, &row))?
                         .map_or_else(What::Failed, |sample| judge_alone(&row, sample)),
                     broken: Vec::new(),
                 });

@@ -197,12 +197,12 @@ impl TrafficCounter {
 
     /// Begins to look for a load, over TCP one of so many bytes.
     pub(crate) fn await_load(&mut self, bytes: u64) -> Result<(), BenchError> {
-        self.0.say(&format!("{AWAIT} {bytes}"))
+        self.0.send_line(&format!("{AWAIT} {bytes}"))
     }
 
     /// Begins a window.
     pub(crate) fn begin(&mut self, line: &str) -> Result<(), BenchError> {
-        self.0.say(line)
+        self.0.send_line(line)
     }
 
     /// The answer to what it was told last.

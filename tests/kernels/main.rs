@@ -14,11 +14,11 @@ mod steps;
 mod two_machines;
 
 // Steps.
-mod beside_the_kernel;
 mod by_ebpf;
 mod by_the_kernel;
 mod checks;
 mod diagnose;
+mod ebpf_and_kernel;
 mod journal;
 mod killed;
 mod line;

@@ -14,7 +14,7 @@ use crate::judge::{TAG_BYTES, judge, opposite};
 use crate::observations::Unreachable;
 use crate::one_sided::{OneSidedReport, judge_one_sided};
 use crate::report::{FlowKind, PathReport, RequiredMtu};
-use crate::scope::{concerns, on_the_way};
+use crate::scope::{concerns, devices_on_path};
 use crate::southbound;
 use crate::tcp_proof::{TcpReport, judge_tcp};
 
@@ -350,7 +350,7 @@ fn about_devices(hosts: &[AuditedHost], paths: &[&PathReport]) -> Vec<Finding> {
         for host in hosts {
             let mut from = paths.iter().filter(|it| it.from.host == host.stack.host);
             let way = from.find_map(|path| path.leaving.as_ref());
-            let devices = way.and_then(|way| on_the_way(&host.stack, &way.device, &pair));
+            let devices = way.and_then(|way| devices_on_path(&host.stack, &way.device, &pair));
             let probes = probe_evidence(&host.stack.host, paths);
             for mut finding in wirecost_audit::judge_with_probes(&host.stack, &probes) {
                 let is_own = finding.host == host.stack.host;

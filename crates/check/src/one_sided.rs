@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
 use wirecost_pmtu::{ForwardMtu, Limit, OneSidedResult};
 
-use crate::judge::{add, ends, judge, refusal, route_mtu_workaround, unheard};
+use crate::judge::{add, ends, judge, refusal, route_mtu_workaround, too_big_dropped_here};
 use crate::report::{
     FlowKind, FlowReport, PathEnd, PathReport, ReachabilityHint, RequiredMtu, kind_of,
 };
@@ -118,7 +118,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
         FlowKind::BLACK_HOLE if path.failing().next().is_some() => {
             let mtu = flow.mtu.unwrap_or(0);
             let required = path.required.bytes();
-            if unheard(path, &format!("{mtu} bytes"), &mut found) {
+            if too_big_dropped_here(path, &format!("{mtu} bytes"), &mut found) {
                 return found;
             }
             let which = match report.narrow {

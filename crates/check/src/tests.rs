@@ -8,7 +8,7 @@ use wirecost_pmtu::Limit;
 
 use super::*;
 
-mod beside;
+mod tcp_and_mtu;
 mod together;
 
 const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 254));

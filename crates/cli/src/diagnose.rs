@@ -92,9 +92,9 @@ pub(crate) fn diagnose(arguments: &Diagnose, verbosity: Verbosity) -> CommandRes
     };
     let unreached = |error| checks::unreached(&error);
     let bare = plan::experiment("<diagnose>", &plan_text(arguments, arguments.time, &[]))?;
-    let say = |words: &str| {
+    let print = |words: &str| {
         if !verbosity.quiet {
-            screen::say(words);
+            screen::print_stderr(words);
         }
     };
     let began = Instant::now();
@@ -110,7 +110,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, verbosity: Verbosity) -> CommandRes
     };
     let inspected = experiment::inspect(&agents(inspecting), &pair, &bare, &flag);
     let inspected = inspected.map_err(unreached)?;
-    say("checking the path");
+    print("checking the path");
     let checked = check(&asked(&pair), &agents(AgentRole::Check), &flag, &mut |_| {});
     let checked = checked.map_err(unreached)?;
     let check_s = began.elapsed().as_secs_f64();
@@ -128,7 +128,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, verbosity: Verbosity) -> CommandRes
     existing::confirm(&experiment, arguments.yes, "`--yes` goes on without asking")?;
 
     let number = switches.len();
-    say(&format!(
+    print(&format!(
         "measuring the path as it is, and {number} variants, one at a time"
     ));
     let options = Options {

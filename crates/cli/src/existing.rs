@@ -143,12 +143,12 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool, fix: &str) -> Result<(
     words = format!("{words}\nAltogether {}.", Traffic::planned(experiment));
     let refused = |message: &str| Err(Failure::new(Cause::Usage, message).fix(fix));
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        screen::say(&words);
+        screen::print_stderr(&words);
         return refused(
             "no terminal to confirm on: standard input or standard error is not a terminal",
         );
     }
-    screen::say(&format!("{words}\nGo on? [y/N]"));
+    screen::print_stderr(&format!("{words}\nGo on? [y/N]"));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     match (read, answer.trim()) {

@@ -107,7 +107,7 @@ pub(crate) fn load(arguments: &Load, verbosity: Verbosity) -> CommandResult {
         Outcome::Interrupted => exit::incomplete(),
         Outcome::Failed => {
             let reason = document.reason.as_deref().unwrap_or_default();
-            screen::say(&format!("wirecost: {reason}"));
+            screen::print_stderr(&format!("wirecost: {reason}"));
             exit::incomplete()
         }
     })

@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Command::Agent(arguments) => return agent::agent(&arguments),
         Command::SettingsGuard(arguments) => return settings_guard::settings_guard(&arguments),
     };
-    done.unwrap_or_else(|failure| screen::tell(&failure, wants_json()))
+    done.unwrap_or_else(|failure| screen::report_failure(&failure, wants_json()))
 }
 
 /// Parses the command line. Answers a shell's request for completions, and exits. Prints `--help` or errors, and
@@ -83,7 +83,7 @@ fn parse() -> Result<Arguments, ExitCode> {
                 text => text.to_string(),
             };
             let printed = screen::print_as_is(&text);
-            return printed.unwrap_or_else(|failure| screen::tell(&failure, false));
+            return printed.unwrap_or_else(|failure| screen::report_failure(&failure, false));
         }
         // clap prints the error in colour where that is wanted.
         let _ = error.print();

@@ -84,7 +84,7 @@ pub(crate) fn print(
 pub(crate) fn write_page(result: &RunResult, directory: &Path) -> Option<PathBuf> {
     let path = directory.join(file::REPORT);
     let warn = |error: &dyn std::fmt::Display| {
-        screen::say(&format!(
+        screen::print_stderr(&format!(
             "wirecost: warning: there is no {}: {error}; `wirecost report --html` makes the page from the record",
             file::REPORT
         ));

@@ -90,7 +90,7 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, verbosity: Verbosity) 
     let fix = "`--yes` goes on without asking; `--dry-run` shows what would be done";
     existing::confirm(&experiment, arguments.yes, fix)?;
     if let Some(notice) = dry_run::settings::notice(&experiment).filter(|_| !verbosity.quiet) {
-        screen::say(&format!("wirecost: {notice}"));
+        screen::print_stderr(&format!("wirecost: {notice}"));
     }
     let mut display = Display::new(&experiment, verbosity);
     let finished =
@@ -108,7 +108,7 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, verbosity: Verbosity) 
                 ..
             } = &error
             {
-                screen::say(&format!("wirecost: {error}"));
+                screen::print_stderr(&format!("wirecost: {error}"));
                 result(directory, &experiment, baseline, arguments.json, detail)?;
                 return Ok(exit::incomplete());
             }
@@ -125,13 +125,13 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, verbosity: Verbosity) 
     if finished.end.outcome != Outcome::Complete {
         if finished.end.outcome == Outcome::Failed {
             let why = finished.end.reason.as_deref().unwrap_or("failed");
-            screen::say(&format!("wirecost: the run stopped early: {why}"));
+            screen::print_stderr(&format!("wirecost: the run stopped early: {why}"));
         }
         return Ok(exit::incomplete());
     }
     if !measured {
         let hint = doctor::HINT;
-        screen::say(&format!(
+        screen::print_stderr(&format!(
             "wirecost: some cells could not be measured, for the reasons above; where they are this machine's, {hint}"
         ));
         return Ok(exit::incomplete());

@@ -131,8 +131,8 @@ pub(crate) fn print_json(value: &impl Serialize) -> CommandResult {
 }
 
 /// Prints a failure on standard error, and with `json` also as a document on standard output. Returns the exit code.
-pub(crate) fn tell(failure: &Failure, json: bool) -> ExitCode {
-    say(&failure.text());
+pub(crate) fn report_failure(failure: &Failure, json: bool) -> ExitCode {
+    print_stderr(&failure.text());
     if json && failure.is_printable() {
         print_failure(failure);
     }
@@ -142,7 +142,7 @@ pub(crate) fn tell(failure: &Failure, json: bool) -> ExitCode {
 /// Prints a failure as a JSON document on standard output.
 pub(crate) fn print_failure(failure: &Failure) {
     if let Err(unprinted) = print_json(&failure.document()) {
-        say(&unprinted.text());
+        print_stderr(&unprinted.text());
     }
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn wrap(text: &str, indent: &str, width: usize) -> String {
 }
 
 /// Prints a line on standard error; a closed standard error does not end a run.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_stderr(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
 }
 

@@ -73,7 +73,7 @@ impl Guest {
         (address, mac): (IpAddr, [u8; 6]),
     ) -> Result<Self, BuildError> {
         let inside = || -> Result<_, BuildError> {
-            ipv6::disable_and_silence()?;
+            ipv6::disable()?;
             raise_tsq_limit()?;
             let netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
             let ethtool = Ethtool::open().with_context(|| "opening ethtool".into())?;

@@ -54,7 +54,7 @@ impl LabHost {
     /// First step, on both hosts: the guests' namespaces and the settings that devices take over when they are created.
     /// The calling thread's namespace must be a new one of the host's own.
     pub fn prepare(spec: HostSpec) -> Result<Self, BuildError> {
-        ipv6::disable_and_silence()?;
+        ipv6::disable()?;
         let macs = spec.guest_macs(spec.side);
         let addresses: Vec<_> = spec.guest_addresses().into_iter().zip(macs).collect();
         let guests = Guest::all(&addresses)?;

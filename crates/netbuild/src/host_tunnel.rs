@@ -102,7 +102,7 @@ impl GuestDevice<'_> {
 /// # Errors
 /// Where the kernel refuses a step.
 pub fn prepare_namespace() -> Result<(), BuildError> {
-    ipv6::disable_and_silence()?;
+    ipv6::disable()?;
     let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
     up(&mut netlink, "lo")
 }

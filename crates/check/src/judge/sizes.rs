@@ -44,7 +44,7 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
         .chain(lower.unwrap_or_default())
         .collect();
     match limit {
-        Limit::BlackHole if too_big::unheard(path, &carries, found) => {}
+        Limit::BlackHole if too_big::too_big_dropped_here(path, &carries, found) => {}
         Limit::BlackHole if tcp::only_datagrams(path, &carries, found) => {}
         Limit::BlackHole => {
             let evidence = format!(

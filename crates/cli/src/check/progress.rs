@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wirecost_control::path::CheckStep;
 
-use crate::screen::say;
+use crate::screen::print_stderr;
 
 /// Time after which the first progress line is printed.
 const SILENT_PERIOD: Duration = Duration::from_millis(1500);
@@ -32,7 +32,7 @@ impl CheckProgress {
                         Ok(step) => now = step,
                         Err(RecvTimeoutError::Timeout) => {
                             let seconds = began.elapsed().as_secs_f64();
-                            say(&format!("{seconds:5.1} s  {}", now.words()));
+                            print_stderr(&format!("{seconds:5.1} s  {}", now.words()));
                             next += PROGRESS_INTERVAL;
                         }
                         Err(RecvTimeoutError::Disconnected) => return,

@@ -7,7 +7,7 @@ use wirecost_model::host::HostAddress;
 use wirecost_model::units::format_per_second;
 
 use super::values::{throughput, time};
-use crate::screen::say;
+use crate::screen::print_stderr;
 use crate::verbosity::Verbosity;
 
 /// Prints progress on standard error.
@@ -37,21 +37,21 @@ impl<'a> LoadProgress<'a> {
                 let [a, b] = &self.asked.hosts;
                 let place = |host: &HostAddress| host.place.to_string();
                 let [at_a, at_b] = addresses;
-                say(&format!(
+                print_stderr(&format!(
                     "a {} at {at_a}, b {} at {at_b}",
                     place(a),
                     place(b)
                 ));
             }
-            LoadEvent::Fragments(words) => say(&format!("note: {words}")),
+            LoadEvent::Fragments(words) => print_stderr(&format!("note: {words}")),
             LoadEvent::Round(number) if self.asked.rounds > 1 => {
-                say(&format!("round {number} of {}", self.asked.rounds));
+                print_stderr(&format!("round {number} of {}", self.asked.rounds));
             }
             LoadEvent::Began if self.asked.seconds.is_some() && self.asked.warmup_s > 0.0 => {
-                say(&format!("warming up for {} s", self.asked.warmup_s));
+                print_stderr(&format!("warming up for {} s", self.asked.warmup_s));
             }
             LoadEvent::Round(_) | LoadEvent::Began => {}
-            LoadEvent::Interval(interval) => say(&self.lines(interval)),
+            LoadEvent::Interval(interval) => print_stderr(&self.lines(interval)),
         }
     }
 

@@ -50,7 +50,7 @@ fn hosts(ip: IpVersion) -> Option<[Host; 2]> {
             })
             .collect();
         let made = namespace.netns().within(|| {
-            ipv6::disable_and_silence()?;
+            ipv6::disable()?;
             Guest::all(&addresses)
         })?;
         let guests = made.unwrap_or_else(|error| panic!("{error}"));

@@ -33,7 +33,7 @@ impl Node {
         let making = || format!("making the namespace of {name}");
         let namespace = HeldNetns::create("hop").with_context(making)?;
         let inside = || -> Result<_, BuildError> {
-            ipv6::disable_and_silence()?;
+            ipv6::disable()?;
             Netlink::open().with_context(|| "opening rtnetlink".into())
         };
         let mut netlink = namespace.netns().within(inside).with_context(making)??;

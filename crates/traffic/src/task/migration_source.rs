@@ -106,7 +106,7 @@ impl MigrationSource {
             return false;
         };
         match sender.next(&mut self.list) {
-            Kind::Missing => self.record.tell(Kind::Missing, &self.list),
+            Kind::Missing => self.record.set_ranges(Kind::Missing, &self.list),
             Kind::Switch => self.record.switch(machine.writes()),
             Kind::Pages => {
                 self.at = 0;
@@ -271,7 +271,7 @@ impl MigrationSource {
     }
 
     fn finish(&mut self, kind: Kind) {
-        self.record.say(kind);
+        self.record.set_empty(kind);
         self.state = SourceState::Ending;
     }
 

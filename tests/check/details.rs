@@ -1,4 +1,4 @@
-//! What a check tells beside findings: hops, TCP to an open port, the MTU to set, link-local addresses.
+//! Parts of a check besides findings: hops, TCP to an open port, the MTU to set, link-local addresses.
 
 use std::net::TcpListener;
 use std::process::Command;
