@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use crate::common::{lab_can_be_built, lock_shared, state_and_start, wait_for};
-use crate::held::{NEVER, lab};
+use crate::direct_lab::{NEVER, lab};
 use wirecost_control::Lab;
 use wirecost_model::cell::{MAX_GUESTS, Network};
 use wirecost_model::fixtures;

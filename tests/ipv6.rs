@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::common::{Record, TestDir, lab_can_be_built, lock_shared, run, succeeds};
-use crate::held::{NEVER, lab};
+use crate::direct_lab::{NEVER, lab};
 use wirecost_control::Lab;
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::fixtures;

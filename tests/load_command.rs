@@ -27,7 +27,7 @@ fn netns(name: &str) -> String {
 /// Waits until a running load has told so many intervals.
 fn until_told(running: &mut Running, intervals: usize) {
     wait_for("intervals", || {
-        let told = running.told();
+        let told = running.stderr_so_far();
         let lines = told.lines().filter(|line| line.contains("bit/s"));
         (lines.count() >= intervals).then_some(())
     });

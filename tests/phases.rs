@@ -156,7 +156,7 @@ fn tunnel_plan(pair: &Pair) -> String {
 /// Whether both hosts have answered a request so many times, as the log of `--verbose` tells it.
 fn answered(running: &Running, doing: &str, times: usize) -> bool {
     let is_of = |line: &&str| line.contains("wirecost_agent::link") && line.contains(doing);
-    running.told().lines().filter(is_of).count() >= 2 * times
+    running.stderr_so_far().lines().filter(is_of).count() >= 2 * times
 }
 
 struct Case {
@@ -308,7 +308,7 @@ fn strike(phase: Phase, fault: Fault, end: End) {
     assert!(
         met || phase == TearDown,
         "{what}: it had ended: {}",
-        running.told()
+        running.stderr_so_far()
     );
     let struck = Instant::now();
     let ended = running.wait();

@@ -8,7 +8,7 @@ mod fixture;
 mod browser;
 mod common;
 mod daemons;
-mod held;
+mod direct_lab;
 mod pair;
 
 mod adaptive;

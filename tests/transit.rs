@@ -1,7 +1,7 @@
 //! Tunnels over switches, routers and equal paths: built, proven at exactly what they carry, measured.
 
 use crate::common::{Record, TestDir, lab_can_be_built, lock_shared, run, wirecost};
-use crate::held::{NEVER, lab};
+use crate::direct_lab::{NEVER, lab};
 use wirecost_control::Lab;
 use wirecost_model::cell::Network;
 use wirecost_model::fixtures;

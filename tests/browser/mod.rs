@@ -50,7 +50,7 @@ pub(crate) struct Browser {
 
 /// What a page did while it was opened and used.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct PageEvents {
     /// Errors and warnings of the console, violated policies, exceptions.
     pub(crate) console: Vec<String>,
     /// What it asked for, the page itself included.
@@ -181,24 +181,24 @@ impl Browser {
     }
 
     /// What the page did since it was opened.
-    pub(crate) fn heard(&mut self) -> Heard {
+    pub(crate) fn events(&mut self) -> PageEvents {
         // Whatever was said before this answer is here with it.
         self.ask("Runtime.evaluate", &json!({"expression": "0"}));
-        let mut heard = Heard::default();
+        let mut events = PageEvents::default();
         for event in &self.events {
             let parameters = &event["params"];
             match event["method"].as_str().unwrap_or_default() {
                 "Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded" => {
-                    heard.console.push(parameters.to_string());
+                    events.console.push(parameters.to_string());
                 }
                 "Network.requestWillBeSent" => {
                     let url = parameters["request"]["url"].as_str();
-                    heard.requests.push(url.unwrap_or_default().into());
+                    events.requests.push(url.unwrap_or_default().into());
                 }
                 _ => {}
             }
         }
-        heard
+        events
     }
 
     /// Moves the pointer to the middle of the first element that fits, after it was scrolled to.

@@ -228,7 +228,7 @@ impl Running {
     }
 
     /// What it has told on standard error so far.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn stderr_so_far(&self) -> String {
         contents(&self.stderr)
     }
 

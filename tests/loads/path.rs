@@ -225,7 +225,10 @@ fn whoever_is_killed_no_file_is_left() {
         command.arg("--target").arg(place.path());
         let mut running = Running::start(&mut command);
         wait_for("an interval", || {
-            running.told().contains(" s  storage").then_some(())
+            running
+                .stderr_so_far()
+                .contains(" s  storage")
+                .then_some(())
         });
         if victim == "controller" {
             assert!(running.signal(Signal::SIGKILL), "it had ended");
