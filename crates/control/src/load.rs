@@ -20,7 +20,7 @@ use wirecost_model::load::NamedLoad;
 
 use crate::hosts::{AgentHost, HostsContext, HostsError, data_plane, link_local, open};
 
-use self::interval::Parts;
+use self::interval::IntervalCollector;
 use self::session::Session;
 pub use document::{
     Cpu, Datagrams, Document, FORMAT, FlowFigures, Latencies, LatencyBound, LoadHostReport,
@@ -110,7 +110,7 @@ pub fn run_manual(
         links: [from, to],
         addresses,
         interrupt,
-        parts: Parts::new(&asked.loads, asked.interval_s),
+        parts: IntervalCollector::new(&asked.loads, asked.interval_s),
     };
     let machines = session.machines()?;
     let one_machine = machines[0] == machines[1];
