@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::{Record, TestDir, is_root, lab_can_be_built, lock_shared, run, wirecost};
-use wirecost_model::line::{LineBy, LineRelease};
+use wirecost_model::line::{LineQdisc, LineRelease};
 
 const PLAN: &str = "\
 name: line
@@ -36,13 +36,13 @@ fn a_lab_says_how_its_line_releases() {
     assert_eq!(record.head.experiment.plan.underlay.release_us, Some(100));
     let line = record.head.environment.line.expect("a line");
     let expected = match kernel_has_fq() {
-        Some(true) if is_root() => LineBy::Fq,
-        _ => LineBy::Tbf,
+        Some(true) if is_root() => LineQdisc::Fq,
+        _ => LineQdisc::Tbf,
     };
     assert_eq!(line.by, expected, "{line}");
     match line.by {
-        LineBy::Fq => assert_eq!(line, LineRelease::in_steps(100)),
-        LineBy::Tbf | LineBy::Htb => {
+        LineQdisc::Fq => assert_eq!(line, LineRelease::in_steps(100)),
+        LineQdisc::Tbf | LineQdisc::Htb => {
             assert!(line.why.is_some() && line.step_us.is_none(), "{line:?}");
         }
     }

@@ -26,7 +26,7 @@ const TAKEN: Duration = Duration::from_nanos(500);
 
 /// What a window held.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TakenTime {
+pub(crate) struct LooperWindow {
     /// The window's length.
     seconds: f64,
     /// In which others had the core.
@@ -63,10 +63,10 @@ impl CoreTimeSnapshot {
         }
     }
 
-    fn since(self, before: Self) -> TakenTime {
+    fn since(self, before: Self) -> LooperWindow {
         let seconds = (self.at - before.at).as_secs_f64();
         let had_s = (self.had_ns - before.had_ns) as f64 / 1e9;
-        TakenTime {
+        LooperWindow {
             seconds,
             taken_s: (seconds - had_s).max(0.0),
         }
@@ -151,7 +151,7 @@ impl Loopers {
     pub(crate) fn taken(&mut self, interrupt: &AtomicBool) -> Result<f64, BenchError> {
         let mut cores = 0.0;
         for looper in &mut self.0 {
-            let taken: TakenTime = looper.answer(PATIENCE, interrupt, || Ok(()))?;
+            let taken: LooperWindow = looper.answer(PATIENCE, interrupt, || Ok(()))?;
             cores += taken.taken_s / taken.seconds;
         }
         Ok(cores)

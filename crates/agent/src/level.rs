@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wirecost_model::sample::DeviceState;
 use wirecost_model::vary::Setting;
-use wirecost_netbuild::{KeptFeatures, LabHost};
+use wirecost_netbuild::{LabHost, SavedFeatures};
 
 use crate::error::{AgentError, Context, Result};
 use crate::guards::{GuardNamespaces, SettingsGuards};
@@ -12,7 +12,7 @@ use crate::guards::{GuardNamespaces, SettingsGuards};
 /// The settings that are applied on a lab host.
 #[derive(Debug, Default)]
 pub(crate) struct AppliedLevel {
-    features: Vec<KeptFeatures>,
+    features: Vec<SavedFeatures>,
 }
 
 impl AppliedLevel {

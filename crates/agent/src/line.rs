@@ -1,7 +1,7 @@
 //! The emulated line of a lab host: netbuild makes the queue that packets wait in; where that is fq, an eBPF program of
 //! vtep sets each packet's departure time.
 
-use wirecost_model::line::{LineBy, LineRelease};
+use wirecost_model::line::{LineQdisc, LineRelease};
 use wirecost_netbuild::{LabHost, fq};
 use wirecost_vtep::{EdtProgram, Error, Hook, LineRate};
 
@@ -30,18 +30,22 @@ impl Line {
         let step_us = host.spec().release_us;
         let departures = departures(host)?;
         let (by, release, departures) = match departures {
-            Ok(departures) => (LineBy::Fq, LineRelease::in_steps(step_us), Some(departures)),
+            Ok(departures) => (
+                LineQdisc::Fq,
+                LineRelease::in_steps(step_us),
+                Some(departures),
+            ),
             Err(why) if host.spec().several_links => {
                 let loaded = host.at_line(EdtProgram::load)?;
                 let dividing =
                     loaded.context("dividing flows among links, which takes eBPF and so root")?;
                 let release = LineRelease {
-                    by: LineBy::Htb,
+                    by: LineQdisc::Htb,
                     ..LineRelease::one_by_one(why)
                 };
-                (LineBy::Htb, release, Some(dividing))
+                (LineQdisc::Htb, release, Some(dividing))
             }
-            Err(why) => (LineBy::Tbf, LineRelease::one_by_one(why), None),
+            Err(why) => (LineQdisc::Tbf, LineRelease::one_by_one(why), None),
         };
         host.emulate_line_by(by);
         Ok(Some(Self {
@@ -73,7 +77,7 @@ impl Line {
             limit_ns: line.limit_ns(),
             frames: line.frames,
             links: host.spec().network.links,
-            classes: self.release.by == LineBy::Htb,
+            classes: self.release.by == LineQdisc::Htb,
         };
         host.at_line(|_| departures.set(&pace, Hook::Best))?
             .context("setting the line's departure times")

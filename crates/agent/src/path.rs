@@ -15,8 +15,8 @@ use wirecost_audit::Neighbour;
 use wirecost_check::{LossLocation, PathReport, Segments, Stream};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
-    Listener, ProbeError, Responder, StreamOutcome, StreamPath, StreamServer, locate_on, segments,
-    stream,
+    ArrivalCapture, ProbeError, Responder, StreamOutcome, StreamPath, StreamServer, locate_on,
+    segments, stream,
 };
 use wirecost_sys::socket::vrf_of;
 
@@ -36,7 +36,7 @@ pub(crate) struct Paths {
     responder: Option<Responder>,
     server: Option<StreamServer>,
     /// Captures what arrives for the responder, before the host's firewall.
-    listener: Option<Listener>,
+    listener: Option<ArrivalCapture>,
     /// Checksum errors counted when the first responder was started.
     bad_before: Option<WrongChecksums>,
     /// The sockets of the last survey's flows.
@@ -103,7 +103,7 @@ impl Paths {
                 })
             }
             PathRequest::Arrivals => {
-                let arrivals = self.listener.as_ref().map(Listener::read);
+                let arrivals = self.listener.as_ref().map(ArrivalCapture::read);
                 let sources = arrivals.as_ref().map(|it| it.sources.clone());
                 PathReply::Arrivals {
                     probes: arrivals.map(|arrivals| arrivals.probes),
@@ -192,7 +192,7 @@ impl Paths {
         let answers = responder.addresses().first().copied().unwrap_or(address);
         self.responder = Some(responder);
         // Without CAP_NET_RAW arrivals are not counted.
-        self.listener = Listener::open(answers, secret).ok();
+        self.listener = ArrivalCapture::open(answers, secret).ok();
         Ok(if tapped {
             Responding::Tapped(answers)
         } else {

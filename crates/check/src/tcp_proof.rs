@@ -10,7 +10,7 @@ use crate::report::{FlowKind, FlowReport, PathEnd, PathReport, RequiredMtu, Stre
 
 /// Measurements over TCP. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TcpShown {
+pub struct TcpMeasurements {
     /// Why no connection was made: `NotConnected` or `Refused`; `None`: a connection was made.
     pub failed: Option<Stream>,
     /// Size of the IP packet of a full segment.
@@ -35,7 +35,7 @@ pub struct TcpReport {
     /// The path's report, with segments as the probes of one flow.
     pub path: PathReport,
     /// The measurements.
-    pub shown: TcpShown,
+    pub shown: TcpMeasurements,
 }
 
 impl TcpReport {
@@ -44,7 +44,7 @@ impl TcpReport {
         ends: (PathEnd, PathEnd),
         port: u16,
         required: RequiredMtu,
-        shown: TcpShown,
+        shown: TcpMeasurements,
         seconds: f64,
     ) -> Self {
         let Segments { passes, fails } = shown.segments;
@@ -80,7 +80,7 @@ impl TcpReport {
 
     /// The report of a sender that has no route to the other end.
     pub fn without_route(ends: (PathEnd, PathEnd), port: u16, required: RequiredMtu) -> Self {
-        let shown = TcpShown {
+        let shown = TcpMeasurements {
             failed: Some(Stream::NotConnected),
             full: 0,
             segments: Segments {

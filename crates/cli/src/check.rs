@@ -16,7 +16,7 @@ use wirecost_model::units::{UnitError, parse_rate};
 use wirecost_wire::overhead::Stack;
 
 use self::progress::CheckProgress;
-use self::simulate::NotALab;
+use self::simulate::NotNamespaces;
 use crate::binaries::AgentBinaries;
 use crate::failure::{Cause, CommandResult, Failure};
 use crate::verbosity::Verbosity;
@@ -169,7 +169,7 @@ pub(crate) fn unreached(error: &HostsError) -> Failure {
 }
 
 impl Check {
-    fn asked(&self) -> Result<Asked, NotALab> {
+    fn asked(&self) -> Result<Asked, NotNamespaces> {
         let stack = self.encapsulation.as_ref();
         Ok(Asked {
             from: self.from.clone(),

@@ -12,7 +12,7 @@ use wirecost_report::{Detail, RunResult};
 
 use crate::binaries::AgentBinaries;
 use crate::compare::{AgainstOptions, Baseline};
-use crate::existing::{self, GivenHosts};
+use crate::existing::{self, HostsArgument};
 use crate::failure::{Cause, CommandResult, Failure};
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
@@ -41,7 +41,7 @@ pub(crate) struct Run {
     /// Measure between these existing hosts, for a plan with `network: existing` or `tunnel` [forms: local, netns:NAME,
     /// ssh:HOST, exec:COMMAND, each with =ADDRESS; more than two for a plan with `pairs`]
     #[arg(long, value_name = "A,B")]
-    pub(crate) hosts: Option<GivenHosts>,
+    pub(crate) hosts: Option<HostsArgument>,
     /// Load and change existing hosts without asking
     #[arg(long, short)]
     pub(crate) yes: bool,

@@ -6,7 +6,7 @@ use clap::Args;
 use wirecost_plan::STUDIES;
 
 use crate::binaries::AgentBinaries;
-use crate::existing::GivenHosts;
+use crate::existing::HostsArgument;
 use crate::failure::{Cause, CommandResult, Failure};
 use crate::plan::{self, Loaded};
 use crate::plans;
@@ -52,7 +52,7 @@ struct OnHosts {
     /// Measure between these existing hosts, unscaled, instead of in a lab [forms: local, netns:NAME, ssh:HOST, exec:COMMAND, each
     /// with =ADDRESS]
     #[arg(long, value_name = "A,B", requires = "name")]
-    hosts: Option<GivenHosts>,
+    hosts: Option<HostsArgument>,
     /// Load and change existing hosts without asking
     #[arg(long, short, requires = "hosts")]
     yes: bool,

@@ -22,7 +22,7 @@ use wirecost_model::sample::DeviceState;
 use wirecost_model::steering::Rps;
 use wirecost_model::switch::OpenVswitch;
 
-use self::built::Built;
+use self::built::BuiltLab;
 use crate::concurrent::call_both;
 use crate::hosts::HostsContext;
 use crate::placement::Placement;
@@ -30,7 +30,7 @@ use crate::random;
 use crate::timeouts::PROMPT;
 
 pub(crate) use self::built::unlike;
-pub(crate) use self::existing::Existing;
+pub(crate) use self::existing::ExistingPair;
 pub(crate) use self::host_pool::HostPool;
 
 /// How long the connection to a killed agent may stay open after the agent's data connections closed: the kernel closes
@@ -57,7 +57,7 @@ pub struct Lab {
     pub(crate) a: Link,
     pub(crate) b: Link,
     network: Network,
-    built: Built,
+    built: BuiltLab,
     /// Whether settings are applied that have to be undone.
     pub(crate) applied: bool,
     /// Guest MTUs, bytes, whose full-size datagrams were already seen on the underlay.
@@ -65,9 +65,9 @@ pub struct Lab {
     /// How long building took, seconds.
     seconds: f64,
     /// The existing hosts of a lab that builds nothing.
-    pub(crate) existing: Option<Existing>,
+    pub(crate) existing: Option<ExistingPair>,
     /// The existing hosts on which guests, bridge and tunnel were built.
-    between: Option<Existing>,
+    between: Option<ExistingPair>,
 }
 
 impl Lab {
@@ -104,7 +104,7 @@ impl Lab {
             a,
             b,
             network: network.clone(),
-            built: Built::default(),
+            built: BuiltLab::default(),
             applied: false,
             seen: BTreeSet::new(),
             seconds: 0.0,
@@ -113,7 +113,11 @@ impl Lab {
         }
     }
 
-    fn build(&mut self, context: &LabContext, interrupt: &AtomicBool) -> Result<Built, LinkError> {
+    fn build(
+        &mut self,
+        context: &LabContext,
+        interrupt: &AtomicBool,
+    ) -> Result<BuiltLab, LinkError> {
         let mut secrets = [EndSecret([0; 32]), EndSecret([0; 32])];
         for EndSecret(bytes) in &mut secrets {
             bytes[..16].copy_from_slice(&random::bytes_for(&self.a)?);
@@ -147,7 +151,7 @@ impl Lab {
             ovn,
         };
         let replies = self.call_both(&build, &build, PROMPT, interrupt)?;
-        Built::join(replies).unwrap_or_else(|| Err(self.a.unexpected_reply("Build")))
+        BuiltLab::join(replies).unwrap_or_else(|| Err(self.a.unexpected_reply("Build")))
     }
 
     /// The end of an agent, where one has ended, instead of the refusal that it caused at the other host.

@@ -16,7 +16,7 @@ use crate::netlink::Netlink;
 
 /// The changeable features of every device in a role as they were before some were set: setting one may change others.
 #[derive(Debug)]
-pub struct KeptFeatures {
+pub struct SavedFeatures {
     role: Role,
     /// One entry for each guest; a single entry for a device that a host has once.
     states: Vec<BTreeMap<String, bool>>,
@@ -41,8 +41,8 @@ impl LabHost {
         &mut self,
         role: Role,
         wanted: &BTreeMap<String, bool>,
-    ) -> Result<KeptFeatures, BuildError> {
-        let mut kept = KeptFeatures {
+    ) -> Result<SavedFeatures, BuildError> {
+        let mut kept = SavedFeatures {
             role,
             states: Vec::new(),
         };
@@ -65,7 +65,7 @@ impl LabHost {
     ///
     /// # Errors
     /// The first error: the kernel refuses a feature, or does not apply it.
-    pub fn restore_features(&mut self, kept: &KeptFeatures) -> Result<(), BuildError> {
+    pub fn restore_features(&mut self, kept: &SavedFeatures) -> Result<(), BuildError> {
         let mut restored = Ok(());
         for (number, state) in kept.states.iter().enumerate() {
             let device = self.device(kept.role, number);

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use wirecost_model::datapath::Datapath;
-use wirecost_model::line::LineBy;
+use wirecost_model::line::LineQdisc;
 use wirecost_model::steering::Rps;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
@@ -45,7 +45,7 @@ pub struct LabHost {
     pub(crate) switch_devices: SwitchDevices,
     /// The line that the last adaptation has set.
     pub(crate) line: Option<Line>,
-    pub(crate) line_by: LineBy,
+    pub(crate) line_by: LineQdisc,
     /// Id, in the host's own namespace, of the existing network namespace that the tunnels go over.
     pub(crate) link_netns: Option<i32>,
 }
@@ -83,7 +83,7 @@ impl LabHost {
             underlay: None,
             switch_devices: SwitchDevices::default(),
             line: None,
-            line_by: LineBy::Tbf,
+            line_by: LineQdisc::Tbf,
             link_netns: None,
         })
     }

@@ -23,7 +23,7 @@ use crate::database::{Database, Operation, Schema, optional};
 use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 use crate::names::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE};
-use crate::options::{Mapping, mapping};
+use crate::options::{OptionMapping, mapping};
 use crate::ovn::Controller;
 use crate::programs::Programs;
 
@@ -317,7 +317,7 @@ impl Openflow<'_> {
     /// Makes every packet of a guest carry the options.
     fn send_options(
         &self,
-        options: &Mapping,
+        options: &OptionMapping,
         wanted: &SwitchSpec,
         ports: &BTreeMap<String, u64>,
     ) -> Result<(), Error> {
@@ -412,7 +412,7 @@ mod tests {
             program: &PathBuf::from("/bin/true"),
             directory: &directory,
         };
-        let options = Mapping {
+        let options = OptionMapping {
             table: String::new(),
             action: String::new(),
         };

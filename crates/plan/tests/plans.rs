@@ -2,7 +2,7 @@
 
 mod agreement;
 
-use agreement::{Taken, agree};
+use agreement::{AcceptedBy, agree};
 use wirecost_model::cell::{Experiment, Network};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion::{Ipv4, Ipv6};
@@ -18,7 +18,7 @@ use wirecost_plan::{BUILTIN, STUDIES, builtin, load};
 use proptest::prelude::*;
 
 fn experiment(text: &str) -> Experiment {
-    assert_eq!(agree(text), Taken::ByBoth, "{text}");
+    assert_eq!(agree(text), AcceptedBy::ByBoth, "{text}");
     load("plan.yaml", text).unwrap_or_else(|errors| panic!("{:#?}", errors.errors()))
 }
 

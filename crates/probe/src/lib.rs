@@ -36,6 +36,6 @@ pub use responder::Responder;
 pub use segments::{Segments, segments};
 pub use stream::{StreamOutcome, StreamPath, StreamServer, stream};
 pub use survey::{Endpoints, SurveyOutcome, burst, survey, survey_mapped, survey_unless};
-pub use tap::{Arrivals, Listener, TappedDatagram, parse_datagram};
+pub use tap::{ArrivalCapture, Arrivals, TappedDatagram, parse_datagram};
 pub use tcp_proof::{TcpProof, tcp_proof};
 pub use trace::{TRACING, trace, trace_on};

@@ -107,12 +107,12 @@ pub struct Arrivals {
 
 /// Captures what arrives for a responder, and answers nothing.
 #[derive(Debug)]
-pub struct Listener {
+pub struct ArrivalCapture {
     tap: Tap,
     secret: Secret,
 }
 
-impl Listener {
+impl ArrivalCapture {
     /// Opens the capture in the calling thread's namespace.
     ///
     /// # Errors

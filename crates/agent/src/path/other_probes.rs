@@ -4,7 +4,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use wirecost_check::{
-    HopReport, OneSidedReport, ReachabilityHint, RequiredMtu, Segments, Stream, TcpReport, TcpShown,
+    HopReport, OneSidedReport, ReachabilityHint, RequiredMtu, Segments, Stream, TcpMeasurements,
+    TcpReport,
 };
 use wirecost_pmtu::{TraceConfig, likely_sizes};
 use wirecost_probe::message::Secret;
@@ -71,7 +72,7 @@ pub(super) fn tcp(order: &TcpOrder) -> Result<TcpReport, ProbeError> {
     };
     let began = Instant::now();
     let proof = tcp_proof(order.from.address, to, &path, smallest(order.to.address))?;
-    let shown = TcpShown {
+    let shown = TcpMeasurements {
         failed: proof.failed.map(stream_report),
         full: proof.full,
         segments: Segments {

@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::report::RequiredMtu;
-use crate::{Recommendation, Segments, TcpReport, TcpShown, judge_tcp, recommend, tcp_notes};
+use crate::{
+    Recommendation, Segments, TcpMeasurements, TcpReport, judge_tcp, recommend, tcp_notes,
+};
 
-fn shown(passes: Option<u32>, fails: Option<u32>) -> TcpShown {
-    TcpShown {
+fn shown(passes: Option<u32>, fails: Option<u32>) -> TcpMeasurements {
+    TcpMeasurements {
         failed: None,
         full: 1500,
         segments: Segments { passes, fails },
@@ -17,7 +19,7 @@ fn shown(passes: Option<u32>, fails: Option<u32>) -> TcpShown {
     }
 }
 
-fn tcp(wanted: RequiredMtu, shown: TcpShown) -> TcpReport {
+fn tcp(wanted: RequiredMtu, shown: TcpMeasurements) -> TcpReport {
     let path = path(wanted, &[]);
     TcpReport::new((path.from, path.to), 443, wanted, shown, 0.1)
 }
@@ -48,7 +50,7 @@ fn what_tcp_shows_has_the_finding_of_its_kind() {
         let failed = Some(failed);
         let report = tcp(
             RequiredMtu::Device(1500),
-            TcpShown {
+            TcpMeasurements {
                 failed,
                 ..shown(None, None)
             },
@@ -62,7 +64,7 @@ fn what_tcp_shows_has_the_finding_of_its_kind() {
 fn a_far_end_that_announces_less_is_told_and_is_no_fault() {
     let less = tcp(
         RequiredMtu::Device(9000),
-        TcpShown {
+        TcpMeasurements {
             pmtu: (9000, 9000),
             ..shown(Some(1500), None)
         },
@@ -74,7 +76,7 @@ fn a_far_end_that_announces_less_is_told_and_is_no_fault() {
     assert_eq!(ids(&expected), ["expected-size-fails"]);
     let told = tcp(
         RequiredMtu::Device(1500),
-        TcpShown {
+        TcpMeasurements {
             pmtu: (1500, 1400),
             ..shown(Some(1400), None)
         },

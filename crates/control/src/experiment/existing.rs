@@ -10,7 +10,7 @@ use wirecost_model::plan::HostPair;
 use super::error::RunError;
 use super::{max_rate, tunnel};
 use crate::hosts::{HostsContext, HostsError};
-use crate::lab::{Existing, Lab};
+use crate::lab::{ExistingPair, Lab};
 use crate::placement::Placement;
 
 /// Adapts the experiment to these pairs of hosts: limits the rate of the loads. Returns the limit of each pair,
@@ -20,7 +20,7 @@ use crate::placement::Placement;
 /// Those of [`tunnel::adapt`].
 pub(super) fn adapt(
     experiment: &mut Experiment,
-    pairs: &[Existing],
+    pairs: &[ExistingPair],
 ) -> Result<Vec<Option<u64>>, RunError> {
     if experiment.plan.hosts.is_tunnel() {
         tunnel::adapt(experiment, pairs)?;
@@ -42,8 +42,8 @@ pub(super) fn adapt(
 ///
 /// # Errors
 /// Where the hosts of one pair share a machine and those of another do not: their CPU cannot be compared.
-pub(super) fn placement(pairs: &[Existing]) -> Result<Placement, RunError> {
-    let is_one = |existing: &&Existing| existing.one_machine;
+pub(super) fn placement(pairs: &[ExistingPair]) -> Result<Placement, RunError> {
+    let is_one = |existing: &&ExistingPair| existing.one_machine;
     let (one, several): (Vec<_>, Vec<_>) = pairs.iter().partition(is_one);
     if let (Some(one), Some(several)) = (one.first(), several.first()) {
         return Err(RunError::OnHost(format!(
@@ -65,7 +65,7 @@ fn line_speed(devices: [(Option<u64>, bool); 2]) -> Option<u64> {
 /// What was found out about two existing hosts.
 #[derive(Debug)]
 pub struct InspectedHosts {
-    hosts: Existing,
+    hosts: ExistingPair,
     /// The devices that packets pass on host a and on host b.
     paths: [HostPath; 2],
 }

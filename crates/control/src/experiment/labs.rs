@@ -17,7 +17,7 @@ use super::machine::MachineSettings;
 use super::progress::Progress;
 use super::sample::{SampleContext, take};
 use super::tunnel::too_large;
-use crate::lab::{Existing, HostPool, Lab, LabContext, unlike};
+use crate::lab::{ExistingPair, HostPool, Lab, LabContext, unlike};
 use crate::timeouts::PROMPT;
 
 /// The labs of a run, the most recently used last.
@@ -89,7 +89,7 @@ impl Labs {
     }
 
     /// The hosts of the current pair, where nothing is built on them.
-    fn existing(&self) -> Option<&Existing> {
+    fn existing(&self) -> Option<&ExistingPair> {
         let host_pool = self.host_pool.as_ref().filter(|_| !self.builds);
         host_pool.map(HostPool::current)
     }
@@ -236,7 +236,7 @@ impl Labs {
         // one can exist.
         let (kind, pair) = (network.encapsulation.kind().word, &host_pool.current().pair);
         let same = |lab: &mut Lab| {
-            let shares = |existing: &Existing| {
+            let shares = |existing: &ExistingPair| {
                 let PairNames(names) = &existing.pair.names;
                 names.iter().any(|name| pair.names.0.contains(name))
             };
@@ -345,7 +345,7 @@ impl Labs {
             .chain([std::process::id()])
             .collect();
         if let (Ok(()), Some(lab)) = (&result, self.up.last_mut()) {
-            let of_hosts = lab.hosts().map(Existing::placement);
+            let of_hosts = lab.hosts().map(ExistingPair::placement);
             let taking = SampleContext {
                 repeat: &experiment.plan.repeat,
                 placement: of_hosts.as_ref().unwrap_or(&self.context.placement),

@@ -19,9 +19,9 @@ const LOWEST_RATE: f64 = 1e-3;
 /// Rate for which an amount is stated where there is no limit, bit/s.
 const FAST: u64 = 10_000_000_000;
 
-/// The limit on all loads together in one direction, bit/s; `None`: no limit. `speeds`: [`Existing::speeds`].
+/// The limit on all loads together in one direction, bit/s; `None`: no limit. `speeds`: [`ExistingPair::speeds`].
 ///
-/// [`Existing::speeds`]: crate::lab::Existing::speeds
+/// [`ExistingPair::speeds`]: crate::lab::ExistingPair::speeds
 pub(super) fn limit(wanted: MaxRate, one_machine: bool, speeds: &[Option<u64>]) -> Option<u64> {
     match wanted {
         MaxRate::None => None,

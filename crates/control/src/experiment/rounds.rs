@@ -27,7 +27,7 @@ use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
 use crate::hosts::{AgentRole, HostsContext, HostsError};
-use crate::lab::{Existing, HostPool, LabContext};
+use crate::lab::{ExistingPair, HostPool, LabContext};
 use crate::placement::place_run;
 
 /// Options of a run.
@@ -201,7 +201,7 @@ fn host_pool(
 /// Reports the data-plane addresses of each pair of hosts, and how much is sent between them.
 fn tell<'a>(
     experiment: &Experiment,
-    pairs: impl Iterator<Item = (&'a Existing, Option<u64>)>,
+    pairs: impl Iterator<Item = (&'a ExistingPair, Option<u64>)>,
     progress: &mut dyn FnMut(Progress),
 ) {
     let forecast = forecast(experiment, 0);

@@ -13,7 +13,7 @@ use wirecost_model::record::{ExistingHost, HostEnvironment};
 use wirecost_model::sample::DeviceState;
 
 use super::Lab;
-use super::built::Built;
+use super::built::BuiltLab;
 use crate::hosts::{AgentHost, HostsContext, HostsError, data_plane, open};
 use crate::placement::Placement;
 use crate::random;
@@ -21,7 +21,7 @@ use crate::timeouts::PROMPT;
 
 /// What two existing hosts reported when they joined a run.
 #[derive(Debug)]
-pub(crate) struct Existing {
+pub(crate) struct ExistingPair {
     /// Both hosts with their names in the plan.
     pub(crate) pair: NamedPair,
     /// Data-plane addresses, host a's and host b's.
@@ -91,12 +91,12 @@ impl Lab {
             return Err(lab.a.unexpected_reply("Join").into());
         };
         let machines = lab.call_both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
-        lab.built = Built {
+        lab.built = BuiltLab {
             responders: [vec![of_a.responder], vec![of_b.responder]],
             steered: true,
-            ..Built::default()
+            ..BuiltLab::default()
         };
-        lab.existing = Some(Existing {
+        lab.existing = Some(ExistingPair {
             pair: named.clone(),
             addresses,
             joined: [*of_a, *of_b],
@@ -151,7 +151,7 @@ impl Lab {
     }
 
     /// Takes the lab apart: what its existing hosts reported when they joined, and their agents.
-    pub(crate) fn into_hosts(self) -> (Existing, [Link; 2]) {
+    pub(crate) fn into_hosts(self) -> (ExistingPair, [Link; 2]) {
         let Some(existing) = self.existing else {
             unreachable!("its hosts have joined");
         };
@@ -159,7 +159,7 @@ impl Lab {
     }
 
     /// The existing hosts, where the lab has such.
-    pub(crate) fn hosts(&self) -> Option<&Existing> {
+    pub(crate) fn hosts(&self) -> Option<&ExistingPair> {
         self.existing.as_ref().or(self.between.as_ref())
     }
 
@@ -191,7 +191,7 @@ impl Lab {
     }
 }
 
-impl Existing {
+impl ExistingPair {
     /// Each host has all cores of its machine; hosts on one machine share them.
     pub(crate) fn placement(&self) -> Placement {
         let [a, b] = self.joined.each_ref().map(|joined| joined.cpus.clone());

@@ -11,7 +11,7 @@ use wirecost_model::cell::Network;
 use wirecost_model::plan::NamedPair;
 use wirecost_model::record::HostEnvironment;
 
-use super::{Existing, Lab};
+use super::{ExistingPair, Lab};
 use crate::hosts::{HostsContext, HostsError, open};
 use crate::timeouts::PROMPT;
 
@@ -22,7 +22,7 @@ const KEEP_ALIVE: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(crate) struct HostPool {
     /// What the hosts of every pair reported, in the order of the plan.
-    pairs: Vec<Existing>,
+    pairs: Vec<ExistingPair>,
     /// Index in `pairs` of the pair that is measured now.
     current: usize,
     /// Agents of hosts that are not in a lab, by the hosts' names in the plan.
@@ -68,12 +68,12 @@ impl HostPool {
     }
 
     /// Every pair, in the order of the plan.
-    pub(crate) fn pairs(&self) -> &[Existing] {
+    pub(crate) fn pairs(&self) -> &[ExistingPair] {
         &self.pairs
     }
 
     /// The pair that is measured now.
-    pub(crate) fn current(&self) -> &Existing {
+    pub(crate) fn current(&self) -> &ExistingPair {
         &self.pairs[self.current]
     }
 
@@ -115,7 +115,7 @@ impl HostPool {
     }
 
     /// Returns the agents of a lab's hosts to the idle ones, and what the hosts reported when they joined.
-    pub(crate) fn leave(&mut self, lab: Lab) -> Existing {
+    pub(crate) fn leave(&mut self, lab: Lab) -> ExistingPair {
         let (existing, links) = lab.into_hosts();
         self.idle
             .extend(existing.pair.names.0.iter().cloned().zip(links));
@@ -151,7 +151,7 @@ impl HostPool {
     /// them.
     pub(crate) fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
         let mut all = BTreeMap::new();
-        for (name, host) in self.pairs.iter().flat_map(Existing::hosts) {
+        for (name, host) in self.pairs.iter().flat_map(ExistingPair::hosts) {
             all.entry(name).or_insert(host);
         }
         all

@@ -5,7 +5,7 @@
 //! by fq behind a program that sets the packets' departure times ([`crate::fq`]). The program is the caller's, as all
 //! programs are: it is attached after the line is set here, and detached before the line is lifted.
 
-use wirecost_model::line::LineBy;
+use wirecost_model::line::LineQdisc;
 use wirecost_wire::size_table::FrameSizes;
 
 use crate::error::{BuildError, Context, error_code, same};
@@ -55,7 +55,7 @@ impl LabHost {
     }
 
     /// Selects what emulates the lines that are set from now on.
-    pub fn emulate_line_by(&mut self, by: LineBy) {
+    pub fn emulate_line_by(&mut self, by: LineQdisc) {
         self.line_by = by;
     }
 
@@ -77,7 +77,7 @@ impl LabHost {
         let (by, links) = (self.line_by, self.spec.network.links);
         let (netlink, index, name) = self.line_device()?;
         match by {
-            LineBy::Htb => {
+            LineQdisc::Htb => {
                 let step = || format!("giving `{name}` {links} links of {rate} bit/s with htb");
                 htb::set(netlink, index, (rate, links), &frames.table()).with_context(step)?;
                 let found = htb::read_rates(netlink, index).with_context(step)?;
@@ -88,13 +88,13 @@ impl LabHost {
                 let wanted = vec![rate / 8 * 8; links as usize];
                 same(step, &text(&wanted), &text(&found))
             }
-            LineBy::Tbf => {
+            LineQdisc::Tbf => {
                 let step = || format!("limiting `{name}` with tbf to {rate} bit/s");
                 tbf::set(netlink, index, rate, &frames.table()).with_context(step)?;
                 let found = tbf::read_rate(netlink, index).with_context(step)?;
                 same(step, &(rate / 8 * 8), &found.unwrap_or(0))
             }
-            LineBy::Fq => {
+            LineQdisc::Fq => {
                 let step = || format!("putting fq on `{name}`");
                 fq::set(netlink, index).with_context(step)?;
                 let found = fq::is_there(netlink, index).with_context(step)?;
@@ -113,9 +113,9 @@ impl LabHost {
         let (netlink, index, name) = self.line_device()?;
         let step = || format!("lifting the line from `{name}`");
         let has_line = |netlink: &mut Netlink| match by {
-            LineBy::Tbf => Ok(tbf::read_rate(netlink, index)?.is_some()),
-            LineBy::Fq => fq::is_there(netlink, index),
-            LineBy::Htb => htb::is_there(netlink, index),
+            LineQdisc::Tbf => Ok(tbf::read_rate(netlink, index)?.is_some()),
+            LineQdisc::Fq => fq::is_there(netlink, index),
+            LineQdisc::Htb => htb::is_there(netlink, index),
         };
         if has_line(netlink).with_context(step)? {
             qdisc::remove(netlink, index).with_context(step)?;
