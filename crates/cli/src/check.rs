@@ -183,7 +183,7 @@ impl Check {
             tcp: self.tcp,
             trace: self.trace,
             recommend: self.recommend,
-            simulate: self.simulate.wanted(&self.from, &self.to)?,
+            simulate: self.simulate.simulation(&self.from, &self.to)?,
         })
     }
 

@@ -4,7 +4,7 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::switch::OvsDatapath;
 use wirecost_netbuild::host_tunnel::{self, GuestDevice};
-use wirecost_ovs::{AddedPorts, ExistingBridge, SwitchSpec};
+use wirecost_ovs::{BridgePorts, ExistingBridge, SwitchSpec};
 
 use super::state::TunnelEnd;
 use crate::error::{AgentError, Context, Result};
@@ -52,7 +52,7 @@ pub(super) fn join(
     if bridge.datapath() == OvsDatapath::Userspace {
         host_tunnel::disable_offloads(&end.device)?;
     }
-    let wanted = SwitchSpec {
+    let spec = SwitchSpec {
         encapsulation: encapsulation.clone(),
         underlay: end.underlay.clone(),
         underlay_mtu: underlay,
@@ -62,10 +62,10 @@ pub(super) fn join(
         mac: end.mac(),
         ovn: None,
     };
-    let ports = AddedPorts {
+    let ports = BridgePorts {
         owner: of,
         tunnel: &end.tunnel_port(),
-        wanted: &wanted,
+        spec: &spec,
     };
     bridge.add(&ports).map_err(AgentError::from)
 }

@@ -160,10 +160,13 @@ fn logical(result: &Value) -> Option<Northbound> {
     };
     let (ports, dhcp) = (by_uuid(1)?, by_uuid(2)?);
     let (router_ports, gateways) = (by_uuid(4)?, by_uuid(5)?);
-    let mut wanted: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut requested_chassis: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut want = |host: &str, what: String| {
         if !host.is_empty() {
-            wanted.entry(host.to_owned()).or_default().push(what);
+            requested_chassis
+                .entry(host.to_owned())
+                .or_default()
+                .push(what);
         }
     };
     for port in ports.values() {
@@ -202,7 +205,7 @@ fn logical(result: &Value) -> Option<Northbound> {
         remote: None,
         switches: switches.collect(),
         routers: routers.collect(),
-        wanted,
+        requested_chassis,
     })
 }
 
@@ -329,7 +332,7 @@ mod tests {
         );
         assert_eq!(port.gateway_mtu_bypass.as_deref(), Some("tcp"));
         let hosts: Vec<_> = known
-            .wanted
+            .requested_chassis
             .iter()
             .map(|(host, what)| (host.as_str(), what.len()))
             .collect();

@@ -304,7 +304,7 @@ impl Network<'_> {
         };
         let missing: Vec<String> = self
             .north
-            .wanted
+            .requested_chassis
             .iter()
             .filter(|(name, _)| !is_there(name))
             .map(|(name, what)| format!("{name} ({})", told(what)))

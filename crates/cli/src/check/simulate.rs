@@ -54,7 +54,7 @@ impl Options {
     /// # Errors
     /// Where a host is not a named network namespace: the sysctl would change for everything else that runs there. Or
     /// where both are one: each end would set and restore it while the other needs it.
-    pub(super) fn wanted(
+    pub(super) fn simulation(
         &self,
         from: &HostAddress,
         to: &CheckTarget,
