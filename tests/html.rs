@@ -128,7 +128,7 @@ fn latencies_and_datagrams_are_drawn_whole_too() {
         return;
     }
     let pages = [
-        (fixture::loads::beside(4), "latency-ping"),
+        (fixture::loads::with_and_without_requests(4), "latency-ping"),
         (fixture::loads::asking(4, Cores::Shared), "latency"),
         (fixture::loads::datagrams(4), "lost"),
     ];

@@ -283,7 +283,7 @@ fn made(state: &TunnelState) -> String {
 fn shown(tunnel: &TunnelStatus) -> String {
     let state = &tunnel.state;
     let mut text = format!("{}: {}", state.name, state.encapsulation);
-    if !tunnel.whole {
+    if !tunnel.intact {
         let missing = match &tunnel.missing[..] {
             [] => "it is incomplete".to_owned(),
             missing => format!("missing: {}", missing.join(", ")),

@@ -3,7 +3,8 @@
 //! Drives agents over their protocol and does not depend on how they execute requests: a lab's hosts and hosts behind
 //! ssh are driven alike. Not here: verdicts (`stats`), output for people (`report`).
 //!
-//! The base modules - concurrent, hosts, lab, marks, placement, random, timeouts, window - import none of the commands' modules.
+//! The base modules - concurrent, hosts, lab, marks, placement, random, timeouts, window - import none of the commands'
+//! modules.
 
 pub mod clean;
 mod concurrent;

@@ -28,7 +28,7 @@ pub(crate) fn read(reader: &mut Reader, fields: &Fields<'_>) -> Option<Repeat> {
         None => (rounds, None),
         Some(first) => {
             if let Some(fixed) = written(reader, &keys::ROUNDS) {
-                beside(reader, &fixed, &first);
+                exclusive(reader, &fixed, &first);
             }
             let (most, until) = until(reader, fields)?;
             (Some(most), Some(until))
@@ -68,7 +68,7 @@ fn until(reader: &mut Reader, fields: &Fields<'_>) -> Option<(u32, StoppingRule)
     Some((most, until))
 }
 
-fn beside(reader: &mut Reader, fixed: &Entry<'_>, until: &Entry<'_>) {
+fn exclusive(reader: &mut Reader, fixed: &Entry<'_>, until: &Entry<'_>) {
     let message = format!("`{}` cannot be used with `{}`", fixed.path, until.path);
     let help = format!(
         "`rounds` is a fixed number of rounds, `{}` belongs to an adaptive run: leave one of them out \

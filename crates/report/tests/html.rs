@@ -392,7 +392,7 @@ fn every_round_s_percentiles_are_beside_those_of_all_transactions() {
 
 #[test]
 fn each_load_of_a_mix_has_charts_over_the_cells_that_run_it_and_no_cpu_of_what_others_share() {
-    let text = page(&fixture::loads::beside(3));
+    let text = page(&fixture::loads::with_and_without_requests(3));
     let page = Html::parse_document(&text);
     assert_eq!(
         charts(&page),

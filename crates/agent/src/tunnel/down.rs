@@ -89,7 +89,7 @@ pub fn clean() -> CleanedTunnels {
         in_use.extend(indexes.map(wirecost_vtep::sending_end));
         let being_made = !status.state.complete
             && Owner::parse(&status.state.maker).is_some_and(Owner::is_alive);
-        if status.whole || being_made {
+        if status.intact || being_made {
             cleaned.up.push(name);
             continue;
         }

@@ -44,7 +44,7 @@ pub(crate) struct MigrationSource {
     /// The load was stopped before the machine had moved.
     stopped: bool,
     /// When the peer last took or acknowledged data, nanoseconds by [`Shared::now`].
-    heard: u64,
+    last_activity: u64,
     /// Bytes that the peer had acknowledged when it was last checked (`tcpi_bytes_acked`).
     acked: u64,
 }
@@ -86,7 +86,7 @@ impl MigrationSource {
             reply: ([0; REPLY_BYTES], 0),
             sent: [0; 2],
             stopped: false,
-            heard: 0,
+            last_activity: 0,
             acked: 0,
         }
     }
@@ -166,7 +166,7 @@ impl MigrationSource {
                     machine.count_wire(sent);
                     let tx = &context.flow(self.flow).tx;
                     tx.bytes.add(moved);
-                    self.heard = context.shared.now();
+                    self.last_activity = context.shared.now();
                 }
                 Err(error) => match IoFailure::from(error) {
                     IoFailure::Interrupted => {}
@@ -285,7 +285,7 @@ impl MigrationSource {
         let stage = machine.stage();
         if stage != self.stage {
             self.stage = stage;
-            self.heard = shared.now();
+            self.last_activity = shared.now();
             self.at = 0;
             self.list.clear();
             match stage {
@@ -324,14 +324,14 @@ impl MigrationSource {
     fn blocked(&mut self, shared: &Shared, interest: Interest) -> io::Result<Option<Progress>> {
         let now = shared.now();
         let patience = PEER_TIMEOUT.as_nanos() as u64;
-        if now.saturating_sub(self.heard) > patience {
+        if now.saturating_sub(self.last_activity) > patience {
             let acked = tcp_info(&*self.socket)?.bytes_acked;
             if acked == self.acked {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            (self.acked, self.heard) = (acked, now);
+            (self.acked, self.last_activity) = (acked, now);
         }
-        let until = self.heard + patience + 1;
+        let until = self.last_activity + patience + 1;
         Ok(Some(Progress::Wait(interest, Some(until))))
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn thinned(doc: &Document, drawn: &[&CellView]) -> Option<String> {
 }
 
 /// What a cell's figure is compared with in the chart: the line's limit, and the published throughput, Gbit/s.
-fn beside(shown: &ChartFigure<'_>, cell: &CellView) -> [Option<f64>; 2] {
+fn reference_lines(shown: &ChartFigure<'_>, cell: &CellView) -> [Option<f64>; 2] {
     if shown.metric() != Metric::Throughput || !shown.load.is_first_stream(cell) {
         return [None; 2];
     }
@@ -136,7 +136,7 @@ fn ends(shown: &ChartFigure<'_>, cells: &[&CellView]) -> Option<(f64, f64)> {
             summary.and_then(|summary| summary.high),
         ];
         let samples = cell.samples.iter().map(|sample| shown.value(sample));
-        let all = samples.chain(ends).chain(beside(shown, cell));
+        let all = samples.chain(ends).chain(reference_lines(shown, cell));
         all.flatten().collect::<Vec<f64>>()
     });
     figures.fold(None, |ends, figure| {
@@ -162,11 +162,15 @@ fn draw(doc: &Document, shown: &ChartFigure<'_>, cells: &[&CellView], label: &st
         (Sign::Median, "median"),
         (Sign::Interval, "95 % interval of the mean"),
     ];
-    let beside = |at: usize| cells.iter().any(|cell| beside(shown, cell)[at].is_some());
-    if beside(0) {
+    let has_reference = |at: usize| {
+        cells
+            .iter()
+            .any(|cell| reference_lines(shown, cell)[at].is_some())
+    };
+    if has_reference(0) {
         signs.push((Sign::Limit, "the line's limit"));
     }
-    if beside(1) {
+    if has_reference(1) {
         signs.push((Sign::Published, "published"));
     }
     let top = legend::draw(&mut svg, 0.0, WIDTH, &signs) + 8.0;
@@ -206,7 +210,7 @@ fn draw_cell(
     rounds: u32,
 ) {
     let result = cell.result;
-    let [limit, published] = beside(shown, cell);
+    let [limit, published] = reference_lines(shown, cell);
     let half = height / 2.0 - 3.0;
     svg.open("row", Some(result.cell));
     let back = svg.element("rect").class("back").number("x", 0.0);
