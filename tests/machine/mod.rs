@@ -1,5 +1,5 @@
 //! Machines with kernels of Debian's own, to run the program in: QEMU, by KVM where that boots them, by emulation elsewhere.
-//! Whatever ends the test ends them; nothing of them is on the disk but the kernels, which are downloads_dir.
+//! Whatever ends the test ends them; nothing of them is on the disk but the kernels, which are kept.
 
 pub(crate) mod archive;
 #[allow(dead_code, reason = "each test program uses its part")]
@@ -92,7 +92,7 @@ pub(crate) struct Contents {
     pub(crate) archive: Archive,
 }
 
-/// `target/kernels`, where downloads are downloads_dir.
+/// `target/kernels`, where downloads are kept.
 pub(crate) fn downloads_dir() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     target.parent().expect("target").join("kernels")

@@ -118,7 +118,7 @@ impl Drop for Pair {
     }
 }
 
-/// A directory with an `ssh` that knows the machines: their key is of no use anywhere else, and is downloads_dir.
+/// A directory with an `ssh` that knows the machines: their key is of no use anywhere else, and is kept.
 fn client() -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock();

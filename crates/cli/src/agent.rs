@@ -76,5 +76,5 @@ pub(crate) fn agent(arguments: &Agent) -> ExitCode {
 }
 
 fn role(word: &str) -> Result<AgentRole, String> {
-    AgentRole::of_word(word).ok_or_else(|| format!("no role `{word}`"))
+    AgentRole::of_word(word).ok_or_else(|| format!("no duty `{word}`"))
 }

@@ -1,4 +1,4 @@
-//! WindowCounter of the host, and of every end of a load on it, in consecutive parts.
+//! Counters of the host, and of every end of a load on it, in consecutive parts.
 //!
 //! Parts have no gap: each begins where the one before it ended. A window of fixed length is a single part.
 
