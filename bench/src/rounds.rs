@@ -21,7 +21,7 @@ use crate::looper::Loopers;
 use crate::measure::Bench;
 use crate::peer::{BARE, Ours, Peer};
 use crate::random::random;
-use crate::report::{CountedBy, Outcome, PeerReport, Presence, Report, RowResult, What};
+use crate::report::{CountedBy, Outcome, OutcomeKind, PeerReport, Presence, Report, RowResult};
 use crate::row::{GUEST_MTU, Opponents, Row};
 use crate::row_rounds::{Opponent, RowRounds, take, unless_fatal};
 use crate::sample::Sample;
@@ -143,7 +143,7 @@ impl Rounds<'_> {
                 result.outcomes.push(Outcome {
                     opponent: "-",
                     what: unless_fatal(alone(&mut bench, &row))?
-                        .map_or_else(What::Failed, |sample| judge_alone(&row, sample)),
+                        .map_or_else(OutcomeKind::Failed, |sample| judge_alone(&row, sample)),
                     broken: Vec::new(),
                 });
                 return Ok(());
@@ -239,12 +239,12 @@ fn alone(bench: &mut Bench<'_>, row: &Row) -> Result<Sample, BenchError> {
     take(bench, &Ours { spin: false }, row)
 }
 
-fn judge_alone(row: &Row, sample: Sample) -> What {
+fn judge_alone(row: &Row, sample: Sample) -> OutcomeKind {
     let holds = match (row.bound, sample.peak_bytes) {
         (Bound::Memory(most), Some(peak)) => peak > 0 && peak < most,
         _ => false,
     };
-    What::Alone { sample, holds }
+    OutcomeKind::Alone { sample, holds }
 }
 
 fn guests(lab: &Lab, placement: &Placement) -> [Guest; 2] {

@@ -9,7 +9,7 @@ use crate::error::BenchError;
 use crate::measure::Bench;
 use crate::peer::{Ours, Peer};
 use crate::random::random;
-use crate::report::{Outcome, What};
+use crate::report::{Outcome, OutcomeKind};
 use crate::row::{Opponents, Row};
 use crate::sample::Sample;
 
@@ -25,7 +25,7 @@ pub(crate) struct Opponent<'a> {
     /// What it said each time that it broke and was started again.
     broken: Vec<String>,
     /// Why there are no more rounds for it.
-    out: Option<What>,
+    out: Option<OutcomeKind>,
     /// It had its rounds, and more of them would change nothing.
     settled: bool,
 }
@@ -48,7 +48,7 @@ impl<'a> Opponent<'a> {
             peer,
             pairs: Vec::new(),
             broken: Vec::new(),
-            out: here.err().map(What::Absent),
+            out: here.err().map(OutcomeKind::Absent),
             settled: false,
         }
     }
@@ -60,8 +60,8 @@ impl<'a> Opponent<'a> {
     fn outcome(self, row: &Row, window: Option<f64>, stopping: Stopping) -> Outcome {
         let what = self.out.unwrap_or_else(|| {
             Comparison::new(row.bound_against(self.name), window, stopping, self.pairs).map_or_else(
-                |error| What::Failed(error.to_string()),
-                |comparison| What::Compared(Box::new(comparison)),
+                |error| OutcomeKind::Failed(error.to_string()),
+                |comparison| OutcomeKind::Compared(Box::new(comparison)),
             )
         });
         Outcome {
@@ -90,7 +90,7 @@ impl<'a> Opponent<'a> {
                     self.broken.push(message);
                 }
                 Err(message) => {
-                    self.out = Some(What::Failed(message));
+                    self.out = Some(OutcomeKind::Failed(message));
                     return Ok(None);
                 }
             }
@@ -114,7 +114,7 @@ impl RowRounds<'_> {
                 .peer
                 .plan(self.row.load, &setting)
                 .err()
-                .map(What::Cannot);
+                .map(OutcomeKind::Cannot);
         }
         let mut stopped = None;
         for round in 0..self.most.max(self.pairs) {
@@ -195,7 +195,7 @@ impl RowRounds<'_> {
                     other,
                 }),
                 (Some(Err(message)), _) => {
-                    opponent.out = Some(What::Failed(format!("ours: {message}")));
+                    opponent.out = Some(OutcomeKind::Failed(format!("ours: {message}")));
                 }
                 _ => {}
             }

@@ -2,7 +2,7 @@
 
 use wirecost_traffic::{Multiplexing, Options, Rate, Segmentation, WaitMode, Workload};
 
-pub(crate) struct Way {
+pub(crate) struct Variant {
     pub(crate) name: &'static str,
     pub(crate) options: Options,
 }
@@ -15,13 +15,13 @@ pub(crate) struct Row {
     pub(crate) anywhere: bool,
     /// Whether the figure is transactions or datagrams instead of bits.
     pub(crate) counts: bool,
-    pub(crate) ways: Vec<Way>,
+    pub(crate) ways: Vec<Variant>,
 }
 
-fn way(name: &'static str, options: &Options, change: impl FnOnce(&mut Options)) -> Way {
+fn way(name: &'static str, options: &Options, change: impl FnOnce(&mut Options)) -> Variant {
     let mut options = options.clone();
     change(&mut options);
-    Way { name, options }
+    Variant { name, options }
 }
 
 fn base(workload: Workload, streams: u32) -> Options {
