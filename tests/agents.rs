@@ -7,10 +7,10 @@ use std::os::unix::fs::symlink;
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{Reply, Request, Secret, Side, Stage};
-use wirecost_control::hosts::{Binaries, Duty, HostsContext, open};
+use wirecost_control::hosts::{AgentRole, Binaries, HostsContext, open};
 use wirecost_model::vary::{CommandPair, Scope, Setting};
 
-use crate::common::{PATIENCE, Place, install, program};
+use crate::common::{PATIENCE, TestDir, install, program};
 use crate::hosts::{NO_INTERRUPT, context, host};
 
 fn opened(context: &HostsContext, text: &str) -> Result<Link, LinkError> {
@@ -20,10 +20,10 @@ fn opened(context: &HostsContext, text: &str) -> Result<Link, LinkError> {
 
 #[test]
 fn an_agent_for_loads_runs_no_command() {
-    let place = Place::new();
+    let place = TestDir::new();
     let file = place.path().join("run");
     let context = HostsContext {
-        duty: Duty::Load,
+        role: AgentRole::Load,
         ..context()
     };
     let mut link = opened(&context, "local").expect("this machine");
@@ -68,7 +68,7 @@ fn an_agent_for_loads_runs_no_command() {
 }
 
 /// A host whose `uname -m` is `armv9`, and which has the programs that a copy needs, but no wirecost.
-fn other_architecture(place: &Place) -> String {
+fn other_architecture(place: &TestDir) -> String {
     let programs = place.path().join("programs");
     fs::create_dir(&programs).expect("a directory");
     let path = std::env::var_os("PATH").expect("a PATH");
@@ -91,7 +91,7 @@ fn other_architecture(place: &Place) -> String {
 }
 
 /// Agents as for another host: our own program is not at its path there.
-fn elsewhere(place: &Place) -> HostsContext {
+fn elsewhere(place: &TestDir) -> HostsContext {
     HostsContext {
         program: place.path().join("not-here"),
         ..context()
@@ -100,7 +100,7 @@ fn elsewhere(place: &Place) -> HostsContext {
 
 #[test]
 fn a_host_of_another_architecture_is_named_with_it_and_what_to_do() {
-    let place = Place::new();
+    let place = TestDir::new();
     let host = other_architecture(&place);
     let error = opened(&elsewhere(&place), &host).expect_err("no program");
     let error = error.to_string();
@@ -115,7 +115,7 @@ fn a_host_of_another_architecture_is_named_with_it_and_what_to_do() {
 
 #[test]
 fn a_host_of_another_architecture_gets_the_program_that_is_given_for_it() {
-    let place = Place::new();
+    let place = TestDir::new();
     let host = other_architecture(&place);
     let given = place.path().join("wirecost-armv9");
     install(program(), &given);

@@ -9,7 +9,7 @@ use object::elf::{DT_NEEDED, PT_INTERP};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 
 use crate::common::{
-    Place, Record, beside_others, install, lab_can_be_built, program, run, skip, succeeds,
+    Record, TestDir, install, lab_can_be_built, lock_shared, program, run, skip, succeeds,
 };
 
 /// The file to look at; `None` where these tests were built without a static C library.
@@ -52,12 +52,12 @@ fn a_dynamic_program_is_told_from_a_static_one() {
 /// the same file, and nothing is opened that a host might not have.
 #[test]
 fn a_run_needs_no_other_file_than_the_program() {
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let Some(file) = one_file() else { return };
     if !lab_can_be_built() {
         return;
     }
-    let place = Place::new();
+    let place = TestDir::new();
     let root = place.path();
     for directory in ["dev", "proc", "sys"] {
         fs::create_dir(root.join(directory)).expect("directory");

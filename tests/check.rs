@@ -1,6 +1,6 @@
 //! `wirecost check`: paths as they are and as they fail, from both sides and from one.
 
-mod beside;
+mod details;
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -669,7 +669,7 @@ fn an_interrupted_check_ends_and_leaves_nothing() {
         (running.agents().len() == 2).then_some(())
     });
     wait_for("a word about it", || {
-        running.told().contains("probing").then_some(())
+        running.stderr_so_far().contains("probing").then_some(())
     });
     assert!(running.signal(Signal::SIGINT));
     let ended = running.wait();

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{
-    Owner, is_root, lab_can_be_built, program, run, settings_guards, signal, skip, state_and_start,
-    succeeds, wait_for, wirecost, with_the_machines_own,
+    Owner, is_root, lab_can_be_built, lock_machine_state, program, run, settings_guards, signal,
+    skip, state_and_start, succeeds, wait_for, wirecost,
 };
-use crate::runs::{as_plain_user, place_for_everybody};
+use crate::runs::{as_plain_user, dir_for_everybody};
 use nix::sys::signal::Signal;
 
 /// An agent that this test started, its standard input held open.
@@ -51,7 +51,7 @@ fn clean_ends_a_stopped_agent_whose_run_is_gone_and_says_so() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let owner = dead_process();
     let mut agent = HeldAgent::start(owner);
     let pid = agent.0.id();
@@ -76,7 +76,7 @@ fn clean_goes_on_where_a_stopped_settings_guard_is_another_users() {
     if !is_root() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let owner = dead_process();
     // Within a session everybody may continue what is stopped (kill(2)).
     let mut command = Command::new("setsid");
@@ -97,7 +97,7 @@ fn clean_goes_on_where_a_stopped_settings_guard_is_another_users() {
     wait_for("the guard to stop", || {
         state_and_start(pid).filter(|(state, _)| *state == 'T')
     });
-    let (_place, program) = place_for_everybody();
+    let (_place, program) = dir_for_everybody();
     let program = program.to_str().expect("text");
 
     let ended = run(as_plain_user(program).args(["clean", "--json"]));
@@ -120,7 +120,7 @@ fn clean_as_json_names_what_it_ended() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let owner = dead_process();
     let mut agent = HeldAgent::start(owner);
 
@@ -143,7 +143,7 @@ fn clean_leaves_the_agents_of_a_living_run_alone_and_they_end_with_their_input()
     if !lab_can_be_built() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let mut agent = HeldAgent::start(Owner::of(std::process::id()));
     let pid = agent.0.id();
 

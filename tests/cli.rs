@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Place, program, run, wirecost};
+use crate::common::{TestDir, program, run, wirecost};
 use crate::fixture;
 use wirecost_model::plan::Cores;
 
@@ -45,7 +45,7 @@ fn no_command_at_all_shows_the_help() {
 
 #[test]
 fn a_missing_plan_names_the_plans_that_are_built_in() {
-    let place = Place::new();
+    let place = TestDir::new();
     let ended = run(wirecost(["run", "no-such-plan"]).current_dir(place.path()));
     ended.expect_code(2);
     assert_eq!(ended.stdout, "");
@@ -56,7 +56,7 @@ fn a_missing_plan_names_the_plans_that_are_built_in() {
 
 #[test]
 fn every_mistake_in_a_plan_is_shown_at_once_and_nothing_is_made() {
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(
         "name: mistakes\n\
          underlay: { mtu: 9000, rate: fast }\n\
@@ -92,7 +92,7 @@ fn every_mistake_in_a_plan_is_shown_at_once_and_nothing_is_made() {
 
 #[test]
 fn a_report_of_no_directory_and_of_no_run_says_what_to_give() {
-    let place = Place::new();
+    let place = TestDir::new();
     for (directory, words) in [
         ("gone", "there is no directory gone"),
         (".", "is not a run"),
@@ -209,7 +209,7 @@ fn a_reader_that_has_gone_has_read_enough_of_a_page() {
 
 #[test]
 fn an_existing_run_directory_is_never_written_over() {
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan("name: tiny\nrepeat: { rounds: 1, seconds: 0.05 }\n");
     fs::create_dir(place.path().join("out")).expect("directory");
     let treasure = place.path().join("out/run.json");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Ended, Place, Record, beside_others, lab_can_be_built, run, wirecost};
+use crate::common::{Ended, Record, TestDir, lab_can_be_built, lock_shared, run, wirecost};
 use crate::fixture;
 use tempfile::TempDir;
 use wirecost_model::plan::Cores;
@@ -150,7 +150,7 @@ fn a_record_of_version_1_is_compared() {
 #[test]
 fn the_comparison_goes_to_a_file_and_never_over_a_record() {
     let [before, after] = directories(&measured(0.8));
-    let place = Place::new();
+    let place = TestDir::new();
     let out = place.path().join("comparison.md");
     let name = out.to_str().expect("text");
     let ended = compare(before.path(), after.path(), &["--markdown", "--out", name]);
@@ -196,7 +196,7 @@ offload: none
 repeat: { rounds: 3, seconds: 0.2, warmup: 0.05, worth: 50% }
 ";
 
-fn against(place: &Place, plan: &Path, out: &str, earlier: &Path) -> Command {
+fn against(place: &TestDir, plan: &Path, out: &str, earlier: &Path) -> Command {
     let mut command = place.run_command(plan, out);
     command.arg("--against").arg(earlier);
     command
@@ -204,7 +204,7 @@ fn against(place: &Place, plan: &Path, out: &str, earlier: &Path) -> Command {
 
 #[test]
 fn what_a_run_is_to_be_compared_with_is_read_before_it_starts() {
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(SHORT);
     let nowhere = place.path().join("nowhere");
     let ended = run(&mut against(&place, &plan, "out", &nowhere));
@@ -219,7 +219,7 @@ fn what_a_run_is_to_be_compared_with_is_read_before_it_starts() {
 }
 
 /// The record of a run, every sample of it this much faster.
-fn faster(place: &Place, from: &str, times: f64) -> PathBuf {
+fn faster(place: &TestDir, from: &str, times: f64) -> PathBuf {
     let directory = place.path().join("faster");
     fs::create_dir(&directory).expect("a directory");
     let from = place.path().join(from);
@@ -242,8 +242,8 @@ fn a_run_is_measured_and_compared_in_one_go() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(SHORT);
     run(&mut place.run_command(&plan, "first")).expect_code(0);
 

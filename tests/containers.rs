@@ -9,7 +9,7 @@ use nix::mount::{MsFlags, mount};
 
 use crate::common::namespaces::leave_the_machine;
 use crate::common::{
-    Ended, Place, Record, beside_others, install, is_root, lacks, run, skip, succeeds, wait_for,
+    Ended, Record, TestDir, install, is_root, lacks, lock_shared, run, skip, succeeds, wait_for,
     wirecost,
 };
 use crate::pair::Pair;
@@ -20,14 +20,14 @@ const LIFE_S: u32 = 900;
 
 /// Two containers that need no image: busybox in a directory, in the namespaces of a pair. Dropping it removes them.
 struct Containers {
-    place: Place,
+    place: TestDir,
 }
 
 impl Containers {
     /// Starts them; the error is podman's reason.
     fn start(pair: &Pair) -> Result<Self, String> {
         let made = Self {
-            place: Place::new(),
+            place: TestDir::new(),
         };
         for (name, netns) in NAMES.iter().zip([&pair.a, &pair.b]) {
             let root = made.place.path().join(name);
@@ -110,7 +110,7 @@ fn containers_are_checked_loaded_and_measured_with_nothing_installed_in_them() {
             return;
         }
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     leave_the_machine();
     // Of the locks there, podman frees those that it does not know: the user's containers have theirs.
     let none = None::<&str>;

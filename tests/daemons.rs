@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::common::{
-    Owner, Place, Running, lines_written, signal, state_and_start, wait_for, with_the_machines_own,
+    Owner, Running, TestDir, lines_written, lock_machine_state, signal, state_and_start, wait_for,
 };
 use nix::sys::signal::Signal;
 
@@ -76,9 +76,9 @@ fn devices() -> usize {
 
 /// A run of the plan with that many daemons, killed after its first sample: no daemon, file or device is left.
 pub(crate) fn leaves_nothing_when_killed(plan: &str, number: usize) {
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let before = (on_this_machine(), devices());
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(plan);
     let mut running = Running::start(&mut place.run_command(&plan, "out"));
     wait_for("a sample", || {

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::common::{Place, beside_others, is_root, run, wirecost};
+use crate::common::{TestDir, is_root, lock_shared, run, wirecost};
 use crate::existing::state;
 use crate::pair::{Pair, ip};
 
@@ -12,8 +12,8 @@ fn every_setting_that_is_tried_is_undone_and_judged() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("diagnose"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("diagnose"), TestDir::new());
     let [a, b] = [&pair.a, &pair.b].map(|netns| format!("netns:{netns}"));
     let before = [state(&pair.a), state(&pair.b)];
     let out = place.path().join("run");
@@ -97,8 +97,8 @@ fn a_change_that_the_kernel_refuses_ends_no_diagnosis() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("refused"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("refused"), TestDir::new());
     // Without checksums the kernel has no segmentation offload either.
     let off = [
         "netns", "exec", &pair.a, "ethtool", "-K", "eth0", "tx", "off",
@@ -139,8 +139,8 @@ fn every_device_beneath_a_tunnel_is_tried_and_left_as_it_was() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("beneath"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("beneath"), TestDir::new());
     for (host, own, other) in [(&pair.a, 1, 2), (&pair.b, 2, 1)] {
         let vxlan = format!(
             "-n {host} link add vxlan0 mtu 1400 type vxlan id 7 local 10.77.0.{own} remote 10.77.0.{other} dstport 4789"

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{
-    Ended, Place, install, is_root, program, run, skip, succeeds, wait_for, wirecost,
+    Ended, TestDir, install, is_root, program, run, skip, succeeds, wait_for, wirecost,
 };
 use serde_json::Value;
 use wirecost_model::plan::Description;
@@ -44,8 +44,8 @@ fn works_in_namespaces(script: &str) -> bool {
 }
 
 /// A copy of the program that everybody can run.
-fn program_for_everybody() -> (Place, PathBuf) {
-    let place = Place::new();
+fn program_for_everybody() -> (TestDir, PathBuf) {
+    let place = TestDir::new();
     fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("permissions");
     let copy = place.path().join("wirecost");
     install(program(), &copy);

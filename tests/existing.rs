@@ -8,7 +8,7 @@ use wirecost_model::sample::Invalid;
 
 use crate::common::namespaces::Namespaces;
 use crate::common::{
-    Owner, Place, Record, Running, beside_others, is_root, run, settings_guards, signal, wait_for,
+    Owner, Record, Running, TestDir, is_root, lock_shared, run, settings_guards, signal, wait_for,
     wirecost,
 };
 use crate::pair::{Pair, ip};
@@ -43,8 +43,8 @@ fn a_run_between_existing_hosts_measures_them_and_leaves_them_as_they_were() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("existing"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("existing"), TestDir::new());
     let text = plan(
         &pair,
         &format!(
@@ -112,8 +112,8 @@ fn a_host_keeps_its_level_while_commands_of_the_other_one_take_longer_than_ten_s
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("slow"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("slow"), TestDir::new());
     let text = plan(
         &pair,
         "allow_host_changes: on\nvary:\n  one: [{ label: slow, on: a, before: sleep 6, after: 'true' }]\n  \
@@ -139,8 +139,8 @@ fn what_a_killed_run_left_changed_is_undone_by_clean() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("left"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("left"), TestDir::new());
     let text = plan(
         &pair,
         "allow_host_changes: on\nvary:\n  all:\n    - label: as it is\n    - label: changed\n      sysctl: { \
@@ -265,8 +265,8 @@ fn a_narrow_path_is_measured_at_what_its_router_reports_unless_more_is_asked_for
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (hosts, place) = (Routed::new(), Place::new());
+    let _lock = lock_shared();
+    let (hosts, place) = (Routed::new(), TestDir::new());
     let pair = format!("netns:{},netns:{}", hosts.a, hosts.b);
     let run_to = |name: &str, rest: &str| {
         let out = place.path().join(name);
@@ -318,8 +318,8 @@ fn a_qdisc_is_replaced_for_its_samples_and_comes_back_as_it_was() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("qdisc"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("qdisc"), TestDir::new());
     // Host a has one that somebody set, host b the kernel's default.
     let mut set = Command::new("ip");
     set.args([

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::common::{beside_others, lab_can_be_built, state_and_start, wait_for};
-use crate::held::{NEVER, lab};
+use crate::common::{lab_can_be_built, lock_shared, state_and_start, wait_for};
+use crate::direct_lab::{NEVER, lab};
 use wirecost_control::Lab;
 use wirecost_model::cell::{MAX_GUESTS, Network};
 use wirecost_model::fixtures;
@@ -56,7 +56,7 @@ fn sixty_four_guests_on_each_host_are_built_proven_pair_by_pair_and_vanish() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     for guest_ip in IpVersion::ALL {
         let network = network(MAX_GUESTS, guest_ip);
         let mut lab = lab(&network);

@@ -8,12 +8,12 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::common::{Place, install, is_root, program, succeeds, wait_for};
+use crate::common::{TestDir, install, is_root, program, succeeds, wait_for};
 use crate::pair::Pair;
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::orphan::Owner;
 use wirecost_control::hosts::{
-    AgentHost, Binaries, Duty, HostsContext, Reachable, data_plane, open,
+    AgentHost, AgentRole, Binaries, HostAddresses, HostsContext, data_plane, open,
 };
 use wirecost_model::host::HostAddress;
 
@@ -24,7 +24,7 @@ pub(crate) fn context() -> HostsContext {
         program: program().to_owned(),
         binaries: Binaries::default(),
         owner: Owner::this().expect("proc"),
-        duty: Duty::Commands,
+        role: AgentRole::Commands,
         idle: Duration::ZERO,
         verbose: 0,
     }
@@ -148,7 +148,7 @@ fn where_the_program_is_missing_it_is_copied_and_the_copy_is_gone_while_it_runs(
         return;
     }
     let pair = Pair::new("copy");
-    let place = Place::new();
+    let place = TestDir::new();
     let copies = place.path().join("copies");
     fs::create_dir(&copies).expect("directory");
     // A machine of its own, as far as the program is concerned: where ours lies there is nothing.
@@ -181,7 +181,7 @@ fn a_full_disk_is_told_and_leaves_no_copy() {
     if !is_root() {
         return;
     }
-    let (place, told) = (Place::new(), Place::new());
+    let (place, told) = (TestDir::new(), TestDir::new());
     let (ours, small) = (program().parent().expect("a directory"), place.path());
     let left = told.path().join("left");
     // Nobody outside sees the small disk: what is left on it is listed on another one, whole or not at all.
@@ -217,7 +217,7 @@ fn an_interrupt_ends_the_wait_for_a_host_that_says_nothing() {
 
 #[test]
 fn an_agent_of_another_version_is_named_with_both() {
-    let place = Place::new();
+    let place = TestDir::new();
     let other = place.path().join("other");
     // Reply::Hello, version 99, process 1: what is the same in every version.
     fs::write(
@@ -246,7 +246,7 @@ fn an_agent_of_another_version_is_named_with_both() {
 
 #[test]
 fn every_way_that_leads_to_no_agent_says_why() {
-    let place = Place::new();
+    let place = TestDir::new();
     let script = |name: &str, text: &str| {
         let path = place.path().join(name);
         fs::write(&path, text).expect("script");

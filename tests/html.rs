@@ -128,7 +128,7 @@ fn latencies_and_datagrams_are_drawn_whole_too() {
         return;
     }
     let pages = [
-        (fixture::loads::beside(4), "latency-ping"),
+        (fixture::loads::with_and_without_requests(4), "latency-ping"),
         (fixture::loads::asking(4, Cores::Shared), "latency"),
         (fixture::loads::datagrams(4), "lost"),
     ];
@@ -146,7 +146,7 @@ fn latencies_and_datagrams_are_drawn_whole_too() {
             }
             assert_eq!(look["faint"], json!([]));
             assert_eq!(look["wider"], 0, "the page is wider than its window");
-            assert_eq!(browser.heard().console, [""; 0]);
+            assert_eq!(browser.events().console, [""; 0]);
         }
     }
 }
@@ -165,10 +165,10 @@ fn the_page_is_drawn_whole_in_light_and_dark_on_a_screen_and_a_phone() {
             expect_complete(&look);
             let ground = look["ground"].as_f64().expect("a luminance");
             assert_eq!(ground > 0.5, scheme == "light", "{scheme}: {ground}");
-            let heard = browser.heard();
-            assert_eq!(heard.console, [""; 0]);
+            let events = browser.events();
+            assert_eq!(events.console, [""; 0]);
             let url = format!("file://{}", page.path().display());
-            assert_eq!(heard.requests, [url]);
+            assert_eq!(events.requests, [url]);
         }
     }
 }
@@ -223,7 +223,7 @@ fn a_pointer_on_a_mark_reads_it_out_and_lights_its_cell_everywhere() {
     for tag in ["g", "DIV", "TR"] {
         assert!(lit.iter().any(|e| e[1] == tag), "{tag}: {lit:?}");
     }
-    assert_eq!(browser.heard().console, [""; 0]);
+    assert_eq!(browser.events().console, [""; 0]);
 }
 
 /// A window of that size, in which the page is already open.
@@ -332,7 +332,7 @@ fn the_filter_leaves_what_is_asked_for() {
         (browser.evaluate(rows), browser.evaluate(bright)),
         (json!(12), json!(36))
     );
-    assert_eq!(browser.heard().console, [""; 0]);
+    assert_eq!(browser.events().console, [""; 0]);
 }
 
 #[test]
@@ -400,15 +400,15 @@ fn what_the_other_tests_look_for_is_found_on_a_bad_page() {
         fs::write(&path, format!("<!DOCTYPE html><meta name=viewport content='width=device-width'><title>{name}</title>{body}")).expect("written");
         let mut browser = Browser::start();
         browser.open(Path::new(&path), 400, "light");
-        (browser.evaluate(LOOK), browser.heard())
+        (browser.evaluate(LOOK), browser.events())
     };
-    let (_, heard) = bad(
+    let (_, events) = bad(
         "complains",
         "<script>console.error('no')</script><script>throw 1</script>",
     );
-    assert_eq!(heard.console.len(), 2, "{heard:?}");
-    let (_, heard) = bad("fetches", "<img src='other.png'>");
-    assert_eq!(heard.requests.len(), 2, "{heard:?}");
+    assert_eq!(events.console.len(), 2, "{events:?}");
+    let (_, events) = bad("fetches", "<img src='other.png'>");
+    assert_eq!(events.requests.len(), 2, "{events:?}");
     let (look, _) = bad(
         "is not drawn",
         "<p style='width: 900px; color: #bbb'>wide and faint</p><figure class='chart' id='x'>\

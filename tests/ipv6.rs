@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Place, Record, beside_others, lab_can_be_built, run, succeeds};
-use crate::held::{NEVER, lab};
+use crate::common::{Record, TestDir, lab_can_be_built, lock_shared, run, succeeds};
+use crate::direct_lab::{NEVER, lab};
 use wirecost_control::Lab;
 use wirecost_model::cell::{Cell, Network};
 use wirecost_model::fixtures;
@@ -54,8 +54,8 @@ fn every_way_is_proven_at_exactly_its_mtu_and_measured_below_its_own_limit() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(EVERY_WAY);
 
     let ended = run(place.run_command(&plan, "out").arg("--json"));
@@ -188,7 +188,7 @@ fn an_underlay_that_is_one_byte_too_small_is_found_whichever_ip_it_carries() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     for network in ways_with_ipv6() {
         let mut lab = lab(&network);
         let size = largest(&network);
@@ -239,7 +239,7 @@ fn a_device_has_the_one_address_it_needs_and_may_use_it_at_once() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let ipv4_only = network(Encapsulation::Vxlan(Vxlan::default()), Ipv4, Ipv4);
     for network in ways_with_ipv6().iter().chain([&ipv4_only]) {
         let lab = lab(network);
@@ -273,7 +273,7 @@ fn the_udp_checksum_of_a_tunnel_is_as_planned_over_ipv6_too() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     for udp_checksum in [false, true] {
         let vxlan = Vxlan {
             udp_checksum,

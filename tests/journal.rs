@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use common::namespaces::Namespaces;
 use common::{
-    Owner, beside_others, is_root, program, run, settings_guards, signal, wait_for, wirecost,
+    Owner, is_root, lock_shared, program, run, settings_guards, signal, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_agent::guard::{SettingsGuard, SettingsTarget};
@@ -304,7 +304,7 @@ fn whatever_is_changed_is_undone_to_exactly_what_was_there() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let clock = || {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         now.expect("after 1970").as_nanos() as u64

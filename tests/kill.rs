@@ -15,8 +15,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::common::namespaces::{Namespaces, leave_the_machine};
 use crate::common::{
-    Ended, Place, Record, Running, beside_others, in_the_same_turn, is_root, lines_written, lock,
-    run, signal, wait_for, wirecost,
+    Ended, Record, Running, TestDir, already_locked, is_root, lines_written, lock_file,
+    lock_shared, run, signal, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::record::{Outcome, file};
@@ -81,7 +81,7 @@ struct Schedule {
 
 impl Schedule {
     /// From a run that nobody disturbs.
-    fn measure(place: &Place, plan: &Path) -> Self {
+    fn measure(place: &TestDir, plan: &Path) -> Self {
         let began = Instant::now();
         let ended = Running::start(&mut place.run_command(plan, "reference")).wait();
         let whole = began.elapsed();
@@ -153,7 +153,7 @@ impl fmt::Debug for Attempt<'_> {
 
 impl Attempt<'_> {
     /// `None` where there was nothing left to kill.
-    fn make(&self, place: &Place, plan: &Path, name: &str) -> Option<Hit> {
+    fn make(&self, place: &TestDir, plan: &Path, name: &str) -> Option<Hit> {
         let out = place.path().join(name);
         let started = Instant::now();
         let mut running = Running::start(&mut place.run_command(plan, name));
@@ -246,7 +246,7 @@ impl Attempt<'_> {
             sleep(Duration::from_millis(5));
         }
         println!("{self:?}: {:?} left, to be cleaned", running.agents());
-        let lock = lock("machine"); // what tests of `clean` are about is not for this one to end
+        let lock = lock_file("machine"); // what tests of `clean` are about is not for this one to end
         run(&mut wirecost(["clean"])).expect_code(0);
         drop(lock);
         wait_for("the cleaned agents to be gone", || {
@@ -308,7 +308,7 @@ impl Attempt<'_> {
 fn in_parallel(
     attempts: &[Attempt<'_>],
     enough: usize,
-    (place, plan): (&Place, &Path),
+    (place, plan): (&TestDir, &Path),
 ) -> Vec<(Victim, Hit)> {
     let next = AtomicUsize::new(0);
     let hits = Mutex::new(Vec::new());
@@ -316,7 +316,7 @@ fn in_parallel(
     thread::scope(|scope| {
         for _ in 0..AT_A_TIME {
             scope.spawn(|| {
-                let _turn = in_the_same_turn();
+                let _lock = already_locked();
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(attempt) = attempts.get(index) else {
@@ -404,10 +404,10 @@ fn whatever_is_killed_in_whatever_phase_nothing_is_left_and_nothing_is_lost() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     leave_the_machine();
     let mut user = OfTheUser::new();
-    let place = Place::new();
+    let place = TestDir::new();
     let plan: PathBuf = place.plan(PLAN);
     let surroundings = user.surroundings();
     let schedule = Schedule::measure(&place, &plan);
@@ -513,10 +513,10 @@ fn kills_at_random_moments_leave_nothing() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     leave_the_machine();
     let mut user = OfTheUser::new();
-    let place = Place::new();
+    let place = TestDir::new();
     let plan: PathBuf = place.plan(PLAN);
     let surroundings = user.surroundings();
     let schedule = Schedule::measure(&place, &plan);

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{
-    Ended, Place, Record, alone, cores_of_mask, lab_can_be_built, lines_written, run, succeeds,
-    wirecost,
+    Ended, Record, TestDir, cores_of_mask, lab_can_be_built, lines_written, lock_exclusive, run,
+    succeeds, wirecost,
 };
 use serde_json::Value;
 use wirecost_model::cell::Cell;
@@ -71,8 +71,8 @@ fn a_run_prints_one_document_and_keeps_a_record_that_is_true() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = alone();
-    let place = Place::new();
+    let _lock = lock_exclusive();
+    let place = TestDir::new();
     let plan = place.plan(SMALL);
     let out = place.path().join("out");
 

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::common::{Place, Record, beside_others, is_root, lab_can_be_built, run, wirecost};
-use wirecost_model::line::{LineBy, LineRelease};
+use crate::common::{Record, TestDir, is_root, lab_can_be_built, lock_shared, run, wirecost};
+use wirecost_model::line::{LineQdisc, LineRelease};
 
 const PLAN: &str = "\
 name: line
@@ -27,8 +27,8 @@ fn a_lab_says_how_its_line_releases() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(PLAN);
     let ended = run(&mut place.run_command(&plan, "out"));
     ended.expect_code(0);
@@ -36,13 +36,13 @@ fn a_lab_says_how_its_line_releases() {
     assert_eq!(record.head.experiment.plan.underlay.release_us, Some(100));
     let line = record.head.environment.line.expect("a line");
     let expected = match kernel_has_fq() {
-        Some(true) if is_root() => LineBy::Fq,
-        _ => LineBy::Tbf,
+        Some(true) if is_root() => LineQdisc::Fq,
+        _ => LineQdisc::Tbf,
     };
     assert_eq!(line.by, expected, "{line}");
     match line.by {
-        LineBy::Fq => assert_eq!(line, LineRelease::in_steps(100)),
-        LineBy::Tbf | LineBy::Htb => {
+        LineQdisc::Fq => assert_eq!(line, LineRelease::in_steps(100)),
+        LineQdisc::Tbf | LineQdisc::Htb => {
             assert!(line.why.is_some() && line.step_us.is_none(), "{line:?}");
         }
     }
@@ -67,7 +67,7 @@ fn a_lab_says_how_its_line_releases() {
 
 #[test]
 fn without_a_line_nothing_is_said_of_one() {
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan("name: none\n");
     let dry = run(wirecost(["run", "--dry-run"]).arg(&plan));
     dry.expect_code(0);

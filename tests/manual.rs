@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Ended, Place, program, run, skip, succeeds, wirecost};
+use crate::common::{Ended, TestDir, program, run, skip, succeeds, wirecost};
 
 /// Whether a program is there.
 fn is_there(name: &str) -> bool {
@@ -13,7 +13,7 @@ fn is_there(name: &str) -> bool {
 }
 
 /// Writes a shell's script to a place as this name.
-fn script(place: &Place, shell: &str, name: &str) {
+fn script(place: &TestDir, shell: &str, name: &str) {
     let ended = run(&mut wirecost(["completions", shell]));
     ended.expect_code(0);
     assert_eq!(ended.stderr, "");
@@ -21,7 +21,7 @@ fn script(place: &Place, shell: &str, name: &str) {
 }
 
 /// Runs a shell in the place, with the program under test as `wirecost`.
-fn shell(place: &Place, shell: &str, arguments: &[&str]) -> Ended {
+fn shell(place: &TestDir, shell: &str, arguments: &[&str]) -> Ended {
     let directory = program().parent().expect("directory");
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new(shell);
@@ -38,8 +38,8 @@ fn shell(place: &Place, shell: &str, arguments: &[&str]) -> Ended {
 }
 
 /// A place with plans, a run directory, and what is neither.
-fn furnished() -> Place {
-    let place = Place::new();
+fn furnished() -> TestDir {
+    let place = TestDir::new();
     place.plan("name: mine\n");
     fs::write(place.path().join("notes.txt"), "").expect("file");
     for (directory, file) in [("before", "run.json"), ("empty", "other")] {
@@ -50,7 +50,7 @@ fn furnished() -> Place {
 }
 
 /// What bash offers for the last of these words.
-fn bash_offers(place: &Place, words: &[&str]) -> Vec<String> {
+fn bash_offers(place: &TestDir, words: &[&str]) -> Vec<String> {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let last = words.len() - 1;
     let typed = format!(
@@ -66,7 +66,7 @@ fn bash_offers(place: &Place, words: &[&str]) -> Vec<String> {
 }
 
 /// What bash offers behind `line`, whose words it takes apart at colons and equals signs as readline does.
-fn bash_offers_for(place: &Place, line: &str) -> Vec<String> {
+fn bash_offers_for(place: &TestDir, line: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {
         let mut part = String::new();
@@ -239,14 +239,14 @@ fn zsh_completes_at_the_first_tab_from_its_function_path() {
 
 #[test]
 fn a_script_can_be_read_by_nobody_without_a_panic() {
-    let place = Place::new();
+    let place = TestDir::new();
     let line = "for shell in bash zsh fish; do wirecost completions $shell | true; done; echo fine";
     let ended = shell(&place, "bash", &["--norc", "-c", line]);
     assert_eq!(ended.stdout, "fine\n");
 }
 
 /// The pages, written by the program.
-fn pages(place: &Place) -> Vec<std::path::PathBuf> {
+fn pages(place: &TestDir) -> Vec<std::path::PathBuf> {
     let directory = place.path().join("man");
     let ended = run(wirecost(["man", "--out"]).arg(&directory));
     ended.expect_code(0);
@@ -262,7 +262,7 @@ fn every_page_is_shown_without_a_warning() {
     if !is_there("man") {
         return;
     }
-    let place = Place::new();
+    let place = TestDir::new();
     let pages = pages(&place);
     let names: Vec<_> = pages
         .iter()
@@ -304,7 +304,7 @@ fn shown(page: &Path) -> Ended {
 
 #[test]
 fn pages_that_cannot_be_written_are_an_error_that_says_where() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::write(place.path().join("file"), "").expect("file");
     let ended = run(wirecost(["man", "--out", "file/man"]).current_dir(place.path()));
     ended.expect_code(3);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use wirecost_agent::protocol::{Reply, Request};
 
 use crate::common::namespaces::Namespaces;
-use crate::common::{Place, Record, Running, is_root, program, wait_for, wirecost};
+use crate::common::{Record, Running, TestDir, is_root, program, wait_for, wirecost};
 use crate::hosts::link;
 use crate::pair::{Pair, ip};
 
@@ -70,7 +70,7 @@ fn fifty_hosts_take_time_and_memory_in_proportion() {
     for count in [2, 10, 25, 50] {
         let prefix = format!("wctm{}x{count}h", std::process::id());
         let (names, _made) = star(&prefix, count);
-        let place = Place::new();
+        let place = TestDir::new();
         let (mut hosts, mut pairs) = (String::new(), Vec::new());
         for (number, name) in names.iter().enumerate() {
             let called = match number {

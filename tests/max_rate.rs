@@ -1,6 +1,6 @@
 //! What a run sends between existing hosts: stated and confirmed before, and limited.
 
-use crate::common::{Place, Record, beside_others, is_root, run, wirecost};
+use crate::common::{Record, TestDir, is_root, lock_shared, run, wirecost};
 use crate::pair::Pair;
 
 const SHORT: &str = "repeat: { rounds: 2, seconds: 0.4, warmup: 0.05 }\n";
@@ -14,7 +14,7 @@ fn unwrapped(text: &str) -> String {
 fn a_limit_holds_for_storage_too_and_how_much_is_sent_is_stated_before() {
     const STATED: &str = "the loads send at most 80mbit in each direction for about 1 s, 9.0 MB (`max_rate` changes that)";
     let storage = format!("max_rate: 80mbit\nload: {{ storage: {{ io_size: 1MiB }} }}\n{SHORT}");
-    let place = Place::new();
+    let place = TestDir::new();
     let nowhere = place.plan(&format!(
         "name: nowhere\nhosts: {{ a: \"netns:no-a\", b: \"netns:no-b\" }}\nnetwork: existing\n{storage}"
     ));
@@ -24,7 +24,7 @@ fn a_limit_holds_for_storage_too_and_how_much_is_sent_is_stated_before() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("limit");
     let text = format!(
         "name: limited\nhosts: {{ a: \"netns:{}\", b: \"netns:{}=10.77.0.2\" }}\nnetwork: existing\n{storage}",
@@ -47,7 +47,7 @@ fn a_limit_holds_for_storage_too_and_how_much_is_sent_is_stated_before() {
 
 #[test]
 fn hosts_that_are_not_this_machine_are_not_even_reached_before_somebody_confirms_the_load() {
-    let place = Place::new();
+    let place = TestDir::new();
     let reached = place.path().join("reached");
     let host = format!("exec:sh -c 'touch {}; exec \"$@\"' -", reached.display());
     let text = format!("name: elsewhere\nnetwork: existing\nload: tcp-stream\n{SHORT}");

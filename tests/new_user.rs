@@ -1,6 +1,6 @@
 //! Small things that a new user meets: a factor on one host, a congestion control that is not there, names in sentences.
 
-use crate::common::{Place, Record, beside_others, is_root, lab_can_be_built, run, wirecost};
+use crate::common::{Record, TestDir, is_root, lab_can_be_built, lock_shared, run, wirecost};
 
 /// Two levels that differ on host b alone.
 const ON_B: &str = "name: one-host\nguest_mtu: 1500\noffload: none\n\
@@ -13,8 +13,8 @@ fn a_factor_is_set_on_one_host_alone_and_read_back_there() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let ended = run(&mut place.run_command(&place.plan(ON_B), "out"));
     ended.expect_code(0);
     assert!(!ended.stdout.contains("gro gro"), "{}", ended.stdout);
@@ -39,7 +39,7 @@ fn a_factor_is_set_on_one_host_alone_and_read_back_there() {
 
 #[test]
 fn a_dry_run_says_on_which_host_and_drops_nothing_in_words() {
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(ON_B);
     let ended = run(wirecost(["run", "--dry-run"]).arg(&plan));
     ended.expect_code(0);
@@ -57,8 +57,8 @@ fn a_congestion_control_that_the_kernel_lacks_ends_a_run_before_its_first_sample
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan("name: x\nload: { tcp-stream: { congestion: nosuch } }\n");
     let ended = run(place.run_command(&plan, "out").arg("--json"));
     ended.expect_code(3);

@@ -1,13 +1,13 @@
-//! The same level of `offload` is the same treatment, judged by what happened: where super-packets are cut, by the packets
+//! The same level of `offload` has the same effect, judged by what happened: where super-packets are cut, by the packets
 //! on the underlay, and where frames are joined, by the segments in a packet of the receiving guest, for every
 //! encapsulation that this kernel can build, datapath, topology, IP version and load.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{Record, beside_others, cell_of, lab_can_be_built, lacks, measured, run, skip};
+use crate::common::{Record, cell_of, lab_can_be_built, lacks, lock_shared, measured, run, skip};
 use wirecost_model::cell::Cell;
 use wirecost_model::datapath::Datapath;
-use wirecost_model::offload::{SegmentationPoint, Treatment};
+use wirecost_model::offload::{PathOffload, SegmentationPoint};
 use wirecost_model::sample::{Invalid, Sample};
 use wirecost_model::{metric::segments_per_packet, usage::HostUsage};
 use wirecost_sys::bpf::PassingClassifier;
@@ -19,7 +19,7 @@ const JOINED: f64 = 4.0;
 const NOT_JOINED: f64 = 1.3;
 /// Datagrams in one that a socket is given, from which on they are joined: a paced sender may have two at hand.
 const MANY: f64 = 1.15;
-/// Most by which mean sizes of frames of one treatment differ. Super-packets are as large as the congestion window allows,
+/// Most by which mean sizes of frames of one path offload differ. Super-packets are as large as the congestion window allows,
 /// which depends on who else uses the cores: of them each has [`JOINED`] segments at least.
 const FRAMES_ALIKE: f64 = 0.15;
 
@@ -59,7 +59,7 @@ fn measure(varied: &Varied<'_>) -> Option<Record> {
         more,
         rounds,
     } = varied;
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let (ended, record, _place) = measured(&format!(
         "name: treatment\nunderlay: {{ mtu: 1700{between} }}\nguest_mtu: 1400\nencapsulation: {encapsulations}\n\
          datapath: {datapaths}\noffload: {offloads}\nload: {loads}\n{more}\
@@ -161,10 +161,10 @@ fn treated(
     cell: &Cell,
     sample: &Sample,
     segments: f64,
-    treatment: Treatment,
+    path_offload: PathOffload,
 ) -> Result<f64, String> {
-    let what = format!("{:?} {treatment:?}: {segments} segments", cell.levels);
-    if treatment.tcp.is_none() || treatment.joins {
+    let what = format!("{:?} {path_offload:?}: {segments} segments", cell.levels);
+    if path_offload.tcp.is_none() || path_offload.joins {
         held(segments > JOINED, || what.clone())?;
     } else {
         let frames = frames_per_packet(sample);
@@ -173,7 +173,7 @@ fn treated(
         })?;
     }
     let bytes = sent_bytes(cell, sample.sender.as_ref().expect("usage"));
-    let right = if cut_before_the_underlay(treatment) {
+    let right = if cut_before_the_underlay(path_offload) {
         bytes < 1500.0
     } else {
         bytes > JOINED * f64::from(cell.guest_mtu)
@@ -182,14 +182,14 @@ fn treated(
     Ok(bytes)
 }
 
-fn cut_before_the_underlay(treatment: Treatment) -> bool {
+fn cut_before_the_underlay(path_offload: PathOffload) -> bool {
     matches!(
-        treatment.tcp,
+        path_offload.tcp,
         Some(SegmentationPoint::Guest | SegmentationPoint::Underlay)
     )
 }
 
-/// Holds every sample of TCP against what the model says of its cell, and samples of one treatment against each other.
+/// Holds every sample of TCP against what the model says of its cell, and samples of one path offload against each other.
 fn treated_as_the_model_has_it(record: &Record) -> Judged {
     let mut judged = Judged::new();
     let mut groups: BTreeMap<String, Vec<(f64, u32)>> = BTreeMap::new();
@@ -198,11 +198,11 @@ fn treated_as_the_model_has_it(record: &Record) -> Judged {
         let Some(segments) = segments_per_packet(sample) else {
             continue;
         };
-        let treatment = Treatment::of(&cell.offload, &cell.network);
-        let right = treated(cell, sample, segments, treatment);
-        if let (Ok(bytes), true) = (&right, cut_before_the_underlay(treatment)) {
+        let path_offload = PathOffload::of(&cell.offload, &cell.network);
+        let right = treated(cell, sample, segments, path_offload);
+        if let (Ok(bytes), true) = (&right, cut_before_the_underlay(path_offload)) {
             let ip = cell.levels.get("guest_ip").cloned().unwrap_or_default();
-            let group = format!("{:?} {ip}", treatment.tcp);
+            let group = format!("{:?} {ip}", path_offload.tcp);
             groups.entry(group).or_default().push((*bytes, sample.cell));
         }
         judged.insert(sample.cell, right.map(|_| ()));
@@ -346,7 +346,7 @@ fn datagrams_are_joined_where_the_same_level_joins_others() {
 }
 
 fn dry_run(offloads: &str) -> crate::common::Ended {
-    let place = crate::common::Place::new();
+    let place = crate::common::TestDir::new();
     let plan = format!(
         "name: idle\nunderlay: {{ mtu: 1700 }}\nencapsulation: [none, vxlan]\noffload: {offloads}\n"
     );

@@ -10,7 +10,7 @@ use wirecost_model::sample::{Invalid, Sample};
 
 use crate::common::namespaces::Namespaces;
 use crate::common::{
-    Ended, Place, Record, Running, beside_others, cell_of, is_root, lines_written, run, signal,
+    Ended, Record, Running, TestDir, cell_of, is_root, lines_written, lock_shared, run, signal,
     wait_for, wirecost,
 };
 use crate::pair::{Pair, ip};
@@ -23,7 +23,7 @@ fn plan([a, b]: [&str; 2], rest: &str) -> String {
     )
 }
 
-fn measure(place: &Place, name: &str, plan: &str) -> (Ended, Option<Record>) {
+fn measure(place: &TestDir, name: &str, plan: &str) -> (Ended, Option<Record>) {
     let (plan, out) = (place.plan(plan), place.path().join(name));
     let [plan, out_text]: [&str; 2] =
         [plan.as_path(), &out].map(|path: &Path| path.to_str().expect("a plain path"));
@@ -74,8 +74,8 @@ fn tunnels_are_built_over_the_hosts_network_measured_and_gone() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("over"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("over"), TestDir::new());
     for netns in [&pair.a, &pair.b] {
         ip(&["-n", netns, "link", "set", "eth0", "mtu", "3000"]);
     }
@@ -163,8 +163,8 @@ fn tunnels_go_by_ipv6_where_the_hosts_addresses_are_of_it() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("over6"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("over6"), TestDir::new());
     let [a, b] = [format!("{}=fd77::1", pair.a), format!("{}=fd77::2", pair.b)];
     let text = plan(
         [&a, &b],
@@ -189,8 +189,8 @@ fn a_sample_whose_load_is_refused_leaves_its_tunnel_to_the_next_one() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("again"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("again"), TestDir::new());
     let hosts = [pair.a.as_str(), &pair.b];
     let text = plan(
         hosts,
@@ -216,8 +216,8 @@ fn a_port_that_a_host_uses_is_left_to_it() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("taken"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("taken"), TestDir::new());
     let hosts = [pair.a.as_str(), &pair.b];
     // The same number and port as the plan's, switched off: nothing listens, and the port is the device's all the same.
     ip(&[
@@ -286,8 +286,8 @@ fn a_narrow_place_between_the_hosts_is_found_by_the_proof() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (hosts, place) = (Narrow::new(), Place::new());
+    let _lock = lock_shared();
+    let (hosts, place) = (Narrow::new(), TestDir::new());
     let text = plan(
         [&hosts.a, &hosts.b],
         "encapsulation: vxlan\nguest_mtu: [1450, max]\nrepeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
@@ -319,8 +319,8 @@ fn whoever_is_killed_leaves_nothing_on_the_hosts() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("killed"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("killed"), TestDir::new());
     let hosts = [pair.a.as_str(), &pair.b];
     let before = settled(hosts);
     let text = plan(
@@ -385,8 +385,8 @@ fn a_host_without_the_privilege_is_named_with_what_to_do() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("plain"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("plain"), TestDir::new());
     let text = format!(
         "name: plain\nhosts: {{ a: \"netns:{}\", b: \"exec:ip netns exec {} setpriv --reuid 65534 --regid 65534 --clear-groups\" }}\n\
          network: tunnel\nencapsulation: vxlan\n{SHORT}",

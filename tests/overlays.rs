@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{
-    Ended, Place, Record, Running, beside_others, cell_of, lab_can_be_built, lacks, lines_written,
-    measured, run, skip, wait_for, with_the_machines_own,
+    Ended, Record, Running, TestDir, cell_of, lab_can_be_built, lacks, lines_written,
+    lock_machine_state, lock_shared, measured, run, skip, wait_for,
 };
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -99,7 +99,7 @@ fn every_encapsulation_by_ebpf_is_proven_seen_and_measured() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let (ended, record, _place) = measured(EVERY);
     ended.expect_code(0);
     // 2 guest MTUs x 2 offloads x (none, vlan, and 2 tunnels over either IP with and without a checksum).
@@ -154,7 +154,7 @@ fn tags_inside_many_options_and_several_guests_are_carried() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let (ended, record, _place) = measured(
         "name: odd\nunderlay: { mtu: 9000 }\nguests: [1, 3]\ndatapath: ebpf\n\
          encapsulation: [none, vlan, { vxlan: { inner_vlan: 7 } }, { geneve: { options: 252, inner_vlan: 7 } }]\n\
@@ -204,7 +204,7 @@ fn gre_and_ip_in_ip_are_proven_seen_and_measured_where_the_kernel_has_them() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     for (level, written) in [
         ("gre", "[gre, { gre: { key: 7, ttl: 64 } }]"),
         ("gretap", "[gretap, { gretap: { key: 7 } }]"),
@@ -238,7 +238,7 @@ fn what_is_the_kernels_alone_and_the_kernel_lacks_is_left_out_with_the_reason() 
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let words: Vec<&str> = kernels_alone().map(|kind| kind.word).collect();
     let (ended, record, _place) = measured(&format!(
         "name: lacking\nunderlay: {{ mtu: 9000 }}\nencapsulation: [none, {}]\nguest_mtu: 1500\n\
@@ -293,7 +293,7 @@ fn a_cell_that_the_kernel_cannot_build_is_left_out_with_the_reason() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let (ended, record, place) = measured(
         "name: lacking\nunderlay: { mtu: 9000 }\nencapsulation: [none, vlan, vxlan, geneve]\ndatapath: kernel\n\
          guest_mtu: 1500\nrepeat: { rounds: 2, seconds: 0.4, warmup: 0.05 }\n",
@@ -332,7 +332,7 @@ fn left_to_the_run_one_datapath_builds_all_that_is_compared() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let plan = |encapsulation: &str| {
         format!(
             "name: chosen\nunderlay: {{ mtu: 9000 }}\nguest_mtu: 1500\nencapsulation: {encapsulation}\n\
@@ -370,7 +370,7 @@ fn the_datapath_may_be_what_is_compared() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let (ended, record, _place) = measured(
         "name: paths\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nencapsulation: [none, vxlan]\ndatapath: [kernel, ebpf]\n\
          repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
@@ -404,7 +404,7 @@ fn a_cell_that_no_machine_can_build_by_its_datapath_is_skipped_and_the_run_is_co
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     // The first cell is such a one: the self-test takes the next.
     let (ended, record, place) = measured(
         "name: beyond\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\n\
@@ -455,7 +455,7 @@ fn a_run_leaves_no_device_behind_on_this_machine() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let devices = || -> BTreeSet<String> {
         let all = fs::read_dir(Path::new("/sys/class/net")).expect("devices");
         all.map(|entry| {
@@ -478,7 +478,7 @@ fn a_run_leaves_no_device_behind_on_this_machine() {
 }
 
 /// The program in a user namespace, where nobody may load eBPF programs.
-fn in_user_namespace(place: &Place, plan: &str) -> Ended {
+fn in_user_namespace(place: &TestDir, plan: &str) -> Ended {
     let file = place.plan(plan);
     let mut command = std::process::Command::new("unshare");
     command
@@ -496,7 +496,7 @@ fn without_the_privilege_the_reason_is_told_and_all_else_is_measured() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let plan = |rest: &str| {
         format!(
             "name: small\nunderlay: {{ mtu: 9000 }}\nguest_mtu: 1500\n{rest}\n\
@@ -505,14 +505,14 @@ fn without_the_privilege_the_reason_is_told_and_all_else_is_measured() {
     };
     let refused = "does not let this process load eBPF programs: run as root";
 
-    let place = Place::new();
+    let place = TestDir::new();
     let ended = in_user_namespace(&place, &plan("encapsulation: vxlan\ndatapath: ebpf"));
     ended.expect_code(3);
     assert!(ended.stderr.contains(refused), "{ended:#?}");
     assert!(Record::read(&place.path().join("out")).is_none());
 
     // Left to the run, the kernel builds most; what it cannot is told with why eBPF cannot either.
-    let place = Place::new();
+    let place = TestDir::new();
     let left_open = "encapsulation: [none, vxlan, { geneve: { options: 8 } }]";
     in_user_namespace(&place, &plan(left_open)).expect_code(3);
     let record = Record::read(&place.path().join("out")).expect("a record");
@@ -564,8 +564,8 @@ fn a_killed_run_leaves_no_program_behind() {
     if !ebpf_can_be_loaded() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(
         "name: killed\nunderlay: { mtu: 9000 }\nguest_mtu: 1500\nencapsulation: geneve\nudp_checksum: on\n\
          datapath: ebpf\nrepeat: { rounds: 500, seconds: 0.2, warmup: 0.05 }\n",

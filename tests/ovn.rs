@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    Owner, Place, Record, Running, beside_others, cell_of, is_root, lines_written, measured,
-    program, run, skip, wait_for, wirecost, with_the_machines_own,
+    Owner, Record, Running, TestDir, cell_of, is_root, lines_written, lock_machine_state,
+    lock_shared, measured, program, run, skip, wait_for, wirecost,
 };
 use crate::daemons::{daemons_of, is_gone, leaves_nothing_when_killed, on_this_machine};
 use nix::sys::signal::Signal;
@@ -57,7 +57,7 @@ fn every_encapsulation_topology_and_rule_is_proven_seen_and_measured() {
     if !ovn_can_run() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let before = on_this_machine();
     let (ended, record, _place) = measured(EVERY);
     ended.expect_code(0);
@@ -105,7 +105,7 @@ fn over_ipv6_and_with_ipv6_guests_it_is_proven_too() {
     if !ovn_can_run() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let plan = "name: six\nunderlay: { mtu: 1500, rate: 100mbit, ip: ipv6 }\nguest_mtu: 1400\nguest_ip: ipv6\n\
                 encapsulation: { geneve: { options: ovn } }\nudp_checksum: on\ndatapath: ovn\n\
                 topology: [switched, routed]\nacl: allow-related\noffload: none\n\
@@ -123,7 +123,7 @@ fn beside_open_vswitch_it_is_a_level_and_what_it_cannot_is_told() {
     if !ovn_can_run() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let plan = "name: beside\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: 1400\n\
                 encapsulation: [vxlan, geneve]\nudp_checksum: on\ndatapath: [ovs, ovn]\noffload: none\n\
                 repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n";
@@ -150,8 +150,8 @@ fn a_study_of_ovns_takes_ovn_and_else_its_header() {
     if !ovn_can_run() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(
         "name: of-ovn\nunderlay: { mtu: 9000, rate: 100mbit }\nguest_mtu: 1400\n\
          encapsulation: [vxlan, { geneve: { options: ovn } }]\noffload: none\n\
@@ -204,9 +204,9 @@ fn twenty_kills_at_any_moment_leave_nothing() {
     if !ovn_can_run() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let before = on_this_machine();
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(KILLED);
     let mut whole = Duration::ZERO;
     let mut found = 0;

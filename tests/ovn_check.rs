@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{beside_others, run, signal, succeeds, wirecost};
+use crate::common::{lock_shared, run, signal, succeeds, wirecost};
 use crate::ovn::ovn_can_run;
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -204,7 +204,7 @@ fn each_fault_of_a_running_ovn_is_found_and_none_where_there_is_none() {
     if !ovn_can_run() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let lab = Lab::new();
     lab.expect(&[], "as it should be");
     ip(&lab.hosts[0], "link set guest0 mtu 1450");
@@ -236,7 +236,7 @@ fn each_fault_of_a_logical_network_is_found_and_its_fix_ends_it() {
     if !ovn_can_run() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let lab = Lab::new();
     let nb = |arguments: &str| lab.nbctl(arguments);
     let announced = "ovn-announced-mtu-exceeds-path switch";

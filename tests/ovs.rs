@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{
-    Owner, Place, Record, beside_others, cell_of, install, is_root, measured, run, skip, wait_for,
-    wirecost, with_the_machines_own,
+    Owner, Record, TestDir, cell_of, install, is_root, lock_machine_state, lock_shared, measured,
+    run, skip, wait_for, wirecost,
 };
 use crate::daemons::{leaves_nothing_when_killed, on_this_machine};
 use wirecost_model::cell::Cell;
@@ -61,7 +61,7 @@ fn every_encapsulation_is_proven_seen_and_measured_at_the_rate_of_the_plan() {
     if !ovs_can_run() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let before = on_this_machine();
     let (ended, record, _place) = measured(EVERY);
     ended.expect_code(0);
@@ -126,7 +126,7 @@ fn beside_ebpf_it_is_a_level_and_what_it_cannot_is_told() {
     if !ovs_can_run() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let plan = "name: beside\nunderlay: { mtu: 1500, rate: 100mbit, ip: ipv6 }\nencapsulation: vxlan\n\
                 udp_checksum: [off, on]\nguest_mtu: 1400\ndatapath: [ebpf, ovs]\noffload: none\n\
                 repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n";
@@ -158,9 +158,9 @@ fn where_it_is_not_installed_the_cells_say_what_to_install() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     // A directory over the place where the schema is, seen by this run alone.
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(
         "name: none-there\nunderlay: { mtu: 9000 }\nencapsulation: vxlan\nguest_mtu: 1450\ndatapath: [ebpf, ovs]\n\
          repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
@@ -239,7 +239,7 @@ impl Drop for Stray {
 
 #[test]
 fn clean_ends_a_daemon_whose_run_is_gone_and_no_other() {
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let mut ended = Command::new("true").spawn().expect("a process");
     let gone = Owner::of(ended.id());
     ended.wait().expect("its end");

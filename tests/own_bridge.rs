@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::common::{Ended, is_root, run, skip, succeeds, wirecost, with_the_machines_own};
+use crate::common::{Ended, is_root, lock_machine_state, run, skip, succeeds, wirecost};
 use wirecost_model::plan::{Encapsulation, Vxlan};
 use wirecost_model::switch::OvsDatapath;
 use wirecost_ovs::{Programs, Switch, SwitchSpec, UNDERLAY_BRIDGE};
@@ -70,7 +70,7 @@ impl Lab {
         let mut switch = started
             .expect("entered")
             .unwrap_or_else(|error| panic!("{error}"));
-        let in_userspace = switch.wanted().has_underlay_bridge(switch.about().datapath);
+        let in_userspace = switch.spec().has_underlay_bridge(switch.about().datapath);
         let device = if in_userspace {
             UNDERLAY_BRIDGE
         } else {
@@ -151,7 +151,7 @@ fn guest_and_tunnel_are_ports_of_the_bridge_until_the_tunnel_is_down() {
     if !can_run() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let lab = Lab::new();
     let before = lab.ports();
     let up = lab.tunnel(&format!(
@@ -175,7 +175,7 @@ fn what_cannot_be_in_somebody_elses_bridge_is_said_and_leaves_nothing() {
     if !can_run() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let lab = Lab::new();
     let before = lab.ports();
     for (what, reason) in [
@@ -233,7 +233,7 @@ fn a_tunnel_whose_switch_is_gone_is_broken_and_clean_removes_it() {
     if !can_run() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let mut lab = Lab::new();
     let up = lab.tunnel(&format!("up vxlan vni=9 {UP} --bridge br-int"));
     up.expect_code(0);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Ended, Place, program, run, skip, succeeds};
+use crate::common::{Ended, TestDir, program, run, skip, succeeds};
 
 fn repository() -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -50,7 +50,7 @@ fn files(directory: &Path) -> BTreeSet<String> {
 
 #[test]
 fn install_puts_program_pages_and_completions_below_destdir_and_uninstall_takes_them_away() {
-    let place = Place::new();
+    let place = TestDir::new();
     let settings = [
         format!("DESTDIR={}", place.path().display()),
         "PREFIX=/opt/x".to_owned(),
@@ -108,7 +108,7 @@ fn the_package_is_reproducible_complete_and_what_debian_wants() {
         skip("there is no dpkg-deb");
         return;
     }
-    let place = Place::new();
+    let place = TestDir::new();
     let package = packed(program(), &place.path().join("first"));
     let second = packed(program(), &place.path().join("second"));
     assert!(

@@ -1,13 +1,13 @@
 //! Runs between more than two hosts: a level for each pair, measured between its hosts alone.
 
-use crate::common::{Place, Record, beside_others, cell_of, is_root, run, wirecost};
+use crate::common::{Record, TestDir, cell_of, is_root, lock_shared, run, wirecost};
 use crate::existing::state;
 use crate::pair::{Star, ip};
 
 const SHORT: &str = "repeat: { rounds: 2, seconds: 0.4, warmup: 0.05 }\n";
 
 /// Runs a plan over the hosts of a star, named by their letters.
-fn measured(star: &Star, place: &Place, plan: &str) -> (String, Record) {
+fn measured(star: &Star, place: &TestDir, plan: &str) -> (String, Record) {
     let (plan, out) = (place.plan(plan), place.path().join("run"));
     let [plan, out_text] = [&plan, &out].map(|path| path.to_str().expect("a plain path"));
     let hosts = format!(
@@ -26,8 +26,8 @@ fn each_pair_is_a_level_measured_and_changed_between_its_own_hosts() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (star, place) = (Star::new("pairs"), Place::new());
+    let _lock = lock_shared();
+    let (star, place) = (Star::new("pairs"), TestDir::new());
     ip(&["-n", &star.pair.a, "link", "set", "eth1", "mtu", "1400"]);
     ip(&["-n", &star.c, "link", "set", "eth0", "mtu", "1400"]);
     let all = [&star.pair.a, &star.pair.b, &star.c];
@@ -68,8 +68,8 @@ fn tunnels_are_built_between_the_hosts_of_each_pair() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (star, place) = (Star::new("tuns"), Place::new());
+    let _lock = lock_shared();
+    let (star, place) = (Star::new("tuns"), TestDir::new());
     ip(&["-n", &star.c, "link", "set", "eth0", "mtu", "1400"]);
     let plan = format!(
         "name: star\nseed: 1\nnetwork: tunnel\nencapsulation: vxlan\npairs: [[b, a], [a, c]]\n{SHORT}"
@@ -90,7 +90,7 @@ fn tunnels_are_built_between_the_hosts_of_each_pair() {
 
 #[test]
 fn hosts_and_pairs_that_do_not_fit_are_refused() {
-    let place = Place::new();
+    let place = TestDir::new();
     let refused = |pairs: &str, hosts: &str| {
         let plan = place.plan(&format!("name: x\nnetwork: existing\n{pairs}"));
         let plan = plan.to_str().expect("a plain path");

@@ -14,7 +14,7 @@ use wirecost_model::record::Outcome;
 use wirecost_model::sample::Invalid;
 
 use crate::common::{
-    Ended, Owner, Place, Record, Running, beside_others, in_the_same_turn, is_root, lines_written,
+    Ended, Owner, Record, Running, TestDir, already_locked, is_root, lines_written, lock_shared,
     run, settings_guards, signal, wait_for, wirecost,
 };
 use crate::existing::state;
@@ -156,12 +156,12 @@ fn tunnel_plan(pair: &Pair) -> String {
 /// Whether both hosts have answered a request so many times, as the log of `--verbose` tells it.
 fn answered(running: &Running, doing: &str, times: usize) -> bool {
     let is_of = |line: &&str| line.contains("wirecost_agent::link") && line.contains(doing);
-    running.told().lines().filter(is_of).count() >= 2 * times
+    running.stderr_so_far().lines().filter(is_of).count() >= 2 * times
 }
 
 struct Case {
     pair: Pair,
-    place: Place,
+    place: TestDir,
 }
 
 impl Case {
@@ -292,7 +292,7 @@ fn told(ended: &Ended, record: Option<&Record>) -> String {
 fn strike(phase: Phase, fault: Fault, end: End) {
     let case = Case {
         pair: Pair::new("phases"),
-        place: Place::new(),
+        place: TestDir::new(),
     };
     let what = format!("{fault:?} in {phase:?}");
     let before = [state(&case.pair.a), state(&case.pair.b)];
@@ -308,7 +308,7 @@ fn strike(phase: Phase, fault: Fault, end: End) {
     assert!(
         met || phase == TearDown,
         "{what}: it had ended: {}",
-        running.told()
+        running.stderr_so_far()
     );
     let struck = Instant::now();
     let ended = running.wait();
@@ -372,7 +372,7 @@ fn whatever_goes_wrong_in_whatever_phase_is_named_and_leaves_nothing() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     // Only those whose name contains this: `Window`, `StopAgent`.
     let only = std::env::var("WIRECOST_FAULT").unwrap_or_default();
     let is_wanted = |(phase, fault, _): &&(Phase, Fault, End)| {
@@ -383,7 +383,7 @@ fn whatever_goes_wrong_in_whatever_phase_is_named_and_leaves_nothing() {
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                let _turn = in_the_same_turn();
+                let _lock = already_locked();
                 while let Some((phase, fault, end)) = next() {
                     strike(*phase, *fault, *end);
                 }
@@ -397,8 +397,8 @@ fn a_host_whose_disk_is_full_is_named_and_nothing_of_it_is_changed() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("full"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("full"), TestDir::new());
     let before = [state(&pair.a), state(&pair.b)];
     // In the mount namespace that `ip netns exec` makes: all that is there is one page, and that is taken.
     let script = place.path().join("full");
@@ -432,8 +432,8 @@ fn two_runs_on_the_same_hosts_never_leave_what_the_other_had_set() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("two-runs"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("two-runs"), TestDir::new());
     let before = [state(&pair.a), state(&pair.b)];
     // The second has to come within the first one's window, however busy the machine is.
     let file = place.plan(&plan(&pair, [WARMUP, 4.0 * WINDOW]));

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use crate::common::{Ended, Place, run, wirecost};
+use crate::common::{Ended, TestDir, run, wirecost};
 use serde_json::Value;
 
 /// A plan of four cells, one of them excluded.
@@ -17,7 +17,7 @@ exclude: [{ encapsulation: vxlan, guest_mtu: 1500 }]
 repeat: { rounds: 2, seconds: 0.5, warmup: 0.1 }
 ";
 
-fn dry_run(place: &Place, arguments: &[&str]) -> Ended {
+fn dry_run(place: &TestDir, arguments: &[&str]) -> Ended {
     let mut command = wirecost(["run", "--dry-run"]);
     run(command.args(arguments).current_dir(place.path()))
 }
@@ -54,7 +54,7 @@ fn the_built_in_plans_are_listed_with_what_they_take() {
 
 #[test]
 fn a_built_in_plan_is_printed_as_it_is_shipped_and_can_be_given_back() {
-    let place = Place::new();
+    let place = TestDir::new();
     let shipped = include_str!("../plans/jumbo-or-not.yaml");
     let ended = run(&mut wirecost(["plans", "jumbo-or-not"]));
     ended.expect_code(0);
@@ -98,7 +98,7 @@ fn the_schema_is_one_json_document_that_names_its_version() {
 
 #[test]
 fn a_dry_run_shows_cells_order_and_time_and_makes_nothing() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.plan(FOUR);
     let [plan] = &names(place.path())[..] else {
         panic!("one file")
@@ -116,7 +116,7 @@ fn a_dry_run_shows_cells_order_and_time_and_makes_nothing() {
 
 #[test]
 fn the_document_of_a_dry_run_holds_every_round_and_where_the_seed_is_from() {
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(FOUR);
     let plan = plan.to_str().expect("text");
     let given = dry_run(&place, &[plan, "--json", "--seed", "7"]).document();
@@ -147,7 +147,7 @@ fn the_document_of_a_dry_run_holds_every_round_and_where_the_seed_is_from() {
 
 #[test]
 fn a_dry_run_refuses_what_a_run_refuses() {
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(FOUR);
     fs::create_dir(place.path().join("taken")).expect("directory");
     let ended = dry_run(&place, &[plan.to_str().expect("text"), "--out", "taken"]);
@@ -159,7 +159,7 @@ fn a_dry_run_refuses_what_a_run_refuses() {
 
 #[test]
 fn a_dry_run_says_which_cells_no_machine_can_build_and_counts_no_time_for_them() {
-    let place = Place::new();
+    let place = TestDir::new();
     let text = |ebpf: &str| {
         format!(
             "name: x\nunderlay: {{ mtu: 9000 }}\nencapsulation: [none, gre]\ndatapath: [kernel{ebpf}]\n\
@@ -195,7 +195,7 @@ fn a_dry_run_says_which_cells_no_machine_can_build_and_counts_no_time_for_them()
 
 #[test]
 fn a_plan_can_come_from_standard_input() {
-    let place = Place::new();
+    let place = TestDir::new();
     let given = |text: &str| {
         let path = place.plan(text);
         let input = File::open(path).expect("plan");
@@ -213,7 +213,7 @@ fn a_plan_can_come_from_standard_input() {
 
 #[test]
 fn what_is_no_plan_file_says_what_it_is() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::write(place.path().join("binary"), b"name: \xff\n").expect("file");
     fs::write(place.path().join("huge"), vec![b'#'; (1 << 20) + 1]).expect("file");
     fs::create_dir(place.path().join("plans")).expect("directory");
@@ -235,7 +235,7 @@ fn what_is_no_plan_file_says_what_it_is() {
 
 #[test]
 fn a_run_directory_named_after_a_built_in_plan_does_not_hide_it() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::create_dir(place.path().join("jumbo-or-not")).expect("directory");
     dry_run(&place, &["jumbo-or-not"]).expect_code(0);
 }

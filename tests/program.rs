@@ -1,5 +1,6 @@
 //! The whole program, as it is called: in network namespaces, behind every kind of host, killed at any time. One test
-//! binary, so that it is linked once and its tests run side by side; those that judge figures go alone (`common::alone`).
+//! binary, so that it is linked once and its tests run side by side; those that judge figures run alone
+//! (`common::lock_exclusive`).
 
 #[path = "../crates/report/tests/fixture/mod.rs"]
 mod fixture;
@@ -7,12 +8,12 @@ mod fixture;
 mod browser;
 mod common;
 mod daemons;
-mod held;
+mod direct_lab;
 mod pair;
 
+mod adaptive;
 mod agents;
 mod binary;
-mod by_hand;
 mod check;
 mod clean;
 mod cli;
@@ -28,6 +29,7 @@ mod ipv6;
 mod kill;
 mod lab;
 mod line;
+mod load_command;
 mod loads;
 mod manual;
 mod many_hosts;
@@ -53,6 +55,5 @@ mod sudo;
 mod transit;
 mod truth;
 mod tunnel;
-mod until;
 mod vary;
 mod vtep_gateway;

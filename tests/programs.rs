@@ -6,7 +6,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Ended, Place, alone, is_root, program, run, skip, succeeds, wirecost};
+use crate::common::{
+    Ended, TestDir, is_root, lock_exclusive, program, run, skip, succeeds, wirecost,
+};
 use crate::fixture;
 use crate::pair::Pair;
 use serde_json::Value;
@@ -144,7 +146,7 @@ const FAILURES: &[Case] = &[
 
 #[test]
 fn every_command_that_fails_prints_one_document_with_the_same_exit_code() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::write(place.path().join("file"), "{}").expect("file");
     fs::write(place.path().join("newer"), "{\"format\": 99}").expect("file");
     fs::create_dir(place.path().join("empty")).expect("directory");
@@ -166,7 +168,7 @@ fn every_command_that_fails_prints_one_document_with_the_same_exit_code() {
 
 #[test]
 fn every_mistake_of_a_plan_is_a_line_of_the_message_and_has_its_fix() {
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan("name: x\nofload: none\nrepeat: { rounds: 0 }\n");
     let ended = run(wirecost(["run", "--json"]).arg(&plan));
     let (message, fix) = error(&ended, 2, "plan");
@@ -182,7 +184,7 @@ fn every_mistake_of_a_plan_is_a_line_of_the_message_and_has_its_fix() {
 
 #[test]
 fn a_long_line_of_a_plan_is_not_printed_whole() {
-    let place = Place::new();
+    let place = TestDir::new();
     let long = "x".repeat(100_000);
     for text in [
         format!("name: x\nencapsulation: {long}\n"),
@@ -287,7 +289,7 @@ fn promtool_takes_the_gauges_of_a_run() {
 }
 
 /// `wirecost load --json` in rounds, kept as a file of the place.
-fn measured(place: &Place, pair: &Pair, name: &str, more: &[&str]) -> Value {
+fn measured(place: &TestDir, pair: &Pair, name: &str, more: &[&str]) -> Value {
     let [a, b] = [&pair.a, &pair.b].map(|name| format!("netns:{name}"));
     let short = ["--time", "0.3s", "--warmup", "0s", "--json"];
     let ended = run(wirecost(["load", &a, &b]).args(more).args(short));
@@ -301,8 +303,8 @@ fn a_load_in_rounds_has_figures_with_intervals_and_is_compared_with_another() {
     if !is_root() {
         return;
     }
-    let _alone = alone();
-    let (place, pair) = (Place::new(), Pair::new("rounds"));
+    let _alone = lock_exclusive();
+    let (place, pair) = (TestDir::new(), Pair::new("rounds"));
     let one = measured(&place, &pair, "one.json", &["tcp-stream"]);
     fits("load", &one);
     let figures = &one["loads"][0]["figures"];

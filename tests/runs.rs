@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::common::{
-    Place, Record, Running, beside_others, cores_of_mask, install, is_root, lab_can_be_built,
-    lines_written, program, run, signal, skip, succeeds, wait_for, wirecost,
+    Record, Running, TestDir, cores_of_mask, install, is_root, lab_can_be_built, lines_written,
+    lock_shared, program, run, signal, skip, succeeds, wait_for, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::offload::Role;
@@ -49,8 +49,8 @@ fn two_runs_at_once_do_not_disturb_each_other_and_one_seed_is_one_order() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(&LONG.replace("rounds: 100", "rounds: 3"));
     let start = |name| {
         Running::start(
@@ -84,8 +84,8 @@ fn a_plain_user_gets_a_lab_in_a_user_namespace() {
         skip("user namespaces are not allowed to plain users here");
         return;
     }
-    let _turn = beside_others();
-    let (place, program) = place_for_everybody();
+    let _lock = lock_shared();
+    let (place, program) = dir_for_everybody();
     let every_ip = TINY
         .replace("[1500, 8900]", "1500\nguest_ip: [ipv4, ipv6]")
         .replace("rate: 1gbit", "rate: 1gbit, ip: [ipv4, ipv6]")
@@ -127,7 +127,7 @@ fn where_user_namespaces_are_forbidden_the_error_names_the_setting() {
         skip("no user namespace of our own to forbid them in");
         return;
     }
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(TINY);
     // Root of that namespace, who then gives up every capability and cannot have them back.
     let script = format!(
@@ -161,8 +161,8 @@ fn an_interrupted_run_keeps_and_prints_what_there_is() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(LONG);
     let out = place.path().join("out");
     let mut running = Running::start(place.run_command(&plan, "out").arg("--json"));
@@ -200,9 +200,9 @@ fn a_killed_agent_ends_the_run_with_its_name_and_all_samples_before() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     for host in ["a", "b"] {
-        let place = Place::new();
+        let place = TestDir::new();
         let plan = place.plan(LONG);
         let out = place.path().join("out");
         let mut running = Running::start(place.run_command(&plan, "out").arg("--json"));
@@ -267,8 +267,8 @@ pub(crate) fn as_plain_user(program: &str) -> Command {
 }
 
 /// A directory that everybody may write to, with a copy of the program that everybody can run.
-pub(crate) fn place_for_everybody() -> (Place, PathBuf) {
-    let place = Place::new();
+pub(crate) fn dir_for_everybody() -> (TestDir, PathBuf) {
+    let place = TestDir::new();
     fs::set_permissions(place.path(), Permissions::from_mode(0o777)).expect("permissions");
     let copy = place.path().join("wirecost");
     install(program(), &copy);
@@ -280,8 +280,8 @@ fn root_has_no_need_of_a_user_namespace() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(
         &TINY
             .replace("[1500, 8900]", "8900")

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{Place, beside_others, is_root, lab_can_be_built, program, run};
+use crate::common::{TestDir, is_root, lab_can_be_built, lock_shared, program, run};
 
 const TWO_ROUNDS: &str = "\
 name: two-rounds
@@ -18,8 +18,8 @@ fn each_round_is_told_with_its_throughput_and_the_time_left_and_quiet_tells_noth
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(TWO_ROUNDS);
 
     let told = run(&mut place.run_command(&plan, "told"));
@@ -63,8 +63,8 @@ fn verbose_tells_the_steps_of_both_hosts_on_standard_error_alone() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(TWO_ROUNDS);
 
     let ended = run(place.run_command(&plan, "out").args(["-vv", "--json"]));
@@ -82,7 +82,7 @@ fn verbose_tells_the_steps_of_both_hosts_on_standard_error_alone() {
 }
 
 /// Runs a plan with a directory on a file system of that size, which goes with the program.
-fn on_a_disk_of(kilobytes: u32, place: &Place, plan: &std::path::Path) -> crate::common::Ended {
+fn on_a_disk_of(kilobytes: u32, place: &TestDir, plan: &std::path::Path) -> crate::common::Ended {
     let disk = place.path().join("disk");
     fs::create_dir_all(&disk).expect("mount point");
     let script = format!("mount -t tmpfs -o size={kilobytes}k wirecost-test \"$0\" && exec \"$@\"");
@@ -97,8 +97,8 @@ fn on_a_full_disk_the_samples_so_far_are_the_result() {
     if !is_root() || !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(&TWO_ROUNDS.replace("rounds: 2", "rounds: 20"));
 
     let ended = on_a_disk_of(48, &place, &plan);
@@ -120,8 +120,8 @@ fn a_disk_without_room_for_a_record_is_told_before_anything_is_measured() {
     if !is_root() || !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(TWO_ROUNDS);
 
     let ended = on_a_disk_of(4, &place, &plan);

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::common::{
-    Ended, Place, Record, Running, beside_others, is_root, run, wait_for, wirecost,
+    Ended, Record, Running, TestDir, is_root, lock_shared, run, wait_for, wirecost,
 };
 use crate::existing::state;
 use crate::pair::Pair;
@@ -25,13 +25,13 @@ enum Sudo {
 /// A login that is the user nobody, in a namespace of mounts of its own. Its `sudo` is a script; what makes it root is a copy of
 /// setpriv(1) with the setuid bit on a file system that nobody else sees.
 struct Login {
-    place: Place,
+    place: TestDir,
     script: PathBuf,
 }
 
 impl Login {
     fn new(sudo: Sudo) -> Self {
-        let place = Place::new();
+        let place = TestDir::new();
         let directory = place.path().display();
         let sudo = match sudo {
             Sudo::Allows => format!(
@@ -91,7 +91,7 @@ fn what_needs_root_is_done_by_sudo_and_nothing_else_is() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let (pair, login) = (Pair::new("sudo"), Login::new(Sudo::Allows));
     // Whose congestion control needs no privilege anywhere.
     let (ended, record) = measure(&login, &pair, "load: udp-rr\n");
@@ -122,7 +122,7 @@ fn a_diagnosis_lists_as_root_what_it_would_change_as_root() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let (pair, login) = (Pair::new("sudodiag"), Login::new(Sudo::Allows));
     let before = state(&pair.a);
     let mut command = wirecost(["diagnose", &login.host(&pair.a)]);
@@ -141,7 +141,7 @@ fn a_login_that_cannot_become_root_is_told_why() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("nosudo");
     for (sudo, why) in [
         (Sudo::AsksForAPassword, "sudo: a password is required"),
@@ -187,7 +187,7 @@ fn an_agent_under_load_has_the_capabilities_that_a_load_needs_in_every_thread() 
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let pair = Pair::new("caps");
     let hosts = [&pair.a, &pair.b].map(|netns| format!("netns:{netns}"));
     let arguments = ["load", &hosts[0], &hosts[1], "--time", "3"];

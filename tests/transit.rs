@@ -1,7 +1,7 @@
 //! Tunnels over switches, routers and equal paths: built, proven at exactly what they carry, measured.
 
-use crate::common::{Place, Record, beside_others, lab_can_be_built, run, wirecost};
-use crate::held::{NEVER, lab};
+use crate::common::{Record, TestDir, lab_can_be_built, lock_shared, run, wirecost};
+use crate::direct_lab::{NEVER, lab};
 use wirecost_control::Lab;
 use wirecost_model::cell::Network;
 use wirecost_model::fixtures;
@@ -33,7 +33,7 @@ fn a_path_is_proven_at_exactly_what_its_narrowest_hop_carries() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let vxlan = || Encapsulation::Vxlan(Vxlan::default());
     let switches = || Transit {
         hops: vec![
@@ -88,8 +88,8 @@ fn a_plan_with_hops_runs_and_its_record_says_what_was_between_the_hosts() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(
         "\
 name: hops
@@ -126,8 +126,8 @@ fn a_guest_mtu_that_a_hop_drops_is_found_where_the_plan_asks_for_it() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let text = |oversize| {
         format!(
             "name: narrow\nunderlay: {{ mtu: 9000, hops: [{{ switch: {{ mtu: 1500 }} }}], oversize: {oversize} }}\n\

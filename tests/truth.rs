@@ -7,7 +7,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{
-    Place, Record, alone, beside_others, is_root, lab_can_be_built, lacks, run, wirecost,
+    Record, TestDir, is_root, lab_can_be_built, lacks, lock_exclusive, lock_shared, run, wirecost,
 };
 use serde_json::Value;
 use wirecost_model::metric::segments_per_packet;
@@ -40,7 +40,7 @@ struct Measured {
 impl Measured {
     #[track_caller]
     fn of(plan: &str, rounds: u32) -> Self {
-        let place = Place::new();
+        let place = TestDir::new();
         let file = place.plan(&short(plan, rounds));
         let ended = run(place.run_command(&file, "out").arg("--json"));
         ended.expect_code(0);
@@ -70,7 +70,7 @@ impl Measured {
 
     /// Fails where an effect has a verdict, or another reason for having none.
     #[track_caller]
-    fn barred(&self, factor: &str, metrics: &[&str], kind: &str) {
+    fn assert_not_comparable(&self, factor: &str, metrics: &[&str], kind: &str) {
         for effect in self.effects(factor, metrics) {
             assert_eq!(effect["verdict"], "not_comparable", "{effect:#}");
             let why = &effect["not_comparable"];
@@ -159,7 +159,7 @@ fn behind_a_hop_and_of_small_messages_the_receiver_aggregates_alike_in_every_cel
     if !lab_can_be_built() {
         return;
     }
-    let _turn = alone();
+    let _lock = lock_exclusive();
     for plan in [plan!("hop"), plan!("small")] {
         // Of two rounds a verdict may be chance: `make bench-truth` judges these. A receiver that other programs keep
         // from its core for most of one cell aggregates there; what the lab does wrongly it does in each run.
@@ -172,8 +172,8 @@ fn where_there_is_nothing_to_aggregate_gro_is_no_factor() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(&short(plan!("gro-direct"), 1));
     let ended = run(&mut place.run_command(&plan, "out"));
     ended.expect_code(2);
@@ -185,11 +185,11 @@ fn gro_switched_off_by_hand_in_one_cell_bars_the_verdict() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let measured = Measured::of(plan!("gro-by-hand"), 2);
-    measured.barred("encapsulation", &["throughput"], "aggregation");
+    measured.assert_not_comparable("encapsulation", &["throughput"], "aggregation");
     let measured = Measured::of(plan!("gro-by-command"), 2);
-    measured.barred("tuning", &["throughput"], "aggregation");
+    measured.assert_not_comparable("tuning", &["throughput"], "aggregation");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn cpu_of_a_cell_with_a_line_comes_from_windows_without_it() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let measured = Measured::of(plan!("line-cpu"), 2);
     for sample in measured.valid() {
         let saturated = sample
@@ -218,7 +218,7 @@ fn a_load_reads_and_writes_in_one_way_in_every_cell() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let measured = Measured::of(plan!("line-streams"), 2);
     let ways: Vec<_> = measured.valid().map(|sample| &sample.loads[0].io).collect();
     assert_eq!(ways[0].len(), 2, "client and server");
@@ -230,9 +230,9 @@ fn a_load_that_is_behind_its_schedule_has_no_latency_verdict() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let measured = Measured::of(plan!("mix-behind"), 2);
-    measured.barred("bulk", &["latency_median"], "schedule");
+    measured.assert_not_comparable("bulk", &["latency_median"], "schedule");
     for effect in measured.effects("bulk", &["latency_median", "transactions"]) {
         let ends = [&effect["low"], &effect["ratio"], &effect["high"]].map(Value::as_f64);
         if let [Some(low), Some(ratio), Some(high)] = ends {
@@ -251,8 +251,8 @@ fn a_second_run_beside_another_program_is_no_regression() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = alone();
-    let place = Place::new();
+    let _lock = lock_exclusive();
+    let place = TestDir::new();
     let plan = place.plan(&short(plan!("same"), 3));
     run(place.run_command(&plan, "before").arg("-q")).expect_code(0);
     let loops = Loops::start();
@@ -282,7 +282,7 @@ fn no_tail_of_a_write_depends_on_mtu_ip_or_encapsulation() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = alone();
+    let _lock = lock_exclusive();
     for plan in [plan!("defaults"), plan!("write-ip"), plan!("write-mtu")] {
         // Larger writes fill more super-packets, so each size by itself: the plans' first is the default.
         let keys = plan.split_once("\nload:").expect("a load").0;
@@ -306,7 +306,7 @@ fn throughput_is_nearly_flat_in_bytes_of_geneve_options() {
     if !is_root() {
         return;
     }
-    let _turn = alone();
+    let _lock = lock_exclusive();
     let measured = Measured::of(plan!("geneve-options"), 3);
     // The best of rounds that take turns: what else runs on the cores slows them all, and none by so much.
     let mut best = BTreeMap::<u32, u64>::new();
@@ -332,10 +332,10 @@ fn zero_copy_that_is_copied_has_no_verdict() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let measured = Measured::of(plan!("zero-copy"), 2);
     let metrics = ["throughput", "sender_cpu", "receiver_cpu", "cpu"];
-    measured.barred("zero_copy", &metrics, "not-in-effect");
+    measured.assert_not_comparable("zero_copy", &metrics, "not-in-effect");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn paced_datagrams_leave_in_super_packets_where_segmentation_is_on() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let measured = Measured::of(plan!("udp-segments"), 2);
     for sample in measured.valid() {
         let datagrams = sample.loads[0].datagrams.as_ref().expect("datagrams");
@@ -363,7 +363,7 @@ fn a_rate_that_is_reached_is_not_the_result_of_itself() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = alone();
+    let _lock = lock_exclusive();
     for (plan, factor, metric) in [
         (plan!("idle-steps"), "rate", "transactions"),
         (plan!("offered"), "rate", "throughput"),
@@ -378,7 +378,7 @@ fn a_rate_that_is_reached_is_not_the_result_of_itself() {
             effects.all(|effect| remark(effect, "factor-is-figure").is_some())
         });
         match reached {
-            Some(measured) => measured.barred(factor, &metrics, "factor-is-figure"),
+            Some(measured) => measured.assert_not_comparable(factor, &metrics, "factor-is-figure"),
             None if disturbed => {
                 lacks(format!("other programs kept a load from its {factor}"));
             }
@@ -392,7 +392,7 @@ fn lateness_is_told_apart_from_latency() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let measured = Measured::of(plan!("late-timer"), 2);
     for sample in measured.valid() {
         let requests = sample.loads[0].requests.as_ref().expect("requests");
@@ -413,7 +413,7 @@ fn what_hops_take_of_the_cores_is_told() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let measured = Measured::of(plan!("hops-two"), 2);
     let measured_apart = |sample: &Sample| {
         let host = sample.sender.as_ref().expect("a host");
@@ -444,9 +444,9 @@ fn pacing_by_a_round_trip_of_microseconds_has_no_verdict() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let measured = Measured::of(plan!("congestion"), 2);
-    measured.barred("congestion", &["throughput"], "pacing");
+    measured.assert_not_comparable("congestion", &["throughput"], "pacing");
 }
 
 #[test]
@@ -454,7 +454,7 @@ fn a_datapath_that_the_kernel_lacks_a_driver_for_is_warned_of() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let measured = Measured::of(plan!("auto"), 2);
     let by_ebpf = measured.record.head.experiment.cells.iter().any(|cell| {
         cell.levels["encapsulation"] == "geneve"

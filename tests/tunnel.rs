@@ -6,9 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{
-    Ended, is_root, program, run, skip, succeeds, wirecost, with_the_machines_own,
-};
+use crate::common::{Ended, is_root, lock_machine_state, program, run, skip, succeeds, wirecost};
 use wirecost_sys::bpf::PassingClassifier;
 use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::set_mtu_discover_probe;
@@ -95,7 +93,7 @@ fn a_tunnel_between_namespaces_carries_its_mtu_and_is_gone_when_it_is_down() {
     if !tunnels_can_be_made() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     for (encapsulation, mtu, ipv6) in [
         ("none", 1500, false),
         ("vlan id=7", 1500, false),
@@ -146,7 +144,7 @@ fn two_hosts_each_make_their_end() {
     if !tunnels_can_be_made() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let (hosts, names) = (["wctest-h1", "wctest-h2"], ["wctest1", "wctest2"]);
     let _made = names.map(Made);
     let _hosts = hosts.map(Host::new);
@@ -231,7 +229,7 @@ fn a_tunnel_whose_namespace_is_gone_can_be_removed() {
     if !tunnels_can_be_made() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     for way in ["down wctest6", "clean"] {
         let _made = Made("wctest6");
         let host = Host::new("wctest-h6");
@@ -275,7 +273,7 @@ fn what_is_left_of_a_tunnel_is_found_and_removed() {
     if !tunnels_can_be_made() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let name = "wctest3";
     let _made = Made(name);
     tunnel(&format!("up vxlan udp_checksum=on --name {name}")).expect_code(0);
@@ -307,7 +305,7 @@ fn a_tunnel_that_cannot_be_leaves_nothing() {
     if !tunnels_can_be_made() {
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     for (arguments, code, words) in [
         ("up vxln", 2, "did you mean `vxlan`?"),
         ("up vxlan vni=x", 2, "a whole number from 0 to 16777215"),

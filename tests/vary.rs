@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::common::{
-    Owner, Place, Record, Running, beside_others, cores_of_mask, is_root, lab_can_be_built, lacks,
-    run, settings_guards, signal, state_and_start, wait_for, wirecost, with_the_machines_own,
+    Owner, Record, Running, TestDir, cores_of_mask, is_root, lab_can_be_built, lacks,
+    lock_machine_state, lock_shared, run, settings_guards, signal, state_and_start, wait_for,
+    wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::offload::Role;
@@ -46,8 +47,8 @@ fn settings_are_in_force_in_the_samples_of_their_level_and_in_no_others() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let file = place.path().join("seen");
     // The file is read by nobody but a shell in the guest's namespace.
     let look = |level: &str| {
@@ -113,8 +114,8 @@ fn a_feature_that_no_offload_profile_knows_is_put_back() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let text = plan(
         "vary:\n  copy:\n    - label: default\n    - ethtool: { underlay: { tx-nocache-copy: on } }\n\
          repeat: { rounds: 4, seconds: 0.3, warmup: 0.1 }\n",
@@ -153,8 +154,8 @@ fn queues_and_receive_steering_are_what_the_level_says() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let text = plan(&format!(
         "steering: {{ queues: [1, 3], rps: [own, off, all, 0x1] }}\n{SHORT}"
     ));
@@ -213,8 +214,8 @@ fn what_cannot_be_set_here_is_refused_before_anything_is_measured() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let cases: [(&str, &[&str]); 6] = [
         (
             "sysctl: { net.ipv4.no_such_thing: 1 }",
@@ -272,8 +273,8 @@ fn a_command_that_fails_makes_its_sample_invalid_by_name_and_is_undone() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let half_done = place.path().join("half-done");
     let text = plan(&format!(
         "vary:\n  x:\n    - label: default\n    - label: broken\n      on: hosts\n      \
@@ -313,8 +314,8 @@ fn a_setting_is_undone_where_the_sample_fails_and_the_next_sample_does_not_know_
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let text = plan(
         "vary:\n  link:\n    - label: up\n    - label: down\n      on: guests\n      before: ip link set eth0 down\n      \
          after: ip link set eth0 up\nrepeat: { rounds: 3, seconds: 0.4, warmup: 0.05 }\n",
@@ -338,8 +339,8 @@ fn an_undo_that_fails_ends_the_run() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let text = plan(&format!(
         "vary:\n  x:\n    - {{ label: one, on: hosts, before: 'true', after: 'echo stuck; exit 1' }}\n{SHORT}"
     ));
@@ -372,14 +373,14 @@ enum EndOf {
 
 /// A run with one long sample whose command leaves files for as long as it is in force.
 struct Held {
-    place: Place,
+    place: TestDir,
     running: Running,
     files: Vec<PathBuf>,
 }
 
 impl Held {
     fn start(on: &str, settings: &str, count: usize) -> Self {
-        let place = Place::new();
+        let place = TestDir::new();
         let mark = place.path().join("in force").join("$WIRECOST_PLACE");
         fs::create_dir(place.path().join("in force")).expect("a directory");
         let text = plan(&format!(
@@ -464,7 +465,7 @@ fn a_command_is_undone_however_the_run_ends() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     for (on, count) in [("both", 4), ("machine", 1)] {
         for how in ENDS {
             let mut held = Held::start(on, "", count);
@@ -477,7 +478,7 @@ fn a_command_is_undone_however_the_run_ends() {
 
 #[test]
 fn a_stopped_settings_guard_whose_run_is_gone_is_told_to_go_on() {
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     // Nobody has this start time.
     let mut command = wirecost(["settings-guard", "--owner", "1:1", "--place", "a test"]);
     let mut guard = command
@@ -505,7 +506,7 @@ fn a_sysctl_of_the_machine_is_put_back_however_the_run_ends() {
         lacks("this kernel has no net.core.warnings, or this is a network namespace of its own");
         return;
     }
-    let _turn = with_the_machines_own();
+    let _lock = lock_machine_state();
     let value = || {
         fs::read_to_string(HARMLESS)
             .expect("the sysctl")
@@ -529,7 +530,7 @@ fn a_sysctl_of_the_machine_is_put_back_however_the_run_ends() {
 
 #[test]
 fn a_dry_run_shows_every_command_and_where_it_would_run() {
-    let place = Place::new();
+    let place = TestDir::new();
     let text = plan(&format!(
         "vary:\n  x:\n    - {{}}\n    - {{ label: one, on: hosts, before: 'touch here', after: 'rm here' }}\n{SHORT}"
     ));
@@ -558,7 +559,7 @@ fn a_dry_run_shows_every_command_and_where_it_would_run() {
 
 #[test]
 fn a_dry_run_says_that_the_first_cell_is_measured_twice_and_counts_in_words() {
-    let place = Place::new();
+    let place = TestDir::new();
     let file = place.plan("name: x\nself_test: on\nrepeat: { rounds: 1, seconds: 0.4 }\n");
     let ended = run(place.run_command(&file, "out").arg("--dry-run"));
     ended.expect_code(0);

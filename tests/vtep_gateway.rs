@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{Place, beside_others, is_root, run, skip, succeeds, wirecost};
+use crate::common::{TestDir, is_root, lock_shared, run, skip, succeeds, wirecost};
 use wirecost_sys::namespace::HeldNetns;
 
 const EMULATOR: &str = "/usr/share/openvswitch/scripts/ovs-vtep";
@@ -125,7 +125,7 @@ fn the_path_through_a_gateway_is_checked_and_loaded() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let lab = Lab::new();
     let [guest, other] = lab.hosts();
 
@@ -144,7 +144,7 @@ fn the_path_through_a_gateway_is_checked_and_loaded() {
     let loaded = run(wirecost(["load", &guest, &other]).args(load));
     loaded.expect_code(0);
 
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(
         "name: gateway\nnetwork: existing\nguest_mtu: 1450\nload: tcp-rr\n\
          repeat: { rounds: 1, seconds: 0.3, warmup: 0.1 }\n",

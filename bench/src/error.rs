@@ -52,7 +52,7 @@ impl BenchError {
     }
 
     /// Whether the other comparisons cannot go on either.
-    pub(crate) fn ends_all(&self) -> bool {
+    pub(crate) fn is_fatal(&self) -> bool {
         matches!(self, Self::Lab { .. } | Self::Interrupted)
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::BenchError;
-use crate::place::Place;
+use crate::guest::Guest;
 use crate::process::check;
 
 /// Between two looks at who else may have ended.
@@ -33,12 +33,12 @@ impl Helper {
     pub(crate) fn start(
         name: &'static str,
         subcommand: &str,
-        place: &Place,
+        guest: &Guest,
     ) -> Result<Self, BenchError> {
         let program = std::env::current_exe()
             .map_err(BenchError::machine("starting a part of this program"))?;
         let words = [program.display().to_string(), subcommand.to_owned()];
-        Self::of(name, place.command(&words))
+        Self::of(name, guest.command(&words))
     }
 
     fn of(name: &'static str, mut command: Command) -> Result<Self, BenchError> {
@@ -60,7 +60,7 @@ impl Helper {
 
     /// # Errors
     /// It has ended.
-    pub(crate) fn say(&mut self, line: &str) -> Result<(), BenchError> {
+    pub(crate) fn send_line(&mut self, line: &str) -> Result<(), BenchError> {
         let told = self
             .child
             .stdin
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_line_is_answered_by_a_line() {
         let mut helper = shell("while read line; do echo \"$line\"; done");
-        helper.say("42").expect("it reads");
+        helper.send_line("42").expect("it reads");
         let within = Duration::from_secs(10);
         let answer = helper.answer::<u32>(within, &AtomicBool::new(false), || Ok(()));
         assert_eq!(answer.expect("an echo"), 42);

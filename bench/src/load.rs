@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use wirecost_model::end_window::EndWindow;
 use wirecost_traffic::{
-    Client, Load, Options, Segmentation, Server, Snapshot, TrafficError, Waiting, Workload,
+    Client, Load, Options, Segmentation, Server, Snapshot, TrafficError, WaitMode, Workload,
     window_until_end,
 };
 
@@ -109,9 +109,9 @@ impl Arguments {
                 receive: self.segmentation,
             },
             waiting: if self.spin {
-                Waiting::Spin
+                WaitMode::Spin
             } else {
-                Waiting::Sleep
+                WaitMode::Sleep
             },
             ..usual
         };
@@ -129,12 +129,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     match arguments.side {
         Side::Server => {
             let server = Server::listen(arguments.address, &options).map_err(words)?;
-            say(&server.address().to_string())?;
+            print_line(&server.address().to_string())?;
             server.wait_connected(PATIENCE).map_err(words)?;
             let window = window(|| server.snapshot().map_err(words))?;
             // The client ends the load, whenever that is.
             server.finish(Duration::from_hours(1)).map_err(words)?;
-            tell(window.as_ref())
+            print_counters(window.as_ref())
         }
         Side::Client => {
             let client = Client::connect(arguments.address, &options, PATIENCE).map_err(words)?;
@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
             let mut rest = String::new();
             let _ = io::stdin().lock().read_line(&mut rest);
             client.stop(PATIENCE).map_err(words)?;
-            tell(window.as_ref())
+            print_counters(window.as_ref())
         }
     }
 }
@@ -166,7 +166,7 @@ fn window(look: impl Fn() -> Result<Snapshot, String>) -> Result<Option<EndWindo
         .map_err(|error| error.to_string())
 }
 
-fn tell(window: Option<&EndWindow>) -> Result<(), String> {
+fn print_counters(window: Option<&EndWindow>) -> Result<(), String> {
     let Some(window) = window else {
         return Ok(());
     };
@@ -178,7 +178,7 @@ fn tell(window: Option<&EndWindow>) -> Result<(), String> {
         generator_bound: window.generator_bound,
         peak_bytes: peak_bytes(&std::fs::read_to_string("/proc/self/status").unwrap_or_default()),
     };
-    say(&serde_json::to_string(&counters).map_err(|error| error.to_string())?)
+    print_line(&serde_json::to_string(&counters).map_err(|error| error.to_string())?)
 }
 
 fn latency_us(window: &EndWindow) -> Option<[f64; 2]> {
@@ -189,7 +189,7 @@ fn latency_us(window: &EndWindow) -> Option<[f64; 2]> {
     Some([us(50.0)?, us(99.0)?])
 }
 
-fn say(line: &str) -> Result<(), String> {
+fn print_line(line: &str) -> Result<(), String> {
     writeln!(io::stdout(), "{line}").map_err(|error| format!("saying `{line}`: {error}"))
 }
 

@@ -17,8 +17,8 @@ use nix::unistd::{Pid, gettid};
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
+use crate::guest::Guest;
 use crate::helper::{Helper, answer, over};
-use crate::place::Place;
 use crate::process::PATIENCE;
 
 /// Between two looks at the clock nothing takes so long (some 30 ns do), and nobody who takes the core is so quick.
@@ -26,7 +26,7 @@ const TAKEN: Duration = Duration::from_nanos(500);
 
 /// What a window held.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TakenTime {
+pub(crate) struct LooperWindow {
     /// The window's length.
     seconds: f64,
     /// In which others had the core.
@@ -63,10 +63,10 @@ impl CoreTimeSnapshot {
         }
     }
 
-    fn since(self, before: Self) -> TakenTime {
+    fn since(self, before: Self) -> LooperWindow {
         let seconds = (self.at - before.at).as_secs_f64();
         let had_s = (self.had_ns - before.had_ns) as f64 / 1e9;
-        TakenTime {
+        LooperWindow {
             seconds,
             taken_s: (seconds - had_s).max(0.0),
         }
@@ -129,8 +129,8 @@ pub(crate) struct Loopers(Vec<Helper>);
 impl Loopers {
     /// # Errors
     /// They cannot be started.
-    pub(crate) fn start(place: &Place, cpus: &[u32]) -> Result<Self, BenchError> {
-        let start = |cpu: &u32| Helper::start("a looper", "looper", &place.on(*cpu));
+    pub(crate) fn start(guest: &Guest, cpus: &[u32]) -> Result<Self, BenchError> {
+        let start = |cpu: &u32| Helper::start("a looper", "looper", &guest.on(*cpu));
         cpus.iter().map(start).collect::<Result<_, _>>().map(Self)
     }
 
@@ -139,7 +139,9 @@ impl Loopers {
     /// # Errors
     /// One has ended.
     pub(crate) fn begin(&mut self, line: &str) -> Result<(), BenchError> {
-        self.0.iter_mut().try_for_each(|looper| looper.say(line))
+        self.0
+            .iter_mut()
+            .try_for_each(|looper| looper.send_line(line))
     }
 
     /// Cores that others took in the window.
@@ -149,7 +151,7 @@ impl Loopers {
     pub(crate) fn taken(&mut self, interrupt: &AtomicBool) -> Result<f64, BenchError> {
         let mut cores = 0.0;
         for looper in &mut self.0 {
-            let taken: TakenTime = looper.answer(PATIENCE, interrupt, || Ok(()))?;
+            let taken: LooperWindow = looper.answer(PATIENCE, interrupt, || Ok(()))?;
             cores += taken.taken_s / taken.seconds;
         }
         Ok(cores)

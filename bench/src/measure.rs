@@ -10,11 +10,11 @@ use wirecost_control::{CountingWindow, Lab};
 use wirecost_sys::cores::line_round_trip_ns;
 
 use crate::error::BenchError;
+use crate::guest::Guest;
 use crate::lab::CONGESTION;
 use crate::load::EndCounters;
 use crate::looper::Loopers;
 use crate::peer::{Peer, Plan, Setting};
-use crate::place::Place;
 use crate::process::{FinishedProgram, PATIENCE, Process, with_descendants};
 use crate::row::Load;
 use crate::sample::Sample;
@@ -40,7 +40,7 @@ pub(crate) struct Bench<'a> {
     /// A core of the sending host and one of the receiving.
     pub(crate) cores: [u32; 2],
     /// The sending guest and the receiving one.
-    pub(crate) places: [Place; 2],
+    pub(crate) guests: [Guest; 2],
     /// In the guest whose counters are the yardstick.
     pub(crate) traffic_counter: TrafficCounter,
     /// On the cores of the sending host and of the receiving one, where they count what is used.
@@ -60,7 +60,7 @@ impl Bench<'_> {
             TAIL_S
         };
         Setting {
-            server: self.places[1].address,
+            server: self.guests[1].address,
             seconds: (self.warmup + self.seconds + tail).ceil() as u32,
             congestion: CONGESTION,
             scratch: self.scratch,
@@ -77,15 +77,15 @@ impl Bench<'_> {
     ) -> Result<Sample, BenchError> {
         let name = peer.name();
         let before = self.apart()?;
-        let start = |side: &str, place: &Place, words: &[String]| {
-            let mut process = Process::start(&format!("{name} {side}"), place.command(words))?;
+        let start = |side: &str, guest: &Guest, words: &[String]| {
+            let mut process = Process::start(&format!("{name} {side}"), guest.command(words))?;
             if !plan.takes_window {
                 process.close_input();
             }
             Ok::<_, BenchError>(process)
         };
-        let mut server = start("server", &self.places[1], &plan.server)?;
-        server.wait_open(&self.places[1], plan.listening_port, self.interrupt)?;
+        let mut server = start("server", &self.guests[1], &plan.server)?;
+        server.wait_open(&self.guests[1], plan.listening_port, self.interrupt)?;
         let begun = if load.is_exchange() {
             (BEGUN_EXCHANGE * u64::from(load.flows())).min(BEGUN_STREAM)
         } else {
@@ -94,7 +94,7 @@ impl Bench<'_> {
         self.traffic_counter.await_load(begun)?;
         let mut clients = Vec::with_capacity(plan.clients.len());
         for words in &plan.clients {
-            clients.push(start("client", &self.places[0], words)?);
+            clients.push(start("client", &self.guests[0], words)?);
         }
         // Start-up is nobody's: the warm-up begins when data flow.
         self.traffic_counter.counts(BEGINNING, self.interrupt, || {
@@ -176,10 +176,10 @@ impl Bench<'_> {
             loopers.begin(&line)?;
         }
         if plan.takes_window {
-            server.tell(&line)?;
+            server.send_line(&line)?;
             clients
                 .iter_mut()
-                .try_for_each(|client| client.tell(&line))?;
+                .try_for_each(|client| client.send_line(&line))?;
         }
         let counting = CountingWindow {
             warmup_s: LEAD_S,

@@ -15,7 +15,7 @@ use crate::arguments::FoundPeer;
 use crate::comparison::Pair;
 use crate::error::BenchError;
 use crate::lab::CONGESTION;
-use crate::report::{CountedBy, Presence, Report, What};
+use crate::report::{CountedBy, OutcomeKind, Presence, Report};
 use crate::row::Row;
 
 /// What has to be known before a ratio is believed.
@@ -135,7 +135,7 @@ fn disturbances(report: &Report) -> String {
     let outcomes = report.rows.iter().flat_map(|row| &row.outcomes);
     let (mut pairs, mut moved, mut disturbed, mut without_cpu) = (0, 0, 0, 0);
     for outcome in outcomes {
-        if let What::Compared(comparison) = &outcome.what {
+        if let OutcomeKind::Compared(comparison) = &outcome.what {
             pairs += comparison.pairs.len();
             moved += comparison.moved_pairs;
             disturbed += comparison.disturbed_pairs;
@@ -168,9 +168,11 @@ fn disturbances(report: &Report) -> String {
 fn distances(report: &Report) -> Option<String> {
     let outcomes = report.rows.iter().flat_map(|row| &row.outcomes);
     let samples = outcomes.flat_map(|outcome| match &outcome.what {
-        What::Compared(comparison) => comparison.pairs.iter().flat_map(Pair::samples).collect(),
-        What::Alone { sample, .. } => vec![sample],
-        What::Absent(_) | What::Cannot(_) | What::Failed(_) => Vec::new(),
+        OutcomeKind::Compared(comparison) => {
+            comparison.pairs.iter().flat_map(Pair::samples).collect()
+        }
+        OutcomeKind::Alone { sample, .. } => vec![sample],
+        OutcomeKind::Absent(_) | OutcomeKind::Cannot(_) | OutcomeKind::Failed(_) => Vec::new(),
     });
     let all = || samples.clone().flat_map(|sample| sample.apart_ns).flatten();
     let nearest = all().reduce(f64::min)?;

@@ -16,7 +16,7 @@ use std::process::Command;
 
 pub(crate) use self::bare::NAME as BARE;
 pub(crate) use self::ours::Ours;
-use crate::place::ListeningPort;
+use crate::guest::ListeningPort;
 use crate::process::FinishedProgram;
 use crate::row::Load;
 

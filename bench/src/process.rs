@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
-use crate::place::{ListeningPort, Place};
+use crate::guest::{Guest, ListeningPort};
 
 /// How long it may take to begin, or to end after its test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -102,7 +102,7 @@ impl Process {
     }
 
     /// Writes a line to its input, all of it at once: who has read its end may be gone.
-    pub(crate) fn tell(&mut self, line: &str) -> Result<(), BenchError> {
+    pub(crate) fn send_line(&mut self, line: &str) -> Result<(), BenchError> {
         let line = format!("{line}\n");
         let told = self
             .input
@@ -123,12 +123,12 @@ impl Process {
     /// Waits until it waits on a port.
     pub(crate) fn wait_open(
         &mut self,
-        place: &Place,
+        guest: &Guest,
         listening_port: ListeningPort,
         interrupt: &AtomicBool,
     ) -> Result<(), BenchError> {
         let deadline = Instant::now() + PATIENCE;
-        while !place.is_open(listening_port) {
+        while !guest.is_open(listening_port) {
             if self.ended()?.is_some() {
                 let finished = self.finish(PATIENCE, interrupt)?;
                 return Err(self.failed(finished.words()));
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_line_reaches_its_input() {
         let mut process = shell("read line; echo \"$line\"");
-        process.tell("0.4 1").expect("open");
+        process.send_line("0.4 1").expect("open");
         let finished = process.finish(PATIENCE, &AtomicBool::new(false));
         assert_eq!(finished.expect("ends").output.trim(), "0.4 1");
     }
@@ -273,6 +273,6 @@ mod tests {
             sleep(POLL_INTERVAL);
         }
         assert_eq!(with_descendants(&[process.pid()]).len(), 2);
-        process.tell("end\nend").expect("open");
+        process.send_line("end\nend").expect("open");
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use wirecost_report::{ReadError, Reading};
+use wirecost_report::{ReadError, RecordedRun};
 
 use crate::scratch::Scratch;
 
@@ -138,7 +138,7 @@ impl Wirecost {
     /// There is none of that name, or the program cannot be run.
     pub fn plan(&self, name: &str) -> Result<String, ProgramError> {
         let command = format!("plans {name}");
-        let ended = self.say(Command::new(&self.program).args(["plans", name]), "")?;
+        let ended = self.output(Command::new(&self.program).args(["plans", name]), "")?;
         let text = ended.succeeded(&command)?.output;
         String::from_utf8(text).map_err(|error| ProgramError::Result {
             command,
@@ -167,7 +167,7 @@ impl Wirecost {
     ///
     /// # Errors
     /// It left no record, which is told with what it said.
-    pub fn record(&self, plan: &str, seed: u32) -> Result<Reading, ProgramError> {
+    pub fn record(&self, plan: &str, seed: u32) -> Result<RecordedRun, ProgramError> {
         let out = self.scratch.path().join("record");
         let ended = self.started(plan, &out, Some(seed));
         let reading = wirecost_report::read(&out);
@@ -188,7 +188,12 @@ impl Wirecost {
     ///
     /// # Errors
     /// It could not be started, or a signal asked for the end.
-    pub fn keep(&self, plan: &str, name: &str, cpu: Option<u32>) -> Result<Answer, ProgramError> {
+    pub fn run_recorded(
+        &self,
+        plan: &str,
+        name: &str,
+        cpu: Option<u32>,
+    ) -> Result<Answer, ProgramError> {
         let mut command = match cpu {
             Some(cpu) => {
                 let mut command = Command::new("taskset");
@@ -199,29 +204,29 @@ impl Wirecost {
         };
         command
             .args(["run", "-", "--json", "-q", "--out"])
-            .arg(self.kept(name));
-        Ok(self.say(&mut command, plan)?.into())
+            .arg(self.record_dir(name));
+        Ok(self.output(&mut command, plan)?.into())
     }
 
     /// Where the record that was kept under `name` is.
-    pub fn kept(&self, name: &str) -> PathBuf {
+    pub fn record_dir(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
     }
 
     /// Throws away the record that was kept under `name`.
-    pub fn forget(&self, name: &str) {
-        let _ = fs::remove_dir_all(self.kept(name));
+    pub fn remove_record(&self, name: &str) {
+        let _ = fs::remove_dir_all(self.record_dir(name));
     }
 
     /// A command about records, such as `compare BEFORE AFTER`, with `--json`.
     ///
     /// # Errors
     /// It could not be started, or a signal asked for the end.
-    pub fn ask(&self, command: &str, records: &[&str]) -> Result<Answer, ProgramError> {
-        let records = records.iter().map(|name| self.kept(name));
+    pub fn run_on_records(&self, command: &str, records: &[&str]) -> Result<Answer, ProgramError> {
+        let records = records.iter().map(|name| self.record_dir(name));
         let mut child = Command::new(&self.program);
         child.arg(command).args(records).arg("--json");
-        Ok(self.say(&mut child, "")?.into())
+        Ok(self.output(&mut child, "")?.into())
     }
 
     fn started(
@@ -235,11 +240,11 @@ impl Wirecost {
         if let Some(seed) = seed {
             command.args(["--seed", &seed.to_string()]);
         }
-        self.say(&mut command, plan)
+        self.output(&mut command, plan)
     }
 
     /// Runs a command to its end, with `input` on its standard input.
-    fn say(&self, command: &mut Command, input: &str) -> Result<ChildOutput, ProgramError> {
+    fn output(&self, command: &mut Command, input: &str) -> Result<ChildOutput, ProgramError> {
         let failed = |source| ProgramError::Run {
             program: self.program.clone(),
             source,
@@ -349,7 +354,9 @@ mod tests {
         let input = "x".repeat(1 << 20);
         let mut command = Command::new("sh");
         command.args(["-c", "all=$(cat); echo much >&2; printf %s \"$all\""]);
-        let ended = with("sh", false).say(&mut command, &input).expect("it ran");
+        let ended = with("sh", false)
+            .output(&mut command, &input)
+            .expect("it ran");
         assert!(ended.status.success());
         assert_eq!(
             (ended.output.len(), ended.errors.as_str()),
@@ -379,7 +386,7 @@ mod tests {
     #[test]
     fn it_is_asked_to_end_once_this_program_is() {
         let mut command = Command::new("sleep");
-        let ended = with("sleep", true).say(command.arg("600"), "");
+        let ended = with("sleep", true).output(command.arg("600"), "");
         assert!(matches!(ended, Err(ProgramError::Interrupted)));
     }
 }

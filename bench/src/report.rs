@@ -74,7 +74,7 @@ pub(crate) struct RowResult {
 pub(crate) struct Outcome {
     pub(crate) opponent: &'static str,
     #[serde(flatten)]
-    pub(crate) what: What,
+    pub(crate) what: OutcomeKind,
     /// What it said each time that it broke and was started again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) broken: Vec<String>,
@@ -82,7 +82,7 @@ pub(crate) struct Outcome {
 
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum What {
+pub(crate) enum OutcomeKind {
     Compared(Box<Comparison>),
     /// Nobody to compare with: it worked, and how.
     Alone {
@@ -98,7 +98,7 @@ pub(crate) enum What {
     Failed(String),
 }
 
-impl What {
+impl OutcomeKind {
     /// Whether nothing was missed.
     pub(crate) fn holds(&self) -> bool {
         match self {

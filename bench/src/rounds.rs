@@ -7,7 +7,7 @@ use wirecost_agent::lab::allowed_cpus;
 use wirecost_agent::orphan::Owner;
 use wirecost_bench::program;
 use wirecost_bench::scratch::Scratch;
-use wirecost_control::hosts::{Binaries, Duty, HostsContext};
+use wirecost_control::hosts::{AgentRole, Binaries, HostsContext};
 use wirecost_control::{Lab, LabContext, Placement, place};
 use wirecost_model::plan::Cores;
 use wirecost_model::units::format_rate;
@@ -15,15 +15,15 @@ use wirecost_model::units::format_rate;
 use crate::arguments::Arguments;
 use crate::bound::Bound;
 use crate::error::BenchError;
+use crate::guest::Guest;
 use crate::lab::{describe, one_congestion_control, prove, unhook};
 use crate::looper::Loopers;
 use crate::measure::Bench;
 use crate::peer::{BARE, Ours, Peer};
-use crate::place::Place;
 use crate::random::random;
-use crate::report::{CountedBy, Outcome, PeerReport, Presence, Report, RowResult, What};
+use crate::report::{CountedBy, Outcome, OutcomeKind, PeerReport, Presence, Report, RowResult};
 use crate::row::{GUEST_MTU, Opponents, Row};
-use crate::row_rounds::{Opponent, RowRounds, take, unless_it_ends_all};
+use crate::row_rounds::{Opponent, RowRounds, take, unless_fatal};
 use crate::sample::Sample;
 use crate::traffic_counter::TrafficCounter;
 
@@ -59,7 +59,7 @@ pub(crate) fn run(
                 program: program::find(arguments.program.as_deref())?,
                 binaries: Binaries::default(),
                 owner: Owner::this().map_err(BenchError::machine("reading /proc"))?,
-                duty: Duty::Commands,
+                role: AgentRole::Commands,
                 idle: Duration::ZERO,
                 verbose: 0,
             },
@@ -142,8 +142,8 @@ impl Rounds<'_> {
             if row.opponents == Opponents::Nobody {
                 result.outcomes.push(Outcome {
                     opponent: "-",
-                    what: unless_it_ends_all(alone(&mut bench, &row))?
-                        .map_or_else(What::Failed, |sample| judge_alone(&row, sample)),
+                    what: unless_fatal(alone(&mut bench, &row))?
+                        .map_or_else(OutcomeKind::Failed, |sample| judge_alone(&row, sample)),
                     broken: Vec::new(),
                 });
                 return Ok(());
@@ -209,13 +209,13 @@ impl Rounds<'_> {
     }
 
     fn bench<'l>(&'l self, row: &Row, lab: &'l mut Lab) -> Result<Bench<'l>, BenchError> {
-        let places = places(lab, &self.context.placement);
+        let guests = guests(lab, &self.context.placement);
         // Responses are received by the client.
         let counted = usize::from(!row.load.is_exchange());
         let placement = &self.context.placement;
-        let [a, b] = &places;
+        let [a, b] = &guests;
         Ok(Bench {
-            traffic_counter: TrafficCounter::start(&places[counted])?,
+            traffic_counter: TrafficCounter::start(&guests[counted])?,
             loopers: match row.cpu(self.arguments.cpu) {
                 CountedBy::Looper => Some([
                     Loopers::start(a, &placement.a)?,
@@ -225,7 +225,7 @@ impl Rounds<'_> {
             },
             cores: [placement.a[0], placement.b[0]],
             lab,
-            places,
+            guests,
             warmup: self.arguments.warmup,
             seconds: self.arguments.seconds.max(row.least_seconds),
             scratch: self.scratch.path(),
@@ -239,19 +239,19 @@ fn alone(bench: &mut Bench<'_>, row: &Row) -> Result<Sample, BenchError> {
     take(bench, &Ours { spin: false }, row)
 }
 
-fn judge_alone(row: &Row, sample: Sample) -> What {
+fn judge_alone(row: &Row, sample: Sample) -> OutcomeKind {
     let holds = match (row.bound, sample.peak_bytes) {
         (Bound::Memory(most), Some(peak)) => peak > 0 && peak < most,
         _ => false,
     };
-    What::Alone { sample, holds }
+    OutcomeKind::Alone { sample, holds }
 }
 
-fn places(lab: &Lab, placement: &Placement) -> [Place; 2] {
+fn guests(lab: &Lab, placement: &Placement) -> [Guest; 2] {
     let [tid_a, tid_b] = lab.guest_tids().each_ref().map(|tids| tids[0]);
     let [address_a, address_b] = lab.guest_addresses().map(|addresses| addresses[0]);
     [
-        Place::new(tid_a, &placement.a, address_a),
-        Place::new(tid_b, &placement.b, address_b),
+        Guest::new(tid_a, &placement.a, address_a),
+        Guest::new(tid_b, &placement.b, address_b),
     ]
 }

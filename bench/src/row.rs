@@ -151,7 +151,7 @@ impl Row {
     }
 
     /// What has to hold beside the opponent of this name.
-    pub(crate) fn bound_beside(&self, opponent: &str) -> Bound {
+    pub(crate) fn bound_against(&self, opponent: &str) -> Bound {
         match self.newer {
             _ if opponent == BARE => Bound::Shown,
             Some(newer) if opponent == NEWER => newer,
@@ -339,11 +339,11 @@ mod tests {
         let rows = Row::all(Cores::Split);
         let named = |name: &str| rows.iter().find(|row| row.name == name).expect("a row");
         let small = named("udp-stream 1 of 64 B, vxlan, offload none");
-        assert_eq!(small.bound_beside("iperf3"), Bound::AtLeast(2.0));
-        assert_eq!(small.bound_beside(NEWER), Bound::AtLeast(AS_GOOD));
-        assert_eq!(small.bound_beside(BARE), Bound::Shown);
+        assert_eq!(small.bound_against("iperf3"), Bound::AtLeast(2.0));
+        assert_eq!(small.bound_against(NEWER), Bound::AtLeast(AS_GOOD));
+        assert_eq!(small.bound_against(BARE), Bound::Shown);
         let segmented = named("udp-stream 1 of 64 B GSO, vxlan, offload tunnel");
-        assert_eq!(segmented.bound_beside(NEWER), Bound::AtLeast(3.0));
+        assert_eq!(segmented.bound_against(NEWER), Bound::AtLeast(3.0));
     }
 
     #[test]

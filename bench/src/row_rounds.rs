@@ -9,7 +9,7 @@ use crate::error::BenchError;
 use crate::measure::Bench;
 use crate::peer::{Ours, Peer};
 use crate::random::random;
-use crate::report::{Outcome, What};
+use crate::report::{Outcome, OutcomeKind};
 use crate::row::{Opponents, Row};
 use crate::sample::Sample;
 
@@ -25,7 +25,7 @@ pub(crate) struct Opponent<'a> {
     /// What it said each time that it broke and was started again.
     broken: Vec<String>,
     /// Why there are no more rounds for it.
-    out: Option<What>,
+    out: Option<OutcomeKind>,
     /// It had its rounds, and more of them would change nothing.
     settled: bool,
 }
@@ -48,7 +48,7 @@ impl<'a> Opponent<'a> {
             peer,
             pairs: Vec::new(),
             broken: Vec::new(),
-            out: here.err().map(What::Absent),
+            out: here.err().map(OutcomeKind::Absent),
             settled: false,
         }
     }
@@ -59,9 +59,9 @@ impl<'a> Opponent<'a> {
 
     fn outcome(self, row: &Row, window: Option<f64>, stopping: Stopping) -> Outcome {
         let what = self.out.unwrap_or_else(|| {
-            Comparison::new(row.bound_beside(self.name), window, stopping, self.pairs).map_or_else(
-                |error| What::Failed(error.to_string()),
-                |comparison| What::Compared(Box::new(comparison)),
+            Comparison::new(row.bound_against(self.name), window, stopping, self.pairs).map_or_else(
+                |error| OutcomeKind::Failed(error.to_string()),
+                |comparison| OutcomeKind::Compared(Box::new(comparison)),
             )
         });
         Outcome {
@@ -83,14 +83,14 @@ impl<'a> Opponent<'a> {
         allowed: usize,
     ) -> Result<Option<Sample>, BenchError> {
         loop {
-            match unless_it_ends_all(take(bench, self.peer, row))? {
+            match unless_fatal(take(bench, self.peer, row))? {
                 Ok(sample) => return Ok(Some(sample)),
                 Err(message) if self.broken.len() < allowed => {
                     eprintln!("    {message}: again");
                     self.broken.push(message);
                 }
                 Err(message) => {
-                    self.out = Some(What::Failed(message));
+                    self.out = Some(OutcomeKind::Failed(message));
                     return Ok(None);
                 }
             }
@@ -114,7 +114,7 @@ impl RowRounds<'_> {
                 .peer
                 .plan(self.row.load, &setting)
                 .err()
-                .map(What::Cannot);
+                .map(OutcomeKind::Cannot);
         }
         let mut stopped = None;
         for round in 0..self.most.max(self.pairs) {
@@ -141,7 +141,7 @@ impl RowRounds<'_> {
                     }
                     // A figure without a logarithm is said with the outcome.
                     opponent.settled =
-                        is_settled(self.row.bound_beside(opponent.name), &opponent.pairs)
+                        is_settled(self.row.bound_against(opponent.name), &opponent.pairs)
                             .unwrap_or(true);
                 }
             }
@@ -183,7 +183,7 @@ impl RowRounds<'_> {
         let allowed = (self.pairs / BREAKS_IN).max(1) as usize;
         for index in order(1 + live.len(), round, self.seed) {
             let Some(other) = index.checked_sub(1) else {
-                own = Some(unless_it_ends_all(take(bench, &ours, self.row))?);
+                own = Some(unless_fatal(take(bench, &ours, self.row))?);
                 continue;
             };
             others[other] = live[other].sample(bench, self.row, allowed)?;
@@ -195,7 +195,7 @@ impl RowRounds<'_> {
                     other,
                 }),
                 (Some(Err(message)), _) => {
-                    opponent.out = Some(What::Failed(format!("ours: {message}")));
+                    opponent.out = Some(OutcomeKind::Failed(format!("ours: {message}")));
                 }
                 _ => {}
             }
@@ -205,12 +205,12 @@ impl RowRounds<'_> {
 }
 
 /// A failure of one does not end the others, unless it is the lab's: the inner error is that one's, in words.
-pub(crate) fn unless_it_ends_all<T>(
+pub(crate) fn unless_fatal<T>(
     taken: Result<T, BenchError>,
 ) -> Result<Result<T, String>, BenchError> {
     match taken {
         Ok(taken) => Ok(Ok(taken)),
-        Err(error) if error.ends_all() => Err(error),
+        Err(error) if error.is_fatal() => Err(error),
         Err(error) => Ok(Err(error.to_string())),
     }
 }

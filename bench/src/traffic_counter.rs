@@ -24,8 +24,8 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
+use crate::guest::Guest;
 use crate::helper::{Helper, answer, over};
-use crate::place::Place;
 use crate::process::PATIENCE;
 
 /// The word that asks whether a load has begun.
@@ -187,8 +187,8 @@ pub(crate) fn run() -> Result<(), String> {
 pub(crate) struct TrafficCounter(Helper);
 
 impl TrafficCounter {
-    pub(crate) fn start(place: &Place) -> Result<Self, BenchError> {
-        Helper::start("the witness", "witness", place).map(Self)
+    pub(crate) fn start(guest: &Guest) -> Result<Self, BenchError> {
+        Helper::start("the witness", "witness", guest).map(Self)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -197,12 +197,12 @@ impl TrafficCounter {
 
     /// Begins to look for a load, over TCP one of so many bytes.
     pub(crate) fn await_load(&mut self, bytes: u64) -> Result<(), BenchError> {
-        self.0.say(&format!("{AWAIT} {bytes}"))
+        self.0.send_line(&format!("{AWAIT} {bytes}"))
     }
 
     /// Begins a window.
     pub(crate) fn begin(&mut self, line: &str) -> Result<(), BenchError> {
-        self.0.say(line)
+        self.0.send_line(line)
     }
 
     /// The answer to what it was told last.

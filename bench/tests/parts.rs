@@ -33,7 +33,7 @@ impl Part {
         line
     }
 
-    fn tell(&mut self, line: &str) {
+    fn send_line(&mut self, line: &str) {
         let input = self.0.stdin.as_mut().expect("piped");
         writeln!(input, "{line}").expect("it listens");
     }
@@ -62,8 +62,8 @@ fn run(workload: &str, options: &[&str]) -> [serde_json::Value; 2] {
     let address = server.line();
     let mut client = end("client", address.trim());
     // The client's window ends the load: long after the server's, also where that process has to wait for a core.
-    server.tell("0.05 0.5");
-    client.tell("0.05 2");
+    server.send_line("0.05 0.5");
+    client.send_line("0.05 2");
     let client = client.finish();
     [server.finish(), client]
 }
@@ -94,14 +94,14 @@ fn requests_and_responses_are_counted_at_both_ends() {
 #[test]
 fn the_witness_tells_what_came_and_refuses_what_is_no_window() {
     let mut witness = Part::start(&["witness"]);
-    witness.tell("0 0.05");
+    witness.send_line("0 0.05");
     let seen: serde_json::Value = serde_json::from_str(&witness.line()).expect("JSON");
     assert!(
         seen["seconds"]
             .as_f64()
             .is_some_and(|seconds| seconds > 0.0)
     );
-    witness.tell("soon");
+    witness.send_line("soon");
     let mut errors = String::new();
     let stderr = witness.0.stderr.as_mut().expect("piped");
     stderr.read_to_string(&mut errors).expect("text");

@@ -12,7 +12,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{PATIENCE, Turn, beside_others, skip, succeeds};
+use crate::common::{MachineLock, PATIENCE, lock_shared, skip, succeeds};
 
 /// No picture of a graphics card, no network of its own accord.
 const OPTIONS: &[&str] = &[
@@ -45,12 +45,12 @@ pub(crate) struct Browser {
     asked: u64,
     session: Option<String>,
     profile: TempDir,
-    _turn: Turn,
+    _lock: MachineLock,
 }
 
 /// What a page did while it was opened and used.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct PageEvents {
     /// Errors and warnings of the console, violated policies, exceptions.
     pub(crate) console: Vec<String>,
     /// What it asked for, the page itself included.
@@ -60,7 +60,7 @@ pub(crate) struct Heard {
 impl Browser {
     /// Starts one with a new, empty profile.
     pub(crate) fn start() -> Self {
-        let turn = beside_others();
+        let guard = lock_shared();
         let profile = tempfile::tempdir().expect("a profile");
         let home = profile.path();
         // The protocol is spoken over descriptors 3 and 4.
@@ -98,7 +98,7 @@ impl Browser {
             asked: 0,
             session: None,
             profile,
-            _turn: turn,
+            _lock: guard,
         };
         let target = browser.ask("Target.createTarget", &json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
@@ -181,24 +181,24 @@ impl Browser {
     }
 
     /// What the page did since it was opened.
-    pub(crate) fn heard(&mut self) -> Heard {
+    pub(crate) fn events(&mut self) -> PageEvents {
         // Whatever was said before this answer is here with it.
         self.ask("Runtime.evaluate", &json!({"expression": "0"}));
-        let mut heard = Heard::default();
+        let mut events = PageEvents::default();
         for event in &self.events {
             let parameters = &event["params"];
             match event["method"].as_str().unwrap_or_default() {
                 "Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded" => {
-                    heard.console.push(parameters.to_string());
+                    events.console.push(parameters.to_string());
                 }
                 "Network.requestWillBeSent" => {
                     let url = parameters["request"]["url"].as_str();
-                    heard.requests.push(url.unwrap_or_default().into());
+                    events.requests.push(url.unwrap_or_default().into());
                 }
                 _ => {}
             }
         }
-        heard
+        events
     }
 
     /// Moves the pointer to the middle of the first element that fits, after it was scrolled to.

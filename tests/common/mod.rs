@@ -50,24 +50,24 @@ pub(crate) fn install(from: &Path, to: &Path) {
 static MACHINE: RwLock<()> = RwLock::new(());
 
 thread_local! {
-    /// Turns that this thread has.
-    static TURNS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    /// Locks that this thread holds.
+    static LOCKS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// The right to load the machine until this is dropped.
+/// The lock of the machine, shared or exclusive, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    /// `None` where the thread had a turn before: a second read lock would wait for a writer that waits for the first.
+pub(crate) struct MachineLock {
+    /// `None` where the thread has a lock already: a second read lock would wait for a writer that waits for the first.
     _here: Option<Result<RwLockReadGuard<'static, ()>, RwLockWriteGuard<'static, ()>>>,
     /// Unlocked when it is closed (flock(2)).
     everywhere: Option<File>,
 }
 
-impl Turn {
+impl MachineLock {
     fn new(
         here: Option<Result<RwLockReadGuard<'static, ()>, RwLockWriteGuard<'static, ()>>>,
     ) -> Self {
-        TURNS.set(TURNS.get() + 1);
+        LOCKS.set(LOCKS.get() + 1);
         Self {
             _here: here,
             everywhere: None,
@@ -75,44 +75,44 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for MachineLock {
     fn drop(&mut self) {
-        TURNS.set(TURNS.get() - 1);
+        LOCKS.set(LOCKS.get() - 1);
     }
 }
 
 /// Tests that judge what other programs on the same cores change. They run one at a time: no other test of this binary runs
 /// a program meanwhile, and none of another checkout that calls this. Other programs they must tolerate.
-pub(crate) fn alone() -> Turn {
-    assert_eq!(TURNS.get(), 0, "a program of this test runs already");
+pub(crate) fn lock_exclusive() -> MachineLock {
+    assert_eq!(LOCKS.get(), 0, "a program of this test runs already");
     let here = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-    let mut turn = Turn::new(Some(Err(here)));
-    turn.everywhere = Some(lock("alone"));
-    turn
+    let mut guard = MachineLock::new(Some(Err(here)));
+    guard.everywhere = Some(lock_file("alone"));
+    guard
 }
 
 /// Tests that judge nothing that others on the same cores change: these run in parallel. Every program that a test starts
 /// has this by itself; a test that builds or counts something of its own takes it for its whole length.
-pub(crate) fn beside_others() -> Turn {
-    let first = TURNS.get() == 0;
-    Turn::new(first.then(|| Ok(MACHINE.read().unwrap_or_else(PoisonError::into_inner))))
+pub(crate) fn lock_shared() -> MachineLock {
+    let first = LOCKS.get() == 0;
+    MachineLock::new(first.then(|| Ok(MACHINE.read().unwrap_or_else(PoisonError::into_inner))))
 }
 
-/// For a thread of a test that has its turn already.
-pub(crate) fn in_the_same_turn() -> Turn {
-    Turn::new(None)
+/// For a thread of a test that has its lock already.
+pub(crate) fn already_locked() -> MachineLock {
+    MachineLock::new(None)
 }
 
-/// As [`beside_others`], for tests of what a machine has once: its own devices and sysctls, tunnels by hand, agents without
+/// As [`lock_shared`], for tests of what a machine has once: its own devices and sysctls, tunnels by hand, agents without
 /// a run. One of them at a time, another checkout's included.
-pub(crate) fn with_the_machines_own() -> Turn {
-    let mut turn = beside_others();
-    turn.everywhere = Some(lock("machine"));
-    turn
+pub(crate) fn lock_machine_state() -> MachineLock {
+    let mut guard = lock_shared();
+    guard.everywhere = Some(lock_file("machine"));
+    guard
 }
 
 /// Waits for a lock of this user's that all checkouts share.
-pub(crate) fn lock(name: &str) -> File {
+pub(crate) fn lock_file(name: &str) -> File {
     let name = format!("wirecost-tests-{}-{name}", nix::unistd::geteuid());
     let path = std::env::temp_dir().join(name);
     let file = File::create(&path).and_then(|file| file.lock().map(|()| file));
@@ -184,14 +184,14 @@ pub(crate) struct Running {
     stdout: File,
     stderr: File,
     /// Dropped last.
-    _turn: Turn,
+    _lock: MachineLock,
 }
 
 impl Running {
     /// Starts a program whose output goes to files that have no name: no pipe can fill up.
     pub(crate) fn start(command: &mut Command) -> Self {
         heed_interrupts();
-        let turn = beside_others();
+        let guard = lock_shared();
         let file = || tempfile::tempfile().expect("a file for the program's output");
         let (stdout, stderr) = (file(), file());
         let to = |file: &File| Stdio::from(file.try_clone().expect("descriptor"));
@@ -208,7 +208,7 @@ impl Running {
             owner,
             stdout,
             stderr,
-            _turn: turn,
+            _lock: guard,
         }
     }
 
@@ -228,7 +228,7 @@ impl Running {
     }
 
     /// What it has told on standard error so far.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn stderr_so_far(&self) -> String {
         contents(&self.stderr)
     }
 
@@ -369,12 +369,12 @@ pub(crate) fn state_and_start(pid: u32) -> Option<(char, u64)> {
     ))
 }
 
-/// A plan in a directory that goes with the test.
-pub(crate) struct Place {
+/// A temporary directory of a test, removed with it.
+pub(crate) struct TestDir {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self {
             directory: tempfile::tempdir().expect("temporary directory"),
@@ -392,7 +392,7 @@ impl Place {
         path
     }
 
-    /// `wirecost run PLAN --out PLACE/NAME`, in this directory.
+    /// `wirecost run PLAN --out DIR/NAME`, in this directory.
     pub(crate) fn run_command(&self, plan: &Path, name: &str) -> Command {
         let mut command = wirecost(["run"]);
         command
@@ -476,8 +476,8 @@ pub(crate) fn cores_of_mask(mask: &str) -> Vec<u32> {
 }
 
 /// Runs a plan with `--json` in a directory of its own.
-pub(crate) fn measured(plan: &str) -> (Ended, Record, Place) {
-    let place = Place::new();
+pub(crate) fn measured(plan: &str) -> (Ended, Record, TestDir) {
+    let place = TestDir::new();
     let file = place.plan(plan);
     let ended = run(place.run_command(&file, "out").arg("--json"));
     let record = Record::read(&place.path().join("out"));

@@ -6,14 +6,14 @@ use std::fs;
 use std::path::Path;
 
 use crate::features::Features;
-use crate::machine::kept;
+use crate::machine::downloads_dir;
 use crate::steps::{OWN_MACHINE_STEPS, STEPS};
-use crate::{Outcome, REQUIRED, Ran};
+use crate::{KernelResult, Outcome, REQUIRED};
 
 const PLACE: &str = "docs/kernels.md";
 
 /// Names of steps in the order of the tables.
-pub(crate) fn names(all: &[Ran]) -> Vec<&'static str> {
+pub(crate) fn names(all: &[KernelResult]) -> Vec<&'static str> {
     let mut names = Vec::new();
     for (name, _) in all.iter().flat_map(|ran| &ran.outcomes) {
         if !names.contains(name) {
@@ -23,7 +23,7 @@ pub(crate) fn names(all: &[Ran]) -> Vec<&'static str> {
     names
 }
 
-pub(crate) fn outcome(ran: &Ran, name: &str) -> Option<Outcome> {
+pub(crate) fn outcome(ran: &KernelResult, name: &str) -> Option<Outcome> {
     let found = ran.outcomes.iter().find(|(known, _)| *known == name);
     found.map(|(_, outcome)| *outcome)
 }
@@ -34,7 +34,7 @@ fn line(release: &str) -> String {
 }
 
 /// A header row with one column a kernel.
-fn header(first: &[&str], all: &[Ran]) -> String {
+fn header(first: &[&str], all: &[KernelResult]) -> String {
     let kernels = all.iter().map(|ran| line(&ran.release));
     let columns: Vec<String> = first
         .iter()
@@ -46,7 +46,7 @@ fn header(first: &[&str], all: &[Ran]) -> String {
 }
 
 /// Which step ended how on which kernel.
-pub(crate) fn outcomes(all: &[Ran]) -> String {
+pub(crate) fn outcomes(all: &[KernelResult]) -> String {
     let mut table = header(&["step", "looks at", "needs"], all);
     for name in names(all) {
         let steps = STEPS.iter().map(|s| (s.name, s.looks_at, s.needs));
@@ -70,7 +70,7 @@ pub(crate) fn outcomes(all: &[Ran]) -> String {
     table
 }
 
-fn features(all: &[Ran]) -> String {
+fn features(all: &[KernelResult]) -> String {
     let mut table = header(&["feature", "needed for"], all);
     let known: &Features = &all[0].features;
     for (name, feature) in known {
@@ -85,7 +85,7 @@ fn features(all: &[Ran]) -> String {
     table
 }
 
-fn text(all: &[Ran]) -> String {
+fn text(all: &[KernelResult]) -> String {
     let oldest = line(&all[0].release);
     let releases: BTreeSet<&str> = all.iter().map(|ran| ran.release.as_str()).collect();
     let releases: Vec<&str> = releases.into_iter().collect();
@@ -156,12 +156,12 @@ fn wrapped(text: &str) -> String {
 }
 
 /// Compares the document with what ran; `UPDATE_DOCS=1` writes it. What is there is in `target/kernels`, too.
-pub(crate) fn is_up_to_date(all: &[Ran]) {
+pub(crate) fn is_up_to_date(all: &[KernelResult]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .join(PLACE);
     let text = wrapped(&text(all));
-    let made = kept().join("kernels.md");
+    let made = downloads_dir().join("kernels.md");
     fs::write(&made, &text).expect("room on the disk");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, text).expect(PLACE);

@@ -93,7 +93,7 @@ fn switched_off(kernel: &Kernel) {
         kernel.has_module("virtio_blk"),
         "{} was unpacked without virtio_blk: remove it from {}, and it is downloaded again",
         kernel.package,
-        crate::machine::kept().display()
+        crate::machine::downloads_dir().display()
     );
     let disk = tempfile::NamedTempFile::new().expect("a disk");
     disk.as_file().set_len(DISK).expect("room on the disk");

@@ -14,11 +14,11 @@ mod steps;
 mod two_machines;
 
 // Steps.
-mod beside_the_kernel;
 mod by_ebpf;
 mod by_the_kernel;
 mod checks;
 mod diagnose;
+mod ebpf_and_kernel;
 mod journal;
 mod killed;
 mod line;
@@ -62,14 +62,14 @@ pub(crate) enum Outcome {
 
 /// What came of one kernel.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct KernelResult {
     pub(crate) release: String,
     pub(crate) features: Features,
     /// By the step's name.
     pub(crate) outcomes: Vec<(&'static str, Outcome)>,
 }
 
-impl Ran {
+impl KernelResult {
     fn only(kernel: &Kernel, name: &'static str, outcome: Outcome) -> Self {
         Self {
             release: kernel.release.clone(),
@@ -160,7 +160,7 @@ fn once_more(kernel: &Kernel, name: &str) {
 }
 
 /// Steps in one machine, which is booted anew after one that failed: what it left must not spoil the next.
-fn in_one_machine(kernel: &Kernel, steps: &[&Step]) -> Ran {
+fn in_one_machine(kernel: &Kernel, steps: &[&Step]) -> KernelResult {
     let mut machine = boot(kernel);
     let features = features::of(&mut machine);
     let mut outcomes = Vec::new();
@@ -187,7 +187,7 @@ fn in_one_machine(kernel: &Kernel, steps: &[&Step]) -> Ran {
         }
         outcomes.push((step.name, outcome));
     }
-    Ran {
+    KernelResult {
         release: kernel.release.clone(),
         features,
         outcomes,
@@ -236,7 +236,7 @@ fn is_of(release: &str, line: &str) -> bool {
 /// What is to be done on one kernel, and which that is of all.
 struct Job<'a> {
     at: usize,
-    run: Box<dyn FnOnce() -> Ran + Send + 'a>,
+    run: Box<dyn FnOnce() -> KernelResult + Send + 'a>,
 }
 
 /// The longest first. A kernel's steps are two jobs, so that no machine is left to work alone at the end.
@@ -269,7 +269,7 @@ fn jobs(kernels: &[Kernel]) -> Vec<Job<'_>> {
                     }
                     outcome => outcome,
                 };
-                Ran::only(kernel, step.name, outcome)
+                KernelResult::only(kernel, step.name, outcome)
             });
             jobs.push(Job { at, run });
         }
@@ -278,7 +278,7 @@ fn jobs(kernels: &[Kernel]) -> Vec<Job<'_>> {
 }
 
 /// What came of all jobs, by kernel.
-fn on_every(kernels: &[Kernel]) -> Vec<Ran> {
+fn on_every(kernels: &[Kernel]) -> Vec<KernelResult> {
     let jobs = Mutex::new(jobs(kernels).into_iter());
     let done = Mutex::new(Vec::new());
     let work = || {
@@ -286,8 +286,9 @@ fn on_every(kernels: &[Kernel]) -> Vec<Ran> {
             let Some(Job { at, run }) = jobs.lock().expect("jobs").next() else {
                 return;
             };
-            let came = catch_unwind(AssertUnwindSafe(run))
-                .unwrap_or_else(|_| Ran::only(&kernels[at], "the machine", Outcome::Wrong));
+            let came = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+                KernelResult::only(&kernels[at], "the machine", Outcome::Wrong)
+            });
             done.lock().expect("what is done").push((at, came));
         }
     };
@@ -302,12 +303,12 @@ fn on_every(kernels: &[Kernel]) -> Vec<Ran> {
         let own_machine = OWN_MACHINE_STEPS.iter().map(|step| step.name);
         STEPS.iter().map(|step| step.name).chain(own_machine)
     };
-    let place = |came: &Ran| {
+    let place = |came: &KernelResult| {
         let (name, _) = came.outcomes.first()?;
         listed().position(|known| known == *name)
     };
     done.sort_by_key(|(at, came)| (*at, place(came).unwrap_or(usize::MAX)));
-    let mut all: Vec<Ran> = Vec::new();
+    let mut all: Vec<KernelResult> = Vec::new();
     for (_, came) in done {
         match all.last_mut() {
             Some(last) if last.release == came.release => last.outcomes.extend(came.outcomes),
@@ -362,7 +363,7 @@ fn everything_on_every_kernel() {
 }
 
 /// Steps that failed, steps that no kernel could run, and drivers that no kernel has.
-fn wrong(all: &[Ran]) -> Vec<String> {
+fn wrong(all: &[KernelResult]) -> Vec<String> {
     let mut wrong = Vec::new();
     for name in document::names(all) {
         let outcomes: Vec<_> = all

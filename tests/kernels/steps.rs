@@ -2,7 +2,7 @@
 
 use crate::machine::{Kernel, Machine};
 use crate::{
-    beside_the_kernel, by_ebpf, by_the_kernel, checks, diagnose, journal, killed, line, line_core,
+    by_ebpf, by_the_kernel, checks, diagnose, ebpf_and_kernel, journal, killed, line, line_core,
     make_run, open_vswitch, ovn, paths, storage, two_machines, verdicts,
 };
 
@@ -54,7 +54,7 @@ pub(crate) fn has_default_mask(machine: &mut Machine) -> bool {
 pub(crate) const STEPS: &[Step] = &[
     by_the_kernel::STEP,
     by_ebpf::STEP,
-    beside_the_kernel::STEP,
+    ebpf_and_kernel::STEP,
     open_vswitch::STEP,
     ovn::STEP,
     line::AT_ITS_RATE,

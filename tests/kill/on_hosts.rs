@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 
 use super::{kills, random};
 use crate::common::{
-    Owner, Place, Record, Running, beside_others, in_the_same_turn, is_root, run, settings_guards,
+    Owner, Record, Running, TestDir, already_locked, is_root, lock_shared, run, settings_guards,
     signal, wait_for, wirecost,
 };
 use crate::existing::state;
@@ -26,7 +26,7 @@ const PROCESSES: usize = 5;
 
 struct Hosts {
     pair: Pair,
-    place: Place,
+    place: TestDir,
     plan: PathBuf,
     before: [String; 2],
 }
@@ -41,7 +41,7 @@ struct Met {
 
 impl Hosts {
     fn new() -> Self {
-        let (pair, place) = (Pair::new("soak"), Place::new());
+        let (pair, place) = (Pair::new("soak"), TestDir::new());
         let text = format!(
             "name: killed\nhosts: {{ a: \"netns:{}\", b: \"netns:{}=10.77.0.2\" }}\nnetwork: existing\nallow_host_changes: on\n\
              vary:\n  all:\n    - label: as it is\n    - {{ label: changed, mtu: 1450, sysctl: {{ net.ipv4.tcp_no_metrics_save: 1 }}, \
@@ -131,14 +131,14 @@ fn whatever_is_killed_at_random_nothing_stays_changed_on_existing_hosts() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let enough = kills().map_or(USUALLY, |kills| (kills / 4).max(USUALLY));
     let random = Mutex::new(random());
     let (tried, met) = (Mutex::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..PAIRS {
             scope.spawn(|| {
-                let _turn = in_the_same_turn();
+                let _lock = already_locked();
                 let hosts = Hosts::new();
                 let mut whole = hosts.whole();
                 let next = || {

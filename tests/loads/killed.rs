@@ -11,7 +11,7 @@ use wirecost_model::record::{Outcome, file};
 use wirecost_sys::dirty_pages::DirtyPages;
 
 use crate::common::{
-    Place, Record, Running, beside_others, lab_can_be_built, signal, skip, wait_for,
+    Record, Running, TestDir, lab_can_be_built, lock_shared, signal, skip, wait_for,
 };
 
 /// One sample takes 64 MiB over 100 Mbit/s: 5 s.
@@ -41,7 +41,7 @@ fn shared_memory() -> BTreeSet<String> {
 }
 
 fn killed(plan: &str, victim: Option<&str>, after: Duration) {
-    let place = Place::new();
+    let place = TestDir::new();
     let path = place.plan(plan);
     let before = shared_memory();
     let out = place.path().join("out");
@@ -90,7 +90,7 @@ fn a_migration_that_is_killed_leaves_no_process_and_no_memory() {
         skip(format!("this kernel does not track writes: {error}"));
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     for (victim, ms) in [
         (None, 20),
         (None, 900),
@@ -107,7 +107,7 @@ fn storage_that_is_killed_leaves_no_process_and_no_socket() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     // Within the window across the network, and within that at the target.
     for (victim, ms) in [
         (None, 500),

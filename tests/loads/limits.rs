@@ -7,10 +7,10 @@ use std::process::Command;
 
 use wirecost_model::sample::{Invalid, Sample};
 
-use crate::common::{Place, Record, beside_others, is_root, lab_can_be_built, run, skip, succeeds};
+use crate::common::{Record, TestDir, is_root, lab_can_be_built, lock_shared, run, skip, succeeds};
 
 /// Runs a plan behind a command that limits what it starts.
-fn limited(place: &Place, plan: &str, by: &[&str]) -> Record {
+fn limited(place: &TestDir, plan: &str, by: &[&str]) -> Record {
     let plan = place.plan(plan);
     let command = place.run_command(&plan, "out");
     let mut behind = Command::new(by[0]);
@@ -40,10 +40,10 @@ fn descriptors_of_all_guests_together_are_raised_where_that_is_allowed() {
         skip("this needs prlimit");
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let plan = "name: many\nguests: 8\nload: { tcp-rr: { streams_per_guest: 40 } }\n\
                 repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n";
-    let place = Place::new();
+    let place = TestDir::new();
     // 320 flows do not fit into the soft limit, but into the hard one.
     let record = limited(&place, plan, &["prlimit", "--nofile=256:2048"]);
     let [sample] = &record.samples[..] else {
@@ -51,7 +51,7 @@ fn descriptors_of_all_guests_together_are_raised_where_that_is_allowed() {
     };
     assert_eq!(sample.invalid, None);
     assert_eq!(sample.loads[0].flows.len(), 320);
-    let place = Place::new();
+    let place = TestDir::new();
     let record = limited(&place, plan, &["prlimit", "--nofile=256:400"]);
     let words = reason(&record.samples[0]);
     for part in ["load tcp-rr:", "descriptors", "may have 400", "ulimit -Hn"] {
@@ -76,8 +76,8 @@ fn a_connection_for_each_request_lives_on_few_ports_and_many_connections_do_not(
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(FEW_PORTS);
     run(&mut place.run_command(&plan, "out"));
     let record = Record::read(&place.path().join("out")).expect("a record");
@@ -113,13 +113,13 @@ fn a_socket_buffer_beyond_the_systems_limit_is_given_to_root_whose_limit_stays()
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let limits = || {
         ["rmem_max", "wmem_max"]
             .map(|name| fs::read_to_string(format!("/proc/sys/net/core/{name}")).expect("a sysctl"))
     };
     let before = limits();
-    let place = Place::new();
+    let place = TestDir::new();
     let plan = place.plan(
         "name: wide\nload: { tcp-stream: { socket_buffer: [auto, 64MiB] } }\n\
          repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
@@ -173,8 +173,8 @@ fn memory_that_a_control_group_does_not_leave_is_the_samples_error() {
         skip("this needs a control group with a limit of memory");
         return;
     };
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let entering = format!(
         "echo $$ > {}/cgroup.procs && exec \"$@\"",
         group.0.display()

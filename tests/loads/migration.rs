@@ -1,13 +1,13 @@
 //! Live migration through the whole program: machines that arrive, machines that do not, and what is beside them.
 
+use wirecost_model::machine_move::{MachineMove, MoveOutcome};
 use wirecost_model::metric::Metric;
-use wirecost_model::moved::{MachineMove, MoveOutcome};
 use wirecost_model::sample::Sample;
 use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::missing_pages::MissingPages;
 
 use super::record_of;
-use crate::common::{Place, Record, beside_others, lab_can_be_built, run, skip, wirecost};
+use crate::common::{Record, TestDir, lab_can_be_built, lock_shared, run, skip, wirecost};
 
 const PLAN: &str = "\
 name: moves
@@ -57,8 +57,8 @@ fn machines_move_or_stay_and_both_are_results() {
     if !can_migrate() {
         return;
     }
-    let _turn = beside_others();
-    let record = record_of(&Place::new(), PLAN);
+    let _lock = lock_shared();
+    let record = record_of(&TestDir::new(), PLAN);
     assert_eq!(record.samples.len(), 4);
     for sample in &record.samples {
         assert_eq!(sample.invalid, None);
@@ -109,12 +109,12 @@ fn machines_go_back_and_forth_and_an_observer_sees_how_long_they_are_gone() {
     if !can_migrate() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let plan = "name: watched\nunderlay: { rate: 1gbit }\nguest_mtu: 1500\nguests: 2\n\
                 load: { migration: { machines_per_guest: 2, memory: 8MiB, max_downtime: 20ms, watch: on, \
                 back_and_forth: on, pause: 200ms } }\n\
                 repeat: { rounds: 2, seconds: 0.5, warmup: 0 }\n";
-    let place = Place::new();
+    let place = TestDir::new();
     let record = record_of(&place, plan);
     let directions: Vec<&str> = record
         .samples
@@ -168,13 +168,13 @@ fn machines_go_on_before_all_of_them_is_there_and_nothing_of_it_is_lost() {
         skip(format!("pages cannot be waited for here: {error}"));
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     // 32 MiB through 400 Mbit/s take 0.7 s: by then it has written to nearly all of its pages.
     let plan = "name: late\nunderlay: { rate: 400mbit }\nguest_mtu: 1500\nguests: 2\n\
                 load: { migration: { machines_per_guest: 1, memory: 16MiB, channels: 2, dirty_rate: 2gbit, \
                 working_set: 100, watch: on, back_and_forth: on, max_rounds: 3, post_copy: [off, on] } }\n\
                 repeat: { rounds: 2, seconds: 1, warmup: 0 }\n";
-    let place = Place::new();
+    let place = TestDir::new();
     let record = record_of(&place, plan);
     assert_eq!(record.samples.len(), 4);
     let of_level = |level: &str| -> Vec<MachineMove> {
@@ -228,11 +228,11 @@ fn what_is_beside_a_migration_goes_on_until_the_machines_have_moved() {
     if !can_migrate() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     let plan = "name: neighbours\nunderlay: { rate: 1gbit }\nguest_mtu: 1500\n\
                 load: { mix: { move: { migration: { memory: 32MiB } }, ping: { tcp-rr: { rate: 200 } } } }\n\
                 repeat: { rounds: 1, seconds: 0.2, warmup: 0 }\n";
-    let record = record_of(&Place::new(), plan);
+    let record = record_of(&TestDir::new(), plan);
     let [sample] = &record.samples[..] else {
         panic!("one sample: {:?}", record.samples);
     };

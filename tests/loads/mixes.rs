@@ -3,7 +3,7 @@
 use wirecost_model::metric::Metric;
 
 use super::{measured, record_of};
-use crate::common::{self, Place, Record, alone, beside_others, lab_can_be_built, run};
+use crate::common::{self, Record, TestDir, lab_can_be_built, lock_exclusive, lock_shared, run};
 
 const ALONE_AND_BESIDE: &str = "\
 name: beside
@@ -21,8 +21,8 @@ fn latency_alone_is_compared_with_latency_beside_a_bulk_stream() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = alone();
-    let place = Place::new();
+    let _lock = lock_exclusive();
+    let place = TestDir::new();
     let plan = place.plan(ALONE_AND_BESIDE);
 
     let ended = run(place.run_command(&plan, "out").arg("--json"));
@@ -117,8 +117,8 @@ fn of_a_mix_whose_loads_end_by_themselves_each_has_its_own_window() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let record = record_of(&place, LIMITED);
     for one in measured(&record, "ping") {
         let load = |name| one.sample.load(name).expect("a load");

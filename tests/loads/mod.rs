@@ -9,7 +9,7 @@ mod path;
 mod storage;
 mod virtual_machines;
 
-use crate::common::{Ended, Place, Record, beside_others, lab_can_be_built, run};
+use crate::common::{Ended, Record, TestDir, lab_can_be_built, lock_shared, run};
 use wirecost_model::cell::Cell;
 use wirecost_model::end_window::End;
 use wirecost_model::latency::{highest_in, lowest_in};
@@ -60,7 +60,7 @@ impl Measured<'_> {
 }
 
 /// Runs a plan whose samples are all valid, and reads the record.
-fn record_of(place: &Place, plan: &str) -> Record {
+fn record_of(place: &TestDir, plan: &str) -> Record {
     let plan = place.plan(plan);
     run(&mut place.run_command(&plan, "out")).expect_code(0);
     let record = Record::read(&place.path().join("out")).expect("a record");
@@ -100,8 +100,8 @@ fn every_workload_runs_and_every_option_takes_effect() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(EVERYTHING);
     let out = place.path().join("out");
 
@@ -303,8 +303,8 @@ fn loads_with_a_limit_end_by_themselves_and_are_counted_to_the_last() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(
         "name: limits\nunderlay: { rate: 1gbit }\nguest_mtu: 1500\nguests: 2\nload:\n\
          \x20 - tcp-stream: { limit: [1000001, 20MB] }\n\

@@ -9,7 +9,7 @@ use wirecost_model::metric::Metric;
 use wirecost_model::sample::Socket;
 
 use super::{Measured, measured, record_of};
-use crate::common::{Place, beside_others, lab_can_be_built, skip, succeeds};
+use crate::common::{TestDir, lab_can_be_built, lock_shared, skip, succeeds};
 
 /// Packets of one sample as a host's underlay received them.
 #[derive(Debug, Default, Clone, Copy)]
@@ -54,9 +54,9 @@ fn the_dscp_is_on_every_packet_of_both_ends() {
         skip("this needs nft, which counts what the underlay receives");
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     for (workload, protocol) in [("tcp-rr", "tcp"), ("udp-rr", "udp")] {
-        let place = Place::new();
+        let place = TestDir::new();
         // One file for each namespace, one block for each sample in it.
         let into = place.path().join("seen");
         let plan = format!(
@@ -115,8 +115,8 @@ fn congestion_message_nodelay_and_discarding_are_what_the_plan_says() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let record = record_of(&place, SOCKETS);
     // Every combination but the two that are excluded, of each congestion control.
     assert_eq!(record.samples.len(), 2 * 2 * (8 - 2));
@@ -170,8 +170,8 @@ fn zero_copy_counts_completions_and_falls_back_where_the_kernel_takes_no_more_pa
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let record = record_of(&place, ZERO_COPY);
     for one in measured(&record, "tcp-stream") {
         assert_eq!(one.cell.loads[0].load.sending, Sending::ZeroCopy);
@@ -201,8 +201,8 @@ fn a_reply_that_is_lost_is_given_up_after_its_time_and_is_no_latency() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let record = record_of(&place, LOSSY);
     let mut given_up: BTreeMap<&str, u64> = BTreeMap::new();
     for one in measured(&record, "udp-rr") {
@@ -250,8 +250,8 @@ fn thinking_takes_its_time_between_a_response_and_the_next_request() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let record = record_of(&place, PACED);
     let of = |one: &Measured<'_>| one.value(Metric::Transactions);
     for one in measured(&record, "tcp-rr") {
@@ -300,8 +300,8 @@ fn guests_queues_hops_and_settings_of_a_cell_go_together() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let record = record_of(&place, TOGETHER);
     assert_eq!(record.samples.len(), 8);
     for one in measured(&record, "tcp-stream") {

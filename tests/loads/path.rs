@@ -10,7 +10,7 @@ use wirecost_model::path_access::PathKind;
 
 use super::{record_of, says};
 use crate::common::{
-    Place, Running, beside_others, is_root, run, skip, succeeds, wait_for, wirecost,
+    Running, TestDir, is_root, lock_shared, run, skip, succeeds, wait_for, wirecost,
 };
 use crate::pair::Pair;
 
@@ -69,8 +69,8 @@ fn a_directory_has_a_file_of_the_load_s_own_and_what_happened_is_told() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("path"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("path"), TestDir::new());
     let more = [
         "--size",
         "8MiB",
@@ -110,8 +110,8 @@ fn a_block_device_is_written_where_it_is_empty_or_named_twice_and_never_while_it
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("device"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("device"), TestDir::new());
     let image = place.path().join("image");
     let file = fs::File::create(&image).expect("a file");
     file.set_len(16 << 20).expect("16 MiB");
@@ -174,8 +174,8 @@ fn a_disk_that_is_full_and_what_is_not_there_are_named() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("full"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("full"), TestDir::new());
     let disk = place.path().join("disk");
     fs::create_dir(&disk).expect("a directory");
     let inside = |load: &Command| {
@@ -209,7 +209,7 @@ fn whoever_is_killed_no_file_is_left() {
     if !is_root() {
         return;
     }
-    let (pair, place) = (Pair::new("killed"), Place::new());
+    let (pair, place) = (Pair::new("killed"), TestDir::new());
     for victim in ["controller", "agent"] {
         let hosts = [&pair.a, &pair.b].map(|name| format!("netns:{name}"));
         let mut command = wirecost(["load"]);
@@ -225,7 +225,10 @@ fn whoever_is_killed_no_file_is_left() {
         command.arg("--target").arg(place.path());
         let mut running = Running::start(&mut command);
         wait_for("an interval", || {
-            running.told().contains(" s  storage").then_some(())
+            running
+                .stderr_so_far()
+                .contains(" s  storage")
+                .then_some(())
         });
         if victim == "controller" {
             assert!(running.signal(Signal::SIGKILL), "it had ended");
@@ -248,8 +251,8 @@ fn a_plan_loads_a_path_between_existing_hosts_and_its_report_says_how() {
     if !is_root() {
         return;
     }
-    let _turn = beside_others();
-    let (pair, place) = (Pair::new("plan"), Place::new());
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("plan"), TestDir::new());
     let disk = place.path().join("disk");
     fs::create_dir(&disk).expect("a directory");
     let (a, b, at) = (&pair.a, &pair.b, disk.display());

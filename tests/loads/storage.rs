@@ -4,7 +4,7 @@ use wirecost_model::metric::{Metric, median_at_target};
 use wirecost_model::sample::Invalid;
 
 use super::{record_of, says};
-use crate::common::{Place, Record, beside_others, lab_can_be_built, run, wirecost};
+use crate::common::{Record, TestDir, lab_can_be_built, lock_shared, run, wirecost};
 
 const PLAN: &str = "\
 name: share
@@ -21,8 +21,8 @@ fn the_network_s_share_is_measured_beside_and_told_with_its_interval() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let record = record_of(&place, PLAN);
     for sample in &record.samples {
         let beside = sample.at_target.as_ref().expect("a window at the target");
@@ -74,8 +74,8 @@ fn what_does_not_fit_memory_is_named_before_it_is_taken() {
     if !lab_can_be_built() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     // 2 TiB, on either host.
     let plan = place.plan(
         "name: large\nguest_mtu: 1500\nload: { migration: { machines: 1024, memory: 2GiB } }\n\
@@ -94,8 +94,8 @@ fn what_does_not_fit_memory_is_named_before_it_is_taken() {
 
 #[test]
 fn what_a_lab_does_not_reach_and_a_load_cannot_have_is_an_error_of_the_plan() {
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     for (load, words) in [
         (
             "target: \"nbd://db2/disk\"",

@@ -6,11 +6,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use wirecost_model::moved::MoveOutcome;
+use wirecost_model::machine_move::MoveOutcome;
 
 use super::record_of;
 use crate::common::{
-    Place, Running, beside_others, lab_can_be_built, run, signal, skip, succeeds, wait_for,
+    Running, TestDir, lab_can_be_built, lock_shared, run, signal, skip, succeeds, wait_for,
 };
 
 const MOVES: &str = "\
@@ -98,8 +98,8 @@ fn virtual_machines_move_and_qemu_and_the_load_both_say_how() {
     if !can_run() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let record = record_of(&place, MOVES);
     assert_eq!(record.samples.len(), 4);
     for sample in &record.samples {
@@ -144,8 +144,8 @@ fn a_virtual_machine_that_does_not_converge_stays_or_is_stopped() {
     if !can_run() {
         return;
     }
-    let _turn = beside_others();
-    let record = record_of(&Place::new(), HASTY);
+    let _lock = lock_shared();
+    let record = record_of(&TestDir::new(), HASTY);
     let cells = &record.head.experiment.cells;
     let mut told = BTreeSet::new();
     for sample in &record.samples {
@@ -168,7 +168,7 @@ fn a_virtual_machine_that_does_not_converge_stays_or_is_stopped() {
 }
 
 /// Starts the slow move and waits until so many machines run at each end, and then a time.
-fn moving(place: &Place, after: Duration) -> (Running, Vec<u32>, [Vec<u32>; 2]) {
+fn moving(place: &TestDir, after: Duration) -> (Running, Vec<u32>, [Vec<u32>; 2]) {
     let plan = place.plan(SLOW);
     let mut running = Running::start(&mut place.run_command(&plan, "out"));
     let (agents, machines) = wait_for("the machines", || {
@@ -210,12 +210,12 @@ fn a_virtual_machine_that_dies_is_named_and_nothing_is_left() {
     if !can_run() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     for (host, words) in [
         (0, "QEMU ended (signal: 9"),
         (1, "at the destination: QEMU ended (signal: 9"),
     ] {
-        let place = Place::new();
+        let place = TestDir::new();
         let (mut running, agents, machines) = moving(&place, Duration::from_millis(1500));
         assert!(signal(machines[host][0], Signal::SIGKILL));
         let ended = running.wait();
@@ -230,10 +230,10 @@ fn a_run_or_an_agent_that_is_killed_leaves_no_virtual_machine() {
     if !can_run() {
         return;
     }
-    let _turn = beside_others();
+    let _lock = lock_shared();
     // Before the move, in the midst of it; the run, and either agent.
     for (victim, ms) in [(None, 0), (None, 1200), (Some(0), 900), (Some(1), 1200)] {
-        let place = Place::new();
+        let place = TestDir::new();
         let (mut running, agents, machines) = moving(&place, Duration::from_millis(ms));
         match victim {
             None => assert!(running.signal(Signal::SIGKILL), "it had ended"),
@@ -253,8 +253,8 @@ fn where_qemu_is_absent_or_too_old_the_load_is_refused_with_the_reason() {
     if !can_run() {
         return;
     }
-    let _turn = beside_others();
-    let place = Place::new();
+    let _lock = lock_shared();
+    let place = TestDir::new();
     let plan = place.plan(SLOW);
     let ended = run(place
         .run_command(&plan, "absent")

@@ -47,13 +47,13 @@ pub(crate) struct Kernel {
 
 /// How a command in a machine ended and what it had printed.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Done {
+impl CommandOutput {
     /// Its standard output; fails the test unless it ended with 0.
     #[track_caller]
     pub(crate) fn fine(self) -> String {
@@ -84,7 +84,7 @@ pub(crate) struct Machine {
 
 enum Answer {
     Ready,
-    Done(Done),
+    Done(CommandOutput),
 }
 
 /// What a machine is made of beside its kernel and busybox.
@@ -93,7 +93,7 @@ pub(crate) struct Contents {
 }
 
 /// `target/kernels`, where downloads are kept.
-pub(crate) fn kept() -> PathBuf {
+pub(crate) fn downloads_dir() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     target.parent().expect("target").join("kernels")
 }
@@ -102,12 +102,15 @@ impl Kernel {
     /// Downloads it where it is not there yet; the error is the script's words.
     pub(crate) fn get(package: &'static str) -> Result<Self, String> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/debian-kernel");
-        let got = Command::new(script).arg(package).arg(kept()).output();
+        let got = Command::new(script)
+            .arg(package)
+            .arg(downloads_dir())
+            .output();
         let got = got.map_err(|error| format!("scripts/debian-kernel: {error}"))?;
         if !got.status.success() {
             return Err(String::from_utf8_lossy(&got.stderr).trim().to_owned());
         }
-        let directory = kept().join(package);
+        let directory = downloads_dir().join(package);
         let release = fs::read_to_string(directory.join("release")).expect("a release");
         Ok(Self {
             package,
@@ -288,7 +291,7 @@ impl Machine {
 
     /// Runs a shell script in the machine, which has so many seconds, and more while the machine works.
     #[track_caller]
-    pub(crate) fn sh(&mut self, seconds: u32, script: &str) -> Done {
+    pub(crate) fn sh(&mut self, seconds: u32, script: &str) -> CommandOutput {
         let began = Instant::now();
         let line = format!("{} {}\n", seconds * LONGER, base64(script.as_bytes()));
         // The line has no flow control, and the kernel keeps 4096 bytes.
@@ -372,7 +375,7 @@ fn read_answer(from: &mut impl BufRead) -> Option<Answer> {
             from.read_exact(&mut bytes).ok()?;
             Some(String::from_utf8_lossy(&bytes).into_owned())
         };
-        return Some(Answer::Done(Done {
+        return Some(Answer::Done(CommandOutput {
             code: i32::try_from(code).expect("an exit code"),
             stdout: text(stdout)?,
             stderr: text(stderr)?,

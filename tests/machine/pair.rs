@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
 use super::archive::find;
-use super::{Contents, Kernel, Machine, kept};
+use super::{Contents, Kernel, Machine, downloads_dir};
 
 /// What a packet on the data network may have, unless a port is made smaller.
 pub(crate) const MTU: u32 = 9000;
@@ -122,7 +122,7 @@ impl Drop for Pair {
 fn client() -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock();
-    let directory = kept().join("ssh");
+    let directory = downloads_dir().join("ssh");
     fs::create_dir_all(&directory).expect("a directory");
     let key = directory.join("key");
     if !key.exists() {

@@ -6,7 +6,7 @@ use wirecost_stats::PairedRatio;
 
 use crate::comparison::{Comparison, Figures, Latency};
 use crate::peer::BARE;
-use crate::report::{Outcome, RowResult, What};
+use crate::report::{Outcome, OutcomeKind, RowResult};
 
 /// One opponent's line.
 pub(super) enum Line {
@@ -48,14 +48,14 @@ pub(super) fn lines(row: &RowResult) -> Vec<Line> {
 
 /// That a bound which is missed is beyond what system calls alone come to beside the same opponent.
 fn out_of_reach(row: &RowResult, outcome: &Outcome) -> Option<Line> {
-    let What::Compared(comparison) = &outcome.what else {
+    let OutcomeKind::Compared(comparison) = &outcome.what else {
         return None;
     };
     let bare = row
         .outcomes
         .iter()
         .find_map(|outcome| match &outcome.what {
-            What::Compared(bare) if outcome.opponent == BARE => Some(bare),
+            OutcomeKind::Compared(bare) if outcome.opponent == BARE => Some(bare),
             _ => None,
         })?;
     let least = comparison.least?;
@@ -71,7 +71,7 @@ fn out_of_reach(row: &RowResult, outcome: &Outcome) -> Option<Line> {
 
 /// Median and 99th percentile of latencies, where both tell them.
 fn latencies(outcome: &Outcome) -> Option<Line> {
-    let What::Compared(comparison) = &outcome.what else {
+    let OutcomeKind::Compared(comparison) = &outcome.what else {
         return None;
     };
     let words = |name: &str, latency: &Latency| {
@@ -103,11 +103,13 @@ fn line(row: &RowResult, outcome: &Outcome) -> Line {
         words,
     };
     match &outcome.what {
-        What::Compared(comparison) => Line::Figures(Box::new(cells(row, outcome, comparison))),
-        What::Absent(why) => words(format!("absent: {why}")),
-        What::Cannot(why) => words(format!("cannot: {why}")),
-        What::Failed(why) => words(format!("FAILED: {why}")),
-        What::Alone { sample, holds } => {
+        OutcomeKind::Compared(comparison) => {
+            Line::Figures(Box::new(cells(row, outcome, comparison)))
+        }
+        OutcomeKind::Absent(why) => words(format!("absent: {why}")),
+        OutcomeKind::Cannot(why) => words(format!("cannot: {why}")),
+        OutcomeKind::Failed(why) => words(format!("FAILED: {why}")),
+        OutcomeKind::Alone { sample, holds } => {
             let peak = sample.peak_bytes.unwrap_or(0) as f64 / f64::from(1 << 20);
             let verdict = if *holds { "" } else { " MISSED" };
             words(format!(

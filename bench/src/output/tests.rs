@@ -6,11 +6,11 @@ use crate::report::{CountedBy, Outcome, PeerReport, RowResult};
 
 fn report() -> Report {
     let beside = |bound, figures: &[f64]| {
-        What::Compared(Box::new(comparison(bound, figures, &[0.8, 0.81, 0.8])))
+        OutcomeKind::Compared(Box::new(comparison(bound, figures, &[0.8, 0.81, 0.8])))
     };
     let twice = |figures: &[f64]| beside(Bound::AtLeast(2.0), figures);
     let compared = |figures: &[f64], cpu: &[f64]| {
-        What::Compared(Box::new(comparison(Bound::AtLeast(0.97), figures, cpu)))
+        OutcomeKind::Compared(Box::new(comparison(Bound::AtLeast(0.97), figures, cpu)))
     };
     let outcome = |opponent, what| Outcome {
         opponent,
@@ -59,14 +59,14 @@ fn report() -> Report {
                         broken: vec!["nuttcp client: it said nothing".to_owned()],
                         ..outcome("nuttcp", compared(&[0.9, 0.91, 0.9], &[1.2, 1.21, 1.2]))
                     },
-                    outcome("neper", What::Absent("no tcp_stream on PATH".to_owned())),
+                    outcome("neper", OutcomeKind::Absent("no tcp_stream on PATH".into())),
                     outcome(
                         "sockperf",
-                        What::Cannot("its largest message is 65507 bytes".to_owned()),
+                        OutcomeKind::Cannot("its largest message is 65507 bytes".to_owned()),
                     ),
                     outcome(
                         "netperf",
-                        What::Failed("netperf client: it said nothing".to_owned()),
+                        OutcomeKind::Failed("netperf client: it said nothing".to_owned()),
                     ),
                 ],
             },
@@ -75,7 +75,7 @@ fn report() -> Report {
                 unit: "k datagrams/s",
                 bound: "at least 2".to_owned(),
                 cpu: CountedBy::Looper,
-                outcomes: vec![outcome("iperf3", What::Compared(Box::new(missed)))],
+                outcomes: vec![outcome("iperf3", OutcomeKind::Compared(Box::new(missed)))],
             },
             RowResult {
                 name: "udp-stream 1 of 64 B, none, offload none".to_owned(),
@@ -95,7 +95,7 @@ fn report() -> Report {
                 cpu: CountedBy::Idle,
                 outcomes: vec![outcome(
                     "-",
-                    What::Alone {
+                    OutcomeKind::Alone {
                         sample: alone,
                         holds: true,
                     },

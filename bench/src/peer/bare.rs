@@ -2,7 +2,7 @@
 //! program, so it is never absent.
 
 use super::{Peer, Plan, Setting, value, words};
-use crate::place::ListeningPort;
+use crate::guest::ListeningPort;
 use crate::process::FinishedProgram;
 use crate::row::Load;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{Peer, Plan, Setting, words};
-use crate::place::ListeningPort;
+use crate::guest::ListeningPort;
 use crate::process::FinishedProgram;
 use crate::row::Load;
 

@@ -1,7 +1,7 @@
 //! neper: one program a workload, epoll, one thread unless told otherwise.
 
 use super::{Peer, Plan, Setting, find, first_line, value, words};
-use crate::place::ListeningPort;
+use crate::guest::ListeningPort;
 use crate::process::FinishedProgram;
 use crate::row::Load;
 

@@ -1,7 +1,7 @@
 //! netperf: one connection a process, so several connections are several processes.
 
 use super::{Peer, Plan, Setting, find, first_line, value, words};
-use crate::place::ListeningPort;
+use crate::guest::ListeningPort;
 use crate::process::FinishedProgram;
 use crate::row::Load;
 

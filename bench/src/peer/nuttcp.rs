@@ -1,7 +1,7 @@
 //! nuttcp: TCP streams. It has no option for congestion control in Debian's version.
 
 use super::{Peer, Plan, Setting, first_line, value, words};
-use crate::place::ListeningPort;
+use crate::guest::ListeningPort;
 use crate::process::FinishedProgram;
 use crate::row::Load;
 

@@ -2,8 +2,8 @@
 //! through `wirecost run`'s agents runs the same code; here neither side has an agent that the other has not.
 
 use super::{Peer, Plan, Setting, words};
+use crate::guest::ListeningPort;
 use crate::load::EndCounters;
-use crate::place::ListeningPort;
 use crate::process::FinishedProgram;
 use crate::row::Load;
 

@@ -2,7 +2,7 @@
 //! a time, a message is at most 65,507 bytes, and it has no option for congestion control.
 
 use super::{Peer, Plan, Setting, first_line, words};
-use crate::place::ListeningPort;
+use crate::guest::ListeningPort;
 use crate::process::FinishedProgram;
 use crate::row::Load;
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Peer, Plan, Setting, first_line, words};
-use crate::place::ListeningPort;
+use crate::guest::ListeningPort;
 use crate::process::FinishedProgram;
 use crate::row::Load;
 

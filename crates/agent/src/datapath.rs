@@ -11,7 +11,7 @@ use wirecost_ovs::Switch;
 use wirecost_ovs::ovn::{self, Central, Chassis, LogicalNetwork, LogicalPort, LogicalRouterPort};
 use wirecost_vtep::{Config, Error, FdbDestination, Vtep};
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::protocol::BuiltSwitch;
 
 /// An attached datapath of a host. Dropping it detaches it from the devices.
@@ -175,7 +175,7 @@ fn switch(
         ovn: ovn.map(chassis),
     };
     let switch = Switch::start(wanted, datapath, owner)?;
-    let wanted = switch.wanted();
+    let wanted = switch.spec();
     let switch_devices = SwitchDevices {
         underlay_bridge: wanted
             .has_underlay_bridge(datapath)
@@ -200,7 +200,7 @@ fn programs(spec: &HostSpec) -> Result<Programs> {
         }
         Ok(vtep)
     };
-    let vtep = attached().step("encapsulating by eBPF")?;
+    let vtep = attached().context("encapsulating by eBPF")?;
     Ok(Programs {
         vtep,
         peer_is_set: false,
@@ -232,7 +232,7 @@ impl Programs {
             }
             Ok(())
         };
-        set_peer().step("telling eBPF where the other host is")?;
+        set_peer().context("telling eBPF where the other host is")?;
         self.peer_is_set = true;
         Ok(())
     }

@@ -100,14 +100,14 @@ impl From<String> for AgentError {
     }
 }
 
-/// Adds the name of the step to the error of a failed call.
-pub(crate) trait Step<T> {
+/// Adds the step that failed to an error.
+pub(crate) trait Context<T> {
     /// `step` names the step, such as "entering the guest's namespace".
-    fn step(self, step: impl Display) -> Result<T>;
+    fn context(self, step: impl Display) -> Result<T>;
 }
 
-impl<T, E: Into<Box<dyn Error + Send + Sync>>> Step<T> for std::result::Result<T, E> {
-    fn step(self, step: impl Display) -> Result<T> {
+impl<T, E: Into<Box<dyn Error + Send + Sync>>> Context<T> for std::result::Result<T, E> {
+    fn context(self, step: impl Display) -> Result<T> {
         self.map_err(|source| AgentError::Step {
             step: step.to_string(),
             source: source.into(),

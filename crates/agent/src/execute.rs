@@ -15,17 +15,17 @@ use wirecost_sys::namespace::Netns;
 use wirecost_sys::socket::PacketCapture;
 
 use crate::datapath::{self, FrameCarrier};
-use crate::duty::Duty;
 use crate::error::{AgentError, Result};
 use crate::existing::ExistingHost;
 use crate::existing_underlay::ExistingUnderlay;
 use crate::guards::SettingsGuards;
 use crate::level::AppliedLevel;
 use crate::line::Line;
-use crate::load::{Counting, Loads};
+use crate::load::{Loads, WindowCounter};
 use crate::path::Paths;
 use crate::protocol::{Reply, Request, Secret, VERSION};
 use crate::prove;
+use crate::role::AgentRole;
 use crate::settings;
 use crate::transfer::Transfers;
 use crate::validate;
@@ -57,12 +57,12 @@ pub(crate) struct Agent {
     loads: Loads,
     /// Whether loads were ended because the controller sent no request for too long.
     abandoned: bool,
-    counting: Option<Counting>,
+    counting: Option<WindowCounter>,
     /// The devices of the path as read back after the last `Adapt`.
     devices: Vec<DeviceState>,
     applied: AppliedLevel,
     guards: SettingsGuards,
-    duty: Duty,
+    role: AgentRole,
     paths: Paths,
     transfers: Transfers,
 }
@@ -71,10 +71,10 @@ pub(crate) struct Agent {
 type Answer = Result<Reply>;
 
 impl Agent {
-    pub(crate) fn new(guards: SettingsGuards, duty: Duty) -> Self {
+    pub(crate) fn new(guards: SettingsGuards, role: AgentRole) -> Self {
         Self {
             guards,
-            duty,
+            role,
             ..Self::default()
         }
     }
@@ -103,7 +103,7 @@ impl Agent {
     }
 
     pub(crate) fn execute(&mut self, request: Request) -> Answer {
-        self.duty.check(&request, self.existing.is_some())?;
+        self.role.check(&request, self.existing.is_some())?;
         validate::check(&request)?;
         self.abandoned &= !matches!(request, Request::OpenServers(_));
         if request.is_about_loads() && std::mem::take(&mut self.abandoned) {
@@ -181,11 +181,11 @@ impl Agent {
                     .map(Reply::Devices)
             }
             Request::Undo => self.undo(),
-            Request::Watch => {
+            Request::StartCapture => {
                 self.watch = Some(self.capture()?);
                 Ok(Reply::Done)
             }
-            Request::Watched { size } => self.watched(size).map(Reply::Seen),
+            Request::ReadCapture { size } => self.read_capture(size).map(Reply::Captured),
             Request::Prove {
                 targets,
                 size,
@@ -202,7 +202,7 @@ impl Agent {
             Request::Describe
             | Request::Addresses
             | Request::Machine
-            | Request::SourceTowards(_) => self.tell(&request),
+            | Request::SourceTowards(_) => self.execute_query(&request),
             Request::Path(request) => self.paths.execute(*request),
             Request::Transfer(request) => self.transfers.execute(*request, self.guards.owner()),
         }
@@ -226,7 +226,7 @@ impl Agent {
                 let own = [(None, host.address())].into_iter();
                 prove::prove_all(own, targets, size, &secret)
             }
-            None => prove::prove_all(places(self.host()?), targets, size, &secret),
+            None => prove::prove_all(guest_namespaces(self.host()?), targets, size, &secret),
         };
         proven.map(Reply::Proof)
     }
@@ -252,7 +252,7 @@ impl Agent {
             }
             Request::Begin(order) => {
                 let meter = meter(&mut self.meter)?;
-                self.counting = Some(Counting::begin(meter, &self.loads, order)?);
+                self.counting = Some(WindowCounter::begin(meter, &self.loads, order)?);
                 Ok(Reply::Done)
             }
             Request::Part(order) => {
@@ -306,8 +306,8 @@ fn guests(host: &LabHost) -> impl Iterator<Item = (&Netns, IpAddr)> {
     host.guests().zip(host.spec().guest_addresses())
 }
 
-/// The guests' namespaces and addresses, as places for proofs.
-fn places(host: &LabHost) -> impl Iterator<Item = (prove::GuestNetns<'_>, IpAddr)> {
+/// The guests' namespaces and addresses, for proofs.
+fn guest_namespaces(host: &LabHost) -> impl Iterator<Item = (prove::GuestNetns<'_>, IpAddr)> {
     guests(host).map(|(guest, address)| (Some(guest), address))
 }
 
@@ -332,7 +332,7 @@ mod tests {
             load: Load::new(Workload::TcpRr),
             secret: [7; 16],
         };
-        let mut agent = Agent::new(SettingsGuards::new("a test"), Duty::Load);
+        let mut agent = Agent::new(SettingsGuards::new("a test"), AgentRole::Load);
         let opened = |agent: &mut Agent| agent.execute(Request::OpenServers(vec![end.clone()]));
         assert!(!agent.has_loads());
         let Ok(Reply::Listening(addresses)) = opened(&mut agent) else {
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn the_wait_for_the_other_host_before_the_start_is_not_counted() {
-        let mut agent = Agent::new(SettingsGuards::new("a test"), Duty::Load);
+        let mut agent = Agent::new(SettingsGuards::new("a test"), AgentRole::Load);
         let mut act = |request| agent.execute(request).expect("a reply");
         act(Request::OpenServers(Vec::new()));
         act(Request::Begin(CountingStart::default()));

@@ -13,9 +13,9 @@ use wirecost_netbuild::{ExistingDevice, Side};
 use wirecost_probe::Responder;
 
 use crate::address;
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 use crate::guard::SettingsTarget;
-use crate::guards::{GuardPlaces, SettingsGuards};
+use crate::guards::{GuardNamespaces, SettingsGuards};
 use crate::path_devices;
 use crate::protocol::{HostPath, Joined, Secret};
 use crate::prove;
@@ -85,12 +85,12 @@ impl ExistingHost {
         secret: Secret,
     ) -> Result<(Self, Responder, Joined)> {
         let name = address::device_of(address)
-            .step("listing its addresses")?
+            .context("listing its addresses")?
             .ok_or_else(|| format!("no device of host {side} has the address {address}"))?;
         let mut device = ExistingDevice::open(&name)?;
         let state = device.state(&side.to_string(), &BTreeMap::new())?;
-        let responder =
-            prove::respond([(None, address)].into_iter(), secret).step("starting the responder")?;
+        let responder = prove::respond([(None, address)].into_iter(), secret)
+            .context("starting the responder")?;
         let joined = Joined {
             responder: responder.addresses()[0],
             toggles: device.changeable(&BTreeMap::new())?,
@@ -144,14 +144,14 @@ impl ExistingHost {
         };
         self.changed = !settings.is_empty();
         self.abandoned = false;
-        let places = GuardPlaces {
+        let namespaces = GuardNamespaces {
             side: self.side,
             target,
             guests: Vec::new(),
         };
         let mut applied = settings
             .iter()
-            .map(|setting| guards.apply(&places, setting));
+            .map(|setting| guards.apply(&namespaces, setting));
         let state = applied
             .try_for_each(|applied| applied)
             .and_then(|()| self.state(settings));

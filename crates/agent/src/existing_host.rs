@@ -8,23 +8,23 @@ use std::path::Path;
 use wirecost_sys::namespace;
 use wirecost_sys::process;
 
-use crate::duty::Duty;
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
+use crate::role::AgentRole;
 
 /// Turns the calling process, which must have one thread, into the agent of a host that is used as it is: in the named
-/// network namespace, or in the current one. The process keeps only the capabilities that its duty needs. With `tied`,
+/// network namespace, or in the current one. The process keeps only the capabilities that its role needs. With `tied`,
 /// the kernel kills it when its parent process dies.
 ///
 /// # Errors
 /// The message is for the user and says what to do.
-pub fn become_agent(netns: Option<&str>, duty: Duty, tied: bool) -> Result<()> {
+pub fn become_agent(netns: Option<&str>, role: AgentRole, tied: bool) -> Result<()> {
     let parent = parent_id();
     if let Some(name) = netns {
         namespace::join_named(name).map_err(|error| words(name, &error))?;
     }
-    duty.confine().step("giving up capabilities")?;
+    role.confine().context("giving up capabilities")?;
     if tied {
-        process::die_with_parent(parent).step("tying an agent to its controller")?;
+        process::die_with_parent(parent).context("tying an agent to its controller")?;
     }
     Ok(())
 }

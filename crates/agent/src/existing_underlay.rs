@@ -9,7 +9,7 @@ use wirecost_model::sample::DeviceState;
 use wirecost_sys::namespace::{self, Netns, UserNamespace};
 use wirecost_sys::socket::{PacketCapture, vrf_of};
 
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 use crate::existing::ExistingHost;
 
 /// An existing host whose agent has moved to another network namespace.
@@ -33,7 +33,7 @@ impl ExistingUnderlay {
             )
             .into());
         }
-        let netns = Netns::current().step("opening the host's network namespace")?;
+        let netns = Netns::current().context("opening the host's network namespace")?;
         wirecost_traffic::note_control_groups();
         namespace::isolate(UserNamespace::Keep).map_err(|error| words(&error))?;
         // A container may forbid the mount; then steering masks are not read back.
@@ -59,8 +59,8 @@ impl ExistingUnderlay {
         let index = self.host.device().index()?;
         let capture = self.netns.within(|| PacketCapture::open(index, snap_bytes));
         capture
-            .step("entering the host's network namespace")?
-            .step("watching the host's device")
+            .context("entering the host's network namespace")?
+            .context("watching the host's device")
     }
 }
 

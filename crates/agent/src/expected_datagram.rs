@@ -4,13 +4,13 @@
 use wirecost_model::cell::Network;
 use wirecost_model::logical::Topology;
 use wirecost_model::plan::{Encapsulation, GeneveOptions};
-use wirecost_model::sample::SeenFrame;
+use wirecost_model::sample::CapturedFrame;
 use wirecost_probe::message::ProbeMessage;
 use wirecost_wire::frame::{CapturedDatagram, GeneveId, GreId, TunnelId, VxlanId, innermost_udp};
 use wirecost_wire::geneve::Options;
 use wirecost_wire::overhead::Stack;
 
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 use crate::protocol::Secret;
 
 /// Length of the frame check sequence, which a capture does not include, bytes.
@@ -48,10 +48,10 @@ impl ExpectedDatagram {
         let stack: Stack = encapsulation
             .stack()
             .parse()
-            .step(format!("{encapsulation}"))?;
+            .context(format!("{encapsulation}"))?;
         let frame = stack
             .over(network.underlay_ip, network.guest_ip)
-            .step(format!("{encapsulation}"))?
+            .context(format!("{encapsulation}"))?
             .frame(size, network.tunnel_mtu().max(size));
         let options = match encapsulation {
             Encapsulation::Geneve(geneve) => geneve.options,
@@ -71,7 +71,7 @@ impl ExpectedDatagram {
                 _ => None,
             },
             inner_vlan: udp.and_then(|udp| udp.inner_vlan),
-            options: Options::of_plan(options).step("Geneve options")?,
+            options: Options::of_plan(options).context("Geneve options")?,
             by_ovn: network.datapath.is_ovn(),
             outer_ip_bytes: frame.underlay_bytes(),
             frame_bytes: frame.frame_bytes() - FCS_BYTES,
@@ -80,7 +80,7 @@ impl ExpectedDatagram {
 
     /// Sizes of a captured frame that carries such a datagram; `None` for any other frame, or one with other header
     /// fields. `original` is the frame's length on the wire, bytes.
-    pub(crate) fn sizes_of(&self, captured: &[u8], original: usize) -> Option<SeenFrame> {
+    pub(crate) fn sizes_of(&self, captured: &[u8], original: usize) -> Option<CapturedFrame> {
         let mut tunnels = self.tunnels.iter();
         tunnels.find_map(|tunnel| self.sizes_in_tunnel(captured, original, *tunnel))
     }
@@ -90,7 +90,7 @@ impl ExpectedDatagram {
         captured: &[u8],
         original: usize,
         tunnel: Option<TunnelId>,
-    ) -> Option<SeenFrame> {
+    ) -> Option<CapturedFrame> {
         let seen = innermost_udp(captured, original as u32, tunnel).ok()?;
         let ours = match self.sealed {
             Some(port) => self.is_sealed(&seen, port),
@@ -99,7 +99,7 @@ impl ExpectedDatagram {
                     && ProbeMessage::parse(seen.payload, &self.secret).is_some()
             }
         };
-        (ours && self.is_marked_so(&seen)).then_some(SeenFrame {
+        (ours && self.is_marked_so(&seen)).then_some(CapturedFrame {
             outer_ip_bytes: seen.outer_ip_bytes,
             frame_bytes: seen.frame_bytes,
             expected_outer_ip_bytes: self.outer_ip_bytes,

@@ -15,7 +15,7 @@ use wirecost_model::vary::Setting;
 
 pub use crate::settings::{SettingsError, SettingsTarget, SysctlError, remove_unfinished_journals};
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::frame;
 use crate::protocol::{Refusal, Stage};
 use crate::settings::AppliedSettings;
@@ -73,7 +73,7 @@ impl SettingsGuard {
                 command.args(["--device", device]);
             }
         }
-        let mut child = command.spawn().step(step())?;
+        let mut child = command.spawn().context(step())?;
         match (child.stdin.take(), child.stdout.take()) {
             (Some(input), Some(output)) => Ok(Self {
                 place: place.to_owned(),
@@ -81,7 +81,7 @@ impl SettingsGuard {
                 input: Some(input),
                 output,
             }),
-            _ => Err(io::Error::other("no pipes")).step(step()),
+            _ => Err(io::Error::other("no pipes")).context(step()),
         }
     }
 

@@ -8,7 +8,7 @@ use wirecost_model::vary::Setting;
 use wirecost_netbuild::{LabHost, Side};
 use wirecost_sys::namespace::Netns;
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::guard::{SettingsGuard, SettingsTarget};
 
 /// The running program, even after its file was replaced or removed.
@@ -23,13 +23,13 @@ pub(crate) struct SettingsGuards {
 
 /// The namespaces in which a host's settings are applied.
 #[derive(Debug)]
-pub(crate) struct GuardPlaces<'a> {
+pub(crate) struct GuardNamespaces<'a> {
     pub(crate) side: Side,
     pub(crate) target: SettingsTarget,
     pub(crate) guests: Vec<&'a Netns>,
 }
 
-impl<'a> GuardPlaces<'a> {
+impl<'a> GuardNamespaces<'a> {
     pub(crate) fn of_lab(host: &'a LabHost) -> Self {
         Self {
             side: host.side(),
@@ -63,12 +63,12 @@ impl SettingsGuards {
 
     /// Applies the sysctls and the command of a level in the namespaces that the level names; on an existing host also
     /// the device features and settings.
-    pub(crate) fn apply(&self, places: &GuardPlaces<'_>, setting: &Setting) -> Result<()> {
-        let GuardPlaces {
+    pub(crate) fn apply(&self, namespaces: &GuardNamespaces<'_>, setting: &Setting) -> Result<()> {
+        let GuardNamespaces {
             side,
             target,
             guests,
-        } = places;
+        } = namespaces;
         let by_agent = *target == SettingsTarget::Lab
             || (setting.ethtool.is_empty() && setting.device.is_empty());
         if setting.sysctl.is_empty() && setting.command.is_none() && by_agent {
@@ -94,7 +94,7 @@ impl SettingsGuards {
                 if running.guests.len() == number {
                     let inside = || SettingsGuard::start(program, &self.owner, &place, target);
                     let entered = guest.within(inside);
-                    let guard = entered.step(format!("{place}: entering its namespace"))??;
+                    let guard = entered.context(format!("{place}: entering its namespace"))??;
                     running.guests.push(guard);
                 }
                 running.guests[number].apply(setting)?;

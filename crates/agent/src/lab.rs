@@ -8,7 +8,7 @@ use wirecost_sys::namespace::{self, UserNamespace};
 use wirecost_sys::process;
 use wirecost_sys::socket::{CongestionError, try_congestion};
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 
 /// Turns the calling process, which must have one thread, into a lab host.
 ///
@@ -18,12 +18,12 @@ use crate::error::{AgentError, Result, Step};
 /// The message is for the user: what the kernel refused, and which setting to change.
 pub fn become_host(user: UserNamespace, cpus: &[u32]) -> Result<()> {
     let parent = parent_id();
-    process::pin_to(cpus).step(format!("pinning a lab host to cores {cpus:?}"))?;
+    process::pin_to(cpus).context(format!("pinning a lab host to cores {cpus:?}"))?;
     isolate(user)?;
     wirecost_traffic::note_control_groups();
     // A container may forbid the mount; then steering masks are not read back, and the record says so.
     let _ = namespace::mount_own_sysfs();
-    process::die_with_parent(parent).step("tying a lab host to its run")
+    process::die_with_parent(parent).context("tying a lab host to its run")
 }
 
 fn isolate(user: UserNamespace) -> Result<()> {

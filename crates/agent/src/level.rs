@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use wirecost_model::sample::DeviceState;
 use wirecost_model::vary::Setting;
-use wirecost_netbuild::{KeptFeatures, LabHost};
+use wirecost_netbuild::{LabHost, SavedFeatures};
 
-use crate::error::{AgentError, Result, Step};
-use crate::guards::{GuardPlaces, SettingsGuards};
+use crate::error::{AgentError, Context, Result};
+use crate::guards::{GuardNamespaces, SettingsGuards};
 
 /// The settings that are applied on a lab host.
 #[derive(Debug, Default)]
 pub(crate) struct AppliedLevel {
-    features: Vec<KeptFeatures>,
+    features: Vec<SavedFeatures>,
 }
 
 impl AppliedLevel {
@@ -48,9 +48,9 @@ impl AppliedLevel {
             let kept = host.set_features(*role, features);
             let (side, Setting { factor, label, .. }) = (host.side(), setting);
             let step = format!("host {side}: the level `{label}` of `{factor}`");
-            self.features.push(kept.step(step)?);
+            self.features.push(kept.context(step)?);
         }
-        guards.apply(&GuardPlaces::of_lab(host), setting)
+        guards.apply(&GuardNamespaces::of_lab(host), setting)
     }
 
     /// Undoes everything, in reverse order. A failure does not stop the rest; what failed is tried again by the next
@@ -63,7 +63,7 @@ impl AppliedLevel {
         let mut left = Vec::new();
         while let Some(kept) = self.features.pop() {
             let restored = host.restore_features(&kept);
-            if let Err(error) = restored.step(format!("host {}", host.side())) {
+            if let Err(error) = restored.context(format!("host {}", host.side())) {
                 failed.push(error);
                 left.insert(0, kept);
             }
@@ -84,5 +84,5 @@ fn read_again(
         host.read_again(device, &also)
     });
     let again: Result<_, _> = again.collect();
-    again.step(format!("host {}", host.side()))
+    again.context(format!("host {}", host.side()))
 }

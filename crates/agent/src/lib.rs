@@ -6,7 +6,6 @@
 
 mod address;
 mod datapath;
-pub mod duty;
 mod error;
 mod execute;
 mod existing;
@@ -27,6 +26,7 @@ mod path;
 mod path_devices;
 pub mod protocol;
 mod prove;
+pub mod role;
 mod serve;
 mod settings;
 mod transfer;

@@ -1,11 +1,11 @@
 //! The emulated line of a lab host: netbuild makes the queue that packets wait in; where that is fq, an eBPF program of
 //! vtep sets each packet's departure time.
 
-use wirecost_model::line::{LineBy, LineRelease};
+use wirecost_model::line::{LineQdisc, LineRelease};
 use wirecost_netbuild::{LabHost, fq};
-use wirecost_vtep::{Departures, Error, Hook, LineRate};
+use wirecost_vtep::{EdtProgram, Error, Hook, LineRate};
 
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 
 /// The line of a host. Dropping it detaches its program from the device.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Line {
     release: LineRelease,
     /// Time between two releases of packets, nanoseconds.
     step_ns: u64,
-    departures: Option<Departures>,
+    departures: Option<EdtProgram>,
 }
 
 impl Line {
@@ -30,18 +30,22 @@ impl Line {
         let step_us = host.spec().release_us;
         let departures = departures(host)?.map_err(|why| why.to_string());
         let (by, release, departures) = match departures {
-            Ok(departures) => (LineBy::Fq, LineRelease::in_steps(step_us), Some(departures)),
+            Ok(departures) => (
+                LineQdisc::Fq,
+                LineRelease::in_steps(step_us),
+                Some(departures),
+            ),
             Err(why) if host.spec().several_links => {
-                let loaded = host.at_line(Departures::load)?;
+                let loaded = host.at_line(EdtProgram::load)?;
                 let dividing =
-                    loaded.step("dividing flows among links, which takes eBPF and so root")?;
+                    loaded.context("dividing flows among links, which takes eBPF and so root")?;
                 let release = LineRelease {
-                    by: LineBy::Htb,
+                    by: LineQdisc::Htb,
                     ..LineRelease::one_by_one(why)
                 };
-                (LineBy::Htb, release, Some(dividing))
+                (LineQdisc::Htb, release, Some(dividing))
             }
-            Err(why) => (LineBy::Tbf, LineRelease::one_by_one(why), None),
+            Err(why) => (LineQdisc::Tbf, LineRelease::one_by_one(why), None),
         };
         host.emulate_line_by(by);
         Ok(Some(Self {
@@ -73,10 +77,10 @@ impl Line {
             limit_ns: line.limit_ns(),
             frames: line.frames,
             links: host.spec().network.links,
-            classes: self.release.by == LineBy::Htb,
+            classes: self.release.by == LineQdisc::Htb,
         };
         host.at_line(|_| departures.set(&pace, Hook::Best))?
-            .step("setting the line's departure times")
+            .context("setting the line's departure times")
     }
 
     /// Removes the departure times. To be called before [`LabHost::lift_line`].
@@ -88,7 +92,7 @@ impl Line {
             return Ok(());
         };
         host.at_line(|_| departures.lift())?
-            .step("lifting the line's departure times")
+            .context("lifting the line's departure times")
     }
 }
 
@@ -112,12 +116,12 @@ enum NoDepartures {
 }
 
 /// Loads the program that sets departure times for fq; the inner error says why fq cannot emulate the line.
-fn departures(host: &mut LabHost) -> Result<Result<Departures, NoDepartures>> {
+fn departures(host: &mut LabHost) -> Result<Result<EdtProgram, NoDepartures>> {
     if !host.has_fq()? {
         return Ok(Err(NoDepartures::NoFq));
     }
     Ok(host
-        .at_line(Departures::load)?
+        .at_line(EdtProgram::load)?
         .map_err(|error| match error {
             Error::NotAllowed => NoDepartures::NotAllowed,
             error => NoDepartures::NotLoaded(error),

@@ -1,9 +1,9 @@
 //! The controller's connection to one agent: a child process and its standard input and output.
 
 mod binaries;
+mod child;
 mod error;
 mod host;
-mod line;
 mod shell;
 mod stderr_tail;
 
@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 use tracing::debug;
 use wirecost_sys::extended_wait::ExtendedWait;
 
-use self::line::{ChildLine, StderrMode, WaitError};
+use self::child::{ChildStream, StderrMode, WaitError};
 use crate::frame;
 use crate::orphan::Owner;
 use crate::protocol::{Refusal, Reply, Request, VERSION};
 
 pub use binaries::Binaries;
 pub use error::LinkError;
-pub use host::{HostAgent, Starting};
+pub use host::{HostAgent, StartingAgent};
 
 /// How long an agent may take to exit by itself.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -55,7 +55,7 @@ pub struct LabAgent {
 #[derive(Debug)]
 pub struct Link {
     host: String,
-    line: ChildLine,
+    child: ChildStream,
     /// Requests without an answer so far, oldest first, and when they were sent.
     awaited: VecDeque<(&'static str, Instant)>,
     /// The request that was not answered in time, and after how many seconds: a later answer would be taken for another
@@ -80,8 +80,8 @@ impl Link {
             command.args(["--user-namespace-of", &pid.to_string()]);
         }
         let host = agent.host.clone();
-        match ChildLine::spawn(&mut command, StderrMode::Shared, EXIT_TIMEOUT) {
-            Ok(line) => Self::hello(host, line, HELLO_TIMEOUT, interrupt),
+        match ChildStream::spawn(&mut command, StderrMode::Shared, EXIT_TIMEOUT) {
+            Ok(child) => Self::hello(host, child, HELLO_TIMEOUT, interrupt),
             Err(source) => Err(LinkError::Start { host, source }),
         }
     }
@@ -89,13 +89,13 @@ impl Link {
     /// Exchanges `Hello` with the agent.
     fn hello(
         host: String,
-        line: ChildLine,
+        child: ChildStream,
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Self, LinkError> {
         let mut opened = Self {
             host,
-            line,
+            child,
             awaited: VecDeque::new(),
             timed_out: None,
             agent_pid: 0,
@@ -129,7 +129,7 @@ impl Link {
         let uninterrupted = AtomicBool::new(false);
         let sent = frame::encode(request)
             .map_err(|_| WaitError::Closed)
-            .and_then(|bytes| self.line.send(&bytes, deadline, &uninterrupted));
+            .and_then(|bytes| self.child.send(&bytes, deadline, &uninterrupted));
         if sent.is_err() {
             return Err(self.ended(doing));
         }
@@ -166,7 +166,7 @@ impl Link {
             let take = |arrived: &mut Vec<u8>| frame::take(arrived).transpose();
             let next = Instant::now().checked_add(every);
             let until = next.map_or(deadline, |next| next.min(deadline));
-            let answer = self.line.receive(until, interrupt, take);
+            let answer = self.child.receive(until, interrupt, take);
             if !matches!(answer, Err(WaitError::TimedOut)) {
                 break answer;
             }
@@ -174,7 +174,7 @@ impl Link {
                 meanwhile();
                 continue;
             }
-            let (activity, begins) = (self.line.activity(), extended.is_none());
+            let (activity, begins) = (self.child.activity(), extended.is_none());
             let extended = extended.get_or_insert_with(|| ExtendedWait::begin(within, activity));
             if !begins && !extended.extend() {
                 break answer;
@@ -211,9 +211,9 @@ impl Link {
     }
 
     /// Fails where the agent has ended: an error of another host is then only a consequence.
-    pub fn still_there(&mut self, during: &'static str) -> Result<(), LinkError> {
+    pub fn check_running(&mut self, during: &'static str) -> Result<(), LinkError> {
         // No answer is due, so the stream is readable only at its end.
-        if self.awaited.is_empty() && self.line.has_more() {
+        if self.awaited.is_empty() && self.child.has_more() {
             return Err(self.ended(during));
         }
         Ok(())
@@ -236,7 +236,7 @@ impl Link {
     /// may take as long as the plan's commands.
     pub fn set_settings_applied(&mut self, applied: bool) {
         let exit_timeout = if applied { UNDO_TIMEOUT } else { EXIT_TIMEOUT };
-        self.line.set_exit_timeout(exit_timeout);
+        self.child.set_exit_timeout(exit_timeout);
     }
 
     /// Process id of the agent on its host.
@@ -275,7 +275,7 @@ impl Link {
         LinkError::Ended {
             host: self.host.clone(),
             during,
-            how: self.line.end(),
+            how: self.child.end(),
         }
     }
 }
@@ -292,10 +292,10 @@ mod tests {
     fn silent() -> Link {
         let mut command = Command::new("sleep");
         command.arg("60");
-        let sleeping = ChildLine::spawn(&mut command, StderrMode::Shared, Duration::ZERO);
+        let sleeping = ChildStream::spawn(&mut command, StderrMode::Shared, Duration::ZERO);
         Link {
             host: "a".to_owned(),
-            line: sleeping.unwrap(),
+            child: sleeping.unwrap(),
             awaited: VecDeque::new(),
             timed_out: None,
             agent_pid: 0,

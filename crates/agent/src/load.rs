@@ -1,4 +1,4 @@
-//! The client and server ends of loads on this host: opened, started, counted ([`Counting`]) and ended.
+//! The client and server ends of loads on this host: opened, started, counted ([`WindowCounter`]) and ended.
 
 mod counting;
 
@@ -13,10 +13,10 @@ use wirecost_traffic::{
     Client, Finished, Observer, Options, Server, Snapshot, TrafficError, check_resources, preflight,
 };
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::protocol::{EndedLoad, HostNetns, LoadEnd};
 
-pub(crate) use counting::Counting;
+pub(crate) use counting::WindowCounter;
 
 /// How long the flows of a load may take to open or to end: a base, and more for each connection, since its thread may
 /// be one of a thousand.
@@ -256,7 +256,7 @@ fn open<T: Send>(
             let guest = host.guests().nth(number as usize);
             let guest = guest.ok_or_else(|| format!("there is no guest {number} on this host"))?;
             let entered = guest.within(opening);
-            entered.step("entering the guest's namespace")??
+            entered.context("entering the guest's namespace")??
         }
     };
     let opened = |(end, engine): (&&LoadEnd, T)| Open {
@@ -277,8 +277,8 @@ impl PinnedThread {
         if cpus.is_empty() {
             return Ok(Self(None));
         }
-        let before = process::allowed_cpus().step("reading its processors")?;
-        process::pin_to(cpus).step("giving the load its processors")?;
+        let before = process::allowed_cpus().context("reading its processors")?;
+        process::pin_to(cpus).context("giving the load its processors")?;
         Ok(Self(Some(before)))
     }
 }
@@ -307,10 +307,10 @@ fn watch(client: &Open<Client>, host: Option<&LabHost>) -> Result<()> {
             let guest = guest.ok_or_else(|| format!("there is no guest {next} on this host"))?;
             let entered = guest
                 .within(here)
-                .step("entering the observer's namespace")?;
-            entered.step(step)?
+                .context("entering the observer's namespace")?;
+            entered.context(step)?
         }
-        _ => here().step(step)?,
+        _ => here().context(step)?,
     };
     client.engine.observe(observer);
     Ok(())

@@ -1,9 +1,9 @@
 //! Checks of paths between hosts that are used as they are: responders, probes, and reading the device stack.
 
-mod beside;
 mod checksums;
 mod echo;
 mod fragments;
+mod other_probes;
 mod survey;
 
 use std::io;
@@ -15,17 +15,17 @@ use wirecost_audit::Neighbour;
 use wirecost_check::{LossLocation, PathReport, Segments, Stream};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{
-    Listener, ProbeError, Responder, StreamPath, StreamServer, Streamed, locate_on, segments,
-    stream,
+    ArrivalCapture, ProbeError, Responder, StreamOutcome, StreamPath, StreamServer, locate_on,
+    segments, stream,
 };
 use wirecost_sys::socket::vrf_of;
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::protocol::{LocateOrder, NeighbourSearch, PathReply, PathRequest, Reply, Responding};
 use crate::prove::smallest;
 
 use self::checksums::WrongChecksums;
-use self::survey::{leaving, mapped, survey_path, wanted};
+use self::survey::{leaving, mapped, required_mtu, survey_path};
 
 /// Lower bound on the wait for an answer while a loss is located: routers answer with low priority.
 const HOP_WAIT: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ pub(crate) struct Paths {
     responder: Option<Responder>,
     server: Option<StreamServer>,
     /// Captures what arrives for the responder, before the host's firewall.
-    listener: Option<Listener>,
+    listener: Option<ArrivalCapture>,
     /// Checksum errors counted when the first responder was started.
     bad_before: Option<WrongChecksums>,
     /// The sockets of the last survey's flows.
@@ -49,8 +49,8 @@ pub(crate) struct Paths {
 /// The largest packet that this host sends from one address to another, bytes.
 fn sends(from: IpAddr, to: IpAddr) -> Result<u32> {
     let leaving = leaving(from, to);
-    let (wanted, _) = wanted(None, (from, SocketAddr::new(to, 9)), leaving.as_ref())?;
-    Ok(wanted.bytes())
+    let (required, _) = required_mtu(None, (from, SocketAddr::new(to, 9)), leaving.as_ref())?;
+    Ok(required.bytes())
 }
 
 impl Paths {
@@ -85,7 +85,7 @@ impl Paths {
             } => {
                 let path = self.stream_path(size, bytes_per_second);
                 let streamed = stream(way.from.address, way.target(), &path, &way.secret);
-                PathReply::Streamed(said(streamed?))
+                PathReply::Streamed(stream_report(streamed?))
             }
             PathRequest::Segments {
                 way,
@@ -103,7 +103,7 @@ impl Paths {
                 })
             }
             PathRequest::Arrivals => {
-                let arrivals = self.listener.as_ref().map(Listener::read);
+                let arrivals = self.listener.as_ref().map(ArrivalCapture::read);
                 let sources = arrivals.as_ref().map(|it| it.sources.clone());
                 PathReply::Arrivals {
                     probes: arrivals.map(|arrivals| arrivals.probes),
@@ -128,11 +128,11 @@ impl Paths {
             }
             PathRequest::Sends { from, to } => PathReply::Sends(sends(from, to)?),
             PathRequest::Trace(order) => {
-                PathReply::Traced(beside::trace_path(&order, &self.flows, self.pace)?)
+                PathReply::Traced(other_probes::trace_path(&order, &self.flows, self.pace)?)
             }
-            PathRequest::Tcp(order) => PathReply::Tcp(beside::tcp(&order)?),
+            PathRequest::Tcp(order) => PathReply::Tcp(other_probes::tcp(&order)?),
             PathRequest::OneSided(order) => {
-                let mut report = beside::from_one_side(&order)?;
+                let mut report = other_probes::from_one_side(&order)?;
                 note_vrf(&mut report.path);
                 PathReply::OneSided(report)
             }
@@ -192,7 +192,7 @@ impl Paths {
         let answers = responder.addresses().first().copied().unwrap_or(address);
         self.responder = Some(responder);
         // Without CAP_NET_RAW arrivals are not counted.
-        self.listener = Listener::open(answers, secret).ok();
+        self.listener = ArrivalCapture::open(answers, secret).ok();
         Ok(if tapped {
             Responding::Tapped(answers)
         } else {
@@ -214,22 +214,21 @@ impl Paths {
     }
 }
 
-const fn said(streamed: Streamed) -> Stream {
+const fn stream_report(streamed: StreamOutcome) -> Stream {
     match streamed {
-        Streamed::NotConnected => Stream::NotConnected,
-        Streamed::Refused => Stream::Refused,
-        Streamed::Passed => Stream::Passed,
-        Streamed::SmallFails { changed: true } | Streamed::FullFails { changed: true } => {
-            Stream::Changed
-        }
-        Streamed::SmallFails { changed: false } => Stream::SmallStalled,
-        Streamed::FullFails { changed: false } => Stream::FullStalled,
+        StreamOutcome::NotConnected => Stream::NotConnected,
+        StreamOutcome::Refused => Stream::Refused,
+        StreamOutcome::Passed => Stream::Passed,
+        StreamOutcome::SmallFails { changed: true }
+        | StreamOutcome::FullFails { changed: true } => Stream::Changed,
+        StreamOutcome::SmallFails { changed: false } => Stream::SmallStalled,
+        StreamOutcome::FullFails { changed: false } => Stream::FullStalled,
     }
 }
 
 fn gather(host: &str) -> Result<String> {
-    let stack = wirecost_audit::gather(host).step(format!("listing the devices of {host}"))?;
-    serde_json::to_string(&stack).step("writing the device stack")
+    let stack = wirecost_audit::gather(host).context(format!("listing the devices of {host}"))?;
+    serde_json::to_string(&stack).context("writing the device stack")
 }
 
 /// Waits until the kernel's search for the neighbour has ended: the kernel asks three times, a second apart

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use wirecost_audit::{DeviceOnPath, gather};
 use wirecost_sys::ethtool::Ethtool;
 
-use crate::error::{Result, Step};
+use crate::error::{Context, Result};
 use crate::protocol::{HostPath, PathDevice};
 
 /// The MTU that most networks with jumbo frames use, bytes.
@@ -16,7 +16,7 @@ const JUMBO: u32 = 9000;
 /// # Errors
 /// This host's devices cannot be listed.
 pub(crate) fn of(name: &str, peer: IpAddr) -> Result<HostPath> {
-    let stack = gather("").step("listing the devices of the path")?;
+    let stack = gather("").context("listing the devices of the path")?;
     let path = wirecost_audit::devices_on_path(&stack, name, peer);
     Ok(HostPath {
         largest_mtu: path.first().and_then(largest_mtu),

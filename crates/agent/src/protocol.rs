@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 pub use host::{BuiltSwitch, HostPath, Joined, LeftSettings, OwnAddress, PathDevice, ProofResult};
 pub use loads::{
-    CountingStart, EndPart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, Part, PartOrder,
+    CountingStart, EndPart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, PartOrder,
+    WindowPart,
 };
 pub use path::{
     Limits, LocateOrder, NeighbourSearch, OneSidedOrder, PathDirection, PathReply, PathRequest,
@@ -24,7 +25,7 @@ use wirecost_model::line::LineRelease;
 use wirecost_model::load::Address;
 use wirecost_model::offload::Offload;
 use wirecost_model::record::Environment;
-use wirecost_model::sample::{DeviceState, SeenFrame};
+use wirecost_model::sample::{CapturedFrame, DeviceState};
 use wirecost_model::vary::Setting;
 pub use wirecost_netbuild::{EndSecret, HostSpec, LinkSpeed, Side};
 pub use wirecost_probe::message::Secret;
@@ -95,9 +96,9 @@ pub enum Request {
     /// Undoes all applied settings. Settings that are still applied when the input closes are undone then.
     Undo,
     /// Starts a capture on the underlay for datagrams of proofs.
-    Watch,
+    StartCapture,
     /// Ends the capture, and returns the full-size datagram that it shows.
-    Watched {
+    ReadCapture {
         /// The guest's MTU, bytes: the size of the datagram to look for.
         size: u32,
     },
@@ -176,8 +177,8 @@ impl Request {
             Self::SetLine => "putting the line back on the underlay",
             Self::ApplySettings(_) => "applying the settings of a level",
             Self::Undo => "undoing the settings of a level",
-            Self::Watch => "starting the capture on the underlay",
-            Self::Watched { .. } => "reading the capture of the underlay",
+            Self::StartCapture => "starting the capture on the underlay",
+            Self::ReadCapture { .. } => "reading the capture of the underlay",
             Self::Prove { .. } => "proving the path",
             Self::OpenServers(_) => "opening the receiving side of the load",
             Self::OpenClients(_) => "connecting the sending side of the load",
@@ -244,8 +245,8 @@ pub enum Reply {
     Undone(LeftSettings),
     /// To [`Request::Adapt`], [`Request::ApplySettings`] and [`Request::Device`]: the devices as read back.
     Devices(Vec<DeviceState>),
-    /// To [`Request::Watched`]; `None`: the capture has no such datagram.
-    Seen(Option<SeenFrame>),
+    /// To [`Request::ReadCapture`]; `None`: the capture has no such datagram.
+    Captured(Option<CapturedFrame>),
     /// To [`Request::Prove`].
     Proof(ProofResult),
     /// To [`Request::OpenServers`]: the servers' addresses, in the order of the request.
@@ -255,7 +256,7 @@ pub enum Reply {
     /// To [`Request::Describe`].
     Description(Box<Environment>),
     /// To [`Request::Part`].
-    Part(Box<Part>),
+    Part(Box<WindowPart>),
     /// To [`Request::StopClients`] and [`Request::StopServers`]: the ends of loads that were ended.
     Ended(Vec<EndedLoad>),
     /// To [`Request::Machine`]: the kernel's `boot_id`, the same in every namespace and container of a machine.

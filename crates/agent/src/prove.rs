@@ -9,7 +9,7 @@ use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, ProbeError, Responder, survey};
 use wirecost_sys::namespace::Netns;
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::protocol::ProofResult;
 
 /// Time limit for the proofs of all guests together, well within the controller's timeout.
@@ -33,7 +33,7 @@ pub(crate) fn respond<'a>(
     let sockets: Result<Vec<_>> = guests
         .map(|(guest, address)| {
             let bound = inside(guest, || Responder::bind(SocketAddr::new(address, 0)));
-            let bound = bound.step("entering the guest's namespace")?;
+            let bound = bound.context("entering the guest's namespace")?;
             bound.map_err(AgentError::from)
         })
         .collect();
@@ -65,8 +65,8 @@ pub(crate) fn prove_all<'a>(
         };
         let left = LIMIT.saturating_sub(began.elapsed());
         let one = inside(guest, || prove(endpoints, (size, exact), secret, left))
-            .step("entering the guest's namespace")?
-            .step("proving the path from inside the guest")?;
+            .context("entering the guest's namespace")?
+            .context("proving the path from inside the guest")?;
         all.probes += one.probes;
         all.size = all.size.min(one.size);
         if !one.proven {

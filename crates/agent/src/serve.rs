@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, trace};
 
-use crate::duty::Duty;
 use crate::error::Result;
 use crate::execute::{Agent, LOAD_IDLE_LIMIT};
 use crate::existing::DEAD_MAN;
 use crate::frame;
 use crate::guards::SettingsGuards;
 use crate::protocol::{Refusal, Reply, Request, Stage, VERSION};
+use crate::role::AgentRole;
 
 /// Answers requests until the input ends, then ends the process, even in the middle of a request: a lab host's devices
 /// and namespaces end with the process. Settings that are still applied are undone first.
@@ -22,7 +22,7 @@ use crate::protocol::{Refusal, Reply, Request, Stage, VERSION};
 /// `owner` is the controller, as [`crate::orphan::Owner::argument`] writes it.
 ///
 /// `started` is the result of becoming a host; an error is the reply to the first request, where the controller reads
-/// it. With `idle`, the process also ends after that time without a request; loads are ended before. Requests that `duty`
+/// it. With `idle`, the process also ends after that time without a request; loads are ended before. Requests that `role`
 /// does not include are refused.
 pub fn serve(
     mut input: impl Read + Send + 'static,
@@ -30,7 +30,7 @@ pub fn serve(
     started: &Result<()>,
     owner: &str,
     idle: Option<Duration>,
-    duty: Duty,
+    role: AgentRole,
 ) -> ! {
     let guards = SettingsGuards::new(owner);
     let (sender, requests) = mpsc::channel::<Request>();
@@ -49,7 +49,7 @@ pub fn serve(
     if reader.is_err() {
         exit(1);
     }
-    let mut agent = Agent::new(guards.clone(), duty);
+    let mut agent = Agent::new(guards.clone(), role);
     let idle = idle.unwrap_or(Duration::MAX);
     loop {
         let loaded = agent.has_loads();

@@ -18,7 +18,7 @@ use wirecost_model::vary::{CommandPair, DeviceSetting, Setting, is_device};
 use wirecost_netbuild::{BuildError, ExistingDevice};
 
 use journal::Journal;
-use undo::{Undo, What};
+use undo::{Undo, UndoAction};
 
 /// The applied settings, in the order in which they were applied.
 #[derive(Debug)]
@@ -62,7 +62,12 @@ impl AppliedSettings {
     }
 
     /// Records how to undo a step, before the step is made; on an existing host also in the journal.
-    fn note(&mut self, of: &str, what: What, device: Option<&str>) -> Result<(), SettingsError> {
+    fn note(
+        &mut self,
+        of: &str,
+        what: UndoAction,
+        device: Option<&str>,
+    ) -> Result<(), SettingsError> {
         let step = Undo {
             of: of.to_owned(),
             what,
@@ -97,7 +102,7 @@ impl AppliedSettings {
                 none.insert(new.map_err(SettingsError::NoJournal)?)
             }
         };
-        journal.keep(&self.undo)
+        journal.store(&self.undo)
     }
 
     /// Applies the sysctls and the command of a level, on an existing host also its device features and device
@@ -126,7 +131,7 @@ impl AppliedSettings {
             }
         }
         if let Some(CommandPair { before, after }) = &setting.command {
-            self.note(&of, What::Command(after.clone()), None)
+            self.note(&of, UndoAction::Command(after.clone()), None)
                 .and_then(|()| command::run(before, &self.place))
                 .map_err(|error| self.at(&of, error))?;
         }
@@ -141,7 +146,7 @@ impl AppliedSettings {
     ) -> Result<(), SettingsError> {
         let mut device = ExistingDevice::open(device)?;
         let before = device.changeable(wanted)?;
-        self.note(of, What::Features(before), named)?;
+        self.note(of, UndoAction::Features(before), named)?;
         Ok(device.set(wanted)?)
     }
 
@@ -153,7 +158,7 @@ impl AppliedSettings {
         value: &str,
     ) -> Result<(), SettingsError> {
         let mut device = ExistingDevice::open(device)?;
-        for what in What::before_change(&mut device, setting)? {
+        for what in UndoAction::before_change(&mut device, setting)? {
             self.note(of, what, named)?;
         }
         Ok(device.change(setting, value)?)
@@ -194,19 +199,19 @@ impl AppliedSettings {
         let (mut failed, mut left) = (Vec::new(), Vec::new());
         while let Some(step) = self.undo.pop() {
             let undone = match &step.what {
-                What::Sysctl { name, was } => {
+                UndoAction::Sysctl { name, was } => {
                     sysctl::write(&self.target, name, was).map_err(SettingsError::from)
                 }
-                What::Features(before) => {
+                UndoAction::Features(before) => {
                     self.on_device(step.device.as_ref(), |device| device.restore(before))
                 }
-                What::Device { setting, was } => {
+                UndoAction::Device { setting, was } => {
                     self.on_device(step.device.as_ref(), |device| device.change(*setting, was))
                 }
-                What::QueueFiles(before) => self.on_device(step.device.as_ref(), |device| {
+                UndoAction::QueueFiles(before) => self.on_device(step.device.as_ref(), |device| {
                     device.restore_queue_files(before)
                 }),
-                What::Command(command) => command::run(command, &self.place),
+                UndoAction::Command(command) => command::run(command, &self.place),
             };
             if let Err(error) = undone {
                 failed.push(SettingsError::NotUndone {
@@ -219,7 +224,7 @@ impl AppliedSettings {
         }
         self.undo = left;
         if let Some(journal) = &mut self.journal {
-            failed.extend(journal.keep(&self.undo).err());
+            failed.extend(journal.store(&self.undo).err());
         }
         if failed.is_empty() {
             Ok(())
@@ -246,13 +251,13 @@ impl AppliedSettings {
     fn set(&mut self, of: &str, name: &str, value: &str) -> Result<(), SettingsError> {
         safety::check(&self.target, name, value)?;
         let was = sysctl::read(&self.target, name)?;
-        for follows in sysctl::followers(name) {
+        for follows in sysctl::dependent_sysctls(name) {
             let was = sysctl::read(&self.target, &follows)?;
-            let what = What::Sysctl { name: follows, was };
+            let what = UndoAction::Sysctl { name: follows, was };
             self.note(of, what, None)?;
         }
         let name_of = name.to_owned();
-        self.note(of, What::Sysctl { name: name_of, was }, None)?;
+        self.note(of, UndoAction::Sysctl { name: name_of, was }, None)?;
         let written = sysctl::write(&self.target, name, value);
         // A refused value needs no undoing, and writing the old value back would be refused as well.
         if written.is_err() && self.still_is_as_it_was(name) {
@@ -263,7 +268,7 @@ impl AppliedSettings {
 
     fn still_is_as_it_was(&self, name: &str) -> bool {
         let was = self.undo.last().map(|undo| &undo.what);
-        matches!(was, Some(What::Sysctl { was, .. }) if sysctl::read(&self.target, name).is_ok_and(|now| now == *was))
+        matches!(was, Some(UndoAction::Sysctl { was, .. }) if sysctl::read(&self.target, name).is_ok_and(|now| now == *was))
     }
 }
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use wirecost_model::vary::{Scope, Setting};
-use wirecost_probe::transfer::{Amount, HEARTBEATS, Receiver, transfer};
+use wirecost_probe::transfer::{HEARTBEATS, Receiver, TransferSize, transfer};
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::guard::{SettingsGuard, SettingsTarget};
 use crate::protocol::{
     Reply, TransferOrder, TransferReceived, TransferReply, TransferRequest, TransferSent,
@@ -58,7 +58,7 @@ impl Transfers {
 
 fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent> {
     let guard = set_probing(order.tcp_mtu_probing, owner)?;
-    let amount = Amount {
+    let amount = TransferSize {
         bytes: order.bytes,
         limit: order.limit,
     };
@@ -79,7 +79,7 @@ fn send(order: &TransferOrder, owner: &str) -> Result<TransferSent> {
 
 /// Sets the sysctl where its value differs, through a settings guard that restores it even if this process dies.
 fn set_probing(probing: u8, owner: &str) -> Result<Option<SettingsGuard>> {
-    let found = fs::read_to_string(PROBING_FILE).step(format!("reading {PROBING_FILE}"))?;
+    let found = fs::read_to_string(PROBING_FILE).context(format!("reading {PROBING_FILE}"))?;
     let wanted = probing.to_string();
     if found.trim() == wanted {
         return Ok(None);

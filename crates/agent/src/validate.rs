@@ -41,7 +41,7 @@ pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
             });
             faulty.map_or(Ok(()), Err)
         }
-        Request::Watched { size } => packet(*size),
+        Request::ReadCapture { size } => packet(*size),
         Request::Prove { targets, size, .. } => {
             at_most("targets", targets.len(), MAX_GUESTS as usize)?;
             packet(*size)

@@ -7,7 +7,7 @@ use wirecost_model::metric::{Direction, Metric};
 use wirecost_model::plan::Levels;
 
 use crate::size::percent;
-use crate::{JudgedEffect, Measured, Question, Reading, demand, figures, names};
+use crate::{FigureValue, JudgedEffect, Measured, Question, demand, figures, names};
 
 /// Most loads that advice is given for.
 const LOADS: usize = 2;
@@ -75,7 +75,7 @@ pub(crate) fn sentences(question: &Question) -> Vec<String> {
 type Demand = Levels;
 
 /// A cell and its figure.
-type Candidate<'a> = (&'a Measured, Reading);
+type Candidate<'a> = (&'a Measured, FigureValue);
 
 impl<'a> Goal<'a> {
     /// The load's metric to optimise: throughput or transactions; where no choice changes transactions (a paced load that
@@ -108,7 +108,7 @@ impl<'a> Goal<'a> {
         })
     }
 
-    fn figure(&self, cell: &Measured) -> Option<Reading> {
+    fn figure(&self, cell: &Measured) -> Option<FigureValue> {
         Question::figure(cell, self.load, self.metric)
     }
 
@@ -145,7 +145,7 @@ impl<'a> Goal<'a> {
     }
 
     /// The worse and the better end of the figure's interval; the median twice where there is no interval.
-    fn ends(&self, figure: Reading) -> [f64; 2] {
+    fn ends(&self, figure: FigureValue) -> [f64; 2] {
         let [low, high] = figure.interval.unwrap_or([figure.median; 2]);
         match self.metric.better() {
             Direction::Higher => [low, high],
@@ -162,7 +162,7 @@ impl<'a> Goal<'a> {
     }
 
     /// Whether the worse end of the figure's interval is still within the margin of the best median.
-    fn near(&self, figure: Reading, best: Reading) -> bool {
+    fn near(&self, figure: FigureValue, best: FigureValue) -> bool {
         self.lead(best.median, self.ends(figure)[0]) <= 1.0 + self.question.worth
     }
 
@@ -256,7 +256,7 @@ impl<'a> Goal<'a> {
 
     /// Whether the better end of the figure's interval reaches the worse end of the best one's; false where one has no
     /// interval.
-    fn may_be_as_good(&self, figure: Reading, best: Reading) -> bool {
+    fn may_be_as_good(&self, figure: FigureValue, best: FigureValue) -> bool {
         let both = figure.interval.is_some() && best.interval.is_some();
         both && self.lead(self.ends(figure)[1], self.ends(best)[0]) >= 1.0
     }
@@ -284,7 +284,7 @@ impl<'a> Goal<'a> {
         &self,
         (_, before): Candidate,
         (cell, figure): Candidate,
-        single: Single,
+        single: SingleChange,
     ) -> String {
         let changes = self.changes(cell);
         let named: Vec<String> = changes
@@ -299,14 +299,14 @@ impl<'a> Goal<'a> {
             names::list(&named)
         );
         match single {
-            Single::Brings(judged, all)
+            SingleChange::Brings(judged, all)
                 if changes.len() == 1
                     && changes[0].0 == judged.effect.factor
                     && changes[0].2 == judged.effect.to =>
             {
                 format!("{text}, the best single change{}.", of_known(all))
             }
-            Single::Brings(judged, all) => {
+            SingleChange::Brings(judged, all) => {
                 let effect = &judged.effect;
                 let change = names::change(&effect.factor, &effect.from, &effect.to);
                 let pair = self.question.figures_of(judged);
@@ -319,13 +319,15 @@ impl<'a> Goal<'a> {
                     of_known(all)
                 )
             }
-            Single::Nothing => format!("{text}. No single change from there pays."),
-            Single::Unknown => format!("{text}. Which single change brings most is not known."),
+            SingleChange::Nothing => format!("{text}. No single change from there pays."),
+            SingleChange::Unknown => {
+                format!("{text}. Which single change brings most is not known.")
+            }
         }
     }
 
     /// The single change from the plan's first levels that brings most, by its verdict.
-    fn single(&self, demand: &Demand) -> Single<'a> {
+    fn single(&self, demand: &Demand) -> SingleChange<'a> {
         let first = |key: &String, level: &String| {
             let mut factors = self.question.factors.iter();
             let factor = factors.find(|factor| factor.key == *key);
@@ -358,16 +360,16 @@ impl<'a> Goal<'a> {
             )
         });
         match most {
-            Some(judged) => Single::Brings(judged, !open),
-            None if open => Single::Unknown,
-            None => Single::Nothing,
+            Some(judged) => SingleChange::Brings(judged, !open),
+            None if open => SingleChange::Unknown,
+            None => SingleChange::Nothing,
         }
     }
 }
 
 /// What a single change from the plan's first levels brings.
 #[derive(Clone, Copy)]
-enum Single<'a> {
+enum SingleChange<'a> {
     /// The change that pays and brings most, and whether the verdicts of all other single changes are known.
     Brings(&'a JudgedEffect, bool),
     /// No single change pays.

@@ -6,8 +6,8 @@ use wirecost_model::cell::Factor;
 use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
 
+use crate::dimension::{self, Dimension, LevelIndices};
 use crate::names::HOST;
-use crate::place::{self, Dimension, LevelIndices};
 use crate::{JudgedEffect, Question};
 
 /// Effects whose ratios differ by more than this factor are reported separately where a short phrase can distinguish
@@ -248,7 +248,7 @@ impl<'a> Aspect<'a> {
             by_class.entry(Class::of(judged)).or_default().insert(at);
         }
         let expressible = |members: &BTreeSet<usize>| {
-            place::conditions(dimensions, places, members).is_some_and(|parts| parts.len() == 1)
+            dimension::conditions(dimensions, places, members).is_some_and(|parts| parts.len() == 1)
         };
         let mut groups = Vec::new();
         for (class, members) in by_class {

@@ -38,7 +38,7 @@ pub(crate) fn of(question: &Question, factor: &str) -> Option<String> {
             Some(format!(
                 "at {at}{} ({share:.0} % of {:.1} times)",
                 place(one),
-                knee.whole
+                knee.total_gain
             ))
         })
         .collect();

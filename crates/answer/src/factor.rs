@@ -6,7 +6,7 @@ use wirecost_model::cell::Factor;
 
 use crate::aspect::{Aspect, Class};
 use crate::size::Sizes;
-use crate::statement::{self, Part, Statement, unknown};
+use crate::statement::{self, Clause, Statement, unknown};
 use crate::{FactorAnswer, Question, demand, names};
 
 /// Up to so many figures without a difference are named; more are `any figure`.
@@ -40,7 +40,7 @@ fn sentence(
     demanded: bool,
 ) -> FactorAnswer {
     let mut known = "";
-    let mut sized: Vec<(Vec<Part>, Vec<&Aspect>)> = Vec::new();
+    let mut sized: Vec<(Vec<Clause>, Vec<&Aspect>)> = Vec::new();
     let (mut same, mut ends) = (Vec::new(), Vec::new());
     let (mut open, mut reasons) = (Vec::new(), BTreeSet::new());
     for aspect in aspects {
@@ -82,9 +82,9 @@ fn sentence(
 }
 
 /// One statement for each distinct size; the load is named where it changes.
-fn with_sizes(question: &Question, sized: &[(Vec<Part>, Vec<&Aspect>)]) -> Vec<String> {
+fn with_sizes(question: &Question, sized: &[(Vec<Clause>, Vec<&Aspect>)]) -> Vec<String> {
     let mut whose = "";
-    let mut before: &[Part] = &[];
+    let mut before: &[Clause] = &[];
     let mut said = Vec::new();
     for (parts, aspects) in sized {
         let first = aspects[0];

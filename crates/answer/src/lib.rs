@@ -11,12 +11,12 @@ mod aspect;
 mod curve;
 mod demand;
 pub mod diagnosis;
+mod dimension;
 mod dominance;
 mod factor;
 mod figures;
 mod limits;
 pub mod names;
-mod place;
 mod question;
 mod size;
 mod statement;
@@ -25,7 +25,7 @@ mod study;
 use serde::Serialize;
 
 pub use limits::FULL;
-pub use question::{JudgedEffect, Measured, Question, Reading};
+pub use question::{FigureValue, JudgedEffect, Measured, Question};
 pub use study::Tally;
 
 /// The answer of a run, in sentences.

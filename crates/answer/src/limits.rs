@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wirecost_model::effect::Verdict;
 
 use crate::aspect::Kind;
-use crate::place::{self, Dimension, LevelIndices};
+use crate::dimension::{self, Dimension, LevelIndices};
 use crate::{JudgedEffect, Question, names};
 
 /// Share of what its line carries from which on a cell fills the line.
@@ -60,7 +60,7 @@ fn line(question: &Question) -> Option<String> {
         })
         .collect();
     let count = format!("{} of {} cells", filled.len(), cells.len());
-    let which = place::conditions(&dimensions, &places, &filled).map(|parts| {
+    let which = dimension::conditions(&dimensions, &places, &filled).map(|parts| {
         let parts: Vec<String> = parts
             .iter()
             .map(|part| question.conditions("", &dimensions, part))

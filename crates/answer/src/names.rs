@@ -167,7 +167,7 @@ pub fn condition(key: &str, levels: &[&str]) -> String {
 pub(crate) const HOST: &str = "the host";
 
 /// A level of a factor that is a load next to others: `without ping`, `beside ping`.
-pub(crate) fn beside(key: &str, level: &str) -> String {
+pub(crate) fn with_or_without(key: &str, level: &str) -> String {
     if level == "none" {
         format!("without {key}")
     } else {

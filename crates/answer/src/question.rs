@@ -9,8 +9,8 @@ use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_model::plan::Levels;
 
+use crate::dimension::Dimension;
 use crate::names;
-use crate::place::Dimension;
 
 /// What a run measured, as far as the answer needs it.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,14 +35,14 @@ pub struct Measured {
     /// The cell's levels of the varied factors that apply to it.
     pub levels: Levels,
     /// Each figure over the valid samples, in the units of [`Metric::unit`](wirecost_model::metric::Metric::unit).
-    pub figures: Vec<(Figure, Reading)>,
+    pub figures: Vec<(Figure, FigureValue)>,
     /// Throughput divided by what the line carries in frames of this cell's size; `None` without a line rate.
     pub line_share: Option<f64>,
 }
 
 /// The value of a figure in a cell, over the samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
+pub struct FigureValue {
     /// Median over the valid samples.
     pub median: f64,
     /// The 95 % confidence interval of the mean, where there is one.
@@ -111,7 +111,7 @@ impl Question {
             .strip_prefix(load)
             .and_then(|rest| rest.strip_prefix('.'));
         match levels {
-            [level] if self.is_load(key) => names::beside(key, level),
+            [level] if self.is_load(key) => names::with_or_without(key, level),
             _ => names::condition(option.unwrap_or(key), levels),
         }
     }
@@ -132,7 +132,7 @@ impl Question {
     }
 
     /// The value of a metric of a load in a cell.
-    pub(crate) fn figure(cell: &Measured, load: &str, metric: Metric) -> Option<Reading> {
+    pub(crate) fn figure(cell: &Measured, load: &str, metric: Metric) -> Option<FigureValue> {
         let mut figures = cell.figures.iter();
         let found = figures.find(|(figure, _)| figure.load == load && figure.metric == metric)?;
         Some(found.1)

@@ -16,7 +16,7 @@ pub(crate) struct Sizes {
 }
 
 /// A ratio in parts: `("35 %", "slower")`, `("1.9 times", "as fast")`.
-type Parts = (String, &'static str);
+type RatioWords = (String, &'static str);
 
 impl Sizes {
     pub(crate) fn new(metric: Metric, worth: f64) -> Self {
@@ -35,7 +35,7 @@ impl Sizes {
             return String::new();
         };
         let high = self.parts(most);
-        let is_multiple = |parts: &Parts| parts.0.ends_with("times");
+        let is_multiple = |parts: &RatioWords| parts.0.ends_with("times");
         let mut low = self.parts(least);
         if is_multiple(&high) && !is_multiple(&low) && factor(least) >= TIMES_BESIDE {
             low = self.multiple(least);
@@ -54,7 +54,7 @@ impl Sizes {
         format!("{} {} to {} {}", low.0, low.1, high.0, high.1)
     }
 
-    fn parts(self, ratio: f64) -> Parts {
+    fn parts(self, ratio: f64) -> RatioWords {
         if ratio >= TIMES || ratio <= 1.0 / (TIMES + 0.5) {
             self.multiple(ratio)
         } else if ratio >= 1.0 {
@@ -65,7 +65,7 @@ impl Sizes {
         }
     }
 
-    fn multiple(self, ratio: f64) -> Parts {
+    fn multiple(self, ratio: f64) -> RatioWords {
         let direction = match (ratio >= 1.0, self.is_speed()) {
             (true, true) => "as fast",
             (true, false) => "as high",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::aspect::{Aspect, Class, Group};
-use crate::place::{self, Dimension, LevelIndices};
+use crate::dimension::{self, Dimension, LevelIndices};
 use crate::size::Sizes;
 use crate::{Question, figures, names};
 
@@ -22,7 +22,7 @@ const UNITS: [&str; 6] = [
 
 /// One clause of a statement: `35 % slower`, `through VXLAN at 1500`, absolute figures; the last two may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct Clause {
     what: String,
     place: String,
     detail: String,
@@ -34,7 +34,7 @@ pub(crate) struct Part {
 #[derive(Debug)]
 pub(crate) enum Statement {
     /// Effects of some size, each with its place.
-    Sized(Vec<Part>),
+    Sized(Vec<Clause>),
     /// No difference anywhere: the ends of the effects' intervals.
     Same(Vec<f64>),
     /// Nothing is known anywhere: the classes with the reasons.
@@ -68,7 +68,7 @@ impl Aspect<'_> {
         groups.retain(|group| in_detail || !group.class.is_open());
         let rest = groups.len() == all;
         let last = groups.len() - 1;
-        let parts = groups.iter().enumerate().map(|(at, group)| Part {
+        let parts = groups.iter().enumerate().map(|(at, group)| Clause {
             what: self.what(group, sizes),
             place: self.place(
                 group,
@@ -107,7 +107,7 @@ impl Aspect<'_> {
         if group.class == Class::Open {
             return "elsewhere".into();
         }
-        match place::conditions(dimensions, places, &group.members) {
+        match dimension::conditions(dimensions, places, &group.members) {
             Some(parts) if parts.len() == 1 && (!last || parts[0].len() == 1) => {
                 question.conditions(self.load, dimensions, &parts[0])
             }
@@ -185,7 +185,7 @@ fn together(groups: Vec<Group>) -> Vec<Group> {
     groups
 }
 
-impl Part {
+impl Clause {
     fn text(&self) -> String {
         let parts = [&self.what, &self.place, &self.detail].map(String::as_str);
         let some: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -195,7 +195,7 @@ impl Part {
 
 /// Replaces the place of the first part by `there` where it is that of the statement before (`8 % higher there`), and
 /// drops the other parts unless one of them pays or costs.
-pub(crate) fn after(before: &[Part], mut parts: Vec<Part>) -> Vec<Part> {
+pub(crate) fn after(before: &[Clause], mut parts: Vec<Clause>) -> Vec<Clause> {
     let alike = before.first().zip(parts.first());
     if alike.is_some_and(|(a, b)| a.place == b.place && !a.place.is_empty()) {
         parts[0].place = "there".into();
@@ -207,8 +207,8 @@ pub(crate) fn after(before: &[Part], mut parts: Vec<Part>) -> Vec<Part> {
 }
 
 /// The parts as one text: `2.9 times as fast through VXLAN, 1.9 times without`.
-pub(crate) fn text(parts: &[Part]) -> String {
-    let said: Vec<String> = parts.iter().map(Part::text).collect();
+pub(crate) fn text(parts: &[Clause]) -> String {
+    let said: Vec<String> = parts.iter().map(Clause::text).collect();
     let mut text = said[0].clone();
     for (before, one) in said.iter().zip(&said[1..]) {
         let mut units = UNITS.into_iter();

@@ -20,7 +20,7 @@ pub struct DropRule {
 impl DropRule {
     /// Whether the rule drops packets of one of these protocols at this hook, as far as hook, protocols and counter
     /// tell.
-    pub fn takes(&self, hook: &str, protocols: &[&str]) -> bool {
+    pub fn drops(&self, hook: &str, protocols: &[&str]) -> bool {
         let there = self.hook == hook || (self.hook.is_empty() && self.packets > Some(0));
         let about = self.protocols.is_empty()
             || self
@@ -32,7 +32,7 @@ impl DropRule {
 
     /// Whether the rule may meet packets of IPv6, or of IPv4 where `six` is false. The program tells or, for nft, the
     /// table's family and what the rule matches.
-    pub fn may_take(&self, six: bool) -> bool {
+    pub fn may_match(&self, six: bool) -> bool {
         let program = self.rule.split([' ', ':']).next().unwrap_or_default();
         let table = self
             .rule

@@ -2,17 +2,17 @@
 //! firewall rules.
 
 mod attributes;
-mod between;
 mod firewall;
-mod here;
 mod ipv6;
 mod links;
+mod lookup;
+mod namespace_links;
 mod namespaces;
 mod open_vswitch;
 mod ovn;
 mod ovsdb;
 mod queues;
-mod reading;
+mod reader;
 mod routes;
 mod rules;
 mod tunnels;
@@ -22,10 +22,10 @@ use std::io;
 
 use wirecost_sys::namespace::Netns;
 
-use crate::snapshot::{HostStack, NetnsEntry, Unread, VERSION};
-use between::{follow, link_peers, route_from_sockets};
-pub use here::{egress_route, neighbour, source_ports};
-use reading::{inside, read};
+use crate::snapshot::{HostStack, NetnsEntry, ReadFailure, VERSION};
+pub use lookup::{egress_route, neighbour, source_ports};
+use namespace_links::{follow_links, link_peers, route_from_sockets};
+use reader::{inside, read};
 pub use routes::reads_route;
 pub use rules::firewall_drops;
 
@@ -48,7 +48,7 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
     let mut readings = vec![own];
     let mut at = 0;
     while at < readings.len() {
-        follow(at, &mut readings, &mut unread);
+        follow_links(at, &mut readings, &mut unread);
         at += 1;
     }
     link_peers(&mut readings);
@@ -60,7 +60,7 @@ pub fn gather(host: &str) -> io::Result<HostStack> {
         }
         match inside(&reading.netns, reading.own, firewall::read).flatten() {
             Ok(clamps) => reading.namespace.mss_clamps = Some(clamps),
-            Err(error) => unread.push(Unread {
+            Err(error) => unread.push(ReadFailure {
                 what: format!("rules that change TCP's MSS ({})", reading.namespace.label),
                 why: error.to_string(),
             }),

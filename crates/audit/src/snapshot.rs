@@ -35,16 +35,16 @@ pub struct HostStack {
     pub cpus: u32,
     /// What could not be read, and why: nothing is concluded from the absence of findings there.
     #[serde(default)]
-    pub unread: Vec<Unread>,
+    pub unread: Vec<ReadFailure>,
 }
 
 impl HostStack {
     /// A host about which nothing could be read.
-    pub fn unread(host: &str, what: &str, why: &str) -> Self {
+    pub fn unreadable(host: &str, what: &str, why: &str) -> Self {
         Self {
             version: VERSION,
             host: host.to_owned(),
-            unread: vec![Unread {
+            unread: vec![ReadFailure {
                 what: what.to_owned(),
                 why: why.to_owned(),
             }],
@@ -56,7 +56,7 @@ impl HostStack {
 /// Something that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Unread {
+pub struct ReadFailure {
     /// The part that could not be read.
     pub what: String,
     /// Why it could not be read, and what would help.

@@ -6,7 +6,9 @@
 #[path = "../../wire/examples/shared/fuzz.rs"]
 mod fuzz;
 
-use wirecost_check::{PathEnd, RequiredMtu, Segments, TcpReport, TcpShown, judge_tcp, tcp_notes};
+use wirecost_check::{
+    PathEnd, RequiredMtu, Segments, TcpMeasurements, TcpReport, judge_tcp, tcp_notes,
+};
 
 use fuzz::fuzz;
 
@@ -20,7 +22,7 @@ fn document(fails: Option<u32>) -> String {
         host: host.to_owned(),
         address: [10, 0, 0, last].into(),
     };
-    let shown = TcpShown {
+    let shown = TcpMeasurements {
         failed: None,
         full: 1500,
         segments: Segments {

@@ -14,7 +14,7 @@ use crate::judge::{TAG_BYTES, judge, opposite};
 use crate::observations::Unreachable;
 use crate::one_sided::{OneSidedReport, judge_one_sided};
 use crate::report::{FlowKind, PathReport, RequiredMtu};
-use crate::scope::{concerns, on_the_way};
+use crate::scope::{concerns, devices_on_path};
 use crate::southbound;
 use crate::tcp_proof::{TcpReport, judge_tcp};
 
@@ -112,7 +112,7 @@ fn name_rules(paths: &[&PathReport], hosts: &[AuditedHost], findings: &mut [Find
         let rules = host
             .rules
             .iter()
-            .filter(|rule| rule.takes(hook, protocols) && rule.may_take(six));
+            .filter(|rule| rule.drops(hook, protocols) && rule.may_match(six));
         let mut fix = Vec::new();
         for rule in rules {
             let met = rule
@@ -210,7 +210,7 @@ fn forget_what_we_caused(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
     for path in paths {
         let told = path.flows.iter().any(signalled);
         // An exception that is not smaller than the required size says nothing new, even if an earlier check caused it.
-        let allowed = |exception: &RouteException| told || exception.mtu >= path.wanted.bytes();
+        let allowed = |exception: &RouteException| told || exception.mtu >= path.required.bytes();
         let sender = hosts
             .iter()
             .find(|host| host.stack.host == path.from.host)
@@ -299,16 +299,16 @@ fn name_small_receivers(paths: &[PathReport], hosts: &[AuditedHost], findings: &
             .leaving
             .as_ref()
             .is_some_and(|way| way.router.is_none());
-        let expected = matches!(path.wanted, RequiredMtu::Expected(_));
+        let expected = matches!(path.required, RequiredMtu::Expected(_));
         let is_there = on_link
             && !expected
-            && takes < path.wanted.bytes()
+            && takes < path.required.bytes()
             && (takes..=takes + TAG_BYTES).contains(&carried);
         let finding = findings
             .iter_mut()
             .find(|finding| finding.id == "path-drops-silently" && finding.host == path.from.host);
         if let Some(finding) = finding.filter(|_| is_there) {
-            let wanted = path.wanted.bytes();
+            let wanted = path.required.bytes();
             let _ = write!(
                 finding.evidence,
                 ". That is what {} of {} takes by its own MTU, {takes}",
@@ -350,7 +350,7 @@ fn about_devices(hosts: &[AuditedHost], paths: &[&PathReport]) -> Vec<Finding> {
         for host in hosts {
             let mut from = paths.iter().filter(|it| it.from.host == host.stack.host);
             let way = from.find_map(|path| path.leaving.as_ref());
-            let devices = way.and_then(|way| on_the_way(&host.stack, &way.device, &pair));
+            let devices = way.and_then(|way| devices_on_path(&host.stack, &way.device, &pair));
             let probes = probe_evidence(&host.stack.host, paths);
             for mut finding in wirecost_audit::judge_with_probes(&host.stack, &probes) {
                 let is_own = finding.host == host.stack.host;

@@ -12,7 +12,7 @@ use crate::one_sided::OneSidedReport;
 use crate::recommend::{self, Recommendation};
 use crate::report::{FlowKind, PathReport, Stream};
 use crate::simulation::Simulated;
-use crate::tcp_proof::TcpShown;
+use crate::tcp_proof::TcpMeasurements;
 use crate::trace::TraceReport;
 
 /// Version of [`Document`]: changes when a reader of the previous version would be misled.
@@ -108,7 +108,7 @@ pub struct TcpPortReport {
 
 impl TcpPortReport {
     /// The report on TCP between the ends of `path`.
-    pub fn new(path: &PathReport, shown: &TcpShown) -> Self {
+    pub fn new(path: &PathReport, shown: &TcpMeasurements) -> Self {
         Self {
             from: path.from.host.clone(),
             to: path.to.host.clone(),
@@ -312,7 +312,7 @@ impl DirectionReport {
             from: path.from.host.clone(),
             to: path.to.host.clone(),
             port: path.port,
-            wanted: path.wanted.bytes(),
+            wanted: path.required.bytes(),
             mtu: path.mtu(),
             kind: narrowest
                 .map_or(FlowKind::Undecided, |flow| flow.kind)

@@ -18,7 +18,7 @@ use crate::report::{FlowReport, LossLocation, PathEnd, PathReport};
 pub(crate) use crate::observations::TAG_BYTES;
 pub use loss::loss_note;
 pub(crate) use no_answer::refusal;
-pub(crate) use too_big::unheard;
+pub(crate) use too_big::too_big_dropped_here;
 pub(crate) use workaround::route_mtu_workaround;
 
 /// Every finding about paths, the worst first. `paths` holds both directions where both were probed.

@@ -36,7 +36,7 @@ pub use report::{
     RequiredMtu, Stream,
 };
 pub use simulation::Simulated;
-pub use tcp_proof::{TcpReport, TcpShown, judge_tcp, tcp_notes};
+pub use tcp_proof::{TcpMeasurements, TcpReport, judge_tcp, tcp_notes};
 pub use trace::{HopReport, TraceReport};
 pub use wirecost_audit::checklist;
 pub use wirecost_audit::snapshot::NetnsEntry;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_audit::Finding;
 use wirecost_pmtu::{ForwardMtu, Limit, OneSidedResult};
 
-use crate::judge::{add, ends, judge, refusal, route_mtu_workaround, unheard};
+use crate::judge::{add, ends, judge, refusal, route_mtu_workaround, too_big_dropped_here};
 use crate::report::{
     FlowKind, FlowReport, PathEnd, PathReport, ReachabilityHint, RequiredMtu, kind_of,
 };
@@ -17,7 +17,8 @@ pub enum NarrowDirection {
     /// The way back: the way there carries at least this size, bytes.
     Back(u32),
     /// Unknown, since no echo reply comes back at all; the way there carries this size, bytes.
-    NotTold(u32),
+    #[serde(rename = "NotTold")]
+    NoReply(u32),
     /// The way there; of the way back only the sizes that came back are known.
     There,
     /// One of the two directions, unknown which.
@@ -31,7 +32,7 @@ impl NarrowDirection {
             Self::Neither => "neither",
             Self::Back(_) => "back",
             Self::There => "there",
-            Self::NotTold(_) | Self::CannotTell => "cannot-tell",
+            Self::NoReply(_) | Self::CannotTell => "cannot-tell",
         }
     }
 }
@@ -49,7 +50,7 @@ impl OneSidedReport {
     /// The report on a result that took `seconds`.
     pub fn new(
         ends: (PathEnd, PathEnd),
-        wanted: RequiredMtu,
+        required: RequiredMtu,
         result: &OneSidedResult,
         seconds: f64,
     ) -> Self {
@@ -65,11 +66,11 @@ impl OneSidedReport {
                 seconds,
                 probes: result.probes,
                 paths_met: (1, 1),
-                ..PathReport::of(ends, 0, wanted, vec![flow])
+                ..PathReport::of(ends, 0, required, vec![flow])
             },
             narrow: match result.forward {
                 ForwardMtu::NotAsked => NarrowDirection::Neither,
-                ForwardMtu::AtLeast(mtu) if result.is_dead() => NarrowDirection::NotTold(mtu),
+                ForwardMtu::AtLeast(mtu) if result.is_dead() => NarrowDirection::NoReply(mtu),
                 ForwardMtu::AtLeast(mtu) => NarrowDirection::Back(mtu),
                 ForwardMtu::SameAsEcho => NarrowDirection::There,
                 ForwardMtu::CannotTell => NarrowDirection::CannotTell,
@@ -80,9 +81,9 @@ impl OneSidedReport {
 
 impl OneSidedReport {
     /// The report of a sender that has no route to the other end.
-    pub fn without_route(ends: (PathEnd, PathEnd), wanted: RequiredMtu) -> Self {
+    pub fn without_route(ends: (PathEnd, PathEnd), required: RequiredMtu) -> Self {
         Self {
-            path: PathReport::without_route(ends, 0, wanted, 1),
+            path: PathReport::without_route(ends, 0, required, 1),
             narrow: NarrowDirection::CannotTell,
         }
     }
@@ -116,8 +117,8 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
         }
         FlowKind::BLACK_HOLE if path.failing().next().is_some() => {
             let mtu = flow.mtu.unwrap_or(0);
-            let wanted = path.wanted.bytes();
-            if unheard(path, &format!("{mtu} bytes"), &mut found) {
+            let required = path.required.bytes();
+            if too_big_dropped_here(path, &format!("{mtu} bytes"), &mut found) {
                 return found;
             }
             let which = match report.narrow {
@@ -129,17 +130,17 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
                      carries no more; the way back may be as narrow"
                         .to_owned()
                 }
-                NarrowDirection::Neither | NarrowDirection::NotTold(_) | NarrowDirection::CannotTell => {
+                NarrowDirection::Neither | NarrowDirection::NoReply(_) | NarrowDirection::CannotTell => {
                     "closed ports answer too seldom to determine which direction is the narrow one"
                         .to_owned()
                 }
             };
             let evidence = format!(
-                "{}: echoes of {mtu} bytes come back, larger ones are lost without ICMP, and {wanted} are required: {which}",
+                "{}: echoes of {mtu} bytes come back, larger ones are lost without ICMP, and {required} are required: {which}",
                 ends(path)
             );
             let raise = format!(
-                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
+                "# every switch and router on that way to {required} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
             );
             let mut fix = vec![raise];
             fix.extend(route_mtu_workaround(path, mtu));
@@ -159,7 +160,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
             );
             let raise = format!(
                 "# every switch and router on the way back to {} or more (Ethernet: often 9216): see share/doc/wirecost/check.md",
-                path.wanted.bytes()
+                path.required.bytes()
             );
             add(
                 &mut found,
@@ -178,7 +179,7 @@ pub fn judge_one_sided(report: &OneSidedReport) -> Vec<Finding> {
 fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
     let path = &report.path;
     let ends = ends(path);
-    let wanted = path.wanted.bytes();
+    let required = path.required.bytes();
     if let Some(unreachable) = &path.observations.unreachable {
         let (evidence, fix) = refusal(path, unreachable);
         add(found, "path-dead", path, evidence, fix);
@@ -187,11 +188,11 @@ fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
     match report.narrow {
         NarrowDirection::There => {
             let evidence = format!(
-                "{ends}: echo requests are not answered; a closed port answers small packets and none of {wanted} bytes: the \
+                "{ends}: echo requests are not answered; a closed port answers small packets and none of {required} bytes: the \
                  way there carries less"
             );
             let raise = format!(
-                "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
+                "# every switch and router on that way to {required} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
             );
             add(
                 found,
@@ -201,7 +202,7 @@ fn mute(report: &OneSidedReport, ask_both: String, found: &mut Vec<Finding>) {
                 vec![raise, ask_both],
             );
         }
-        NarrowDirection::NotTold(there) => {
+        NarrowDirection::NoReply(there) => {
             let evidence = format!(
                 "{ends}: echo requests are not answered; a closed port answers packets of {there} bytes, so that the way \
                  there carries as much. The way back cannot be measured from one side without echo replies"

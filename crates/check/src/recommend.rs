@@ -173,7 +173,7 @@ fn why(path: &PathReport) -> String {
     let device = path.leaving.as_ref().map(|way| way.device.clone());
     let device = device.unwrap_or_else(|| "its device".to_owned());
     let from = &path.from.host;
-    match (narrowest.map(|flow| flow.kind), path.wanted) {
+    match (narrowest.map(|flow| flow.kind), path.required) {
         (Some(FlowKind::Known(Limit::Signalled { by, mtu })), _) => {
             format!("{by} reports an MTU of {mtu}")
         }

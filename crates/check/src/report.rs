@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use wirecost_audit::EgressRoute;
-use wirecost_pmtu::{CannotTell, Limit, Located, Outcome, PathPoint, SurveyResult, likely_sizes};
+use wirecost_pmtu::{
+    CannotTellReason, Limit, Located, Outcome, PathPoint, SurveyResult, likely_sizes,
+};
 
 use crate::observations::{Observations, Segments, SenderFragmentation, TAG_BYTES};
 
@@ -56,7 +58,7 @@ impl FlowKind {
 pub(crate) fn kind_of(outcome: &Outcome) -> FlowKind {
     match outcome {
         Outcome::CannotTell {
-            reason: CannotTell::NoAnswer,
+            reason: CannotTellReason::NoAnswer,
             at_least: None,
         } => FlowKind::Dead,
         Outcome::CannotTell { .. } => FlowKind::Undecided,
@@ -178,7 +180,8 @@ pub struct PathReport {
     /// Destination port of the probes; 0 for echo requests.
     pub port: u16,
     /// The size that the direction must carry.
-    pub wanted: RequiredMtu,
+    #[serde(rename = "wanted")]
+    pub required: RequiredMtu,
     /// Results of the flows that were probed.
     pub flows: Vec<FlowReport>,
     /// Where packets of the failing size are lost; `None`: not located.
@@ -237,14 +240,14 @@ impl PathReport {
     pub(crate) fn of(
         ends: (PathEnd, PathEnd),
         port: u16,
-        wanted: RequiredMtu,
+        required: RequiredMtu,
         flows: Vec<FlowReport>,
     ) -> Self {
         Self {
             from: ends.0,
             to: ends.1,
             port,
-            wanted,
+            required,
             flows,
             loss_location: None,
             hint: None,
@@ -270,7 +273,7 @@ impl PathReport {
     pub fn new(
         ends: (PathEnd, PathEnd),
         port: u16,
-        wanted: RequiredMtu,
+        required: RequiredMtu,
         result: &SurveyResult,
         ports: &[u16],
     ) -> Self {
@@ -287,7 +290,7 @@ impl PathReport {
             awaited: result.awaited,
             missing: result.missing,
             paths_met: (result.paths_met(0.95), result.paths_met(0.99)),
-            ..Self::of(ends, port, wanted, flows.collect())
+            ..Self::of(ends, port, required, flows.collect())
         }
     }
 
@@ -295,7 +298,7 @@ impl PathReport {
     pub fn without_route(
         ends: (PathEnd, PathEnd),
         port: u16,
-        wanted: RequiredMtu,
+        required: RequiredMtu,
         flows: u32,
     ) -> Self {
         let dead = FlowReport {
@@ -307,7 +310,7 @@ impl PathReport {
         };
         Self {
             hint: Some(ReachabilityHint::NoRoute),
-            ..Self::of(ends, port, wanted, vec![dead; flows.max(1) as usize])
+            ..Self::of(ends, port, required, vec![dead; flows.max(1) as usize])
         }
     }
 
@@ -354,9 +357,9 @@ impl PathReport {
 
     /// The flows whose path MTU is smaller than required.
     pub fn failing(&self) -> impl Iterator<Item = &FlowReport> {
-        let wanted = self.wanted.bytes();
+        let required = self.required.bytes();
         self.flows
             .iter()
-            .filter(move |flow| flow.kind.is_known() && flow.mtu.is_none_or(|mtu| mtu < wanted))
+            .filter(move |flow| flow.kind.is_known() && flow.mtu.is_none_or(|mtu| mtu < required))
     }
 }

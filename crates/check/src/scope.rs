@@ -13,7 +13,7 @@ type DeviceKey = (usize, u32);
 
 /// Devices that packets between the addresses `pair` use when they leave through `device` of the host's own namespace.
 /// `None`: the device is not known.
-pub(crate) fn on_the_way(
+pub(crate) fn devices_on_path(
     stack: &HostStack,
     device: &str,
     pair: &[IpAddr],
@@ -24,14 +24,14 @@ pub(crate) fn on_the_way(
     let mut next = vec![(0, first.index)];
     while let Some(place) = next.pop() {
         if found.insert(place) {
-            next.extend(beside(stack, place, pair));
+            next.extend(adjacent(stack, place, pair));
         }
     }
     Some(found)
 }
 
 /// Devices that packets of a device pass directly before or after it.
-fn beside(stack: &HostStack, (at, index): DeviceKey, pair: &[IpAddr]) -> Vec<DeviceKey> {
+fn adjacent(stack: &HostStack, (at, index): DeviceKey, pair: &[IpAddr]) -> Vec<DeviceKey> {
     let Some(namespace) = stack.namespaces.get(at) else {
         return Vec::new();
     };

@@ -10,7 +10,7 @@ use crate::report::{FlowKind, FlowReport, PathEnd, PathReport, RequiredMtu, Stre
 
 /// Measurements over TCP. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TcpShown {
+pub struct TcpMeasurements {
     /// Why no connection was made: `NotConnected` or `Refused`; `None`: a connection was made.
     pub failed: Option<Stream>,
     /// Size of the IP packet of a full segment.
@@ -35,7 +35,7 @@ pub struct TcpReport {
     /// The path's report, with segments as the probes of one flow.
     pub path: PathReport,
     /// The measurements.
-    pub shown: TcpShown,
+    pub shown: TcpMeasurements,
 }
 
 impl TcpReport {
@@ -43,8 +43,8 @@ impl TcpReport {
     pub fn new(
         ends: (PathEnd, PathEnd),
         port: u16,
-        wanted: RequiredMtu,
-        shown: TcpShown,
+        required: RequiredMtu,
+        shown: TcpMeasurements,
         seconds: f64,
     ) -> Self {
         let Segments { passes, fails } = shown.segments;
@@ -52,11 +52,11 @@ impl TcpReport {
             (Some(_), ..) => FlowKind::Dead,
             (None, None, _) => FlowKind::Undecided,
             (None, Some(_), Some(_)) => FlowKind::BLACK_HOLE,
-            (None, Some(passes), None) if matches!(wanted, RequiredMtu::Expected(mtu) if passes >= mtu) => {
+            (None, Some(passes), None) if matches!(required, RequiredMtu::Expected(mtu) if passes >= mtu) => {
                 FlowKind::Known(Limit::NotSought)
             }
             // The device, or the MSS that the far end announced, limits what was sent.
-            (None, Some(passes), None) if passes >= wanted.bytes() => {
+            (None, Some(passes), None) if passes >= required.bytes() => {
                 FlowKind::Known(Limit::Device { mtu: passes })
             }
             (None, Some(_), None) => FlowKind::Known(Limit::NotSought),
@@ -72,15 +72,15 @@ impl TcpReport {
             path: PathReport {
                 seconds,
                 paths_met: (1, 1),
-                ..PathReport::of(ends, port, wanted, vec![flow])
+                ..PathReport::of(ends, port, required, vec![flow])
             },
             shown,
         }
     }
 
     /// The report of a sender that has no route to the other end.
-    pub fn without_route(ends: (PathEnd, PathEnd), port: u16, wanted: RequiredMtu) -> Self {
-        let shown = TcpShown {
+    pub fn without_route(ends: (PathEnd, PathEnd), port: u16, required: RequiredMtu) -> Self {
+        let shown = TcpMeasurements {
             failed: Some(Stream::NotConnected),
             full: 0,
             segments: Segments {
@@ -94,7 +94,7 @@ impl TcpReport {
             pmtu: (0, 0),
         };
         Self {
-            path: PathReport::without_route(ends, port, wanted, 1),
+            path: PathReport::without_route(ends, port, required, 1),
             shown,
         }
     }
@@ -117,7 +117,7 @@ pub fn tcp_notes(report: &TcpReport) -> Vec<String> {
         shown.acknowledged,
         shown.retransmits
     )];
-    if shown.full < path.wanted.bytes() && shown.pmtu.0 > shown.full {
+    if shown.full < path.required.bytes() && shown.pmtu.0 > shown.full {
         notes.push(format!(
             "{other} announced an MSS that limits packets of {host} to {} bytes, below the {} that it would send: larger ones were \
              not tried (an MSS clamp on the path, or the far end's own device)",

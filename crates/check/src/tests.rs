@@ -8,7 +8,7 @@ use wirecost_pmtu::Limit;
 
 use super::*;
 
-mod beside;
+mod tcp_and_mtu;
 mod together;
 
 const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 254));
@@ -192,10 +192,10 @@ fn where_every_flow_fails_and_not_alike_the_narrowest_is_told_first() {
 
 #[test]
 fn who_fell_silent_after_an_answer_is_not_called_dead() {
-    use wirecost_pmtu::{CannotTell, Outcome};
+    use wirecost_pmtu::{CannotTellReason, Outcome};
     for (at_least, kind) in [(None, FlowKind::Dead), (Some(61), FlowKind::Undecided)] {
         let silent = Outcome::CannotTell {
-            reason: CannotTell::NoAnswer,
+            reason: CannotTellReason::NoAnswer,
             at_least,
         };
         assert_eq!(report::kind_of(&silent), kind);
@@ -484,7 +484,7 @@ fn one_side_says_which_way_is_narrow_as_far_as_it_knows() {
             "nor from closed ports",
         ),
         (
-            NarrowDirection::NotTold(9000),
+            NarrowDirection::NoReply(9000),
             "path-undecided",
             "the way there carries as much",
         ),

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use wirecost_agent::duty::Duty;
 use wirecost_agent::existing_host;
 use wirecost_agent::lab::become_host;
+use wirecost_agent::role::AgentRole;
 use wirecost_sys::namespace::UserNamespace;
 
 #[derive(Debug, Args)]
@@ -26,8 +26,8 @@ pub(crate) struct Agent {
     #[arg(long, requires = "in_place")]
     pub(crate) netns: Option<String>,
     /// What it is for; it gives up the capabilities that this does not need, and refuses other requests
-    #[arg(long, requires = "in_place", default_value = "commands", value_parser = duty)]
-    pub(crate) duty: Duty,
+    #[arg(long = "duty", requires = "in_place", default_value = "commands", value_parser = role)]
+    pub(crate) role: AgentRole,
     /// The directory that holds nothing but the copy of the program that this is; it is removed
     #[arg(long, requires = "in_place", value_name = "DIR")]
     pub(crate) temporary: Option<PathBuf>,
@@ -54,7 +54,7 @@ pub(crate) fn agent(arguments: &Agent) -> ExitCode {
     let started = if arguments.in_place {
         existing_host::become_agent(
             arguments.netns.as_deref(),
-            arguments.duty,
+            arguments.role,
             arguments.owner.is_some(),
         )
     } else {
@@ -71,10 +71,10 @@ pub(crate) fn agent(arguments: &Agent) -> ExitCode {
         &started,
         owner,
         idle,
-        arguments.duty,
+        arguments.role,
     )
 }
 
-fn duty(word: &str) -> Result<Duty, String> {
-    Duty::of_word(word).ok_or_else(|| format!("no duty `{word}`"))
+fn role(word: &str) -> Result<AgentRole, String> {
+    AgentRole::of_word(word).ok_or_else(|| format!("no duty `{word}`"))
 }

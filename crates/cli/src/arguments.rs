@@ -17,8 +17,8 @@ use crate::report::Report;
 use crate::run::Run;
 use crate::settings_guard::SettingsGuard;
 use crate::study::Study;
-use crate::talk::Talk;
 use crate::tunnel::Tunnel;
+use crate::verbosity::Verbosity;
 
 /// Measure which frame size, which overlay encapsulation and which offloads a network should run.
 #[derive(Debug, Parser)]
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) verbosity: Verbosity,
 }
 
 #[derive(Debug, Subcommand)]

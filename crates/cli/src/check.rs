@@ -1,25 +1,25 @@
 //! `wirecost check`: the path MTU between two hosts, findings, and the commands that fix them.
 
-mod beside;
+mod details;
 mod print;
+mod progress;
 mod simulate;
-mod watch;
 
 use std::net::IpAddr;
 
 use clap::Args;
 use wirecost_check::MAX_FLOWS;
-use wirecost_control::hosts::{Duty, HostsError};
+use wirecost_control::hosts::{AgentRole, HostsError};
 use wirecost_control::path::{Check as Asked, CheckTarget, check as run};
 use wirecost_model::host::HostAddress;
 use wirecost_model::units::{UnitError, parse_rate};
 use wirecost_wire::overhead::Stack;
 
-use self::simulate::NotALab;
-use self::watch::Watch;
+use self::progress::CheckProgress;
+use self::simulate::NotNamespaces;
 use crate::binaries::AgentBinaries;
-use crate::failure::{Cause, Done, Failure};
-use crate::talk::Talk;
+use crate::failure::{Cause, CommandResult, Failure};
+use crate::verbosity::Verbosity;
 use crate::{exit, interrupt, screen};
 
 /// Default number of flows: they meet each of up to four equal-cost paths with 95 % probability (the stopping rule of
@@ -131,22 +131,24 @@ fn bandwidth(text: &str) -> Result<u64, UnitError> {
     parse_rate(text)
 }
 
-pub(crate) fn check(arguments: &Check, talk: Talk) -> Done {
+pub(crate) fn check(arguments: &Check, verbosity: Verbosity) -> CommandResult {
     let asked = arguments.asked();
     let asked = asked.map_err(|error| Failure::of(Cause::Usage, &error))?;
     let others = arguments.others(&asked);
     let others = others.map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
-    let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
+    let started = interrupt::with_hosts(verbosity.verbose, &arguments.agent);
     let (interrupt, mut context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
-    context.duty = Duty::Check;
-    let watch = Watch::start(talk.quiet);
-    let mut document = run(&asked, &context, &interrupt, &mut |step| watch.show(step))
-        .map_err(|error| unreached(&error))?;
+    context.role = AgentRole::Check;
+    let progress = CheckProgress::start(verbosity.quiet);
+    let mut document = run(&asked, &context, &interrupt, &mut |step| {
+        progress.show(step);
+    })
+    .map_err(|error| unreached(&error))?;
     for other in &others {
-        let more = run(other, &context, &interrupt, &mut |step| watch.show(step));
+        let more = run(other, &context, &interrupt, &mut |step| progress.show(step));
         document.join(more.map_err(|error| unreached(&error))?);
     }
-    drop(watch);
+    drop(progress);
     let printed = if arguments.json {
         screen::print_json(&document)?
     } else {
@@ -169,7 +171,7 @@ pub(crate) fn unreached(error: &HostsError) -> Failure {
 }
 
 impl Check {
-    fn asked(&self) -> Result<Asked, NotALab> {
+    fn asked(&self) -> Result<Asked, NotNamespaces> {
         let stack = self.encapsulation.as_ref();
         Ok(Asked {
             from: self.from.clone(),
@@ -183,7 +185,7 @@ impl Check {
             tcp: self.tcp,
             trace: self.trace,
             recommend: self.recommend,
-            simulate: self.simulate.wanted(&self.from, &self.to)?,
+            simulate: self.simulate.simulation(&self.from, &self.to)?,
         })
     }
 

@@ -9,7 +9,7 @@ use wirecost_model::host::HostAddress;
 
 use crate::binaries::AgentBinaries;
 use crate::check::unreached;
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::{exit, interrupt, screen};
 
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(crate) struct Clean {
     pub(crate) agent: AgentBinaries,
 }
 
-pub(crate) fn clean(arguments: &Clean) -> Done {
+pub(crate) fn clean(arguments: &Clean) -> CommandResult {
     if !arguments.hosts.is_empty() {
         return clean_hosts(arguments);
     }
@@ -63,7 +63,7 @@ pub(crate) fn clean(arguments: &Clean) -> Done {
 }
 
 /// Undoes the settings that journals on existing hosts list as left changed.
-fn clean_hosts(arguments: &Clean) -> Done {
+fn clean_hosts(arguments: &Clean) -> CommandResult {
     let started = interrupt::with_hosts(0, &arguments.agent);
     let (interrupt, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let left = clean::undo_left(&context, &arguments.hosts, &interrupt);

@@ -7,11 +7,11 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wirecost_model::cell::Experiment;
 use wirecost_report::compare::{
-    ByHand, Comparison, Conclusion, FailOn, Strictness, compare_by_hand,
+    Comparison, Conclusion, FailOn, LoadDocument, Strictness, compare_load_documents,
 };
 use wirecost_report::{Detail, Document, RunResult, Text};
 
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::output::{self, Output};
 use crate::{exit, report, screen};
 
@@ -48,7 +48,7 @@ struct Judging {
 
 /// Comparison options of `wirecost run --against`.
 #[derive(Debug, Default, Args)]
-pub(crate) struct Earlier {
+pub(crate) struct AgainstOptions {
     /// Compare with this run directory when measured; it is read before anything is built
     #[arg(long, value_name = "RUN_DIR")]
     against: Option<PathBuf>,
@@ -87,7 +87,7 @@ impl From<Rule> for FailOn {
     }
 }
 
-pub(crate) fn compare(arguments: &Compare) -> Done {
+pub(crate) fn compare(arguments: &Compare) -> CommandResult {
     let judging = arguments.judging;
     let strictness = Strictness {
         fail_on: judging.fail_on.into(),
@@ -102,10 +102,10 @@ pub(crate) fn compare(arguments: &Compare) -> Done {
         }
         [true, true] => {
             let read = |path: &Path| {
-                ByHand::read(path).map_err(|error| Failure::of(Cause::Record, &error))
+                LoadDocument::read(path).map_err(|error| Failure::of(Cause::Record, &error))
             };
             let [before, after] = both(paths.map(read))?;
-            compare_by_hand(&before, &after, strictness)
+            compare_load_documents(&before, &after, strictness)
         }
         [first, _] => {
             let [file, other] = if first { paths } else { [paths[1], paths[0]] };
@@ -149,7 +149,7 @@ pub(crate) struct Baseline {
     strict: bool,
 }
 
-impl Earlier {
+impl AgainstOptions {
     /// Reads the run to compare with, and checks before anything is measured that the planned run is comparable with
     /// it.
     /// `None` where no comparison was asked for.
@@ -189,7 +189,7 @@ impl Baseline {
         page: Option<&Path>,
         json: bool,
         detail: Detail,
-    ) -> Done {
+    ) -> CommandResult {
         let comparison = wirecost_report::compare::compare(
             (&self.result).into(),
             result.into(),

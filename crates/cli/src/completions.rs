@@ -10,7 +10,7 @@ use clap::{Args, Command, ValueEnum};
 use clap_complete::CompleteEnv;
 use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
 
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::screen;
 
 /// The environment variable that a script sets when it asks for candidates; its value is the shell.
@@ -79,7 +79,7 @@ impl Shell {
     }
 }
 
-pub(crate) fn completions(arguments: &Completions) -> Done {
+pub(crate) fn completions(arguments: &Completions) -> CommandResult {
     let script = script(arguments.shell);
     screen::print(&script.map_err(|error| Failure::of(Cause::Machine, &error))?)
 }

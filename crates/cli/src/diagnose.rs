@@ -2,11 +2,11 @@
 //! own and
 //! compared with the path as it is.
 
+mod budget;
 mod commands;
 mod print;
 mod switch;
-mod time;
-mod tried;
+mod tried_changes;
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ use clap::Args;
 use wirecost_answer::diagnosis::{Diagnosis, Evidence};
 use wirecost_check::{Document, Severity};
 use wirecost_control::experiment::{self, InspectedHosts, Options};
-use wirecost_control::hosts::{Duty, HostsContext};
+use wirecost_control::hosts::{AgentRole, HostsContext};
 use wirecost_control::path::{Check, CheckTarget, check};
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::host::HostAddress;
@@ -28,14 +28,14 @@ use wirecost_model::sample::Sample;
 use wirecost_model::units::parse_seconds;
 use wirecost_report::RunResult;
 
-use self::print::{DiagnosisResult, Judged};
+use self::budget::{LEAST_ROUNDS, SelectedChanges};
+use self::print::{ChangeVerdict, DiagnosisResult};
 use self::switch::Switch;
-use self::time::{LEAST_ROUNDS, Rest};
-use self::tried::Measured;
+use self::tried_changes::Measured;
 use crate::binaries::AgentBinaries;
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::progress::Display;
-use crate::talk::Talk;
+use crate::verbosity::Verbosity;
 use crate::{check as checks, existing, exit, interrupt, plan, run, screen};
 
 /// The plan's factor whose levels are the changes.
@@ -83,8 +83,8 @@ pub(crate) struct Diagnose {
     json: bool,
 }
 
-pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
-    let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
+pub(crate) fn diagnose(arguments: &Diagnose, verbosity: Verbosity) -> CommandResult {
+    let started = interrupt::with_hosts(verbosity.verbose, &arguments.agent);
     let (flag, context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
     let pair = HostPair {
         a: arguments.a.clone(),
@@ -92,43 +92,43 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
     };
     let unreached = |error| checks::unreached(&error);
     let bare = plan::experiment("<diagnose>", &plan_text(arguments, arguments.time, &[]))?;
-    let say = |words: &str| {
-        if !talk.quiet {
-            screen::say(words);
+    let print = |words: &str| {
+        if !verbosity.quiet {
+            screen::print_stderr(words);
         }
     };
     let began = Instant::now();
-    let agents = |duty| HostsContext {
-        duty,
+    let agents = |role| HostsContext {
+        role,
         ..context.clone()
     };
     // What will be changed is listed by who will change it.
     let inspecting = if arguments.allow_host_changes {
-        Duty::Change
+        AgentRole::Change
     } else {
-        Duty::Check
+        AgentRole::Check
     };
     let inspected = experiment::inspect(&agents(inspecting), &pair, &bare, &flag);
     let inspected = inspected.map_err(unreached)?;
-    say("checking the path");
-    let checked = check(&asked(&pair), &agents(Duty::Check), &flag, &mut |_| {});
+    print("checking the path");
+    let checked = check(&asked(&pair), &agents(AgentRole::Check), &flag, &mut |_| {});
     let checked = checked.map_err(unreached)?;
     let check_s = began.elapsed().as_secs_f64();
     let findings = findings(&checked);
 
     let all = switch::all(&inspected, arguments.allow_host_changes);
-    let Rest {
+    let SelectedChanges {
         switches,
         not_tried,
         budget_s,
-    } = time::rest(all, arguments.time - check_s);
+    } = budget::select_changes(all, arguments.time - check_s);
     let text = plan_text(arguments, budget_s, &switches);
     let mut experiment = plan::experiment("<diagnose>", &text)?;
     with_other_loads(&mut experiment, &switches);
     existing::confirm(&experiment, arguments.yes, "`--yes` goes on without asking")?;
 
     let number = switches.len();
-    say(&format!(
+    print(&format!(
         "measuring the unchanged path and {number} variants, one at a time"
     ));
     let options = Options {
@@ -139,7 +139,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
         needs_all_settings: false,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let mut display = Display::new(&experiment, talk);
+    let mut display = Display::new(&experiment, verbosity);
     let finished = experiment::run(&experiment, &options, &flag, &mut |step| display.show(step));
     display.end();
     let finished = finished.map_err(|error| run::refused(&error))?;
@@ -189,7 +189,7 @@ pub(crate) fn diagnose(arguments: &Diagnose, talk: Talk) -> Done {
 fn code(found: &DiagnosisResult, printed: ExitCode) -> ExitCode {
     if !found.complete {
         exit::incomplete()
-    } else if found.findings.is_empty() && found.judged(Judged::Helps).next().is_none() {
+    } else if found.findings.is_empty() && found.judged(ChangeVerdict::Helps).next().is_none() {
         printed
     } else {
         exit::finding()

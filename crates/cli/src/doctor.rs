@@ -5,7 +5,7 @@ use textwrap::{Options, WordSeparator, WordSplitter};
 use wirecost_doctor::{Check, Examination, Group, Privilege, Status};
 use wirecost_report::Terminal;
 
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::{exit, screen};
 
 /// Advice that follows an error about a lab that cannot be built.
@@ -34,7 +34,7 @@ enum Probe {
     Plain,
 }
 
-pub(crate) fn doctor(arguments: &Doctor) -> Done {
+pub(crate) fn doctor(arguments: &Doctor) -> CommandResult {
     // Before anything else: a process must be single-threaded to enter a user namespace.
     if let Some(probe) = arguments.probe {
         let way = match probe {

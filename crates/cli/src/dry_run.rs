@@ -1,20 +1,25 @@
 //! `wirecost run --dry-run`: prints cells, order and expected time, from the plan alone.
 
+mod adaptive;
 mod document;
 mod hosts;
 mod page;
 pub(crate) mod settings;
-mod until;
 
 use std::path::Path;
 
 use wirecost_control::experiment::Preview;
 
-use crate::failure::Done;
+use crate::failure::CommandResult;
 use crate::plan::Loaded;
 use crate::screen;
 
-pub(crate) fn print(loaded: &Loaded, preview: &Preview, out: Option<&Path>, json: bool) -> Done {
+pub(crate) fn print(
+    loaded: &Loaded,
+    preview: &Preview,
+    out: Option<&Path>,
+    json: bool,
+) -> CommandResult {
     let document = document::document(loaded, preview, out);
     if json {
         screen::print_json(&document)

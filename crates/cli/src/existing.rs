@@ -21,13 +21,13 @@ const MOST_HOSTS: usize = 26;
 
 /// The hosts of `--hosts A,B[,...]`. Only a comma before a host separates: commands of `exec:` may have commas too.
 #[derive(Debug, Clone)]
-pub(crate) struct GivenHosts {
+pub(crate) struct HostsArgument {
     pair: HostPair,
     /// Hosts after the second.
     more: Vec<HostAddress>,
 }
 
-impl FromStr for GivenHosts {
+impl FromStr for HostsArgument {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -61,9 +61,9 @@ impl FromStr for GivenHosts {
 /// Puts the command line's hosts into a plan for existing ones.
 pub(crate) fn name_hosts(
     experiment: &mut Experiment,
-    hosts: Option<&GivenHosts>,
+    hosts: Option<&HostsArgument>,
 ) -> Result<(), Failure> {
-    let Some(GivenHosts { pair, more }) = hosts else {
+    let Some(HostsArgument { pair, more }) = hosts else {
         return Ok(());
     };
     let plan = &mut experiment.plan;
@@ -143,12 +143,12 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool, fix: &str) -> Result<(
     words = format!("{words}\nAltogether {}.", Traffic::planned(experiment));
     let refused = |message: &str| Err(Failure::new(Cause::Usage, message).fix(fix));
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        screen::say(&words);
+        screen::print_stderr(&words);
         return refused(
             "no terminal to confirm on: standard input or standard error is not a terminal",
         );
     }
-    screen::say(&format!("{words}\nGo on? [y/N]"));
+    screen::print_stderr(&format!("{words}\nGo on? [y/N]"));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     match (read, answer.trim()) {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn hosts_are_split_at_the_commas_before_a_host() {
         let given = |text: &str| {
-            let GivenHosts { pair, more } = text.parse()?;
+            let HostsArgument { pair, more } = text.parse()?;
             let hosts = [pair.a, pair.b].into_iter().chain(more);
             Ok::<_, String>(hosts.map(|host| host.to_string()).collect::<Vec<_>>())
         };

@@ -12,7 +12,7 @@ use crate::exit;
 pub(crate) const SCHEMA: &str = include_str!("failure/schema.json");
 
 /// The result of a command: its exit code, or why it has no result.
-pub(crate) type Done = Result<ExitCode, Failure>;
+pub(crate) type CommandResult = Result<ExitCode, Failure>;
 
 /// Why a command has no result.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use wirecost_agent::orphan::Owner;
-use wirecost_control::hosts::{Duty, HostsContext};
+use wirecost_control::hosts::{AgentRole, HostsContext};
 
 use crate::binaries::AgentBinaries;
 
@@ -36,7 +36,7 @@ pub(crate) fn with_hosts(
         program: std::env::current_exe()?,
         binaries: binaries.binaries(),
         owner: Owner::this()?,
-        duty: Duty::Commands,
+        role: AgentRole::Commands,
         idle: Duration::ZERO,
         verbose,
     };

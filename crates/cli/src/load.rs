@@ -5,25 +5,25 @@ mod kind;
 mod migration;
 mod options;
 mod print;
+mod progress;
 mod values;
-mod watching;
 
 use std::time::Duration;
 
 use clap::Args;
-use wirecost_control::hosts::Duty;
+use wirecost_control::hosts::AgentRole;
 use wirecost_control::load::{ManualLoad, Outcome, run_manual};
 use wirecost_model::host::HostAddress;
 use wirecost_model::load::{Limit, NamedLoad, Workload};
 
 use self::kind::Kind;
 use self::options::LoadOptions;
+use self::progress::LoadProgress;
 use self::values::{duration, size};
-use self::watching::Watching;
 use crate::binaries::AgentBinaries;
 use crate::check::{host, unreached};
-use crate::failure::{Cause, Done, Failure};
-use crate::talk::Talk;
+use crate::failure::{Cause, CommandResult, Failure};
+use crate::verbosity::Verbosity;
 use crate::{exit, interrupt, screen};
 
 /// Largest time option, seconds: a day.
@@ -87,14 +87,14 @@ pub(crate) struct Load {
     json: bool,
 }
 
-pub(crate) fn load(arguments: &Load, talk: Talk) -> Done {
+pub(crate) fn load(arguments: &Load, verbosity: Verbosity) -> CommandResult {
     let asked = asked(arguments).map_err(|wrong| Failure::all(Cause::Usage, wrong))?;
-    let started = interrupt::with_hosts(talk.verbose, &arguments.agent);
+    let started = interrupt::with_hosts(verbosity.verbose, &arguments.agent);
     let (interrupt, mut context) = started.map_err(|error| Failure::of(Cause::Machine, &error))?;
-    context.duty = Duty::Load;
-    let watching = Watching::new(&asked, talk);
-    let document = run_manual(&asked, &context, &interrupt, &mut |step| {
-        watching.show(&step);
+    context.role = AgentRole::Load;
+    let progress = LoadProgress::new(&asked, verbosity);
+    let document = run_manual(&asked, &context, &interrupt, &mut |event| {
+        progress.show(&event);
     });
     let document = document.map_err(|error| unreached(&error))?;
     let printed = if arguments.json {
@@ -107,7 +107,7 @@ pub(crate) fn load(arguments: &Load, talk: Talk) -> Done {
         Outcome::Interrupted => exit::incomplete(),
         Outcome::Failed => {
             let reason = document.reason.as_deref().unwrap_or_default();
-            screen::say(&format!("wirecost: {reason}"));
+            screen::print_stderr(&format!("wirecost: {reason}"));
             exit::incomplete()
         }
     })
@@ -157,7 +157,7 @@ fn asked(arguments: &Load) -> Result<ManualLoad, Vec<String>> {
         );
     }
     let endless = !loads.iter().any(|named| named.load.ends_by_itself());
-    beside::name_apart(&mut loads);
+    beside::number_duplicates(&mut loads);
     let seconds = arguments.time.map_or(10.0, |time| time.as_secs_f64());
     let (warmup_s, interval_s) = (
         arguments.warmup.map_or(1.0, |time| time.as_secs_f64()),

@@ -30,8 +30,8 @@ mod run;
 mod screen;
 mod settings_guard;
 mod study;
-mod talk;
 mod tunnel;
+mod verbosity;
 
 use std::process::ExitCode;
 
@@ -42,19 +42,19 @@ use crate::definition::definition;
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let Arguments { command, talk } = match parse() {
+    let Arguments { command, verbosity } = match parse() {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    log::start(talk.verbose);
+    log::start(verbosity.verbose);
     let done = match command {
-        Command::Run(arguments) => run::run(&arguments, talk),
-        Command::Load(arguments) => load::load(&arguments, talk),
-        Command::Check(arguments) => check::check(&arguments, talk),
-        Command::Diagnose(arguments) => diagnose::diagnose(&arguments, talk),
-        Command::Report(arguments) => report::report(&arguments, talk),
+        Command::Run(arguments) => run::run(&arguments, verbosity),
+        Command::Load(arguments) => load::load(&arguments, verbosity),
+        Command::Check(arguments) => check::check(&arguments, verbosity),
+        Command::Diagnose(arguments) => diagnose::diagnose(&arguments, verbosity),
+        Command::Report(arguments) => report::report(&arguments, verbosity),
         Command::Compare(arguments) => compare::compare(&arguments),
-        Command::Study(arguments) => study::study(&arguments, talk),
+        Command::Study(arguments) => study::study(&arguments, verbosity),
         Command::Plans(arguments) => plans::plans(&arguments),
         Command::Schema(arguments) => plans::schema(&arguments),
         Command::Overhead(arguments) => overhead::overhead(&arguments),
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Command::Agent(arguments) => return agent::agent(&arguments),
         Command::SettingsGuard(arguments) => return settings_guard::settings_guard(&arguments),
     };
-    done.unwrap_or_else(|failure| screen::tell(&failure, wants_json()))
+    done.unwrap_or_else(|failure| screen::report_failure(&failure, wants_json()))
 }
 
 /// Parses the command line. Answers a shell's request for completions, and exits. Prints `--help` or errors, and
@@ -83,7 +83,7 @@ fn parse() -> Result<Arguments, ExitCode> {
                 text => text.to_string(),
             };
             let printed = screen::print_as_is(&text);
-            return printed.unwrap_or_else(|failure| screen::tell(&failure, false));
+            return printed.unwrap_or_else(|failure| screen::report_failure(&failure, false));
         }
         // clap prints the error in colour where that is wanted.
         let _ = error.print();

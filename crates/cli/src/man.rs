@@ -10,7 +10,7 @@ use std::{fs, io};
 use clap::{Args, Command};
 
 use crate::exit;
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 
 #[derive(Debug, Args)]
 pub(crate) struct Man {
@@ -42,7 +42,7 @@ fn pages(definition: Command) -> Vec<Page> {
     pages
 }
 
-pub(crate) fn man(arguments: &Man, definition: Command) -> Done {
+pub(crate) fn man(arguments: &Man, definition: Command) -> CommandResult {
     let directory = &arguments.out;
     let written = fs::create_dir_all(directory).and_then(|()| {
         pages(definition)

@@ -9,29 +9,29 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use wirecost_model::record::file;
 use wirecost_report::{Detail, Format, FormatError, Formatted, Terminal};
 
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::{exit, screen};
 
 /// The options of a command that prints a `T`.
 #[derive(Debug, Args)]
 pub(crate) struct Output<T: Formatted> {
     #[command(flatten)]
-    format: Chosen<T>,
+    format: SelectedFormat<T>,
     /// Write it to this file, over what is there, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 /// The chosen format of a `T` ([`Formatted`]). Each format is an option; at most one may be given.
-struct Chosen<T: Formatted>(&'static dyn Format<T>);
+struct SelectedFormat<T: Formatted>(&'static dyn Format<T>);
 
-impl<T: Formatted> fmt::Debug for Chosen<T> {
+impl<T: Formatted> fmt::Debug for SelectedFormat<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl<T: Formatted> Args for Chosen<T> {
+impl<T: Formatted> Args for SelectedFormat<T> {
     fn augment_args(command: Command) -> Command {
         let options = T::OTHERS.iter().map(|format| format.option());
         let group = ArgGroup::new("format").args(options);
@@ -51,7 +51,7 @@ impl<T: Formatted> Args for Chosen<T> {
     }
 }
 
-impl<T: Formatted> FromArgMatches for Chosen<T> {
+impl<T: Formatted> FromArgMatches for SelectedFormat<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut formats = T::OTHERS.iter();
         let given = formats.find(|format| matches.get_flag(format.option()));
@@ -66,7 +66,7 @@ impl<T: Formatted> FromArgMatches for Chosen<T> {
 
 impl<T: Formatted> Output<T> {
     /// Prints a result or writes it to a file. Files of the records in `directories` are not overwritten.
-    pub(crate) fn print(&self, of: &T, directories: &[&Path], detail: Detail) -> Done {
+    pub(crate) fn print(&self, of: &T, directories: &[&Path], detail: Detail) -> CommandResult {
         let Some(path) = &self.out else {
             return print(self.format.0, of, detail);
         };
@@ -92,7 +92,7 @@ impl<T: Formatted> Output<T> {
 }
 
 /// Prints a result on standard output.
-pub(crate) fn print<T>(format: &dyn Format<T>, of: &T, detail: Detail) -> Done {
+pub(crate) fn print<T>(format: &dyn Format<T>, of: &T, detail: Detail) -> CommandResult {
     let terminal = Terminal {
         detail,
         ..screen::terminal()

@@ -17,7 +17,7 @@ use wirecost_model::units::{UnitError, parse_rate};
 use wirecost_wire::overhead::Stack;
 
 use self::document::{Document, Question, Sizes};
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::screen;
 
 #[derive(Debug, Args)]
@@ -79,7 +79,7 @@ fn rate(text: &str) -> Result<u64, UnitError> {
     parse_rate(text)
 }
 
-pub(crate) fn overhead(arguments: &Overhead) -> Done {
+pub(crate) fn overhead(arguments: &Overhead) -> CommandResult {
     let question = arguments.question();
     let wrong = |error: &dyn Error| Failure::of(Cause::Usage, error);
     let document = match &arguments.encapsulation {

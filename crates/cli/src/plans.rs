@@ -5,7 +5,7 @@ use serde::Serialize;
 use wirecost_control::experiment::forecast;
 use wirecost_plan::{BUILTIN, STUDIES};
 
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::{failure, plan, screen};
 
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ struct List<'a> {
     plans: &'a [BuiltinPlan],
 }
 
-pub(crate) fn plans(arguments: &Plans) -> Done {
+pub(crate) fn plans(arguments: &Plans) -> CommandResult {
     let Some(wanted) = arguments.name.as_deref() else {
         return list(BUILTIN, arguments.json);
     };
@@ -61,7 +61,7 @@ pub(crate) fn plans(arguments: &Plans) -> Done {
 }
 
 /// Lists plans, given by name and text.
-pub(crate) fn list(all: &'static [(&str, &str)], json: bool) -> Done {
+pub(crate) fn list(all: &'static [(&str, &str)], json: bool) -> CommandResult {
     let plans: Result<Vec<_>, _> = all
         .iter()
         .map(|(name, text)| builtin_plan(name, text))
@@ -129,7 +129,7 @@ enum Described {
 }
 
 /// Prints a JSON Schema.
-pub(crate) fn schema(arguments: &Schema) -> Done {
+pub(crate) fn schema(arguments: &Schema) -> CommandResult {
     match arguments.of {
         Described::Plan => screen::print_json(&wirecost_plan::schema()),
         Described::Check => screen::print_as_is(wirecost_check::SCHEMA),

@@ -13,7 +13,7 @@ use wirecost_model::cell::Experiment;
 use wirecost_model::metric::Metric;
 
 use crate::screen;
-use crate::talk::Talk;
+use crate::verbosity::Verbosity;
 
 /// Interval at which the bar's time left is redrawn within a sample.
 const TICK: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// Shows the progress of a run.
 pub(crate) struct Display<'a> {
     experiment: &'a Experiment,
-    talk: Talk,
+    verbosity: Verbosity,
     bar: Option<ProgressBar>,
     /// Round of the sample that is being taken, from 0.
     round: u32,
@@ -72,14 +72,14 @@ fn whole_seconds(time: Duration) -> HumanDuration {
 }
 
 impl<'a> Display<'a> {
-    pub(crate) fn new(experiment: &'a Experiment, talk: Talk) -> Self {
+    pub(crate) fn new(experiment: &'a Experiment, verbosity: Verbosity) -> Self {
         // The log of --verbose and a bar would overwrite each other.
-        let wanted = stderr().is_terminal() && !talk.quiet && talk.verbose == 0;
+        let wanted = stderr().is_terminal() && !verbosity.quiet && verbosity.verbose == 0;
         let end = Arc::new(Mutex::new(None));
         let bar = wanted.then(|| bar(end.clone()));
         Self {
             experiment,
-            talk,
+            verbosity,
             bar,
             round: 0,
             cell: 0,
@@ -103,7 +103,7 @@ impl<'a> Display<'a> {
                 self.rounds = samples / self.experiment.samples_a_round();
                 let expected = screen::duration(expected_s);
                 let directory = directory.display();
-                self.say(&format!(
+                self.print(&format!(
                     "{}, about {expected}; record in {directory}",
                     self.size(samples)
                 ));
@@ -114,9 +114,9 @@ impl<'a> Display<'a> {
             Progress::Reached {
                 addresses: [a, b],
                 traffic,
-            } => self.say(&format!("measures between {a} and {b}: {traffic}")),
+            } => self.print(&format!("measures between {a} and {b}: {traffic}")),
             Progress::LabUp { network, seconds } => {
-                self.say(&format!("built {network} in {:.0} ms", seconds * 1e3));
+                self.print(&format!("built {network} in {:.0} ms", seconds * 1e3));
             }
             Progress::Taking { round, cell } => {
                 if round != self.round {
@@ -185,7 +185,7 @@ impl<'a> Display<'a> {
         let left = Duration::from_secs_f64(left_s.max(0.0));
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + left);
         if let Some(reason) = invalid {
-            self.say(&format!("sample {done} does not count: {reason}"));
+            self.print(&format!("sample {done} does not count: {reason}"));
         }
         if let Some((metric, value)) = speed {
             self.last = Some((metric, value));
@@ -200,12 +200,12 @@ impl<'a> Display<'a> {
             return;
         }
         let left = whole_seconds(left);
-        if self.talk.verbose > 0 {
+        if self.verbosity.verbose > 0 {
             let figure = speed.map_or_else(
                 || "no figure".to_owned(),
                 |(metric, value)| self.said(metric, value),
             );
-            self.say(&format!(
+            self.print(&format!(
                 "sample {done} of {}, round {}, {}: {figure}, {left} left",
                 self.total,
                 self.round + 1,
@@ -223,7 +223,7 @@ impl<'a> Display<'a> {
                 Some((metric, only, _)) => format!(" at {}", self.said(metric, only)),
                 None => String::new(),
             };
-            self.say(&format!(
+            self.print(&format!(
                 "round {} of {} measured{range}{}, {left} left",
                 self.round + 1,
                 self.rounds(),
@@ -268,11 +268,11 @@ impl<'a> Display<'a> {
         }
     }
 
-    fn say(&self, text: &str) {
+    fn print(&self, text: &str) {
         match &self.bar {
-            _ if self.talk.quiet => {}
+            _ if self.verbosity.quiet => {}
             Some(bar) => bar.println(text),
-            None => screen::say(text),
+            None => screen::print_stderr(text),
         }
     }
 

@@ -6,10 +6,10 @@ use clap::Args;
 use wirecost_model::record::file;
 use wirecost_report::{Detail, FormatError, Json, ReadError, RunResult, Text};
 
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::output::{self, Output};
 use crate::screen;
-use crate::talk::Talk;
+use crate::verbosity::Verbosity;
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
@@ -32,8 +32,8 @@ pub(crate) struct DetailOption {
 
 impl DetailOption {
     /// With `--quiet` the answer alone, unless everything is asked for.
-    pub(crate) const fn detail(self, talk: Talk) -> Detail {
-        match (self.full, talk.quiet) {
+    pub(crate) const fn detail(self, verbosity: Verbosity) -> Detail {
+        match (self.full, verbosity.quiet) {
             (true, _) => Detail::Full,
             (false, true) => Detail::Answer,
             (false, false) => Detail::Usual,
@@ -41,9 +41,9 @@ impl DetailOption {
     }
 }
 
-pub(crate) fn report(arguments: &Report, talk: Talk) -> Done {
+pub(crate) fn report(arguments: &Report, verbosity: Verbosity) -> CommandResult {
     let result = read(&arguments.directory)?;
-    let detail = arguments.detail.detail(talk);
+    let detail = arguments.detail.detail(verbosity);
     arguments
         .output
         .print(&result, &[&arguments.directory], detail)
@@ -61,7 +61,12 @@ pub(crate) fn read(directory: &Path) -> Result<RunResult, Failure> {
 }
 
 /// Prints a run's result on standard output, and where its page is.
-pub(crate) fn print(result: &RunResult, page: Option<&Path>, json: bool, detail: Detail) -> Done {
+pub(crate) fn print(
+    result: &RunResult,
+    page: Option<&Path>,
+    json: bool,
+    detail: Detail,
+) -> CommandResult {
     if json {
         return output::print(&Json, result, detail);
     }
@@ -79,7 +84,7 @@ pub(crate) fn print(result: &RunResult, page: Option<&Path>, json: bool, detail:
 pub(crate) fn write_page(result: &RunResult, directory: &Path) -> Option<PathBuf> {
     let path = directory.join(file::REPORT);
     let warn = |error: &dyn std::fmt::Display| {
-        screen::say(&format!(
+        screen::print_stderr(&format!(
             "wirecost: warning: there is no {}: {error}; `wirecost report --html` makes the page from the record",
             file::REPORT
         ));

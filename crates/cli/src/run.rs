@@ -11,13 +11,13 @@ use wirecost_model::record::Outcome;
 use wirecost_report::{Detail, RunResult};
 
 use crate::binaries::AgentBinaries;
-use crate::compare::{Baseline, Earlier};
-use crate::existing::{self, GivenHosts};
-use crate::failure::{Cause, Done, Failure};
+use crate::compare::{AgainstOptions, Baseline};
+use crate::existing::{self, HostsArgument};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::plan::{self, Loaded};
 use crate::progress::Display;
 use crate::report::DetailOption;
-use crate::talk::Talk;
+use crate::verbosity::Verbosity;
 use crate::{doctor, dry_run, exit, interrupt, report, screen};
 
 #[derive(Debug, Default, Args)]
@@ -41,14 +41,14 @@ pub(crate) struct Run {
     /// Measure between these existing hosts, for a plan with `network: existing` or `tunnel` [forms: local, netns:NAME,
     /// ssh:HOST, exec:COMMAND, each optionally with =ADDRESS; more than two for a plan with `pairs`]
     #[arg(long, value_name = "A,B")]
-    pub(crate) hosts: Option<GivenHosts>,
+    pub(crate) hosts: Option<HostsArgument>,
     /// Load and change existing hosts without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) agent: AgentBinaries,
     #[command(flatten)]
-    pub(crate) against: Earlier,
+    pub(crate) against: AgainstOptions,
     #[command(flatten)]
     pub(crate) detail: DetailOption,
     /// Print the result as one JSON document
@@ -56,16 +56,16 @@ pub(crate) struct Run {
     pub(crate) json: bool,
 }
 
-pub(crate) fn run(arguments: &Run, talk: Talk) -> Done {
-    loaded(plan::load(&arguments.plan)?, arguments, talk)
+pub(crate) fn run(arguments: &Run, verbosity: Verbosity) -> CommandResult {
+    loaded(plan::load(&arguments.plan)?, arguments, verbosity)
 }
 
 /// [`run`] with a plan that was read already.
-pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
+pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, verbosity: Verbosity) -> CommandResult {
     existing::name_hosts(&mut loaded.experiment, arguments.hosts.as_ref())?;
     let baseline = arguments.against.read(&loaded.experiment)?;
     let baseline = baseline.as_ref();
-    let detail = arguments.detail.detail(talk);
+    let detail = arguments.detail.detail(verbosity);
     let seed = arguments.seed.map(u64::from);
     if arguments.preview {
         let out = arguments.out.as_deref();
@@ -78,7 +78,7 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
     } = loaded;
     let machine = |error| Failure::of(Cause::Machine, &error);
     let (interrupt, agents) =
-        interrupt::with_hosts(talk.verbose, &arguments.agent).map_err(machine)?;
+        interrupt::with_hosts(verbosity.verbose, &arguments.agent).map_err(machine)?;
     let options = Options {
         agents,
         out: arguments.out.clone(),
@@ -89,10 +89,10 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
     };
     let fix = "`--yes` goes on without asking; `--dry-run` shows what would be done";
     existing::confirm(&experiment, arguments.yes, fix)?;
-    if let Some(notice) = dry_run::settings::notice(&experiment).filter(|_| !talk.quiet) {
-        screen::say(&format!("wirecost: {notice}"));
+    if let Some(notice) = dry_run::settings::notice(&experiment).filter(|_| !verbosity.quiet) {
+        screen::print_stderr(&format!("wirecost: {notice}"));
     }
-    let mut display = Display::new(&experiment, talk);
+    let mut display = Display::new(&experiment, verbosity);
     let finished =
         wirecost_control::experiment::run(&experiment, &options, &interrupt, &mut |step| {
             display.show(step);
@@ -108,7 +108,7 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
                 ..
             } = &error
             {
-                screen::say(&format!("wirecost: {error}"));
+                screen::print_stderr(&format!("wirecost: {error}"));
                 result(directory, &experiment, baseline, arguments.json, detail)?;
                 return Ok(exit::incomplete());
             }
@@ -125,13 +125,13 @@ pub(crate) fn loaded(mut loaded: Loaded, arguments: &Run, talk: Talk) -> Done {
     if finished.end.outcome != Outcome::Complete {
         if finished.end.outcome == Outcome::Failed {
             let why = finished.end.reason.as_deref().unwrap_or("failed");
-            screen::say(&format!("wirecost: the run stopped early: {why}"));
+            screen::print_stderr(&format!("wirecost: the run stopped early: {why}"));
         }
         return Ok(exit::incomplete());
     }
     if !measured {
         let hint = doctor::HINT;
-        screen::say(&format!(
+        screen::print_stderr(&format!(
             "wirecost: some cells could not be measured, for the reasons above; where they are this machine's, {hint}"
         ));
         return Ok(exit::incomplete());

@@ -11,7 +11,7 @@ use wirecost_report::{Detail, FormatError, Terminal};
 use wirecost_sys::stdio::stdout_was_closed;
 
 use crate::exit;
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 
 /// Width of the output in columns where standard output is not a terminal.
 const PIPE_WIDTH: usize = 120;
@@ -44,7 +44,7 @@ pub(crate) fn wants_colour(is_terminal: bool) -> bool {
 }
 
 /// Prints a text on standard output as it is.
-pub(crate) fn print_as_is(text: &str) -> Done {
+pub(crate) fn print_as_is(text: &str) -> CommandResult {
     stream(|to| {
         let written = to.write_all(text.as_bytes());
         written.map_err(FormatError::Output)
@@ -52,13 +52,15 @@ pub(crate) fn print_as_is(text: &str) -> Done {
 }
 
 /// Prints a text on standard output, with a line end.
-pub(crate) fn print(text: &str) -> Done {
+pub(crate) fn print(text: &str) -> CommandResult {
     print_as_is(&format!("{text}\n"))
 }
 
 /// Writes a result to standard output, not through its global buffer, which would hide write errors until the program
 /// ends. A closed pipe is no error: the reader has read enough.
-pub(crate) fn stream(print: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>) -> Done {
+pub(crate) fn stream(
+    print: impl FnOnce(&mut dyn Write) -> Result<(), FormatError>,
+) -> CommandResult {
     let mut written = 0;
     let error = match streamed(print, &mut written) {
         Ok(()) => return Ok(exit::FINE),
@@ -121,7 +123,7 @@ impl Write for Counted<'_> {
 }
 
 /// Prints a value as one JSON document on standard output.
-pub(crate) fn print_json(value: &impl Serialize) -> Done {
+pub(crate) fn print_json(value: &impl Serialize) -> CommandResult {
     match serde_json::to_string_pretty(value) {
         Ok(text) => print(&text),
         Err(error) => Err(Failure::of(Cause::Machine, &error)),
@@ -129,8 +131,8 @@ pub(crate) fn print_json(value: &impl Serialize) -> Done {
 }
 
 /// Prints a failure on standard error, and with `json` also as a document on standard output. Returns the exit code.
-pub(crate) fn tell(failure: &Failure, json: bool) -> ExitCode {
-    say(&failure.text());
+pub(crate) fn report_failure(failure: &Failure, json: bool) -> ExitCode {
+    print_stderr(&failure.text());
     if json && failure.is_printable() {
         print_failure(failure);
     }
@@ -140,7 +142,7 @@ pub(crate) fn tell(failure: &Failure, json: bool) -> ExitCode {
 /// Prints a failure as a JSON document on standard output.
 pub(crate) fn print_failure(failure: &Failure) {
     if let Err(unprinted) = print_json(&failure.document()) {
-        say(&unprinted.text());
+        print_stderr(&unprinted.text());
     }
 }
 
@@ -175,7 +177,7 @@ pub(crate) fn wrap(text: &str, indent: &str, width: usize) -> String {
 }
 
 /// Prints a line on standard error; a closed standard error does not end a run.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print_stderr(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn settings_guard(arguments: &SettingsGuard) -> ExitCode {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let passed_over = Arc::new(AtomicBool::new(false));
         if let Err(error) = signal_hook::flag::register(signal, passed_over) {
-            crate::screen::say(&format!("wirecost: {error}"));
+            crate::screen::print_stderr(&format!("wirecost: {error}"));
             return exit::incomplete();
         }
     }
@@ -48,7 +48,7 @@ pub(crate) fn settings_guard(arguments: &SettingsGuard) -> ExitCode {
     match wirecost_agent::guard::serve(input, output, &arguments.place, target) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            crate::screen::say(&format!("wirecost: {error}"));
+            crate::screen::print_stderr(&format!("wirecost: {error}"));
             exit::incomplete()
         }
     }

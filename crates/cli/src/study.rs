@@ -6,13 +6,13 @@ use clap::Args;
 use wirecost_plan::STUDIES;
 
 use crate::binaries::AgentBinaries;
-use crate::existing::GivenHosts;
-use crate::failure::{Cause, Done, Failure};
+use crate::existing::HostsArgument;
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::plan::{self, Loaded};
 use crate::plans;
 use crate::report::DetailOption;
 use crate::run::{self, Run};
-use crate::talk::Talk;
+use crate::verbosity::Verbosity;
 
 #[derive(Debug, Args)]
 #[command(
@@ -53,7 +53,7 @@ struct OnHosts {
     /// Measure between these existing hosts, unscaled, instead of in a lab [forms: local, netns:NAME, ssh:HOST, exec:COMMAND, each
     /// optionally with =ADDRESS]
     #[arg(long, value_name = "A,B", requires = "name")]
-    hosts: Option<GivenHosts>,
+    hosts: Option<HostsArgument>,
     /// Load and change existing hosts without asking
     #[arg(long, short, requires = "hosts")]
     yes: bool,
@@ -61,7 +61,7 @@ struct OnHosts {
     agent: AgentBinaries,
 }
 
-pub(crate) fn study(arguments: &Study, talk: Talk) -> Done {
+pub(crate) fn study(arguments: &Study, verbosity: Verbosity) -> CommandResult {
     let Some(wanted) = arguments.name.as_deref() else {
         return plans::list(STUDIES, arguments.json);
     };
@@ -96,5 +96,5 @@ pub(crate) fn study(arguments: &Study, talk: Talk) -> Done {
         json: arguments.json,
         ..Run::default()
     };
-    run::loaded(loaded, &as_run, talk)
+    run::loaded(loaded, &as_run, verbosity)
 }

@@ -11,7 +11,7 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Description, Encapsulation};
 
-use crate::failure::{Cause, Done, Failure};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::screen;
 
 /// Default name of a tunnel.
@@ -84,7 +84,7 @@ struct Show {
     json: bool,
 }
 
-pub(crate) fn tunnel(arguments: &Tunnel) -> Done {
+pub(crate) fn tunnel(arguments: &Tunnel) -> CommandResult {
     match &arguments.command {
         Command::Up(arguments) => up(arguments),
         Command::Down(arguments) => down(arguments),
@@ -92,7 +92,7 @@ pub(crate) fn tunnel(arguments: &Tunnel) -> Done {
     }
 }
 
-fn up(arguments: &Up) -> Done {
+fn up(arguments: &Up) -> CommandResult {
     let wrong = |message: String| Failure::new(Cause::Usage, message);
     tunnel::check_name(&arguments.name).map_err(|error| wrong(error.to_string()))?;
     let datapath = match arguments.bridge {
@@ -121,7 +121,7 @@ fn up(arguments: &Up) -> Done {
         .map_or(!arguments.ipv6, |peer| peer.is_ipv4());
     let wanted = TunnelSpec {
         name: arguments.name.clone(),
-        encapsulation: datapath.settled(encapsulation, over_ipv4),
+        encapsulation: datapath.resolved(encapsulation, over_ipv4),
         mtu: arguments.mtu,
         between,
     };
@@ -133,7 +133,7 @@ fn up(arguments: &Up) -> Done {
     }
 }
 
-fn down(arguments: &Down) -> Done {
+fn down(arguments: &Down) -> CommandResult {
     let note = tunnel::down(&arguments.name).map_err(failed)?;
     if arguments.json {
         screen::print(&json!({ "removed": note }).to_string())
@@ -142,7 +142,7 @@ fn down(arguments: &Down) -> Done {
     }
 }
 
-fn show(arguments: &Show) -> Done {
+fn show(arguments: &Show) -> CommandResult {
     let all = tunnel::all();
     if arguments.json {
         return screen::print(&json!({ "tunnels": all }).to_string());
@@ -283,7 +283,7 @@ fn made(state: &TunnelState) -> String {
 fn shown(tunnel: &TunnelStatus) -> String {
     let state = &tunnel.state;
     let mut text = format!("{}: {}", state.name, state.encapsulation);
-    if !tunnel.whole {
+    if !tunnel.intact {
         let missing = match &tunnel.missing[..] {
             [] => "it is incomplete".to_owned(),
             missing => format!("missing: {}", missing.join(", ")),

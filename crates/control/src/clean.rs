@@ -15,7 +15,7 @@ use wirecost_agent::tunnel;
 pub use wirecost_agent::tunnel::CleanedTunnels as Tunnels;
 use wirecost_model::host::HostAddress;
 
-use crate::hosts::{Duty, HostsContext, open};
+use crate::hosts::{AgentRole, HostsContext, open};
 
 /// Time-out for undoing: enough for every step of any run, each command at its own limit.
 const UNDOING: Duration = Duration::from_hours(1);
@@ -44,7 +44,7 @@ pub fn undo_left(
 ) -> Result<Vec<LeftSettings>, LinkError> {
     let all: Vec<&HostAddress> = hosts.iter().collect();
     let context = HostsContext {
-        duty: Duty::Commands,
+        role: AgentRole::Commands,
         ..context.clone()
     };
     let links = open(&context, &all, interrupt)?;
@@ -53,7 +53,7 @@ pub fn undo_left(
         let mut left = answer(undo_by(link, interrupt))?;
         // Settings that a run changed as root, by sudo, are in root's journals.
         let as_root = HostsContext {
-            duty: Duty::Change,
+            role: AgentRole::Change,
             ..context.clone()
         };
         let by_root = (!host.place.is_here()).then(|| open(&as_root, &[host], interrupt));

@@ -28,6 +28,6 @@ pub use forecast::{ASSUMED_SD, Forecast, forecast, rounds_until_known};
 pub use max_rate::{SendLimit, Traffic};
 pub use preview::{Preview, preview};
 pub use progress::Progress;
-pub use rounds::{Finished, Options, duty, run};
+pub use rounds::{Finished, Options, agent_role, run};
 pub use start::SeedSource;
 pub use tunnel::{PORTS, guest_addresses};

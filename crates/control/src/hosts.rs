@@ -9,14 +9,14 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-pub use wirecost_agent::duty::Duty;
 pub use wirecost_agent::link::Binaries;
-use wirecost_agent::link::{HostAgent, Link, LinkError, Starting};
+use wirecost_agent::link::{HostAgent, Link, LinkError, StartingAgent};
 use wirecost_agent::orphan::Owner;
 use wirecost_agent::protocol::{OwnAddress, Reply, Request};
+pub use wirecost_agent::role::AgentRole;
 use wirecost_model::host::HostAddress;
 
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 pub use data_plane::{AddressError, data_plane, source_towards};
 pub use link_local::{link_local, on_device};
@@ -31,7 +31,7 @@ pub struct HostsContext {
     /// This process, the controller that starts the agents.
     pub owner: Owner,
     /// What agents of existing hosts are for, which decides the capabilities that they keep.
-    pub duty: Duty,
+    pub role: AgentRole,
     /// The longest time for which an agent may not be asked for anything, such as while other hosts are measured.
     pub idle: Duration,
     /// How much the agents log to standard error: 0 nothing, 1 their steps, 2 everything.
@@ -67,7 +67,7 @@ pub fn open(
         binaries: context.binaries.clone(),
         host: host.clone(),
         owner: context.owner,
-        duty: context.duty,
+        role: context.role,
         idle: context.idle,
         verbose: context.verbose,
     };
@@ -78,9 +78,9 @@ pub fn open(
             .map(|host| {
                 let agent = agent(host);
                 if host.place.is_here() {
-                    Start::Near(Link::begin(&agent))
+                    StartingHost::Local(Link::begin(&agent))
                 } else {
-                    Start::Far(scope.spawn(move || Link::open(&agent, interrupt)))
+                    StartingHost::Remote(scope.spawn(move || Link::open(&agent, interrupt)))
                 }
             })
             .collect();
@@ -88,8 +88,10 @@ pub fn open(
         let opened: Vec<_> = starting
             .into_iter()
             .map(|start| match start {
-                Start::Near(starting) => starting.and_then(|starting| starting.finish(interrupt)),
-                Start::Far(far) => far
+                StartingHost::Local(starting) => {
+                    starting.and_then(|starting| starting.finish(interrupt))
+                }
+                StartingHost::Remote(remote) => remote
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             })
@@ -99,15 +101,15 @@ pub fn open(
 }
 
 /// An agent that is being started.
-enum Start<'scope> {
+enum StartingHost<'scope> {
     /// On this machine.
-    Near(Result<Starting, LinkError>),
+    Local(Result<StartingAgent, LinkError>),
     /// On another machine, or behind a command.
-    Far(thread::ScopedJoinHandle<'scope, Result<Link, LinkError>>),
+    Remote(thread::ScopedJoinHandle<'scope, Result<Link, LinkError>>),
 }
 
 /// What the choice of data-plane addresses asks a host.
-pub trait Reachable {
+pub trait HostAddresses {
     /// The host's name in messages.
     fn name(&self) -> &str;
     /// The host's addresses that other hosts may reach it by.
@@ -125,7 +127,7 @@ pub struct AgentHost<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
-impl Reachable for AgentHost<'_> {
+impl HostAddresses for AgentHost<'_> {
     fn name(&self) -> &str {
         self.link.host()
     }

@@ -2,9 +2,9 @@
 
 mod built;
 mod existing;
-mod over;
+mod host_pool;
+mod over_hosts;
 mod prove;
-mod reached;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -22,16 +22,16 @@ use wirecost_model::sample::DeviceState;
 use wirecost_model::steering::Rps;
 use wirecost_model::switch::OpenVswitch;
 
-use self::built::Built;
-use crate::both::both;
-use crate::calls::PROMPT;
+use self::built::BuiltLab;
+use crate::concurrent::call_both;
 use crate::hosts::HostsContext;
 use crate::placement::Placement;
 use crate::random;
+use crate::timeouts::PROMPT;
 
 pub(crate) use self::built::unlike;
-pub(crate) use self::existing::Existing;
-pub(crate) use self::reached::Reached;
+pub(crate) use self::existing::ExistingPair;
+pub(crate) use self::host_pool::HostPool;
 
 /// How long the connection to a killed agent may stay open after the agent's data connections closed: the kernel closes
 /// the files of a process one after the other (kernel/exit.c).
@@ -57,7 +57,7 @@ pub struct Lab {
     pub(crate) a: Link,
     pub(crate) b: Link,
     network: Network,
-    built: Built,
+    built: BuiltLab,
     /// Whether settings are applied that have to be undone.
     pub(crate) applied: bool,
     /// Guest MTUs, bytes, whose full-size datagrams were already seen on the underlay.
@@ -65,9 +65,9 @@ pub struct Lab {
     /// How long building took, seconds.
     seconds: f64,
     /// The existing hosts of a lab that builds nothing.
-    pub(crate) existing: Option<Existing>,
+    pub(crate) existing: Option<ExistingPair>,
     /// The existing hosts on which guests, bridge and tunnel were built.
-    between: Option<Existing>,
+    between: Option<ExistingPair>,
 }
 
 impl Lab {
@@ -104,7 +104,7 @@ impl Lab {
             a,
             b,
             network: network.clone(),
-            built: Built::default(),
+            built: BuiltLab::default(),
             applied: false,
             seen: BTreeSet::new(),
             seconds: 0.0,
@@ -113,7 +113,11 @@ impl Lab {
         }
     }
 
-    fn build(&mut self, context: &LabContext, interrupt: &AtomicBool) -> Result<Built, LinkError> {
+    fn build(
+        &mut self,
+        context: &LabContext,
+        interrupt: &AtomicBool,
+    ) -> Result<BuiltLab, LinkError> {
         let mut secrets = [EndSecret([0; 32]), EndSecret([0; 32])];
         for EndSecret(bytes) in &mut secrets {
             bytes[..16].copy_from_slice(&random::bytes_for(&self.a)?);
@@ -129,7 +133,8 @@ impl Lab {
                 ..spec
             }))
         });
-        let [_, Reply::Prepared { joined_at: peer }] = self.both(&a, &b, PROMPT, interrupt)? else {
+        let [_, Reply::Prepared { joined_at: peer }] = self.call_both(&a, &b, PROMPT, interrupt)?
+        else {
             return Err(self.b.unexpected_reply("Prepare"));
         };
         let ovn = if existing_underlay.is_none() {
@@ -145,8 +150,8 @@ impl Lab {
             secret: random::secret(&self.a)?,
             ovn,
         };
-        let replies = self.both(&build, &build, PROMPT, interrupt)?;
-        Built::join(replies).unwrap_or_else(|| Err(self.a.unexpected_reply("Build")))
+        let replies = self.call_both(&build, &build, PROMPT, interrupt)?;
+        BuiltLab::join(replies).unwrap_or_else(|| Err(self.a.unexpected_reply("Build")))
     }
 
     /// The end of an agent, where one has ended, instead of the refusal that it caused at the other host.
@@ -222,7 +227,7 @@ impl Lab {
             offload: offload.clone(),
         };
         let mut devices = Vec::new();
-        for reply in self.both(&request, &request, PROMPT, interrupt)? {
+        for reply in self.call_both(&request, &request, PROMPT, interrupt)? {
             let Reply::Devices(of_host) = reply else {
                 return Err(self.a.unexpected_reply("Adapt"));
             };
@@ -241,8 +246,8 @@ impl Lab {
         self.both_done(&Request::SetLine, &Request::SetLine, interrupt)
     }
 
-    /// Sends each host its request and waits for both answers; see [`both`].
-    pub(crate) fn both(
+    /// Sends each host its request and waits for both answers; see [`call_both`].
+    pub(crate) fn call_both(
         &mut self,
         a: &Request,
         b: &Request,
@@ -250,7 +255,7 @@ impl Lab {
         interrupt: &AtomicBool,
     ) -> Result<[Reply; 2], LinkError> {
         let links = [&mut self.a, &mut self.b];
-        match both(links, [Some(a), Some(b)], within, interrupt)? {
+        match call_both(links, [Some(a), Some(b)], within, interrupt)? {
             [Some(from_a), Some(from_b)] => Ok([from_a, from_b]),
             _ => Err(self.a.unexpected_reply(a.doing())),
         }
@@ -272,7 +277,7 @@ impl Lab {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<(), LinkError> {
-        match self.both(&a, &b, within, interrupt)? {
+        match self.call_both(&a, &b, within, interrupt)? {
             [Reply::Done, Reply::Done] => Ok(()),
             _ => Err(self.a.unexpected_reply("a step")),
         }
@@ -287,7 +292,7 @@ pub(crate) fn blame(error: LinkError, links: &mut [&mut Link]) -> LinkError {
     let deadline = Instant::now() + LINE_CLOSES;
     loop {
         let mut links = links.iter_mut();
-        let ended = links.find_map(|link| link.still_there("the other host worked").err());
+        let ended = links.find_map(|link| link.check_running("the other host worked").err());
         if let Some(ended) = ended {
             return ended;
         }

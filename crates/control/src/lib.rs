@@ -3,11 +3,11 @@
 //! Drives agents over their protocol and does not depend on how they execute requests: a lab's hosts and hosts behind
 //! ssh are driven alike. Not here: verdicts (`stats`), output for people (`report`).
 //!
-//! The base modules - both, calls, random, hosts, lab, marks, placement, window - import none of the commands' modules.
+//! The base modules - concurrent, hosts, lab, marks, placement, random, timeouts, window - import none of the commands'
+//! modules.
 
-mod both;
-mod calls;
 pub mod clean;
+mod concurrent;
 pub mod experiment;
 pub mod hosts;
 mod lab;
@@ -16,6 +16,7 @@ mod marks;
 pub mod path;
 mod placement;
 mod random;
+mod timeouts;
 pub mod tunnel;
 mod window;
 

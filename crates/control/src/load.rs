@@ -20,7 +20,7 @@ use wirecost_model::load::NamedLoad;
 
 use crate::hosts::{AgentHost, HostsContext, HostsError, data_plane, link_local, open};
 
-use self::interval::Parts;
+use self::interval::IntervalCollector;
 use self::session::Session;
 pub use document::{
     Cpu, Datagrams, Document, FORMAT, FlowFigures, Latencies, LatencyBound, LoadHostReport,
@@ -55,7 +55,7 @@ pub struct ManualLoad {
 
 /// Progress of the loads, as reported to the caller.
 #[derive(Debug)]
-pub enum Step<'a> {
+pub enum LoadEvent<'a> {
     /// Both agents are running, and the data-plane addresses are determined.
     Reached {
         /// Data-plane addresses, host a's and host b's.
@@ -83,7 +83,7 @@ pub fn run_manual(
     asked: &ManualLoad,
     context: &HostsContext,
     interrupt: &AtomicBool,
-    told: &mut dyn FnMut(Step<'_>),
+    on_event: &mut dyn FnMut(LoadEvent<'_>),
 ) -> Result<Document, HostsError> {
     let (started, began) = (jiff::Timestamp::now().to_string(), Instant::now());
     let [a, b] = &asked.hosts;
@@ -110,24 +110,24 @@ pub fn run_manual(
         links: [from, to],
         addresses,
         interrupt,
-        parts: Parts::new(&asked.loads, asked.interval_s),
+        parts: IntervalCollector::new(&asked.loads, asked.interval_s),
     };
     let machines = session.machines()?;
     let one_machine = machines[0] == machines[1];
-    told(Step::Reached {
+    on_event(LoadEvent::Reached {
         addresses,
         one_machine,
     });
     let fragments = session.fragments();
     for words in &fragments {
-        told(Step::Fragments(words));
+        on_event(LoadEvent::Fragments(words));
     }
     let mut rounds: Vec<Round> = Vec::new();
     for number in 1..=asked.rounds {
-        told(Step::Round(number));
+        on_event(LoadEvent::Round(number));
         let started_s = began.elapsed().as_secs_f64();
         match session.open() {
-            Ok(()) => rounds.push(session.round(started_s, told)),
+            Ok(()) => rounds.push(session.round(started_s, on_event)),
             Err(error) => {
                 let error = session.blame(error);
                 // Rounds that were measured before the error are a result.

@@ -20,7 +20,7 @@ use crate::hosts::{
 };
 
 use self::session::Session;
-pub use self::step::{Simulation, Step};
+pub use self::step::{CheckStep, Simulation};
 
 /// Time limit of one direction's probes: flows without a result are then undecided.
 const DIRECTION_LIMIT: Duration = Duration::from_secs(20);
@@ -76,11 +76,11 @@ pub fn check(
     asked: &Check,
     context: &HostsContext,
     interrupt: &AtomicBool,
-    told: &mut dyn FnMut(Step),
+    on_step: &mut dyn FnMut(CheckStep),
 ) -> Result<Document, HostsError> {
     let began = Instant::now();
     let started = jiff::Timestamp::now().to_string();
-    told(Step::Reaching);
+    on_step(CheckStep::Reaching);
     let hosts: Vec<&HostAddress> = match &asked.to {
         CheckTarget::Host(to) => vec![&asked.from, to],
         CheckTarget::Address(_) | CheckTarget::OnLink(..) => vec![&asked.from],
@@ -95,7 +95,7 @@ pub fn check(
         None => addresses(asked, &mut links, interrupt)?,
     };
     let mut session = Session::new(asked, &hosts, links, addresses, interrupt);
-    let results = session.results(told);
+    let results = session.results(on_step);
     let results = results.map_err(|error| session.blame(error))?;
     let took = began.elapsed().saturating_sub(results.simulating);
     Ok(document::document(asked, results, started, took))

@@ -12,21 +12,21 @@ use std::time::{Duration, Instant};
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{
-    CountingStart, EndedLoad, HostNetns, Measured, Part, PartOrder, Reply, Request,
+    CountingStart, EndedLoad, HostNetns, Measured, PartOrder, Reply, Request, WindowPart,
 };
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Address, NamedLoad};
 
 use self::clients::host_of;
 use self::ends::{ends, socket_name};
-use self::guests::{GuestLoad, among_guests};
-use crate::calls::{PROMPT, patience, poll_timeout};
+use self::guests::{GuestLoad, divide_among_guests};
 use crate::lab::Lab;
+use crate::timeouts::{PROMPT, open_timeout, poll_timeout};
 
 pub(crate) use self::clients::Clients;
 pub use self::measured::results;
-pub(crate) use self::measured::{results_from, settle};
-pub(crate) use self::targets::elsewhere;
+pub(crate) use self::measured::{add_datagram_totals, results_from};
+pub(crate) use self::targets::external_target;
 
 /// When to count, and which processes belong to the run.
 #[derive(Debug, Clone, Copy)]
@@ -81,8 +81,8 @@ impl Lab {
         counting: CountingWindow<'_>,
         interrupt: &AtomicBool,
     ) -> Result<WindowResult, LinkError> {
-        let (prompt, within) = (poll_timeout(loads), patience(loads));
-        let loads = &among_guests(loads, self.network().guests)[..];
+        let (prompt, within) = (poll_timeout(loads), open_timeout(loads));
+        let loads = &divide_among_guests(loads, self.network().guests)[..];
         let hosts = self.guest_addresses();
         let (sources, in_guests) = (
             [0, 1].map(|host| self.source(host)),
@@ -95,7 +95,7 @@ impl Lab {
                 (HostNetns::Host, sources[host])
             }
         };
-        let elsewhere = loads.iter().map(|load| elsewhere(&load.named.load));
+        let elsewhere = loads.iter().map(|load| external_target(&load.named.load));
         let elsewhere = elsewhere.collect::<Result<Vec<_>, _>>()?;
         let unbound = |load: &GuestLoad, host: usize, secret: &[u8; 16]| {
             if from.is_at_target(&load.named) {
@@ -113,7 +113,7 @@ impl Lab {
             |index, host, secret| unbound(&loads[index], host, secret),
         );
         let [a, b] = servers.map(Request::OpenServers);
-        let listening = match self.both(&a, &b, within, interrupt)? {
+        let listening = match self.call_both(&a, &b, within, interrupt)? {
             [Reply::Listening(a), Reply::Listening(b)] => [a, b],
             _ => return Err(self.a.unexpected_reply("OpenServers")),
         };
@@ -148,7 +148,7 @@ impl Lab {
         // Stop the clients first, so that servers read everything that was sent.
         let mut ended = self.both_ended(&Request::StopClients, within, interrupt)?;
         ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
-        settle(measured.iter_mut(), &ended);
+        add_datagram_totals(measured.iter_mut(), &ended);
         Ok(WindowResult {
             measured,
             is_whole: true,
@@ -161,7 +161,7 @@ impl Lab {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<Vec<EndedLoad>, LinkError> {
-        match self.both(request, request, within, interrupt)? {
+        match self.call_both(request, request, within, interrupt)? {
             [Reply::Ended(a), Reply::Ended(b)] => Ok([a, b].concat()),
             _ => Err(self.a.unexpected_reply(request.doing())),
         }
@@ -215,7 +215,7 @@ impl Lab {
         }
         ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
         let mut measured = self.whole(within, interrupt)?;
-        settle(measured.iter_mut(), &ended);
+        add_datagram_totals(measured.iter_mut(), &ended);
         Ok(WindowResult { measured, is_whole })
     }
 
@@ -224,9 +224,9 @@ impl Lab {
         orders: [PartOrder; 2],
         within: Duration,
         interrupt: &AtomicBool,
-    ) -> Result<[Part; 2], LinkError> {
+    ) -> Result<[WindowPart; 2], LinkError> {
         let [a, b] = orders.map(Request::Part);
-        match self.both(&a, &b, within, interrupt)? {
+        match self.call_both(&a, &b, within, interrupt)? {
             [Reply::Part(a), Reply::Part(b)] => Ok([*a, *b]),
             _ => Err(self.a.unexpected_reply("Part")),
         }
@@ -237,7 +237,7 @@ impl Lab {
         within: Duration,
         interrupt: &AtomicBool,
     ) -> Result<[Measured; 2], LinkError> {
-        match self.both(&Request::Total, &Request::Total, within, interrupt)? {
+        match self.call_both(&Request::Total, &Request::Total, within, interrupt)? {
             [Reply::Measured(a), Reply::Measured(b)] => Ok([*a, *b]),
             _ => Err(self.a.unexpected_reply("Total")),
         }

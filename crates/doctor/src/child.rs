@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use wirecost_sys::extended_wait::{ExtendedWait, of_group};
 use wirecost_sys::socket::poll_readable;
 
-use crate::evidence::Tried;
+use crate::evidence::ProbeResults;
 use crate::probe::{Privilege, ProbeLine};
 
 /// A running probe process. Dropping it kills the process.
@@ -37,7 +37,7 @@ impl Probe {
 
     /// Reads the probe's lines until it closes its output, or until `within` is over and its processes use no more CPU
     /// time; for six times `within` at most.
-    pub(crate) fn collect(mut self, within: Duration) -> Tried {
+    pub(crate) fn collect(mut self, within: Duration) -> ProbeResults {
         let mut text = Vec::new();
         let group = self.child.id();
         let (mut deadline, mut extended) = (Instant::now() + within, None);
@@ -98,8 +98,8 @@ impl Drop for Probe {
 
 /// Parses a probe's output: outcomes, and whether it ends with [`ProbeLine::Done`]. A line that is cut off or cannot be
 /// parsed is skipped: its trial has no outcome.
-fn understand(text: &[u8]) -> (Tried, bool) {
-    let (mut tried, mut done) = (Tried::default(), false);
+fn understand(text: &[u8]) -> (ProbeResults, bool) {
+    let (mut tried, mut done) = (ProbeResults::default(), false);
     for line in text.split(|&byte| byte == b'\n') {
         match serde_json::from_slice(line) {
             Ok(ProbeLine::Who(who)) => tried.who = who,

@@ -91,7 +91,7 @@ impl Outcome {
 
 /// Everything one probe tried.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Tried {
+pub(crate) struct ProbeResults {
     /// User that the probe ran as: "root", "a plain user (uid 65534)".
     pub(crate) who: String,
     pub(crate) outcomes: BTreeMap<Trial, Outcome>,
@@ -170,8 +170,8 @@ pub(crate) struct MachineFacts {
 pub(crate) struct Evidence {
     pub(crate) caller: CallerPrivileges,
     /// Trials with the caller's own privilege.
-    pub(crate) own: Tried,
+    pub(crate) own: ProbeResults,
     /// Trials as a plain user, in a user namespace.
-    pub(crate) plain: Tried,
+    pub(crate) plain: ProbeResults,
     pub(crate) machine: MachineFacts,
 }

@@ -7,7 +7,7 @@ use wirecost_sys::namespace::effective_capability;
 
 use crate::check::Examination;
 use crate::child::Probe;
-use crate::evidence::{CallerPrivileges, Evidence, Tried};
+use crate::evidence::{CallerPrivileges, Evidence, ProbeResults};
 use crate::probe::Privilege;
 use crate::{gather, judge};
 
@@ -27,12 +27,12 @@ pub fn examine(program: &Path) -> Examination {
     let probes = [Privilege::Own, Privilege::Plain].map(|way| Probe::start(program, way));
     let [own, plain] = probes.map(|probe| match probe {
         Ok(probe) => probe.collect(PATIENCE),
-        Err(error) => Tried {
+        Err(error) => ProbeResults {
             cut_short: Some(format!(
                 "{} could not be started: {error}",
                 program.display()
             )),
-            ..Tried::default()
+            ..ProbeResults::default()
         },
     });
     let mut machine = gather::machine();

@@ -62,20 +62,20 @@ pub fn probe(way: Privilege, output: &mut impl Write) {
     if process::die_with_parent(parent).is_err() {
         return;
     }
-    let mut tell = |line: &ProbeLine| {
+    let mut print_line = |line: &ProbeLine| {
         // Errors are ignored: where the reader is gone, the kernel ends this process too.
         let text = serde_json::to_string(line).unwrap_or_default();
         let _ = writeln!(output, "{text}").and_then(|()| output.flush());
     };
-    tell(&ProbeLine::Who(who));
-    let mut told = |trial, outcome| tell(&ProbeLine::Tried(trial, outcome));
+    print_line(&ProbeLine::Who(who));
+    let mut report = |trial, outcome| print_line(&ProbeLine::Tried(trial, outcome));
     // These trials need no namespace.
-    let program = attempts::ebpf(&mut told);
-    told(Trial::IoUring, attempts::io_uring());
-    told(Trial::Userfaultfd, attempts::userfaultfd());
+    let program = attempts::ebpf(&mut report);
+    report(Trial::IoUring, attempts::io_uring());
+    report(Trial::Userfaultfd, attempts::userfaultfd());
     if way == Privilege::Own {
         // Groups decide who may open /dev/kvm: what `nobody` may do tells nothing about other users.
-        told(Trial::Kvm, attempts::kvm());
+        report(Trial::Kvm, attempts::kvm());
     }
     let user = match way {
         Privilege::Own => UserNamespace::Keep,
@@ -84,23 +84,23 @@ pub fn probe(way: Privilege, output: &mut impl Write) {
     match namespace::isolate(user) {
         Ok(()) => {
             let settings = trial::settings().map(|()| String::new());
-            told(Trial::Namespaces, outcome(settings));
+            report(Trial::Namespaces, outcome(settings));
             // Where mounting it is forbidden, receive steering is set and cannot be read back.
             let _ = namespace::mount_own_sysfs();
-            scratch::try_all(program.as_ref(), &mut told);
+            scratch::try_all(program.as_ref(), &mut report);
         }
         Err(error) => {
-            told(Trial::Namespaces, refused(&error));
+            report(Trial::Namespaces, refused(&error));
             for trial in trials() {
-                told(trial, Outcome::NotTried("no namespace to try it in".into()));
+                report(trial, Outcome::NotTried("no namespace to try it in".into()));
             }
         }
     }
     if way == Privilege::Own {
         // Last, since it starts threads.
-        tell(&ProbeLine::Tried(Trial::Qemu, attempts::qemu()));
+        print_line(&ProbeLine::Tried(Trial::Qemu, attempts::qemu()));
     }
-    tell(&ProbeLine::Done);
+    print_line(&ProbeLine::Done);
 }
 
 /// Changes to the user that trials run as, and returns a name for that user.

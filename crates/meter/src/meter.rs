@@ -182,7 +182,7 @@ pub fn delta(before: &Snapshot, after: &Snapshot) -> HostUsage {
             return Some(usage);
         };
         let (before, after) = (idle_before.get(cpu)?, idle_after.get(cpu)?);
-        Some(stat::finer(&usage, *before, *after, window_s))
+        Some(stat::with_idle_times(&usage, *before, *after, window_s))
     });
     let (backlog_drops, budget_exhausted) = after
         .softnet

@@ -132,7 +132,7 @@ pub(crate) fn usage(cpu: u32, before: CoreTicks, after: CoreTicks, window_s: f64
 }
 
 /// The usage `coarse` with idle and iowait replaced by their nanosecond times. Steal keeps its steps of 10 ms.
-pub(crate) fn finer(
+pub(crate) fn with_idle_times(
     coarse: &CoreUsage,
     before: IdleTime,
     after: IdleTime,
@@ -215,7 +215,7 @@ mod tests {
             idle_ns: 1_512_345_678,
             iowait_ns: 50_000,
         };
-        let core = finer(&coarse, before, after, 1.0);
+        let core = with_idle_times(&coarse, before, after, 1.0);
         assert!((core.busy_s - 0.487_604_322).abs() < 1e-9, "{core:?}");
         assert_eq!(core.shares, coarse.shares);
     }

@@ -1,6 +1,6 @@
 //! Cells: the combinations that a plan expands to.
 
-mod chosen;
+mod chosen_datapath;
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::steering::{Rps, Steering};
 use crate::transit::Transit;
 use crate::vary::Setting;
 
-pub use chosen::{Chosen, Unbuilt};
+pub use chosen_datapath::{ChosenDatapath, UnsupportedEncapsulation};
 
 /// A plan expanded: what `run` executes and the record keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Experiment {
     pub twin: Option<Cell>,
     /// The datapath that the run chose and why, where the plan left the choice to the run and the first choice failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chosen: Option<Chosen>,
+    pub chosen: Option<ChosenDatapath>,
 }
 
 impl Experiment {

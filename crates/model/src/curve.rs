@@ -39,7 +39,8 @@ pub struct Knee {
     /// Share of the gain that this level has, on the logarithmic scale of ratios.
     pub share: f64,
     /// The gain: the last level's ratio to the first.
-    pub whole: f64,
+    #[serde(rename = "whole")]
+    pub total_gain: f64,
 }
 
 /// A change from one level to the next that stands out from the trend before it.

@@ -130,7 +130,7 @@ impl Datapath {
     /// The encapsulation as this datapath puts it on the wire: eBPF endpoints do not let others fragment (RFC 7348,
     /// section 4.3), so over IPv4 they always set `df`. An encapsulation that the datapath cannot build is returned as
     /// it is.
-    pub fn settled(self, mut encapsulation: Encapsulation, over_ipv4: bool) -> Encapsulation {
+    pub fn resolved(self, mut encapsulation: Encapsulation, over_ipv4: bool) -> Encapsulation {
         if self == Self::Ebpf && over_ipv4 && self.cannot(&encapsulation).is_none() {
             match &mut encapsulation {
                 Encapsulation::Vxlan(vxlan) => vxlan.df = OuterDf::Set,
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(Datapath::Ovs.cannot(&ports), None);
         assert!(Datapath::OvsKernel.cannot(&ports).is_some());
         // Not quietly built as something else.
-        assert_eq!(Datapath::Ebpf.settled(inherits.clone(), true), inherits);
+        assert_eq!(Datapath::Ebpf.resolved(inherits.clone(), true), inherits);
         let with = |options| {
             let geneve = Geneve {
                 options,
@@ -275,9 +275,9 @@ mod tests {
     fn ebpf_sets_df_over_ipv4_and_the_record_says_so() {
         let vxlan = || Encapsulation::Vxlan(Vxlan::default());
         let df = |settled: &Encapsulation| settled.udp().map(|udp| udp.df);
-        let set = Datapath::Ebpf.settled(vxlan(), true);
+        let set = Datapath::Ebpf.resolved(vxlan(), true);
         assert_eq!(df(&set), Some(OuterDf::Set));
-        assert_eq!(Datapath::Ebpf.settled(vxlan(), false), vxlan());
-        assert_eq!(Datapath::Kernel.settled(vxlan(), true), vxlan());
+        assert_eq!(Datapath::Ebpf.resolved(vxlan(), false), vxlan());
+        assert_eq!(Datapath::Kernel.resolved(vxlan(), true), vxlan());
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::counts::Counts;
 use crate::latency::Latency;
-use crate::moved::MachineMove;
+use crate::machine_move::MachineMove;
 use crate::path_access::PathAccess;
 
 /// Which end of a load.
@@ -161,13 +161,13 @@ pub struct Io {
     /// Upper bound on the bytes that one read asks for; 0 where this end reads nothing.
     pub read_bytes: u32,
     /// How the load's threads wait.
-    pub waits: Waits,
+    pub waits: WaitMethod,
 }
 
 /// How a load's threads wait for their sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Waits {
+pub enum WaitMethod {
     /// Blocking in the socket's own read or write: one thread for each flow and direction.
     Socket,
     /// Blocking in epoll(7).

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 pub use error::{HostAddressError, Problem};
-pub use words::{Unclosed, split_words};
+pub use words::{UnclosedQuote, split_words};
 
 /// The forms of a host's address, for help texts and errors.
 pub const FORMS: &str = "local, netns:NAME, ssh:[USER@]HOST[:PORT] or exec:COMMAND, each optionally followed by \

@@ -4,7 +4,7 @@
 //! Not here: reading a plan's text (crate `plan`), I/O of any kind, statistics.
 
 pub mod cell;
-pub mod compared;
+pub mod comparison_cells;
 pub mod cores;
 pub mod counts;
 pub mod curve;
@@ -21,8 +21,8 @@ pub mod levels;
 pub mod line;
 pub mod load;
 pub mod logical;
+pub mod machine_move;
 pub mod metric;
-pub mod moved;
 pub mod offload;
 mod older;
 pub mod path_access;

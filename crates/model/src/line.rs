@@ -10,7 +10,7 @@ pub const RELEASE_US: u32 = 100;
 /// The queueing discipline that holds packets back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LineBy {
+pub enum LineQdisc {
     /// fq: an eBPF program gives each packet a departure time, in steps, and fq holds the packet until then.
     Fq,
     /// tbf: a token bucket releases packets one by one.
@@ -23,10 +23,10 @@ pub enum LineBy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineRelease {
     /// The queueing discipline that holds packets back.
-    pub by: LineBy,
+    pub by: LineQdisc,
     /// Microseconds between two releases of waiting packets; `None` where each packet is released by itself.
     pub step_us: Option<u32>,
-    /// Why the line does not use [`LineBy::Fq`], where it does not.
+    /// Why the line does not use [`LineQdisc::Fq`], where it does not.
     pub why: Option<String>,
     /// A core for the line alone, which no host uses; `None` where waiting packets are released on the sender's cores.
     #[serde(default)]
@@ -37,7 +37,7 @@ impl LineRelease {
     /// A line that releases every `step_us` microseconds.
     pub const fn in_steps(step_us: u32) -> Self {
         Self {
-            by: LineBy::Fq,
+            by: LineQdisc::Fq,
             step_us: Some(step_us),
             why: None,
             core: None,
@@ -47,7 +47,7 @@ impl LineRelease {
     /// A line that releases packets one by one, and the reason.
     pub const fn one_by_one(why: String) -> Self {
         Self {
-            by: LineBy::Tbf,
+            by: LineQdisc::Tbf,
             step_us: None,
             why: Some(why),
             core: None,
@@ -59,10 +59,10 @@ impl LineRelease {
 impl fmt::Display for LineRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.by, self.step_us) {
-            (LineBy::Fq, Some(step)) => write!(f, "the line releases every {step} us (fq)")?,
-            (LineBy::Fq, None) => f.write_str("the line releases frame by frame (fq)")?,
-            (LineBy::Htb, _) => f.write_str("each link releases frame by frame (htb)")?,
-            (LineBy::Tbf, _) => f.write_str("the line releases frame by frame (tbf)")?,
+            (LineQdisc::Fq, Some(step)) => write!(f, "the line releases every {step} us (fq)")?,
+            (LineQdisc::Fq, None) => f.write_str("the line releases frame by frame (fq)")?,
+            (LineQdisc::Htb, _) => f.write_str("each link releases frame by frame (htb)")?,
+            (LineQdisc::Tbf, _) => f.write_str("the line releases frame by frame (tbf)")?,
         }
         if let Some(core) = self.core {
             write!(f, " on core {core}, which neither host uses")?;

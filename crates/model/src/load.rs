@@ -18,7 +18,7 @@ mod workload;
 
 pub use address::Address;
 pub use direction::Direction;
-pub use handling::{Receiving, Segmentation, Sending, Waiting};
+pub use handling::{Receiving, Segmentation, Sending, WaitMode};
 pub(crate) use level::of_any_version as levels_of_any_version;
 pub use level::{LoadLevel, LoadPart};
 pub use migration::{
@@ -91,7 +91,7 @@ pub struct Load {
     /// UDP segmentation offload (GSO) and receive offload (GRO).
     pub segmentation: Segmentation,
     /// How the load's threads wait for their sockets.
-    pub waiting: Waiting,
+    pub waiting: WaitMode,
     /// DSCP of every packet, 0 to 63; `None` leaves it unset.
     pub dscp: Option<u8>,
     /// Request/response: time between a response and the next request. Seconds in records.
@@ -154,7 +154,7 @@ impl Load {
                 send: false,
                 receive: false,
             },
-            waiting: Waiting::Sleep,
+            waiting: WaitMode::Sleep,
             dscp: None,
             think_time: Duration::ZERO,
             reply_timeout: Duration::from_millis(200),

@@ -7,12 +7,12 @@
 //! | `tunnel` | everything on: super-packets cross the tunnel unsegmented |
 //!
 //! On a path without a tunnel `plain` and `tunnel` are the same. Where super-packets are cut and where their frames are
-//! joined again follows from the level and the path ([`Treatment`]), the same for every encapsulation
+//! joined again follows from the level and the path ([`PathOffload`]), the same for every encapsulation
 //! (docs/offloads.md).
 
-mod treatment;
+mod path_offload;
 
-pub use treatment::{SegmentationPoint, Treatment};
+pub use path_offload::{PathOffload, SegmentationPoint};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -130,7 +130,7 @@ impl Offload {
     }
 
     /// The state of every switch on a path with or without a tunnel, before a device's role is considered
-    /// ([`Treatment::wanted`]).
+    /// ([`PathOffload::device_features`]).
     pub fn switches(&self, tunnelled: bool) -> BTreeMap<Feature, bool> {
         let mut switches: BTreeMap<Feature, bool> = Feature::ALL
             .map(|feature| (feature, self.profile.has(feature, tunnelled)))

@@ -355,12 +355,12 @@ pub struct Repeat {
     pub worth: f64,
     /// The stopping rule of an adaptive run; `None` is a fixed number of rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<Until>,
+    pub until: Option<StoppingRule>,
 }
 
 /// Stopping rule of an adaptive run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Until {
+pub struct StoppingRule {
     /// Half-width of a confidence interval that is narrow enough, as a fraction (0.02 is 2 %).
     pub precision: f64,
     /// Smallest number of rounds before the run may stop, at least 4 and at most [`Repeat::rounds`].
@@ -370,13 +370,13 @@ pub struct Until {
     pub budget_s: f64,
     /// The effects whose intervals have to be narrow enough.
     #[serde(default)]
-    pub ask: Ask,
+    pub ask: AwaitedEffects,
 }
 
 /// The effects that an adaptive run waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ask {
+pub enum AwaitedEffects {
     /// Effects on every metric.
     #[default]
     All,
@@ -388,9 +388,9 @@ pub enum Ask {
     Cpu,
 }
 
-impl Ask {
+impl AwaitedEffects {
     /// Whether the run waits for effects on `metric`.
-    pub const fn asks(self, metric: Metric) -> bool {
+    pub const fn includes(self, metric: Metric) -> bool {
         match self {
             Self::All => true,
             Self::Throughput => !metric.is_cpu() && !metric.is_latency(),

@@ -167,12 +167,12 @@ pub struct RunEnd {
     /// Why an adaptive run stopped by its rule; absent with a fixed number of rounds, and where something else stopped
     /// the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<UntilEnd>,
+    pub until: Option<AdaptiveEnd>,
 }
 
 /// How an adaptive run stopped by its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UntilEnd {
+pub struct AdaptiveEnd {
     /// Why no further round was begun.
     pub why: StopReason,
     /// The round at which the run would have ended at the latest, as known at the last interim analysis. A later

@@ -259,7 +259,7 @@ pub struct Proof {
     /// Duration of the proof, seconds.
     pub seconds: f64,
     /// The frame that was captured on the receiving host's underlay; `None` where none was looked for.
-    pub seen: Option<SeenFrame>,
+    pub seen: Option<CapturedFrame>,
 }
 
 /// When a proof was made.
@@ -277,7 +277,7 @@ pub enum ProofTime {
 /// such a datagram was acknowledged. Neither that it held this datagram nor its inner headers are seen; smaller
 /// datagrams that are padded to the same size look alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenFrame {
+pub struct CapturedFrame {
     /// Total length of the outermost IP header, bytes: guest MTU plus overhead.
     pub outer_ip_bytes: u32,
     /// Size of the frame, bytes, including the Ethernet header but not the FCS.

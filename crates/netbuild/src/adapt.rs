@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
-use wirecost_model::offload::{Feature, Offload, Role, Treatment};
+use wirecost_model::offload::{Feature, Offload, PathOffload, Role};
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::sample::DeviceState;
 use wirecost_sys::ethtool::Ethtool;
@@ -14,7 +14,7 @@ use wirecost_wire::size_table::FrameSizes;
 
 use crate::device::{self, Change};
 use crate::device_features::set_features;
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 use crate::host::LabHost;
 use crate::host::Line;
 use crate::names::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
@@ -105,13 +105,13 @@ impl LabHost {
             return Ok(());
         };
         let step = || format!("reading the offloads of `{UNDERLAY_DEVICE}`");
-        let found = self.ethtool.features(UNDERLAY_DEVICE).step(step)?;
+        let found = self.ethtool.features(UNDERLAY_DEVICE).with_context(step)?;
         let transit = &self.spec.network.transit;
         let whole = transit.hops.is_empty() && transit.paths.is_empty();
         let active = |name: &str| found.get(name).is_some_and(|state| state.active);
         let wanted = Feature::Tso.ethtool().iter();
         let wanted = wanted.map(|name| ((*name).to_owned(), whole && active(name)));
-        line_namespace.set_near(wanted.collect())
+        line_namespace.set_near_features(wanted.collect())
     }
 
     fn wait_until_ready(&mut self) -> Result<(), BuildError> {
@@ -122,7 +122,7 @@ impl LabHost {
             ready::link(&mut self.netlink, &guest.port)?;
             guest.wait_until_ready()?;
         }
-        self.agree()
+        self.handshake()
     }
 
     fn wait_for_underlay(&mut self) -> Result<(), BuildError> {
@@ -181,8 +181,8 @@ pub(crate) fn set_mtu(netlink: &mut Netlink, name: &str, mtu: u32) -> Result<(),
         ..Change::default()
     }
     .apply(netlink, name)
-    .step(step)?;
-    let found = device::read(netlink, name).step(step)?.mtu;
+    .with_context(step)?;
+    let found = device::read(netlink, name).with_context(step)?.mtu;
     same(step, &mtu, &found)
 }
 
@@ -214,8 +214,8 @@ impl PathSettings<'_> {
         let Self {
             offload, network, ..
         } = *self;
-        let mut wanted = Treatment::of(offload, network)
-            .wanted(offload, network, role)
+        let mut wanted = PathOffload::of(offload, network)
+            .device_features(offload, network, role)
             .unwrap_or_default();
         if self.frame_by_frame {
             let joins = offload.switches(network.encapsulation.is_tunnel())[&Feature::Gro];
@@ -231,7 +231,7 @@ impl PathSettings<'_> {
             })
             .collect();
         let features = set_features(ethtool, name, wanted, &step)?;
-        let device = device::read(netlink, name).step(step)?;
+        let device = device::read(netlink, name).with_context(step)?;
         Ok(DeviceState {
             host: self.side.name().to_owned(),
             name: name.to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wirecost_sys::ethtool::Ethtool;
 
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 
 /// Sets a device's features, and returns those of them that the device has, as they were read back.
 pub(crate) fn set_features(
@@ -13,8 +13,8 @@ pub(crate) fn set_features(
     wanted: BTreeMap<String, bool>,
     step: &impl Fn() -> String,
 ) -> Result<BTreeMap<String, bool>, BuildError> {
-    ethtool.set_features(name, &wanted).step(step)?;
-    let found = ethtool.features(name).step(step)?;
+    ethtool.set_features(name, &wanted).with_context(step)?;
+    let found = ethtool.features(name).with_context(step)?;
     let mut features = BTreeMap::new();
     for (feature, on) in wanted {
         // A feature that the device does not have neither helps nor hides anything.

@@ -13,7 +13,7 @@ use wirecost_model::plan::{Encapsulation, Geneve, Vlan, Vxlan};
 
 use crate::device::{self, NewDevice, TunnelDevice};
 use crate::device::{enslave, up};
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 use crate::host::LabHost;
 use crate::names::{TAG, TUNNEL, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
@@ -56,9 +56,9 @@ impl LabHost {
     ///
     /// # Errors
     /// Where they do not agree within [`wireguard::PATIENCE`].
-    pub(crate) fn agree(&self) -> Result<(), BuildError> {
+    pub(crate) fn handshake(&self) -> Result<(), BuildError> {
         match self.spec.network.encapsulation {
-            Encapsulation::Wireguard(_) => wireguard::agree(TUNNEL, self.spec.side),
+            Encapsulation::Wireguard(_) => wireguard::handshake(TUNNEL, self.spec.side),
             _ => Ok(()),
         }
     }
@@ -75,7 +75,7 @@ impl LabHost {
             guests: &mut self.guests,
             tunnel: device,
         };
-        routing.settle(&mut self.netlink)
+        routing.set_up(&mut self.netlink)
     }
 
     /// Creates a VLAN device for the inner tag over the tunnel's, where the plan has one. Returns the name of the
@@ -88,8 +88,8 @@ impl LabHost {
             return Ok(TUNNEL);
         };
         up(&mut self.netlink, TUNNEL)?;
-        let below =
-            device::read(&mut self.netlink, TUNNEL).step(|| format!("reading `{TUNNEL}` back"))?;
+        let below = device::read(&mut self.netlink, TUNNEL)
+            .with_context(|| format!("reading `{TUNNEL}` back"))?;
         make_vlan(&mut self.netlink, TAG, Vlan { id }, below.index, mtu)?;
         Ok(TAG)
     }
@@ -183,9 +183,9 @@ impl Endpoints<'_> {
         self.create(netlink, name, |netlink, new| {
             device::create_vxlan(netlink, new, &of_device, ends, underlay, mtu)
         })
-        .step(|| format!("making the vxlan device `{name}`"))?;
+        .with_context(|| format!("making the vxlan device `{name}`"))?;
         let found = device::read_vxlan(netlink, name)
-            .step(|| format!("reading the vxlan device `{name}` back"))?;
+            .with_context(|| format!("reading the vxlan device `{name}` back"))?;
         let wanted = (of_device, [Some(self.ends.0), Some(self.ends.1)]);
         alike("vxlan", name, &wanted, &found)
     }
@@ -204,9 +204,9 @@ impl Endpoints<'_> {
         self.create(netlink, name, |netlink, new| {
             device::create_geneve(netlink, new, &of_device, remote, self.mtu)
         })
-        .step(|| format!("making the geneve device `{name}`"))?;
+        .with_context(|| format!("making the geneve device `{name}`"))?;
         let found = device::read_geneve(netlink, name)
-            .step(|| format!("reading the geneve device `{name}` back"))?;
+            .with_context(|| format!("reading the geneve device `{name}` back"))?;
         alike("geneve", name, &(of_device, Some(remote)), &found)
     }
 
@@ -218,9 +218,9 @@ impl Endpoints<'_> {
         self.create(netlink, name, |netlink, new| {
             device::create_ip_tunnel(netlink, new, &wanted, self.underlay, self.mtu)
         })
-        .step(|| format!("making the {kind} device `{name}`"))?;
+        .with_context(|| format!("making the {kind} device `{name}`"))?;
         let found = device::read_ip_tunnel(netlink, name)
-            .step(|| format!("reading the {kind} device `{name}` back"))?;
+            .with_context(|| format!("reading the {kind} device `{name}` back"))?;
         alike(&kind.to_string(), name, &Some(&wanted), &found.as_ref())
     }
 }
@@ -233,9 +233,9 @@ fn make_vlan(
     mtu: u32,
 ) -> Result<(), BuildError> {
     device::create_vlan(netlink, name, id, below, mtu)
-        .step(|| format!("making the VLAN device `{name}`"))?;
+        .with_context(|| format!("making the VLAN device `{name}`"))?;
     let found = device::read_vlan(netlink, name)
-        .step(|| format!("reading the VLAN device `{name}` back"))?;
+        .with_context(|| format!("reading the VLAN device `{name}` back"))?;
     same(|| format!("VLAN of `{name}`"), &id, &found.unwrap_or(0))
 }
 

@@ -70,13 +70,13 @@ pub fn error_code(error: &io::Error) -> Option<i32> {
     crate::netlink::code(error)
 }
 
-/// Names the step of a failed call.
-pub(crate) trait Step<T> {
-    fn step(self, step: impl FnOnce() -> String) -> Result<T, BuildError>;
+/// Adds the step that failed to an error.
+pub(crate) trait Context<T> {
+    fn with_context(self, step: impl FnOnce() -> String) -> Result<T, BuildError>;
 }
 
-impl<T> Step<T> for io::Result<T> {
-    fn step(self, step: impl FnOnce() -> String) -> Result<T, BuildError> {
+impl<T> Context<T> for io::Result<T> {
+    fn with_context(self, step: impl FnOnce() -> String) -> Result<T, BuildError> {
         self.map_err(|source| {
             let step = step();
             let hint = hint(&step, &source);

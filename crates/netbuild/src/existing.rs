@@ -16,7 +16,7 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::{Netns, with_own_sysfs};
 
 use crate::device::{self, Change};
-use crate::error::{BuildError, Step, error_code, same};
+use crate::error::{BuildError, Context, error_code, same};
 use crate::features::FeatureTarget;
 use crate::netlink::Netlink;
 use crate::steering::{mask_value, receive_masks, write_masks};
@@ -47,13 +47,13 @@ impl ExistingDevice {
     pub fn open(name: &str) -> Result<Self, BuildError> {
         let place = format!("`{name}`");
         let entering = || format!("entering the network namespace of {place}");
-        let netns = netns_of(name).step(entering)?;
+        let netns = netns_of(name).with_context(entering)?;
         let open = || {
-            let netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
-            let ethtool = Ethtool::open().step(|| "opening a socket for ethtool".into())?;
+            let netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
+            let ethtool = Ethtool::open().with_context(|| "opening a socket for ethtool".into())?;
             Ok::<_, BuildError>((netlink, ethtool))
         };
-        let (netlink, ethtool) = within(netns.as_ref(), open).step(entering)??;
+        let (netlink, ethtool) = within(netns.as_ref(), open).with_context(entering)??;
         Ok(Self {
             netns,
             name: name.rsplit('/').next().unwrap_or(name).to_owned(),
@@ -83,7 +83,9 @@ impl ExistingDevice {
     /// Where the device is gone.
     pub fn index(&mut self) -> Result<u32, BuildError> {
         let device = device::read(&mut self.netlink, &self.name);
-        Ok(device.step(|| format!("reading {}", self.place))?.index)
+        Ok(device
+            .with_context(|| format!("reading {}", self.place))?
+            .index)
     }
 
     /// UDP ports of the VXLAN and Geneve devices in the device's namespace.
@@ -91,7 +93,7 @@ impl ExistingDevice {
     /// # Errors
     /// Where the kernel does not list them.
     pub fn tunnel_ports(&mut self) -> Result<Vec<u16>, BuildError> {
-        device::tunnel_ports(&mut self.netlink).step(|| "listing the host's tunnels".into())
+        device::tunnel_ports(&mut self.netlink).with_context(|| "listing the host's tunnels".into())
     }
 
     /// The device's MTU, queues, and offload features with those in `also`.
@@ -104,8 +106,8 @@ impl ExistingDevice {
         also: &BTreeMap<String, bool>,
     ) -> Result<DeviceState, BuildError> {
         let step = || format!("reading {}", self.place);
-        let device = device::read(&mut self.netlink, &self.name).step(step)?;
-        let found = self.ethtool.features(&self.name).step(step)?;
+        let device = device::read(&mut self.netlink, &self.name).with_context(step)?;
+        let found = self.ethtool.features(&self.name).with_context(step)?;
         let profile = Feature::ALL.iter().flat_map(|feature| feature.ethtool());
         let known = profile.copied().filter(|name| found.contains_key(*name));
         let asked = also.keys().map(String::as_str);
@@ -137,7 +139,7 @@ impl ExistingDevice {
             speed.map(|mbit| u64::from(mbit) * 1_000_000)
         };
         let speed = speed::read(&mut self.netlink, &self.name, &reported);
-        speed.step(|| format!("listing the devices beneath {}", self.place))
+        speed.with_context(|| format!("listing the devices beneath {}", self.place))
     }
 
     /// The device's changeable features with their state, for [`ExistingDevice::restore`].
@@ -201,7 +203,7 @@ impl ExistingDevice {
                     .ok_or_else(none)
             }),
         }
-        .step(step)
+        .with_context(step)
     }
 
     /// Changes a setting and reads it back.
@@ -240,7 +242,7 @@ impl ExistingDevice {
             DeviceSetting::Qdisc => device::read(&mut self.netlink, name)
                 .and_then(|device| root_qdisc::set(&mut self.netlink, device.index, value)),
         }
-        .step(step)?;
+        .with_context(step)?;
         let found = self.setting(which)?;
         let plain = |text: &str| match which {
             DeviceSetting::Rps => {
@@ -261,7 +263,7 @@ impl ExistingDevice {
     pub fn queue_files(&self) -> Result<BTreeMap<String, String>, BuildError> {
         let name = &self.name;
         self.in_own_sysfs(|| queue_files::read(name))
-            .step(|| format!("reading the steering of each queue of {}", self.place))
+            .with_context(|| format!("reading the steering of each queue of {}", self.place))
     }
 
     /// Restores the steering of each queue and reads it back.
@@ -271,7 +273,7 @@ impl ExistingDevice {
     pub fn restore_queue_files(&self, before: &BTreeMap<String, String>) -> Result<(), BuildError> {
         let name = &self.name;
         self.in_own_sysfs(|| queue_files::restore(name, before))
-            .step(|| format!("restoring the steering of each queue of {}", self.place))
+            .with_context(|| format!("restoring the steering of each queue of {}", self.place))
     }
 
     /// Sets the MTU, and IPv6's where one is given: the kernel sets IPv6's to the device's whenever the device's

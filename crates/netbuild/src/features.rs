@@ -9,14 +9,14 @@ use wirecost_sys::ethtool::{Ethtool, FeatureState};
 
 use crate::adapt::require_same_state;
 use crate::device;
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 use crate::host::LabHost;
 use crate::names::{BRIDGE, GUEST_DEVICE, TUNNEL, UNDERLAY_DEVICE};
 use crate::netlink::Netlink;
 
 /// The changeable features of every device in a role as they were before some were set: setting one may change others.
 #[derive(Debug)]
-pub struct KeptFeatures {
+pub struct SavedFeatures {
     role: Role,
     /// One entry for each guest; a single entry for a device that a host has once.
     states: Vec<BTreeMap<String, bool>>,
@@ -41,8 +41,8 @@ impl LabHost {
         &mut self,
         role: Role,
         wanted: &BTreeMap<String, bool>,
-    ) -> Result<KeptFeatures, BuildError> {
-        let mut kept = KeptFeatures {
+    ) -> Result<SavedFeatures, BuildError> {
+        let mut kept = SavedFeatures {
             role,
             states: Vec::new(),
         };
@@ -65,7 +65,7 @@ impl LabHost {
     ///
     /// # Errors
     /// The first error: the kernel refuses a feature, or does not apply it.
-    pub fn restore_features(&mut self, kept: &KeptFeatures) -> Result<(), BuildError> {
+    pub fn restore_features(&mut self, kept: &SavedFeatures) -> Result<(), BuildError> {
         let mut restored = Ok(());
         for (number, state) in kept.states.iter().enumerate() {
             let device = self.device(kept.role, number);
@@ -98,8 +98,8 @@ impl LabHost {
                 name
             };
             let step = || format!("reading {place} back");
-            let found = ethtool.features(name).step(step)?;
-            let mtu = device::read(netlink, name).step(step)?.mtu;
+            let found = ethtool.features(name).with_context(step)?;
+            let mtu = device::read(netlink, name).with_context(step)?.mtu;
             // A feature that is fixed at off is not among those found.
             let state = |feature: &String| found.get(feature).is_some_and(|state| state.active);
             let features = last.features.keys().chain(also.keys());
@@ -136,7 +136,7 @@ impl LabHost {
                 let guest = self.guests.get_mut(number);
                 let guest = guest
                     .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-                    .step(|| format!("looking for guest {number}"))?;
+                    .with_context(|| format!("looking for guest {number}"))?;
                 if role == Role::Guest {
                     let place = if several {
                         format!("`{GUEST_DEVICE}` behind `{}`", guest.port)
@@ -175,12 +175,12 @@ impl FeatureTarget<'_> {
             ..
         } = self;
         let step = || format!("setting features of {place}");
-        let before = ethtool.features(name).step(step)?;
+        let before = ethtool.features(name).with_context(step)?;
         for (feature, on) in wanted {
             let problem = match before.get(feature) {
                 Some(state) if state.changeable || state.active == *on => continue,
                 Some(_) => "is fixed at on",
-                None if ethtool.knows(name, feature).step(step)? => "is fixed at off",
+                None if ethtool.knows(name, feature).with_context(step)? => "is fixed at off",
                 None => "is not known to this kernel",
             };
             return Err(BuildError::Feature {
@@ -204,14 +204,14 @@ impl FeatureTarget<'_> {
     pub(crate) fn set(&self, wanted: &BTreeMap<String, bool>) -> Result<(), BuildError> {
         self.ethtool
             .set_features(self.name, wanted)
-            .step(|| format!("setting features of {}", self.place))?;
+            .with_context(|| format!("setting features of {}", self.place))?;
         self.has(wanted, |state, on| state.active == on)
     }
 
     pub(crate) fn put_back(&self, state: &BTreeMap<String, bool>) -> Result<(), BuildError> {
         self.ethtool
             .set_features(self.name, state)
-            .step(|| format!("putting the features of {} back", self.place))?;
+            .with_context(|| format!("putting the features of {} back", self.place))?;
         // One that waits for another feature was not active before, either.
         self.has(state, |state, on| {
             state.active == on || state.requested == on
@@ -226,7 +226,7 @@ impl FeatureTarget<'_> {
         let found = self
             .ethtool
             .features(self.name)
-            .step(|| format!("reading the features of {} back", self.place))?;
+            .with_context(|| format!("reading the features of {} back", self.place))?;
         let word = |on| if on { "on" } else { "off" };
         for (feature, on) in wanted {
             let as_wanted = found.get(feature).map_or(!on, |state| is(state, *on));

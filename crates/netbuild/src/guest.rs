@@ -10,7 +10,7 @@ use wirecost_sys::namespace::{HeldNetns, Netns};
 
 use crate::device::{self, PeerNamespace, VethEnd};
 use crate::device::{enslave, has_queues, up};
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::ipv6;
 use crate::names::{GUEST_DEVICE, guest_port, prefix};
 use crate::netlink::Netlink;
@@ -58,25 +58,25 @@ impl Guest {
     pub(crate) fn all(addresses: &[(IpAddr, [u8; 6])]) -> Result<Vec<Self>, BuildError> {
         // The kernel sets namespaces up in parallel; one after the other they take longer.
         let names: Vec<String> = (0..addresses.len()).map(|n| format!("guest{n}")).collect();
-        let namespaces =
-            HeldNetns::create_all(&names).step(|| "making the guests' namespaces".into())?;
+        let namespaces = HeldNetns::create_all(&names)
+            .with_context(|| "making the guests' namespaces".into())?;
         let numbered = namespaces.into_iter().zip(addresses).enumerate();
         numbered
-            .map(|(number, (namespace, addresses))| Self::settle(number, namespace, *addresses))
+            .map(|(number, (namespace, addresses))| Self::set_up(number, namespace, *addresses))
             .collect()
     }
 
     /// Applies the settings that devices take over when they are created.
-    fn settle(
+    fn set_up(
         number: usize,
         namespace: HeldNetns,
         (address, mac): (IpAddr, [u8; 6]),
     ) -> Result<Self, BuildError> {
         let inside = || -> Result<_, BuildError> {
-            ipv6::disable_and_silence()?;
+            ipv6::disable()?;
             raise_tsq_limit()?;
-            let netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
-            let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+            let netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
+            let ethtool = Ethtool::open().with_context(|| "opening ethtool".into())?;
             Ok((netlink, ethtool))
         };
         let (mut netlink, ethtool) = within(namespace.netns(), inside)?;
@@ -112,19 +112,21 @@ impl Guest {
             (None, end(port, uplink.mac())),
             (inside, end(GUEST_DEVICE, Some(self.mac))),
         )
-        .step(|| format!("making the veth `{port}` towards its guest"))?;
+        .with_context(|| format!("making the veth `{port}` towards its guest"))?;
         match uplink {
             Uplink::Bridge(bridge) => enslave(host, port, bridge)?,
             Uplink::Router { .. } | Uplink::Program => up(host, port)?,
         }
         let own = device::read(&mut self.netlink, GUEST_DEVICE)
-            .step(|| format!("reading `{GUEST_DEVICE}` behind `{port}` back"))?;
+            .with_context(|| format!("reading `{GUEST_DEVICE}` behind `{port}` back"))?;
         has_queues(GUEST_DEVICE, &own, queues)?;
         if address.is_ipv6() {
             within(self.namespace.netns(), || ipv6::enable(GUEST_DEVICE))?;
         }
         device::add_address(&mut self.netlink, own.index, *address, prefix(*address))
-            .step(|| format!("giving `{GUEST_DEVICE}` behind `{port}` the address {address}"))?;
+            .with_context(|| {
+                format!("giving `{GUEST_DEVICE}` behind `{port}` the address {address}")
+            })?;
         up(&mut self.netlink, GUEST_DEVICE)
     }
 
@@ -137,11 +139,11 @@ impl Guest {
     pub(crate) fn reach(&mut self, others: &[IpAddr], router: [u8; 6]) -> Result<(), BuildError> {
         let port = &self.port;
         let own = device::read(&mut self.netlink, GUEST_DEVICE)
-            .step(|| format!("reading `{GUEST_DEVICE}` behind `{port}` back"))?;
+            .with_context(|| format!("reading `{GUEST_DEVICE}` behind `{port}` back"))?;
         for other in others {
-            device::add_neighbour(&mut self.netlink, own.index, *other, router).step(|| {
-                format!("telling `{GUEST_DEVICE}` behind `{port}` how {other} is reached")
-            })?;
+            device::add_neighbour(&mut self.netlink, own.index, *other, router).with_context(
+                || format!("telling `{GUEST_DEVICE}` behind `{port}` how {other} is reached"),
+            )?;
         }
         Ok(())
     }
@@ -155,13 +157,13 @@ impl Guest {
             )
         };
         let device = device::read(&mut self.netlink, GUEST_DEVICE)
-            .step(step)?
+            .with_context(step)?
             .index;
         let hop = NextHop {
             device,
             gateway: None,
         };
-        route::add(&mut self.netlink, (network, length), &[hop], None).step(step)
+        route::add(&mut self.netlink, (network, length), &[hop], None).with_context(step)
     }
 
     /// Waits until the guest's link is up and its address can be used.
@@ -177,7 +179,7 @@ impl Guest {
 /// Runs a step inside a guest's namespace.
 fn within<T>(netns: &Netns, step: impl FnOnce() -> Result<T, BuildError>) -> Result<T, BuildError> {
     let done = netns.within(step);
-    done.step(|| "entering a guest's namespace".into())?
+    done.with_context(|| "entering a guest's namespace".into())?
 }
 
 /// Keeps the sending host's work on the sending host's cores.
@@ -191,7 +193,7 @@ fn within<T>(netns: &Netns, step: impl FnOnce() -> Result<T, BuildError>) -> Res
 pub(crate) fn raise_tsq_limit() -> Result<(), BuildError> {
     for key in ["tcp_pacing_ca_ratio", "tcp_pacing_ss_ratio"] {
         let path = format!("/proc/sys/net/ipv4/{key}");
-        fs::write(&path, "1000").step(|| format!("writing {path}"))?;
+        fs::write(&path, "1000").with_context(|| format!("writing {path}"))?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use wirecost_model::plan::Vxlan;
 
 use crate::device;
 use crate::device::enslave;
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::host::LabHost;
 use crate::names::BRIDGE;
 
@@ -65,24 +65,24 @@ impl LabHost {
                 below,
                 mtu,
             )
-            .step(|| format!("making the device `{name}`, which reserves headroom"))?;
-            let made =
-                device::read(&mut self.netlink, &name).step(|| format!("reading `{name}` back"))?;
+            .with_context(|| format!("making the device `{name}`, which reserves headroom"))?;
+            let made = device::read(&mut self.netlink, &name)
+                .with_context(|| format!("reading `{name}` back"))?;
             below = made.index;
             port = Some(name);
         }
         let Some(port) = port else { return Ok(()) };
         device::create_bridge(&mut self.netlink, BRIDGE)
-            .step(|| format!("making the bridge `{BRIDGE}`, which reserves headroom"))?;
+            .with_context(|| format!("making the bridge `{BRIDGE}`, which reserves headroom"))?;
         let bridge = device::read(&mut self.netlink, BRIDGE)
-            .step(|| format!("reading `{BRIDGE}` back"))?
+            .with_context(|| format!("reading `{BRIDGE}` back"))?
             .index;
         device::Change {
             controller: Some(bridge),
             ..device::Change::default()
         }
         .apply(&mut self.netlink, &port)
-        .step(|| format!("making `{port}` a port of `{BRIDGE}`"))?;
+        .with_context(|| format!("making `{port}` a port of `{BRIDGE}`"))?;
         for guest in self.spec.guest_ports() {
             enslave(&mut self.netlink, &guest, bridge)?;
         }

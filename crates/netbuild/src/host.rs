@@ -7,14 +7,14 @@ use std::io;
 use std::os::fd::AsFd;
 
 use wirecost_model::datapath::Datapath;
-use wirecost_model::line::LineBy;
+use wirecost_model::line::LineQdisc;
 use wirecost_model::steering::Rps;
 use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
 use crate::addresses;
 use crate::device::{self, PeerNamespace, has_queues, up};
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 use crate::guest::{Guest, Uplink};
 use crate::ipv6;
 use crate::names::{BRIDGE, Side, TUNNEL, UNDERLAY_DEVICE};
@@ -22,7 +22,7 @@ use crate::netlink::Netlink;
 use crate::spec::HostSpec;
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
 use crate::underlay::line_namespace::LineNamespace;
-use crate::underlay::{self, Underlay, Wire};
+use crate::underlay::{self, Underlay, UnderlayParameters};
 
 pub use line::Line;
 pub use switch_devices::SwitchDevices;
@@ -45,7 +45,7 @@ pub struct LabHost {
     pub(crate) switch_devices: SwitchDevices,
     /// The line that the last adaptation has set.
     pub(crate) line: Option<Line>,
-    pub(crate) line_by: LineBy,
+    pub(crate) line_by: LineQdisc,
     /// Id, in the host's own namespace, of the existing network namespace that the tunnels go over.
     pub(crate) link_netns: Option<i32>,
 }
@@ -54,23 +54,23 @@ impl LabHost {
     /// First step, on both hosts: the guests' namespaces and the settings that devices take over when they are created.
     /// The calling thread's namespace must be a new one of the host's own.
     pub fn prepare(spec: HostSpec) -> Result<Self, BuildError> {
-        ipv6::disable_and_silence()?;
+        ipv6::disable()?;
         let macs = spec.guest_macs(spec.side);
         let addresses: Vec<_> = spec.guest_addresses().into_iter().zip(macs).collect();
         let guests = Guest::all(&addresses)?;
-        let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+        let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
         up(&mut netlink, "lo")?;
         let steering = match &spec.receive_cpus {
             Some(cpus) => Some(
                 Steering::begin(cpus)
-                    .step(|| format!("setting net.core.rps_default_mask for {cpus:?}"))?,
+                    .with_context(|| format!("setting net.core.rps_default_mask for {cpus:?}"))?,
             ),
             None => None,
         };
-        let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+        let ethtool = Ethtool::open().with_context(|| "opening ethtool".into())?;
         let line_namespace = spec.line_core.map(|core| {
             let at = (&spec.network.transit, spec.side);
-            underlay::make_line_namespace(core, at, wire_of(&spec), &mut netlink)
+            underlay::make_line_namespace(core, at, underlay_parameters(&spec), &mut netlink)
         });
         Ok(Self {
             line_namespace: line_namespace.transpose()?,
@@ -83,7 +83,7 @@ impl LabHost {
             underlay: None,
             switch_devices: SwitchDevices::default(),
             line: None,
-            line_by: LineBy::Tbf,
+            line_by: LineQdisc::Tbf,
             link_netns: None,
         })
     }
@@ -96,7 +96,8 @@ impl LabHost {
     pub fn prepare_over(spec: HostSpec, netns: &Netns) -> Result<Self, BuildError> {
         let mut host = Self::prepare(spec)?;
         let number = device::number_netns(&mut host.netlink, netns.as_fd());
-        host.link_netns = Some(number.step(|| "numbering the host's network namespace".into())?);
+        host.link_netns =
+            Some(number.with_context(|| "numbering the host's network namespace".into())?);
         Ok(host)
     }
 
@@ -105,7 +106,7 @@ impl LabHost {
     /// # Errors
     /// Where the kernel refuses.
     pub fn remove_tunnel(&mut self) -> Result<(), BuildError> {
-        device::delete(&mut self.netlink, TUNNEL).step(|| format!("removing `{TUNNEL}`"))
+        device::delete(&mut self.netlink, TUNNEL).with_context(|| format!("removing `{TUNNEL}`"))
     }
 
     /// Second step, on host a only, when both hosts are prepared: creates the underlay, from this host to a device in
@@ -113,7 +114,7 @@ impl LabHost {
     pub fn wire(&mut self, peer: u32) -> Result<(), BuildError> {
         let underlay = Underlay::build(
             &self.spec.network.transit,
-            wire_of(&self.spec),
+            underlay_parameters(&self.spec),
             (&mut self.netlink, self.line_namespace.as_ref()),
             PeerNamespace::Process(peer),
         )?;
@@ -174,19 +175,19 @@ impl LabHost {
         let queues = self.spec.network.steering.queues;
         if let Some(steering) = self.steering.take() {
             let step = || format!("steering what `{UNDERLAY_DEVICE}` receives");
-            self.steered = steering.end(UNDERLAY_DEVICE, queues).step(step)?;
+            self.steered = steering.end(UNDERLAY_DEVICE, queues).with_context(step)?;
             // Steering that a plan asks for explicitly is in force, or the build fails.
             if !self.steered && self.spec.network.steering.rps != Rps::Own {
-                return Err(io::Error::from(io::ErrorKind::NotFound)).step(step);
+                return Err(io::Error::from(io::ErrorKind::NotFound)).with_context(step);
             }
         }
         self.check_steering()?;
         if let Some(line_namespace) = &mut self.line_namespace {
-            line_namespace.settle()?;
+            line_namespace.set_up()?;
         }
         let (name, mtu) = (UNDERLAY_DEVICE, self.spec.network.underlay_mtu);
-        let underlay =
-            device::read(&mut self.netlink, name).step(|| format!("reading `{name}` back"))?;
+        let underlay = device::read(&mut self.netlink, name)
+            .with_context(|| format!("reading `{name}` back"))?;
         same(|| format!("MTU of `{name}`"), &mtu, &underlay.mtu)?;
         has_queues(name, &underlay, queues)?;
         Ok(underlay.index)
@@ -210,9 +211,9 @@ impl LabHost {
 
     fn build_bridge(&mut self) -> Result<u32, BuildError> {
         device::create_bridge(&mut self.netlink, BRIDGE)
-            .step(|| format!("making the bridge `{BRIDGE}`"))?;
+            .with_context(|| format!("making the bridge `{BRIDGE}`"))?;
         let bridge = device::read(&mut self.netlink, BRIDGE)
-            .step(|| format!("reading `{BRIDGE}` back"))?
+            .with_context(|| format!("reading `{BRIDGE}` back"))?
             .index;
         up(&mut self.netlink, BRIDGE)?;
         Ok(bridge)
@@ -284,13 +285,13 @@ impl LabHost {
     /// Interface index of the underlay device.
     pub fn underlay_index(&mut self) -> Result<u32, BuildError> {
         let device = device::read(&mut self.netlink, UNDERLAY_DEVICE)
-            .step(|| format!("reading `{UNDERLAY_DEVICE}`"))?;
+            .with_context(|| format!("reading `{UNDERLAY_DEVICE}`"))?;
         Ok(device.index)
     }
 }
 
-fn wire_of(spec: &HostSpec) -> Wire {
-    Wire {
+fn underlay_parameters(spec: &HostSpec) -> UnderlayParameters {
+    UnderlayParameters {
         mtu: spec.network.underlay_mtu,
         queues: spec.network.steering.queues,
         ip: spec.network.underlay_ip,

@@ -14,7 +14,7 @@ use crate::addresses;
 use crate::device::up;
 use crate::device::{self, VethEnd};
 use crate::device_features::set_features;
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::ipv6;
 use crate::names::Side;
 use crate::netlink::Netlink;
@@ -57,7 +57,7 @@ impl GuestDevice<'_> {
     /// # Errors
     /// Where the kernel refuses a step; what was created until then stays.
     pub fn create(&self) -> Result<(), BuildError> {
-        let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+        let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
         let end = |name, mtu, mac| VethEnd {
             name,
             mtu,
@@ -67,14 +67,14 @@ impl GuestDevice<'_> {
         let guest = end(self.name, self.mtu, Some(self.mac));
         let port = end(self.port, self.port_mtu, None);
         device::create_veth_here(&mut netlink, guest, port)
-            .step(|| format!("making the veth from `{}` to `{}`", self.name, self.port))?;
+            .with_context(|| format!("making the veth from `{}` to `{}`", self.name, self.port))?;
         let (address, prefix) = self.address;
         if address.is_ipv6() {
             ipv6::enable(self.name)?;
         }
         let index = index(&mut netlink, self.name)?;
         device::add_address(&mut netlink, index, address, prefix)
-            .step(|| format!("giving `{}` the address {address}", self.name))?;
+            .with_context(|| format!("giving `{}` the address {address}", self.name))?;
         if self.joins {
             self.join_segments()?;
         }
@@ -86,7 +86,7 @@ impl GuestDevice<'_> {
     /// `veth_skb_is_eligible_for_gro`).
     fn join_segments(&self) -> Result<(), BuildError> {
         let step = || format!("switching on GRO of `{}`", self.name);
-        let ethtool = Ethtool::open().step(step)?;
+        let ethtool = Ethtool::open().with_context(step)?;
         let all = |feature: Feature, on: bool| -> BTreeMap<String, bool> {
             let names = feature.ethtool().iter();
             names.map(|name| ((*name).to_owned(), on)).collect()
@@ -102,8 +102,8 @@ impl GuestDevice<'_> {
 /// # Errors
 /// Where the kernel refuses a step.
 pub fn prepare_namespace() -> Result<(), BuildError> {
-    ipv6::disable_and_silence()?;
-    let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+    ipv6::disable()?;
+    let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
     up(&mut netlink, "lo")
 }
 
@@ -112,11 +112,11 @@ pub fn prepare_namespace() -> Result<(), BuildError> {
 /// # Errors
 /// Where the kernel does not report the device.
 pub fn find(name: &str) -> Result<Option<u32>, BuildError> {
-    let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+    let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
     match device::read(&mut netlink, name) {
         Ok(found) => Ok(Some(found.index)),
         Err(error) if error.kind() == io::ErrorKind::NotFound || is_no_device(&error) => Ok(None),
-        Err(error) => Err(error).step(|| format!("looking for `{name}`")),
+        Err(error) => Err(error).with_context(|| format!("looking for `{name}`")),
     }
 }
 
@@ -125,8 +125,8 @@ pub fn find(name: &str) -> Result<Option<u32>, BuildError> {
 /// # Errors
 /// Where no device has that name, or the kernel does not report it.
 pub fn mtu(name: &str) -> Result<u32, BuildError> {
-    let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
-    let found = device::read(&mut netlink, name).step(|| format!("reading `{name}`"))?;
+    let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
+    let found = device::read(&mut netlink, name).with_context(|| format!("reading `{name}`"))?;
     Ok(found.mtu)
 }
 
@@ -137,7 +137,7 @@ pub fn mtu(name: &str) -> Result<u32, BuildError> {
 /// Where the kernel refuses the change, or does not apply it.
 pub fn disable_offloads(name: &str) -> Result<(), BuildError> {
     let step = || format!("switching off the offloads of `{name}`");
-    let ethtool = Ethtool::open().step(step)?;
+    let ethtool = Ethtool::open().with_context(step)?;
     let off = [Feature::Tso, Feature::Gso, Feature::Checksum];
     let names = off.iter().flat_map(|feature| feature.ethtool());
     let wanted = names.map(|name| ((*name).to_owned(), false)).collect();
@@ -150,9 +150,11 @@ pub fn disable_offloads(name: &str) -> Result<(), BuildError> {
 /// # Errors
 /// Where the kernel refuses.
 pub fn remove(name: &str) -> Result<(), BuildError> {
-    let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+    let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
     match device::delete(&mut netlink, name) {
-        Err(error) if !is_no_device(&error) => Err(error).step(|| format!("removing `{name}`")),
+        Err(error) if !is_no_device(&error) => {
+            Err(error).with_context(|| format!("removing `{name}`"))
+        }
         _ => Ok(()),
     }
 }
@@ -173,7 +175,7 @@ pub fn devices() -> io::Result<Vec<String>> {
 }
 
 fn index(netlink: &mut Netlink, name: &str) -> Result<u32, BuildError> {
-    let found = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+    let found = device::read(netlink, name).with_context(|| format!("reading `{name}` back"))?;
     Ok(found.index)
 }
 

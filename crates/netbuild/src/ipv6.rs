@@ -3,11 +3,11 @@
 
 use std::fs;
 
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 
 /// Settings that a device takes over when it is created, in /proc/sys/net/ipv6/conf/default
 /// (Documentation/networking/ip-sysctl.rst): no address but the one it is given, and no router solicitations.
-const SILENT: [(&str, &str); 5] = [
+const NO_AUTOCONF: [(&str, &str); 5] = [
     ("accept_ra", "0"),
     ("autoconf", "0"),
     ("router_solicitations", "0"),
@@ -16,16 +16,16 @@ const SILENT: [(&str, &str); 5] = [
     ("accept_dad", "0"),
 ];
 
-/// Disables IPv6 in the calling thread's namespace, also for devices created later, and keeps those silent where
-/// [`enable`] enables it again. A kernel without IPv6 is silent already.
-pub(crate) fn disable_and_silence() -> Result<(), BuildError> {
+/// Disables IPv6 in the calling thread's namespace, also for devices created later. Where [`enable`] enables it again,
+/// these neither configure addresses nor solicit routers by themselves.
+pub(crate) fn disable() -> Result<(), BuildError> {
     for scope in ["all", "default"] {
         let path = key(scope, "disable_ipv6");
         if fs::exists(&path).unwrap_or(false) {
             write(&path, "1")?;
         }
     }
-    for (name, value) in SILENT {
+    for (name, value) in NO_AUTOCONF {
         let path = key("default", name);
         if fs::exists(&path).unwrap_or(false) {
             write(&path, value)?;
@@ -38,7 +38,7 @@ pub(crate) fn disable_and_silence() -> Result<(), BuildError> {
 pub(crate) fn enable(device: &str) -> Result<(), BuildError> {
     let path = key(device, "disable_ipv6");
     write(&path, "0")?;
-    let found = fs::read_to_string(&path).step(|| format!("reading {path} back"))?;
+    let found = fs::read_to_string(&path).with_context(|| format!("reading {path} back"))?;
     same(|| path.clone(), &"0", &found.trim())
 }
 
@@ -47,5 +47,5 @@ fn key(scope: &str, name: &str) -> String {
 }
 
 fn write(path: &str, value: &str) -> Result<(), BuildError> {
-    fs::write(path, value).step(|| format!("writing {value} to {path}"))
+    fs::write(path, value).with_context(|| format!("writing {value} to {path}"))
 }

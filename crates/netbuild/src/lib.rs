@@ -35,7 +35,7 @@ use wirecost_netlink as netlink;
 
 pub use error::{BuildError, error_code};
 pub use existing::{ExistingDevice, LinkSpeed};
-pub use features::KeptFeatures;
+pub use features::SavedFeatures;
 pub use host::{LabHost, Line, SwitchDevices};
 pub use names::{GUEST_DEVICE, Side, UNDERLAY_DEVICE};
 pub use spec::{EndSecret, HostSpec, RouterPort};

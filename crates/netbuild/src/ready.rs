@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::device;
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::names;
 use crate::netlink::Netlink;
 
@@ -49,9 +49,9 @@ fn until(
     step: impl Fn() -> String,
 ) -> Result<(), BuildError> {
     let began = Instant::now();
-    while !ready().step(&step)? {
+    while !ready().with_context(&step)? {
         if began.elapsed() > LIMIT {
-            return Err(io::Error::from(io::ErrorKind::TimedOut)).step(&step);
+            return Err(io::Error::from(io::ErrorKind::TimedOut)).with_context(&step);
         }
         sleep(PAUSE);
     }

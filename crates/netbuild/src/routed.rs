@@ -11,7 +11,7 @@ use wirecost_model::ip::IpVersion;
 
 use crate::addresses;
 use crate::device;
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::guest::Guest;
 use crate::ipv6;
 use crate::names::Side;
@@ -36,7 +36,7 @@ impl Routing<'_> {
     ///
     /// # Errors
     /// Where the kernel refuses a step.
-    pub(crate) fn settle(self, netlink: &mut Netlink) -> Result<(), BuildError> {
+    pub(crate) fn set_up(self, netlink: &mut Netlink) -> Result<(), BuildError> {
         let Self {
             side,
             ip,
@@ -57,8 +57,9 @@ impl Routing<'_> {
             }
             let (address, mac) = (guest.address(), addresses::guest_mac(side, number));
             let device = index(netlink, &port)?;
-            device::add_neighbour(netlink, device, address, mac)
-                .step(|| format!("adding the neighbour of `{port}` with the address {address}"))?;
+            device::add_neighbour(netlink, device, address, mac).with_context(|| {
+                format!("adding the neighbour of `{port}` with the address {address}")
+            })?;
             to(netlink, (address, whole(address)), device)?;
             guest.reach(&others, addresses::port_mac(side, number))?;
         }
@@ -75,11 +76,11 @@ fn to(netlink: &mut Netlink, destination: (IpAddr, u8), device: u32) -> Result<(
     };
     let (address, length) = destination;
     route::add(netlink, destination, &[hop], None)
-        .step(|| format!("making the route to {address}/{length}"))
+        .with_context(|| format!("making the route to {address}/{length}"))
 }
 
 fn index(netlink: &mut Netlink, name: &str) -> Result<u32, BuildError> {
-    let found = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+    let found = device::read(netlink, name).with_context(|| format!("reading `{name}` back"))?;
     Ok(found.index)
 }
 

@@ -29,7 +29,7 @@ use wirecost_sys::namespace::Netns;
 use crate::addresses::{LinkEnd, underlay_range};
 use crate::device::up;
 use crate::device::{self, PeerNamespace};
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::ipv6;
 use crate::names::{Side, UNDERLAY_DEVICE, prefix};
 use crate::netlink::Netlink;
@@ -43,7 +43,7 @@ const ANY_SIZE: u32 = 65535;
 
 /// Parameters of an underlay.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wire {
+pub(crate) struct UnderlayParameters {
     /// MTU of the hosts' devices, bytes.
     pub(crate) mtu: u32,
     /// Number of transmit queues, and of receive queues, of every veth from host to host: one with fewer would merge
@@ -73,9 +73,9 @@ impl Underlay {
         peer: &Netns,
     ) -> Result<Self, BuildError> {
         use std::os::fd::AsFd;
-        let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+        let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
         let peer = PeerNamespace::Fd(peer.as_fd());
-        let wire = Wire { mtu, queues: 1, ip };
+        let wire = UnderlayParameters { mtu, queues: 1, ip };
         Self::build(transit, wire, (&mut netlink, None), peer)
     }
 
@@ -83,7 +83,7 @@ impl Underlay {
     /// host b's namespace, or that of its line.
     pub(crate) fn build(
         transit: &Transit,
-        wire: Wire,
+        wire: UnderlayParameters,
         (a, line_namespace): (&mut Netlink, Option<&LineNamespace>),
         b: PeerNamespace<'_>,
     ) -> Result<Self, BuildError> {
@@ -112,7 +112,7 @@ impl Underlay {
 pub(crate) fn make_line_namespace(
     core: u32,
     (transit, side): (&Transit, Side),
-    wire: Wire,
+    wire: UnderlayParameters,
     netlink: &mut Netlink,
 ) -> Result<LineNamespace, BuildError> {
     let own = chain::host(place(transit, side), wire.mtu);
@@ -139,7 +139,7 @@ pub fn address(transit: &Transit, side: Side, ip: IpVersion) -> IpAddr {
 /// # Errors
 /// Where the kernel refuses a step.
 pub fn join_here(transit: &Transit, side: Side, ip: IpVersion) -> Result<(), BuildError> {
-    let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+    let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
     join(UNDERLAY_DEVICE, transit, side, ip, &mut netlink)
 }
 
@@ -148,7 +148,7 @@ pub fn join_here(transit: &Transit, side: Side, ip: IpVersion) -> Result<(), Bui
 /// # Errors
 /// Where it cannot within 5 s: the device's other end may be down.
 pub fn ready_here(transit: &Transit, side: Side, ip: IpVersion) -> Result<(), BuildError> {
-    let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+    let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
     ready::link(&mut netlink, UNDERLAY_DEVICE)?;
     match address(transit, side, ip) {
         IpAddr::V4(_) => Ok(()),
@@ -173,7 +173,7 @@ pub(crate) fn join(
             gateway: Some(gateway),
         };
         route::add(netlink, underlay_range(ip), &[hop], None)
-            .step(|| format!("routing the underlay through {gateway}"))?;
+            .with_context(|| format!("routing the underlay through {gateway}"))?;
     }
     Ok(())
 }
@@ -190,18 +190,18 @@ fn connect(
     ip: IpVersion,
 ) -> Result<u32, BuildError> {
     let index = device::read(netlink, name)
-        .step(|| format!("reading `{name}`"))?
+        .with_context(|| format!("reading `{name}`"))?
         .index;
     if ip == IpVersion::Ipv6 {
         ipv6::enable(name)?;
     }
     let address = place.address(ip);
     device::add_address(netlink, index, address, prefix(address))
-        .step(|| format!("giving `{name}` the address {address}"))?;
+        .with_context(|| format!("giving `{name}` the address {address}"))?;
     up(netlink, name)?;
     let (peer, mac) = (place.across().address(ip), place.across().mac());
     device::add_neighbour(netlink, index, peer, mac)
-        .step(|| format!("adding the neighbour of `{name}` with the address {peer}"))?;
+        .with_context(|| format!("adding the neighbour of `{name}` with the address {peer}"))?;
     Ok(index)
 }
 
@@ -210,13 +210,13 @@ pub(crate) use router::forward;
 /// Writes a sysctl below `net` in the calling thread's network namespace.
 pub(crate) fn set(path: &str, value: &str) -> Result<(), BuildError> {
     let path = format!("/proc/sys/net/{path}");
-    fs::write(&path, value).step(|| format!("writing {value} to {path}"))
+    fs::write(&path, value).with_context(|| format!("writing {value} to {path}"))
 }
 
 /// As [`set`], where the kernel has the sysctl.
 fn set_if_there(path: &str, value: &str) -> Result<(), BuildError> {
     match fs::write(format!("/proc/sys/net/{path}"), value) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done.step(|| format!("writing {value} to /proc/sys/net/{path}")),
+        done => done.with_context(|| format!("writing {value} to /proc/sys/net/{path}")),
     }
 }

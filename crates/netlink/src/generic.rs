@@ -5,7 +5,7 @@ use std::io;
 
 use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED, NlasIterator};
 
-use crate::raw::{Raw, cut};
+use crate::raw::{Raw, truncated};
 
 // include/uapi/linux/genetlink.h
 const GENL_ID_CTRL: u16 = 0x10;
@@ -32,7 +32,7 @@ pub enum Command {
 }
 
 /// Payloads of attributes by attribute number.
-pub type Numbered = BTreeMap<u16, Vec<u8>>;
+pub type AttributeMap = BTreeMap<u16, Vec<u8>>;
 
 impl Generic {
     /// Opens a connection to the family of that name. The kernel loads a module that provides it.
@@ -50,7 +50,7 @@ impl Generic {
         let id = told
             .first()
             .and_then(|told| told.get(&CTRL_ATTR_FAMILY_ID)?[..].try_into().ok());
-        generic.family = u16::from_ne_bytes(id.ok_or_else(cut)?);
+        generic.family = u16::from_ne_bytes(id.ok_or_else(truncated)?);
         Ok(generic)
     }
 
@@ -63,7 +63,7 @@ impl Generic {
         command: Command,
         version: u8,
         attributes: &[DefaultNla],
-    ) -> io::Result<Vec<Numbered>> {
+    ) -> io::Result<Vec<AttributeMap>> {
         let (Command::Do(number) | Command::Dump(number)) = command;
         let body = [&[number, version, 0, 0], &bytes(attributes)[..]].concat();
         let answers = match command {
@@ -71,7 +71,8 @@ impl Generic {
             Command::Dump(_) => self.netlink.dump(self.family, &body),
         };
         // The generic netlink header of 4 bytes (command, version) comes first.
-        let attributes = |answer: &Vec<u8>| Ok(numbered(answer.get(4..).ok_or_else(cut)?));
+        let attributes =
+            |answer: &Vec<u8>| Ok(parse_attributes(answer.get(4..).ok_or_else(truncated)?));
         answers?.iter().map(attributes).collect()
     }
 }
@@ -94,7 +95,7 @@ pub fn nested(number: u16, attributes: &[DefaultNla]) -> DefaultNla {
 }
 
 /// Payloads by attribute number, up to the first attribute that is truncated.
-pub fn numbered(bytes: &[u8]) -> Numbered {
+pub fn parse_attributes(bytes: &[u8]) -> AttributeMap {
     NlasIterator::new(bytes)
         .map_while(Result::ok)
         .map(|attribute| (attribute.kind(), attribute.value().to_vec()))
@@ -123,7 +124,7 @@ mod tests {
         assert_eq!(controller.family, GENL_ID_CTRL);
         let all = controller.call(Command::Dump(CTRL_CMD_GETFAMILY), GENL_VERSION, &[]);
         let all = all.expect("families");
-        let named = |told: &Numbered| told[&CTRL_ATTR_FAMILY_NAME] == b"nlctrl\0";
+        let named = |told: &AttributeMap| told[&CTRL_ATTR_FAMILY_NAME] == b"nlctrl\0";
         assert!(all.iter().any(named), "{all:?}");
     }
 
@@ -140,6 +141,9 @@ mod tests {
         let inner = DefaultNla::new(5, vec![1, 2, 3]);
         let outer = bytes(&[nested(8, &[inner])]);
         assert_eq!(u16::from_ne_bytes([outer[2], outer[3]]), 8 | 1 << 15);
-        assert_eq!(numbered(&numbered(&outer)[&8])[&5], [1, 2, 3]);
+        assert_eq!(
+            parse_attributes(&parse_attributes(&outer)[&8])[&5],
+            [1, 2, 3]
+        );
     }
 }

@@ -119,10 +119,12 @@ struct Message<'a> {
 
 /// First message of a datagram, and the bytes after it.
 fn split(datagram: &[u8]) -> io::Result<(Message<'_>, &[u8])> {
-    let (header, _) = datagram.split_first_chunk::<HEADER>().ok_or_else(cut)?;
+    let (header, _) = datagram
+        .split_first_chunk::<HEADER>()
+        .ok_or_else(truncated)?;
     let [l0, l1, l2, l3, k0, k1, f0, f1, s0, s1, s2, s3, ..] = *header;
     let length = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;
-    let body = datagram.get(HEADER..length).ok_or_else(cut)?;
+    let body = datagram.get(HEADER..length).ok_or_else(truncated)?;
     let message = Message {
         kind: u16::from_ne_bytes([k0, k1]),
         flags: u16::from_ne_bytes([f0, f1]),
@@ -138,7 +140,7 @@ fn split(datagram: &[u8]) -> io::Result<(Message<'_>, &[u8])> {
 fn end(kind: u16, body: &[u8]) -> Option<io::Result<()>> {
     match (kind, body.first_chunk()) {
         (NLMSG_DONE, None) => Some(Ok(())),
-        (NLMSG_ERROR, None) => Some(Err(cut())),
+        (NLMSG_ERROR, None) => Some(Err(truncated())),
         (NLMSG_ERROR | NLMSG_DONE, Some(code)) => Some(match i32::from_ne_bytes(*code) {
             0 => Ok(()),
             code => Err(io::Error::from_raw_os_error(-code)),
@@ -148,7 +150,7 @@ fn end(kind: u16, body: &[u8]) -> Option<io::Result<()>> {
 }
 
 /// An answer that ends too early.
-pub(crate) fn cut() -> io::Error {
+pub(crate) fn truncated() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }
 

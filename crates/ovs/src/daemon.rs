@@ -74,7 +74,7 @@ impl Daemon {
     }
 
     /// Fails where the daemon has ended, with the end of its log.
-    pub(crate) fn still_there(&mut self) -> Result<(), Error> {
+    pub(crate) fn check_running(&mut self) -> Result<(), Error> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(self.failed(format!("ended with {status}"))),

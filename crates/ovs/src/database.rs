@@ -163,7 +163,7 @@ impl Database {
     ) -> Result<(), Error> {
         loop {
             let read = Operation::select("Open_vSwitch", &["cur_cfg"]);
-            let results = self.transact(&[read], wait.for_one())?;
+            let results = self.transact(&[read], wait.request_deadline())?;
             let current = results[0]["rows"][0]["cur_cfg"].as_u64();
             if current.is_some_and(|current| current >= number) {
                 return Ok(());

@@ -29,7 +29,7 @@ impl Deadline {
     }
 
     /// This deadline, at least a moment from now, so that data already received is read.
-    pub(crate) fn or_soon(self) -> Self {
+    pub(crate) fn at_least_a_moment(self) -> Self {
         Self(self.0.max(Instant::now() + MOMENT))
     }
 }
@@ -54,7 +54,7 @@ impl DaemonWait {
     }
 
     /// Deadline of a single request.
-    pub(crate) fn for_one(&self) -> Deadline {
+    pub(crate) fn request_deadline(&self) -> Deadline {
         Deadline::within(self.within)
     }
 

@@ -32,13 +32,13 @@ pub struct ExistingBridge {
 
 /// Ports to add to a bridge of the machine's own Open vSwitch.
 #[derive(Debug, Clone)]
-pub struct AddedPorts<'a> {
+pub struct BridgePorts<'a> {
     /// Owner of the ports, shown in the database: column `external_ids`, key `wirecost`.
     pub owner: &'a str,
     /// Name of the tunnel's port, where the encapsulation is a tunnel.
     pub tunnel: &'a str,
     /// The encapsulation, the guests' ports, and both hosts' addresses.
-    pub wanted: &'a SwitchSpec,
+    pub spec: &'a SwitchSpec,
 }
 
 impl ExistingBridge {
@@ -103,7 +103,7 @@ impl ExistingBridge {
     ///
     /// # Errors
     /// Where it cannot be done in a bridge that another program manages, or the switch refuses; no port is left then.
-    pub fn add(&mut self, ports: &AddedPorts<'_>) -> Result<(), Error> {
+    pub fn add(&mut self, ports: &BridgePorts<'_>) -> Result<(), Error> {
         self.check(ports)?;
         let deadline = Deadline::within(PATIENCE);
         let names = self.names(ports);
@@ -132,9 +132,9 @@ impl ExistingBridge {
     }
 
     /// The names of the ports that [`ExistingBridge::add`] adds.
-    pub fn names(&self, ports: &AddedPorts<'_>) -> Vec<String> {
-        let mut names = ports.wanted.guests.clone();
-        if ports.wanted.encapsulation.is_tunnel() {
+    pub fn names(&self, ports: &BridgePorts<'_>) -> Vec<String> {
+        let mut names = ports.spec.guests.clone();
+        if ports.spec.encapsulation.is_tunnel() {
             names.push(ports.tunnel.to_owned());
         }
         names
@@ -176,8 +176,8 @@ impl ExistingBridge {
         Ok(names.iter().filter(there).cloned().collect())
     }
 
-    fn check(&self, ports: &AddedPorts<'_>) -> Result<(), Error> {
-        let encapsulation = &ports.wanted.encapsulation;
+    fn check(&self, ports: &BridgePorts<'_>) -> Result<(), Error> {
+        let encapsulation = &ports.spec.encapsulation;
         let udp = encapsulation.udp();
         let options = matches!(encapsulation, Encapsulation::Geneve(geneve) if geneve.options != GeneveOptions::NONE);
         let reason = if options {
@@ -186,13 +186,13 @@ impl ExistingBridge {
             "a range of source ports would apply to every tunnel of this machine's Open vSwitch: leave \
              `source_ports` out"
         } else {
-            return ports.wanted.check(self.datapath);
+            return ports.spec.check(self.datapath);
         };
         Err(Error::Cannot(reason.to_owned()))
     }
 
-    fn operations(&self, ports: &AddedPorts<'_>) -> Vec<Operation> {
-        let wanted = ports.wanted;
+    fn operations(&self, ports: &BridgePorts<'_>) -> Vec<Operation> {
+        let wanted = ports.spec;
         let of = map([(OWNER, ports.owner.to_owned())]);
         let tag = access_tag(&wanted.encapsulation);
         let guests = wanted.guests.iter().map(|guest| {
@@ -247,7 +247,7 @@ impl ExistingBridge {
     }
 }
 
-/// Whether a row of table Port has one of these names, and an owner ([`AddedPorts::owner`]).
+/// Whether a row of table Port has one of these names, and an owner ([`BridgePorts::owner`]).
 fn is_ours(row: &Value, names: &[String]) -> bool {
     names.iter().any(|name| row["name"] == name.as_str())
         && value(&row["external_ids"], OWNER).is_some()

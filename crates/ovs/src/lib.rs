@@ -26,7 +26,7 @@ mod switch;
 pub use config::SwitchSpec;
 pub use daemon::owner_in;
 pub use error::{Error, OVN_PACKAGES, PACKAGE};
-pub use existing_bridge::{AddedPorts, ExistingBridge};
+pub use existing_bridge::{BridgePorts, ExistingBridge};
 pub use names::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE};
 pub use programs::Programs;
 pub use switch::{Switch, kernel_has_datapath, try_with};

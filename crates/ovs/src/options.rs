@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// One option in the syntax of the switch's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mapping {
+pub(crate) struct OptionMapping {
     /// Entry of the table: `{class=0x102,type=0x80,len=4}->tun_metadata0`.
     pub(crate) table: String,
     /// Action of a flow: `set_field:0x00010002->tun_metadata0`.
@@ -21,7 +21,7 @@ pub(crate) struct Mapping {
 ///
 /// # Errors
 /// [`Error::Cannot`] where the switch cannot send them.
-pub(crate) fn mapping(encapsulation: &Encapsulation) -> Result<Option<Mapping>, Error> {
+pub(crate) fn mapping(encapsulation: &Encapsulation) -> Result<Option<OptionMapping>, Error> {
     let asked = match encapsulation {
         Encapsulation::Geneve(geneve) if geneve.options != GeneveOptions::NONE => geneve.options,
         _ => return Ok(None),
@@ -40,7 +40,7 @@ pub(crate) fn mapping(encapsulation: &Encapsulation) -> Result<Option<Mapping>, 
         // Writing to a string does not fail.
         let _ = write!(value, "{byte:02x}");
     }
-    Ok(Some(Mapping {
+    Ok(Some(OptionMapping {
         table: format!(
             "{{class={:#x},type={:#x},len={}}}->tun_metadata0",
             option.class,
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    fn of(options: GeneveOptions) -> Result<Option<Mapping>, String> {
+    fn of(options: GeneveOptions) -> Result<Option<OptionMapping>, String> {
         let geneve = Geneve {
             options,
             ..Geneve::default()

@@ -40,7 +40,7 @@ impl Rpc {
         params: &Value,
         deadline: Deadline,
     ) -> Result<Value, RpcError> {
-        let deadline = deadline.or_soon();
+        let deadline = deadline.at_least_a_moment();
         self.calls += 1;
         let id = self.calls;
         self.send(

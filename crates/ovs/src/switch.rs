@@ -23,7 +23,7 @@ use crate::database::{Database, Operation, Schema, optional};
 use crate::deadline::{DaemonWait, Deadline};
 use crate::error::Error;
 use crate::names::{INTEGRATION_BRIDGE, UNDERLAY_BRIDGE};
-use crate::options::{Mapping, mapping};
+use crate::options::{OptionMapping, mapping};
 use crate::ovn::Controller;
 use crate::programs::Programs;
 
@@ -81,7 +81,7 @@ impl Switch {
         let mut database = Daemon::start(server, "database", &arguments, &directory, owner)?;
         let mut connection =
             Database::connect(&path("db.sock"), Schema::OpenVswitch, soon(), || {
-                database.still_there()
+                database.check_running()
             })?;
         connection.transact(&operations(&wanted, datapath), soon())?;
 
@@ -94,7 +94,7 @@ impl Switch {
         };
         let wait = || DaemonWait::with(vec![database.pid(), vswitchd.pid()], PATIENCE);
         let (in_force, read) = (wait(), wait());
-        let put = connection.wait_for_configuration(1, in_force, || vswitchd.still_there());
+        let put = connection.wait_for_configuration(1, in_force, || vswitchd.check_running());
         put.map_err(|error| match error {
             Error::Control { problem, .. } => {
                 vswitchd.failed(format!("is not configured: {problem}"))
@@ -138,7 +138,7 @@ impl Switch {
     }
 
     /// Configuration that the switch was started with.
-    pub fn wanted(&self) -> &SwitchSpec {
+    pub fn spec(&self) -> &SwitchSpec {
         &self.wanted
     }
 
@@ -168,7 +168,7 @@ impl Switch {
             &self.directory.path().join("db.sock"),
             Schema::OpenVswitch,
             Deadline::within(PATIENCE),
-            || self.database.still_there(),
+            || self.database.check_running(),
         )?;
         let daemons = vec![self.database.pid(), self.vswitchd.pid(), controller.pid()];
         let wait = DaemonWait::with(daemons, PATIENCE);
@@ -184,10 +184,10 @@ impl Switch {
     /// # Errors
     /// [`Error::NoRoute`], or that a daemon has ended.
     pub fn reach(&mut self, next_hop: IpAddr, mac: [u8; 6]) -> Result<(), Error> {
-        self.vswitchd.still_there()?;
-        self.database.still_there()?;
+        self.vswitchd.check_running()?;
+        self.database.check_running()?;
         if let Some(controller) = &mut self.controller {
-            controller.still_there()?;
+            controller.check_running()?;
         }
         if !self.wanted.has_underlay_bridge(self.about.datapath) {
             return Ok(());
@@ -253,7 +253,7 @@ fn read_back(
     let columns = ["name", "error", "ofport", "mtu", "mac_in_use"];
     loop {
         let select = Operation::select("Interface", &columns);
-        let results = database.transact(&[select], wait.for_one())?;
+        let results = database.transact(&[select], wait.request_deadline())?;
         let rows = results[0]["rows"].as_array().map_or(&[][..], Vec::as_slice);
         match ports(rows, wanted, datapath) {
             // Columns that are read from the devices follow the configuration a moment later.
@@ -317,7 +317,7 @@ impl Openflow<'_> {
     /// Makes every packet of a guest carry the options.
     fn send_options(
         &self,
-        options: &Mapping,
+        options: &OptionMapping,
         wanted: &SwitchSpec,
         ports: &BTreeMap<String, u64>,
     ) -> Result<(), Error> {
@@ -412,7 +412,7 @@ mod tests {
             program: &PathBuf::from("/bin/true"),
             directory: &directory,
         };
-        let options = Mapping {
+        let options = OptionMapping {
             table: String::new(),
             action: String::new(),
         };

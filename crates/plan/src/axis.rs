@@ -20,12 +20,12 @@ pub(crate) struct Axis {
     pub(crate) of_load: Option<usize>,
     /// For an option of a load that the others are measured with and without: the factor that says whether the load
     /// runs.
-    pub(crate) runs_by: Option<RunsBy>,
+    pub(crate) runs_by: Option<LoadSwitch>,
 }
 
 /// The factor that says whether a load runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RunsBy {
+pub(crate) struct LoadSwitch {
     /// The factor's number among those of the loads.
     pub(crate) axis: usize,
     /// The number of the level without the load.

@@ -4,7 +4,7 @@ use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::plan::{Cores, Hosts, Plan, Underlay};
 
 use crate::axis::Axis;
-use crate::expand::{self, Varying};
+use crate::expand::{self, PlanFactors};
 use crate::factors::{self, COUNT, Factors};
 use crate::hosts;
 use crate::keys;
@@ -17,7 +17,7 @@ use crate::repeat;
 use crate::select;
 use crate::transit;
 use crate::values::{integer, name, number, switch, text, word};
-use crate::vary::{self, Varied};
+use crate::vary::{self, CustomFactor};
 
 /// Decodes a whole plan; `None` where the reader has faults.
 pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
@@ -56,7 +56,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
 
     let mut axes: Vec<Axis> = factors.axes().into();
     axes.extend(loads.axes());
-    axes.extend(varied.iter().map(Varied::axis));
+    axes.extend(varied.iter().map(CustomFactor::axis));
     loads.check_unique_names(reader, &axes);
     let exclude = root.get(reader, &keys::EXCLUDE);
     let exclusions = exclude
@@ -69,7 +69,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     let cores = cores.unwrap_or(Cores::Split);
     let cells = expand::cells(
         reader,
-        &Varying {
+        &PlanFactors {
             factors: &factors,
             loads: &loads,
             varied: &varied,
@@ -108,7 +108,7 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
         loads: loads.levels(),
         repeat: repeat?,
         self_test: self_test?,
-        vary: varied.iter().map(Varied::model).collect(),
+        vary: varied.iter().map(CustomFactor::model).collect(),
         exclude: exclusions
             .iter()
             .flat_map(|one| one.levels(&axes))
@@ -123,7 +123,11 @@ pub(crate) fn root(reader: &mut Reader, node: &Node) -> Option<Experiment> {
     reader.faults.is_empty().then_some(experiment)
 }
 
-fn underlay_of(factors: &Factors, between: transit::Written, release_us: Option<u32>) -> Underlay {
+fn underlay_of(
+    factors: &Factors,
+    between: transit::TransitSection,
+    release_us: Option<u32>,
+) -> Underlay {
     Underlay {
         mtu: factors.underlay_mtu.values(),
         rate: factors.rate.values(),

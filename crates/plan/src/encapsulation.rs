@@ -277,9 +277,9 @@ fn ip_tunnel(
 }
 
 /// A number; `None` is the key's word.
-type OrWord = Option<u32>;
+type NumberOrWord = Option<u32>;
 
-fn or_word(reader: &mut Reader, entry: &Entry<'_>) -> Option<OrWord> {
+fn or_word(reader: &mut Reader, entry: &Entry<'_>) -> Option<NumberOrWord> {
     if as_word(entry).is_some() {
         return Some(None);
     }
@@ -302,9 +302,9 @@ fn geneve_options(reader: &mut Reader, entry: &Entry<'_>) -> Option<GeneveOption
 }
 
 /// Source ports; `None` is `auto`.
-type Range = Option<SourcePorts>;
+type PortRange = Option<SourcePorts>;
 
-fn source_ports(reader: &mut Reader, entry: &Entry<'_>) -> Option<Range> {
+fn source_ports(reader: &mut Reader, entry: &Entry<'_>) -> Option<PortRange> {
     if as_word(entry).is_some() {
         return Some(None);
     }
@@ -316,9 +316,9 @@ fn source_ports(reader: &mut Reader, entry: &Entry<'_>) -> Option<Range> {
 }
 
 /// VLAN identifier; `None` is `none`.
-type Tag = Option<u16>;
+type VlanId = Option<u16>;
 
-fn inner_vlan(reader: &mut Reader, entry: &Entry<'_>) -> Option<Tag> {
+fn inner_vlan(reader: &mut Reader, entry: &Entry<'_>) -> Option<VlanId> {
     if as_word(entry).is_some() {
         return Some(None);
     }

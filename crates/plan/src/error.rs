@@ -35,12 +35,12 @@ pub struct PlanError {
     pub span: Range<usize>,
     /// The key's path, such as `repeat.rounds` or `guest_mtu[1]`; empty for the text as a whole.
     pub path: String,
-    shown: Shown,
+    shown: SourceExcerpt,
 }
 
 /// The part of the text with which an error is shown.
 #[derive(Debug, Clone)]
-struct Shown {
+struct SourceExcerpt {
     source_code: Arc<NamedSource<String>>,
     span: Range<usize>,
     /// Whether it is a part of its line only, so that its columns differ from the text's.
@@ -54,7 +54,7 @@ const AROUND: (usize, usize) = (40, 80);
 /// Length of the longest message, characters; a message may quote text of any length.
 const LONGEST_MESSAGE: usize = 500;
 
-impl Shown {
+impl SourceExcerpt {
     /// The part of a long line around an error. The line keeps its number.
     fn window(name: &str, text: &str, line_start: usize, line: usize, span: &Range<usize>) -> Self {
         let rest = &text[span.start..];
@@ -131,14 +131,14 @@ impl PlanError {
         let rest = &text[span.start..];
         let line_length = span.start - line_start + rest.find('\n').unwrap_or(rest.len());
         let shown = (line_length > LONGEST_LINE)
-            .then(|| Shown::window(source_code.name(), text, line_start, line, &span));
+            .then(|| SourceExcerpt::window(source_code.name(), text, line_start, line, &span));
         Self {
             message: clipped(fault.message),
             help: clipped(fault.help),
             label: clipped(fault.label),
             line,
             column,
-            shown: shown.unwrap_or_else(|| Shown {
+            shown: shown.unwrap_or_else(|| SourceExcerpt {
                 source_code: Arc::clone(source_code),
                 span: span.clone(),
                 is_part: false,

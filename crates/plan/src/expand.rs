@@ -10,16 +10,16 @@ use wirecost_model::plan::{Cores, GuestMtu, Levels};
 use wirecost_model::switch::OvsDatapath;
 use wirecost_model::vary::Setting;
 
-use crate::axis::{Axis, RunsBy};
+use crate::axis::{Axis, LoadSwitch};
 use crate::factors::{COUNT, Factors};
-use crate::fit::{Fit, GuestMtuRange};
+use crate::fit::{FitCheck, GuestMtuRange};
 use crate::keys;
 use crate::loads::{Faults, Loads};
 use crate::logical;
 use crate::read::{Entry, Reader};
 use crate::select::Exclusion;
-use crate::transit::Written;
-use crate::vary::Varied;
+use crate::transit::TransitSection;
+use crate::vary::CustomFactor;
 
 /// Upper bound on the cells of an experiment, excluded ones included: a plan with more is a mistake.
 pub const MAX_CELLS: usize = 4096;
@@ -39,15 +39,15 @@ const NONE: usize = usize::MAX;
 
 /// All factors of a plan.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Varying<'a> {
+pub(crate) struct PlanFactors<'a> {
     pub(crate) factors: &'a Factors,
     pub(crate) loads: &'a Loads,
-    pub(crate) varied: &'a [Varied],
+    pub(crate) varied: &'a [CustomFactor],
     /// The factors in the order of the cross product: of the network, of the loads, the plan's own.
     pub(crate) axes: &'a [Axis],
 }
 
-impl Varying<'_> {
+impl PlanFactors<'_> {
     /// Index of the first of the plan's own factors.
     fn own(&self) -> usize {
         self.axes.len() - self.varied.len()
@@ -78,7 +78,7 @@ impl Varying<'_> {
 /// Whether a factor applies to a cell with the load of that number. An option of another load, or
 /// of a load that does not run, does not.
 fn means(axis: &Axis, load: usize, choice: &[usize]) -> bool {
-    let runs = |by: RunsBy| choice.get(COUNT + by.axis) != Some(&by.without);
+    let runs = |by: LoadSwitch| choice.get(COUNT + by.axis) != Some(&by.without);
     axis.of_load.is_none_or(|of| of == load) && axis.runs_by.is_none_or(runs)
 }
 
@@ -86,13 +86,13 @@ fn means(axis: &Axis, load: usize, choice: &[usize]) -> bool {
 /// the reader has no faults.
 pub(crate) fn cells(
     reader: &mut Reader,
-    varying: &Varying<'_>,
+    varying: &PlanFactors<'_>,
     exclusions: &[Exclusion],
     exclude: Option<&Entry<'_>>,
     cores: Cores,
-    between: &Written,
+    between: &TransitSection,
 ) -> Vec<Cell> {
-    let Varying {
+    let PlanFactors {
         factors,
         varied,
         axes,
@@ -174,7 +174,7 @@ pub(crate) fn cells(
         logical::changes_nothing(reader, factors);
     }
     without_tunnel(reader, factors, varied, varying.own(), &kept);
-    let mut fit = Fit::default();
+    let mut fit = FitCheck::default();
     let mut faults = Faults::default();
     let cells = kept
         .iter()
@@ -267,7 +267,7 @@ fn has_tunnel_device(factors: &Factors, choice: &[usize]) -> bool {
 fn without_tunnel(
     reader: &mut Reader,
     factors: &Factors,
-    varied: &[Varied],
+    varied: &[CustomFactor],
     first: usize,
     kept: &[Vec<usize>],
 ) {
@@ -297,12 +297,12 @@ fn without_tunnel(
 
 /// Builds one cell, or notes in `fit` why its network does not fit and returns `None`.
 fn cell(
-    varying: &Varying<'_>,
+    varying: &PlanFactors<'_>,
     choice: &[usize],
-    (cores, between): (Cores, &Written),
-    (fit, faults): (&mut Fit, &mut Faults),
+    (cores, between): (Cores, &TransitSection),
+    (fit, faults): (&mut FitCheck, &mut Faults),
 ) -> Option<Cell> {
-    let Varying {
+    let PlanFactors {
         factors,
         loads,
         varied,
@@ -362,14 +362,14 @@ fn cell(
     if datapath.is_some() {
         fit.note_datapath(&network, range);
     }
-    if !fit.takes_underlay(&network, range, between) {
+    if !fit.check_underlay(&network, range, between) {
         return None;
     }
     let guest_mtu = match guest_level.value {
         GuestMtu::Bytes(bytes) => bytes,
         GuestMtu::Max => range.largest,
     };
-    if !fit.takes_guest(guest, guest_mtu, range, between) {
+    if !fit.check_guest(guest, guest_mtu, range, between) {
         return None;
     }
     let (of_plan, sizes) = (varying.loads, (guest_mtu, network.guest_ip));
@@ -404,7 +404,7 @@ fn cell(
 }
 
 /// Whether a cell's record has its level of a factor: not where the factor does not apply.
-fn has_level(varying: &Varying<'_>, axis: &Axis, choice: &[usize], network: &Network) -> bool {
+fn has_level(varying: &PlanFactors<'_>, axis: &Axis, choice: &[usize], network: &Network) -> bool {
     let factors = varying.factors;
     match axis.key.path {
         path if path == keys::UNDERLAY_IP.path => tunnels(factors, choice),
@@ -419,7 +419,7 @@ fn has_level(varying: &Varying<'_>, axis: &Axis, choice: &[usize], network: &Net
 }
 
 /// The settings of the plan's own factors in a cell.
-fn settings(varied: &[Varied], levels: &[usize]) -> Vec<Setting> {
+fn settings(varied: &[CustomFactor], levels: &[usize]) -> Vec<Setting> {
     let each = varied
         .iter()
         .zip(levels)

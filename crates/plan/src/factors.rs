@@ -30,7 +30,7 @@ pub(crate) struct Factors {
     pub(crate) encapsulation: Levels<Encapsulated>,
     pub(crate) udp_checksum: Levels<bool>,
     /// `None` is the choice of the run.
-    pub(crate) datapath: Levels<Chosen>,
+    pub(crate) datapath: Levels<DatapathChoice>,
     pub(crate) topology: Levels<Topology>,
     pub(crate) acl: Levels<Acl>,
     pub(crate) guest_mtu: Levels<GuestMtu>,
@@ -48,7 +48,7 @@ type Limit = Option<u64>;
 pub(crate) const COUNT: usize = 16;
 
 /// A datapath; `None` is the choice of the run.
-type Chosen = Option<Datapath>;
+type DatapathChoice = Option<Datapath>;
 
 impl Factors {
     pub(crate) fn encapsulations(&self) -> Vec<Encapsulation> {
@@ -217,7 +217,7 @@ fn levels<T>(
     }
 }
 
-fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Chosen> {
+fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<DatapathChoice> {
     let read = levels(reader, root, &keys::DATAPATH, datapath, |chosen| {
         datapath_label(*chosen)
     });
@@ -236,7 +236,7 @@ fn datapath_levels(reader: &mut Reader, root: &Fields<'_>) -> Levels<Chosen> {
     read
 }
 
-fn datapath(reader: &mut Reader, entry: &Entry<'_>) -> Option<Chosen> {
+fn datapath(reader: &mut Reader, entry: &Entry<'_>) -> Option<DatapathChoice> {
     if let Value::Map(_) = &entry.node.value {
         let message = "`datapath` takes no options: a lab's hosts are network namespaces, each with an Open vSwitch of \
                        its own";
@@ -250,7 +250,7 @@ fn datapath(reader: &mut Reader, entry: &Entry<'_>) -> Option<Chosen> {
     Some(Datapath::ALL.into_iter().find(|known| known.key() == word))
 }
 
-fn datapath_label(datapath: Chosen) -> String {
+fn datapath_label(datapath: DatapathChoice) -> String {
     datapath.map_or("auto", Datapath::key).to_owned()
 }
 

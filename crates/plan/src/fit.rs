@@ -8,7 +8,7 @@ use wirecost_model::cell::Network;
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 
-use crate::transit::Written;
+use crate::transit::TransitSection;
 
 /// The range of guest MTUs that fit a network, bytes, and the levels that limit it.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ impl GuestMtuRange {
 
 /// Combinations that do not fit, by the number of the level at fault: one fault per level is enough.
 #[derive(Debug, Default)]
-pub(crate) struct Fit {
+pub(crate) struct FitCheck {
     /// By level of `underlay.mtu`: too small to carry IPv6.
     small_underlays: BTreeMap<usize, GuestMtuRange>,
     /// By level of `encapsulation`: guests' frames that a router cannot forward.
@@ -82,13 +82,13 @@ pub(crate) struct Fit {
     same: BTreeMap<usize, (usize, GuestMtuRange, u32)>,
 }
 
-impl Fit {
+impl FitCheck {
     /// Whether the underlay can carry the network; notes why not.
-    pub(crate) fn takes_underlay(
+    pub(crate) fn check_underlay(
         &mut self,
         network: &Network,
         range: GuestMtuRange,
-        between: &Written,
+        between: &TransitSection,
     ) -> bool {
         if !network.encapsulation.is_tunnel() {
             let bridged = between.routed().is_none();
@@ -138,12 +138,12 @@ impl Fit {
     }
 
     /// Whether guests with that MTU, from that level of `guest_mtu`, fit; notes why not.
-    pub(crate) fn takes_guest(
+    pub(crate) fn check_guest(
         &mut self,
         level: usize,
         mtu: u32,
         range: GuestMtuRange,
-        between: &Written,
+        between: &TransitSection,
     ) -> bool {
         let most = if between.takes_oversize {
             range.sendable

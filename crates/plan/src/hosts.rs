@@ -14,11 +14,11 @@ use crate::keys::{self, Key, LOAD_NAME_MAX};
 use crate::node::{Span, Value};
 use crate::read::{Entry, Fields, Level, Levels, Reader, quoted, value};
 use crate::values::{as_word, rate, switch, text, word};
-use crate::vary::Varied;
+use crate::vary::CustomFactor;
 
 /// What a plan says about hosts and their network.
 #[derive(Debug)]
-pub(crate) struct WrittenHosts {
+pub(crate) struct HostsSection {
     pub(crate) hosts: Hosts,
     /// Further hosts besides a and b, by name.
     pub(crate) more: BTreeMap<String, HostAddress>,
@@ -54,7 +54,7 @@ const NOT_OF_TUNNELS: [&Key; 5] = [
 ];
 
 /// Reads `hosts`, `network`, `allow_host_changes` and `max_rate`.
-pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> WrittenHosts {
+pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> HostsSection {
     let entry = root.get(reader, &keys::HOSTS);
     let (pair, more) = entry
         .as_ref()
@@ -94,7 +94,7 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> WrittenHosts {
     }
     let allow = value(reader, root, &keys::ALLOW_HOST_CHANGES, switch);
     let max_rate = value(reader, root, &keys::MAX_RATE, max_rate);
-    WrittenHosts {
+    HostsSection {
         more,
         named: named.map(|entry| entry.node.span.clone()),
         hosts: match word {
@@ -168,7 +168,7 @@ fn address(reader: &mut Reader, entry: &Entry<'_>) -> Option<HostAddress> {
     }
 }
 
-impl WrittenHosts {
+impl HostsSection {
     /// Adjusts the factors to existing hosts: the MTU of their network is unknown until they are
     /// reached, and guests have one MTU.
     pub(crate) fn apply(&self, reader: &mut Reader, factors: &mut Factors) {
@@ -205,7 +205,7 @@ impl WrittenHosts {
     pub(crate) fn judge(
         &self,
         reader: &mut Reader,
-        varied: &mut [Varied],
+        varied: &mut [CustomFactor],
         pairs: &Levels<PairNames>,
     ) {
         self.judge_pairs(reader, varied, pairs);
@@ -246,8 +246,8 @@ fn is_letter(name: &str) -> bool {
     matches!(name.as_bytes(), [b'a'..=b'z'])
 }
 
-impl WrittenHosts {
-    fn judge_pairs(&self, reader: &mut Reader, varied: &[Varied], pairs: &Levels<PairNames>) {
+impl HostsSection {
+    fn judge_pairs(&self, reader: &mut Reader, varied: &[CustomFactor], pairs: &Levels<PairNames>) {
         let is_named = |name: &str| match &self.named {
             Some(_) => name == "a" || name == "b" || self.more.contains_key(name),
             None => is_letter(name),
@@ -339,7 +339,7 @@ fn tunnels(reader: &mut Reader, factors: &mut Factors) {
 }
 
 /// A fault where a level sets devices of existing hosts: a lab makes its devices, and has other keys for them.
-fn of_existing_devices(reader: &mut Reader, varied: &[Varied]) {
+fn of_existing_devices(reader: &mut Reader, varied: &[CustomFactor]) {
     for level in varied.iter().flat_map(|factor| &factor.levels.levels) {
         let mut set = level.value.device.keys().map(|setting| setting.key());
         let named = level.value.device_name.as_ref().map(|_| "device");

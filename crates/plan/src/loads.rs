@@ -11,13 +11,13 @@ use wirecost_model::cell::LOAD;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::load::{Load, LoadLevel, LoadPart, NamedLoad, Workload};
 
-use crate::axis::{Axis, RunsBy};
+use crate::axis::{Axis, LoadSwitch};
 use crate::keys::{self, ALWAYS_FACTORS, Key};
 use crate::node::Span;
 use crate::read::{Level, Levels, Reader};
 pub(crate) use faults::Faults;
 pub(crate) use reading::read;
-use setting::Setting;
+use setting::OptionValue;
 
 const MESSAGE: &str = "message";
 
@@ -47,7 +47,7 @@ struct Part {
     /// For a load that the others are measured with and without, the number of the level without it, 0 or 1.
     without: Option<usize>,
     /// The levels of every option that the workload has.
-    options: Vec<(&'static Key, Levels<Setting>)>,
+    options: Vec<(&'static Key, Levels<OptionValue>)>,
     span: Span,
     path: String,
 }
@@ -81,7 +81,7 @@ impl Loads {
         let several = self.several();
         for (number, choice) in self.choices.iter().enumerate() {
             for part in &choice.parts {
-                let runs_by = part.without.map(|without| RunsBy {
+                let runs_by = part.without.map(|without| LoadSwitch {
                     axis: axes.len(),
                     without,
                 });
@@ -115,11 +115,11 @@ impl Loads {
         let parts = self.choices.iter().flat_map(|choice| &choice.parts);
         for (key, levels) in parts.flat_map(|part| &part.options) {
             let servers = levels.levels.iter().filter(|level| {
-                key.name() == setting::TARGET && !matches!(level.value, Setting::Word(_))
+                key.name() == setting::TARGET && !matches!(level.value, OptionValue::Word(_))
             });
             for level in servers {
                 let what = match level.value {
-                    Setting::Path(_) => {
+                    OptionValue::Path(_) => {
                         "a path, whose I/O does not go over the network of a lab or a tunnel"
                     }
                     _ => "a server that the hosts of a lab do not reach",
@@ -290,7 +290,7 @@ impl Part {
         let levels = options
             .find(|(key, _)| key.name() == MESSAGE)
             .map(|(_, levels)| &levels.levels[..]);
-        let says = |level: &&Level<Setting>| {
+        let says = |level: &&Level<OptionValue>| {
             let mut load = Load::new(self.workload);
             level.value.apply(MESSAGE, &mut load, &mut None);
             level.written && load.request == bytes
@@ -302,13 +302,13 @@ impl Part {
     }
 
     /// The options that are factors, with their levels.
-    fn factors(&self) -> impl Iterator<Item = (&'static Key, &Levels<Setting>)> {
+    fn factors(&self) -> impl Iterator<Item = (&'static Key, &Levels<OptionValue>)> {
         let options = self.options.iter().map(|(key, levels)| (*key, levels));
         options.filter(|(key, levels)| is_factor(key, levels))
     }
 }
 
 /// Whether an option is a factor of the run: written in the plan, or characteristic of such a load.
-fn is_factor(key: &Key, levels: &Levels<Setting>) -> bool {
+fn is_factor(key: &Key, levels: &Levels<OptionValue>) -> bool {
     ALWAYS_FACTORS.contains(&key.name()) || levels.levels.iter().any(|level| level.written)
 }

@@ -1,7 +1,7 @@
 //! Reads `published`, and checks it against the plan's factors and cells.
 
 use wirecost_model::cell::Experiment;
-use wirecost_model::compared::cells_with;
+use wirecost_model::comparison_cells::cells_with;
 use wirecost_model::plan::Levels;
 use wirecost_model::published::{
     Outcome, Published, PublishedChart, PublishedComparison, PublishedFigure, PublishedValue, Rule,
@@ -15,22 +15,26 @@ use crate::read::{Entry, Fields, Reader, describe, value};
 use crate::select;
 use crate::values::{number, numbers, switch, text, word};
 
-/// The section as read, with the places of its comparisons.
+/// The section as read, with the positions of its comparisons.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct PublishedSection {
     pub(crate) published: Published,
-    places: Vec<Place>,
+    positions: Vec<ComparisonPosition>,
 }
 
-/// The place of a comparison in the plan.
+/// The position of a comparison in the plan.
 #[derive(Debug)]
-struct Place {
+struct ComparisonPosition {
     path: String,
     span: Span,
 }
 
 /// Reads the section.
-pub(crate) fn read(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Option<Read> {
+pub(crate) fn read(
+    reader: &mut Reader,
+    entry: &Entry<'_>,
+    axes: &[Axis],
+) -> Option<PublishedSection> {
     let fields = Fields::open(reader, entry.key.path, &entry.path, &entry.node)?;
     let source = value(reader, &fields, &keys::SOURCE, text);
     let title = value(reader, &fields, &keys::PUBLISHED_TITLE, text);
@@ -42,11 +46,11 @@ pub(crate) fn read(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Opt
         figure(reader, fields, axes)
     });
     let compared = each(reader, &fields, &keys::COMPARISONS, |reader, fields, at| {
-        let place = Place {
+        let position = ComparisonPosition {
             path: at.path.clone(),
             span: at.node.span.clone(),
         };
-        Some((comparison(reader, fields, at, axes)?, place))
+        Some((comparison(reader, fields, at, axes)?, position))
     });
     let unmeasured = each(reader, &fields, &keys::UNMEASURED, |reader, fields, _| {
         let what = value(reader, fields, &keys::UNMEASURED_WHAT, text);
@@ -59,8 +63,8 @@ pub(crate) fn read(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Opt
     let charts = each(reader, &fields, &keys::CHARTS, |reader, fields, _| {
         chart(reader, fields, axes)
     });
-    let (comparisons, places) = compared.into_iter().unzip();
-    Some(Read {
+    let (comparisons, positions) = compared.into_iter().unzip();
+    Some(PublishedSection {
         published: Published {
             source: source?,
             title,
@@ -76,7 +80,7 @@ pub(crate) fn read(reader: &mut Reader, entry: &Entry<'_>, axes: &[Axis]) -> Opt
             unmeasured,
             charts,
         },
-        places,
+        positions,
     })
 }
 
@@ -234,8 +238,8 @@ fn known(reader: &mut Reader, entry: &Entry<'_>, name: &str, axes: &[Axis]) -> b
 
 /// Checks the comparisons against the cells: each side must match exactly one cell, and a load of
 /// both must have the figure.
-pub(crate) fn check(reader: &mut Reader, read: &Read, experiment: &Experiment) {
-    for (comparison, place) in read.published.comparisons.iter().zip(&read.places) {
+pub(crate) fn check(reader: &mut Reader, read: &PublishedSection, experiment: &Experiment) {
+    for (comparison, position) in read.published.comparisons.iter().zip(&read.positions) {
         let mut all_read = true;
         for (levels, side) in comparison.cells.iter().zip(["from", "to"]) {
             let cells = cells_with(experiment, levels).count();
@@ -243,7 +247,7 @@ pub(crate) fn check(reader: &mut Reader, read: &Read, experiment: &Experiment) {
                 continue;
             }
             all_read = false;
-            let path = format!("{}.{side}", place.path);
+            let path = format!("{}.{side}", position.path);
             let cells = match cells {
                 0 => "no cell".to_owned(),
                 cells => format!("{cells} cells"),
@@ -258,17 +262,17 @@ pub(crate) fn check(reader: &mut Reader, read: &Read, experiment: &Experiment) {
             );
             let help = "name the levels of one cell, in `where` those that both sides share; \
                         `wirecost run PLAN --dry-run` lists the cells once this entry is gone";
-            reader.fault(place.span.clone(), &path, message, "not one cell", help);
+            reader.fault(position.span.clone(), &path, message, "not one cell", help);
         }
         let cells = comparison.cells(experiment).filter(|_| all_read);
         if cells.is_some_and(|cells| comparison.metric.load(experiment, cells).is_none()) {
             let word = comparison.metric.word();
-            let message = format!("`{}`: no load of both cells has `{word}`", place.path);
+            let message = format!("`{}`: no load of both cells has `{word}`", position.path);
             let help = "compare cells that run the same load, by a figure of that load: a stream has `throughput`, \
                         request/response and storage have `transactions`, a migration has `move-time`; with \
                         `cores: shared` CPU is `cpu` or `transaction-cpu`";
-            let span = place.span.clone();
-            reader.fault(span, &place.path, message, "no such figure", help);
+            let span = position.span.clone();
+            reader.fault(span, &position.path, message, "no such figure", help);
         }
     }
 }

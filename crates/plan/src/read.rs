@@ -100,7 +100,7 @@ impl<'a> Entry<'a> {
 
     /// The default of a key, placed at `at`; `None` if the key has none.
     pub(crate) fn default(key: &'static Key, at: &Span) -> Option<Self> {
-        let (Presence::Default(text) | Presence::Until(text)) = key.presence else {
+        let (Presence::Default(text) | Presence::Adaptive(text)) = key.presence else {
             return None;
         };
         Some(Self {

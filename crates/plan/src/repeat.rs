@@ -1,6 +1,6 @@
 //! Reads `repeat`: a fixed number of rounds, or an adaptive run.
 
-use wirecost_model::plan::{Ask, Repeat, Until};
+use wirecost_model::plan::{AwaitedEffects, Repeat, StoppingRule};
 
 use crate::keys::{self, Key};
 use crate::read::{Entry, Fields, Reader, value};
@@ -28,7 +28,7 @@ pub(crate) fn read(reader: &mut Reader, fields: &Fields<'_>) -> Option<Repeat> {
         None => (rounds, None),
         Some(first) => {
             if let Some(fixed) = written(reader, &keys::ROUNDS) {
-                beside(reader, &fixed, &first);
+                exclusive(reader, &fixed, &first);
             }
             let (most, until) = until(reader, fields)?;
             (Some(most), Some(until))
@@ -44,22 +44,22 @@ pub(crate) fn read(reader: &mut Reader, fields: &Fields<'_>) -> Option<Repeat> {
 }
 
 /// The maximum number of rounds, and when an adaptive run may end earlier.
-fn until(reader: &mut Reader, fields: &Fields<'_>) -> Option<(u32, Until)> {
+fn until(reader: &mut Reader, fields: &Fields<'_>) -> Option<(u32, StoppingRule)> {
     let precision = value(reader, fields, &keys::PRECISION, number);
     let budget_s = value(reader, fields, &keys::BUDGET, number);
     let min_rounds = value(reader, fields, &keys::MIN_ROUNDS, integer32);
     let max_rounds = value(reader, fields, &keys::MAX_ROUNDS, integer32);
     let ask = value(reader, fields, &keys::ASK, word).map(|word| match word {
-        "throughput" => Ask::Throughput,
-        "latency" => Ask::Latency,
-        "cpu" => Ask::Cpu,
-        _ => Ask::All,
+        "throughput" => AwaitedEffects::Throughput,
+        "latency" => AwaitedEffects::Latency,
+        "cpu" => AwaitedEffects::Cpu,
+        _ => AwaitedEffects::All,
     });
     let (least, most) = (min_rounds?, max_rounds?);
     if least > most {
         above(reader, fields, least, most);
     }
-    let until = Until {
+    let until = StoppingRule {
         precision: precision?,
         min_rounds: least,
         budget_s: budget_s?,
@@ -68,7 +68,7 @@ fn until(reader: &mut Reader, fields: &Fields<'_>) -> Option<(u32, Until)> {
     Some((most, until))
 }
 
-fn beside(reader: &mut Reader, fixed: &Entry<'_>, until: &Entry<'_>) {
+fn exclusive(reader: &mut Reader, fixed: &Entry<'_>, until: &Entry<'_>) {
     let message = format!("`{}` cannot be used with `{}`", fixed.path, until.path);
     let help = format!(
         "`rounds` is a fixed number of rounds, `{}` belongs to an adaptive run: leave one of them out \

@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 use wirecost_model::units::{DURATION_UNITS, RATE_UNITS, SHARE_UNITS, SIZE_UNITS, Unit};
 
 pub use document::Schema;
-use document::{Additional, Named, Types};
+use document::{AdditionalProperties, NamedSchemas, TypeNames};
 
 use crate::keys::{
     self, ANY_NAME, CONGESTION_MAX, Key, Kind, LABEL_MAX, LOAD_NAME_MAX, NAME_MAX, Presence, keys,
@@ -70,7 +70,7 @@ pub fn schema() -> Schema {
              cells are the combinations of all factors, less what `exclude` drops."
                 .to_owned(),
         ),
-        definitions: Named(factors.collect()),
+        definitions: NamedSchemas(factors.collect()),
         ..mapping("")
     }
 }
@@ -84,10 +84,10 @@ fn mapping(parent: &str) -> Schema {
     Schema {
         required: required.map(|key| key.name()).collect(),
         property_names: others.map(|_| Box::new(host_name())),
-        additional_properties: Some(others.map_or(Additional::Allowed(false), |key| {
-            Additional::Each(Box::new(property(key)))
+        additional_properties: Some(others.map_or(AdditionalProperties::Allowed(false), |key| {
+            AdditionalProperties::Each(Box::new(property(key)))
         })),
-        properties: Named(below().map(|key| (key.name(), property(key))).collect()),
+        properties: NamedSchemas(below().map(|key| (key.name(), property(key))).collect()),
         ..Schema::of_type("object")
     }
 }
@@ -114,7 +114,7 @@ fn property(key: &Key) -> Schema {
     };
     let default = match key.presence {
         Presence::Default(text) => Some(resolved(text)),
-        Presence::Required | Presence::Optional | Presence::Until(_) => None,
+        Presence::Required | Presence::Optional | Presence::Adaptive(_) => None,
     };
     Schema {
         title: Some(key.path.to_owned()),
@@ -130,7 +130,7 @@ fn description(key: &Key) -> String {
         Presence::Required => " Required.".to_owned(),
         Presence::Optional => String::new(),
         Presence::Default(text) => format!(" Default: `{text}`."),
-        Presence::Until(text) => format!(" Default in an adaptive run: `{text}`."),
+        Presence::Adaptive(text) => format!(" Default in an adaptive run: `{text}`."),
     };
     let factor = if key.factor {
         " A list of levels makes it a factor."
@@ -290,7 +290,7 @@ fn with_or_without() -> Schema {
 fn names(name: Schema, each: Schema) -> Schema {
     Schema {
         property_names: Some(Box::new(name)),
-        additional_properties: Some(Additional::Each(Box::new(each))),
+        additional_properties: Some(AdditionalProperties::Each(Box::new(each))),
         min_properties: Some(1),
         ..Schema::of_type("object")
     }
@@ -335,7 +335,7 @@ fn switch() -> Schema {
 /// Text; YAML's numbers and booleans count as text too.
 fn scalar(pattern: &str, max_length: Option<usize>) -> Schema {
     Schema {
-        types: Some(Types::Several(&["string", "number", "boolean"])),
+        types: Some(TypeNames::Several(&["string", "number", "boolean"])),
         pattern: Some(pattern.to_owned()),
         max_length,
         ..Schema::default()
@@ -401,8 +401,8 @@ fn selection(of: impl Fn(&Key) -> Schema, of_the_plan: Schema) -> Schema {
     };
     Schema {
         min_properties: Some(1),
-        additional_properties: Some(Additional::Each(Box::new(of_the_plan))),
-        properties: Named(keys().iter().filter_map(factor).collect()),
+        additional_properties: Some(AdditionalProperties::Each(Box::new(of_the_plan))),
+        properties: NamedSchemas(keys().iter().filter_map(factor).collect()),
         ..Schema::of_type("object")
     }
 }

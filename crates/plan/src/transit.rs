@@ -9,7 +9,7 @@ use crate::values::{integer32, number, word};
 
 /// The hops and paths that could be read, and their places in the plan.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct TransitSection {
     pub(crate) transit: Transit,
     /// MTU of the narrowest hop or path, bytes, and its place.
     narrowest: Option<(u32, Span, String)>,
@@ -19,7 +19,7 @@ pub(crate) struct Written {
     pub(crate) takes_oversize: bool,
 }
 
-impl Written {
+impl TransitSection {
     /// MTU of the narrowest hop or path, bytes, with its place in the plan.
     pub(crate) fn narrowest(&self) -> Option<(u32, &Span, &str)> {
         let (mtu, span, path) = self.narrowest.as_ref()?;
@@ -45,8 +45,8 @@ impl Written {
 }
 
 /// Reads `underlay.hops`, `underlay.paths` and `underlay.oversize`.
-pub(crate) fn read(reader: &mut Reader, underlay: &Fields<'_>) -> Written {
-    let mut written = Written::default();
+pub(crate) fn read(reader: &mut Reader, underlay: &Fields<'_>) -> TransitSection {
+    let mut written = TransitSection::default();
     if let Some(entry) = underlay.get(reader, &keys::UNDERLAY_HOPS) {
         hops(reader, &entry, &mut written);
     }
@@ -59,7 +59,7 @@ pub(crate) fn read(reader: &mut Reader, underlay: &Fields<'_>) -> Written {
     written
 }
 
-fn hops(reader: &mut Reader, entry: &Entry<'_>, written: &mut Written) {
+fn hops(reader: &mut Reader, entry: &Entry<'_>, written: &mut TransitSection) {
     if !matches!(entry.node.value, Value::List(_)) {
         reader.wrong(entry, "not a list");
         return;
@@ -188,7 +188,7 @@ fn icmp(reader: &mut Reader, fields: &Fields<'_>, key: &'static Key) -> Option<I
     })
 }
 
-fn paths(reader: &mut Reader, entry: &Entry<'_>, written: &mut Written) {
+fn paths(reader: &mut Reader, entry: &Entry<'_>, written: &mut TransitSection) {
     written
         .routed
         .get_or_insert((entry.node.span.clone(), entry.path.clone()));

@@ -14,12 +14,12 @@ use crate::read::{Entry, Fields, Level, Levels, Reader, join, quoted};
 
 /// A factor of the plan's own.
 #[derive(Debug)]
-pub(crate) struct Varied {
+pub(crate) struct CustomFactor {
     pub(crate) name: String,
     pub(crate) levels: Levels<Setting>,
 }
 
-impl Varied {
+impl CustomFactor {
     pub(crate) fn axis(&self) -> Axis {
         Axis {
             labels: self.levels.levels.iter().map(|l| l.label.clone()).collect(),
@@ -37,7 +37,7 @@ impl Varied {
 }
 
 /// Reads `vary`. `builds` is whether the run builds its network.
-pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>, builds: bool) -> Vec<Varied> {
+pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>, builds: bool) -> Vec<CustomFactor> {
     let Some(entry) = root.get(reader, &keys::VARY) else {
         return Vec::new();
     };
@@ -53,7 +53,7 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>, builds: bool) -> Vec<
         if let Some(name) = factor_name(reader, key, builds) {
             let path = join(&entry.path, &name);
             let levels = levels(reader, &name, &path, key, node);
-            varied.push(Varied { name, levels });
+            varied.push(CustomFactor { name, levels });
         }
     }
     clashes(reader, &varied);
@@ -168,7 +168,7 @@ fn again(levels: &[Level<Setting>], new: &Setting) -> Option<(String, &'static s
 }
 
 /// Faults where two factors set the same thing: they would undo each other.
-fn clashes(reader: &mut Reader, varied: &[Varied]) {
+fn clashes(reader: &mut Reader, varied: &[CustomFactor]) {
     let mut told = BTreeSet::new();
     for (index, later) in varied.iter().enumerate() {
         for earlier in &varied[..index] {

@@ -2,13 +2,15 @@
 
 mod agreement;
 
-use agreement::{Taken, agree};
+use agreement::{AcceptedBy, agree};
 use wirecost_model::cell::{Experiment, Network};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion::{Ipv4, Ipv6};
-use wirecost_model::load::{Rate, Waiting};
+use wirecost_model::load::{Rate, WaitMode};
 use wirecost_model::offload::{Feature, Offload, Profile};
-use wirecost_model::plan::{Ask, Cores, Encapsulation, GuestMtu, OuterDf, Until, Vxlan};
+use wirecost_model::plan::{
+    AwaitedEffects, Cores, Encapsulation, GuestMtu, OuterDf, StoppingRule, Vxlan,
+};
 use wirecost_model::transit::Icmp;
 use wirecost_model::vary::Scope;
 use wirecost_plan::{BUILTIN, STUDIES, builtin, load};
@@ -16,7 +18,7 @@ use wirecost_plan::{BUILTIN, STUDIES, builtin, load};
 use proptest::prelude::*;
 
 fn experiment(text: &str) -> Experiment {
-    assert_eq!(agree(text), Taken::ByBoth, "{text}");
+    assert_eq!(agree(text), AcceptedBy::ByBoth, "{text}");
     load("plan.yaml", text).unwrap_or_else(|errors| panic!("{:#?}", errors.errors()))
 }
 
@@ -514,11 +516,11 @@ fn any_key_of_an_adaptive_run_makes_it_one_with_the_defaults_of_the_others() {
             .plan
             .repeat
     };
-    let defaults = Until {
+    let defaults = StoppingRule {
         precision: 0.02,
         min_rounds: 6,
         budget_s: 300.0,
-        ask: Ask::All,
+        ask: AwaitedEffects::All,
     };
     for text in [
         "precision: 2%",
@@ -539,7 +541,7 @@ fn any_key_of_an_adaptive_run_makes_it_one_with_the_defaults_of_the_others() {
     assert_eq!((own.rounds, own.worth), (4, 0.03));
     let until = own.until.expect("until");
     assert_eq!((until.precision, until.min_rounds), (0.01, 4));
-    assert_eq!((until.budget_s, until.ask), (90.0, Ask::Cpu));
+    assert_eq!((until.budget_s, until.ask), (90.0, AwaitedEffects::Cpu));
     assert_eq!(repeat("rounds: 8, worth: 3%").until, None);
 }
 
@@ -641,7 +643,7 @@ fn the_loads_of_a_list_are_a_factor_and_each_has_its_own_options() {
         (Some("bulk+ping"), Some("1gbit"))
     );
     let load = |cell: usize, load: usize| &plan.cells[cell].loads[load].load;
-    assert_eq!(load(1, 0).waiting, Waiting::Spin);
+    assert_eq!(load(1, 0).waiting, WaitMode::Spin);
     // Each of four flows has a quarter.
     assert_eq!(load(3, 0).rate, Some(Rate::BitsPerSecond(250_000_000)));
     assert_eq!((load(3, 1).request, load(3, 1).rate), (1, None));

@@ -76,7 +76,7 @@ fn page() -> String {
             Presence::Required => "an error".to_owned(),
             Presence::Optional => "nothing".to_owned(),
             Presence::Default(value) => format!("`{value}`"),
-            Presence::Until(value) => format!("`{value}` in an adaptive run"),
+            Presence::Adaptive(value) => format!("`{value}` in an adaptive run"),
         };
         let factor = if key.factor { " *Factor.*" } else { "" };
         let cell = |text: &str| text.replace('|', "\\|");

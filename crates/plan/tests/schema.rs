@@ -2,7 +2,7 @@
 
 mod agreement;
 
-use agreement::{SCHEMA, Taken, agree, instance};
+use agreement::{AcceptedBy, SCHEMA, agree, instance};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::strategy::{Union, ValueTree};
@@ -35,7 +35,7 @@ fn every_plan_that_is_shipped_is_taken_by_schema_and_parser() {
                 continue;
             }
             let text = std::fs::read_to_string(&path).expect("text");
-            assert_eq!(agree(&text), Taken::ByBoth, "{}", path.display());
+            assert_eq!(agree(&text), AcceptedBy::ByBoth, "{}", path.display());
             let built_in = all.iter().any(|(_, known)| *known == text);
             assert!(built_in, "{} is not built in", path.display());
             shipped += 1;
@@ -199,7 +199,7 @@ fn schema_and_parser_take_the_same_for_every_key() {
             .chain(words)
             .chain(ends);
         for value in values {
-            both += usize::from(agree(&plan_with(key, &value)) == Taken::ByBoth);
+            both += usize::from(agree(&plan_with(key, &value)) == AcceptedBy::ByBoth);
         }
     }
     assert!(both > 5 * keys().len(), "only {both} were taken at all");
@@ -209,7 +209,7 @@ fn schema_and_parser_take_the_same_for_every_key() {
 fn examples_and_defaults_are_what_schema_and_parser_take() {
     for key in keys() {
         let default = match key.presence {
-            Presence::Default(text) | Presence::Until(text) => Some(text),
+            Presence::Default(text) | Presence::Adaptive(text) => Some(text),
             Presence::Required | Presence::Optional => None,
         };
         for value in default.into_iter().chain([key.example]) {
@@ -217,19 +217,23 @@ fn examples_and_defaults_are_what_schema_and_parser_take() {
             let taken = agree(&text);
             // The levels that the example of `exclude` names are not this plan's.
             let expected = match key.kind {
-                Kind::LevelSets => Taken::BySchemaOnly,
+                Kind::LevelSets => AcceptedBy::BySchemaOnly,
                 // The plan around it has keys of a lab.
-                _ if OF_EXISTING.contains(&key.path) && value != "lab" => Taken::BySchemaOnly,
+                _ if OF_EXISTING.contains(&key.path) && value != "lab" => AcceptedBy::BySchemaOnly,
                 // A lab has nothing of others that could be lost.
-                _ if key.path == "load.storage.destructive" && value == "on" => Taken::BySchemaOnly,
-                _ if key.path == "load.storage.overwrite" && value != "none" => Taken::BySchemaOnly,
+                _ if key.path == "load.storage.destructive" && value == "on" => {
+                    AcceptedBy::BySchemaOnly
+                }
+                _ if key.path == "load.storage.overwrite" && value != "none" => {
+                    AcceptedBy::BySchemaOnly
+                }
                 // The plan around it has no existing hosts, whose device it would be.
-                _ if key.path == "vary.*.device" => Taken::BySchemaOnly,
+                _ if key.path == "vary.*.device" => AcceptedBy::BySchemaOnly,
                 // Of `engine: qemu` alone, which is not the default.
                 _ if key.path == "load.migration.switchover_bandwidth" && value == key.example => {
-                    Taken::BySchemaOnly
+                    AcceptedBy::BySchemaOnly
                 }
-                _ => Taken::ByBoth,
+                _ => AcceptedBy::ByBoth,
             };
             assert_eq!(taken, expected, "{text}");
         }
@@ -248,31 +252,31 @@ fn a_key_that_no_table_has_is_refused_wherever_it_stands() {
             };
             assert_eq!(
                 agree(&plan_with(key, unknown)),
-                Taken::ByNeither,
+                AcceptedBy::ByNeither,
                 "{}",
                 key.path
             );
         }
     }
-    assert_eq!(agree("name: x\nno_such_key: 1\n"), Taken::ByNeither);
+    assert_eq!(agree("name: x\nno_such_key: 1\n"), AcceptedBy::ByNeither);
 }
 
 #[test]
 fn a_level_twice_is_seen_by_the_schema_where_it_is_written_the_same() {
     assert_eq!(
         agree("name: x\nguest_mtu: [1400, 1400]\n"),
-        Taken::ByNeither
+        AcceptedBy::ByNeither
     );
     assert_eq!(
         agree("name: x\noffload: [{ gro: off }, { gro: off }]\n"),
-        Taken::ByNeither
+        AcceptedBy::ByNeither
     );
     assert_eq!(
         agree("name: x\nguest_mtu: [1400, '1400']\n"),
-        Taken::BySchemaOnly
+        AcceptedBy::BySchemaOnly
     );
     let rates = "name: x\nunderlay: { rate: [10gbit, 10000mbit] }\n";
-    assert_eq!(agree(rates), Taken::BySchemaOnly);
+    assert_eq!(agree(rates), AcceptedBy::BySchemaOnly);
 }
 
 #[test]
@@ -286,7 +290,7 @@ exclude:
   - { encapsulation: vxlan vni=7 udp_checksum=on, offload: [tunnel, tunnel tso=off] }
   - { encapsulation: { vxlan: { vni: 7, udp_checksum: on } }, underlay.rate: 10000mbit }
 ";
-    assert_eq!(agree(text), Taken::ByBoth);
+    assert_eq!(agree(text), AcceptedBy::ByBoth);
 }
 
 /// The smallest plan in which `key` has `value`, everything else being right.

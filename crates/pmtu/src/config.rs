@@ -12,14 +12,14 @@ pub struct Config {
     /// probes alone follow, at growing intervals.
     pub wait: Duration,
     /// Time without any answer after which the outcome is
-    /// [`CannotTell::NoAnswer`](crate::CannotTell::NoAnswer), while no round trip is known.
+    /// [`CannotTellReason::NoAnswer`](crate::CannotTellReason::NoAnswer), while no round trip is known.
     pub patience: Duration,
     /// Once a round trip is known, the wait is that of RFC 6298, but at least the slowest of the
     /// recent round trips plus this. It covers the time that a busy machine takes to schedule the
     /// other end. Too short a wait makes no verdict wrong: control probes are then late as well,
     /// and nothing is concluded.
     pub min_wait: Duration,
-    /// Number of rounds after which the outcome is [`CannotTell`](crate::CannotTell), at least 1.
+    /// Number of rounds after which the outcome is [`CannotTell`](crate::Outcome::CannotTell), at least 1.
     pub max_rounds: u32,
     /// IP packet size of the control probes in bytes: small enough to pass anywhere, large enough
     /// for a probe's payload.

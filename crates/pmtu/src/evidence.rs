@@ -30,11 +30,11 @@ struct Entry {
     size: u32,
     round: usize,
     at: Duration,
-    fate: Fate,
+    state: ProbeState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum ProbeState {
     Unanswered,
     Answered,
     /// The probe arrived in fragments.
@@ -73,7 +73,7 @@ impl Log {
     }
 
     fn is_lost(&self, entry: &Entry) -> bool {
-        entry.fate == Fate::Unanswered && Some(entry.at) <= self.overdue
+        entry.state == ProbeState::Unanswered && Some(entry.at) <= self.overdue
     }
 
     pub(crate) fn probes(&self) -> u32 {
@@ -91,7 +91,7 @@ impl Log {
             size,
             round,
             at,
-            fate: Fate::Unanswered,
+            state: ProbeState::Unanswered,
         });
         id
     }
@@ -103,11 +103,11 @@ impl Log {
         let (size, round, at) = (entry.size, entry.round, entry.at);
         match arrival {
             Arrival::Whole => {
-                entry.fate = Fate::Answered;
+                entry.state = ProbeState::Answered;
                 self.largest_answered = self.largest_answered.max(Some(size));
             }
             Arrival::Fragmented { largest } => {
-                entry.fate = Fate::Fragmented;
+                entry.state = ProbeState::Fragmented;
                 if self.fragmented.is_none_or(|(known, _)| size < known) {
                     self.fragmented = Some((size, largest));
                 }
@@ -127,13 +127,13 @@ impl Log {
     /// Records that a probe did not leave this host and returns its size.
     pub(crate) fn refused(&mut self, id: u64) -> Option<u32> {
         let entry = self.open(id)?;
-        entry.fate = Fate::Refused;
+        entry.state = ProbeState::Refused;
         Some(entry.size)
     }
 
     fn open(&mut self, id: u64) -> Option<&mut Entry> {
         let entry = self.probes.get_mut(usize::try_from(id).ok()?)?;
-        (entry.fate == Fate::Unanswered).then_some(entry)
+        (entry.state == ProbeState::Unanswered).then_some(entry)
     }
 
     pub(crate) fn largest_answered(&self) -> Option<u32> {
@@ -157,11 +157,11 @@ impl Log {
             .iter()
             .rev()
             .take_while(|entry| entry.round == current)
-            .all(|entry| entry.fate != Fate::Unanswered)
+            .all(|entry| entry.state != ProbeState::Unanswered)
     }
 
     /// Number of rounds since the last one with an answer.
-    pub(crate) fn silent_rounds(&self) -> usize {
+    pub(crate) fn unanswered_rounds(&self) -> usize {
         self.live.iter().rev().take_while(|live| !**live).count()
     }
 
@@ -204,12 +204,12 @@ impl Log {
         big.lost == big.sent && fisher_exact_p(big.sent, passing) <= error
     }
 
-    /// Loss of the probes for which `counts` holds, of those whose fate is known.
+    /// Loss of the probes for which `counts` holds, of those whose state is known.
     fn tally(&self, counts: impl Fn(&Entry) -> bool) -> LossCount {
         let mut tally = LossCount::default();
         for entry in self.probes.iter().filter(|entry| counts(entry)) {
             let lost = self.is_lost(entry);
-            let arrived = matches!(entry.fate, Fate::Answered | Fate::Fragmented);
+            let arrived = matches!(entry.state, ProbeState::Answered | ProbeState::Fragmented);
             tally.sent += u32::from(arrived || lost);
             tally.lost += u32::from(lost);
         }

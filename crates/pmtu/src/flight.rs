@@ -18,7 +18,7 @@ use crate::evidence::LossCount;
 use crate::pacing::{Pacer, RateLimit};
 use crate::rtt::Rtt;
 
-use slowing::Slowed;
+use slowing::RateReduction;
 
 /// A pace is doubled once the bytes of this time at that pace are answered, plus those of four
 /// times the variation of round trips.
@@ -54,7 +54,7 @@ pub(crate) struct Flight {
     /// When the pace was last lowered. The loss of probes sent before that is accounted for.
     slowed_at: Duration,
     /// The last lowering, in case it has to be undone.
-    slowed: Option<Slowed>,
+    slowed: Option<RateReduction>,
     /// Loss of the last large probes: a bit for each, set if it was lost, and their number. Only sizes
     /// that pass and are at least half of the largest that does: small probes pass where there is no
     /// room for large ones.
@@ -71,11 +71,11 @@ struct Sent {
     rate: f64,
     /// Bytes of all probes sent up to and including this one.
     until: u64,
-    fate: Fate,
+    state: ProbeState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum ProbeState {
     Open,
     Answered,
     /// The probe never left this host.
@@ -184,7 +184,7 @@ impl Flight {
             level: self.level.number,
             rate: self.pacer.rate(),
             until,
-            fate: Fate::Open,
+            state: ProbeState::Open,
         });
         id
     }
@@ -201,8 +201,8 @@ impl Flight {
             return;
         };
         let sent = &mut self.sent[place];
-        if sent.fate == Fate::Open {
-            sent.fate = Fate::Refused;
+        if sent.state == ProbeState::Open {
+            sent.state = ProbeState::Refused;
             sent.until -= u64::from(sent.size);
         }
     }
@@ -213,10 +213,10 @@ impl Flight {
             return false;
         };
         let sent = self.sent[place];
-        if sent.fate != Fate::Open {
+        if sent.state != ProbeState::Open {
             return false;
         }
-        self.sent[place].fate = Fate::Answered;
+        self.sent[place].state = ProbeState::Answered;
         if place < self.evaluated {
             self.was_late(sent, now);
         }
@@ -291,11 +291,11 @@ impl Flight {
         let wait = self.wait();
         for sent in self.sent.iter().skip(before) {
             let passes = Some(sent.size) <= self.flows[sent.flow as usize].largest_answered;
-            let over = sent.fate == Fate::Answered || sent.at + wait <= now;
-            if passes && over && sent.fate != Fate::Refused && self.rtt.is_known() {
+            let over = sent.state == ProbeState::Answered || sent.at + wait <= now;
+            if passes && over && sent.state != ProbeState::Refused && self.rtt.is_known() {
                 tally += LossCount {
                     sent: 1,
-                    lost: u32::from(sent.fate == Fate::Open),
+                    lost: u32::from(sent.state == ProbeState::Open),
                 };
             }
         }

@@ -12,7 +12,7 @@
 /// assert_eq!(flows_to_cover_all(16, 0.99), 115);
 /// ```
 pub fn flows_to_cover_all(paths: u32, confidence: f64) -> u32 {
-    let mut met = Met::new(paths);
+    let mut met = PathsMetDistribution::new(paths);
     let mut flows = 0;
     // The loop always ends: 1,024 flows per path leave a chance of e⁻¹⁰²⁴ to miss a given path.
     while met.all() < confidence && flows < paths.saturating_mul(1024) {
@@ -42,11 +42,11 @@ pub fn paths_met(flows: u32, confidence: f64) -> u32 {
 }
 
 /// Distribution of the number of paths, out of n, that were met: index the number. Updated flow by flow.
-struct Met {
+struct PathsMetDistribution {
     chance: Vec<f64>,
 }
 
-impl Met {
+impl PathsMetDistribution {
     fn new(paths: u32) -> Self {
         let mut chance = vec![0.0; paths as usize + 1];
         chance[0] = 1.0;

@@ -74,7 +74,7 @@ pub use config::{Arrival, Config, FAR_PATIENCE, Probe};
 pub use flows::{FailingShare, flows_to_cover_all, flows_to_cover_one, paths_met};
 pub use locate::{HopProbe, LocateConfig, Located, Locator, NotLocated, PathPoint};
 pub use one_sided::{ForwardMtu, OneSided, OneSidedProbe, OneSidedResult, ProbeKind};
-pub use outcome::{CannotTell, Limit, Outcome, Source, TooBig};
+pub use outcome::{CannotTellReason, Limit, Outcome, Source, TooBig};
 pub use pacing::{LONGEST_EXTENSION, ROUND_TRIPS, RateLimit};
 pub use prober::Prober;
 pub use sizes::likely_sizes;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::config::{Arrival, Config, Probe};
 use crate::evidence::{ERROR, Log, LossCount, fisher_exact_p};
 use crate::flight::Flight;
-use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
+use crate::outcome::{CannotTellReason, Limit, Outcome, TooBig};
 use crate::pacing::RateLimit;
 use crate::prober::Prober;
 
@@ -67,7 +67,7 @@ impl OneSidedResult {
         matches!(
             self.both_ways,
             Outcome::CannotTell {
-                reason: CannotTell::NoAnswer,
+                reason: CannotTellReason::NoAnswer,
                 at_least: None,
             }
         )
@@ -142,7 +142,7 @@ impl OneSided {
         }
         self.flight.evaluate_losses(now);
         if self.flight.is_exhausted(now) {
-            self.echo.give_up(CannotTell::OutOfBudget);
+            self.echo.give_up(CannotTellReason::OutOfBudget);
             self.forward = Some(ForwardMtu::CannotTell);
             return None;
         }
@@ -241,7 +241,7 @@ impl OneSided {
         self.flight.refused(0, probe);
         if let Some(port) = &self.port {
             // The check began with more than this host sends: it restarts with what the host does send.
-            if let Some(mtu) = mtu.filter(|&mtu| mtu < port.size && self.is_silent()) {
+            if let Some(mtu) = mtu.filter(|&mtu| mtu < port.size && self.echoes_are_unanswered()) {
                 self.port = Some(PortCheck::new(mtu));
                 self.base = probe + 1;
             } else {
@@ -264,21 +264,21 @@ impl OneSided {
     /// Ends probing where nothing was answered.
     pub fn give_up_unanswered(&mut self) {
         if !self.flight.rtt().is_known() {
-            self.echo.give_up(CannotTell::NoAnswer);
+            self.echo.give_up(CannotTellReason::NoAnswer);
             self.forward.get_or_insert(ForwardMtu::CannotTell);
         }
     }
 
     /// How long an answer from a closed port is waited for.
     fn port_wait(&self) -> Duration {
-        self.flight.wait().max(if self.is_silent() {
+        self.flight.wait().max(if self.echoes_are_unanswered() {
             CLOSED_PORT_WAIT
         } else {
             self.config.wait * 2
         })
     }
 
-    fn is_silent(&self) -> bool {
+    fn echoes_are_unanswered(&self) -> bool {
         let outcome = self.echo.outcome();
         matches!(outcome, Some(Outcome::CannotTell { .. }))
     }
@@ -317,7 +317,7 @@ impl OneSided {
             }
             // Echo requests may be filtered while the port is not.
             Some(Outcome::CannotTell {
-                reason: CannotTell::NoAnswer,
+                reason: CannotTellReason::NoAnswer,
                 at_least: None,
             }) => {
                 self.base = u64::from(self.echo.probes());

@@ -90,7 +90,7 @@ pub enum Outcome {
     /// The probes do not decide it.
     CannotTell {
         /// The reason.
-        reason: CannotTell,
+        reason: CannotTellReason,
         /// Size of the largest packet that was acknowledged, in bytes.
         at_least: Option<u32>,
     },
@@ -98,7 +98,7 @@ pub enum Outcome {
 
 /// Why the probes do not decide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum CannotTell {
+pub enum CannotTellReason {
     /// Nothing answers: the path, or the responder, is not there.
     #[error("no answer, not even to small probes")]
     NoAnswer,

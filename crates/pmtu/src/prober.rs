@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
 use crate::evidence::{ERROR, ERROR_IN_SEARCH, LossCount, copies_to_decide};
-use crate::outcome::{CannotTell, Limit, Outcome, TooBig};
+use crate::outcome::{CannotTellReason, Limit, Outcome, TooBig};
 use crate::rounds::Rounds;
 use crate::rtt::Rtt;
 use crate::sizes::between;
@@ -83,7 +83,7 @@ impl Prober {
 
     /// Divides the probability of a wrong verdict by the number of probers whose verdicts are reported together.
     #[must_use]
-    pub fn among(mut self, probers: u32) -> Self {
+    pub fn with_error_shared_by(mut self, probers: u32) -> Self {
         self.error = ERROR_IN_SEARCH / f64::from(probers.max(1));
         self
     }
@@ -196,7 +196,7 @@ impl Prober {
             return;
         };
         if size <= self.rounds.control_size() {
-            self.give_up(CannotTell::Refused);
+            self.give_up(CannotTellReason::Refused);
             return;
         }
         match self.stage {
@@ -217,7 +217,7 @@ impl Prober {
             self.conclude();
         }
         if self.outcome.is_none() {
-            if self.rounds.is_silent() {
+            if self.rounds.last_round_is_unanswered() {
                 // Control probes alone: a dead path gets no probes that it may not carry.
                 self.rounds.plan(&[], None);
                 return;
@@ -230,7 +230,7 @@ impl Prober {
     }
 
     /// Ends without an answer, unless there is an outcome.
-    pub fn give_up(&mut self, reason: CannotTell) {
+    pub fn give_up(&mut self, reason: CannotTellReason) {
         // The proof failed before, and stands even if the search that followed fails.
         let refuted = self.proof && self.stage == Stage::Search;
         self.end(if refuted {
@@ -277,8 +277,8 @@ impl Prober {
     }
 
     fn conclude(&mut self) {
-        if self.rounds.reason_to_give_up() == Some(CannotTell::NoAnswer) {
-            self.give_up(CannotTell::NoAnswer);
+        if self.rounds.reason_to_give_up() == Some(CannotTellReason::NoAnswer) {
+            self.give_up(CannotTellReason::NoAnswer);
             return;
         }
         match self.stage {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
 use crate::evidence::Log;
-use crate::outcome::{CannotTell, Limit, Source, TooBig};
+use crate::outcome::{CannotTellReason, Limit, Source, TooBig};
 use crate::rtt::Rtt;
 
 /// Rounds without an answer in a row after which the path counts as dead. They are waited for 1, 1,
@@ -110,7 +110,7 @@ impl Rounds {
     /// waited for only as long as packets may be reordered (RFC 8985).
     pub(crate) fn deadline(&self) -> Option<Duration> {
         let sent = self.last_sent.filter(|_| self.queue.is_empty())?;
-        let silence = self.silence(self.log.silent_rounds());
+        let silence = self.silence(self.log.unanswered_rounds());
         let waited = sent + self.wait().unwrap_or(self.config.wait).max(silence);
         Some(self.overtaken().map_or(waited, |over| over.min(waited)))
     }
@@ -148,8 +148,8 @@ impl Rounds {
     }
 
     /// Whether the last round, which is over, was not answered at all: then only control probes are worth sending.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.log.silent_rounds() > 0
+    pub(crate) fn last_round_is_unanswered(&self) -> bool {
+        self.log.unanswered_rounds() > 0
     }
 
     /// Whether a round is over and nothing was ever answered whole.
@@ -239,8 +239,8 @@ impl Rounds {
     }
 
     /// The reason to give up, once there is one.
-    pub(crate) fn reason_to_give_up(&self) -> Option<CannotTell> {
-        let silent = self.log.silent_rounds();
+    pub(crate) fn reason_to_give_up(&self) -> Option<CannotTellReason> {
+        let silent = self.log.unanswered_rounds();
         let is_over = if self.rtt.is_known() {
             self.log.overdue_rounds() >= SILENT_ROUNDS
         } else {
@@ -248,11 +248,11 @@ impl Rounds {
             waited >= self.config.patience
         };
         if is_over {
-            return Some(CannotTell::NoAnswer);
+            return Some(CannotTellReason::NoAnswer);
         }
         (self.log.rounds() >= self.config.max_rounds).then(|| {
             let passing = self.log.passing();
-            CannotTell::Undecided {
+            CannotTellReason::Undecided {
                 rounds: self.log.rounds(),
                 sent: passing.sent,
                 lost: passing.lost,

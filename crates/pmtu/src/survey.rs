@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::config::{Arrival, Config, Probe};
 use crate::flight::Flight;
-use crate::outcome::{CannotTell, Outcome, TooBig};
+use crate::outcome::{CannotTellReason, Outcome, TooBig};
 use crate::prober::Prober;
 
 use flow::{Flow, Stage};
@@ -90,7 +90,7 @@ impl Survey {
             return None;
         }
         if self.flight.is_exhausted(now) {
-            self.stop(CannotTell::OutOfBudget, now);
+            self.stop(CannotTellReason::OutOfBudget, now);
             return None;
         }
         self.flight.evaluate_losses(now);
@@ -206,7 +206,7 @@ impl Survey {
     }
 
     /// Ends the survey; flows without an outcome get [`Outcome::CannotTell`] with this reason.
-    pub fn stop(&mut self, reason: CannotTell, now: Duration) {
+    pub fn stop(&mut self, reason: CannotTellReason, now: Duration) {
         for flow in self.flows.iter_mut().filter(|flow| flow.settled.is_none()) {
             flow.settled_at = now;
             if flow.stage == Stage::Waits {

@@ -10,7 +10,7 @@ pub(crate) use path::Random;
 use path::{Path, Run};
 use proptest::prelude::*;
 
-use crate::{CannotTell, Config, Limit, Outcome, Prober, likely_sizes};
+use crate::{CannotTellReason, Config, Limit, Outcome, Prober, likely_sizes};
 
 const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
@@ -175,7 +175,7 @@ fn a_dead_path_cannot_tell() {
         },
     );
     let silent = Outcome::CannotTell {
-        reason: CannotTell::NoAnswer,
+        reason: CannotTellReason::NoAnswer,
         at_least: None,
     };
     assert_eq!(run.outcome, silent);
@@ -202,7 +202,7 @@ fn a_host_that_sends_nothing_cannot_tell() {
             ..Path::new(1500)
         },
     );
-    let reason = CannotTell::Refused;
+    let reason = CannotTellReason::Refused;
     assert_eq!(
         run.outcome,
         Outcome::CannotTell {

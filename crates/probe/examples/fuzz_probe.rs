@@ -9,7 +9,7 @@ mod fuzz;
 
 use std::net::SocketAddr;
 use wirecost_probe::message::{ProbeMessage, Secret, answer};
-use wirecost_probe::{heard, icmp};
+use wirecost_probe::{icmp, parse_datagram};
 
 use fuzz::fuzz;
 
@@ -82,7 +82,7 @@ fn respond(bytes: &[u8], ends: &[SocketAddr]) -> bool {
     let mut answers = u32::from(answers(bytes, None));
     for end in ends {
         let _ = icmp(bytes, *end);
-        if let Some(found) = heard(bytes, *end) {
+        if let Some(found) = parse_datagram(bytes, *end) {
             assert!(found.payload.len() < bytes.len(), "more than there was");
             answers += u32::from(self::answers(found.payload, found.fragment));
         }

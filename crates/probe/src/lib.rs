@@ -9,6 +9,7 @@
 //!
 //! Not here: conclusions from the answers (`pmtu`), the state of a host's devices (`audit`).
 
+mod capture;
 mod device;
 mod error;
 mod flow;
@@ -24,8 +25,8 @@ mod tap;
 mod tcp_proof;
 mod trace;
 pub mod transfer;
-mod watch;
 
+pub use capture::{CapturedMessages, IcmpMessage, icmp};
 pub use device::device_mtu;
 pub use error::ProbeError;
 pub use flow::Refusal;
@@ -33,9 +34,8 @@ pub use locate::{LOCATING, locate, locate_on};
 pub use one_sided::one_sided;
 pub use responder::Responder;
 pub use segments::{Segments, segments};
-pub use stream::{StreamPath, StreamServer, Streamed, stream};
-pub use survey::{Endpoints, Surveyed, burst, survey, survey_mapped, survey_unless};
-pub use tap::{Arrivals, Listener, TappedDatagram, heard};
+pub use stream::{StreamOutcome, StreamPath, StreamServer, stream};
+pub use survey::{Endpoints, SurveyOutcome, burst, survey, survey_mapped, survey_unless};
+pub use tap::{ArrivalCapture, Arrivals, TappedDatagram, parse_datagram};
 pub use tcp_proof::{TcpProof, tcp_proof};
 pub use trace::{TRACING, trace, trace_on};
-pub use watch::{IcmpMessage, Watched, icmp};

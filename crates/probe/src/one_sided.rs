@@ -16,11 +16,11 @@ use wirecost_sys::socket::{
     set_mtu_discover_probe,
 };
 
+use crate::capture::{CapturedMessages, MessageCapture};
 use crate::error::ProbeError;
 use crate::flow::{self, EMSGSIZE, Refusal, SocketError};
 use crate::message::{PROBE_BYTES, ProbeMessage, Secret};
 use crate::survey::{LARGEST, is_queued};
-use crate::watch::{Watch, Watched};
 
 /// Length of the ICMP header, bytes: type, code, checksum, identifier, sequence number.
 const ICMP_HEADER: usize = 8;
@@ -44,7 +44,7 @@ pub fn one_sided(
     (low, high): (u32, u32),
     config: Config,
     pace: RateLimit,
-) -> Result<(OneSidedResult, Option<Watched>), ProbeError> {
+) -> Result<(OneSidedResult, Option<CapturedMessages>), ProbeError> {
     if from.is_ipv4() != to.is_ipv4() {
         return Err(ProbeError::Versions { from, to });
     }
@@ -57,7 +57,7 @@ pub fn one_sided(
         control_size: flow::control_size(to),
         ..config
     };
-    let watch = Watch::open(SocketAddr::new(to, 0)).ok();
+    let watch = MessageCapture::open(SocketAddr::new(to, 0)).ok();
     let mut asking = OneSidedProber {
         machine: OneSided::new(low, high, likely_sizes(), config, pace),
         echo,
@@ -80,11 +80,11 @@ pub fn one_sided(
         to: SocketAddr::new(to, 0),
         source,
     })?;
-    let mut watched = watch.map(|watch| watch.read(&asking.secret));
+    let mut captured = watch.map(|watch| watch.read(&asking.secret));
     if let Some(refusal) = asking.refusal {
-        watched.get_or_insert_default().refusal = Some(refusal);
+        captured.get_or_insert_default().refusal = Some(refusal);
     }
-    Ok((result, watched))
+    Ok((result, captured))
 }
 
 fn own_mark() -> [u8; 16] {

@@ -63,14 +63,14 @@ pub fn segments(
 }
 
 /// Probes one size on one connection; the answer is waited for the given time and two round trips.
-pub(crate) type Ask<'a> = dyn Fn(u32, Duration) -> io::Result<Answer> + Sync + 'a;
+pub(crate) type SizeProbe<'a> = dyn Fn(u32, Duration) -> io::Result<Answer> + Sync + 'a;
 
 /// Whether `size` passes and, where it does not and `low` is given, the largest size that does.
 /// With `lost`, `size` was lost before, and smaller sizes are probed in the first round too.
 pub(crate) fn search(
     size: u32,
     (low, lost): (Option<u32>, bool),
-    ask: &Ask<'_>,
+    ask: &SizeProbe<'_>,
 ) -> io::Result<Segments> {
     let mut found = Segments::default();
     let mut sizes = vec![size];
@@ -123,7 +123,7 @@ pub(crate) enum Answer {
     Untold,
 }
 
-fn ask_all(sizes: &[u32], within: Duration, ask: &Ask<'_>) -> io::Result<Vec<(u32, Answer)>> {
+fn ask_all(sizes: &[u32], within: Duration, ask: &SizeProbe<'_>) -> io::Result<Vec<(u32, Answer)>> {
     thread::scope(|scope| {
         let asked: Vec<_> = sizes
             .iter()

@@ -47,7 +47,7 @@ const WAIT: Duration = Duration::from_mins(10);
 
 /// Outcome of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Streamed {
+pub enum StreamOutcome {
     /// No connection and no error: filtered perhaps, or every segment is corrupted.
     NotConnected,
     /// The connection was refused: by a reset, though the far end listens, or by an ICMP message.
@@ -220,7 +220,7 @@ pub fn stream(
     to: SocketAddr,
     path: &StreamPath,
     secret: &Secret,
-) -> Result<Streamed, ProbeError> {
+) -> Result<StreamOutcome, ProbeError> {
     let failed = |source| ProbeError::Socket { to, source };
     let connecting = CONNECTING + path.wait * 2;
     let mut stream = match connect(from, to, path, (connecting, TRIES)).map_err(failed)? {
@@ -243,8 +243,8 @@ pub fn stream(
     });
     match small {
         Ok(true) => {}
-        Ok(false) => return Ok(Streamed::SmallFails { changed: true }),
-        Err(_) => return Ok(Streamed::SmallFails { changed: false }),
+        Ok(false) => return Ok(StreamOutcome::SmallFails { changed: true }),
+        Err(_) => return Ok(StreamOutcome::SmallFails { changed: false }),
     }
     let all = if path.is_far() {
         answer(&mut stream, until(full))
@@ -252,9 +252,9 @@ pub fn stream(
         part(&mut stream, full, full, path.answering(full))
     };
     Ok(match all {
-        Ok(true) => Streamed::Passed,
-        Ok(false) => Streamed::FullFails { changed: true },
-        Err(_) => Streamed::FullFails { changed: false },
+        Ok(true) => StreamOutcome::Passed,
+        Ok(false) => StreamOutcome::FullFails { changed: true },
+        Err(_) => StreamOutcome::FullFails { changed: false },
     })
 }
 
@@ -265,7 +265,7 @@ pub(crate) fn connect(
     to: SocketAddr,
     path: &StreamPath,
     (within, tries): (Duration, usize),
-) -> io::Result<Result<TcpStream, Streamed>> {
+) -> io::Result<Result<TcpStream, StreamOutcome>> {
     let sockets = (0..tries).map(|_| open(from, to, path));
     let sockets: Vec<Socket> = sockets.collect::<io::Result<_>>()?;
     let ended: Vec<io::Result<Socket>> = thread::scope(|scope| {
@@ -278,7 +278,7 @@ pub(crate) fn connect(
             .map(|ended| ended.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())))
             .collect()
     });
-    let mut why = Streamed::NotConnected;
+    let mut why = StreamOutcome::NotConnected;
     for connected in ended {
         match connected {
             Ok(socket) => {
@@ -286,7 +286,7 @@ pub(crate) fn connect(
                 stream.set_nodelay(true)?;
                 return Ok(Ok(stream));
             }
-            Err(error) if error.kind() != io::ErrorKind::TimedOut => why = Streamed::Refused,
+            Err(error) if error.kind() != io::ErrorKind::TimedOut => why = StreamOutcome::Refused,
             Err(_) => {}
         }
     }
@@ -365,7 +365,7 @@ mod tests {
         };
         let asked = |secret: &Secret| stream(home, server.address(), &path, secret);
         // A part is late where the server has no core for its time, and not each time.
-        let passes = |_| asked(&SECRET).expect("a socket") == Streamed::Passed;
+        let passes = |_| asked(&SECRET).expect("a socket") == StreamOutcome::Passed;
         assert!((0..10).any(passes));
         let other = Secret {
             probe: [9; 16],
@@ -373,12 +373,12 @@ mod tests {
         };
         assert_eq!(
             asked(&other).expect("a socket"),
-            Streamed::SmallFails { changed: false }
+            StreamOutcome::SmallFails { changed: false }
         );
         let address = server.address();
         drop(server);
         let nobody = stream(home, address, &path, &SECRET);
-        assert_eq!(nobody.expect("a socket"), Streamed::Refused);
+        assert_eq!(nobody.expect("a socket"), StreamOutcome::Refused);
     }
 
     #[test]

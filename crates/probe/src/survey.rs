@@ -6,13 +6,13 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_pmtu::{Arrival, CannotTell, Config, Survey, SurveyRequest, SurveyResult};
+use wirecost_pmtu::{Arrival, CannotTellReason, Config, Survey, SurveyRequest, SurveyResult};
 use wirecost_sys::socket::poll_readable;
 
+use crate::capture::{CapturedMessages, MessageCapture};
 use crate::error::ProbeError;
 use crate::flow::{self, EMSGSIZE, Refusal, SocketError};
 use crate::message::{ACKNOWLEDGEMENT_BYTES, Acknowledgement, PROBE_BYTES, ProbeMessage, Secret};
-use crate::watch::{Watch, Watched};
 
 /// The largest UDP payload over IPv4, bytes.
 pub(crate) const LARGEST: usize = 65_507;
@@ -63,7 +63,7 @@ impl Endpoints {
 
 /// The result of a survey.
 #[derive(Debug)]
-pub struct Surveyed {
+pub struct SurveyOutcome {
     /// The outcomes, by flow.
     pub result: SurveyResult,
     /// Source ports, by flow.
@@ -76,7 +76,7 @@ pub struct Surveyed {
     pub refusal: Option<Refusal>,
     /// What a packet socket saw of ICMP messages and acknowledgements, before this host's own filter; `None` without
     /// `CAP_NET_RAW`.
-    pub watched: Option<Watched>,
+    pub captured: Option<CapturedMessages>,
 }
 
 /// Surveys every flow of the path to a [`Responder`](crate::Responder) with the same secret. The
@@ -88,7 +88,7 @@ pub fn survey(
     endpoints: Endpoints,
     question: SurveyRequest,
     secret: &Secret,
-) -> Result<Surveyed, ProbeError> {
+) -> Result<SurveyOutcome, ProbeError> {
     survey_unless(endpoints, question, secret, &|_| false)
 }
 
@@ -102,7 +102,7 @@ pub fn survey_unless(
     question: SurveyRequest,
     secret: &Secret,
     given_up: &dyn Fn(Duration) -> bool,
-) -> Result<Surveyed, ProbeError> {
+) -> Result<SurveyOutcome, ProbeError> {
     endpoints.check(question.flows)?;
     let to = endpoints.to;
     let sockets: Vec<UdpSocket> = (0..question.flows.max(1))
@@ -122,7 +122,7 @@ pub fn survey_mapped(
     to: &[SocketAddr],
     question: SurveyRequest,
     secret: &Secret,
-) -> Result<Surveyed, ProbeError> {
+) -> Result<SurveyOutcome, ProbeError> {
     let sockets = open_when_free(from, to)?;
     let first = to.first().copied().unwrap_or(from);
     let flows = to.len() as u32;
@@ -152,7 +152,7 @@ fn survey_over(
     to: SocketAddr,
     question: SurveyRequest,
     (secret, given_up): (&Secret, &dyn Fn(Duration) -> bool),
-) -> Result<Surveyed, ProbeError> {
+) -> Result<SurveyOutcome, ProbeError> {
     let began = Instant::now();
     let question = SurveyRequest {
         config: Config {
@@ -161,8 +161,8 @@ fn survey_over(
         },
         ..question
     };
-    let watch = Watch::open(to).ok();
-    let mut driving = Driving {
+    let watch = MessageCapture::open(to).ok();
+    let mut driver = SurveyDriver {
         refusal: None,
         given_up,
         sockets,
@@ -172,23 +172,23 @@ fn survey_over(
         began,
         payload: vec![0x5a; LARGEST],
     };
-    driving
+    driver
         .run()
         .map_err(|source| ProbeError::Socket { to, source })?;
-    let ports = driving.sockets.iter().map(|socket| {
+    let ports = driver.sockets.iter().map(|socket| {
         let address = socket.local_addr();
         address.map_or(0, |address| address.port())
     });
-    Ok(Surveyed {
+    Ok(SurveyOutcome {
         ports: ports.collect(),
-        result: driving.survey.result().ok_or_else(|| ProbeError::Socket {
+        result: driver.survey.result().ok_or_else(|| ProbeError::Socket {
             to,
             source: io::Error::other("the survey ended without a result"),
         })?,
         took: began.elapsed(),
-        sockets: driving.sockets,
-        refusal: driving.refusal,
-        watched: watch.map(|watch| watch.read(secret)),
+        sockets: driver.sockets,
+        refusal: driver.refusal,
+        captured: watch.map(|watch| watch.read(secret)),
     })
 }
 
@@ -212,7 +212,7 @@ pub fn burst(
     Ok(())
 }
 
-struct Driving<'a> {
+struct SurveyDriver<'a> {
     refusal: Option<Refusal>,
     given_up: &'a dyn Fn(Duration) -> bool,
     sockets: Vec<UdpSocket>,
@@ -223,7 +223,7 @@ struct Driving<'a> {
     payload: Vec<u8>,
 }
 
-impl Driving<'_> {
+impl SurveyDriver<'_> {
     fn run(&mut self) -> io::Result<()> {
         while self.survey.result().is_none() {
             while let Some(sent) = self.survey.poll_transmit(self.began.elapsed()) {
@@ -236,7 +236,7 @@ impl Driving<'_> {
             let mut wait = until.saturating_sub(now);
             if !self.survey.is_answered() {
                 if (self.given_up)(now) {
-                    self.survey.stop(CannotTell::NoAnswer, now);
+                    self.survey.stop(CannotTellReason::NoAnswer, now);
                     continue;
                 }
                 wait = wait.min(ASK_EVERY);

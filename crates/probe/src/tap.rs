@@ -29,7 +29,7 @@ const RAW: i32 = 255;
 #[derive(Debug)]
 pub(crate) struct Tap {
     address: SocketAddr,
-    heard: PacketCapture,
+    capture: PacketCapture,
     answers: Socket,
 }
 
@@ -62,7 +62,7 @@ impl Tap {
         }
         Ok(Self {
             address,
-            heard: PacketCapture::open_cooked(ether_type, &filter, SNAP_BYTES)?,
+            capture: PacketCapture::open_cooked(ether_type, &filter, SNAP_BYTES)?,
             answers,
         })
     }
@@ -70,13 +70,13 @@ impl Tap {
     /// The next packet, without waiting: the number of bytes in the buffer, and whether its
     /// checksum has to be verified.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, bool)>> {
-        self.heard.recv_checked(buffer)
+        self.capture.recv_checked(buffer)
     }
 
     /// Parses a packet; `None` if it is not for this address, or if the kernel drops it because its
     /// checksum, where `checked`, is wrong.
     pub(crate) fn parse<'a>(&self, packet: &'a [u8], checked: bool) -> Option<TappedDatagram<'a>> {
-        let heard = heard(packet, self.address)?;
+        let heard = parse_datagram(packet, self.address)?;
         let spoiled = checked && heard.fragment.is_none() && !has_right_checksum(packet, &heard);
         (!spoiled).then_some(heard)
     }
@@ -92,7 +92,7 @@ impl Tap {
 
 impl AsFd for Tap {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.heard.as_fd()
+        self.capture.as_fd()
     }
 }
 
@@ -107,12 +107,12 @@ pub struct Arrivals {
 
 /// Captures what arrives for a responder, and answers nothing.
 #[derive(Debug)]
-pub struct Listener {
+pub struct ArrivalCapture {
     tap: Tap,
     secret: Secret,
 }
 
-impl Listener {
+impl ArrivalCapture {
     /// Opens the capture in the calling thread's namespace.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ fn v6_filter(port: u16) -> Vec<SockFilter> {
 }
 
 /// Parses a packet from its IP header on; `None` if it is not UDP to this address and port, or too short.
-pub fn heard(packet: &[u8], to: SocketAddr) -> Option<TappedDatagram<'_>> {
+pub fn parse_datagram(packet: &[u8], to: SocketAddr) -> Option<TappedDatagram<'_>> {
     let half = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
     let (from, at, destination, fragment): (IpAddr, usize, IpAddr, Option<u32>) = match to {
         SocketAddr::V4(_) => {
@@ -320,10 +320,10 @@ mod tests {
                 fragment: None,
                 payload: b"a probe",
             };
-            assert_eq!(heard(&packet, to), Some(expected));
-            assert_eq!(heard(&packet, from), None, "for somebody else");
+            assert_eq!(parse_datagram(&packet, to), Some(expected));
+            assert_eq!(parse_datagram(&packet, from), None, "for somebody else");
             for end in 0..packet.len() - 7 {
-                assert_eq!(heard(&packet[..end], to), None, "cut at {end}");
+                assert_eq!(parse_datagram(&packet[..end], to), None, "cut at {end}");
             }
         }
     }
@@ -333,23 +333,23 @@ mod tests {
         for six in [false, true] {
             let [from, to] = ends(six);
             let right = packet(from, to, b"a probe");
-            let whole = heard(&right, to).expect("a datagram");
+            let whole = parse_datagram(&right, to).expect("a datagram");
             assert!(has_right_checksum(&right, &whole));
             let padded = [&right[..], &[0; 6]].concat();
             assert!(has_right_checksum(
                 &padded,
-                &heard(&padded, to).expect("a datagram")
+                &parse_datagram(&padded, to).expect("a datagram")
             ));
             for at in [right.len() - 1, right.len() - 8] {
                 let mut wrong = right.clone();
                 wrong[at] ^= 1;
-                let heard = heard(&wrong, to).expect("a datagram");
+                let heard = parse_datagram(&wrong, to).expect("a datagram");
                 assert!(!has_right_checksum(&wrong, &heard), "{six} {at}");
             }
             let mut without = right.clone();
             let at = right.len() - 9;
             without[at..at + 2].copy_from_slice(&[0, 0]);
-            let left_out = heard(&without, to).expect("a datagram");
+            let left_out = parse_datagram(&without, to).expect("a datagram");
             assert_eq!(has_right_checksum(&without, &left_out), !six);
         }
     }
@@ -360,11 +360,11 @@ mod tests {
         let mut first = packet(from, to, &[7; 100]);
         first[6] = 0x20;
         assert_eq!(
-            heard(&first, to).and_then(|heard| heard.fragment),
+            parse_datagram(&first, to).and_then(|heard| heard.fragment),
             Some(128)
         );
         first[7] = 16;
-        assert_eq!(heard(&first, to), None);
+        assert_eq!(parse_datagram(&first, to), None);
 
         let [from, to] = ends(true);
         let whole = packet(from, to, &[7; 100]);
@@ -372,11 +372,11 @@ mod tests {
         first[6] = FRAGMENT;
         first[5] += 8;
         assert_eq!(
-            heard(&first, to).and_then(|heard| heard.fragment),
+            parse_datagram(&first, to).and_then(|heard| heard.fragment),
             Some(156)
         );
         first[42] = 1;
-        assert_eq!(heard(&first, to), None);
+        assert_eq!(parse_datagram(&first, to), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use wirecost_sys::socket::tcp_info;
 
 use crate::error::ProbeError;
 use crate::segments::{Answer, Segments, headers, search};
-use crate::stream::{StreamPath, Streamed, connect};
+use crate::stream::{StreamOutcome, StreamPath, connect};
 
 /// Number of connections tried at once to see whether the port is open.
 const TRIES: usize = 3;
@@ -26,7 +26,7 @@ const ACKNOWLEDGED_INTERVAL: Duration = Duration::from_millis(2);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpProof {
     /// Why no connection was made; `None` if one was.
-    pub failed: Option<Streamed>,
+    pub failed: Option<StreamOutcome>,
     /// IP packet size of a full segment of this connection, bytes.
     pub full: u32,
     /// Sizes of segments that pass and fail.
@@ -175,6 +175,6 @@ mod tests {
         assert!(proof.acknowledged > 1400, "{proof:?}");
         drop(listener);
         let closed = tcp_proof(home, to, &PATH, 128).expect("a socket");
-        assert_eq!(closed.failed, Some(Streamed::Refused));
+        assert_eq!(closed.failed, Some(StreamOutcome::Refused));
     }
 }

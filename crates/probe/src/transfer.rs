@@ -11,8 +11,8 @@ mod send;
 
 use std::time::Duration;
 
-pub use receive::{Received, Receiver};
-pub use send::{Sent, transfer};
+pub use receive::{Receiver, ReceiverResult};
+pub use send::{SenderResult, transfer};
 
 /// Number of small messages before the bytes, each echoed by the receiver.
 pub const HEARTBEATS: u32 = 10;
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// How much to send, and for how long at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Amount {
+pub struct TransferSize {
     /// Number of bytes after the small messages.
     pub bytes: u64,
     /// Time limit from the start of the connection.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wirecost_pmtu::{Config, ForwardMtu, Limit, PathPoint, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::message::Secret;
-use wirecost_probe::{Endpoints, Responder, Surveyed, locate, one_sided, survey};
+use wirecost_probe::{Endpoints, Responder, SurveyOutcome, locate, one_sided, survey};
 use wirecost_sys::namespace::{HeldNetns, UserNamespace, isolate};
 
 const SECRET: Secret = Secret {
@@ -61,7 +61,7 @@ impl Path {
         .ok()
     }
 
-    fn survey(&self, ends: (&str, &str), question: SurveyRequest) -> Surveyed {
+    fn survey(&self, ends: (&str, &str), question: SurveyRequest) -> SurveyOutcome {
         Self::between((&self.a, &self.b), ends, question)
     }
 
@@ -69,7 +69,7 @@ impl Path {
         (here, there): (&HeldNetns, &HeldNetns),
         (from, to): (&str, &str),
         question: SurveyRequest,
-    ) -> Surveyed {
+    ) -> SurveyOutcome {
         let ends = [from, to].map(|address| address.parse::<IpAddr>().expect("an address"));
         std::thread::scope(|scope| {
             let run = scope.spawn(|| {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use wirecost_model::load::DirtyOrder;
-use wirecost_model::moved::Accelerator;
+use wirecost_model::machine_move::Accelerator;
 use wirecost_sys::kvm::Kvm;
 
 use crate::error::QemuError;

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use wirecost_model::moved::Accelerator;
+use wirecost_model::machine_move::Accelerator;
 use wirecost_sys::memory_file::MemoryFile;
 use wirecost_sys::process::inherit_and_die_with_thread;
 use wirecost_sys::shared_memory::SharedMemory;

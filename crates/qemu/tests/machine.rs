@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use wirecost_model::load::{DirtyOrder, Migration};
-use wirecost_model::moved::Accelerator;
+use wirecost_model::machine_move::Accelerator;
 use wirecost_qemu::guest::{self, Program};
 use wirecost_qemu::{HostQemu, Machine, QemuError, Spec, host_qemu};
 

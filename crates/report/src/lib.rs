@@ -2,28 +2,28 @@
 //! (the `--json` contract), and printed in a [`Format`]. Two runs are compared by [`compare`].
 //!
 //! The record is the only source: an old run renders again, and nothing here depends on how a run
-//! is made. Crate `stats` computes effects and verdicts. `result` computes the document, `say` words and draws it;
-//! `result` never imports `say`.
+//! is made. Crate `stats` computes effects and verdicts. `result` computes the document, `render` prints it;
+//! `result` never imports `render`.
 
+mod render;
 mod result;
-mod say;
 
+pub use render::csv::csv;
+pub use render::format::{Detail, Format, FormatError, Formatted, Terminal};
+pub use render::html::{HtmlError, html};
+pub use render::json::Json;
+pub use render::junit::{JunitError, comparison_junit};
+pub use render::markdown::{comparison_markdown, markdown};
+pub use render::terminal::{Text, comparison_terminal, rules, terminal};
 pub use result::compare;
 pub use result::document::{
-    BarsOf, CellLoad, CellResult, CellRules, CellWakeups, ChartBar, ChartGroup, ChartResult,
-    ComparisonResult, CoreDistanceResult, DatagramsResult, Document, EffectResult, Ending,
-    HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount, MetricSelfTest, NetworkChange,
-    NetworkShare, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
-    SelfTestResult, Trust, TrustLevel, UntilResult, WakeupsResult, WindowCpu,
+    AdaptiveResult, BarsOf, CellLoad, CellResult, CellRules, CellWakeups, ChartBar, ChartGroup,
+    ChartResult, ComparisonResult, CoreDistanceResult, DatagramsResult, Document, EffectResult,
+    Ending, HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount, MetricSelfTest,
+    NetworkChange, NetworkShare, NoRatio, OtherRules, PublishedNote, PublishedRatio,
+    PublishedResult, SelfTestResult, Trust, TrustLevel, WakeupsResult, WindowCpu,
 };
 pub use result::evaluate::document;
-pub use result::read::{ReadError, Reading, read};
+pub use result::read::{ReadError, RecordedRun, read};
 pub use result::run::RunResult;
 pub use result::trust::DISTURBED;
-pub use say::csv::csv;
-pub use say::format::{Detail, Format, FormatError, Formatted, Terminal};
-pub use say::html::{HtmlError, html};
-pub use say::json::Json;
-pub use say::junit::{JunitError, comparison_junit};
-pub use say::markdown::{comparison_markdown, markdown};
-pub use say::terminal::{Text, comparison_terminal, rules, terminal};

@@ -1,6 +1,7 @@
 //! Reads run directories, and computes the document of a run and the comparison of two. Knows nothing of how these are
-//! printed (`say`): texts that are made here are part of the document.
+//! printed (`render`): texts that are made here are part of the document.
 
+mod adaptive;
 mod answer;
 pub mod compare;
 pub(crate) mod core_distance;
@@ -17,15 +18,14 @@ pub(crate) mod network_share;
 pub(crate) mod outcomes;
 mod published;
 pub(crate) mod read;
+pub(crate) mod round_latencies;
 mod rules;
 pub(crate) mod run;
 mod self_test;
-pub(crate) mod share_of_round;
 pub(crate) mod skipped;
 mod steered;
 pub(crate) mod thinned;
 pub(crate) mod trust;
-mod until;
 pub(crate) mod values;
 mod wakeups;
 mod warnings;

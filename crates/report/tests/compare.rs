@@ -160,7 +160,7 @@ fn storage_is_told_in_io_and_of_several_loads_each_is_named() {
     let figures = &comparison.cells[0].figures;
     assert_eq!(figures[0].unit, "I/O per second");
 
-    let several = fixture::loads::beside(6);
+    let several = fixture::loads::with_and_without_requests(6);
     let table = comparison_markdown(&compared(&several, &several, DEFAULT));
     assert!(table.contains("| bulk throughput |"), "{table}");
     assert!(table.contains("| ping p99 latency |"), "{table}");

@@ -11,10 +11,10 @@ use scraper::{ElementRef, Html, Selector};
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, Run};
 use wirecost_model::sample::{Invalid, Mark};
-use wirecost_report::{Reading, document, html};
+use wirecost_report::{RecordedRun, document, html};
 
 fn page_with(run: &Run, plan: Option<&str>) -> String {
-    let reading = Reading {
+    let reading = RecordedRun {
         run: run.clone(),
         warnings: Vec::new(),
         plan_text: plan.map(Into::into),
@@ -380,7 +380,7 @@ fn every_round_s_percentiles_are_beside_those_of_all_transactions() {
 
 #[test]
 fn each_load_of_a_mix_has_charts_over_the_cells_that_run_it_and_no_cpu_of_what_others_share() {
-    let text = page(&fixture::loads::beside(3));
+    let text = page(&fixture::loads::with_and_without_requests(3));
     let page = Html::parse_document(&text);
     assert_eq!(
         charts(&page),

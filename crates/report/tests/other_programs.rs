@@ -66,7 +66,7 @@ fn labels_of_a_plan_cannot_break_the_format() {
 
 #[test]
 fn no_series_has_a_label_twice_whatever_the_factors_are_called() {
-    let mut run = fixture::loads::beside(3);
+    let mut run = fixture::loads::with_and_without_requests(3);
     fixture::also_vary(
         &mut run,
         &["load", "cell", "estimate", "tcp metrics", "tcp-metrics"],

@@ -5,7 +5,7 @@ mod fixture;
 use std::path::Path;
 
 use fixture::run;
-use wirecost_model::moved::{MachineMove, MoveOutcome};
+use wirecost_model::machine_move::{MachineMove, MoveOutcome};
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
 use wirecost_model::sample::Invalid;

@@ -9,7 +9,9 @@ use scraper::{Html, Selector};
 use wirecost_model::plan::Cores;
 use wirecost_model::record::Run;
 use wirecost_model::sample::{Invalid, Sample};
-use wirecost_report::{Detail, Document, Reading, Terminal, document, html, markdown, terminal};
+use wirecost_report::{
+    Detail, Document, RecordedRun, Terminal, document, html, markdown, terminal,
+};
 
 const WHY: &str = "this kernel has no vxlan driver";
 
@@ -46,7 +48,7 @@ fn print(doc: &Document) -> String {
 }
 
 fn page(run: &Run) -> Html {
-    let reading = Reading {
+    let reading = RecordedRun {
         run: run.clone(),
         warnings: Vec::new(),
         plan_text: None,

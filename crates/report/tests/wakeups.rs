@@ -10,7 +10,7 @@ use wirecost_model::plan::Cores;
 use wirecost_model::record::{Run, WakeupCost};
 use wirecost_model::sample::{AtTarget, Saturated};
 use wirecost_model::usage::{HostUsage, Wakeups};
-use wirecost_report::{Detail, Reading, Terminal, document, html, terminal};
+use wirecost_report::{Detail, RecordedRun, Terminal, document, html, terminal};
 
 /// At the line timers wake the sender 20,000 times a second; without it four times as much gets through in as much core time.
 fn with_two_windows(cost: Option<WakeupCost>) -> Run {
@@ -124,7 +124,7 @@ fn the_page_and_the_json_document_have_the_same_figures() {
     let summary = doc.cells[0].sender_cpu_percent_per_gbps.expect("CPU");
     assert!((summary.median - without.percent_per_gbps).abs() < 1e-9);
 
-    let reading = Reading {
+    let reading = RecordedRun {
         run,
         warnings: Vec::new(),
         plan_text: None,

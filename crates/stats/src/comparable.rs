@@ -47,7 +47,7 @@ pub use wakeups::{EXPLAINED_CPU_SHARE, NEGLIGIBLE_WAKEUPS_SHARE, SAME_INTERRUPTS
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Comparability {
     /// Why the cells cannot be compared; no verdict is then given.
-    pub barred: Option<Remark>,
+    pub not_comparable: Option<Remark>,
     /// Why the verdict "makes no difference" cannot be given; any other verdict can.
     pub unchanged: Option<Remark>,
     /// Other differences, reported with the verdict.
@@ -57,7 +57,7 @@ pub struct Comparability {
 /// The result of one check.
 enum Objection {
     /// No verdict can be given.
-    Bars(Remark),
+    NotComparable(Remark),
     /// A verdict can be given, with this remark.
     Remarks(Remark),
 }
@@ -68,7 +68,7 @@ impl Objection {
         if about {
             Self::Remarks(remark)
         } else {
-            Self::Bars(remark)
+            Self::NotComparable(remark)
         }
     }
 }
@@ -131,7 +131,7 @@ const CHECKS: [fn(&Pair<'_>) -> Option<Objection>; 17] = [
     disturbed::check,
     encapsulation::on_all_cores,
     generator::check,
-    schedule::kept,
+    schedule::missed,
     aggregation::at_receiver,
     aggregation::at_sender,
     backlog::check,
@@ -161,12 +161,16 @@ pub fn comparability(
     };
     for says in CHECKS.iter().filter_map(|check| check(&pair)) {
         match says {
-            Objection::Bars(remark) if found.barred.is_none() => found.barred = Some(remark),
+            Objection::NotComparable(remark) if found.not_comparable.is_none() => {
+                found.not_comparable = Some(remark);
+            }
             // A verdict is withheld already: only the first bar carries advice.
-            Objection::Bars(remark) | Objection::Remarks(remark) => found.remarks.push(Remark {
-                advice: String::new(),
-                ..remark
-            }),
+            Objection::NotComparable(remark) | Objection::Remarks(remark) => {
+                found.remarks.push(Remark {
+                    advice: String::new(),
+                    ..remark
+                });
+            }
         }
     }
     found

@@ -35,11 +35,11 @@ pub struct Unpaired {
 /// Whatever else differs between the runs - the hour, the machine's state - cannot be distinguished
 /// from the change in question: the interval covers the noise within runs only.
 pub fn compare(from: &[f64], to: &[f64]) -> Unpaired {
-    weigh(from, to).0
+    compare_by_welch(from, to).0
 }
 
 /// The comparison, and the parts of Welch's test from which its p at a margin is computed.
-pub(crate) fn weigh(from: &[f64], to: &[f64]) -> (Unpaired, Option<Welch>) {
+pub(crate) fn compare_by_welch(from: &[f64], to: &[f64]) -> (Unpaired, Option<Welch>) {
     let logs = |values: &[f64]| -> Vec<f64> {
         let figures = values.iter().copied().filter(|&value| has_log(value));
         figures.map(f64::ln).collect()

@@ -98,7 +98,7 @@ fn knee(points: &[Point], logs: &[Vec<f64>], margin: f64, tests: usize) -> Optio
     (behind > 0 && way <= KNEE_DISTANCE_SHARE).then(|| Knee {
         at: points[at].at,
         share: gain / whole,
-        whole: whole.exp(),
+        total_gain: whole.exp(),
     })
 }
 
@@ -183,7 +183,10 @@ mod tests {
             knee.share > KNEE_GAIN_SHARE && knee.share < 1.05,
             "{knee:?}"
         );
-        assert!((knee.whole / bent(9000.0) - 1.0).abs() < 0.03, "{knee:?}");
+        assert!(
+            (knee.total_gain / bent(9000.0) - 1.0).abs() < 0.03,
+            "{knee:?}"
+        );
     }
 
     #[test]

@@ -5,13 +5,13 @@ mod partners;
 use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
 use wirecost_model::metric::{CpuParts, Figure, Metric};
-use wirecost_model::plan::{Ask, Levels};
+use wirecost_model::plan::{AwaitedEffects, Levels};
 
 use crate::blocks::{ENOUGH_STEPS, blocks};
 use crate::comparable::{Comparability, Guard};
 use crate::observed::{Observed, Series, join};
 use crate::ratio::{PairedRatio, has_log};
-use crate::sequential::{Aim, Stopping, lasting_ratio};
+use crate::sequential::{Stopping, StoppingCriterion, lasting_ratio};
 use crate::verdict;
 
 use self::partners::Partners;
@@ -74,21 +74,24 @@ impl Contrast {
 
     /// The effect of an adaptive run that something other than its rule has stopped, with the
     /// lasting interval, which holds at any stopping time. The effect has no interval while the
-    /// lasting one is infinite, or below [`Aim::MIN_ROUNDS`].
-    pub fn lasting_effect(&self, aim: &Aim, ends_at: u32) -> Effect {
-        self.judged(lasting_ratio(&self.logs, aim, ends_at), aim.worth)
+    /// lasting one is infinite, or below [`StoppingCriterion::MIN_ROUNDS`].
+    pub fn lasting_effect(&self, criterion: &StoppingCriterion, ends_at: u32) -> Effect {
+        self.judged(
+            lasting_ratio(&self.logs, criterion, ends_at),
+            criterion.worth,
+        )
     }
 
     /// Whether no verdict can be given, however many rounds there are.
-    pub const fn is_barred(&self) -> bool {
-        self.found.barred.is_some()
+    pub const fn is_incomparable(&self) -> bool {
+        self.found.not_comparable.is_some()
     }
 
     fn judged(&self, ratio: PairedRatio, worth: f64) -> Effect {
         let spoken = verdict(ratio.interval(), self.metric.better(), worth);
         let unchanged = self.found.unchanged.as_ref();
         let unchanged = unchanged.filter(|_| spoken == Verdict::MakesNoDifference);
-        let barred = self.found.barred.as_ref().or(unchanged).cloned();
+        let barred = self.found.not_comparable.as_ref().or(unchanged).cloned();
         Effect {
             factor: self.factor.clone(),
             from: self.from.clone(),
@@ -148,8 +151,8 @@ fn contrast(
     let Figure { load, metric } = &figures.figure;
     let mut found = guard.comparability(key, [from, to], load, *metric);
     let paired = figures.paired(from, to);
-    if paired.is_coarse && found.barred.is_none() {
-        found.barred = Some(too_few_steps());
+    if paired.is_coarse && found.not_comparable.is_none() {
+        found.not_comparable = Some(too_few_steps());
     }
     let level = |cell: &Cell| cell.levels.get(key).cloned().unwrap_or_default();
     Contrast {
@@ -206,20 +209,23 @@ fn too_few_steps() -> Remark {
 /// The contrasts that an adaptive run waits for: of the metrics asked for, those that have a pair
 /// and are comparable. A contrast of which a cell cannot be measured, or whose cells differ in
 /// something else, would never settle.
-pub fn asked(contrasts: &[Contrast], ask: Ask) -> impl Iterator<Item = &Contrast> {
+pub fn awaited_contrasts(
+    contrasts: &[Contrast],
+    ask: AwaitedEffects,
+) -> impl Iterator<Item = &Contrast> {
     contrasts.iter().filter(move |contrast| {
-        ask.asks(contrast.metric) && !contrast.logs.is_empty() && !contrast.is_barred()
+        ask.includes(contrast.metric) && !contrast.logs.is_empty() && !contrast.is_incomparable()
     })
 }
 
 /// Number of contrasts of the metrics asked for that no number of rounds settles: the cells differ in something else,
 /// or a sample has too few transactions for the percentile.
-pub fn barred(contrasts: &[Contrast], ask: Ask) -> usize {
+pub fn count_unsettled(contrasts: &[Contrast], ask: AwaitedEffects) -> usize {
     let asked = contrasts
         .iter()
-        .filter(|contrast| ask.asks(contrast.metric));
+        .filter(|contrast| ask.includes(contrast.metric));
     asked
-        .filter(|contrast| contrast.is_barred() || contrast.is_sparse)
+        .filter(|contrast| contrast.is_incomparable() || contrast.is_sparse)
         .count()
 }
 

@@ -354,7 +354,7 @@ impl Judge<'_> {
         let found = self
             .guard
             .comparability(&factor.key, cells, self.load, self.metric);
-        coarse || found.barred.is_some()
+        coarse || found.not_comparable.is_some()
     }
 
     /// The mean of `term` over `items` within each round; a round that lacks an item is left out.

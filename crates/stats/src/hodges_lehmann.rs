@@ -13,7 +13,7 @@ const EXACT_SAMPLES: usize = 80;
 
 /// A location estimate and the interval of the rank test that belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Centre {
+pub struct LocationEstimate {
     /// The median of the pairwise averages, or of the pairwise differences.
     pub estimate: f64,
     /// Absent where there are too few values for any interval at that level.
@@ -22,7 +22,7 @@ pub struct Centre {
 
 /// Median of the Walsh averages of `values`, with the interval of the signed-rank test at
 /// `1 - alpha` or better: it assumes symmetry about the centre, and no normality.
-pub fn hodges_lehmann(values: &[f64], alpha: f64) -> Option<Centre> {
+pub fn hodges_lehmann(values: &[f64], alpha: f64) -> Option<LocationEstimate> {
     let n = values.len();
     let drop = if n <= EXACT_PAIRS {
         droppable(&signed_rank(n), alpha / 2.0)
@@ -36,7 +36,7 @@ pub fn hodges_lehmann(values: &[f64], alpha: f64) -> Option<Centre> {
 
 /// Median of the differences `to - from`, with the interval of the rank-sum test at `1 - alpha` or
 /// better: it assumes that the two differ by a shift.
-pub fn shift(from: &[f64], to: &[f64], alpha: f64) -> Option<Centre> {
+pub fn shift(from: &[f64], to: &[f64], alpha: f64) -> Option<LocationEstimate> {
     let (n, m) = (from.len(), to.len());
     let drop = if n + m <= EXACT_SAMPLES {
         droppable(&rank_sums(&(1..=n + m).collect::<Vec<_>>(), n), alpha / 2.0)
@@ -202,11 +202,11 @@ fn ranked(rank: u64) -> f64 {
     })
 }
 
-fn centre(values: &impl OfPairs, drop: usize) -> Option<Centre> {
+fn centre(values: &impl OfPairs, drop: usize) -> Option<LocationEstimate> {
     let n = values.count();
     let last = n.checked_sub(1)?;
     let middle = nth(values, last / 2);
-    Some(Centre {
+    Some(LocationEstimate {
         estimate: if n.is_multiple_of(2) {
             f64::midpoint(middle, nth(values, n / 2))
         } else {

@@ -4,14 +4,14 @@ use serde::Serialize;
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Direction;
 
-use crate::compare::{Unpaired, weigh};
+use crate::compare::{Unpaired, compare_by_welch};
 use crate::family::{Corrected, FamilyMember, Ps, adjust};
 use crate::sequential::Stopping;
 use crate::verdict::verdict;
 
 /// One figure's samples in both runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sides {
+pub struct FigureSamples {
     /// Samples of the run compared with.
     pub from: Vec<f64>,
     /// Samples of the run compared.
@@ -37,12 +37,12 @@ pub struct FigureVerdict {
 
 /// Compares every figure by [`compare`](crate::compare) and corrects the verdicts for their number.
 /// `worth` is the margin, a fraction from 0.
-pub fn judge(figures: &[Sides], worth: f64) -> Vec<FigureVerdict> {
+pub fn judge(figures: &[FigureSamples], worth: f64) -> Vec<FigureVerdict> {
     let margin = worth.ln_1p();
     let (weighed, claims): (Vec<Unpaired>, Vec<FamilyMember>) = figures
         .iter()
-        .map(|Sides { from, to, better }| {
-            let (unpaired, welch) = weigh(from, to);
+        .map(|FigureSamples { from, to, better }| {
+            let (unpaired, welch) = compare_by_welch(from, to);
             let claim = FamilyMember {
                 ps: welch.map(|welch| Ps::at(welch.difference, welch.error, welch.freedom, margin)),
                 up: unpaired.ratio.is_some_and(|ratio| ratio > 1.0),
@@ -73,8 +73,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn sides(from: &[f64], to: &[f64], better: Direction) -> Sides {
-        Sides {
+    fn sides(from: &[f64], to: &[f64], better: Direction) -> FigureSamples {
+        FigureSamples {
             from: from.into(),
             to: to.into(),
             better,

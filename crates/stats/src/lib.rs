@@ -52,12 +52,14 @@ mod verdict;
 pub use blocks::{CpuFigures, ENOUGH_STEPS, blocks, cpu_figures};
 pub use bootstrap::bootstrap_mean;
 pub use compare::{Unpaired, compare};
-pub use effects::{Contrast, asked, barred, contrasts, contrasts_of, effects, self_test_logs};
+pub use effects::{
+    Contrast, awaited_contrasts, contrasts, contrasts_of, count_unsettled, effects, self_test_logs,
+};
 pub use factorial::{Dependence, Factorial, Interaction, MainEffect, SimpleEffect, factorial};
 pub use family::{Corrected, correct, holm};
-pub use hodges_lehmann::{Centre, hodges_lehmann, mann_whitney, shift};
+pub use hodges_lehmann::{LocationEstimate, hodges_lehmann, mann_whitney, shift};
 pub use interval::Interval;
-pub use judge::{FigureVerdict, Sides, judge};
+pub use judge::{FigureSamples, FigureVerdict, judge};
 pub use latency::{Histogram, Percentile, percentile_ratio, percentiles};
 pub use observed::Observed;
 pub use opinion::{Method, SecondOpinion, second_opinions};

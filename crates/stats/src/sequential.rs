@@ -40,23 +40,23 @@ impl Stopping {
     }
 }
 
-/// The goal of an adaptive run: when it may stop.
+/// When an adaptive run may stop.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Aim {
+pub struct StoppingCriterion {
     /// Half-width at which an interval is narrow enough, a fraction above 0 and at most 1: 0.02 is
     /// from `1/1.02` to 1.02 times the ratio.
     pub precision: f64,
     /// The smallest change worth having, a fraction from 0 to 1.
     pub worth: f64,
-    /// Rounds below which the run does not stop, at least [`Aim::MIN_ROUNDS`].
+    /// Rounds below which the run does not stop, at least [`StoppingCriterion::MIN_ROUNDS`].
     pub min_rounds: u32,
     /// Rounds at which the run stops, whatever is settled.
     pub max_rounds: u32,
 }
 
-/// Why an aim is refused.
+/// Why a criterion is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
-pub enum AimError {
+pub enum StoppingCriterionError {
     /// The precision is out of range.
     #[error("a precision of {0} is not above 0 and at most 1")]
     Precision(f64),
@@ -64,7 +64,7 @@ pub enum AimError {
     #[error("a worth of {0} is not from 0 to 1")]
     Worth(f64),
     /// Too few rounds to estimate a spread from.
-    #[error("min_rounds {0} is below {min}, too few to tell the spread from", min = Aim::MIN_ROUNDS)]
+    #[error("min_rounds {0} is below {min}, too few to tell the spread from", min = StoppingCriterion::MIN_ROUNDS)]
     TooFew(u32),
     /// `max_rounds` is below `min_rounds`.
     #[error("max_rounds {max} is below min_rounds {min}")]
@@ -76,11 +76,11 @@ pub enum AimError {
     },
 }
 
-impl Aim {
+impl StoppingCriterion {
     /// Least rounds of an adaptive run: with fewer, the spread seen says next to nothing about the true spread.
     pub const MIN_ROUNDS: u32 = 4;
 
-    /// The aim of a plan; `None` where the plan has a fixed number of rounds.
+    /// The criterion of a plan; `None` where the plan has a fixed number of rounds.
     pub fn of(repeat: &Repeat) -> Option<Self> {
         let until = repeat.until?;
         Some(Self {
@@ -95,18 +95,18 @@ impl Aim {
     ///
     /// # Errors
     /// The first field that is out of its range.
-    pub fn check(self) -> Result<Self, AimError> {
+    pub fn check(self) -> Result<Self, StoppingCriterionError> {
         if !(self.precision > 0.0 && self.precision <= 1.0) {
-            return Err(AimError::Precision(self.precision));
+            return Err(StoppingCriterionError::Precision(self.precision));
         }
         if !(0.0..=1.0).contains(&self.worth) {
-            return Err(AimError::Worth(self.worth));
+            return Err(StoppingCriterionError::Worth(self.worth));
         }
         if self.min_rounds < Self::MIN_ROUNDS {
-            return Err(AimError::TooFew(self.min_rounds));
+            return Err(StoppingCriterionError::TooFew(self.min_rounds));
         }
         if self.max_rounds < self.min_rounds {
-            return Err(AimError::Order {
+            return Err(StoppingCriterionError::Order {
                 min: self.min_rounds,
                 max: self.max_rounds,
             });

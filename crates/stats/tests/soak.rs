@@ -6,14 +6,14 @@ mod experiment;
 #[path = "../examples/soak/noise.rs"]
 mod noise;
 
-use experiment::{AIM, null_bounds, run};
+use experiment::{CRITERION, null_bounds, run};
 use noise::Noise;
 
 const EXPERIMENTS: u32 = 1000;
 
 #[track_caller]
 fn assert_sound(noise: Noise) {
-    let tally = run(noise, 1.0, &AIM, EXPERIMENTS, 1);
+    let tally = run(noise, 1.0, &CRITERION, EXPERIMENTS, 1);
     assert_eq!(null_bounds(noise, &tally), [""; 0], "{tally:?}");
 }
 
@@ -41,7 +41,7 @@ fn nothing_is_found_in_good_and_bad_runs_with_outliers() {
 
 #[test]
 fn a_tenth_more_is_found_in_every_run_and_nearly_always_said_to_pay() {
-    let tally = run(Noise::Normal(0.02), 1.1, &AIM, EXPERIMENTS, 1);
+    let tally = run(Noise::Normal(0.02), 1.1, &CRITERION, EXPERIMENTS, 1);
     assert_eq!(tally.same, 0);
     assert_eq!(tally.beyond + tally.leaning, EXPERIMENTS);
     assert!(tally.share(tally.beyond) > 0.97, "{tally:?}");
@@ -51,7 +51,7 @@ fn a_tenth_more_is_found_in_every_run_and_nearly_always_said_to_pay() {
 /// An interval that is simply looked at every round says so three times as often.
 #[test]
 fn an_effect_at_the_margin_is_hardly_ever_said_to_pay() {
-    let tally = run(Noise::Normal(0.03), 1.05, &AIM, EXPERIMENTS, 1);
+    let tally = run(Noise::Normal(0.03), 1.05, &CRITERION, EXPERIMENTS, 1);
     let allowed = 0.025 + 2.5 * (0.025 * 0.975 / f64::from(EXPERIMENTS)).sqrt();
     assert!(tally.share(tally.beyond) <= allowed, "{tally:?}");
 }
@@ -59,7 +59,7 @@ fn an_effect_at_the_margin_is_hardly_ever_said_to_pay() {
 /// There the intervals cover less (docs/statistics.md), and still nothing is said to pay.
 #[test]
 fn bad_runs_of_one_cell_alone_are_not_said_to_pay_or_cost() {
-    let tally = run(Noise::Lopsided(0.02), 1.0, &AIM, EXPERIMENTS, 1);
+    let tally = run(Noise::Lopsided(0.02), 1.0, &CRITERION, EXPERIMENTS, 1);
     assert!(
         tally.share(tally.beyond) <= experiment::allowed(EXPERIMENTS),
         "{tally:?}"
@@ -69,7 +69,7 @@ fn bad_runs_of_one_cell_alone_are_not_said_to_pay_or_cost() {
 /// The bounds can fail: a rule that covers as the plain 95 % interval does where one peeks breaks them.
 #[test]
 fn the_bounds_tell_a_rule_that_covers_too_little() {
-    let mut tally = run(Noise::Normal(0.03), 1.0, &AIM, EXPERIMENTS, 1);
+    let mut tally = run(Noise::Normal(0.03), 1.0, &CRITERION, EXPERIMENTS, 1);
     tally.covered -= EXPERIMENTS / 20;
     assert!(!null_bounds(Noise::Normal(0.03), &tally).is_empty());
 }
@@ -78,8 +78,10 @@ fn the_bounds_tell_a_rule_that_covers_too_little() {
 fn a_run_is_settled_by_its_forecast_about_as_often_as_it_says() {
     use wirecost_stats::sequential::rounds_needed;
     for (sd, ratio) in [(0.02, 1.0), (0.03, 1.2)] {
-        let rounds = rounds_needed(sd * std::f64::consts::SQRT_2, ratio, &AIM, 0.8).expect("few");
-        let share = experiment::settled_by(Noise::Normal(sd), ratio, &AIM, rounds, EXPERIMENTS);
+        let rounds =
+            rounds_needed(sd * std::f64::consts::SQRT_2, ratio, &CRITERION, 0.8).expect("few");
+        let share =
+            experiment::settled_by(Noise::Normal(sd), ratio, &CRITERION, rounds, EXPERIMENTS);
         assert!((0.7..0.97).contains(&share), "{share} by round {rounds}");
     }
 }

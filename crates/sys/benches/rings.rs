@@ -30,7 +30,7 @@ const REQUEST: usize = 16;
 const BLOCK: usize = 128 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum IoMethod {
     Blocking,
     Epoll,
     Ring,
@@ -56,7 +56,7 @@ struct Row {
 
 const EXCHANGE: [Role; 2] = [Role::Ask, Role::Echo];
 const STREAM: [Role; 2] = [Role::Write, Role::Read];
-const WAYS: [Way; 3] = [Way::Blocking, Way::Epoll, Way::Ring];
+const WAYS: [IoMethod; 3] = [IoMethod::Blocking, IoMethod::Epoll, IoMethod::Ring];
 const ROWS: [Row; 6] = [
     Row {
         name: "tcp-rr 1",
@@ -233,7 +233,7 @@ fn ring(role: Role, mut streams: Vec<TcpStream>, count: &AtomicU64) {
 }
 
 fn spawn(
-    way: Way,
+    way: IoMethod,
     role: Role,
     streams: Vec<TcpStream>,
     count: &Arc<[AtomicU64]>,
@@ -245,7 +245,7 @@ fn spawn(
             work();
         })
     };
-    if way == Way::Blocking {
+    if way == IoMethod::Blocking {
         let each = streams.into_iter().enumerate().map(|(index, stream)| {
             let count = Arc::clone(count);
             start(Box::new(move || blocking(role, stream, &count[index])))
@@ -253,7 +253,7 @@ fn spawn(
         return each.collect();
     }
     let count = Arc::clone(count);
-    let drive = if way == Way::Epoll { epoll } else { ring };
+    let drive = if way == IoMethod::Epoll { epoll } else { ring };
     vec![start(Box::new(move || drive(role, streams, &count[0])))]
 }
 
@@ -304,7 +304,7 @@ impl Bed {
     }
 
     /// What the counting end did in a second.
-    fn measure(&self, row: &Row, way: Way, window: Duration) -> f64 {
+    fn measure(&self, row: &Row, way: IoMethod, window: Duration) -> f64 {
         let listen = || TcpListener::bind("10.99.1.2:0").expect("a listener");
         let listener = self.server.netns().within(listen).expect("namespace");
         let address = listener.local_addr().expect("its address");

@@ -42,7 +42,7 @@ struct Order {
 }
 
 #[derive(Debug)]
-enum Way {
+enum Backend {
     Ring(RingQueue),
     Aio(AioQueue),
 }
@@ -54,7 +54,7 @@ enum Way {
 #[derive(Debug)]
 pub struct FileIo {
     // Declared before the memory, so that it is closed first.
-    way: Way,
+    backend: Backend,
     memory: AlignedMemory,
     each: usize,
     busy: Box<[bool]>,
@@ -72,12 +72,12 @@ impl FileIo {
         slots: usize,
         each: usize,
     ) -> io::Result<(Self, Option<io::Error>)> {
-        let (way, refused) = match RingQueue::new(file, slots) {
-            Ok(ring) => (Way::Ring(ring), None),
-            Err(refused) => (Way::Aio(AioQueue::new(file, slots)?), Some(refused)),
+        let (backend, refused) = match RingQueue::new(file, slots) {
+            Ok(ring) => (Backend::Ring(ring), None),
+            Err(refused) => (Backend::Aio(AioQueue::new(file, slots)?), Some(refused)),
         };
         let io = Self {
-            way,
+            backend,
             memory: AlignedMemory::new(slots * each)?,
             each,
             busy: vec![false; slots].into(),
@@ -118,9 +118,9 @@ impl FileIo {
             length: (to - from) as u32,
             offset,
         };
-        match &mut self.way {
-            Way::Ring(ring) => ring.push(order)?,
-            Way::Aio(aio) => aio.push(order),
+        match &mut self.backend {
+            Backend::Ring(ring) => ring.push(order)?,
+            Backend::Aio(aio) => aio.push(order),
         }
         self.busy[slot] = true;
         self.under_way += 1;
@@ -133,18 +133,18 @@ impl FileIo {
     /// # Errors
     /// Errors of io_uring_enter(2), io_submit(2) or io_getevents(2), other than `EINTR` and `ETIME`.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<()> {
-        match &mut self.way {
-            Way::Ring(ring) => ring.enter((!timeout.is_zero()).then_some(timeout)),
-            Way::Aio(aio) => aio.submit().and_then(|()| aio.wait(timeout)),
+        match &mut self.backend {
+            Backend::Ring(ring) => ring.enter((!timeout.is_zero()).then_some(timeout)),
+            Backend::Aio(aio) => aio.submit().and_then(|()| aio.wait(timeout)),
         }
     }
 
     /// Next slot whose operation is complete: the bytes moved, which may be fewer than were asked for, or why it
     /// failed.
-    pub fn next_done(&mut self) -> Option<(usize, io::Result<usize>)> {
-        let (slot, result) = match &mut self.way {
-            Way::Ring(ring) => ring.next()?,
-            Way::Aio(aio) => aio.next()?,
+    pub fn next_completion(&mut self) -> Option<(usize, io::Result<usize>)> {
+        let (slot, result) = match &mut self.backend {
+            Backend::Ring(ring) => ring.next()?,
+            Backend::Aio(aio) => aio.next()?,
         };
         self.busy[slot] = false;
         self.under_way -= 1;
@@ -158,8 +158,8 @@ impl FileIo {
 
     /// Cancels the operations under way and waits for them; `false` where some are left after [`PATIENCE`].
     fn settle(&mut self) -> bool {
-        while self.next_done().is_some() {}
-        if let Way::Ring(ring) = &mut self.way {
+        while self.next_completion().is_some() {}
+        if let Backend::Ring(ring) = &mut self.backend {
             let busy = (0..self.busy.len()).filter(|slot| self.busy[*slot]);
             if busy.map(|slot| ring.cancel(slot)).any(|done| done.is_err()) {
                 return self.under_way == 0;
@@ -171,7 +171,7 @@ impl FileIo {
             if left.is_zero() || self.wait(left).is_err() {
                 return false;
             }
-            while self.next_done().is_some() {}
+            while self.next_completion().is_some() {}
         }
         true
     }
@@ -181,7 +181,7 @@ impl Drop for FileIo {
     fn drop(&mut self) {
         if !self.settle() {
             self.memory.leak();
-            if let Way::Aio(aio) = &mut self.way {
+            if let Backend::Aio(aio) = &mut self.backend {
                 // io_destroy(2) would wait for operations that do not complete.
                 aio.leak();
             }

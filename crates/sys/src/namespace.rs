@@ -54,10 +54,10 @@ impl Netns {
     /// Moves the calling thread into this namespace until the guard is dropped.
     ///
     /// Sockets made meanwhile stay in this namespace permanently.
-    pub fn enter(&self) -> io::Result<Entered> {
+    pub fn enter(&self) -> io::Result<NetnsGuard> {
         let home = Self::current()?;
         setns(&self.file, CloneFlags::CLONE_NEWNET)?;
-        Ok(Entered {
+        Ok(NetnsGuard {
             home,
             not_send: PhantomData,
         })
@@ -92,12 +92,12 @@ impl AsRawFd for Netns {
 /// Guard: the calling thread is inside a namespace until this is dropped. Not `Send`: each thread has its own
 /// namespace.
 #[derive(Debug)]
-pub struct Entered {
+pub struct NetnsGuard {
     home: Netns,
     not_send: PhantomData<*const ()>,
 }
 
-impl Drop for Entered {
+impl Drop for NetnsGuard {
     fn drop(&mut self) {
         // A thread left in the wrong namespace would configure the wrong devices: abort instead.
         if setns(&self.home.file, CloneFlags::CLONE_NEWNET).is_err() {

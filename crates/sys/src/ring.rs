@@ -38,7 +38,7 @@ const KINDS: u64 = 4;
 
 /// A completed operation.
 #[derive(Debug)]
-pub enum Done {
+pub enum Completion {
     /// A receive on the socket of this index: bytes received, 0 at the end of the stream; or the error.
     Received(usize, io::Result<usize>),
     /// A send on the socket of this index: bytes sent, which may be fewer than were asked for; or the error.
@@ -212,7 +212,7 @@ impl Ring {
     }
 
     /// Submits what was started, and waits until an operation is complete, at most `timeout` (`None`: without limit). A
-    /// signal ends the wait without a completion. To be called only after [`Self::next_done`] has returned `None`.
+    /// signal ends the wait without a completion. To be called only after [`Self::next_completion`] has returned `None`.
     ///
     /// # Errors
     /// Errors of io_uring_enter(2), other than `EINTR`, `ETIME`, `EBUSY` and `EAGAIN`.
@@ -229,7 +229,7 @@ impl Ring {
     }
 
     /// Next completed operation.
-    pub fn next_done(&mut self) -> Option<Done> {
+    pub fn next_completion(&mut self) -> Option<Completion> {
         loop {
             let entry = self.kernel.completion().next()?;
             self.under_way -= 1;
@@ -242,15 +242,15 @@ impl Ring {
             match kind {
                 RECEIVE => {
                     self.flights[socket].receive = false;
-                    return Some(Done::Received(socket, result()));
+                    return Some(Completion::Received(socket, result()));
                 }
                 SEND => {
                     self.flights[socket].send = false;
-                    return Some(Done::Sent(socket, result()));
+                    return Some(Completion::Sent(socket, result()));
                 }
                 WAKE => {
                     self.wake_is_armed = false;
-                    return Some(Done::Woken);
+                    return Some(Completion::Woken);
                 }
                 // A cancellation: what it cancels completes by itself.
                 _ => {}
@@ -315,7 +315,7 @@ impl Ring {
 
     /// Cancels all operations and waits for them; whether all are complete.
     fn settle(&mut self) -> bool {
-        while self.next_done().is_some() {}
+        while self.next_completion().is_some() {}
         let taken_back = (0..self.flights.len())
             .try_for_each(|socket| self.cancel(socket))
             .and_then(|()| {
@@ -325,7 +325,7 @@ impl Ring {
                 Ok(())
             });
         for _ in 0..LOOKS {
-            while self.next_done().is_some() {}
+            while self.next_completion().is_some() {}
             if self.under_way == 0 {
                 return true;
             }

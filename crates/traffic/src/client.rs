@@ -2,7 +2,7 @@
 
 mod path;
 mod stop;
-mod watched;
+mod watch_service;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Address, PATH_PATIENCE};
 
-use self::watched::Watched;
+use self::watch_service::WatchService;
 use crate::engine::Engine;
 use crate::error::TrafficError;
 use crate::flow::Outcome;
@@ -35,7 +35,7 @@ pub struct Client {
     /// Whether the kernel may find a segment size that passes ([`lost_segments::may_recover`]).
     may_recover: bool,
     /// Service and observer of a watched migration.
-    watched: Option<Watched>,
+    watched: Option<WatchService>,
 }
 
 impl Client {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 
-use wirecost_model::end_window::{End, Io, Waits};
+use wirecost_model::end_window::{End, Io, WaitMethod};
 
 use crate::error::TrafficError;
 use crate::migration::pages::{MAX_PAGES, PAGE};
@@ -106,17 +106,17 @@ impl Engine {
         }
     }
 
-    fn waits(&self, rings: bool) -> Waits {
+    fn waits(&self, rings: bool) -> WaitMethod {
         let options = &self.shared.options;
         // A thread that accepts waits for the listener and for all of its connections at once.
         let accepts = self.end == End::Server
             && self.ops.is_served_by_threads()
             && !options.load.workload.is_udp();
         match self.mode {
-            _ if rings => Waits::Ring,
-            ThreadMode::Spinning => Waits::Spin,
-            ThreadMode::Blocking if !accepts => Waits::Socket,
-            ThreadMode::Blocking | ThreadMode::Multiplexed => Waits::Epoll,
+            _ if rings => WaitMethod::Ring,
+            ThreadMode::Spinning => WaitMethod::Spin,
+            ThreadMode::Blocking if !accepts => WaitMethod::Socket,
+            ThreadMode::Blocking | ThreadMode::Multiplexed => WaitMethod::Epoll,
         }
     }
 

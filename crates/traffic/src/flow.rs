@@ -16,7 +16,7 @@ use wirecost_sys::epoll::Waker;
 use crate::counter::Counter;
 use crate::error::TrafficError;
 use crate::storage::read_back::ReadBack;
-use crate::task::arrivals::Due;
+use crate::task::arrivals::ArrivalCounters;
 
 /// Declares the counters of one direction of a flow, each with the field of [`Counts`] that it is read into. Each
 /// direction has cache lines of its own; x86 prefetches neighbours in pairs.
@@ -108,7 +108,7 @@ pub(crate) struct Flow {
     /// At a storage client, once the flow has ended: the I/Os to verify.
     pub(crate) read_back: OnceLock<ReadBack>,
     /// At a client with a rate in requests: when the requests are due.
-    pub(crate) due: Arc<Due>,
+    pub(crate) due: Arc<ArrivalCounters>,
     /// How the flow ended. Set once: when the last of its tasks has ended, or the first has failed.
     pub(crate) outcome: OnceLock<Outcome>,
     /// When `outcome` was set.

@@ -58,7 +58,7 @@ pub use flow::{Finished, FinishedFlow};
 pub use handshake::{opening, opens_a_flow};
 pub use migration::observer::Observer;
 pub use options::{
-    Limit, Load, Multiplexing, Options, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
+    Limit, Load, Multiplexing, Options, Rate, Receiving, Segmentation, Sending, WaitMode, Workload,
 };
 pub use preflight::{Finding, check_resources, note_control_groups, preflight};
 pub use server::Server;

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 pub use wirecost_model::load::{
-    Limit, Load, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
+    Limit, Load, Rate, Receiving, Segmentation, Sending, WaitMode, Workload,
 };
 
 use crate::error::TrafficError;

@@ -16,7 +16,7 @@ use wirecost_sys::process::allowed_cpus;
 use wirecost_sys::thread::raise_descriptor_limit;
 
 use crate::error::TrafficError;
-use crate::options::{Options, Waiting};
+use crate::options::{Options, WaitMode};
 use crate::socket;
 use crate::threads::threads;
 use crate::workload;
@@ -173,7 +173,7 @@ pub fn check_resources<'a>(
     let open = open.into_iter().map(|end| (end, true));
     let new = new.into_iter().map(|end| (end, false));
     for ((options, end), is_open) in open.chain(new) {
-        if options.load.waiting == Waiting::Spin {
+        if options.load.waiting == WaitMode::Spin {
             spinning += u64::from(threads(options));
         }
         wanted += descriptors(options);
@@ -375,12 +375,12 @@ mod tests {
         options.load.congestion = None;
         options.load.streams = 1024;
         options.load.threads = Some(1024);
-        options.load.waiting = Waiting::Spin;
+        options.load.waiting = WaitMode::Spin;
         let findings = check_resources(NONE, [(&options, End::Client)]);
         let is_spinning = |finding: &Finding| matches!(finding, Finding::Spinning { .. });
         assert!(findings.iter().any(is_spinning), "{findings:?}");
 
-        (options.load.threads, options.load.waiting) = (None, Waiting::Sleep);
+        (options.load.threads, options.load.waiting) = (None, WaitMode::Sleep);
         options.load.socket_buffer = Some(1 << 29);
         let findings = check_resources(NONE, [(&options, End::Client)]);
         let is_memory = |finding: &Finding| matches!(finding, Finding::Memory { .. });

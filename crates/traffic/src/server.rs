@@ -77,7 +77,7 @@ impl Server {
             .iter()
             .map(|options| Engine::new(options, End::Server));
         let engines: Vec<Engine> = engines.collect::<Result<_, _>>()?;
-        if !steering::can_be_told_apart(&loads(&engines)) {
+        if !steering::are_distinguishable(&loads(&engines)) {
             let words = "loads on one port have secrets that are too much alike";
             return Err(TrafficError::Options(words.to_owned()));
         }

@@ -16,8 +16,8 @@ use crate::flow::Flows;
 use crate::latency::LatencyRecorder;
 use crate::migration::destination_machine::DestinationMachine;
 use crate::migration::liveness::GuestLiveness;
+use crate::migration::machine_gaps::MachineGaps;
 use crate::migration::qemu::QemuMachines;
-use crate::migration::sightings::Sightings;
 use crate::migration::source::{Source, Sources};
 use crate::options::{Limit, Options};
 use crate::rate_schedule::RateSchedule;
@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     /// The virtual machines of a migration by QEMU, at either end.
     pub(crate) qemu_machines: QemuMachines,
     /// What the observer saw, at the client of a watched migration.
-    pub(crate) sightings: Sightings,
+    pub(crate) machine_gaps: MachineGaps,
     /// Tag of every datagram ([`crate::datagram::tag`]).
     pub(crate) tag: u32,
     /// Messages due by the load's rate; `None` at a server, and without a rate.
@@ -157,7 +157,7 @@ impl Shared {
                 Box::default()
             },
             qemu_machines: QemuMachines::of_load(options, end)?,
-            sightings: Sightings::of_load(options),
+            machine_gaps: MachineGaps::of_load(options),
             tag: tag(&options.secret),
             rate_schedule,
             budget: match options.load.limit {

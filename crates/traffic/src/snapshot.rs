@@ -7,7 +7,7 @@ use socket2::Socket as RawSocket;
 use wirecost_model::end_window::{Counts, Io};
 use wirecost_model::latency::Latency;
 use wirecost_model::load::MoveEngine;
-use wirecost_model::moved::MachineMove;
+use wirecost_model::machine_move::MachineMove;
 use wirecost_model::path_access::PathAccess;
 use wirecost_sys::priority::RaisedPriority;
 use wirecost_sys::socket::{TcpInfo, congestion, tcp_info};
@@ -174,7 +174,7 @@ impl Snapshot {
             io,
             threads,
             strays: shared.flows.strays(),
-            moves: shared.sightings.complete(
+            moves: shared.machine_gaps.complete(
                 shared
                     .sources
                     .moves()

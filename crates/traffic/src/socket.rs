@@ -13,7 +13,7 @@ use wirecost_sys::socket::{
 };
 
 use crate::error::TrafficError;
-use crate::options::{Options, Rate, Sending, Waiting};
+use crate::options::{Options, Rate, Sending, WaitMode};
 use crate::timeouts::{PEER_TIMEOUT, POLL_INTERVAL};
 
 /// EINPROGRESS: connect(2) on a non-blocking socket.
@@ -149,7 +149,7 @@ impl OptionFixup {
         if let Some(usual) = &self.usual {
             set_congestion(socket, usual)?;
         }
-        if options.load.waiting != Waiting::Spin {
+        if options.load.waiting != WaitMode::Spin {
             let _ = set_busy_poll(socket, 0);
         }
         socket
@@ -293,7 +293,7 @@ fn common(socket: &Socket, options: &Options) -> Result<(), TrafficError> {
     if let Some(dscp) = options.load.dscp {
         set_dscp(socket, dscp).map_err(failed("setting the DSCP"))?;
     }
-    if options.load.waiting == Waiting::Spin {
+    if options.load.waiting == WaitMode::Spin {
         // Busy-polls the receive queue of the network card. Without the privilege, or on a device without such a queue,
         // threads spin by polling the socket.
         let _ = set_busy_poll(socket, BUSY_POLL_US);

@@ -26,7 +26,7 @@ fn tail(shared: &Shared) -> u32 {
 }
 
 /// Whether all loads differ in the last four bytes of their secrets, and in the tag of their datagrams.
-pub(crate) fn can_be_told_apart(loads: &[&Shared]) -> bool {
+pub(crate) fn are_distinguishable(loads: &[&Shared]) -> bool {
     let tails: BTreeSet<u32> = loads.iter().map(|shared| tail(shared)).collect();
     let tags: BTreeSet<u32> = loads.iter().map(|shared| shared.tag).collect();
     tails.len() == loads.len() && tags.len() == loads.len()
@@ -107,8 +107,8 @@ mod tests {
         };
         let own = [shared(1, [6; 16]), shared(2, [7; 16])];
         let loads = [&*own[0], &*own[1]];
-        assert!(can_be_told_apart(&loads));
-        assert!(!can_be_told_apart(&[&own[0], &shared(2, [6; 16])]));
+        assert!(are_distinguishable(&loads));
+        assert!(!are_distinguishable(&[&own[0], &shared(2, [6; 16])]));
         steer_reuseport(&sockets[0], &program(&loads)).unwrap();
         let readable = |message: &[u8]| {
             sender.send_to(message, address).unwrap();

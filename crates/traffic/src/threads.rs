@@ -1,7 +1,7 @@
 //! How many threads each end of a load has where its options do not say it (docs/loads.md).
 
 use crate::ops::ThreadPolicy;
-use crate::options::{Options, Waiting};
+use crate::options::{Options, WaitMode};
 use crate::workload;
 
 /// Up to this number of tasks (directions of TCP streams), each has a thread of its own.
@@ -22,8 +22,8 @@ fn threads_on(options: &Options, cpus: u32) -> u32 {
         ThreadPolicy::TasksUpToProcessors => {
             // Threads that spin have a processor each, or preempt each other.
             let few = match options.load.waiting {
-                Waiting::Sleep => FEW_STREAMS.max(cpus),
-                Waiting::Spin => cpus,
+                WaitMode::Sleep => FEW_STREAMS.max(cpus),
+                WaitMode::Spin => cpus,
             };
             if tasks_per_flow <= few {
                 tasks_per_flow
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(of(Workload::UdpStream, 64), [1, 2, 64]);
         let spinning = Options::new(Workload::TcpStream, [0; 16]).with(|load| {
             load.streams = 4;
-            load.waiting = Waiting::Spin;
+            load.waiting = WaitMode::Spin;
         });
         assert_eq!(
             [1, 2, 64].map(|cpus| threads_on(&spinning, cpus)),

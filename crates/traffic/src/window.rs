@@ -120,7 +120,7 @@ mod tests {
     use std::time::Duration;
 
     use proptest::prelude::*;
-    use wirecost_model::end_window::{Counts, Io, Waits};
+    use wirecost_model::end_window::{Counts, Io, WaitMethod};
     use wirecost_model::latency::Latency;
     use wirecost_sys::socket::TcpInfo;
 
@@ -156,7 +156,7 @@ mod tests {
             io: Io {
                 write_bytes: 0,
                 read_bytes: 0,
-                waits: Waits::Socket,
+                waits: WaitMethod::Socket,
             },
             threads: Vec::new(),
             strays: 0,

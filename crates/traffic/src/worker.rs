@@ -14,7 +14,7 @@ use self::ring::run_ring;
 use crate::buffers::Buffers;
 use crate::error::TrafficError;
 use crate::flow::{Outcome, same};
-use crate::options::Waiting;
+use crate::options::WaitMode;
 use crate::shared::Shared;
 use crate::task::{Context, Progress, Task};
 use crate::timeouts::POLL_INTERVAL;
@@ -36,11 +36,11 @@ pub(crate) enum ThreadMode {
 impl ThreadMode {
     /// The mode of all threads of an end. `own_threads`: each task has a thread of its own and may block. The mode is
     /// the same for all: the two directions of a connection share a socket, which blocks for both or for neither.
-    pub(crate) fn of(waiting: Waiting, own_threads: bool) -> Self {
+    pub(crate) fn of(waiting: WaitMode, own_threads: bool) -> Self {
         match waiting {
-            Waiting::Spin => Self::Spinning,
-            Waiting::Sleep if own_threads => Self::Blocking,
-            Waiting::Sleep => Self::Multiplexed,
+            WaitMode::Spin => Self::Spinning,
+            WaitMode::Sleep if own_threads => Self::Blocking,
+            WaitMode::Sleep => Self::Multiplexed,
         }
     }
 }

@@ -83,9 +83,9 @@ fn run(program: &str, arguments: &[&str]) -> String {
 }
 
 /// A directory of the test's own, removed with it.
-struct Place(PathBuf);
+struct ScratchDir(PathBuf);
 
-impl Place {
+impl ScratchDir {
     fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -100,7 +100,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -133,8 +133,8 @@ fn libnbd_describes_and_copies_our_export() {
     }
     let listed = run("nbdinfo", &["--list", &uri]);
     assert!(listed.contains("export=\"wirecost\""), "{listed}");
-    let place = Place::new();
-    let [from, to] = ["from", "to"].map(|name| place.file(name));
+    let scratch = ScratchDir::new();
+    let [from, to] = ["from", "to"].map(|name| scratch.file(name));
     fs::write(&from, bytes(SIZE)).expect("written");
     run("nbdcopy", &["--flush", "--connections=4", &from, &uri]);
     run("nbdcopy", &["--connections=4", &uri, &to]);
@@ -147,8 +147,8 @@ fn qemu_converts_compares_and_checks_our_export() {
         return;
     }
     let uri = format!("nbd://{}/wirecost", target(of_size(SIZE)));
-    let place = Place::new();
-    let file = place.file("image");
+    let scratch = ScratchDir::new();
+    let file = scratch.file("image");
     fs::write(&file, bytes(SIZE)).expect("written");
     let raw = ["-f", "raw"];
     run(
@@ -177,9 +177,9 @@ fn fio_verifies_what_it_wrote_to_our_export() {
         return;
     }
     let uri = format!("--uri=nbd://{}", target(of_size(SIZE)));
-    let place = Place::new();
+    let scratch = ScratchDir::new();
     // Where it keeps what it has verified.
-    let state = format!("--aux-path={}", place.0.display());
+    let state = format!("--aux-path={}", scratch.0.display());
     let said = run(
         "fio",
         &[
@@ -309,8 +309,8 @@ fn our_initiator_loads_nbdkit_over_a_unix_socket() {
     if !there(&["nbdkit"]) {
         return;
     }
-    let place = Place::new();
-    let socket = place.file("socket");
+    let scratch = ScratchDir::new();
+    let socket = scratch.file("socket");
     let child = Command::new("nbdkit")
         .args(["-f", "-P", "/dev/null", "-U", &socket, "memory", "8M"])
         .stdin(Stdio::null())
@@ -333,8 +333,8 @@ fn our_initiator_loads_qemu_nbd() {
     if !there(&["qemu-nbd"]) {
         return;
     }
-    let place = Place::new();
-    let file = place.file("disk");
+    let scratch = ScratchDir::new();
+    let file = scratch.file("disk");
     fs::write(&file, vec![0; SIZE as usize]).expect("written");
     let peer = Peer::start("qemu-nbd", |port| {
         let port = port.to_string();

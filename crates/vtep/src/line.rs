@@ -79,7 +79,7 @@ impl LineRate {
 }
 
 /// The loaded program, attached while a rate limit is set. Dropping it, in the device's namespace, detaches it.
-pub struct Departures {
+pub struct EdtProgram {
     // Dropped first: off the hook before anything else is freed.
     attached: Option<Attached>,
     device: String,
@@ -88,16 +88,16 @@ pub struct Departures {
     object: Ebpf,
 }
 
-impl std::fmt::Debug for Departures {
+impl std::fmt::Debug for EdtProgram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Departures")
+        f.debug_struct("EdtProgram")
             .field("device", &self.device)
             .field("attached", &self.attached.is_some())
             .finish_non_exhaustive()
     }
 }
 
-impl Departures {
+impl EdtProgram {
     /// Loads the program for a device of the calling thread's network namespace, without attaching it.
     ///
     /// # Errors

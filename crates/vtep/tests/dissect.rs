@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::net::IpAddr;
 use std::process::Command;
 
-use lab::{Lab, NO_OFFLOADS, Place, allowed, bulk, echo, skip};
+use lab::{Lab, NO_OFFLOADS, TestNetns, allowed, bulk, echo, skip};
 use wirecost_sys::socket::PacketCapture;
 use wirecost_vtep::{Config, Format, Tunnel};
 use wirecost_wire::geneve::Options;
@@ -70,7 +70,7 @@ fn dissect(frames: &[Vec<u8>]) -> Vec<Vec<String>> {
 }
 
 /// The frames that pass a host's underlay while `work` runs.
-fn captured(host: &Place, work: impl FnOnce()) -> Vec<Vec<u8>> {
+fn captured(host: &TestNetns, work: impl FnOnce()) -> Vec<Vec<u8>> {
     let index = host.ip("-o link show under0");
     let index = index
         .split(':')

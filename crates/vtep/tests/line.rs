@@ -5,7 +5,7 @@ mod lab;
 
 use lab::{Lab, allowed, echo};
 use wirecost_model::ip::IpVersion::Ipv4;
-use wirecost_vtep::{Departures, Hook, LineRate};
+use wirecost_vtep::{EdtProgram, Hook, LineRate};
 use wirecost_wire::size_table::FrameSizes;
 
 /// So slow that no call of these tests finds the line idle, however long it was kept from a core: a byte takes 0.8 ms.
@@ -24,8 +24,8 @@ fn pace(step_ns: u64, limit_ns: u64, frames: FrameSizes) -> LineRate {
     }
 }
 
-fn line() -> Departures {
-    Departures::load("lo").unwrap_or_else(|error| panic!("{error}"))
+fn line() -> EdtProgram {
+    EdtProgram::load("lo").unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn it_is_put_behind_a_devices_egress_and_taken_off_again() {
     };
     for hook in [Hook::Best, Hook::Clsact] {
         assert!(reaches(), "{hook:?}: no line yet");
-        let mut line = Departures::load("under0").unwrap_or_else(|error| panic!("{error}"));
+        let mut line = EdtProgram::load("under0").unwrap_or_else(|error| panic!("{error}"));
         // Nothing may wait, and a frame takes minutes.
         let none = LineRate {
             rate: 8,

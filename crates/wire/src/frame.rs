@@ -49,7 +49,7 @@ impl From<GreId> for TunnelId {
 
 /// The outermost headers of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outer {
+pub struct OuterHeaders {
     /// Length of the frame on the link in bytes, with Ethernet header, without FCS; more than was
     /// captured if the capture cut it.
     pub frame_bytes: u32,
@@ -95,7 +95,7 @@ pub struct CapturedDatagram<'a> {
 ///
 /// # Errors
 /// The frame is not IP, its headers are malformed, or the capture is too short.
-pub fn outer(frame: &[u8], frame_bytes: u32) -> Result<Outer, FrameError> {
+pub fn outer(frame: &[u8], frame_bytes: u32) -> Result<OuterHeaders, FrameError> {
     read_outer(&mut Cursor::new(frame), frame_bytes).map(|(outer, ..)| outer)
 }
 
@@ -161,10 +161,10 @@ pub fn innermost_udp(
 fn read_outer(
     cursor: &mut Cursor<'_>,
     frame_bytes: u32,
-) -> Result<(Outer, Ip, Option<u16>), FrameError> {
+) -> Result<(OuterHeaders, Ip, Option<u16>), FrameError> {
     let (ether_type, vlan) = cursor.ethernet()?;
     let ip = cursor.ip(ether_type)?;
-    let outer = Outer {
+    let outer = OuterHeaders {
         frame_bytes,
         ip_bytes: ip.bytes,
         fragment: ip.is_fragment(),

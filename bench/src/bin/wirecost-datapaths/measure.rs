@@ -80,11 +80,13 @@ impl RowResult {
     /// Whether the bound was shown, where there is one: of what could not be measured it was not.
     fn holds(&self) -> bool {
         let shown = |compared: &Compared| match &compared.what {
-            What::Measured(comparison) => {
+            ComparisonOutcome::Measured(comparison) => {
                 let judgement = comparison.judgement.as_ref();
                 judgement.is_none_or(Judgement::holds)
             }
-            What::CannotBeBuilt(_) | What::Failed(_) => self.bound.is_none(),
+            ComparisonOutcome::CannotBeBuilt(_) | ComparisonOutcome::Failed(_) => {
+                self.bound.is_none()
+            }
         };
         self.comparisons.iter().all(shown)
     }
@@ -96,12 +98,12 @@ pub(crate) struct Compared {
     pub(crate) ours: Side,
     pub(crate) other: Side,
     #[serde(flatten)]
-    pub(crate) what: What,
+    pub(crate) what: ComparisonOutcome,
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum What {
+pub(crate) enum ComparisonOutcome {
     Measured(Box<Comparison>),
     /// Not on this machine, or not by this program.
     CannotBeBuilt(String),
@@ -173,7 +175,7 @@ fn one(
         Ok(reading) => reading.run,
         Err(ProgramError::Ended { stderr, .. }) => {
             // A plan that is refused, or no lab at all: nothing was begun.
-            let what = || What::CannotBeBuilt(in_a_line(&stderr));
+            let what = || ComparisonOutcome::CannotBeBuilt(in_a_line(&stderr));
             result.comparisons = row.pairs.iter().map(|&sides| with(sides, what())).collect();
             return Ok((result, None));
         }
@@ -194,7 +196,7 @@ fn one(
     Ok((result, Some(Machine::of(&run.head))))
 }
 
-fn with([ours, other]: [Side; 2], what: What) -> Compared {
+fn with([ours, other]: [Side; 2], what: ComparisonOutcome) -> Compared {
     Compared { ours, other, what }
 }
 
@@ -204,25 +206,27 @@ fn judged(
     row: &Row,
     sides: [Side; 2],
     arguments: &Arguments,
-) -> What {
+) -> ComparisonOutcome {
     for side in sides {
         if let Some(why) = measured.never(side) {
-            return What::CannotBeBuilt(format!("{side}: {why}"));
+            return ComparisonOutcome::CannotBeBuilt(format!("{side}: {why}"));
         }
         if let Some(why) = measured.differs(side, row) {
-            return What::Failed(format!("{side}: {why}"));
+            return ComparisonOutcome::Failed(format!("{side}: {why}"));
         }
     }
     match &run.end {
         Some(end) if end.outcome == Outcome::Complete => {}
         end => {
             let why = end.as_ref().and_then(|end| end.reason.clone());
-            return What::Failed(why.unwrap_or_else(|| "the run has no end".to_owned()));
+            return ComparisonOutcome::Failed(
+                why.unwrap_or_else(|| "the run has no end".to_owned()),
+            );
         }
     }
     match measured.compare(sides, row.bound, arguments.pairs, arguments.seconds) {
-        Ok(comparison) => What::Measured(Box::new(comparison)),
-        Err(why) => What::Failed(why),
+        Ok(comparison) => ComparisonOutcome::Measured(Box::new(comparison)),
+        Err(why) => ComparisonOutcome::Failed(why),
     }
 }
 

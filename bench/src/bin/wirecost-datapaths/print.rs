@@ -10,7 +10,7 @@ use wirecost_model::plan::Cores;
 
 use crate::Arguments;
 use crate::comparison::{Compared, Comparison, SLOW};
-use crate::measure::{Report, RowResult, What};
+use crate::measure::{ComparisonOutcome, Report, RowResult};
 use crate::row::{Bound, Row};
 
 /// What has to be known before a ratio is believed.
@@ -148,11 +148,11 @@ fn verdict(comparison: &Comparison) -> String {
     words.join(", ")
 }
 
-fn told(what: &What) -> Option<String> {
+fn told(what: &ComparisonOutcome) -> Option<String> {
     match what {
-        What::Measured(_) => None,
-        What::CannotBeBuilt(why) => Some(format!("cannot be built: {why}")),
-        What::Failed(why) => Some(format!("FAILED: {why}")),
+        ComparisonOutcome::Measured(_) => None,
+        ComparisonOutcome::CannotBeBuilt(why) => Some(format!("cannot be built: {why}")),
+        ComparisonOutcome::Failed(why) => Some(format!("FAILED: {why}")),
     }
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn text(report: &Report) -> String {
         let _ = writeln!(text, "\n{}: {}", row.name, bound(row.bound));
         for compared in &row.comparisons {
             let _ = write!(text, "  {} / {}: ", compared.ours, compared.other);
-            let What::Measured(comparison) = &compared.what else {
+            let ComparisonOutcome::Measured(comparison) = &compared.what else {
                 let _ = writeln!(text, "{}", told(&compared.what).unwrap_or_default());
                 continue;
             };
@@ -218,7 +218,9 @@ pub(crate) fn markdown(report: &Report) -> String {
             let sides = format!("{} / {}", compared.ours, compared.other);
             let _ = write!(text, "| {} | {sides} | ", row.name);
             let _ = match &compared.what {
-                What::Measured(comparison) => writeln!(text, "{}", cells(row, comparison)),
+                ComparisonOutcome::Measured(comparison) => {
+                    writeln!(text, "{}", cells(row, comparison))
+                }
                 what => {
                     let why = told(what).unwrap_or_default().replace('|', "\\|");
                     writeln!(text, "{why} | | | | | {} | |", bound(row.bound))
@@ -253,7 +255,7 @@ fn disturbances(report: &Report) -> String {
     let comparisons = report.rows.iter().flat_map(|row| &row.comparisons);
     let (mut disturbed, mut pairs) = (0, 0);
     for compared in comparisons {
-        if let What::Measured(comparison) = &compared.what {
+        if let ComparisonOutcome::Measured(comparison) = &compared.what {
             disturbed += comparison.disturbed_pairs;
             pairs += comparison.pairs.len();
         }

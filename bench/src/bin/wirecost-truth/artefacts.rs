@@ -5,7 +5,7 @@ use wirecost_model::metric::Metric::{
     ServerCpu, Throughput, Transactions,
 };
 
-use crate::case::{Case, Claim, Direction, Expectation, Kind, Second, Way};
+use crate::case::{Case, Claim, Direction, Expectation, Kind, RunMethod, SecondRun};
 
 const ALL: &[Metric] = &[];
 const CPU: &[Metric] = &[SenderCpu, ReceiverCpu];
@@ -23,7 +23,7 @@ pub(crate) use plan;
 const fn case(
     name: &'static str,
     plan: &'static str,
-    way: Way,
+    way: RunMethod,
     why: &'static str,
     claims: &'static [Claim],
 ) -> Case {
@@ -50,7 +50,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "hop",
         plan!("hop"),
-        Way::Run,
+        RunMethod::Run,
         "behind a switch that cuts super-packets the receiver aggregates at its vxlan device and not at its veth: with \
          the same aggregation in both cells 50 bytes more a frame cannot make anything faster",
         &[of(
@@ -62,7 +62,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "small-messages",
         plan!("small"),
-        Way::Run,
+        RunMethod::Run,
         "the same without a hop: messages of 128 bytes cross whole, and are aggregated behind the tunnel alone",
         &[of(
             "encapsulation",
@@ -73,7 +73,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "gro-direct",
         plan!("gro-direct"),
-        Way::Run,
+        RunMethod::Run,
         "between two hosts on one wire super-packets arrive whole, so that `gro: off` changes nothing: \"makes no \
          difference\" would be read as a property of GRO. The plan is refused, and says to add a hop",
         &[of("offload", ALL, Expectation::Refused("hop"))],
@@ -81,7 +81,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "line-cpu",
         plan!("line-cpu"),
-        Way::Run,
+        RunMethod::Run,
         "the built-in plan's cells with everything offloaded. At the line a core wakes for every timer and hand-over, \
          some 25 us each; saturated, 8900 takes less of the sender than 1500 (4.3 and 2.6 to 2.8 % per Gbit/s were \
          measured without the line) or as much, and never more by its frames",
@@ -98,7 +98,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "line-rates",
         plan!("line-rates"),
-        Way::Run,
+        RunMethod::Run,
         "without the line a stream takes more of it because there is more of it, and less CPU for each bit because no \
          core waits: a line rate is the figure itself",
         &[of("underlay.rate", ALL, Expectation::Silent)],
@@ -106,7 +106,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "line-streams",
         plan!("line-streams"),
-        Way::Run,
+        RunMethod::Run,
         "four streams at a line of 10 Gbit/s: receiver CPU was up to x1.75 by how the load's readers happened to wait. \
          With one way of reading vxlan takes more by its own work, and larger frames no more",
         &[
@@ -121,7 +121,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "mix-behind",
         plan!("mix-behind"),
-        Way::Run,
+        RunMethod::Run,
         "one connection asked 1000 times a second beside four streams at 1 Gbit/s, where an answer takes 4.8 ms: it \
          cannot be asked more than some 200 times, and what is measured is how far behind the load is after how long",
         &[of("bulk", LATENCY, Expectation::Silent)],
@@ -129,14 +129,14 @@ pub(super) const CASES: &[Case] = &[
     case(
         "compare-beside-a-loop",
         plan!("same"),
-        Way::Compare(Second::BesideALoop),
+        RunMethod::Compare(SecondRun::WithBusyLoop),
         "the same plan twice, the second time beside a program on the receiver's core: not a regression of the network",
         &[of("", ALL, Expectation::Silent)],
     ),
     case(
         "defaults",
         plan!("defaults"),
-        Way::Run,
+        RunMethod::Run,
         "128 KiB are 91 segments at 1448 bytes and 94 at 1398, which fill two super-packets and leave one segment over: \
          x0.70. By 64 KiB writes, of which no tail is left, vxlan costs x0.87",
         &[of(
@@ -148,7 +148,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "write-ip",
         plan!("write-ip"),
-        Way::Run,
+        RunMethod::Run,
         "the same of IPv6's 20 bytes more: x0.80 with 128 KiB, x0.96 with 64 KiB and by iperf3",
         &[of(
             "guest_ip",
@@ -159,7 +159,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "write-mtu",
         plan!("write-mtu"),
-        Way::Run,
+        RunMethod::Run,
         "the same of guest MTU 1450 and 1500: x1.2 with 128 KiB, x1.01 with 64 KiB. Headers are 3.3 % and 3.4 % of it",
         &[of(
             "guest_mtu",
@@ -170,7 +170,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "geneve-options",
         plan!("geneve-options"),
-        Way::Run,
+        RunMethod::Run,
         "an option is copied with the header: some bytes more of 1400. x0.15 from 128 bytes on was a warning that the \
          kernel made a stack trace for at each packet whose head had grown without its truesize",
         &[of(
@@ -182,7 +182,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "zero-copy",
         plan!("zero-copy"),
-        Way::Run,
+        RunMethod::Run,
         "between namespaces pages are copied when they are delivered, on the receiver's core: every completion says \
          \"copied\", so that it is no zero copy that is measured",
         &[of("zero_copy", ALL, Expectation::Silent)],
@@ -190,7 +190,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "udp-segments",
         plan!("udp-segments"),
-        Way::Run,
+        RunMethod::Run,
         "datagrams paced one by one leave nothing to hand over together, and the thread that paces them spins: \"makes \
          no difference\" was its own timer. In whole super-packets segmentation takes less of the sender",
         &[Claim {
@@ -203,7 +203,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "udp-paced",
         plan!("udp-paced"),
-        Way::Run,
+        RunMethod::Run,
         "the same at two rates; and a rate that is offered is the figure itself",
         &[
             Claim {
@@ -223,7 +223,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "idle-steps",
         plan!("idle-steps"),
-        Way::Run,
+        RunMethod::Run,
         "100 and 300 transactions a second take 10 to 40 ms of a window of 0.41 s, of which the kernel tells in steps of \
          10 ms: 0.3 or 10.3 ms. x0.33 [0.33, 0.33] was the two rates divided. They do differ (99 to 134 us were \
          measured, by how deep a core sleeps), which is the machine's doing as well",
@@ -235,7 +235,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "late-timer",
         plan!("late-timer"),
-        Way::Run,
+        RunMethod::Run,
         "a request that leaves late is not a path that takes long: x1.56 at 2000/s was the sending thread's timer. That \
          a core which sleeps between two requests answers later is left: up to a third in a virtual machine",
         &[
@@ -252,7 +252,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "hops",
         plan!("hops-none"),
-        Way::Compare(Second::Plan(plan!("hops-two"))),
+        RunMethod::Compare(SecondRun::Plan(plan!("hops-two"))),
         "a switch and a router work on the cores of the hosts beside them: x1.4 to x2 of sender CPU is theirs, and in a \
          network of machines the hosts' CPU would be the same. Throughput is less by their work, which a comparison \
          may say",
@@ -261,14 +261,14 @@ pub(super) const CASES: &[Case] = &[
     case(
         "congestion",
         plan!("congestion"),
-        Way::Run,
+        RunMethod::Run,
         "bbr paces by a round trip, which is microseconds here: x0.25 is no property of any network with a distance",
         &[of("congestion", ALL, Expectation::Silent)],
     ),
     case(
         "offered-rate",
         plan!("offered"),
-        Way::Run,
+        RunMethod::Run,
         "twice the offered rate is twice the throughput: the factor is the result. CPU for each bit is less because \
          cores wake as often",
         &[of("rate", ALL, Expectation::Silent)],
@@ -276,14 +276,14 @@ pub(super) const CASES: &[Case] = &[
     case(
         "line-rate",
         plan!("line-factor"),
-        Way::Run,
+        RunMethod::Run,
         "eight tenths of the line are eight tenths of the throughput: the factor is the result",
         &[of("underlay.rate", ALL, Expectation::Silent)],
     ),
     case(
         "gro-by-hand",
         plan!("gro-by-hand"),
-        Way::Run,
+        RunMethod::Run,
         "where there is a tunnel a command switches GRO off at the underlay: the receiver aggregates in one cell only, \
          whatever the plan says",
         &[of(
@@ -295,7 +295,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "gro-by-command",
         plan!("gro-by-command"),
-        Way::Run,
+        RunMethod::Run,
         "the same as a factor whose levels are a command: what it is about is unknown, and what it did is that the \
          receiver aggregates no more",
         &[of("tuning", ALL, Expectation::Silent)],
@@ -303,35 +303,35 @@ pub(super) const CASES: &[Case] = &[
     case(
         "starved",
         plan!("starved"),
-        Way::Run,
+        RunMethod::Run,
         "where there is a tunnel three loops run on the sender's core: the generator has a quarter of it",
         &[of("encapsulation", ALL, Expectation::Silent)],
     ),
     case(
         "busy-core",
         plan!("busy-core"),
-        Way::Run,
+        RunMethod::Run,
         "where there is a tunnel a loop runs on the receiver's core",
         &[of("encapsulation", ALL, Expectation::Silent)],
     ),
     case(
         "backlog",
         plan!("backlog"),
-        Way::Run,
+        RunMethod::Run,
         "where there is a tunnel a core's backlog holds 16 packets: what it drops is lost in the lab, not in the network",
         &[of("encapsulation", ALL, Expectation::Silent)],
     ),
     case(
         "unreachable-rate",
         plan!("unreachable"),
-        Way::Run,
+        RunMethod::Run,
         "a million requests a second of one connection: it is behind from the first on, and latency is its own queue",
         &[of("encapsulation", LATENCY, Expectation::Mute)],
     ),
     case(
         "cores-moved",
         plan!("vxlan-plain"),
-        Way::CoresMoved("encapsulation", "vxlan"),
+        RunMethod::CoresMoved("encapsulation", "vxlan"),
         "in the record the cores are four times as far apart where there is a tunnel: what one host hands to the other \
          goes that way",
         &[of("encapsulation", ALL, Expectation::Silent)],
@@ -339,14 +339,14 @@ pub(super) const CASES: &[Case] = &[
     case(
         "one-core",
         plan!("vxlan-plain"),
-        Way::OneCore,
+        RunMethod::OneCore,
         "sender and receiver share one core, so that neither has a CPU figure of its own",
         &[of("encapsulation", CPU, Expectation::SilentIfThere)],
     ),
     case(
         "compare-on-one-core",
         plan!("same"),
-        Way::Compare(Second::OneCore),
+        RunMethod::Compare(SecondRun::OneCore),
         "the same plan twice, the second time on half of the cores: not a regression of the network",
         &[of("", ALL, Expectation::SilentIfThere)],
     ),

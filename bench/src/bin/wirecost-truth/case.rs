@@ -10,7 +10,7 @@ pub(crate) struct Case {
     pub(crate) kind: Kind,
     /// The plan's text, a file of bench/truth.
     pub(crate) plan: &'static str,
-    pub(crate) way: Way,
+    pub(crate) way: RunMethod,
     /// Why the expected answer is right.
     pub(crate) why: &'static str,
     pub(crate) claims: &'static [Claim],
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 
 /// How a case's plan is measured.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Way {
+pub(crate) enum RunMethod {
     /// As `wirecost run` does.
     Run,
     /// On one core for both hosts (taskset(1)).
@@ -36,14 +36,14 @@ pub(crate) enum Way {
     /// four times as far apart.
     CoresMoved(&'static str, &'static str),
     /// A second run of the plan is compared with the first.
-    Compare(Second),
+    Compare(SecondRun),
 }
 
 /// What differs in the second of two runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Second {
+pub(crate) enum SecondRun {
     /// Another program on a core of host b.
-    BesideALoop,
+    WithBusyLoop,
     /// Both hosts on one core.
     OneCore,
     /// What is between the hosts: this plan.

@@ -13,7 +13,7 @@ use wirecost_bench::program::{Answer, Wirecost};
 use wirecost_model::record::file;
 use wirecost_model::sample::Sample;
 
-use crate::case::{Case, Expectation, Kind, Second, Way};
+use crate::case::{Case, Expectation, Kind, RunMethod, SecondRun};
 use crate::judge::{Finding, PlanOutcome, judge, of_comparison, unmeasured};
 
 /// How many times as far apart the cores of [`Way::CoresMoved`] are: those of one virtual machine of two cores were 27
@@ -39,13 +39,13 @@ pub(crate) struct Outcome {
 pub(crate) fn case(wirecost: &Wirecost, case: &'static Case) -> Result<Outcome, String> {
     let begun = Instant::now();
     for name in ["first", "second"] {
-        wirecost.forget(name);
+        wirecost.remove_record(name);
     }
     let findings = match case.way {
-        Way::Run => one(case, &wirecost.keep(case.plan, "first", None)?)?,
-        Way::OneCore => one(case, &wirecost.keep(case.plan, "first", Some(0))?)?,
-        Way::CoresMoved(factor, level) => {
-            measured(&wirecost.keep(case.plan, "first", None)?)?;
+        RunMethod::Run => one(case, &wirecost.run_recorded(case.plan, "first", None)?)?,
+        RunMethod::OneCore => one(case, &wirecost.run_recorded(case.plan, "first", Some(0))?)?,
+        RunMethod::CoresMoved(factor, level) => {
+            measured(&wirecost.run_recorded(case.plan, "first", None)?)?;
             let moved = |sample: &mut Sample, levels: &Value| {
                 if levels[factor] == level {
                     for apart in &mut sample.cores_apart {
@@ -54,10 +54,10 @@ pub(crate) fn case(wirecost: &Wirecost, case: &'static Case) -> Result<Outcome, 
                     }
                 }
             };
-            edit(&wirecost.kept("first"), moved)?;
-            one(case, &wirecost.ask("report", &["first"])?)?
+            edit(&wirecost.record_dir("first"), moved)?;
+            one(case, &wirecost.run_on_records("report", &["first"])?)?
         }
-        Way::Compare(second) => compared(wirecost, case, second)?,
+        RunMethod::Compare(second) => compared(wirecost, case, second)?,
     };
     Ok(Outcome {
         name: case.name,
@@ -97,20 +97,20 @@ fn may_be_refused(case: &Case) -> bool {
     case.claims.iter().any(|claim| may(claim.expectation))
 }
 
-fn compared(wirecost: &Wirecost, case: &Case, second: Second) -> Result<Vec<Finding>, String> {
-    measured(&wirecost.keep(case.plan, "first", None)?)?;
+fn compared(wirecost: &Wirecost, case: &Case, second: SecondRun) -> Result<Vec<Finding>, String> {
+    measured(&wirecost.run_recorded(case.plan, "first", None)?)?;
     let after = match second {
-        Second::BesideALoop => {
+        SecondRun::WithBusyLoop => {
             let _loop = Loop::start().map_err(|error| format!("a loop beside it: {error}"))?;
-            wirecost.keep(case.plan, "second", None)?
+            wirecost.run_recorded(case.plan, "second", None)?
         }
-        Second::OneCore => wirecost.keep(case.plan, "second", Some(0))?,
-        Second::Plan(plan) => wirecost.keep(plan, "second", None)?,
-        Second::Fewer(_) => wirecost.keep(case.plan, "second", None)?,
+        SecondRun::OneCore => wirecost.run_recorded(case.plan, "second", Some(0))?,
+        SecondRun::Plan(plan) => wirecost.run_recorded(plan, "second", None)?,
+        SecondRun::Fewer(_) => wirecost.run_recorded(case.plan, "second", None)?,
     };
     measured(&after)?;
-    if let Second::Fewer(share) = second {
-        edit(&wirecost.kept("second"), |sample, _| {
+    if let SecondRun::Fewer(share) = second {
+        edit(&wirecost.record_dir("second"), |sample, _| {
             for stream in sample
                 .loads
                 .iter_mut()
@@ -120,7 +120,7 @@ fn compared(wirecost: &Wirecost, case: &Case, second: Second) -> Result<Vec<Find
             }
         })?;
     }
-    let answer = wirecost.ask("compare", &["first", "second"])?;
+    let answer = wirecost.run_on_records("compare", &["first", "second"])?;
     let comparison = answer.document.as_ref().ok_or(answer.stderr.as_str())?;
     let result = of_comparison(comparison);
     let claims = case.claims.iter();
@@ -129,7 +129,7 @@ fn compared(wirecost: &Wirecost, case: &Case, second: Second) -> Result<Vec<Find
         .collect();
     let wanted = match (second, case.kind) {
         // Throughput may truly be less.
-        (Second::Plan(_), _) => return Ok(findings),
+        (SecondRun::Plan(_), _) => return Ok(findings),
         (_, Kind::Artefact) => 0,
         (_, Kind::Effect) => 1,
     };

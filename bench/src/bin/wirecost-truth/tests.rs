@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wirecost_model::metric::Metric::{ReceiverCpu, Throughput};
 
 use super::*;
-use crate::case::{Claim, Direction, Expectation, Kind, Way};
+use crate::case::{Claim, Direction, Expectation, Kind, RunMethod};
 use crate::judge::{PlanOutcome, judge, of_comparison, unmeasured};
 
 fn parsed(words: &[&str]) -> Arguments {
@@ -51,7 +51,7 @@ fn each_case_has_a_name_of_its_own_a_plan_and_claims_of_its_kind() {
             let varied = experiment
                 .compared()
                 .any(|factor| factor.key == claim.factor);
-            let whole_run = matches!(case.way, Way::Compare(_)) && claim.factor.is_empty();
+            let whole_run = matches!(case.way, RunMethod::Compare(_)) && claim.factor.is_empty();
             assert!(varied || whole_run, "{}: {}", case.name, claim.factor);
             let finds = matches!(claim.expectation, Expectation::Found(_));
             assert_eq!(finds, case.kind == Kind::Effect, "{}", case.name);

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use wirecost_meter::{Meter, Scope};
 use wirecost_model::offload::Offload;
-use wirecost_model::sample::SeenFrame;
+use wirecost_model::sample::CapturedFrame;
 use wirecost_netbuild::{HostSpec, LabHost};
 use wirecost_ovs::ovn::Central;
 use wirecost_sys::socket::PacketCapture;
 
-use super::{Agent, Answer, UNPREPARED, places};
+use super::{Agent, Answer, UNPREPARED, guest_namespaces};
 use crate::datapath::{self, FrameCarrier};
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::existing_underlay::ExistingUnderlay;
 use crate::expected_datagram::ExpectedDatagram;
 use crate::line::Line;
@@ -44,7 +44,7 @@ impl Agent {
             return existing_underlay.watch(SNAP_BYTES);
         }
         let index = self.host()?.underlay_index()?;
-        PacketCapture::open(index, SNAP_BYTES).step("watching the underlay")
+        PacketCapture::open(index, SNAP_BYTES).context("watching the underlay")
     }
 
     pub(super) fn adapt(&mut self, guest_mtu: u32, offload: &Offload) -> Answer {
@@ -93,8 +93,8 @@ impl Agent {
         host.build()?;
         self.carrier = datapath::attach(host, self.guards.owner(), ovn)?;
         self.line = Line::of(host)?;
-        let responder =
-            prove::respond(places(host), secret).step("starting the responder in the guests")?;
+        let responder = prove::respond(guest_namespaces(host), secret)
+            .context("starting the responder in the guests")?;
         let responders = responder.addresses().to_vec();
         let guest_tids = host.guest_tids();
         let pid = std::process::id();
@@ -129,7 +129,7 @@ impl Agent {
     }
 
     /// Searches the captured frames for a full-size probe of this lab.
-    pub(super) fn watched(&mut self, size: u32) -> Result<Option<SeenFrame>> {
+    pub(super) fn read_capture(&mut self, size: u32) -> Result<Option<CapturedFrame>> {
         let secret = self.secret()?;
         let capture = self
             .watch

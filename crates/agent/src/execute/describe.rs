@@ -6,7 +6,7 @@ use wirecost_model::record::{Environment, WakeupCost};
 
 use super::{Agent, Answer};
 use crate::address;
-use crate::error::{AgentError, Step};
+use crate::error::{AgentError, Context};
 use crate::protocol::{Reply, Request};
 
 /// A random id that is generated at each boot (random(4)).
@@ -15,18 +15,18 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 impl Agent {
     /// Answers the requests that only ask about this machine: its description, addresses, boot id, and source address
     /// towards a target.
-    pub(super) fn tell(&mut self, request: &Request) -> Answer {
+    pub(super) fn execute_query(&mut self, request: &Request) -> Answer {
         match request {
             Request::Describe => self.describe(),
             Request::Addresses => address::own()
                 .map(Reply::Addresses)
-                .step("listing its addresses"),
+                .context("listing its addresses"),
             Request::Machine => std::fs::read_to_string(BOOT_ID)
                 .map(|id| Reply::Machine(id.trim().to_owned()))
-                .step(format!("reading {BOOT_ID}")),
+                .context(format!("reading {BOOT_ID}")),
             Request::SourceTowards(target) => address::towards(*target)
                 .map(Reply::Source)
-                .step(format!("it has no route to {target}")),
+                .context(format!("it has no route to {target}")),
             _ => Err(AgentError::NotReady("nothing to tell")),
         }
     }
@@ -41,7 +41,9 @@ impl Agent {
             let guest = guests
                 .next()
                 .ok_or(AgentError::NotReady("the host has no guest"))?;
-            guest.within(read).step("entering the guest's namespace")?
+            guest
+                .within(read)
+                .context("entering the guest's namespace")?
         };
         let machine = wirecost_meter::environment()?;
         Ok(Reply::Description(Box::new(Environment {

@@ -9,11 +9,11 @@ use std::time::Duration;
 use wirecost_model::host::{HostAddress, Location, SshHost};
 
 use super::binaries::Binaries;
-use super::line::{ChildLine, StderrMode, WaitError};
-use super::shell::{self, Failure};
+use super::child::{ChildStream, StderrMode, WaitError};
+use super::shell::{self, StartFailure};
 use super::{Link, LinkError};
-use crate::duty::Duty;
 use crate::orphan::Owner;
+use crate::role::AgentRole;
 
 /// How long an agent on this machine may take to exit by itself.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ pub struct HostAgent {
     pub owner: Owner,
     /// The agent's purpose: it keeps the capabilities for that. Where it needs root and the login on another machine is
     /// another user, the agent is started by `sudo -n`.
-    pub duty: Duty,
+    pub role: AgentRole,
     /// How long the controller may have nothing to ask for.
     pub idle: Duration,
     /// How much it logs to standard error: 0 nothing, 1 its steps, 2 everything.
@@ -47,9 +47,9 @@ pub struct HostAgent {
 
 /// An agent that was started and has not answered `Hello` yet. Dropping this ends the agent.
 #[derive(Debug)]
-pub struct Starting {
+pub struct StartingAgent {
     name: String,
-    line: ChildLine,
+    child: ChildStream,
     program: PathBuf,
     binaries: Binaries,
     /// Arguments of an agent behind a shell; `None` for an agent on this machine.
@@ -57,23 +57,23 @@ pub struct Starting {
     needs_root: bool,
 }
 
-impl Starting {
+impl StartingAgent {
     /// Waits until the agent is up, and exchanges `Hello`. Another machine gets a copy of the program in a private
     /// directory, which is removed once the agent has started, unless the same program is installed there.
     pub fn finish(mut self, interrupt: &AtomicBool) -> Result<Link, LinkError> {
         if let Some(arguments) = &self.behind_a_shell {
             let (program, binaries) = (&self.program, &self.binaries);
             shell::bring_up(
-                &mut self.line,
+                &mut self.child,
                 program,
                 binaries,
                 arguments,
                 self.needs_root,
                 interrupt,
             )
-            .map_err(|failure| failed(&mut self.line, self.name.clone(), failure))?;
+            .map_err(|failure| failed(&mut self.child, self.name.clone(), failure))?;
         }
-        Link::hello(self.name, self.line, HELLO_TIMEOUT, interrupt)
+        Link::hello(self.name, self.child, HELLO_TIMEOUT, interrupt)
     }
 }
 
@@ -84,10 +84,10 @@ impl Link {
     }
 
     /// Starts the agent of an existing host without waiting for it.
-    pub fn begin(agent: &HostAgent) -> Result<Starting, LinkError> {
+    pub fn begin(agent: &HostAgent) -> Result<StartingAgent, LinkError> {
         let name = agent.host.place.to_string();
-        let duty = agent.duty.word();
-        let mut arguments: Vec<String> = ["agent", "--host", &name, "--in-place", "--duty", duty]
+        let role = agent.role.word();
+        let mut arguments: Vec<String> = ["agent", "--host", &name, "--in-place", "--duty", role]
             .map(str::to_owned)
             .into();
         if agent.verbose > 0 {
@@ -120,17 +120,17 @@ impl Link {
             (true, 0) => (StderrMode::Kept, REMOTE_EXIT_TIMEOUT),
             (true, _) => (StderrMode::Aloud, REMOTE_EXIT_TIMEOUT),
         };
-        let spawned = ChildLine::spawn(&mut command, hearing, exit_timeout);
-        let line = spawned.map_err(|source| LinkError::Start {
+        let spawned = ChildStream::spawn(&mut command, hearing, exit_timeout);
+        let child = spawned.map_err(|source| LinkError::Start {
             host: name.clone(),
             source: explained(source, &command, &agent.host.place),
         })?;
-        Ok(Starting {
+        Ok(StartingAgent {
             name,
-            line,
+            child,
             program: agent.program.clone(),
             binaries: agent.binaries.clone(),
-            needs_root: agent.duty.needs_root(),
+            needs_root: agent.role.needs_root(),
             behind_a_shell: behind_a_shell.then(|| {
                 let limit = IDLE_S.saturating_add(agent.idle.as_secs());
                 arguments.extend(["--idle-limit".to_owned(), limit.to_string()]);
@@ -182,21 +182,21 @@ fn explained(error: io::Error, command: &Command, place: &Location) -> io::Error
     io::Error::new(io::ErrorKind::NotFound, what)
 }
 
-fn failed(line: &mut ChildLine, host: String, failure: Failure) -> LinkError {
+fn failed(child: &mut ChildStream, host: String, failure: StartFailure) -> LinkError {
     match failure {
-        Failure::Stopped(WaitError::Interrupted, _) => LinkError::Interrupted,
-        Failure::Stopped(WaitError::TimedOut, within) => LinkError::Timeout {
+        StartFailure::Stopped(WaitError::Interrupted, _) => LinkError::Interrupted,
+        StartFailure::Stopped(WaitError::TimedOut, within) => LinkError::Timeout {
             host,
             during: "starting",
             seconds: within.as_secs_f64(),
         },
-        Failure::Stopped(WaitError::Closed, _) => LinkError::Ended {
+        StartFailure::Stopped(WaitError::Closed, _) => LinkError::Ended {
             host,
             during: "starting",
-            how: line.end(),
+            how: child.end(),
         },
-        Failure::Words(message) => {
-            let said = line.stderr_tail();
+        StartFailure::Words(message) => {
+            let said = child.stderr_tail();
             let message = if said.is_empty() {
                 message
             } else {

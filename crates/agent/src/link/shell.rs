@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tracing::debug;
 
 use super::binaries::{Binaries, Program};
-use super::line::{ChildLine, WaitError};
+use super::child::{ChildStream, WaitError};
 use super::stderr_tail::readable;
 use choice::{Choice, Installed, RemoteHost, choose};
 use script::script;
@@ -30,39 +30,39 @@ const NOISE_BYTES: usize = 64 << 10;
 
 /// Why no agent was started.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum StartFailure {
     /// The stream ended, the time limit passed, or the user interrupted; with the time limit.
     Stopped(WaitError, Duration),
     /// Another reason, as a message.
     Words(String),
 }
 
-/// Starts an agent behind the shell that `line` leads to; with `sudo -n` where it `needs_root` and the login is another
-/// user. Afterwards `line` is the connection to the agent.
+/// Starts an agent behind the shell that `child` leads to; with `sudo -n` where it `needs_root` and the login is another
+/// user. Afterwards `child` is the connection to the agent.
 pub(super) fn bring_up(
-    line: &mut ChildLine,
+    child: &mut ChildStream,
     program: &Path,
     binaries: &Binaries,
     arguments: &[String],
     needs_root: bool,
     interrupt: &AtomicBool,
-) -> Result<(), Failure> {
-    let mut talk = Talk {
-        line,
+) -> Result<(), StartFailure> {
+    let mut session = ShellSession {
+        child,
         interrupt,
         noise: String::new(),
     };
-    match talk.send(script(program, arguments, needs_root).as_bytes(), PATIENCE) {
+    match session.send(script(program, arguments, needs_root).as_bytes(), PATIENCE) {
         // The far end has already ended: its output says why.
-        Ok(()) | Err(Failure::Stopped(WaitError::Closed, _)) => {}
+        Ok(()) | Err(StartFailure::Stopped(WaitError::Closed, _)) => {}
         Err(failure) => return Err(failure),
     }
-    let found = talk.look_around()?;
+    let found = session.look_around()?;
     // For the same architecture this is the running program, to be compared with the installed ones.
     let path = binaries.of(program, &found.machine);
     let cannot_read = |error| {
         let path = path.as_deref().unwrap_or(program).display();
-        Failure::Words(format!("reading {path}, which is to run there: {error}"))
+        StartFailure::Words(format!("reading {path}, which is to run there: {error}"))
     };
     let ours = path
         .as_deref()
@@ -70,11 +70,11 @@ pub(super) fn bring_up(
         .transpose()
         .map_err(cannot_read)?;
     let choice = choose(&found, ours.as_ref().map(|ours| ours.sha256.as_str()));
-    let choice = choice.map_err(|none| Failure::Words(none.to_string()))?;
+    let choice = choice.map_err(|none| StartFailure::Words(none.to_string()))?;
     debug!(?found, ?choice, "the far end of a line");
     match (choice, &ours) {
         (Choice::Installed(number), _) => {
-            talk.send(format!("{number}\n").as_bytes(), PATIENCE)?;
+            session.send(format!("{number}\n").as_bytes(), PATIENCE)?;
         }
         (Choice::Copy, ours) => {
             let Some(ours) = ours else {
@@ -84,33 +84,33 @@ pub(super) fn bring_up(
             let (how, bytes) =
                 packed.map_or(("copy", ours.bytes.as_slice()), |packed| ("gzip", packed));
             let order = format!("{how} {} {}\n", bytes.len(), ours.sha256);
-            talk.send(order.as_bytes(), PATIENCE)?;
-            talk.expect("send", PATIENCE)?;
-            match talk.send(bytes, COPY) {
+            session.send(order.as_bytes(), PATIENCE)?;
+            session.expect("send", PATIENCE)?;
+            match session.send(bytes, COPY) {
                 // The far end has stopped reading: its next line says why.
-                Ok(()) | Err(Failure::Stopped(WaitError::Closed, _)) => {}
+                Ok(()) | Err(StartFailure::Stopped(WaitError::Closed, _)) => {}
                 Err(failure) => return Err(failure),
             }
         }
     }
-    talk.expect("run", PATIENCE)
+    session.expect("run", PATIENCE)
 }
 
-struct Talk<'a> {
-    line: &'a mut ChildLine,
+struct ShellSession<'a> {
+    child: &'a mut ChildStream,
     interrupt: &'a AtomicBool,
     /// Other output of the far end, for an error message.
     noise: String,
 }
 
-impl Talk<'_> {
-    fn send(&mut self, bytes: &[u8], within: Duration) -> Result<(), Failure> {
-        self.line
+impl ShellSession<'_> {
+    fn send(&mut self, bytes: &[u8], within: Duration) -> Result<(), StartFailure> {
+        self.child
             .send(bytes, Instant::now() + within, self.interrupt)
             .map_err(|stop| self.stopped(stop, within))
     }
 
-    fn look_around(&mut self) -> Result<RemoteHost, Failure> {
+    fn look_around(&mut self) -> Result<RemoteHost, StartFailure> {
         let mut found = RemoteHost::default();
         loop {
             let said = self.hear(PATIENCE)?;
@@ -139,21 +139,21 @@ impl Talk<'_> {
         }
     }
 
-    fn expect(&mut self, word: &str, within: Duration) -> Result<(), Failure> {
+    fn expect(&mut self, word: &str, within: Duration) -> Result<(), StartFailure> {
         let said = self.hear(within)?;
         match said.strip_prefix("failed ") {
-            Some(why) => Err(Failure::Words(readable(why))),
+            Some(why) => Err(StartFailure::Words(readable(why))),
             None if said == word => Ok(()),
             None => Err(foreign(&said)),
         }
     }
 
     /// The next line of the script, without its prefix; other output before it is kept in `noise`.
-    fn hear(&mut self, within: Duration) -> Result<String, Failure> {
+    fn hear(&mut self, within: Duration) -> Result<String, StartFailure> {
         let deadline = Instant::now() + within;
         loop {
             let line = self
-                .line
+                .child
                 .receive(deadline, self.interrupt, take_line)
                 .map_err(|stop| self.stopped(stop, within))?;
             if let Some(said) = line.strip_prefix(MARK) {
@@ -167,25 +167,25 @@ impl Talk<'_> {
         }
     }
 
-    fn stopped(&self, stop: WaitError, within: Duration) -> Failure {
+    fn stopped(&self, stop: WaitError, within: Duration) -> StartFailure {
         match stop {
             WaitError::Closed if !self.noise.trim().is_empty() => self.not_a_shell(),
-            stop => Failure::Stopped(stop, within),
+            stop => StartFailure::Stopped(stop, within),
         }
     }
 
-    fn not_a_shell(&self) -> Failure {
+    fn not_a_shell(&self) -> StartFailure {
         let noise = readable(self.noise.lines().next().unwrap_or_default());
-        Failure::Words(format!(
+        StartFailure::Words(format!(
             "it printed `{noise}` where a shell should run wirecost's commands: the command that leads to the host \
              must run the `sh` that is appended to it, and connect its standard input and output"
         ))
     }
 }
 
-fn foreign(said: &str) -> Failure {
+fn foreign(said: &str) -> StartFailure {
     let said = readable(said);
-    Failure::Words(format!(
+    StartFailure::Words(format!(
         "its shell answered `{said}`, which wirecost's script does not print"
     ))
 }

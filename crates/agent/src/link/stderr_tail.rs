@@ -28,10 +28,10 @@ impl StderrTail {
     /// Reads standard error to its end, on a thread that ends with the program. With `aloud`, passes everything on.
     pub(super) fn listen(source: ChildStderr, aloud: bool) -> std::io::Result<Self> {
         let stderr_tail = Self::default();
-        let hears = stderr_tail.clone();
+        let reader = stderr_tail.clone();
         thread::Builder::new()
-            .name("heard".to_owned())
-            .spawn(move || hears.read(source, aloud))?;
+            .name("stderr-tail".to_owned())
+            .spawn(move || reader.read(source, aloud))?;
         Ok(stderr_tail)
     }
 
@@ -47,28 +47,25 @@ impl StderrTail {
             }
             let text = readable(&String::from_utf8_lossy(&line));
             if !text.is_empty() {
-                let mut heard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-                heard.lines.push_back(text);
-                if heard.lines.len() > LINES {
-                    heard.lines.pop_front();
+                let mut tail = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+                tail.lines.push_back(text);
+                if tail.lines.len() > LINES {
+                    tail.lines.pop_front();
                 }
             }
             line.clear();
         }
-        let mut heard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.over = true;
+        let mut tail = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.over = true;
         self.0.1.notify_all();
     }
 
     /// The last lines, joined by `; `; empty where there are none. Waits up to 200 ms for the end of the output.
     pub(super) fn last(&self) -> String {
-        let heard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .0
-            .1
-            .wait_timeout_while(heard, DELAY, |heard| !heard.over);
-        let (heard, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        heard.lines.iter().cloned().collect::<Vec<_>>().join("; ")
+        let tail = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.0.1.wait_timeout_while(tail, DELAY, |tail| !tail.over);
+        let (tail, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        tail.lines.iter().cloned().collect::<Vec<_>>().join("; ")
     }
 }
 

@@ -1,4 +1,4 @@
-//! Counting of the host, and of every end of a load on it, in consecutive parts.
+//! Counters of the host, and of every end of a load on it, in consecutive parts.
 //!
 //! Parts have no gap: each begins where the one before it ended. A window of fixed length is a single part.
 
@@ -10,15 +10,17 @@ use wirecost_model::end_window::{End, EndWindow, Interval};
 use wirecost_traffic::{Client, Snapshot, TrafficError, window, window_until_end};
 
 use super::{Loads, Open, blame};
-use crate::error::{AgentError, Result, Step};
-use crate::protocol::{CountingStart, EndPart, HostNetns, Measured, MeasuredEnd, Part, PartOrder};
+use crate::error::{AgentError, Context, Result};
+use crate::protocol::{
+    CountingStart, EndPart, HostNetns, Measured, MeasuredEnd, PartOrder, WindowPart,
+};
 
 /// How long before the window the scan for foreign load begins.
 const SCAN_LEAD: Duration = Duration::from_millis(25);
 
 /// Counters of this host at one moment.
 #[derive(Debug)]
-struct Moment {
+struct CounterSnapshot {
     host: wirecost_meter::Snapshot,
     /// Snapshots of the ends of loads: servers first, in the order at the beginning of counting.
     ends: Vec<Snapshot>,
@@ -26,7 +28,7 @@ struct Moment {
 
 /// Counters since the beginning of counting.
 #[derive(Debug)]
-pub(crate) struct Counting {
+pub(crate) struct WindowCounter {
     names: Vec<(String, HostNetns, End)>,
     /// Whether flows may end by themselves.
     have_limits: bool,
@@ -34,8 +36,8 @@ pub(crate) struct Counting {
     ours: Option<Vec<u32>>,
     foreign: Option<ForeignSnapshot>,
     foreign_cores: Option<f64>,
-    first: Moment,
-    last: Option<Moment>,
+    first: CounterSnapshot,
+    last: Option<CounterSnapshot>,
     began: Instant,
     /// Bytes read and messages received by each end when the last interval ended.
     received: Vec<(u64, u64)>,
@@ -43,10 +45,10 @@ pub(crate) struct Counting {
     intervals: Vec<Vec<Interval>>,
 }
 
-impl Counting {
+impl WindowCounter {
     /// Begins to count at the end of the warm-up. Without a load only the host is counted.
     pub(crate) fn begin(meter: &mut Meter, loads: &Loads, order: CountingStart) -> Result<Self> {
-        let warmup = Duration::try_from_secs_f64(order.warmup_s).step("the warm-up")?;
+        let warmup = Duration::try_from_secs_f64(order.warmup_s).context("the warm-up")?;
         let began = Instant::now();
         let servers = loads.servers.iter();
         let servers = servers.map(|open| (open.name.clone(), open.place, End::Server));
@@ -70,7 +72,7 @@ impl Counting {
             ours: order.foreign_to,
             foreign,
             foreign_cores: None,
-            first: Moment {
+            first: CounterSnapshot {
                 host: meter.snapshot()?,
                 ends,
             },
@@ -92,7 +94,7 @@ impl Counting {
         meter: &mut Meter,
         loads: &Loads,
         order: &PartOrder,
-    ) -> Result<Part> {
+    ) -> Result<WindowPart> {
         let over = self.wait(loads, order)?;
         loads.check_progress()?;
         if order.last {
@@ -102,7 +104,7 @@ impl Counting {
         let mut ends = loads.snapshots()?;
         // Clients that have been stopped keep their last snapshot.
         ends.extend(before.ends.iter().skip(ends.len()).cloned());
-        let now = Moment {
+        let now = CounterSnapshot {
             ends,
             host: meter.snapshot()?,
         };
@@ -125,7 +127,7 @@ impl Counting {
             })
             .collect();
         self.last = Some(now);
-        Ok(Part { over, ends })
+        Ok(WindowPart { over, ends })
     }
 
     /// Counts from the beginning to the end of the last part.
@@ -160,8 +162,8 @@ impl Counting {
     /// Counts of each end between two moments. With `strict`, a flow that has ended is an error.
     fn windows(
         &self,
-        before: &Moment,
-        after: &Moment,
+        before: &CounterSnapshot,
+        after: &CounterSnapshot,
         strict: bool,
     ) -> Result<impl Iterator<Item = (&(String, HostNetns, End), EndWindow)>> {
         let between = if strict { window } else { window_until_end };
@@ -181,7 +183,7 @@ impl Counting {
     /// Waits for the part's duration, and records what every end received in each interval. Returns whether all clients
     /// on this host ended before.
     fn wait(&mut self, loads: &Loads, order: &PartOrder) -> Result<bool> {
-        let within = Duration::try_from_secs_f64(order.within_s).step("the window")?;
+        let within = Duration::try_from_secs_f64(order.within_s).context("the window")?;
         let Some(interval_s) = order.interval_s else {
             return wait_until(loads, Instant::now() + within);
         };

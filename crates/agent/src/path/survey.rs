@@ -9,7 +9,8 @@ use wirecost_check::{
 };
 use wirecost_pmtu::{Config, FAR_PATIENCE, Limit, RateLimit, SurveyRequest, likely_sizes};
 use wirecost_probe::{
-    Endpoints, ProbeError, Refusal, Surveyed, Watched, device_mtu, survey_mapped, survey_unless,
+    CapturedMessages, Endpoints, ProbeError, Refusal, SurveyOutcome, device_mtu, survey_mapped,
+    survey_unless,
 };
 
 use super::echo::Echo;
@@ -43,7 +44,7 @@ pub(super) fn pace(limits: &Limits) -> RateLimit {
 
 /// The MTU that is required of a path, and the largest size to search, bytes. One byte more than the device's MTU shows
 /// that the device is the limit. Where the route's MTU is smaller, this host sends nothing larger.
-pub(super) fn wanted(
+pub(super) fn required_mtu(
     expect: Option<u32>,
     (from, to): (IpAddr, SocketAddr),
     leaving: Option<&EgressRoute>,
@@ -71,16 +72,16 @@ pub(super) fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeErro
     let ends = (way.from.clone(), way.to.clone());
     let leaving = leaving(way.from.address, way.to.address);
     let between = (way.from.address, way.target());
-    let (wanted, high) = match wanted(order.expect, between, leaving.as_ref()) {
+    let (required, high) = match required_mtu(order.expect, between, leaving.as_ref()) {
         Err(ProbeError::Flow { source, .. }) if is_without_route(&source) => {
-            let wanted = RequiredMtu::Expected(order.expect.unwrap_or(0));
+            let required = RequiredMtu::Expected(order.expect.unwrap_or(0));
             return Ok(SurveyedPath {
-                report: PathReport::without_route(ends, way.port, wanted, order.flows),
+                report: PathReport::without_route(ends, way.port, required, order.flows),
                 sockets: Vec::new(),
                 pace: (Duration::ZERO, order.limits.bytes_per_second),
             });
         }
-        wanted => wanted?,
+        required => required?,
     };
     let (first_port, flows) = source_ports(way.port, order.flows);
     let question = SurveyRequest {
@@ -117,8 +118,8 @@ pub(super) fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeErro
             surveyed => surveyed?,
         };
         let (ends, result) = (ends.clone(), &surveyed.result);
-        let mut report = PathReport::new(ends, way.port, wanted, result, &surveyed.ports);
-        see(&mut report, &surveyed);
+        let mut report = PathReport::new(ends, way.port, required, result, &surveyed.ports);
+        add_observations(&mut report, &surveyed);
         if report.is_dead() && echo.as_ref().is_some_and(Echo::is_answered) {
             report.hint = Some(ReachabilityHint::Echo);
         }
@@ -140,23 +141,27 @@ pub(super) fn survey_path(order: &SurveyOrder) -> Result<SurveyedPath, ProbeErro
 }
 
 /// Adds what ICMP messages and a packet socket showed to a report.
-fn see(report: &mut PathReport, surveyed: &Surveyed) {
-    saw(report, surveyed.refusal, surveyed.watched.as_ref());
+fn add_observations(report: &mut PathReport, surveyed: &SurveyOutcome) {
+    add_captured(report, surveyed.refusal, surveyed.captured.as_ref());
 }
 
 /// Adds the refusal that a survey received, and what its packet socket recorded, to a report. ICMP errors of this host
 /// itself are left out.
-pub(super) fn saw(report: &mut PathReport, refusal: Option<Refusal>, watched: Option<&Watched>) {
+pub(super) fn add_captured(
+    report: &mut PathReport,
+    refusal: Option<Refusal>,
+    captured: Option<&CapturedMessages>,
+) {
     // This host's own ICMP errors, for a neighbour that does not answer, are found by other means.
     let is_anothers = |it: &Refusal| it.by != report.from.address;
     let unreachable = refusal.filter(is_anothers);
-    let unreachable = unreachable.or(watched.and_then(|it| it.refusal.filter(is_anothers)));
+    let unreachable = unreachable.or(captured.and_then(|it| it.refusal.filter(is_anothers)));
     report.observations.unreachable = unreachable.map(|unreachable| Unreachable {
         by: unreachable.by,
         code: unreachable.code,
     });
-    report.observations.acknowledged = watched.map(|watched| watched.acknowledgements);
-    let too_big = watched.map(|watched| &watched.too_big);
+    report.observations.acknowledged = captured.map(|captured| captured.acknowledgements);
+    let too_big = captured.map(|captured| &captured.too_big);
     report.observations.too_big = too_big
         .and_then(|all| all.iter().min_by_key(|(_, mtu)| **mtu))
         .map(|(by, mtu)| (*by, *mtu));
@@ -179,7 +184,7 @@ pub(super) fn mapped(
     let from = SocketAddr::new(way.from.address, way.port);
     let first = to.first().copied().unwrap_or(from);
     let leaving = leaving(way.from.address, first.ip());
-    let (wanted, high) = wanted(None, (way.from.address, first), leaving.as_ref())?;
+    let (required, high) = required_mtu(None, (way.from.address, first), leaving.as_ref())?;
     let question = SurveyRequest {
         low: smallest(first.ip()).min(high),
         high,
@@ -193,8 +198,8 @@ pub(super) fn mapped(
     let surveyed = survey_mapped(from, to, question, &way.secret)?;
     let ends = (way.from.clone(), way.to.clone());
     let result = &surveyed.result;
-    let mut report = PathReport::new(ends, first.port(), wanted, result, &surveyed.ports);
-    see(&mut report, &surveyed);
+    let mut report = PathReport::new(ends, first.port(), required, result, &surveyed.ports);
+    add_observations(&mut report, &surveyed);
     report.leaving = leaving;
     report.through_mapping = Some(first.ip());
     Ok(report)

@@ -82,7 +82,7 @@ pub struct MeasuredEnd {
 
 /// Counts of one part of a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct WindowPart {
     /// Whether every client on this host has ended by its own limit; `false` without clients.
     pub over: bool,
     /// The ends of loads on this host.

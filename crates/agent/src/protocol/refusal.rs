@@ -61,7 +61,7 @@ impl Request {
             | Self::LiftLine
             | Self::SetLine => Stage::Adapt,
             Self::ApplySettings(_) | Self::Undo | Self::UndoLeft => Stage::Setting,
-            Self::Watch | Self::Watched { .. } | Self::Prove { .. } => Stage::Proof,
+            Self::StartCapture | Self::ReadCapture { .. } | Self::Prove { .. } => Stage::Proof,
             Self::OpenServers(_)
             | Self::OpenClients(_)
             | Self::Start

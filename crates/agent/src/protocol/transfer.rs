@@ -62,7 +62,7 @@ pub enum TransferReply {
     Received(TransferReceived),
 }
 
-/// Result of a transfer at the sender, as in [`wirecost_probe::transfer::Sent`].
+/// Result of a transfer at the sender, as in [`wirecost_probe::transfer::SenderResult`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferSent {
     /// Number of small messages that were answered.
@@ -79,7 +79,7 @@ pub struct TransferSent {
     pub congestion_control: String,
 }
 
-/// Result of a transfer at the receiver, as in [`wirecost_probe::transfer::Received`].
+/// Result of a transfer at the receiver, as in [`wirecost_probe::transfer::ReceiverResult`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferReceived {
     /// Bytes received after the small messages.

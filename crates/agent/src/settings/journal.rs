@@ -101,7 +101,7 @@ impl Journal {
 
     /// Writes `undo` to the disk, or removes the file where `undo` is empty. Fails where another process has changed
     /// settings in this network namespace.
-    pub(crate) fn keep(&mut self, undo: &[Undo]) -> Result<(), SettingsError> {
+    pub(crate) fn store(&mut self, undo: &[Undo]) -> Result<(), SettingsError> {
         let begins = self.entry.undo.is_empty() && !undo.is_empty();
         self.entry.undo = undo.to_vec();
         let written = if undo.is_empty() {
@@ -236,7 +236,7 @@ fn write(path: &Path, entry: &Entry, modified: Option<SystemTime>) -> io::Result
 
 /// A journal whose process is gone.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct LeftJournal {
     pub(super) path: PathBuf,
     pub(crate) entry: Entry,
     /// When its process last changed something.
@@ -245,10 +245,10 @@ pub(crate) struct Left {
     pub(crate) restarted: bool,
 }
 
-impl Left {
+impl LeftJournal {
     /// Writes the steps that are still to be undone, or removes the file where there are none; another `wirecost clean`
     /// may have removed it already.
-    pub(crate) fn keep(&mut self, undo: &[Undo]) -> io::Result<()> {
+    pub(crate) fn store(&mut self, undo: &[Undo]) -> io::Result<()> {
         if undo.is_empty() {
             return fs::remove_file(&self.path).or_else(missing_is_fine);
         }
@@ -278,11 +278,11 @@ fn read(path: &Path) -> Option<io::Result<(Entry, SystemTime)>> {
 
 /// The journals left on this host, of this network namespace or of an earlier boot, the last written first: each has
 /// what the one before it had left changed as the earlier values. A journal that cannot be read is an error.
-pub(crate) fn left() -> io::Result<Vec<Result<Left, SettingsError>>> {
+pub(crate) fn left() -> io::Result<Vec<Result<LeftJournal, SettingsError>>> {
     left_in(&directory())
 }
 
-fn left_in(directory: &Path) -> io::Result<Vec<Result<Left, SettingsError>>> {
+fn left_in(directory: &Path) -> io::Result<Vec<Result<LeftJournal, SettingsError>>> {
     let (boot, machine, netns) = (boot()?, machine()?, netns()?);
     let (mut left, mut unreadable) = (Vec::new(), Vec::new());
     for path in files(directory)?
@@ -296,7 +296,7 @@ fn left_in(directory: &Path) -> io::Result<Vec<Result<Left, SettingsError>>> {
                 let is_here = !restarted || entry.machine.is_empty() || entry.machine == machine;
                 let lives = Owner::parse(&entry.process).is_some_and(Owner::is_alive);
                 if is_here && (restarted || (!lives && entry.netns == netns)) {
-                    left.push(Left {
+                    left.push(LeftJournal {
                         path,
                         entry,
                         modified,
@@ -353,12 +353,12 @@ mod tests {
         }
         for _ in 0..2 {
             let left = left_in(directory.path()).unwrap();
-            let mut left: Vec<Left> = left.into_iter().map(Result::unwrap).collect();
+            let mut left: Vec<LeftJournal> = left.into_iter().map(Result::unwrap).collect();
             let order: Vec<&str> = left.iter().map(|left| &*left.entry.process).collect();
             assert_eq!(order, ["8:1", "9:1", "7:1"]);
             // A step that fails stays in its journal.
             let undo = left[2].entry.undo.clone();
-            left[2].keep(&undo).unwrap();
+            left[2].store(&undo).unwrap();
         }
     }
 

@@ -3,16 +3,16 @@
 use wirecost_netbuild::ExistingDevice;
 
 use super::error::SettingsError;
-use super::journal::{self, Left};
-use super::undo::{Undo, What};
+use super::journal::{self, LeftJournal};
+use super::undo::{Undo, UndoAction};
 use super::{AppliedSettings, SettingsTarget, sysctl};
-use crate::error::{AgentError, Step};
+use crate::error::{AgentError, Context};
 use crate::protocol::LeftSettings;
 
 /// Undoes the settings in this network namespace that the journals of ended processes list.
 pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
     let mut found = LeftSettings::default();
-    for left in journal::left().step("looking for journals")? {
+    for left in journal::left().context("looking for journals")? {
         match left {
             Ok(left) => undo_one(left, &mut found),
             Err(error) => found.failed.push(error.to_string()),
@@ -27,7 +27,7 @@ pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
 
 /// Undoes the steps of one journal, the last one first. Only those that fail stay in it, also where this process is
 /// ended meanwhile: a command that undoes may fail if it runs again.
-fn undo_one(mut left: Left, found: &mut LeftSettings) {
+fn undo_one(mut left: LeftJournal, found: &mut LeftSettings) {
     let steps = left.entry.undo.iter().cloned();
     let (gone, steps): (Vec<Undo>, Vec<Undo>) = steps.partition(|step| is_gone(step, &left));
     found.gone.extend(gone.iter().map(Undo::words));
@@ -45,20 +45,20 @@ fn undo_one(mut left: Left, found: &mut LeftSettings) {
             Ok(()) => {
                 kept.remove(index);
                 undone.push(words);
-                written = written.and_then(|()| left.keep(&kept));
+                written = written.and_then(|()| left.store(&kept));
             }
             Err(error) => found.failed.push(error.to_string()),
         }
     }
     found.undone.extend(undone.into_iter().rev());
-    if let Err(error) = written.and_then(|()| left.keep(&kept)) {
+    if let Err(error) = written.and_then(|()| left.store(&kept)) {
         let name = left.name();
         found.failed.push(format!("writing {name}: {error}"));
     }
 }
 
 /// Undoes one step of a journal.
-fn undo(left: &Left, step: Undo) -> Result<(), SettingsError> {
+fn undo(left: &LeftJournal, step: Undo) -> Result<(), SettingsError> {
     let target = SettingsTarget::Existing {
         device: left.entry.device.clone(),
     };
@@ -71,13 +71,13 @@ fn undo(left: &Left, step: Undo) -> Result<(), SettingsError> {
 
 /// Whether there is nothing left for a step to restore: a restart resets the kernel's settings, and a device or a
 /// network namespace may have been removed. Commands are always run.
-fn is_gone(step: &Undo, left: &Left) -> bool {
+fn is_gone(step: &Undo, left: &LeftJournal) -> bool {
     let device = step.device.as_ref().unwrap_or(&left.entry.device);
     match &step.what {
-        What::Command(_) => false,
+        UndoAction::Command(_) => false,
         _ if left.restarted => true,
-        What::Sysctl { name, .. } => sysctl::path(name).is_ok_and(|path| !path.exists()),
-        What::Features(_) | What::Device { .. } | What::QueueFiles(_) => {
+        UndoAction::Sysctl { name, .. } => sysctl::path(name).is_ok_and(|path| !path.exists()),
+        UndoAction::Features(_) | UndoAction::Device { .. } | UndoAction::QueueFiles(_) => {
             ExistingDevice::is_gone(device)
         }
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     /// Writes the journal of an ended process on the device `lo`, with these steps.
-    fn write_journal(path: &Path, undo: &Value) -> Left {
+    fn write_journal(path: &Path, undo: &Value) -> LeftJournal {
         let entry = json!({
             "process": "1:2",
             "boot": "of this test",
@@ -109,8 +109,8 @@ mod tests {
     }
 
     /// The journal in a file.
-    fn left(path: &Path) -> Left {
-        Left {
+    fn left(path: &Path) -> LeftJournal {
+        LeftJournal {
             path: path.to_owned(),
             entry: entry(path),
             modified: SystemTime::UNIX_EPOCH,

@@ -102,7 +102,7 @@ pub(super) fn path(name: &str) -> Result<PathBuf, SysctlError> {
 
 /// The per-device sysctls that the kernel sets along with one for all devices (net/ipv4/devinet.c,
 /// `inet_forward_change`; net/ipv6/addrconf.c, `addrconf_forward_change`).
-pub(super) fn followers(name: &str) -> Vec<String> {
+pub(super) fn dependent_sysctls(name: &str) -> Vec<String> {
     let plain = name.replace('.', "/");
     let version = match plain.as_str() {
         "net/ipv4/ip_forward" | "net/ipv4/conf/all/forwarding" => "ipv4",

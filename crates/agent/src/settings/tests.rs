@@ -209,8 +209,8 @@ fn steering_that_is_lost_with_queues_is_restored_after_them() {
         let mut masks = || device.setting(DeviceSetting::Rps).expect("masks");
         let before = masks();
         let mut other = ExistingDevice::open("here").expect("a device");
-        let steps = What::before_change(&mut other, DeviceSetting::Queues).expect("queues");
-        let kinds = [&steps[0], &steps[1]].map(|what| matches!(what, What::QueueFiles(_)));
+        let steps = UndoAction::before_change(&mut other, DeviceSetting::Queues).expect("queues");
+        let kinds = [&steps[0], &steps[1]].map(|what| matches!(what, UndoAction::QueueFiles(_)));
         // A veth's queues are not combined, so that the setting itself cannot change them.
         sh("ethtool -L here rx 1 tx 1; ethtool -L here rx 2 tx 2");
         let lost = masks();
@@ -253,7 +253,7 @@ fn the_kernels_own_qdisc_is_restored_after_the_mtu_that_it_takes_its_options_fro
         let was = was.to_owned();
         let noted = applied.note(
             "the level `l` of `f`",
-            What::Device { setting, was },
+            UndoAction::Device { setting, was },
             device,
         );
         noted.expect("no journal");
@@ -264,7 +264,7 @@ fn the_kernels_own_qdisc_is_restored_after_the_mtu_that_it_takes_its_options_fro
     note(None, DeviceSetting::Qdisc, "0: fq_codel 08ee");
     note(None, DeviceSetting::Qdisc, "8001: fq 08ee");
     let order = applied.undo.iter().map(|step| match &step.what {
-        What::Device { setting, was } => (*setting, &**was, step.device.is_some()),
+        UndoAction::Device { setting, was } => (*setting, &**was, step.device.is_some()),
         other => panic!("{other:?}"),
     });
     let qdisc = DeviceSetting::Qdisc;

@@ -11,7 +11,7 @@ use wirecost_netbuild::{BuildError, ExistingDevice};
 pub(crate) struct Undo {
     /// The level that made the change: "the level `x` of `y`".
     pub(super) of: String,
-    pub(super) what: What,
+    pub(super) what: UndoAction,
     /// Name of the changed device, where that is not the one with the measured address
     /// ([`wirecost_model::vary::Setting::device_name`]).
     #[serde(default)]
@@ -20,7 +20,7 @@ pub(crate) struct Undo {
 
 /// The setting to restore, with its earlier value, or the command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum UndoAction {
     Sysctl {
         name: String,
         was: String,
@@ -35,7 +35,7 @@ pub(super) enum What {
     Command(String),
 }
 
-impl What {
+impl UndoAction {
     /// The steps that undo a change of a device setting, the last of them to be undone first. Steering is lost with the
     /// queues and restored after them.
     pub(super) fn before_change(
@@ -58,18 +58,18 @@ impl Undo {
     /// queues, which are restored before it. `own`: the device with the measured address.
     pub(super) fn place(&self, noted: &[Self], own: Option<&str>) -> usize {
         let is_own = match &self.what {
-            What::Device { setting, was } => {
+            UndoAction::Device { setting, was } => {
                 *setting == DeviceSetting::Qdisc && was.starts_with("0: ")
             }
             _ => false,
         };
         let device = self.device.as_deref().or(own);
         let goes_first = |step: &Self| match &step.what {
-            What::Device {
+            UndoAction::Device {
                 setting: DeviceSetting::Mtu | DeviceSetting::Queues,
                 ..
             } => step.device.as_deref().or(own) == device,
-            What::Sysctl { name, .. } => name.replace('/', ".") == "net.core.default_qdisc",
+            UndoAction::Sysctl { name, .. } => name.replace('/', ".") == "net.core.default_qdisc",
             _ => false,
         };
         let before = noted.iter().position(goes_first);
@@ -82,12 +82,14 @@ impl Undo {
         let device = device.as_ref().map(|device| format!(" of {device}"));
         let device = device.unwrap_or_default();
         match what {
-            What::Sysctl { name, was } => format!("{of}: {name} = {was}"),
-            What::Features(_) if device.is_empty() => format!("{of}: features of the device"),
-            What::Features(_) => format!("{of}: features{device}"),
-            What::Device { setting, was } => format!("{of}: {}{device} = {was}", setting.key()),
-            What::QueueFiles(_) => format!("{of}: steering of each queue{device}"),
-            What::Command(command) => format!("{of}: {}", command.trim()),
+            UndoAction::Sysctl { name, was } => format!("{of}: {name} = {was}"),
+            UndoAction::Features(_) if device.is_empty() => format!("{of}: features of the device"),
+            UndoAction::Features(_) => format!("{of}: features{device}"),
+            UndoAction::Device { setting, was } => {
+                format!("{of}: {}{device} = {was}", setting.key())
+            }
+            UndoAction::QueueFiles(_) => format!("{of}: steering of each queue{device}"),
+            UndoAction::Command(command) => format!("{of}: {}", command.trim()),
         }
     }
 }

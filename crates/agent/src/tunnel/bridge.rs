@@ -4,10 +4,10 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::switch::OvsDatapath;
 use wirecost_netbuild::host_tunnel::{self, GuestDevice};
-use wirecost_ovs::{AddedPorts, ExistingBridge, SwitchSpec};
+use wirecost_ovs::{BridgePorts, ExistingBridge, SwitchSpec};
 
 use super::state::TunnelEnd;
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 
 /// Makes the guest's device and adds both ports to the bridge. `of` is the tunnel's name.
 ///
@@ -52,7 +52,7 @@ pub(super) fn join(
     if bridge.datapath() == OvsDatapath::Userspace {
         host_tunnel::disable_offloads(&end.device)?;
     }
-    let wanted = SwitchSpec {
+    let spec = SwitchSpec {
         encapsulation: encapsulation.clone(),
         underlay: end.underlay.clone(),
         underlay_mtu: underlay,
@@ -62,10 +62,10 @@ pub(super) fn join(
         mac: end.mac(),
         ovn: None,
     };
-    let ports = AddedPorts {
+    let ports = BridgePorts {
         owner: of,
         tunnel: &end.tunnel_port(),
-        wanted: &wanted,
+        spec: &spec,
     };
     bridge.add(&ports).map_err(AgentError::from)
 }
@@ -78,7 +78,7 @@ pub(super) fn leave(end: &TunnelEnd) -> Result<()> {
     let removed = match ExistingBridge::find(name) {
         Ok(mut bridge) => bridge
             .remove(&[end.port(), end.tunnel_port()])
-            .step(format!("removing the ports of bridge {name}")),
+            .context(format!("removing the ports of bridge {name}")),
         // There is no such bridge, or no switch: the ports are gone, too.
         Err(_) => Ok(()),
     };

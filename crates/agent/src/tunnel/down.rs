@@ -5,7 +5,7 @@ use wirecost_sys::namespace;
 
 use super::state::{self, NetnsLocation, TunnelEnd, TunnelState};
 use super::{all, end};
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::orphan::Owner;
 
 /// Removes the tunnel of this name.
@@ -25,7 +25,7 @@ pub fn down(name: &str) -> Result<TunnelState> {
         NetnsLocation::Here => take_down(&made)?,
         NetnsLocation::At(netns, place) => netns
             .within(|| take_down(&made))
-            .step(format!("entering {place}, where {name} was made"))??,
+            .context(format!("entering {place}, where {name} was made"))??,
         NetnsLocation::Gone => forget(&made)?,
     }
     Ok(made)
@@ -54,7 +54,7 @@ pub(super) fn take_down(made: &TunnelState) -> Result<()> {
         let namespaces = made.ends.iter().filter(ours);
         for name in namespaces.filter_map(|end| end.namespace.as_ref()) {
             let removed = namespace::remove_named(name);
-            tried(removed.step(format!("removing network namespace {name}")));
+            tried(removed.context(format!("removing network namespace {name}")));
         }
     }
     AgentError::all(left)?;
@@ -89,7 +89,7 @@ pub fn clean() -> CleanedTunnels {
         in_use.extend(indexes.map(wirecost_vtep::sending_end));
         let being_made = !status.state.complete
             && Owner::parse(&status.state.maker).is_some_and(Owner::is_alive);
-        if status.whole || being_made {
+        if status.intact || being_made {
             cleaned.up.push(name);
             continue;
         }

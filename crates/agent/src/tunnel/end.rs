@@ -10,7 +10,7 @@ use wirecost_vtep::{Config, FdbDestination, Vtep, pinned, sending_end};
 
 use super::state::{self, TunnelState};
 use super::{bridge, within};
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 
 /// MTU of a guest's device where no other is requested, bytes.
 pub(super) const USUAL_MTU: u32 = 1500;
@@ -120,7 +120,7 @@ pub(super) fn attach(made: &mut TunnelState, number: usize, mtu_asked: Option<u3
 /// Removes the pinned programs of an end.
 pub(super) fn unpin(made: &TunnelState, number: usize) -> Result<()> {
     let pins = made.pins(number);
-    pinned::unpin(&pins).step(format!("removing {}", pins.display()))
+    pinned::unpin(&pins).context(format!("removing {}", pins.display()))
 }
 
 /// Whether this user may not look at the pinned programs.

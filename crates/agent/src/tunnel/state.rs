@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_model::plan::Encapsulation;
 use wirecost_sys::namespace::{self, Netns};
 
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 
 /// Directory of the state files: NAME.json for each tunnel.
 const NOTES: &str = "/run/wirecost/tunnels";
@@ -108,7 +108,7 @@ fn find(home: u64) -> NetnsLocation {
 }
 
 /// Inode of the calling thread's network namespace.
-pub(super) fn here() -> Option<u64> {
+pub(super) fn current_netns() -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     Some(fs::metadata("/proc/thread-self/ns/net").ok()?.ino())
 }
@@ -147,7 +147,7 @@ impl TunnelState {
     pub(super) fn home(&self) -> NetnsLocation {
         match self.home {
             None => NetnsLocation::Here,
-            home if home == here() => NetnsLocation::Here,
+            home if home == current_netns() => NetnsLocation::Here,
             Some(home) => find(home),
         }
     }
@@ -170,7 +170,7 @@ pub(super) fn prepare_pins() -> Result<()> {
                 .into(),
         );
     }
-    namespace::mount_bpffs(Path::new(PINS)).step(format!(
+    namespace::mount_bpffs(Path::new(PINS)).context(format!(
         "mounting a BPF file system on {PINS}, which needs root"
     ))
 }
@@ -183,7 +183,7 @@ fn path(name: &str) -> PathBuf {
 pub(super) fn write(state: &TunnelState) -> Result<()> {
     let path = path(&state.name);
     let new = path.with_extension("new");
-    let text = serde_json::to_string_pretty(state).step("writing a tunnel's state")?;
+    let text = serde_json::to_string_pretty(state).context("writing a tunnel's state")?;
     let written = fs::create_dir_all(NOTES)
         .and_then(|()| fs::write(&new, text))
         .and_then(|()| fs::rename(&new, &path));
@@ -226,7 +226,7 @@ pub(super) fn remove(name: &str) -> Result<()> {
     }
     // The directory is not empty while there are other tunnels.
     if fs::remove_dir(NOTES).is_ok() {
-        namespace::unmount_bpffs(Path::new(PINS)).step(format!("unmounting {PINS}"))?;
+        namespace::unmount_bpffs(Path::new(PINS)).context(format!("unmounting {PINS}"))?;
         if let Some(root) = Path::new(NOTES).parent() {
             let _ = fs::remove_dir(root);
         }

@@ -13,7 +13,8 @@ pub struct TunnelStatus {
     #[serde(flatten)]
     pub state: TunnelState,
     /// Whether the tunnel is complete and no part is missing.
-    pub whole: bool,
+    #[serde(rename = "whole")]
+    pub intact: bool,
     /// The missing parts, as text.
     pub missing: Vec<String>,
     /// The network namespace that the tunnel was made in, as text; `None`: the current one.
@@ -54,7 +55,7 @@ fn show(state: TunnelState) -> TunnelStatus {
         );
     }
     TunnelStatus {
-        whole: state.complete && missing.is_empty(),
+        intact: state.complete && missing.is_empty(),
         missing,
         place,
         programs_seen: !end::pins_are_hidden(&state),

@@ -10,7 +10,7 @@ use super::down::take_down;
 use super::state::{self, TunnelEnd, TunnelState};
 use super::{TunnelEnds, TunnelSpec, bridge, check_name, end};
 use crate::address;
-use crate::error::{AgentError, Result, Step};
+use crate::error::{AgentError, Context, Result};
 use crate::orphan::Owner;
 
 /// Makes a tunnel and its state file.
@@ -39,7 +39,7 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
                 bridge: bridge.clone(),
                 ..end
             };
-            let here = state::here();
+            let here = state::current_netns();
             let mut others = others.iter().filter(|other| other.home == here);
             if let Some(other) = others.find(|other| collide(other, &wanted.encapsulation, &end)) {
                 return Err(format!(
@@ -59,10 +59,10 @@ pub fn up(wanted: &TunnelSpec) -> Result<TunnelState> {
         encapsulation: wanted.encapsulation.clone(),
         home: match wanted.between {
             TunnelEnds::Namespaces { .. } => None,
-            TunnelEnds::Peer { .. } => state::here(),
+            TunnelEnds::Peer { .. } => state::current_netns(),
         },
         own_namespaces: matches!(wanted.between, TunnelEnds::Namespaces { .. }),
-        maker: Owner::this().step("reading /proc")?.argument(),
+        maker: Owner::this().context("reading /proc")?.argument(),
         complete: false,
         ends,
     };
@@ -134,13 +134,13 @@ fn at_peer(
             format!("{peer} is no other host's address: name the peer's on the underlay").into(),
         );
     }
-    let local = address::towards(peer).step(format!("no route leads to {peer}"))?;
+    let local = address::towards(peer).context(format!("no route leads to {peer}"))?;
     if local == peer {
         return Err(
             format!("{peer} is this host's own address: name the peer's on the underlay").into(),
         );
     }
-    let own = address::own().step("listing addresses")?;
+    let own = address::own().context("listing addresses")?;
     if let Some(taken) = own.iter().find(|own| own.address == guest) {
         return Err(format!(
             "{guest} is an address of {} already: give the tunnel another with --address",
@@ -182,7 +182,7 @@ fn at_peer(
 }
 
 fn device_of(local: IpAddr) -> Result<String> {
-    let own = address::own().step("listing addresses")?;
+    let own = address::own().context("listing addresses")?;
     let found = own.into_iter().find(|own| own.address == local);
     found.map(|own| own.device).ok_or_else(|| {
         AgentError::Refused(format!(

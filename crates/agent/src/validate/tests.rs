@@ -10,12 +10,12 @@ use wirecost_model::transit::{Icmp, Member};
 use wirecost_model::vary::{Scope, Setting};
 
 use super::*;
-use crate::duty::Duty;
 use crate::execute::Agent;
 use crate::guards::SettingsGuards;
 use crate::protocol::{
     EndSecret, HostNetns, Limits, PathDirection, Secret, Side, SurveyOrder, TraceOrder,
 };
+use crate::role::AgentRole;
 
 const SECRET: Secret = Secret {
     probe: [7; 16],
@@ -151,7 +151,7 @@ fn what_plans_and_commands_ask_for_is_allowed() {
 fn refused<const N: usize>(requests: [(Request, &str); N]) {
     for (request, words) in requests {
         assert_eq!(check(&request).expect_err("refused").to_string(), words);
-        let mut agent = Agent::new(SettingsGuards::new("a test"), Duty::Commands);
+        let mut agent = Agent::new(SettingsGuards::new("a test"), AgentRole::Commands);
         let told = agent.execute(request).expect_err("refused").to_string();
         assert_eq!(told, words);
     }
@@ -224,7 +224,7 @@ fn what_no_plan_or_command_asks_for_is_refused_before_anything_is_done() {
             "the level `l` of `f`: \"net/../../../etc/x\" is not the name of a sysctl",
         ),
         (
-            Request::Watched { size: u32::MAX },
+            Request::ReadCapture { size: u32::MAX },
             "4294967295 bytes of a packet: at most 131072",
         ),
         (

@@ -205,7 +205,13 @@ fn scan() -> Case {
         };
         10.0 * step / (each / mtu + 1.0)
     };
-    let knee = |at, share, whole| Some(Knee { at, share, whole });
+    let knee = |at, share, whole| {
+        Some(Knee {
+            at,
+            share,
+            total_gain: whole,
+        })
+    };
     let step = Step {
         from: 2000.0,
         to: 2200.0,

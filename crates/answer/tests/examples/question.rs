@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use wirecost_answer::{JudgedEffect, Measured, Question, Reading};
+use wirecost_answer::{FigureValue, JudgedEffect, Measured, Question};
 use wirecost_model::cell::{Factor, LOAD};
 use wirecost_model::curve::{Curve, LevelCurve};
 use wirecost_model::effect::{Effect, Remark, RemarkKind, Verdict};
@@ -177,7 +177,7 @@ impl Case {
         for cell in &mut self.question.cells {
             if let Some(value) = value(&cell.levels) {
                 let interval = [value / (1.0 + self.width), value * (1.0 + self.width)];
-                let reading = Reading {
+                let reading = FigureValue {
                     median: value,
                     interval: (!figure.metric.is_latency()).then_some(interval),
                 };

@@ -5,7 +5,7 @@ use std::io;
 use wirecost_netlink::raw::Raw;
 
 use super::attributes::Attributes;
-use super::tunnels::{self, Outer};
+use super::tunnels::{self, OuterFlow};
 use crate::snapshot::{Device, Drops};
 
 const GETLINK: u16 = 18;
@@ -46,7 +46,7 @@ pub(super) struct Link {
     /// Nsid of the namespace of a tunnel's socket, where that is another one.
     pub(super) socket: Option<i32>,
     /// Source, device and mark that the route of a tunnel's packets depends on.
-    pub(super) outer: Outer,
+    pub(super) outer: OuterFlow,
     /// Remote addresses that a tunnel device is configured with.
     pub(super) remotes: Vec<std::net::IpAddr>,
 }

@@ -1,16 +1,16 @@
 //! Open vSwitch of a host, where its bridges are in the host's own namespace.
 
-use super::reading::Reading;
+use super::reader::NamespaceReader;
 use super::{ovn, ovsdb, routes};
-use crate::snapshot::{Ovs, Unread};
+use crate::snapshot::{Ovs, ReadFailure};
 
 /// Reads Open vSwitch's database. `None` where there is no server, or its bridges are in another namespace.
-pub(super) fn read(own: &mut Reading, unread: &mut Vec<Unread>) -> Option<Ovs> {
+pub(super) fn read(own: &mut NamespaceReader, unread: &mut Vec<ReadFailure>) -> Option<Ovs> {
     let socket = ovsdb::socket()?;
     let mut ovs = match ovsdb::read(&socket) {
         Ok(ovs) => ovs,
         Err(error) => {
-            unread.push(Unread {
+            unread.push(ReadFailure {
                 what: format!("Open vSwitch's database ({})", socket.display()),
                 why: format!("{error}; root may read it"),
             });
@@ -24,7 +24,7 @@ pub(super) fn read(own: &mut Reading, unread: &mut Vec<Unread>) -> Option<Ovs> {
             .any(|device| device.name == name)
     };
     if !ovs.bridges.is_empty() && !ovs.bridges.iter().any(|bridge| is_here(&bridge.name)) {
-        unread.push(Unread {
+        unread.push(ReadFailure {
             what: "Open vSwitch".into(),
             why: "it runs, but its bridges are in another namespace".into(),
         });

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::ovsdb::{ask_at, map, rows, select, unexpected_reply, uuid, uuids};
 use crate::snapshot::{
-    Chassis, DhcpOptions, LogicalRouter, LogicalSwitch, Northbound, Ovs, RouterPort, Unread,
+    Chassis, DhcpOptions, LogicalRouter, LogicalSwitch, Northbound, Ovs, ReadFailure, RouterPort,
 };
 
 /// Directories where `ovn-nbctl` looks for the northbound database by default (ovn-nbctl(8), `OVN_NB_DB`).
@@ -16,12 +16,12 @@ const USUAL: [&str; 2] = ["/run/ovn", "/var/run/ovn"];
 const SOCKET: &str = "ovnnb_db.sock";
 
 /// Reads both databases; adds to `unread` what could not be read.
-pub(super) fn read(ovs: &mut Ovs, unread: &mut Vec<Unread>) {
+pub(super) fn read(ovs: &mut Ovs, unread: &mut Vec<ReadFailure>) {
     let remote = ovs.external_ids.get("ovn-remote").cloned();
     if let Some(remote) = &remote {
         match chassis(remote) {
             Ok(hosts) => ovs.chassis = Some(hosts),
-            Err(error) => unread.push(Unread {
+            Err(error) => unread.push(ReadFailure {
                 what: format!("OVN's southbound database ({remote})"),
                 why: reason(&error),
             }),
@@ -29,7 +29,7 @@ pub(super) fn read(ovs: &mut Ovs, unread: &mut Vec<Unread>) {
     }
     match northbound(remote.as_deref()) {
         Ok(known) => ovs.northbound = Some(known),
-        Err(why) => unread.push(Unread {
+        Err(why) => unread.push(ReadFailure {
             what: "OVN's northbound database (DHCP options, MTUs of routers)".into(),
             why,
         }),
@@ -160,10 +160,13 @@ fn logical(result: &Value) -> Option<Northbound> {
     };
     let (ports, dhcp) = (by_uuid(1)?, by_uuid(2)?);
     let (router_ports, gateways) = (by_uuid(4)?, by_uuid(5)?);
-    let mut wanted: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut requested_chassis: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut want = |host: &str, what: String| {
         if !host.is_empty() {
-            wanted.entry(host.to_owned()).or_default().push(what);
+            requested_chassis
+                .entry(host.to_owned())
+                .or_default()
+                .push(what);
         }
     };
     for port in ports.values() {
@@ -202,7 +205,7 @@ fn logical(result: &Value) -> Option<Northbound> {
         remote: None,
         switches: switches.collect(),
         routers: routers.collect(),
-        wanted,
+        requested_chassis,
     })
 }
 
@@ -329,7 +332,7 @@ mod tests {
         );
         assert_eq!(port.gateway_mtu_bypass.as_deref(), Some("tcp"));
         let hosts: Vec<_> = known
-            .wanted
+            .requested_chassis
             .iter()
             .map(|(host, what)| (host.as_str(), what.len()))
             .collect();

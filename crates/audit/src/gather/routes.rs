@@ -8,7 +8,7 @@ use wirecost_netlink::raw::Raw;
 use wirecost_sys::socket::vrf_index;
 
 use super::attributes::{Attributes, attribute};
-use super::tunnels::Outer;
+use super::tunnels::OuterFlow;
 use crate::snapshot::{IpRoute, Neighbour, Remote, RouteException, RouteMtu};
 
 const GETROUTE: u16 = 26;
@@ -300,7 +300,7 @@ pub(super) fn neighbour(netlink: &mut Raw, device: u32, address: IpAddr) -> Neig
 pub(super) fn tunnel_towards(
     netlink: &mut Raw,
     (address, port): (IpAddr, u16),
-    outer: Outer,
+    outer: OuterFlow,
 ) -> Remote {
     const RTA_MARK: u16 = 16;
     const RTA_IP_PROTO: u16 = 27;

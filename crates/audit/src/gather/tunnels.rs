@@ -30,7 +30,7 @@ pub(super) fn read(kind: &str, data: Attributes<'_>) -> Option<(Tunnel, Vec<IpAd
 
 /// What the route of a tunnel's packets depends on besides their destination (ip-rule(8)).
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Outer {
+pub(super) struct OuterFlow {
     /// Source address; used only where it is of the same IP version as the remote.
     pub(super) local: Option<IpAddr>,
     /// Index of the device that the tunnel is bound to.
@@ -40,17 +40,17 @@ pub(super) struct Outer {
 }
 
 /// The outer route's parameters in a device's configuration.
-pub(super) fn outer(kind: &str, data: Attributes<'_>) -> Outer {
+pub(super) fn outer(kind: &str, data: Attributes<'_>) -> OuterFlow {
     // include/uapi/linux/if_link.h and if_tunnel.h.
     let (locals, link, mark): (&[u16], u16, Option<u16>) = match kind {
         "vxlan" => (&[4, 17], 3, None),
         "gre" | "gretap" | "ip6gre" | "ip6gretap" => (&[6], 1, Some(20)),
         "ipip" | "sit" | "ip6tnl" => (&[2], 1, Some(20)),
-        _ => return Outer::default(),
+        _ => return OuterFlow::default(),
     };
     let mut locals = locals.iter().filter_map(|number| data.address(*number));
     let number = |at: u16| data.u32(at).filter(|&number| number != 0);
-    Outer {
+    OuterFlow {
         local: locals.find(|address| !address.is_unspecified()),
         link: number(link),
         mark: mark.and_then(number),

@@ -38,7 +38,7 @@ pub(super) fn judge(
 
 /// The largest packet that the network below a logical switch carries.
 #[derive(Debug, Clone)]
-struct Carried {
+struct GuestMtuLimit {
     /// Size of the guests' IP packet, bytes.
     mtu: u32,
     /// What limits the size, in words.
@@ -46,7 +46,7 @@ struct Carried {
 }
 
 /// The tunnel of this host with the least room for guests' packets.
-fn tightest(namespace: &Namespace, ovs: &Ovs, tunnels: &[&OvsInterface]) -> Option<Carried> {
+fn tightest(namespace: &Namespace, ovs: &Ovs, tunnels: &[&OvsInterface]) -> Option<GuestMtuLimit> {
     let room = tunnels.iter().filter_map(|tunnel| {
         let remote = tunnel.remote.as_ref()?;
         let stack = stack_of(ovs, tunnel);
@@ -56,7 +56,7 @@ fn tightest(namespace: &Namespace, ovs: &Ovs, tunnels: &[&OvsInterface]) -> Opti
             "{} ({stack}) through {}, MTU {}",
             tunnel.name, under.device.name, under.mtu
         );
-        Some(Carried { mtu, by })
+        Some(GuestMtuLimit { mtu, by })
     });
     room.min_by_key(|carried| carried.mtu)
 }
@@ -64,12 +64,12 @@ fn tightest(namespace: &Namespace, ovs: &Ovs, tunnels: &[&OvsInterface]) -> Opti
 struct Network<'a> {
     north: &'a Northbound,
     ovs: &'a Ovs,
-    tunnels: Option<Carried>,
+    tunnels: Option<GuestMtuLimit>,
 }
 
 impl Network<'_> {
     /// What the network below a switch carries; `None`: this host does not know.
-    fn carried(&self, switch: &LogicalSwitch) -> Option<Carried> {
+    fn carried(&self, switch: &LogicalSwitch) -> Option<GuestMtuLimit> {
         match &switch.physical {
             None => self.tunnels.clone(),
             Some(physical) => self.uplink(physical),
@@ -77,7 +77,7 @@ impl Network<'_> {
     }
 
     /// The smallest MTU on the bridge that a physical network is mapped to (ovn-controller(8), `ovn-bridge-mappings`).
-    fn uplink(&self, physical: &str) -> Option<Carried> {
+    fn uplink(&self, physical: &str) -> Option<GuestMtuLimit> {
         let mappings = self.ovs.external_ids.get("ovn-bridge-mappings")?;
         let mut mappings = mappings.split(',').filter_map(|one| one.split_once(':'));
         let (_, name) = mappings.find(|(network, _)| network.trim() == physical)?;
@@ -85,7 +85,7 @@ impl Network<'_> {
         let bridge = bridges.find(|bridge| bridge.name == name.trim())?;
         let devices = bridge.interfaces.iter().filter_map(|interface| {
             let mtu = interface.mtu.filter(|_| interface.is_device())?;
-            Some(Carried {
+            Some(GuestMtuLimit {
                 mtu,
                 by: format!("{} of {}, MTU {mtu}", interface.name, bridge.name),
             })
@@ -129,7 +129,7 @@ impl Network<'_> {
         &self,
         namespace: &Namespace,
         switch: &LogicalSwitch,
-        carried: &Carried,
+        carried: &GuestMtuLimit,
         found: &mut Findings<'_>,
     ) {
         let fits = carried.mtu;
@@ -304,7 +304,7 @@ impl Network<'_> {
         };
         let missing: Vec<String> = self
             .north
-            .wanted
+            .requested_chassis
             .iter()
             .filter(|(name, _)| !is_there(name))
             .map(|(name, what)| format!("{name} ({})", told(what)))

@@ -32,7 +32,8 @@ pub struct Northbound {
     /// The logical routers.
     pub routers: Vec<LogicalRouter>,
     /// Chassis that the database asks for, by name or host name, each with what it is asked for.
-    pub wanted: BTreeMap<String, Vec<String>>,
+    #[serde(rename = "wanted")]
+    pub requested_chassis: BTreeMap<String, Vec<String>>,
 }
 
 /// A logical switch.

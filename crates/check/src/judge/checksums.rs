@@ -75,7 +75,7 @@ pub(super) fn segments(path: &PathReport, found: &mut Vec<Finding>) {
         format!(
             "datagrams of {} bytes pass, and of a TCP stream {} segments arrive with a wrong checksum and are dropped by the \
              receiving host",
-            path.wanted.bytes(),
+            path.required.bytes(),
             path.bad_segments
         )
     };

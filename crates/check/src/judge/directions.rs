@@ -30,7 +30,7 @@ pub(super) fn judge(paths: &[PathReport], found: &mut Vec<Finding>) {
                 evidence,
                 vec![fix.to_owned()],
             );
-        } else if let RequiredMtu::Device(mtu) = narrow.wanted {
+        } else if let RequiredMtu::Device(mtu) = narrow.required {
             let wide = if one < other { back } else { there };
             let more = wide.advised(Some(narrow)).unwrap_or(mtu);
             own_device(narrow, mtu, (one.max(other), more), found);

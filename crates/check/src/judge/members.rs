@@ -42,7 +42,7 @@ pub(super) fn judge(
             ends(path),
             share.failing,
             share.of,
-            path.wanted.bytes(),
+            path.required.bytes(),
             share.share * 100.0,
             share.between.0 * 100.0,
             share.between.1 * 100.0,

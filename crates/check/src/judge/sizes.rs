@@ -32,7 +32,7 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
     let FlowKind::Known(limit) = narrowest.kind else {
         return;
     };
-    let wanted = path.wanted.bytes();
+    let wanted = path.required.bytes();
     let raise = format!(
         "# every switch and router on that way to {wanted} or more (Ethernet: often 9216): see share/doc/wirecost/check.md"
     );
@@ -44,7 +44,7 @@ pub(super) fn judge(path: &PathReport, back: Option<&PathReport>, found: &mut Ve
         .chain(lower.unwrap_or_default())
         .collect();
     match limit {
-        Limit::BlackHole if too_big::unheard(path, &carries, found) => {}
+        Limit::BlackHole if too_big::too_big_dropped_here(path, &carries, found) => {}
         Limit::BlackHole if tcp::only_datagrams(path, &carries, found) => {}
         Limit::BlackHole => {
             let evidence = format!(
@@ -126,7 +126,7 @@ fn carries(failing: &[&FlowReport]) -> String {
 
 /// Adds the error that the path carries less than the user expects, whatever limits it.
 fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<Finding>) {
-    let RequiredMtu::Expected(wanted) = path.wanted else {
+    let RequiredMtu::Expected(wanted) = path.required else {
         return;
     };
     let device = path.failing().find_map(|flow| match flow.kind {
@@ -151,7 +151,7 @@ fn expected(path: &PathReport, carries: &str, fix: Vec<String>, found: &mut Vec<
 
 /// Adds the error that the path carries what the user expects, but the sender's route or IPv6 MTU lets it send less.
 fn own_route(path: &PathReport, found: &mut Vec<Finding>) {
-    let (RequiredMtu::Expected(wanted), Some(way)) = (path.wanted, &path.leaving) else {
+    let (RequiredMtu::Expected(wanted), Some(way)) = (path.required, &path.leaving) else {
         return;
     };
     let Some(mtu) = way.sends_at_most().filter(|&mtu| mtu < wanted) else {

@@ -8,7 +8,11 @@ use crate::report::PathReport;
 
 /// Adds the finding that a router's ICMP too-big message arrives at the sender's device and its own firewall drops it;
 /// whether that is the case.
-pub(crate) fn unheard(path: &PathReport, carries: &str, found: &mut Vec<Finding>) -> bool {
+pub(crate) fn too_big_dropped_here(
+    path: &PathReport,
+    carries: &str,
+    found: &mut Vec<Finding>,
+) -> bool {
     let Some((by, mtu)) = path.observations.too_big else {
         return false;
     };

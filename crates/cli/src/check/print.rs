@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use wirecost_check::{DirectionReport, Document, EncapsulationReport, Finding, PathFlowReport};
 
-use super::{beside, simulate};
+use super::{details, simulate};
 use crate::screen::wrap;
 
 /// Flows of a direction with the same result.
@@ -47,8 +47,8 @@ pub(super) fn text(document: &Document, with_list: bool, width: usize) -> String
     for finding in elsewhere {
         let _ = write!(text, "\n\n{}", found(finding, width));
     }
-    text.push_str(&beside::traces(document, width));
-    text.push_str(&beside::recommended(document, width));
+    text.push_str(&details::traces(document, width));
+    text.push_str(&details::recommended(document, width));
     text.push_str(&simulate::text(&document.simulations, width));
     if with_list {
         list(&mut text, document, width);

@@ -29,13 +29,13 @@ pub(crate) struct Options {
 
 /// The error that the hosts of `--simulate` are not two network namespaces.
 #[derive(Debug)]
-pub(super) struct NotALab {
+pub(super) struct NotNamespaces {
     host: String,
     /// `is none`, or that it is both.
     problem: &'static str,
 }
 
-impl fmt::Display for NotALab {
+impl fmt::Display for NotNamespaces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -46,7 +46,7 @@ impl fmt::Display for NotALab {
     }
 }
 
-impl std::error::Error for NotALab {}
+impl std::error::Error for NotNamespaces {}
 
 impl Options {
     /// The transfers to make; `None` without `--simulate`.
@@ -54,11 +54,11 @@ impl Options {
     /// # Errors
     /// Where a host is not a named network namespace: the sysctl would change for everything else that runs there. Or
     /// where both are one: each end would set and restore it while the other needs it.
-    pub(super) fn wanted(
+    pub(super) fn simulation(
         &self,
         from: &HostAddress,
         to: &CheckTarget,
-    ) -> Result<Option<Simulation>, NotALab> {
+    ) -> Result<Option<Simulation>, NotNamespaces> {
         if !self.simulate {
             return Ok(None);
         }
@@ -72,10 +72,10 @@ impl Options {
         let own = (!is_lab(from)).then(|| from.place.to_string());
         if let Some(host) = own.or(other) {
             let problem = "is none";
-            return Err(NotALab { host, problem });
+            return Err(NotNamespaces { host, problem });
         }
         if matches!(to, CheckTarget::Host(host) if host.place == from.place) {
-            return Err(NotALab {
+            return Err(NotNamespaces {
                 host: from.place.to_string(),
                 problem: "is both hosts",
             });

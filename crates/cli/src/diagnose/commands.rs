@@ -1,11 +1,11 @@
 //! The commands that apply a change that helped: now (ethtool, ip, sysctl), and permanently (files of systemd-networkd,
 //! udev and netplan, or nmcli).
 
-use super::switch::{At, LARGE, Switch, mask};
+use super::switch::{HostDevice, LARGE, Switch, mask};
 
 /// A device of which a file or a connection profile is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Named<'a> {
+pub(super) struct NetDevice<'a> {
     pub(super) name: &'a str,
     /// `IFLA_INFO_KIND`, empty for network cards.
     pub(super) kind: &'a str,
@@ -18,7 +18,7 @@ const IN_NAMESPACE: &str = "# permanent: change what makes that namespace and it
 /// hosts' names where they are network namespaces of this machine.
 pub(super) fn of(
     switch: &Switch,
-    measured: [Named<'_>; 2],
+    measured: [NetDevice<'_>; 2],
     netns: [Option<&str>; 2],
 ) -> Vec<String> {
     let enter =
@@ -127,7 +127,12 @@ fn sysctl(hosts: &[(&str, &str)], set: &str, kept: &str) -> Vec<String> {
     commands
 }
 
-fn now_and_permanent(at: &At, enter: &[String; 2], set: &str, ways: &[String]) -> Vec<String> {
+fn now_and_permanent(
+    at: &HostDevice,
+    enter: &[String; 2],
+    set: &str,
+    ways: &[String],
+) -> Vec<String> {
     let of_host = &enter[usize::from(at.host == 'b')];
     let prefix = if at.device.prefix.is_empty() {
         of_host
@@ -148,14 +153,14 @@ fn permanent(enter: &str, ways: &[String]) -> String {
     }
 }
 
-fn named(at: &At) -> Named<'_> {
-    Named {
+fn named(at: &HostDevice) -> NetDevice<'_> {
+    NetDevice {
         name: at.name(),
         kind: &at.device.kind,
     }
 }
 
-fn mtu_permanent(device: Named<'_>, mtu: u32) -> Vec<String> {
+fn mtu_permanent(device: NetDevice<'_>, mtu: u32) -> Vec<String> {
     let mut ways = vec![link_option(device, &format!("MTUBytes={mtu}"))];
     ways.extend(netplan(device, &format!("mtu: {mtu}")));
     let setting = match device.kind {
@@ -170,7 +175,7 @@ fn mtu_permanent(device: Named<'_>, mtu: u32) -> Vec<String> {
 /// An option of a .link file (systemd.link(5)), which udev applies also where systemd-networkd does not run. It applies
 /// one file alone: the default's names and MAC addresses have to be in the new one, too. `OriginalName` is the kernel's
 /// name, which cards rarely keep.
-fn link_option(Named { name, kind }: Named<'_>, option: &str) -> String {
+fn link_option(NetDevice { name, kind }: NetDevice<'_>, option: &str) -> String {
     let matching = if kind.is_empty() {
         format!(
             "PermanentMACAddress= (systemd 245 or later) and the address that `ethtool -P {name}` prints"
@@ -185,7 +190,7 @@ fn link_option(Named { name, kind }: Named<'_>, option: &str) -> String {
 }
 
 /// A card that udev renames has its name from the event `move` on.
-fn udev(at: &At, action: &str) -> String {
+fn udev(at: &HostDevice, action: &str) -> String {
     let device = at.name();
     format!("a udev rule: ACTION==\"add|move\", SUBSYSTEM==\"net\", KERNEL==\"{device}\", {action}")
 }
@@ -205,7 +210,7 @@ const IP_TUNNELS: [&str; 8] = [
 ];
 
 /// The section of netplan(5) that has devices of this kind. A veth has no permanent address, by which `ethernets` match.
-fn section(device: Named<'_>) -> Option<&'static str> {
+fn section(device: NetDevice<'_>) -> Option<&'static str> {
     match device.kind {
         "" => Some(ETHERNETS),
         "vlan" => Some("vlans"),
@@ -218,7 +223,7 @@ fn section(device: Named<'_>) -> Option<&'static str> {
 }
 
 /// A key of netplan(5), where it has such devices; only `ethernets` have `match`.
-fn netplan(device: Named<'_>, key: &str) -> Option<String> {
+fn netplan(device: NetDevice<'_>, key: &str) -> Option<String> {
     let (name, section) = (device.name, section(device)?);
     let matching = if section == ETHERNETS {
         ", with `match` by `macaddress`"
@@ -241,8 +246,8 @@ mod tests {
     use super::*;
     use crate::diagnose::switch::TSO;
 
-    fn at(name: &str, kind: &str) -> At {
-        At {
+    fn at(name: &str, kind: &str) -> HostDevice {
+        HostDevice {
             host: 'a',
             measured: true,
             device: PathDevice {
@@ -267,7 +272,7 @@ mod tests {
             feature: TSO,
             on: false,
         };
-        let none = Named { name: "", kind: "" };
+        let none = NetDevice { name: "", kind: "" };
         of(&switch, [none; 2], [None; 2]).join("\n")
     }
 
@@ -299,7 +304,7 @@ mod tests {
 
     #[test]
     fn commands_for_a_network_namespace_enter_it() {
-        let eth0 = Named {
+        let eth0 = NetDevice {
             name: "eth0",
             kind: "veth",
         };
@@ -340,7 +345,7 @@ mod tests {
 
     #[test]
     fn an_mtu_is_written_for_the_device_of_each_host() {
-        let device = |name, kind| Named { name, kind };
+        let device = |name, kind| NetDevice { name, kind };
         let commands = |a, b| of(&Switch::Mtu(1400), [a, b], [None; 2]);
         let vlan = device("eth0.7", "vlan");
         assert_eq!(commands(vlan, vlan).len(), 3);

@@ -23,7 +23,7 @@ pub(super) struct DiagnosisResult {
     /// Findings of the check of the path: id and evidence.
     pub(super) findings: Vec<(String, String)>,
     /// The changes that were tried, the best first.
-    pub(super) tried: Vec<Tried>,
+    pub(super) tried: Vec<TriedChange>,
     /// What was measured in the same rounds and is no change: the other direction, smaller messages.
     pub(super) compared: Vec<Compared>,
     /// Labels of the changes that there was no time for.
@@ -42,9 +42,9 @@ pub(super) struct DiagnosisResult {
 
 /// A change and its result.
 #[derive(Debug, Serialize)]
-pub(super) struct Tried {
+pub(super) struct TriedChange {
     pub(super) switch: String,
-    pub(super) judged: Judged,
+    pub(super) judged: ChangeVerdict,
     /// Throughput with the change divided by throughput without it; `low` and `high` are its 95 % confidence interval.
     pub(super) ratio: Option<f64>,
     pub(super) low: Option<f64>,
@@ -54,7 +54,7 @@ pub(super) struct Tried {
     pub(super) commands: Vec<String>,
 }
 
-/// A comparison that is no change.
+/// A comparison for information: not a change to apply.
 #[derive(Debug, Serialize)]
 pub(super) struct Compared {
     pub(super) what: String,
@@ -89,7 +89,7 @@ impl Compared {
 /// What the confidence interval says about a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Judged {
+pub(super) enum ChangeVerdict {
     /// The change gains more than the margin.
     Helps,
     /// The change helps because the kernel switches another feature off with it, whose own change helps too.
@@ -103,13 +103,13 @@ pub(super) enum Judged {
 }
 
 impl DiagnosisResult {
-    pub(super) fn judged(&self, judged: Judged) -> impl Iterator<Item = &Tried> {
+    pub(super) fn judged(&self, judged: ChangeVerdict) -> impl Iterator<Item = &TriedChange> {
         self.tried
             .iter()
             .filter(move |tried| tried.judged == judged)
     }
 
-    fn names(&self, judged: Judged) -> Option<String> {
+    fn names(&self, judged: ChangeVerdict) -> Option<String> {
         let names: Vec<&str> = self.judged(judged).map(|tried| &*tried.switch).collect();
         (!names.is_empty()).then(|| names.join(", "))
     }
@@ -159,12 +159,12 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
             shell_word(b)
         ));
     }
-    let mut helps = found.judged(Judged::Helps).peekable();
+    let mut helps = found.judged(ChangeVerdict::Helps).peekable();
     if helps.peek().is_some() {
         lines.push("What helps, best first:".to_owned());
     } else if found.complete
         && !found.tried.is_empty()
-        && found.judged(Judged::NotKnown).next().is_none()
+        && found.judged(ChangeVerdict::NotKnown).next().is_none()
         && found.gbit_per_s.is_some()
     {
         lines.push(NOTHING.to_owned());
@@ -185,15 +185,15 @@ pub(super) fn text(found: &DiagnosisResult, width: usize) -> String {
     }
     let lists = [
         (
-            Judged::Follows,
+            ChangeVerdict::Follows,
             "Helps only because another feature is switched off with it, which is listed above",
         ),
         (
-            Judged::Hurts,
+            ChangeVerdict::Hurts,
             "Right as it is; the change would cost more than 5 %",
         ),
-        (Judged::NoDifference, "Makes no difference worth 5 %"),
-        (Judged::NotKnown, "Not known after this time"),
+        (ChangeVerdict::NoDifference, "Makes no difference worth 5 %"),
+        (ChangeVerdict::NotKnown, "Not known after this time"),
     ];
     for (judged, head) in lists {
         lines.extend(
@@ -242,7 +242,7 @@ fn notes(found: &DiagnosisResult, width: usize) -> Vec<String> {
 /// Why changes are not known: each reason once, with its changes; more rounds help where there is none.
 fn why_not_known(found: &DiagnosisResult) -> impl Iterator<Item = String> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for tried in found.judged(Judged::NotKnown) {
+    for tried in found.judged(ChangeVerdict::NotKnown) {
         let reason = tried.reason.as_deref().unwrap_or_default();
         reasons.entry(reason).or_default().push(&tried.switch);
     }

@@ -14,7 +14,7 @@ pub(super) use self::feature::TSO;
 
 /// A device of the path on one of the hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct At {
+pub(super) struct HostDevice {
     /// `a` or `b`.
     pub(super) host: char,
     /// Whether the device has the data-plane address.
@@ -22,7 +22,7 @@ pub(super) struct At {
     pub(super) device: PathDevice,
 }
 
-impl At {
+impl HostDevice {
     /// The device in words: `b` where it has the data-plane address, else `vxlan0 of b`.
     fn words(&self) -> String {
         if self.measured {
@@ -65,11 +65,15 @@ pub(super) enum Switch {
     /// Another MTU, bytes, of both hosts' devices with the data-plane addresses.
     Mtu(u32),
     /// A feature (ethtool -k) of a device, switched on or off.
-    Offload { at: At, feature: Feature, on: bool },
+    Offload {
+        at: HostDevice,
+        feature: Feature,
+        on: bool,
+    },
     /// Receive steering (RPS) of a device to these cores of host b.
-    Steered { at: At, cores: Vec<u32> },
+    Steered { at: HostDevice, cores: Vec<u32> },
     /// More queues of a device: as many as it can have, but no more than its host has cores.
-    Queues { at: At, number: u32 },
+    Queues { at: HostDevice, number: u32 },
 }
 
 /// Size of large socket buffers, bytes.
@@ -201,8 +205,8 @@ mod tests {
     use super::feature::OF_TUNNELS;
     use super::*;
 
-    pub(super) fn at(name: &str, measured: bool) -> At {
-        At {
+    pub(super) fn at(name: &str, measured: bool) -> HostDevice {
+        HostDevice {
             host: 'a',
             measured,
             device: PathDevice {

@@ -9,7 +9,7 @@ use wirecost_model::cell::{Cell, Experiment, Factor};
 use wirecost_model::line::LineRelease;
 use wirecost_model::plan::{Cores, Hosts, Levels};
 
-use super::{settings, until};
+use super::{adaptive, settings};
 use crate::plan::Loaded;
 
 /// What a run would do.
@@ -30,7 +30,7 @@ pub(super) struct Document<'a> {
     /// Rounds; the largest number in an adaptive run.
     pub(super) rounds: u32,
     /// The stopping rule of an adaptive run.
-    pub(super) until: Option<until::Line>,
+    pub(super) until: Option<adaptive::Line>,
     pub(super) seed: u64,
     pub(super) seed_source: SeedSource,
     /// Indices of the cells for each round, in the order of measurement.
@@ -85,7 +85,7 @@ pub(super) fn document<'a>(
         settings: settings::lines(experiment),
         twin: experiment.twin.as_ref().map(line),
         rounds: experiment.plan.repeat.rounds,
-        until: until::line(experiment),
+        until: adaptive::line(experiment),
         seed: preview.seed,
         seed_source: preview.seed_source,
         order: preview.orders().collect(),

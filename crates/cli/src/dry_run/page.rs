@@ -10,7 +10,7 @@ use wirecost_model::plan::Hosts;
 
 use super::document::{CellLine, Document, Expansion, is_unknown_mtu};
 use super::hosts::{built_on_hosts, hosts};
-use super::{settings, until};
+use super::{adaptive, settings};
 use crate::screen::{self, wrap};
 
 /// Rounds whose order is printed; the JSON document has all.
@@ -62,7 +62,7 @@ pub(super) fn page(document: &Document<'_>, experiment: &Experiment, width: usiz
     }
     parts.extend([String::new(), expected(&document.expected, experiment)]);
     if let Some(line) = &document.until {
-        parts.extend([String::new(), wrapped(&until::text(line))]);
+        parts.extend([String::new(), wrapped(&adaptive::text(line))]);
     }
     parts.extend([String::new(), wrapped(&hosts(document, &experiment.plan))]);
     if experiment.plan.hosts != Hosts::Lab {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use wirecost_answer::names;
-use wirecost_control::experiment::duty;
+use wirecost_control::experiment::agent_role;
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::plan::{HostPair, Hosts};
 use wirecost_model::vary::{Scope, Setting, role_key};
@@ -74,7 +74,7 @@ fn user(experiment: &Experiment, setting: &Setting) -> &'static str {
     };
     if near || setting.on == Scope::Machine {
         "the user who runs wirecost"
-    } else if duty(experiment).needs_root() {
+    } else if agent_role(experiment).needs_root() {
         "root"
     } else {
         "the user of the login"

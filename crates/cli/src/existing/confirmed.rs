@@ -53,7 +53,7 @@ impl Confirmed {
             .collect();
         if let Err(error) = keep(file, &new) {
             let file = file.display();
-            screen::say(&format!(
+            screen::print_stderr(&format!(
                 "wirecost: {file}: {error}: the next run asks again"
             ));
         }

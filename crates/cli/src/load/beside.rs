@@ -12,7 +12,7 @@ use super::options::LoadOptions;
 /// A load of `--beside`: what stands behind the two hosts.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true, name = "--beside")]
-struct Beside {
+struct BesideLoad {
     workload: Kind,
     #[command(flatten)]
     options: LoadOptions,
@@ -21,7 +21,7 @@ struct Beside {
 /// Parses the value of `--beside`.
 pub(super) fn beside(text: &str) -> Result<NamedLoad, String> {
     let words = split_words(text).map_err(|_| "a quote is not closed".to_owned())?;
-    let beside = Beside::try_parse_from(words).map_err(|error| {
+    let beside = BesideLoad::try_parse_from(words).map_err(|error| {
         let text = error.render().to_string();
         let line = text.lines().next().unwrap_or_default();
         line.trim_start_matches("error: ").to_owned()
@@ -34,7 +34,7 @@ pub(super) fn beside(text: &str) -> Result<NamedLoad, String> {
 }
 
 /// Numbers loads of the same name, since figures and errors identify loads by name.
-pub(super) fn name_apart(loads: &mut [NamedLoad]) {
+pub(super) fn number_duplicates(loads: &mut [NamedLoad]) {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     for named in loads {
         let times = seen.entry(named.name.clone()).or_default();
@@ -91,7 +91,7 @@ mod tests {
     fn loads_of_one_name_are_told_apart() {
         let load = || NamedLoad::alone(Load::new(Workload::TcpRr));
         let mut loads = [load(), load(), load()];
-        name_apart(&mut loads);
+        number_duplicates(&mut loads);
         assert_eq!(
             loads.map(|named| named.name),
             ["tcp-rr", "tcp-rr-2", "tcp-rr-3"]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use wirecost_model::load::{DirtyOrder, Fallback, Load, MoveEngine};
-use wirecost_model::moved::{Accelerator, MachineMove, MoveOutcome};
+use wirecost_model::machine_move::{Accelerator, MachineMove, MoveOutcome};
 use wirecost_model::units::{format_rate, parse_rate};
 
 use super::values::{duration, size, throughput, time};

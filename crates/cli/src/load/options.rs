@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use wirecost_model::load::{
-    Direction, Fault, Load, Pattern, Rate, Receiving, Segmentation, Sending, Waiting, Workload,
+    Direction, Fault, Load, Pattern, Rate, Receiving, Segmentation, Sending, WaitMode, Workload,
 };
 use wirecost_model::units::parse_rate;
 
@@ -14,7 +14,7 @@ use super::migration::MigrationOptions;
 use super::values::{duration, size, small_size};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Way {
+enum LoadDirection {
     /// From the first host to the second
     Forward,
     /// From the second host to the first
@@ -92,7 +92,7 @@ pub(crate) struct LoadOptions {
     reply_timeout: Option<Duration>,
     /// Which host sends the data or the requests
     #[arg(long, value_name = "WAY", conflicts_with = "reverse")]
-    direction: Option<Way>,
+    direction: Option<LoadDirection>,
     /// The second host sends the data or the requests: --direction reverse
     #[arg(long)]
     reverse: bool,
@@ -129,7 +129,7 @@ pub(crate) struct LoadOptions {
 
 impl LoadOptions {
     pub(super) fn both_ways(&self) -> bool {
-        self.direction == Some(Way::Both)
+        self.direction == Some(LoadDirection::Both)
     }
 
     /// The load of a workload with these options, or everything that does not apply to the workload. Contradictions
@@ -187,7 +187,7 @@ impl LoadOptions {
                 None => {}
             }
         }
-        if self.reverse || self.direction == Some(Way::Reverse) {
+        if self.reverse || self.direction == Some(LoadDirection::Reverse) {
             load.direction = Direction::BToA;
         }
         load.depth = self.depth.unwrap_or(load.depth);
@@ -201,7 +201,7 @@ impl LoadOptions {
         load.threads = self.threads;
         load.dscp = self.dscp;
         if self.spin {
-            load.waiting = Waiting::Spin;
+            load.waiting = WaitMode::Spin;
         }
         if self.zero_copy {
             load.sending = Sending::ZeroCopy;

@@ -66,7 +66,7 @@ fn meaning(key: &Key) -> String {
         Presence::Required => " Required.".to_owned(),
         Presence::Optional => String::new(),
         Presence::Default(value) => format!(" Default: `{value}`."),
-        Presence::Until(value) => format!(" Default in an adaptive run: `{value}`."),
+        Presence::Adaptive(value) => format!(" Default in an adaptive run: `{value}`."),
     };
     let factor = if key.factor { " A factor." } else { "" };
     format!(

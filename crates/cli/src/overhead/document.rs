@@ -47,12 +47,12 @@ pub(super) struct OverheadEntry {
     /// One entry for each MTU that was given, in the same order.
     pub(super) sizes: Vec<Size>,
     /// Underlay MTUs that usual guest MTUs need.
-    pub(super) needs: Vec<Need>,
+    pub(super) needs: Vec<RequiredUnderlayMtu>,
     pub(super) notes: Vec<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Need {
+pub(super) struct RequiredUnderlayMtu {
     pub(super) guest_mtu: u32,
     pub(super) underlay_mtu: u32,
 }
@@ -61,7 +61,7 @@ pub(super) struct Need {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Size {
-    Fits(Fit),
+    Fits(FullSizeFrame),
     Impossible {
         #[serde(skip_serializing_if = "Option::is_none")]
         underlay_mtu: Option<u32>,
@@ -73,7 +73,7 @@ pub(super) enum Size {
 
 /// The frame of a guest packet of `guest_mtu` bytes, and the goodput of such frames.
 #[derive(Debug, Serialize)]
-pub(super) struct Fit {
+pub(super) struct FullSizeFrame {
     pub(super) underlay_mtu: u32,
     pub(super) guest_mtu: u32,
     /// Headers, trailers and padding within the underlay's MTU.
@@ -88,13 +88,13 @@ pub(super) struct Fit {
     pub(super) tcp_goodput_share: f64,
     pub(super) tcp_goodput_bps: Option<f64>,
     pub(super) frames_per_s: Option<f64>,
-    pub(super) short: Short,
-    pub(super) parts: Vec<Piece>,
+    pub(super) short: MinimumFrame,
+    pub(super) parts: Vec<FramePart>,
 }
 
 /// The frame of a minimum-size guest packet: the highest packet rate that the line carries.
 #[derive(Debug, Serialize)]
-pub(super) struct Short {
+pub(super) struct MinimumFrame {
     pub(super) guest_bytes: u32,
     pub(super) line_bytes: u32,
     pub(super) frames_per_s: Option<f64>,
@@ -102,7 +102,7 @@ pub(super) struct Short {
 
 /// One part of the frame: a header, a trailer, padding, or the guest packet.
 #[derive(Debug, Serialize)]
-pub(super) struct Piece {
+pub(super) struct FramePart {
     pub(super) name: &'static str,
     pub(super) bytes: u32,
     pub(super) source: &'static str,
@@ -198,12 +198,12 @@ impl Question {
             .collect()
     }
 
-    fn fit(&self, path: &Path, underlay_mtu: u32, guest_mtu: u32) -> Fit {
+    fn fit(&self, path: &Path, underlay_mtu: u32, guest_mtu: u32) -> FullSizeFrame {
         let frame = path.frame(guest_mtu, guest_mtu);
         let short = path.frame(SHORT_PACKET.min(guest_mtu), guest_mtu);
         let tcp_goodput_share = frame.tcp_goodput_share(self.guest);
         let per_second = |frame: &Frame| self.rate_bps.map(|rate| frame.per_second(rate));
-        Fit {
+        FullSizeFrame {
             underlay_mtu,
             guest_mtu,
             overhead_bytes: frame.underlay_bytes() - guest_mtu,
@@ -213,12 +213,12 @@ impl Question {
             tcp_goodput_share,
             tcp_goodput_bps: self.rate_bps.map(|rate| tcp_goodput_share * rate as f64),
             frames_per_s: per_second(&frame),
-            short: Short {
+            short: MinimumFrame {
                 guest_bytes: short.guest_bytes(),
                 line_bytes: short.line_bytes(),
                 frames_per_s: per_second(&short),
             },
-            parts: frame.parts().iter().map(Piece::from).collect(),
+            parts: frame.parts().iter().map(FramePart::from).collect(),
         }
     }
 }
@@ -228,7 +228,7 @@ impl OverheadEntry {
         let stack = path.stack();
         let needs = USUAL_GUEST_MTUS.into_iter().filter_map(|guest_mtu| {
             let underlay_mtu = path.underlay_mtu(guest_mtu).ok()?;
-            Some(Need {
+            Some(RequiredUnderlayMtu {
                 guest_mtu,
                 underlay_mtu,
             })
@@ -243,7 +243,7 @@ impl OverheadEntry {
     }
 }
 
-impl From<&Part> for Piece {
+impl From<&Part> for FramePart {
     fn from(part: &Part) -> Self {
         Self {
             name: part.name,

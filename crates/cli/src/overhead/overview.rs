@@ -3,7 +3,7 @@
 use comfy_table::CellAlignment;
 use wirecost_model::units::format_rate;
 
-use super::document::{Document, Fit, OverheadEntry, Size};
+use super::document::{Document, FullSizeFrame, OverheadEntry, Size};
 use super::figures::count;
 use super::page::{Column, Page};
 
@@ -75,7 +75,7 @@ fn columns(document: &Document, all: &[OverheadEntry], at: usize) -> Vec<Column>
         align,
         cells,
     };
-    let number = |head: &str, rank, figure: &dyn Fn(&Fit) -> String| {
+    let number = |head: &str, rank, figure: &dyn Fn(&FullSizeFrame) -> String| {
         let cells = all.iter().map(|one| match &one.sizes[at] {
             Size::Fits(fit) => figure(fit),
             Size::Impossible { .. } => NONE.into(),

@@ -5,7 +5,7 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::units::format_rate;
 use wirecost_wire::overhead::min_mtu;
 
-use super::document::{Document, Fit, OverheadEntry, Size};
+use super::document::{Document, FullSizeFrame, OverheadEntry, Size};
 use super::figures::{count, percent, rate};
 use super::page::{Column, Page};
 
@@ -31,7 +31,7 @@ pub(super) fn text(document: &Document, one: &OverheadEntry, width: usize) -> St
     page.finish()
 }
 
-fn parts(document: &Document, fit: &Fit, page: &mut Page) {
+fn parts(document: &Document, fit: &FullSizeFrame, page: &mut Page) {
     page.paragraph(
         &format!(
             "Underlay MTU {} ({}), guest MTU {} ({}): the frame, outermost part first.",
@@ -46,7 +46,7 @@ fn parts(document: &Document, fit: &Fit, page: &mut Page) {
         align,
         cells,
     };
-    let of_parts = |cell: &dyn Fn(&super::document::Piece) -> String| -> Vec<String> {
+    let of_parts = |cell: &dyn Fn(&super::document::FramePart) -> String| -> Vec<String> {
         fit.parts.iter().map(cell).collect()
     };
     let mut bytes = of_parts(&|part| part.bytes.to_string());
@@ -62,7 +62,7 @@ fn parts(document: &Document, fit: &Fit, page: &mut Page) {
     ]);
 }
 
-fn results(document: &Document, fit: &Fit, page: &mut Page) {
+fn results(document: &Document, fit: &FullSizeFrame, page: &mut Page) {
     let mut line = |name: &str, text: &str| {
         page.paragraph(&format!("{name:INDENT$}{text}"), INDENT);
     };

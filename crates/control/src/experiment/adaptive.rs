@@ -1,11 +1,11 @@
 //! Adaptive runs: an interim analysis after every round, which decides whether another round is begun.
 
 use wirecost_model::cell::Experiment;
-use wirecost_model::plan::Until;
-use wirecost_model::record::{StopReason, UntilEnd, WakeupCost};
+use wirecost_model::plan::StoppingRule;
+use wirecost_model::record::{AdaptiveEnd, StopReason, WakeupCost};
 use wirecost_model::sample::Sample;
-use wirecost_stats::sequential::{Aim, forecast, standing};
-use wirecost_stats::{Observed, asked, barred, contrasts};
+use wirecost_stats::sequential::{StoppingCriterion, forecast, standing};
+use wirecost_stats::{Observed, awaited_contrasts, contrasts, count_unsettled};
 
 use super::forecast::{ASSUMED_SD, CHANCE, rounds_until_known};
 
@@ -19,14 +19,14 @@ pub(crate) struct InterimAnalysis {
     /// Rounds that the run is expected to have at its end.
     pub(crate) rounds: u32,
     /// Why the run ends after this round; `None`: it goes on.
-    pub(crate) end: Option<UntilEnd>,
+    pub(crate) end: Option<AdaptiveEnd>,
 }
 
 /// Decides after each round of an adaptive run whether to go on.
 pub(crate) struct AdaptiveMonitor<'a> {
     experiment: &'a Experiment,
-    until: Until,
-    aim: Aim,
+    until: StoppingRule,
+    criterion: StoppingCriterion,
     observed: Observed,
 }
 
@@ -37,7 +37,7 @@ impl<'a> AdaptiveMonitor<'a> {
         Some(Self {
             experiment,
             until: repeat.until?,
-            aim: Aim::of(repeat)?,
+            criterion: StoppingCriterion::of(repeat)?,
             observed: Observed::new(experiment, cost),
         })
     }
@@ -53,33 +53,35 @@ impl<'a> AdaptiveMonitor<'a> {
     /// before the plan's `min_rounds`: with fewer, no effect could be known.
     pub(crate) fn interim_analysis(&self, rounds: u32, elapsed_s: f64) -> InterimAnalysis {
         let contrasts = contrasts(self.experiment, &self.observed);
-        let effects = || asked(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
+        let effects =
+            || awaited_contrasts(&contrasts, self.until.ask).map(|contrast| &contrast.logs[..]);
         let ends_at = self
-            .aim
+            .criterion
             .ends_at(Some(self.until.budget_s), elapsed_s, rounds);
-        let standing = standing(effects(), &self.aim, ends_at);
+        let standing = standing(effects(), &self.criterion, ends_at);
         // Further rounds do not make cells comparable that are not, and a sample with too few transactions for a
         // percentile stays.
-        let nothing_open = standing.looks.is_empty() && barred(&contrasts, self.until.ask) > 0;
-        let why = if rounds < self.aim.min_rounds {
+        let nothing_open =
+            standing.looks.is_empty() && count_unsettled(&contrasts, self.until.ask) > 0;
+        let why = if rounds < self.criterion.min_rounds {
             None
         } else if standing.known || nothing_open {
             Some(StopReason::Known)
-        } else if rounds >= self.aim.max_rounds {
+        } else if rounds >= self.criterion.max_rounds {
             Some(StopReason::MaxRounds)
         } else {
             (ends_at <= rounds).then_some(StopReason::Budget)
         };
         let open = standing.looks.iter().zip(effects());
         let needed = open.filter(|(look, _)| !look.settled).map(|(_, logs)| {
-            match forecast(logs, &self.aim, CHANCE) {
+            match forecast(logs, &self.criterion, CHANCE) {
                 Some(forecast) => forecast.rounds.unwrap_or(u32::MAX),
                 None => {
                     rounds_until_known(&self.experiment.plan.repeat, ASSUMED_SD).unwrap_or(u32::MAX)
                 }
             }
         });
-        let latest = ends_at.max(self.aim.min_rounds);
+        let latest = ends_at.max(self.criterion.min_rounds);
         InterimAnalysis {
             asked: standing.looks.len() as u32,
             known: standing.settled as u32,
@@ -90,12 +92,12 @@ impl<'a> AdaptiveMonitor<'a> {
                 None => {
                     let needed = needed.max().unwrap_or(0);
                     needed
-                        .max(self.aim.min_rounds)
+                        .max(self.criterion.min_rounds)
                         .max(rounds + 1)
                         .min(latest.max(rounds + 1))
                 }
             },
-            end: why.map(|why| UntilEnd { why, ends_at }),
+            end: why.map(|why| AdaptiveEnd { why, ends_at }),
         }
     }
 }

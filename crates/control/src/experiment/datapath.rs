@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use tracing::debug;
 use wirecost_agent::link::LinkError;
-use wirecost_model::cell::{Cell, Chosen, Experiment, Network, Unbuilt};
+use wirecost_model::cell::{Cell, ChosenDatapath, Experiment, Network, UnsupportedEncapsulation};
 use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::offload::Role;
@@ -22,7 +22,7 @@ use super::progress::Progress;
 ///
 /// # Errors
 /// An agent that ended or does not answer, or an interrupt. An encapsulation that cannot be built is not an error.
-pub(crate) fn settle(
+pub(crate) fn choose(
     mut experiment: Experiment,
     labs: &mut Labs,
     interrupt: &AtomicBool,
@@ -52,9 +52,11 @@ pub(crate) fn settle(
                 // All encapsulations are refused for the same reason, which is the datapath's.
                 let mut before = Vec::new();
                 for (_, datapath, refusals) in &tried[..best] {
-                    before.extend(unbuilt(refusals).into_iter().take(1).map(|first| Unbuilt {
-                        encapsulation: datapath.to_string(),
-                        ..first
+                    before.extend(unbuilt(refusals).into_iter().take(1).map(|first| {
+                        UnsupportedEncapsulation {
+                            encapsulation: datapath.to_string(),
+                            ..first
+                        }
                     }));
                 }
                 before
@@ -65,27 +67,27 @@ pub(crate) fn settle(
             // The reason why a cell was not built includes why other datapaths could not build it.
             for (_, datapath, refusals) in tried {
                 for (network, reason) in refusals {
-                    labs.also_refused(&network, format!("{datapath}: {reason}"));
+                    labs.add_refusal(&network, format!("{datapath}: {reason}"));
                 }
             }
             experiment = chosen;
-            experiment.chosen = (datapath != choices[0]).then_some(Chosen {
+            experiment.chosen = (datapath != choices[0]).then_some(ChosenDatapath {
                 datapath,
                 instead,
                 for_ovn,
             });
         }
     }
-    Ok(experiment.settled())
+    Ok(experiment.resolved())
 }
 
-fn unbuilt(refusals: &[(Network, String)]) -> Vec<Unbuilt> {
-    let mut all = Vec::<Unbuilt>::new();
+fn unbuilt(refusals: &[(Network, String)]) -> Vec<UnsupportedEncapsulation> {
+    let mut all = Vec::<UnsupportedEncapsulation>::new();
     for (network, reason) in refusals {
         let encapsulation = network.encapsulation.to_string();
         if all.iter().all(|one| one.encapsulation != encapsulation) {
             let reason = reason.clone();
-            all.push(Unbuilt {
+            all.push(UnsupportedEncapsulation {
                 encapsulation,
                 reason,
             });
@@ -94,12 +96,12 @@ fn unbuilt(refusals: &[(Network, String)]) -> Vec<Unbuilt> {
     all
 }
 
-/// The datapath that [`settle`] will most likely choose instead of the kernel's, and why, without building anything:
+/// The datapath that [`choose`] will most likely choose instead of the kernel's, and why, without building anything:
 /// from
 /// what the kernel's devices cannot do, and from drivers that this kernel has neither loaded nor as a module. `None`
 /// where
 /// the kernel's is expected, or the drivers are unknown.
-pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
+pub(crate) fn forecast(experiment: &Experiment) -> Option<ChosenDatapath> {
     let datapath = Datapath::Ebpf;
     let chosen_here =
         experiment.plan.datapath.is_empty() && *experiment.datapaths_to_choose() == Datapath::AUTO;
@@ -121,7 +123,7 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
         refusals.extend(reason.map(|reason| (network.clone(), reason)));
     }
     let instead = unbuilt(&refusals);
-    (!instead.is_empty()).then_some(Chosen {
+    (!instead.is_empty()).then_some(ChosenDatapath {
         datapath,
         instead,
         for_ovn: false,
@@ -130,7 +132,7 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<Chosen> {
 
 /// Encapsulations that only the kernel's datapath has and this kernel has no driver for: their cells would be left out.
 /// Empty where the drivers are unknown.
-pub(crate) fn left_out(experiment: &Experiment) -> Vec<Unbuilt> {
+pub(crate) fn left_out(experiment: &Experiment) -> Vec<UnsupportedEncapsulation> {
     let kernels_alone = |cell: &&Cell| {
         let datapaths = cell.network.encapsulation.kind().datapaths;
         cell.network.datapath == Datapath::Kernel && !datapaths.contains(&Datapath::Ebpf)
@@ -207,7 +209,7 @@ fn refusals(
         let over_ipv4 = cell.network.underlay_ip == IpVersion::Ipv4;
         let encapsulation = cell.network.encapsulation.clone();
         let network = Network {
-            encapsulation: cell.network.datapath.settled(encapsulation, over_ipv4),
+            encapsulation: cell.network.datapath.resolved(encapsulation, over_ipv4),
             ..cell.network.clone()
         };
         if let Err(reason) = labs.get(&network, interrupt, progress)? {
@@ -271,7 +273,7 @@ mod tests {
             "name: x\nunderlay: { mtu: 9000 }\nencapsulation: [none, geneve]\nself_test: on\n";
         let auto = wirecost_plan::load("x.yaml", plan).expect("a plan");
         assert!(auto.plan.datapath.is_empty());
-        let chosen = auto.with_datapath(Datapath::Ebpf).settled();
+        let chosen = auto.with_datapath(Datapath::Ebpf).resolved();
         assert_eq!(chosen.plan.datapath, [Datapath::Ebpf]);
         let factor = chosen
             .factors

@@ -10,20 +10,20 @@ use wirecost_model::plan::HostPair;
 use super::error::RunError;
 use super::{max_rate, tunnel};
 use crate::hosts::{HostsContext, HostsError};
-use crate::lab::{Existing, Lab};
+use crate::lab::{ExistingPair, Lab};
 use crate::placement::Placement;
 
 /// Adapts the experiment to these pairs of hosts: limits the rate of the loads. Returns the limit of each pair,
 /// bit/s.
 ///
 /// # Errors
-/// Those of [`tunnel::settle`].
-pub(super) fn settle(
+/// Those of [`tunnel::adapt`].
+pub(super) fn adapt(
     experiment: &mut Experiment,
-    pairs: &[Existing],
+    pairs: &[ExistingPair],
 ) -> Result<Vec<Option<u64>>, RunError> {
     if experiment.plan.hosts.is_tunnel() {
-        tunnel::settle(experiment, pairs)?;
+        tunnel::adapt(experiment, pairs)?;
     }
     let plan = &experiment.plan;
     let limits: Vec<Option<u64>> = pairs
@@ -42,8 +42,8 @@ pub(super) fn settle(
 ///
 /// # Errors
 /// Where the hosts of one pair share a machine and those of another do not: their CPU cannot be compared.
-pub(super) fn placement(pairs: &[Existing]) -> Result<Placement, RunError> {
-    let is_one = |existing: &&Existing| existing.one_machine;
+pub(super) fn placement(pairs: &[ExistingPair]) -> Result<Placement, RunError> {
+    let is_one = |existing: &&ExistingPair| existing.one_machine;
     let (one, several): (Vec<_>, Vec<_>) = pairs.iter().partition(is_one);
     if let (Some(one), Some(several)) = (one.first(), several.first()) {
         return Err(RunError::OnHost(format!(
@@ -64,7 +64,7 @@ fn line_speed(speeds: Vec<Option<u64>>) -> Option<u64> {
 /// What was found out about two existing hosts.
 #[derive(Debug)]
 pub struct InspectedHosts {
-    hosts: Existing,
+    hosts: ExistingPair,
     /// The devices that packets pass on host a and on host b.
     paths: [HostPath; 2],
 }

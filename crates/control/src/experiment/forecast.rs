@@ -14,9 +14,9 @@ use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Network};
 use wirecost_model::load::NamedLoad;
 use wirecost_model::plan::Repeat;
-use wirecost_stats::sequential::{Aim, rounds_needed};
+use wirecost_stats::sequential::{StoppingCriterion, rounds_needed};
 
-use crate::calls::patience;
+use crate::timeouts::open_timeout;
 use crate::window::TO_THE_END;
 
 /// Labs kept at the same time; beyond that the least recently used lab is removed.
@@ -45,8 +45,13 @@ pub(crate) const CHANCE: f64 = 0.8;
 /// upper
 /// limit on rounds is ignored. `None`: too many rounds, or a fixed number of rounds.
 pub fn rounds_until_known(repeat: &Repeat, sd: f64) -> Option<u32> {
-    let aim = Aim::of(repeat)?;
-    rounds_needed(sd * std::f64::consts::SQRT_2, 1.0 + aim.worth, &aim, CHANCE)
+    let criterion = StoppingCriterion::of(repeat)?;
+    rounds_needed(
+        sd * std::f64::consts::SQRT_2,
+        1.0 + criterion.worth,
+        &criterion,
+        CHANCE,
+    )
 }
 
 /// The expected duration of a run and its parts. Times are in seconds.
@@ -186,7 +191,7 @@ pub(crate) fn longest_sample(experiment: &Experiment) -> Duration {
             Duration::ZERO
         };
         let planned = planned.unwrap_or(Duration::MAX);
-        planned.saturating_add(ending + patience(&cell.loads))
+        planned.saturating_add(ending + open_timeout(&cell.loads))
     };
     experiment.measured().map(of).max().unwrap_or_default()
 }

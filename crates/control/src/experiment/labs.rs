@@ -17,8 +17,8 @@ use super::machine::MachineSettings;
 use super::progress::Progress;
 use super::sample::{SampleContext, take};
 use super::tunnel::too_large;
-use crate::calls::PROMPT;
-use crate::lab::{Existing, Lab, LabContext, Reached, unlike};
+use crate::lab::{ExistingPair, HostPool, Lab, LabContext, unlike};
+use crate::timeouts::PROMPT;
 
 /// The labs of a run, the most recently used last.
 pub(crate) struct Labs {
@@ -27,11 +27,11 @@ pub(crate) struct Labs {
     /// Networks that could not be built, by pair of hosts, with the reason: not tried again.
     broken: BTreeMap<(usize, Network), String>,
     /// Why other datapaths could not build an encapsulation either, by encapsulation as `wirecost overhead` writes it.
-    also_refused: BTreeMap<String, String>,
+    other_refusals: BTreeMap<String, String>,
     /// How rate-limited lines release packets, which is the same in all labs.
     line: Option<LineRelease>,
     /// The existing hosts of the run; `None`: labs of namespaces.
-    reached: Option<Reached>,
+    host_pool: Option<HostPool>,
     /// Whether labs are built on the existing hosts.
     builds: bool,
     /// Settings of this machine, outside of the labs.
@@ -45,9 +45,9 @@ impl Labs {
             context,
             up: Vec::new(),
             broken: BTreeMap::new(),
-            also_refused: BTreeMap::new(),
+            other_refusals: BTreeMap::new(),
             line: None,
-            reached: None,
+            host_pool: None,
             builds: false,
         }
     }
@@ -55,11 +55,11 @@ impl Labs {
     /// Runs every cell between existing hosts: as they are or, with `builds`, in labs that are built on them, with
     /// tunnels over
     /// the hosts' own network.
-    pub(crate) fn use_hosts(&mut self, mut reached: Reached, builds: bool) {
+    pub(crate) fn use_hosts(&mut self, mut host_pool: HostPool, builds: bool) {
         if builds {
-            reached.end_agents();
+            host_pool.end_agents();
         }
-        (self.reached, self.builds) = (Some(reached), builds);
+        (self.host_pool, self.builds) = (Some(host_pool), builds);
     }
 
     /// Makes the hosts of a cell current, and gets the cell's lab as [`Labs::get`] does.
@@ -70,14 +70,14 @@ impl Labs {
         interrupt: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Result<&mut Lab, String>, LinkError> {
-        if let Some(reached) = &mut self.reached {
-            reached.keep_alive(&mut self.up, interrupt)?;
-            let turned = reached.turn_to(experiment.plan.pair_of(&cell.levels));
+        if let Some(host_pool) = &mut self.host_pool {
+            host_pool.keep_alive(&mut self.up, interrupt)?;
+            let turned = host_pool.select(experiment.plan.pair_of(&cell.levels));
             if !self.builds && (turned || self.up.is_empty()) {
                 self.up.drain(..).for_each(|lab| {
-                    reached.leave(lab);
+                    host_pool.leave(lab);
                 });
-                self.up.push(reached.lab(&cell.network, interrupt)?);
+                self.up.push(host_pool.lab(&cell.network, interrupt)?);
             }
         }
         self.get(&cell.network, interrupt, progress)
@@ -85,13 +85,13 @@ impl Labs {
 
     /// Index of the current pair of hosts, in the order of the plan; 0 for labs of namespaces.
     fn pair(&self) -> usize {
-        self.reached.as_ref().map_or(0, Reached::number)
+        self.host_pool.as_ref().map_or(0, HostPool::number)
     }
 
     /// The hosts of the current pair, where nothing is built on them.
-    fn existing(&self) -> Option<&Existing> {
-        let reached = self.reached.as_ref().filter(|_| !self.builds);
-        reached.map(Reached::current)
+    fn existing(&self) -> Option<&ExistingPair> {
+        let host_pool = self.host_pool.as_ref().filter(|_| !self.builds);
+        host_pool.map(HostPool::current)
     }
 
     /// Builds the first lab that can be built, and has its host a describe the machine.
@@ -136,8 +136,8 @@ impl Labs {
     }
 
     fn hosts(&self) -> BTreeMap<String, HostEnvironment> {
-        if let Some(reached) = &self.reached {
-            return reached.hosts();
+        if let Some(host_pool) = &self.host_pool {
+            return host_pool.hosts();
         }
         let placement = &self.context.placement;
         let cores = match placement.cores {
@@ -175,8 +175,8 @@ impl Labs {
         if let Some(reason) = network.datapath.cannot(&network.encapsulation) {
             return Ok(Err(self.with_others(network, reason)));
         }
-        let reached = self.reached.as_ref();
-        let pair = reached.map(|reached| &reached.current().pair.names);
+        let host_pool = self.host_pool.as_ref();
+        let pair = host_pool.map(|host_pool| &host_pool.current().pair.names);
         let is_it = |lab: &Lab| {
             lab.network() == network && lab.hosts().map(|existing| &existing.pair.names) == pair
         };
@@ -229,21 +229,21 @@ impl Labs {
     }
 
     fn up(&mut self, network: &Network, interrupt: &AtomicBool) -> Result<Lab, LinkError> {
-        let Some(reached) = &self.reached else {
+        let Some(host_pool) = &self.host_pool else {
             return Lab::up(&self.context, network, interrupt);
         };
         // Tunnels of one kind have the same endpoints, ports and identifiers, so that all samples are alike: only
         // one can exist.
-        let (kind, pair) = (network.encapsulation.kind().word, &reached.current().pair);
+        let (kind, pair) = (network.encapsulation.kind().word, &host_pool.current().pair);
         let same = |lab: &mut Lab| {
-            let shares = |existing: &Existing| {
+            let shares = |existing: &ExistingPair| {
                 let PairNames(names) = &existing.pair.names;
                 names.iter().any(|name| pair.names.0.contains(name))
             };
             lab.network().encapsulation.kind().word == kind && lab.hosts().is_none_or(shares)
         };
         self.up.extract_if(.., same).for_each(Lab::take_down);
-        Lab::over(&self.context, pair, network, interrupt).map_err(|error| match error {
+        Lab::over_hosts(&self.context, pair, network, interrupt).map_err(|error| match error {
             // Name the host in the message.
             LinkError::Refused {
                 host,
@@ -259,13 +259,13 @@ impl Labs {
     }
 
     /// Notes why another datapath could not build a network's encapsulation, to report both reasons together.
-    pub(crate) fn also_refused(&mut self, network: &Network, reason: String) {
+    pub(crate) fn add_refusal(&mut self, network: &Network, reason: String) {
         let stack = network.encapsulation.stack();
-        self.also_refused.insert(stack, reason);
+        self.other_refusals.insert(stack, reason);
     }
 
     fn with_others(&self, network: &Network, reason: &str) -> String {
-        match self.also_refused.get(&network.encapsulation.stack()) {
+        match self.other_refusals.get(&network.encapsulation.stack()) {
             Some(other) => format!("{reason}; by {other}"),
             None => reason.to_owned(),
         }
@@ -323,8 +323,10 @@ impl Labs {
             return Ok(());
         }
         let pair = experiment.plan.pair_of(&cell.levels);
-        let built_on = self.reached.as_ref().filter(|_| self.builds);
-        if let Some(reason) = built_on.and_then(|reached| too_large(cell, &reached.pairs()[pair])) {
+        let built_on = self.host_pool.as_ref().filter(|_| self.builds);
+        if let Some(reason) =
+            built_on.and_then(|host_pool| too_large(cell, &host_pool.pairs()[pair]))
+        {
             sample.invalid = Some(Invalid::Build(reason));
             return Ok(());
         }
@@ -343,7 +345,7 @@ impl Labs {
             .chain([std::process::id()])
             .collect();
         if let (Ok(()), Some(lab)) = (&result, self.up.last_mut()) {
-            let of_hosts = lab.hosts().map(Existing::placement);
+            let of_hosts = lab.hosts().map(ExistingPair::placement);
             let taking = SampleContext {
                 repeat: &experiment.plan.repeat,
                 placement: of_hosts.as_ref().unwrap_or(&self.context.placement),

@@ -3,7 +3,7 @@
 use std::fs;
 
 use wirecost_model::cell::Experiment;
-use wirecost_model::line::{LineBy, LineRelease};
+use wirecost_model::line::{LineQdisc, LineRelease};
 
 use super::datapath::Drivers;
 
@@ -26,7 +26,7 @@ pub(crate) fn forecast(experiment: &Experiment) -> Option<LineRelease> {
     Some(if !has_fq {
         let release = LineRelease::one_by_one("this kernel has no fq (CONFIG_NET_SCH_FQ)".into());
         let by = if several && may_load_programs() {
-            LineBy::Htb
+            LineQdisc::Htb
         } else {
             release.by
         };

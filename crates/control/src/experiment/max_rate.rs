@@ -19,9 +19,9 @@ const LOWEST_RATE: f64 = 1e-3;
 /// Rate for which an amount is stated where there is no limit, bit/s.
 const FAST: u64 = 10_000_000_000;
 
-/// The limit on all loads together in one direction, bit/s; `None`: no limit. `speeds`: [`Existing::speeds`].
+/// The limit on all loads together in one direction, bit/s; `None`: no limit. `speeds`: [`ExistingPair::speeds`].
 ///
-/// [`Existing::speeds`]: crate::lab::Existing::speeds
+/// [`ExistingPair::speeds`]: crate::lab::ExistingPair::speeds
 pub(super) fn limit(wanted: MaxRate, one_machine: bool, speeds: &[Option<u64>]) -> Option<u64> {
     match wanted {
         MaxRate::None => None,
@@ -115,11 +115,11 @@ pub struct Traffic {
     /// Seconds of load, warm-ups included.
     pub seconds: f64,
     /// Whether loads end by themselves, which may take longer.
-    pub to_the_end: bool,
+    pub ends_by_itself: bool,
 }
 
 /// Whether any load of the run ends by itself.
-pub(super) fn to_the_end(experiment: &Experiment) -> bool {
+pub(super) fn ends_by_itself(experiment: &Experiment) -> bool {
     let mut loads = experiment.measured().flat_map(|cell| &cell.loads);
     loads.any(|named| named.load.ends_by_itself())
 }
@@ -143,7 +143,7 @@ impl Traffic {
                 MaxRate::BitsPerSecond(rate) => SendLimit::Rate(rate),
             },
             seconds: forecast.windows_s + forecast.warmups_s,
-            to_the_end: to_the_end(experiment),
+            ends_by_itself: ends_by_itself(experiment),
         }
     }
 }
@@ -178,7 +178,7 @@ impl fmt::Display for Traffic {
                 amount(FAST)
             ),
         }?;
-        if self.to_the_end {
+        if self.ends_by_itself {
             f.write_str("; a load that ends by itself may take longer, and then sends more")?;
         }
         Ok(())
@@ -294,7 +294,7 @@ mod tests {
             Traffic {
                 limit,
                 seconds: 8.0,
-                to_the_end: false,
+                ends_by_itself: false,
             }
             .to_string()
         };

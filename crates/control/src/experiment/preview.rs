@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wirecost_model::cell::{Chosen, Experiment, Unbuilt};
+use wirecost_model::cell::{ChosenDatapath, Experiment, UnsupportedEncapsulation};
 use wirecost_model::line::LineRelease;
 
 use super::datapath;
@@ -25,13 +25,13 @@ pub struct Preview {
     /// How long the run would take.
     pub forecast: Forecast,
     /// The datapath that the run would most likely choose, where that is not the first choice, and why.
-    pub chosen: Option<Chosen>,
+    pub chosen: Option<ChosenDatapath>,
     /// How rate-limited lines would most likely release packets; `None` where no cell has one, or where that is
     /// unknown.
     pub line: Option<LineRelease>,
     /// Encapsulations that only the kernel's datapath has and this kernel has no driver for: their cells would be
     /// left out.
-    pub left_out: Vec<Unbuilt>,
+    pub left_out: Vec<UnsupportedEncapsulation>,
     cells: usize,
     rounds: u32,
 }

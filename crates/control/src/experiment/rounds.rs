@@ -11,7 +11,7 @@ use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::line::RELEASE_US;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::{Cores, Hosts};
-use wirecost_model::record::{self, Environment, Outcome, RunEnd, RunHead, UntilEnd};
+use wirecost_model::record::{self, AdaptiveEnd, Environment, Outcome, RunEnd, RunHead};
 use wirecost_model::sample::Sample;
 use wirecost_model::vary::Setting;
 
@@ -22,12 +22,12 @@ use super::error::RunError;
 use super::existing;
 use super::forecast::{RemainingTime, forecast, longest_sample};
 use super::labs::Labs;
-use super::max_rate::{SendLimit, Traffic, to_the_end};
+use super::max_rate::{SendLimit, Traffic, ends_by_itself};
 use super::progress::Progress;
 use super::settings::{check_congestion, check_steering};
 use super::start::{allowed_cpus, choose_seed, random_bytes};
-use crate::hosts::{Duty, HostsContext, HostsError};
-use crate::lab::{Existing, LabContext, Reached};
+use crate::hosts::{AgentRole, HostsContext, HostsError};
+use crate::lab::{ExistingPair, HostPool, LabContext};
 use crate::placement::place_run;
 
 /// Options of a run.
@@ -71,19 +71,19 @@ pub fn run(
     let allowed = allowed_cpus()?;
     refuse_existing(options.out.as_deref())?;
     let agents = HostsContext {
-        duty: duty(experiment),
+        role: agent_role(experiment),
         idle: longest_sample(experiment),
         ..options.agents.clone()
     };
-    let reached = reached(experiment, &agents, interrupt)?;
-    let placement = match &reached {
-        Some(reached) => existing::placement(reached.pairs())?,
+    let host_pool = host_pool(experiment, &agents, interrupt)?;
+    let placement = match &host_pool {
+        Some(host_pool) => existing::placement(host_pool.pairs())?,
         None => place_run(experiment, &allowed),
     };
     let mut experiment = placed(experiment, placement.cores);
-    if let Some(reached) = &reached {
-        let limits = existing::settle(&mut experiment, reached.pairs())?;
-        tell(&experiment, reached.pairs().iter().zip(limits), progress);
+    if let Some(host_pool) = &host_pool {
+        let limits = existing::adapt(&mut experiment, host_pool.pairs())?;
+        tell(&experiment, host_pool.pairs().iter().zip(limits), progress);
     } else {
         check_steering(&experiment, &placement.all())?;
         check_congestion(&experiment)?;
@@ -101,13 +101,13 @@ pub fn run(
     };
     let mut labs = Labs::new(context);
     let is_tunnel = experiment.plan.hosts.is_tunnel();
-    if let Some(reached) = reached {
-        labs.use_hosts(reached, is_tunnel);
+    if let Some(host_pool) = host_pool {
+        labs.use_hosts(host_pool, is_tunnel);
     }
     let hosts = experiment.plan.hosts.clone();
     let no_lab = |error| RunError::not_built(error, &hosts);
     let experiment =
-        &datapath::settle(experiment, &mut labs, interrupt, progress).map_err(no_lab)?;
+        &datapath::choose(experiment, &mut labs, interrupt, progress).map_err(no_lab)?;
     let environment = labs
         .describe(experiment, interrupt, progress)
         .map_err(no_lab)?;
@@ -163,36 +163,36 @@ pub fn run(
 }
 
 /// What agents of existing hosts are started for.
-pub fn duty(experiment: &Experiment) -> Duty {
+pub fn agent_role(experiment: &Experiment) -> AgentRole {
     let plan = &experiment.plan;
     let settings = || plan.vary.iter().flat_map(|factor| &factor.levels);
     let is_of_root = |setting: &Setting| {
         !(setting.sysctl.is_empty() && setting.ethtool.is_empty() && setting.device.is_empty())
     };
     if plan.hosts.is_tunnel() {
-        Duty::Build
+        AgentRole::Build
     } else if settings().any(is_of_root) {
-        Duty::Change
+        AgentRole::Change
     } else if settings().any(|setting| setting.command.is_some()) {
-        Duty::Commands
+        AgentRole::Commands
     } else {
-        Duty::Load
+        AgentRole::Load
     }
 }
 
 /// Reaches the hosts of a plan for existing hosts; `None` for a plan with labs.
-fn reached(
+fn host_pool(
     experiment: &Experiment,
     agents: &HostsContext,
     interrupt: &AtomicBool,
-) -> Result<Option<Reached>, RunError> {
+) -> Result<Option<HostPool>, RunError> {
     if experiment.plan.hosts == Hosts::Lab {
         return Ok(None);
     }
     let pairs = experiment.plan.host_pairs().ok_or(RunError::NoHosts)?;
     let network = &experiment.cells[0].network;
-    let reached = Reached::open(agents, &pairs, network, interrupt);
-    reached.map(Some).map_err(|error| match error {
+    let host_pool = HostPool::open(agents, &pairs, network, interrupt);
+    host_pool.map(Some).map_err(|error| match error {
         HostsError::Link(LinkError::Interrupted) => RunError::Interrupted,
         error => RunError::NoHost(error),
     })
@@ -201,7 +201,7 @@ fn reached(
 /// Reports the data-plane addresses of each pair of hosts, and how much is sent between them.
 fn tell<'a>(
     experiment: &Experiment,
-    pairs: impl Iterator<Item = (&'a Existing, Option<u64>)>,
+    pairs: impl Iterator<Item = (&'a ExistingPair, Option<u64>)>,
     progress: &mut dyn FnMut(Progress),
 ) {
     let forecast = forecast(experiment, 0);
@@ -214,7 +214,7 @@ fn tell<'a>(
             traffic: Traffic {
                 limit: limit.map_or(SendLimit::None, SendLimit::Rate),
                 seconds: (forecast.windows_s + forecast.warmups_s) * share,
-                to_the_end: to_the_end(experiment),
+                ends_by_itself: ends_by_itself(experiment),
             },
         });
     }
@@ -259,7 +259,7 @@ struct Rounds<'a> {
     /// Interim analyses of an adaptive run; `None` where the number of rounds is fixed.
     monitor: Option<AdaptiveMonitor<'a>>,
     /// Why an adaptive run ended by its own rule; `None`: it did not.
-    until: Option<UntilEnd>,
+    until: Option<AdaptiveEnd>,
 }
 
 /// Why a run ended before its last sample.

@@ -14,7 +14,7 @@ use wirecost_model::sample::{
 };
 
 use super::core_distance;
-use crate::both::KEEP_EVERY;
+use crate::concurrent::KEEP_EVERY;
 use crate::lab::Lab;
 use crate::marks::{generator_bound, marks};
 use crate::placement::Placement;

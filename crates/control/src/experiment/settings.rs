@@ -16,8 +16,8 @@ use super::error::RunError;
 use super::labs::Labs;
 use super::machine::is_of_machine;
 use super::progress::Progress;
-use crate::calls::PROMPT;
 use crate::lab::Lab;
+use crate::timeouts::PROMPT;
 
 /// Time-out for one setting in one namespace: a command, and the command that undoes it after a failure, each of
 /// which the
@@ -51,7 +51,7 @@ impl Lab {
             Request::ApplySettings(of_host.cloned().collect())
         });
         let mut devices = Vec::new();
-        for reply in self.both(&a, &b, within, interrupt)? {
+        for reply in self.call_both(&a, &b, within, interrupt)? {
             let Reply::Devices(of_host) = reply else {
                 return Err(self.a.unexpected_reply("ApplySettings"));
             };
@@ -64,7 +64,7 @@ impl Lab {
     /// arrives for ten seconds.
     pub(crate) fn keep_settings(&mut self, interrupt: &AtomicBool) -> Result<(), LinkError> {
         if self.applied {
-            self.both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
+            self.call_both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ impl Lab {
         // Long enough for every setting of any plan, each command at its own limit.
         let within = Duration::from_hours(1);
         let replies = self
-            .both(&Request::Undo, &Request::Undo, within, &uninterrupted)
+            .call_both(&Request::Undo, &Request::Undo, within, &uninterrupted)
             .map_err(|error| match error {
                 LinkError::Refused { message, .. } => LinkError::NotUndone { message },
                 error => error,

@@ -11,7 +11,7 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, GuestMtu};
 
 use super::error::RunError;
-use crate::lab::Existing;
+use crate::lab::ExistingPair;
 
 /// UDP ports for tunnels whose own port is in use on a host: above the default `net.ipv4.ip_local_port_range`.
 pub const PORTS: RangeInclusive<u16> = 61000..=61127;
@@ -22,7 +22,7 @@ pub const PORTS: RangeInclusive<u16> = 61000..=61127;
 ///
 /// # Errors
 /// Where the plan asks for what is impossible over the hosts' network: `df` over IPv6, or no free UDP port.
-pub(super) fn settle(experiment: &mut Experiment, pairs: &[Existing]) -> Result<(), RunError> {
+pub(super) fn adapt(experiment: &mut Experiment, pairs: &[ExistingPair]) -> Result<(), RunError> {
     let mut ports = BTreeMap::new();
     let plan = &mut experiment.plan;
     (plan.underlay.mtu, plan.underlay.ip) = (Vec::new(), Vec::new());
@@ -67,7 +67,7 @@ fn is_max(cell: &Cell) -> bool {
 /// far, by encapsulation and port of the plan.
 fn settle_port(
     encapsulation: &mut Encapsulation,
-    pairs: &[Existing],
+    pairs: &[ExistingPair],
     chosen: &mut BTreeMap<(String, u16), u16>,
 ) -> Result<(), RunError> {
     let kind = encapsulation.kind().word.to_owned();
@@ -100,7 +100,7 @@ fn settle_port(
 }
 
 /// Why the guest MTU of a cell does not fit the hosts' network; `None`: it fits.
-pub(super) fn too_large(cell: &Cell, existing: &Existing) -> Option<String> {
+pub(super) fn too_large(cell: &Cell, existing: &ExistingPair) -> Option<String> {
     let (network, (mtu, what)) = (&cell.network, existing.underlay_mtu());
     let (overhead, largest) = (network.overhead_bytes(), network.tunnel_mtu());
     (cell.guest_mtu > largest).then(|| {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use wirecost_agent::protocol::OwnAddress;
 use wirecost_model::host::{HostAddress, Location};
 
-use super::{HostsError, Reachable};
+use super::{HostAddresses, HostsError};
 
 /// Data-plane addresses that cannot be used, or cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -113,8 +113,8 @@ fn listed(own: &[OwnAddress]) -> String {
 /// Addresses that the hosts do not have, two versions of IP, no address, or several that could be meant.
 pub fn data_plane(
     [from, to]: [&HostAddress; 2],
-    from_host: &mut impl Reachable,
-    to_host: &mut impl Reachable,
+    from_host: &mut impl HostAddresses,
+    to_host: &mut impl HostAddresses,
 ) -> Result<[IpAddr; 2], HostsError> {
     for (of, by) in [(from, to), (to, from)] {
         apart_from_loopback(of, by)?;
@@ -147,7 +147,7 @@ pub fn data_plane(
 /// An address that the host does not have, no route, or two versions of IP.
 pub fn source_towards(
     from: &HostAddress,
-    host: &mut impl Reachable,
+    host: &mut impl HostAddresses,
     to: IpAddr,
 ) -> Result<[IpAddr; 2], HostsError> {
     let source = match from.data {
@@ -184,7 +184,7 @@ fn apart_from_loopback(of: &HostAddress, by: &HostAddress) -> Result<(), HostsEr
     }
 }
 
-fn has(host: &mut impl Reachable, address: IpAddr) -> Result<(), HostsError> {
+fn has(host: &mut impl HostAddresses, address: IpAddr) -> Result<(), HostsError> {
     let own = host.own()?;
     if address.is_loopback() || own.iter().any(|own| own.address == address) {
         return Ok(());
@@ -198,8 +198,8 @@ fn has(host: &mut impl Reachable, address: IpAddr) -> Result<(), HostsError> {
 }
 
 fn unsaid(
-    from_host: &mut impl Reachable,
-    to_host: &mut impl Reachable,
+    from_host: &mut impl HostAddresses,
+    to_host: &mut impl HostAddresses,
 ) -> Result<[IpAddr; 2], HostsError> {
     let from = some(from_host)?;
     let to = some(to_host)?;
@@ -234,7 +234,7 @@ fn unsaid(
 }
 
 /// A host's addresses: at least one, else [`AddressError::None`].
-fn some(host: &mut impl Reachable) -> Result<Vec<OwnAddress>, HostsError> {
+fn some(host: &mut impl HostAddresses) -> Result<Vec<OwnAddress>, HostsError> {
     let own = host.own()?;
     if own.is_empty() {
         let host = host.name().to_owned();
@@ -243,7 +243,7 @@ fn some(host: &mut impl Reachable) -> Result<Vec<OwnAddress>, HostsError> {
     Ok(own)
 }
 
-fn ambiguous(host: &impl Reachable, mut own: Vec<OwnAddress>, first: IpAddr) -> HostsError {
+fn ambiguous(host: &impl HostAddresses, mut own: Vec<OwnAddress>, first: IpAddr) -> HostsError {
     own.sort_by_key(|own| own.address != first);
     let host = host.name().to_owned();
     AddressError::Ambiguous { host, own }.into()
@@ -280,7 +280,7 @@ mod tests {
         source: Option<&'static str>,
     }
 
-    impl Reachable for Host {
+    impl HostAddresses for Host {
         fn name(&self) -> &str {
             self.name
         }

@@ -8,7 +8,7 @@ use wirecost_agent::protocol::{PathReply, PathRequest, Reply, Request};
 use wirecost_model::host::{HostAddress, Location};
 
 use super::{AddressError, HostsError};
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// The link-local address of a device: `address` where that is given. From then on the agent binds its sockets at this
 /// address to the device.

@@ -10,7 +10,7 @@ use wirecost_model::switch::OpenVswitch;
 /// What the hosts of a built lab reported. Both run on one kernel as one user, so their line and their switch are of
 /// the same kind.
 #[derive(Debug, Default)]
-pub(super) struct Built {
+pub(super) struct BuiltLab {
     /// Addresses of the guests' responders, by host and guest.
     pub(super) responders: [Vec<SocketAddr>; 2],
     /// Thread ids of threads inside the guests' namespaces, by host and guest.
@@ -25,7 +25,7 @@ pub(super) struct Built {
     pub(super) line: Option<LineRelease>,
 }
 
-impl Built {
+impl BuiltLab {
     /// Joins the replies of host a and host b. `None`: one is not a [`Reply::Built`].
     ///
     /// # Errors

@@ -13,15 +13,15 @@ use wirecost_model::record::{ExistingHost, HostEnvironment};
 use wirecost_model::sample::DeviceState;
 
 use super::Lab;
-use super::built::Built;
-use crate::calls::PROMPT;
+use super::built::BuiltLab;
 use crate::hosts::{AgentHost, HostsContext, HostsError, data_plane, open};
 use crate::placement::Placement;
 use crate::random;
+use crate::timeouts::PROMPT;
 
 /// What two existing hosts reported when they joined a run.
 #[derive(Debug)]
-pub(crate) struct Existing {
+pub(crate) struct ExistingPair {
     /// Both hosts with their names in the plan.
     pub(crate) pair: NamedPair,
     /// Data-plane addresses, host a's and host b's.
@@ -84,19 +84,19 @@ impl Lab {
         };
         let [a, b] = addresses;
         let [to_a, to_b] = [join(Side::A, a, b), join(Side::B, b, a)];
-        let replies = lab.both(&to_a, &to_b, PROMPT, interrupt);
+        let replies = lab.call_both(&to_a, &to_b, PROMPT, interrupt);
         let [Reply::Joined(of_a), Reply::Joined(of_b)] =
             replies.map_err(|error| lab.blame(error))?
         else {
             return Err(lab.a.unexpected_reply("Join").into());
         };
-        let machines = lab.both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
-        lab.built = Built {
+        let machines = lab.call_both(&Request::Machine, &Request::Machine, PROMPT, interrupt)?;
+        lab.built = BuiltLab {
             responders: [vec![of_a.responder], vec![of_b.responder]],
             steered: true,
-            ..Built::default()
+            ..BuiltLab::default()
         };
-        lab.existing = Some(Existing {
+        lab.existing = Some(ExistingPair {
             pair: named.clone(),
             addresses,
             joined: [*of_a, *of_b],
@@ -112,7 +112,7 @@ impl Lab {
         &mut self,
         interrupt: &AtomicBool,
     ) -> Result<[HostPath; 2], LinkError> {
-        match self.both(
+        match self.call_both(
             &Request::PathDevices,
             &Request::PathDevices,
             PROMPT,
@@ -128,7 +128,7 @@ impl Lab {
         &mut self,
         interrupt: &AtomicBool,
     ) -> Result<Vec<DeviceState>, LinkError> {
-        let replies = self.both(&Request::Device, &Request::Device, PROMPT, interrupt)?;
+        let replies = self.call_both(&Request::Device, &Request::Device, PROMPT, interrupt)?;
         let mut devices = Vec::with_capacity(2);
         for reply in replies {
             let Reply::Devices(of_host) = reply else {
@@ -151,7 +151,7 @@ impl Lab {
     }
 
     /// Takes the lab apart: what its existing hosts reported when they joined, and their agents.
-    pub(crate) fn into_hosts(self) -> (Existing, [Link; 2]) {
+    pub(crate) fn into_hosts(self) -> (ExistingPair, [Link; 2]) {
         let Some(existing) = self.existing else {
             unreachable!("its hosts have joined");
         };
@@ -159,7 +159,7 @@ impl Lab {
     }
 
     /// The existing hosts, where the lab has such.
-    pub(crate) fn hosts(&self) -> Option<&Existing> {
+    pub(crate) fn hosts(&self) -> Option<&ExistingPair> {
         self.existing.as_ref().or(self.between.as_ref())
     }
 
@@ -191,7 +191,7 @@ impl Lab {
     }
 }
 
-impl Existing {
+impl ExistingPair {
     /// Each host has all cores of its machine; hosts on one machine share them.
     pub(crate) fn placement(&self) -> Placement {
         let [a, b] = self.joined.each_ref().map(|joined| joined.cpus.clone());

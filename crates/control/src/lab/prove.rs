@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{ProofResult, Reply, Request};
-use wirecost_model::sample::{Proof, ProofTime, SeenFrame};
+use wirecost_model::sample::{CapturedFrame, Proof, ProofTime};
 
 use super::Lab;
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 impl Lab {
     /// Proves between every pair of guests, in both directions, that the path carries IP datagrams of exactly `size`
@@ -35,7 +35,7 @@ impl Lab {
         let in_lab = self.existing.is_none();
         let watch = in_lab && when == ProofTime::Before && self.seen.insert(size);
         if watch {
-            self.both_done(&Request::Watch, &Request::Watch, interrupt)?;
+            self.both_done(&Request::StartCapture, &Request::StartCapture, interrupt)?;
         }
         let prove = |targets: &[SocketAddr]| Request::Prove {
             targets: targets.to_vec(),
@@ -47,10 +47,10 @@ impl Lab {
             .responders
             .each_ref()
             .map(|targets| prove(targets));
-        let replies = self.both(&to_b, &to_a, PROMPT, interrupt)?;
+        let replies = self.call_both(&to_b, &to_a, PROMPT, interrupt)?;
         let seen = if watch {
-            let request = Request::Watched { size };
-            let [at_a, at_b] = self.both(&request, &request, PROMPT, interrupt)?;
+            let request = Request::ReadCapture { size };
+            let [at_a, at_b] = self.call_both(&request, &request, PROMPT, interrupt)?;
             // Host b sees what host a's guests sent, and host a what host b's guests sent.
             [Some(at_b), Some(at_a)]
         } else {
@@ -65,9 +65,9 @@ impl Lab {
             match seen {
                 None => {}
                 // Other traffic on the hosts' own network may exceed what the capture holds.
-                Some(Reply::Seen(None)) if self.between.is_some() => {}
-                Some(Reply::Seen(frame)) => judge_seen(&mut proof, frame),
-                Some(_) => return Err(self.a.unexpected_reply("Watched")),
+                Some(Reply::Captured(None)) if self.between.is_some() => {}
+                Some(Reply::Captured(frame)) => judge_captured(&mut proof, frame),
+                Some(_) => return Err(self.a.unexpected_reply("ReadCapture")),
             }
             proofs.push(proof);
         }
@@ -95,7 +95,7 @@ fn proof(when: ProofTime, from: &str, result: ProofResult) -> Proof {
 /// Revokes a proof whose datagram was acknowledged but not seen on the underlay, or crossed it in fragments or with
 /// another
 /// length than expected.
-fn judge_seen(proof: &mut Proof, frame: Option<SeenFrame>) {
+fn judge_captured(proof: &mut Proof, frame: Option<CapturedFrame>) {
     let problem = match &frame {
         _ if !proof.proven => None,
         None => Some("it was acknowledged, but not seen on the underlay".to_owned()),
@@ -104,7 +104,7 @@ fn judge_seen(proof: &mut Proof, frame: Option<SeenFrame>) {
             "it crossed the underlay as {} bytes of IP, not {}",
             frame.outer_ip_bytes, frame.expected_outer_ip_bytes
         )),
-        Some(SeenFrame {
+        Some(CapturedFrame {
             frame_bytes,
             expected_frame_bytes: Some(expected),
             ..

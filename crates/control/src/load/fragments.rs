@@ -5,7 +5,7 @@ use wirecost_model::end_window::End;
 use wirecost_model::load::NamedLoad;
 
 use super::session::{Session, host_of};
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 impl Session<'_> {
     /// Notes on the loads whose messages the kernel will fragment. Loads whose MTU cannot be looked up get no note.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use wirecost_agent::protocol::{EndPart, Part};
+use wirecost_agent::protocol::{EndPart, WindowPart};
 use wirecost_model::end_window::{Counts, End};
 use wirecost_model::latency::Latency;
 use wirecost_model::load::{NamedLoad, Workload};
@@ -124,7 +124,7 @@ impl LoadSums {
 
 /// Collects parts into intervals.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct IntervalCollector {
     /// Length of an interval, seconds.
     wanted_s: f64,
     running: Vec<LoadSums>,
@@ -135,7 +135,7 @@ pub(super) struct Parts {
     intervals: Vec<Interval>,
 }
 
-impl Parts {
+impl IntervalCollector {
     pub(super) fn new(loads: &[NamedLoad], wanted_s: f64) -> Self {
         let running = loads.iter().map(|named| LoadSums {
             name: named.name.clone(),
@@ -158,14 +158,14 @@ impl Parts {
     }
 
     /// Adds what the hosts reported of one part, and returns the interval that the part ends.
-    pub(super) fn add(&mut self, parts: &[Part]) -> Option<Interval> {
+    pub(super) fn add(&mut self, parts: &[WindowPart]) -> Option<Interval> {
         self.add_quietly(parts);
         let slack = SLACK * self.wanted_s;
         (self.since_s >= self.wanted_s - slack).then(|| self.close())
     }
 
-    /// [`Parts::add`] without ending an interval.
-    pub(super) fn add_quietly(&mut self, parts: &[Part]) {
+    /// [`IntervalCollector::add`] without ending an interval.
+    pub(super) fn add_quietly(&mut self, parts: &[WindowPart]) {
         let mut longest = 0.0f64;
         for end in parts.iter().flat_map(|part| &part.ends) {
             longest = longest.max(end.seconds);
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    fn part(end: End, seconds: f64, read_bytes: u64) -> Part {
+    fn part(end: End, seconds: f64, read_bytes: u64) -> WindowPart {
         let end = EndPart {
             name: "tcp-stream".to_owned(),
             place: HostNetns::Host,
@@ -225,7 +225,7 @@ mod tests {
             retransmits: 2,
             latency: Latency::default(),
         };
-        Part {
+        WindowPart {
             over: false,
             ends: vec![end],
         }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn parts_make_intervals_and_nothing_between_them_is_lost() {
         let load = NamedLoad::alone(Load::new(Workload::TcpStream));
-        let mut parts = Parts::new(&[load], 1.0);
+        let mut parts = IntervalCollector::new(&[load], 1.0);
         let both = |bytes| [part(End::Client, 0.5, 0), part(End::Server, 0.5, bytes)];
         assert_eq!(parts.add(&both(1_000_000_000)), None);
         let interval = parts.add(&both(0)).expect("a second");

@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use wirecost_agent::link::{Link, LinkError};
 use wirecost_agent::protocol::{
-    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, Part, PartOrder, Reply, Request,
+    CountingStart, EndedLoad, HostNetns, LoadEnd, Measured, PartOrder, Reply, Request, WindowPart,
 };
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Address, NamedLoad};
 
-use super::interval::Parts;
-use super::{ManualLoad, Outcome, Round, Step, ending};
-use crate::both::{NEVER, both};
-use crate::calls::{PROMPT, patience, poll_timeout};
+use super::interval::IntervalCollector;
+use super::{LoadEvent, ManualLoad, Outcome, Round, ending};
+use crate::concurrent::{NEVER, call_both};
 use crate::random;
-use crate::window::{elsewhere, settle};
+use crate::timeouts::{PROMPT, open_timeout, poll_timeout};
+use crate::window::{add_datagram_totals, external_target};
 
 /// Interval at which both agents are polled; an interrupt waits at most this long.
 const SLICE: Duration = Duration::from_millis(500);
@@ -34,15 +34,19 @@ pub(super) struct Session<'a> {
     pub(super) links: [Link; 2],
     pub(super) addresses: [IpAddr; 2],
     pub(super) interrupt: &'a AtomicBool,
-    pub(super) parts: Parts,
+    pub(super) parts: IntervalCollector,
 }
 
 impl Session<'_> {
     /// Starts and counts the loads that are open, and ends them.
-    pub(super) fn round(&mut self, started_s: f64, told: &mut dyn FnMut(Step<'_>)) -> Round {
+    pub(super) fn round(
+        &mut self,
+        started_s: f64,
+        on_event: &mut dyn FnMut(LoadEvent<'_>),
+    ) -> Round {
         let began = Instant::now();
-        self.parts = Parts::new(&self.asked.loads, self.asked.interval_s);
-        let counted = self.count(told);
+        self.parts = IntervalCollector::new(&self.asked.loads, self.asked.interval_s);
+        let counted = self.count(on_event);
         let mut told_at_end = Vec::new();
         let stopped = self.end(&mut told_at_end);
         let (outcome, reason) = match counted.and(stopped) {
@@ -50,10 +54,10 @@ impl Session<'_> {
             Err(error) => ending(self.blame(error)),
         };
         if let Some(interval) = self.parts.rest() {
-            told(Step::Interval(&interval));
+            on_event(LoadEvent::Interval(&interval));
         }
         let mut measured = self.whole();
-        settle(measured.iter_mut().flatten(), &told_at_end);
+        add_datagram_totals(measured.iter_mut().flatten(), &told_at_end);
         Round {
             outcome,
             reason,
@@ -66,18 +70,18 @@ impl Session<'_> {
 
     /// Sends each host its request and waits for both answers. Not interruptible: every wait in a load is short, and an
     /// unread answer would be taken for that of the next request.
-    fn both(
+    fn call_both(
         &mut self,
         requests: &[Option<Request>; 2],
         within: Duration,
     ) -> Result<[Option<Reply>; 2], LinkError> {
         let requests = requests.each_ref().map(Option::as_ref);
-        both(self.links.each_mut(), requests, within, &NEVER)
+        call_both(self.links.each_mut(), requests, within, &NEVER)
     }
 
     fn all(&mut self, request: &Request, within: Duration) -> Result<(), LinkError> {
         let requests = [Some(request.clone()), Some(request.clone())];
-        match self.both(&requests, within)? {
+        match self.call_both(&requests, within)? {
             [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
             _ => Err(self.links[0].unexpected_reply(request.doing())),
         }
@@ -85,7 +89,7 @@ impl Session<'_> {
 
     pub(super) fn machines(&mut self) -> Result<[String; 2], LinkError> {
         let requests = [Some(Request::Machine), Some(Request::Machine)];
-        match self.both(&requests, PROMPT)? {
+        match self.call_both(&requests, PROMPT)? {
             [Some(Reply::Machine(a)), Some(Reply::Machine(b))] => Ok([a, b]),
             _ => Err(self.links[0].unexpected_reply("Machine")),
         }
@@ -93,11 +97,11 @@ impl Session<'_> {
 
     pub(super) fn open(&mut self) -> Result<(), LinkError> {
         let others = self.asked.loads.iter();
-        let others = others.map(|named| elsewhere(&named.load));
+        let others = others.map(|named| external_target(&named.load));
         let others = others.collect::<Result<Vec<_>, _>>()?;
         let (secret, within) = (
             random::bytes_for(&self.links[0])?,
-            patience(&self.asked.loads),
+            open_timeout(&self.asked.loads),
         );
         let [a, b] = self.addresses;
         let unbound = |_, host: usize| {
@@ -110,7 +114,8 @@ impl Session<'_> {
         };
         let servers = self.ends(secret, End::Server, unbound);
         let [a, b] = servers.map(|ends| Some(Request::OpenServers(ends)));
-        let [Some(Reply::Listening(a)), Some(Reply::Listening(b))] = self.both(&[a, b], within)?
+        let [Some(Reply::Listening(a)), Some(Reply::Listening(b))] =
+            self.call_both(&[a, b], within)?
         else {
             return Err(self.links[0].unexpected_reply("OpenServers"));
         };
@@ -132,7 +137,7 @@ impl Session<'_> {
         };
         let clients = self.ends(secret, End::Client, |index, _| targets[index].clone());
         let [a, b] = clients.map(|ends| Some(Request::OpenClients(ends)));
-        match self.both(&[a, b], within)? {
+        match self.call_both(&[a, b], within)? {
             [Some(Reply::Done), Some(Reply::Done)] => Ok(()),
             _ => Err(self.links[0].unexpected_reply("OpenClients")),
         }
@@ -170,23 +175,23 @@ impl Session<'_> {
     }
 
     /// Starts the loads and counts them for the time asked for, or until they reach their own limits.
-    fn count(&mut self, told: &mut dyn FnMut(Step<'_>)) -> Result<(), LinkError> {
+    fn count(&mut self, on_event: &mut dyn FnMut(LoadEvent<'_>)) -> Result<(), LinkError> {
         let prompt = poll_timeout(&self.asked.loads);
         let Some(seconds) = self.asked.seconds else {
             self.all(&Request::Begin(CountingStart::default()), prompt)?;
             self.all(&Request::Start, prompt)?;
-            told(Step::Began);
-            while !self.part(SLICE, false, told)? {}
+            on_event(LoadEvent::Began);
+            while !self.part(SLICE, false, on_event)? {}
             return Ok(());
         };
         self.all(&Request::Start, prompt)?;
-        told(Step::Began);
+        on_event(LoadEvent::Began);
         let warm = Instant::now() + Duration::from_secs_f64(self.asked.warmup_s);
         let mut asked = Instant::now();
         while let left @ 1.. = warm.saturating_duration_since(Instant::now()).as_nanos() {
             self.not_interrupted()?;
             for link in &mut self.links {
-                link.still_there("warming up")?;
+                link.check_running("warming up")?;
             }
             if asked.elapsed() > ASK_EVERY {
                 self.machines()?;
@@ -204,7 +209,7 @@ impl Session<'_> {
             let within = self.parts.left_of_interval().min(SLICE).min(left);
             // True too where the window was over before this request, as after this program was stopped.
             let last = within == left;
-            self.part(within, last, told)?;
+            self.part(within, last, on_event)?;
             if last {
                 return Ok(());
             }
@@ -226,7 +231,7 @@ impl Session<'_> {
         &mut self,
         within: Duration,
         last: bool,
-        told: &mut dyn FnMut(Step<'_>),
+        on_event: &mut dyn FnMut(LoadEvent<'_>),
     ) -> Result<bool, LinkError> {
         self.not_interrupted()?;
         let loads = &self.asked.loads;
@@ -245,7 +250,7 @@ impl Session<'_> {
         }
         parts.extend(self.parts_of(has_clients.map(|has| !has), Duration::ZERO, last, prompt)?);
         if let Some(interval) = self.parts.add(&parts) {
-            told(Step::Interval(&interval));
+            on_event(LoadEvent::Interval(&interval));
         }
         Ok(over)
     }
@@ -254,7 +259,7 @@ impl Session<'_> {
     /// end
     /// reports is added to `told`.
     fn end(&mut self, told: &mut Vec<EndedLoad>) -> Result<(), LinkError> {
-        let within = patience(&self.asked.loads);
+        let within = open_timeout(&self.asked.loads);
         // Where servers confirm to the clients that they have everything, nothing is in flight: the last part is
         // counted before
         // the clients stop, since comparing contents is not part of the load.
@@ -280,7 +285,7 @@ impl Session<'_> {
         told: &mut Vec<EndedLoad>,
     ) -> Result<(), LinkError> {
         let requests = [Some(request.clone()), Some(request.clone())];
-        for reply in self.both(&requests, within)? {
+        for reply in self.call_both(&requests, within)? {
             match reply {
                 Some(Reply::Ended(ends)) => told.extend(ends),
                 _ => return Err(self.links[0].unexpected_reply(request.doing())),
@@ -303,14 +308,14 @@ impl Session<'_> {
         within: Duration,
         last: bool,
         prompt: Duration,
-    ) -> Result<Vec<Part>, LinkError> {
+    ) -> Result<Vec<WindowPart>, LinkError> {
         let request = Request::Part(PartOrder {
             within_s: within.as_secs_f64(),
             interval_s: None,
             last,
         });
         let requests = hosts.map(|asked| asked.then(|| request.clone()));
-        let replies = self.both(&requests, within + prompt)?;
+        let replies = self.call_both(&requests, within + prompt)?;
         let mut parts = Vec::new();
         for reply in replies.into_iter().flatten() {
             let Reply::Part(part) = reply else {

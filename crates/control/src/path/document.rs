@@ -37,7 +37,7 @@ pub(super) fn document(
     };
     let carries: Option<Vec<u32>> = every.iter().map(|path| path.advised(back(path))).collect();
     let carries = carries.and_then(|mtus| mtus.into_iter().min());
-    let wanted = every.iter().map(|path| path.wanted.bytes()).max();
+    let wanted = every.iter().map(|path| path.required.bytes()).max();
     let wanted = asked.expect.or(wanted).unwrap_or(0);
     let stack = asked.encapsulation.as_ref();
     let mut notes = notes(asked, &results);

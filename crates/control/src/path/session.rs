@@ -1,12 +1,12 @@
 //! The requests of a check to its agents.
 
 mod evidence;
-mod lines;
 mod locate;
 mod loss;
 mod neighbours;
-mod other_answers;
+mod requests;
 mod responders;
+mod retries;
 mod segments;
 mod simulate;
 mod stacks;
@@ -28,9 +28,9 @@ use wirecost_model::host::{HostAddress, Location};
 
 pub(super) use stacks::gather;
 
-use super::{Check, CheckTarget, DIRECTION_LIMIT, Step};
-use crate::calls::PROMPT;
+use super::{Check, CheckStep, CheckTarget, DIRECTION_LIMIT};
 use crate::random;
+use crate::timeouts::PROMPT;
 
 /// Datagrams of a search on a lossy path.
 const USUAL: u32 = 400;
@@ -112,9 +112,9 @@ impl<'a> Session<'a> {
     /// Makes all requests of the check and collects the answers.
     pub(super) fn results(
         &mut self,
-        told: &mut dyn FnMut(Step),
+        on_step: &mut dyn FnMut(CheckStep),
     ) -> Result<CheckResults, LinkError> {
-        told(Step::Probing);
+        on_step(CheckStep::Probing);
         let mut results = CheckResults {
             ends: [(self.ends[0].clone(), true), (self.ends[1].clone(), false)],
             paths: Vec::new(),
@@ -132,7 +132,7 @@ impl<'a> Session<'a> {
         if let Some(port) = self.asked.tcp {
             results.tcp = Some(self.tcp_port(port)?);
         } else if self.links.len() == 2 {
-            self.both_ways(&mut results, told)?;
+            self.both_ways(&mut results, on_step)?;
         } else {
             let limits = self.patient();
             let order = OneSidedOrder {
@@ -153,16 +153,16 @@ impl<'a> Session<'a> {
             results.rules = self.rules(path.map_or(&[], std::slice::from_ref))?;
         }
         if self.asked.trace && results.traces.is_empty() {
-            told(Step::Tracing);
+            on_step(CheckStep::Tracing);
             results.traces = self.trace_one_side(&results)?;
         }
-        told(Step::Reading);
+        on_step(CheckStep::Reading);
         results.hosts = self.read()?;
         for (host, rules) in results.hosts.iter_mut().zip(&mut results.rules) {
             host.rules = std::mem::take(rules);
         }
         if let (Some(wanted), 2) = (self.asked.simulate, self.links.len()) {
-            told(Step::Simulating);
+            on_step(CheckStep::Simulating);
             let began = Instant::now();
             results.simulations = self.simulate(wanted)?;
             results.simulating = began.elapsed();
@@ -173,7 +173,7 @@ impl<'a> Session<'a> {
     fn both_ways(
         &mut self,
         results: &mut CheckResults,
-        told: &mut dyn FnMut(Step),
+        on_step: &mut dyn FnMut(CheckStep),
     ) -> Result<(), LinkError> {
         let secret = random::secret(&self.links[0])?;
         let mut ways = self.ways(secret, results)?;
@@ -191,9 +191,9 @@ impl<'a> Session<'a> {
         self.segments(&ways, &mut results.paths)?;
         self.count_bad_checksums(&mut results.paths)?;
         results.rules = self.rules(&results.paths)?;
-        self.locate(&ways, &mut results.paths, told)?;
+        self.locate(&ways, &mut results.paths, on_step)?;
         if self.asked.trace {
-            told(Step::Tracing);
+            on_step(CheckStep::Tracing);
             results.traces = self.trace(&ways, &results.paths)?;
         }
         Ok(())

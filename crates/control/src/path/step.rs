@@ -13,7 +13,7 @@ pub struct Simulation {
 
 /// What a check is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CheckStep {
     /// Agents are started.
     Reaching,
     /// Probes are sent.
@@ -28,7 +28,7 @@ pub enum Step {
     Simulating,
 }
 
-impl Step {
+impl CheckStep {
     /// The step in words, for a progress line.
     pub const fn words(self) -> &'static str {
         match self {

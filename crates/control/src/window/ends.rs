@@ -59,13 +59,13 @@ mod tests {
 
     use wirecost_model::load::{Load, NamedLoad, Workload};
 
-    use super::super::guests::among_guests;
+    use super::super::guests::divide_among_guests;
     use super::*;
 
     #[test]
     fn no_two_ends_have_the_same_secret() {
         let load = NamedLoad::alone(Load::new(Workload::TcpStream));
-        let parts = among_guests(&[load.clone(), load], 64);
+        let parts = divide_among_guests(&[load.clone(), load], 64);
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let guest = |guest, _| (HostNetns::Guest(guest), None);
         let across = Clients::Across;

@@ -1,6 +1,6 @@
 //! Loads divided evenly among the pairs of guests.
 
-use wirecost_model::load::{Limit, NamedLoad, Waiting};
+use wirecost_model::load::{Limit, NamedLoad, WaitMode};
 
 /// The share of a load that runs between one pair of guests.
 pub(super) struct GuestLoad {
@@ -16,16 +16,16 @@ const THREADS: u32 = 64;
 /// Every load for every pair of guests. Flows are divided evenly, which the plan's checks ensure. Threads are divided
 /// too;
 /// each guest has at least one.
-pub(super) fn among_guests(loads: &[NamedLoad], guests: u32) -> Vec<GuestLoad> {
+pub(super) fn divide_among_guests(loads: &[NamedLoad], guests: u32) -> Vec<GuestLoad> {
     let of = |named: &NamedLoad, guest| {
         let mut named = named.clone();
         let load = &mut named.load;
         load.streams = (load.streams / guests).max(1);
         if guests > 1 {
             let usual = match load.waiting {
-                Waiting::Sleep => THREADS,
+                WaitMode::Sleep => THREADS,
                 // Each spinning thread has a processor to itself.
-                Waiting::Spin => guests,
+                WaitMode::Spin => guests,
             };
             let all = load.threads.unwrap_or(usual);
             load.threads = Some((all / guests).clamp(1, load.connections()));
@@ -57,7 +57,7 @@ mod tests {
             streams: 80,
             ..Load::new(Workload::TcpStream)
         });
-        let divided = among_guests(std::slice::from_ref(&load), 16);
+        let divided = divide_among_guests(std::slice::from_ref(&load), 16);
         let guests: Vec<u32> = divided.iter().map(|part| part.guest).collect();
         assert_eq!(guests, (0..16).collect::<Vec<_>>());
         for part in &divided {
@@ -66,7 +66,7 @@ mod tests {
                 (5, Some(4))
             );
         }
-        let [whole] = &among_guests(std::slice::from_ref(&load), 1)[..] else {
+        let [whole] = &divide_among_guests(std::slice::from_ref(&load), 1)[..] else {
             panic!("one guest");
         };
         assert_eq!(whole.named, load, "one guest is left to the engine");
@@ -74,7 +74,7 @@ mod tests {
             streams: 1024,
             ..Load::new(Workload::TcpRr)
         });
-        let parts = among_guests(&[wide], 64);
+        let parts = divide_among_guests(&[wide], 64);
         let threads = parts.iter().map(|part| part.named.load.threads);
         assert_eq!(threads.map(Option::unwrap_or_default).sum::<u32>(), 64);
     }
@@ -86,7 +86,7 @@ mod tests {
             limit: Some(Limit::Bytes(1000)),
             ..Load::new(Workload::TcpStream)
         });
-        let parts = among_guests(&[load], 3);
+        let parts = divide_among_guests(&[load], 3);
         let limits: Vec<_> = parts.iter().map(|part| part.named.load.limit).collect();
         assert_eq!(
             limits,

@@ -9,7 +9,10 @@ use wirecost_model::sample::LoadResult;
 use super::clients::Clients;
 
 /// Adds the datagram totals, which the ends of loads report only once they have ended.
-pub(crate) fn settle<'a>(measured: impl Iterator<Item = &'a mut Measured>, ended: &[EndedLoad]) {
+pub(crate) fn add_datagram_totals<'a>(
+    measured: impl Iterator<Item = &'a mut Measured>,
+    ended: &[EndedLoad],
+) {
     for one in measured.flat_map(|host| &mut host.loads) {
         let same =
             |end: &&EndedLoad| (&end.name, end.place, end.end) == (&one.name, one.place, one.end);

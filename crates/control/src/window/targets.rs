@@ -10,7 +10,7 @@ use wirecost_model::load::{Address, Load, NbdUri};
 ///
 /// # Errors
 /// A host name that cannot be resolved.
-pub(crate) fn elsewhere(load: &Load) -> Result<Option<Address>, LinkError> {
+pub(crate) fn external_target(load: &Load) -> Result<Option<Address>, LinkError> {
     match (&load.server, &load.path) {
         (Some(server), _) => resolved(server).map(Some),
         (None, path) => Ok(path.clone().map(Address::Path)),

@@ -1,7 +1,7 @@
 //! Judges one kernel feature by what the probes of both privileges reported.
 
 use crate::check::{Check, Status};
-use crate::evidence::{Evidence, Outcome, Trial, Tried};
+use crate::evidence::{Evidence, Outcome, ProbeResults, Trial};
 use crate::judge::advice;
 use crate::judge::kernel_feature::{KernelFeature, is_essential};
 
@@ -57,7 +57,10 @@ fn merge(trial: Trial, evidence: &Evidence) -> (Status, String, Option<&Outcome>
     }
 }
 
-fn alone<'a>(outcome: Option<&'a Outcome>, tried: &Tried) -> (Status, String, Option<&'a Outcome>) {
+fn alone<'a>(
+    outcome: Option<&'a Outcome>,
+    tried: &ProbeResults,
+) -> (Status, String, Option<&'a Outcome>) {
     match outcome {
         None => {
             let why = tried.cut_short.as_deref().unwrap_or("no reason is known");

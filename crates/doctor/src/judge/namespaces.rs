@@ -1,7 +1,7 @@
 //! Judges the two ways to get namespaces: as root, and in a user namespace without root.
 
 use crate::check::{Check, Group, Status};
-use crate::evidence::{Evidence, Outcome, Trial, Tried};
+use crate::evidence::{Evidence, Outcome, ProbeResults, Trial};
 use crate::judge::advice;
 use crate::judge::kernel_feature::{EACCES, EINVAL, EPERM, EROFS};
 
@@ -98,7 +98,7 @@ fn as_plain_user(evidence: &Evidence) -> Check {
     check(AS_USER, "Namespaces without root", needed_for, answer)
 }
 
-fn silent(tried: &Tried) -> (Status, String, Option<String>) {
+fn silent(tried: &ProbeResults) -> (Status, String, Option<String>) {
     let why = tried.cut_short.as_deref().unwrap_or("no reason is known");
     let advice = "try again when the machine is less busy; `dmesg` may say more".into();
     (

@@ -1,7 +1,7 @@
 //! The summary: whether this machine can run the built-in plan, in one sentence.
 
 use crate::check::Check;
-use crate::evidence::{Evidence, Outcome, Trial, Tried};
+use crate::evidence::{Evidence, Outcome, ProbeResults, Trial};
 use crate::judge::kernel_feature::{EACCES, EPERM, FEATURES, is_essential};
 use crate::judge::namespaces;
 
@@ -47,13 +47,13 @@ pub(super) fn verdict(evidence: &Evidence, checks: &[Check]) -> Verdict {
 }
 
 /// Whether everything that a lab needs worked in one probe.
-fn can(tried: &Tried, evidence: &Evidence) -> bool {
+fn can(tried: &ProbeResults, evidence: &Evidence) -> bool {
     lacks(tried, evidence).next().is_none()
 }
 
 /// Id and title of each check that a lab needs and that did not work in this probe.
 fn lacks<'a>(
-    tried: &'a Tried,
+    tried: &'a ProbeResults,
     evidence: &'a Evidence,
 ) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
     let caller = evidence.caller;
@@ -73,7 +73,7 @@ fn lacks<'a>(
         .map(|(_, id, title)| (id, title))
 }
 
-fn missing(tried: &Tried, evidence: &Evidence) -> String {
+fn missing(tried: &ProbeResults, evidence: &Evidence) -> String {
     let titles: Vec<_> = lacks(tried, evidence).map(|(_, title)| title).collect();
     // Without a namespace nothing else was tried.
     match titles.first() {
@@ -83,7 +83,7 @@ fn missing(tried: &Tried, evidence: &Evidence) -> String {
 }
 
 /// A sentence that names what is missing, and the advice for the first of it.
-fn cannot(tried: &Tried, evidence: &Evidence, checks: &[Check]) -> String {
+fn cannot(tried: &ProbeResults, evidence: &Evidence, checks: &[Check]) -> String {
     let what = missing(tried, evidence);
     let sentence = format!("This machine cannot run the built-in plan, because it lacks {what}.");
     let first = lacks(tried, evidence).next();

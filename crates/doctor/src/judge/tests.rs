@@ -7,7 +7,7 @@ use wirecost_model::record::WakeupCost;
 use super::*;
 use crate::check::Status;
 use crate::evidence::{
-    CallerPrivileges, Clock, EncapsulationKind, MachineFacts, Outcome, Trial, Tried, Window,
+    CallerPrivileges, Clock, EncapsulationKind, MachineFacts, Outcome, ProbeResults, Trial, Window,
 };
 use crate::kernel_config::KernelConfig;
 use crate::probe::trials;
@@ -41,12 +41,12 @@ fn not_permitted() -> Outcome {
 }
 
 /// A probe in which everything worked.
-fn all(who: &str) -> Tried {
+fn all(who: &str) -> ProbeResults {
     let trials = trials().into_iter().chain(ANYWHERE);
     let mut outcomes: BTreeMap<Trial, Outcome> = trials.map(|trial| (trial, works())).collect();
     outcomes.insert(Trial::Namespaces, works());
     outcomes.insert(Trial::BridgeNetfilter, refused(2, "ENOENT: No such file"));
-    Tried {
+    ProbeResults {
         who: who.into(),
         outcomes,
         cut_short: None,
@@ -54,7 +54,7 @@ fn all(who: &str) -> Tried {
 }
 
 /// A probe that could make no namespace.
-fn no_namespace(who: &str, outcome: Outcome) -> Tried {
+fn no_namespace(who: &str, outcome: Outcome) -> ProbeResults {
     let mut tried = all(who);
     for trial in trials() {
         let why = "no namespace to try it in".into();
@@ -759,9 +759,9 @@ fn a_probe_that_was_cut_short_leaves_unknowns_and_no_yes() {
 
     let mut evidence = as_root();
     for tried in [&mut evidence.own, &mut evidence.plain] {
-        *tried = Tried {
+        *tried = ProbeResults {
             cut_short: Some("/gone/wirecost could not be started: ENOENT".into()),
-            ..Tried::default()
+            ..ProbeResults::default()
         };
     }
     let result = examination(&evidence, 0.6);

@@ -39,15 +39,15 @@ pub(super) fn outcome(result: io::Result<String>) -> Outcome {
 }
 
 /// Loads an eBPF classifier, and returns it for the trial of tcx.
-pub(super) fn ebpf(told: &mut impl FnMut(Trial, Outcome)) -> Option<PassingClassifier> {
+pub(super) fn ebpf(report: &mut impl FnMut(Trial, Outcome)) -> Option<PassingClassifier> {
     match PassingClassifier::load() {
         Ok(program) => {
             let seen = "a classifier passed the verifier".into();
-            told(Trial::Ebpf, Outcome::Works(seen));
+            report(Trial::Ebpf, Outcome::Works(seen));
             Some(program)
         }
         Err(error) => {
-            told(Trial::Ebpf, refused(&error));
+            report(Trial::Ebpf, refused(&error));
             None
         }
     }

@@ -50,13 +50,16 @@ const TRIALS: [Trial; 16] = [
     Trial::AfXdp,
 ];
 
-pub(super) fn try_all(program: Option<&PassingClassifier>, told: &mut impl FnMut(Trial, Outcome)) {
+pub(super) fn try_all(
+    program: Option<&PassingClassifier>,
+    report: &mut impl FnMut(Trial, Outcome),
+) {
     let mut scratch = match Scratch::open() {
         Ok(scratch) => scratch,
         Err(error) => {
             let refusal = refused(&error);
             for trial in trials() {
-                told(trial, refusal.clone());
+                report(trial, refusal.clone());
             }
             return;
         }
@@ -76,7 +79,7 @@ pub(super) fn try_all(program: Option<&PassingClassifier>, told: &mut impl FnMut
             attempt(trial, &mut scratch, program)
         };
         has_veth |= trial == Trial::Veth && outcome.works();
-        told(trial, outcome);
+        report(trial, outcome);
     }
 }
 

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use super::{
-    CommandLine, HostAddress, HostAddressError, Location, Problem, SshHost, Unclosed, split_words,
+    CommandLine, HostAddress, HostAddressError, Location, Problem, SshHost, UnclosedQuote,
+    split_words,
 };
 
 /// The words that places begin with, and what people write instead of each.
@@ -233,8 +234,8 @@ fn exec(text: &str, at: usize) -> Found<HostAddress> {
         _ => (text, None),
     };
     let words = split_words(command).map_err(|unclosed| match unclosed {
-        Unclosed::Quote(quote, byte) => (at + byte, Problem::UnclosedQuote(quote)),
-        Unclosed::Backslash(byte) => (at + byte, Problem::TrailingBackslash),
+        UnclosedQuote::Quote(quote, byte) => (at + byte, Problem::UnclosedQuote(quote)),
+        UnclosedQuote::Backslash(byte) => (at + byte, Problem::TrailingBackslash),
     })?;
     if words.first().is_none_or(String::is_empty) {
         return Err((at, Problem::NoCommand));

@@ -3,7 +3,7 @@
 
 /// Quoting that a line leaves open, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unclosed {
+pub enum UnclosedQuote {
     /// A quote, and the byte at which it opens.
     Quote(char, usize),
     /// A backslash at the end of the line, and its byte.
@@ -14,7 +14,7 @@ pub enum Unclosed {
 ///
 /// # Errors
 /// A quote that is not closed, or a backslash with nothing behind it.
-pub fn split_words(line: &str) -> Result<Vec<String>, Unclosed> {
+pub fn split_words(line: &str) -> Result<Vec<String>, UnclosedQuote> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut rest = line.char_indices();
@@ -27,7 +27,7 @@ pub fn split_words(line: &str) -> Result<Vec<String>, Unclosed> {
                     match rest.next() {
                         Some((_, '\'')) => break,
                         Some((_, inside)) => word.push(inside),
-                        None => return Err(Unclosed::Quote('\'', at)),
+                        None => return Err(UnclosedQuote::Quote('\'', at)),
                     }
                 }
             }
@@ -41,17 +41,17 @@ pub fn split_words(line: &str) -> Result<Vec<String>, Unclosed> {
                             // Inside double quotes a backslash quotes only these characters.
                             Some((_, quoted @ ('$' | '`' | '"' | '\\'))) => word.push(quoted),
                             Some((_, other)) => word.extend(['\\', other]),
-                            None => return Err(Unclosed::Quote('"', at)),
+                            None => return Err(UnclosedQuote::Quote('"', at)),
                         },
                         Some((_, inside)) => word.push(inside),
-                        None => return Err(Unclosed::Quote('"', at)),
+                        None => return Err(UnclosedQuote::Quote('"', at)),
                     }
                 }
             }
             '\\' => match rest.next() {
                 Some((_, '\n')) => {}
                 Some((_, quoted)) => word.get_or_insert_default().push(quoted),
-                None => return Err(Unclosed::Backslash(at)),
+                None => return Err(UnclosedQuote::Backslash(at)),
             },
             plain => word.get_or_insert_default().push(plain),
         }

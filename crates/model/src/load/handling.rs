@@ -25,7 +25,7 @@ pub enum Receiving {
 /// How a load's threads wait for their sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Waiting {
+pub enum WaitMode {
     /// They sleep until the kernel wakes them up.
     Sleep,
     /// They poll, and the kernel polls the device where it can (`SO_BUSY_POLL`): each thread takes a core.

@@ -1,6 +1,6 @@
 //! Rules that every load must obey, each with its error message. Plans and the traffic engine apply the same rules.
 
-mod elsewhere;
+mod external_target;
 mod handling;
 mod migration;
 mod pace;
@@ -29,10 +29,10 @@ const RULES: &[Rule] = &[
     storage::storage,
     storage::flushes,
     storage::network_share,
-    elsewhere::elsewhere,
-    elsewhere::path,
-    elsewhere::overwrite,
-    elsewhere::job_threads,
+    external_target::external_target,
+    external_target::path,
+    external_target::overwrite,
+    external_target::job_threads,
     migration::migration,
     threads,
     socket_buffer,

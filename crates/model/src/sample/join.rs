@@ -6,7 +6,7 @@ use super::{
 use crate::end_window::{Counts, End, EndWindow, FlowWindow, Interval, Schedule};
 use crate::latency::Latency;
 use crate::load::{Direction, Limit, NamedLoad, Sending};
-use crate::moved::MachineMove;
+use crate::machine_move::MachineMove;
 
 impl LoadResult {
     /// Joins the windows of a load's ends: a client's and its server's for each pair of guests.

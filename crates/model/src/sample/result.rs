@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::end_window::{End, Interval, Io, Schedule, Socket, ThreadWindow};
 use crate::latency::Latency;
 use crate::load::{Direction, Workload};
-use crate::moved::MachineMove;
+use crate::machine_move::MachineMove;
 use crate::path_access::PathAccess;
 
 /// The result of one load over one window, from both its ends.

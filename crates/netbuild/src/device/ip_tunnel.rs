@@ -16,7 +16,7 @@ use super::{NewDevice, create, read_message};
 use crate::netlink::Netlink;
 
 /// Attribute numbers: `IFLA_GRE_*` or `IFLA_IPTUN_*` (include/uapi/linux/if_tunnel.h).
-struct Numbers {
+struct AttributeNumbers {
     link: u16,
     local: u16,
     remote: u16,
@@ -26,7 +26,7 @@ struct Numbers {
     flags: u16,
 }
 
-const GRE: Numbers = Numbers {
+const GRE: AttributeNumbers = AttributeNumbers {
     link: 1,
     local: 6,
     remote: 7,
@@ -42,7 +42,7 @@ const GRE_IGNORE_DF: u16 = 19;
 /// `GRE_KEY`, sent in network byte order: packets carry a key.
 const HAS_KEY: u16 = 0x2000;
 
-const IPTUN: Numbers = Numbers {
+const IPTUN: AttributeNumbers = AttributeNumbers {
     link: 1,
     local: 2,
     remote: 3,

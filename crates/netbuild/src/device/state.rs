@@ -1,7 +1,7 @@
 //! Steps after the creation of a device of any kind: set it up, make it a bridge port, compare it with what was wanted.
 
 use crate::device::{self, Change};
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 use crate::netlink::Netlink;
 
 pub(crate) fn has_queues(
@@ -26,8 +26,8 @@ pub(crate) fn up(netlink: &mut Netlink, name: &str) -> Result<(), BuildError> {
         ..Change::default()
     }
     .apply(netlink, name)
-    .step(|| format!("setting `{name}` up"))?;
-    let device = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+    .with_context(|| format!("setting `{name}` up"))?;
+    let device = device::read(netlink, name).with_context(|| format!("reading `{name}` back"))?;
     same(|| format!("state of `{name}`"), &true, &device.up)
 }
 
@@ -38,8 +38,8 @@ pub(crate) fn enslave(netlink: &mut Netlink, name: &str, bridge: u32) -> Result<
         ..Change::default()
     }
     .apply(netlink, name)
-    .step(|| format!("making `{name}` a port of the bridge"))?;
-    let device = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+    .with_context(|| format!("making `{name}` a port of the bridge"))?;
+    let device = device::read(netlink, name).with_context(|| format!("reading `{name}` back"))?;
     same(
         || format!("bridge of `{name}`"),
         &bridge,

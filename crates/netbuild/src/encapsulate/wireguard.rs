@@ -15,10 +15,10 @@ use wirecost_model::plan::Wireguard;
 use super::{Endpoints, alike};
 use crate::addresses;
 use crate::device;
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::names::Side;
 use crate::netlink::Netlink;
-use crate::netlink::generic::{Command, Generic, Numbered, nested, numbered};
+use crate::netlink::generic::{AttributeMap, Command, Generic, nested, parse_attributes};
 use crate::spec::EndSecret;
 
 use self::attributes::{allowed_attribute, device_attribute, peer_attribute};
@@ -76,15 +76,15 @@ pub(super) fn make(
         .create(netlink, name, |netlink, new| {
             device::create_plain(netlink, new, InfoKind::Wireguard, between.mtu)
         })
-        .step(|| format!("making the wireguard device `{name}`"))?;
+        .with_context(|| format!("making the wireguard device `{name}`"))?;
     let talking = || format!("setting the keys of the wireguard device `{name}`");
-    let mut family = Generic::open(FAMILY).step(talking)?;
+    let mut family = Generic::open(FAMILY).with_context(talking)?;
     let (own, other) = between.secrets;
     // The kernel computes a public key from the private key of the device: first the other host's.
-    set(&mut family, name, &[private(other)]).step(talking)?;
+    set(&mut family, name, &[private(other)]).with_context(talking)?;
     let public = get(&mut family, name)
         .and_then(|found| key(&found, device_attribute::PUBLIC_KEY))
-        .step(talking)?;
+        .with_context(talking)?;
     let (_, remote) = between.ends;
     let wanted = WireguardDevice {
         secret: EndSecret(clamped(own.0)),
@@ -96,19 +96,19 @@ pub(super) fn make(
             allowed: addresses::guest_range(between.guest_ip),
         }],
     };
-    set(&mut family, name, &wanted.attributes()).step(talking)?;
+    set(&mut family, name, &wanted.attributes()).with_context(talking)?;
     let found = get(&mut family, name)
         .and_then(|found| WireguardDevice::read(&found))
-        .step(|| format!("reading the wireguard device `{name}` back"))?;
+        .with_context(|| format!("reading the wireguard device `{name}` back"))?;
     alike("wireguard", name, &wanted, &found)
 }
 
 /// Waits until there is a session: host a begins one, and host b later where there is none yet. If both began at once,
 /// each would drop the answer to its own handshake, and nothing would be carried until they try again (noise.c,
 /// `wg_noise_handshake_consume_response`).
-pub(super) fn agree(name: &str, side: Side) -> Result<(), BuildError> {
+pub(super) fn handshake(name: &str, side: Side) -> Result<(), BuildError> {
     let step = || format!("waiting for the other end of the wireguard device `{name}`");
-    let mut family = Generic::open(FAMILY).step(step)?;
+    let mut family = Generic::open(FAMILY).with_context(step)?;
     let (usable, asks_after) = match side {
         Side::A => (RENEWED_AFTER, Duration::ZERO),
         Side::B => (GONE_SOON, CONFIRMED_WITHIN),
@@ -118,24 +118,24 @@ pub(super) fn agree(name: &str, side: Side) -> Result<(), BuildError> {
     };
     let began = Instant::now();
     let mut asked = false;
-    while !agreed(&mut family).step(step)? {
+    while !agreed(&mut family).with_context(step)? {
         if began.elapsed() > PATIENCE {
-            return Err(io::Error::from(io::ErrorKind::TimedOut)).step(step);
+            return Err(io::Error::from(io::ErrorKind::TimedOut)).with_context(step);
         }
         if !asked && began.elapsed() >= asks_after {
-            keep_alive(&mut family, name, 1).step(step)?;
+            keep_alive(&mut family, name, 1).with_context(step)?;
             asked = true;
         }
         thread::sleep(Duration::from_millis(2));
     }
     if asked {
-        keep_alive(&mut family, name, 0).step(step)?;
+        keep_alive(&mut family, name, 0).with_context(step)?;
     }
     Ok(())
 }
 
 /// Age of the session with the peer; `None` before the first handshake.
-fn session_age(found: &Numbered) -> io::Result<Option<Duration>> {
+fn session_age(found: &AttributeMap) -> io::Result<Option<Duration>> {
     // struct __kernel_timespec.
     let time: [u8; 16] = value(&first_peer(found)?, peer_attribute::LAST_HANDSHAKE)?;
     let seconds = i64::from_ne_bytes(time[..8].try_into().unwrap_or_default());
@@ -157,10 +157,13 @@ fn keep_alive(family: &mut Generic, name: &str, seconds: u16) -> io::Result<()> 
     set(family, name, &[peers])
 }
 
-fn first_peer(found: &Numbered) -> io::Result<Numbered> {
-    let peers = found.get(&device_attribute::PEERS).ok_or_else(cut)?;
-    let first = numbered(peers).into_values().next().ok_or_else(cut)?;
-    Ok(numbered(&first))
+fn first_peer(found: &AttributeMap) -> io::Result<AttributeMap> {
+    let peers = found.get(&device_attribute::PEERS).ok_or_else(truncated)?;
+    let first = parse_attributes(peers)
+        .into_values()
+        .next()
+        .ok_or_else(truncated)?;
+    Ok(parse_attributes(&first))
 }
 
 fn set(family: &mut Generic, name: &str, attributes: &[DefaultNla]) -> io::Result<()> {
@@ -170,9 +173,9 @@ fn set(family: &mut Generic, name: &str, attributes: &[DefaultNla]) -> io::Resul
 }
 
 /// The kernel reports a device with one peer in one message.
-fn get(family: &mut Generic, name: &str) -> io::Result<Numbered> {
+fn get(family: &mut Generic, name: &str) -> io::Result<AttributeMap> {
     let told = family.call(GET_DEVICE, VERSION, &[device_name(name)])?;
-    told.into_iter().next().ok_or_else(cut)
+    told.into_iter().next().ok_or_else(truncated)
 }
 
 fn device_name(name: &str) -> DefaultNla {
@@ -207,15 +210,17 @@ impl WireguardDevice {
         ]
     }
 
-    fn read(found: &Numbered) -> io::Result<Self> {
+    fn read(found: &AttributeMap) -> io::Result<Self> {
         let peers = found.get(&device_attribute::PEERS);
-        let peers = peers.map(|peers| numbered(peers)).unwrap_or_default();
+        let peers = peers
+            .map(|peers| parse_attributes(peers))
+            .unwrap_or_default();
         Ok(Self {
             secret: EndSecret(key(found, device_attribute::PRIVATE_KEY)?),
             port: u16::from_ne_bytes(value(found, device_attribute::LISTEN_PORT)?),
             peers: peers
                 .values()
-                .map(|peer| WireguardPeer::read(&numbered(peer)))
+                .map(|peer| WireguardPeer::read(&parse_attributes(peer)))
                 .collect::<io::Result<_>>()?,
         })
     }
@@ -242,9 +247,13 @@ impl WireguardPeer {
         ]
     }
 
-    fn read(found: &Numbered) -> io::Result<Self> {
-        let allowed = numbered(found.get(&peer_attribute::ALLOWED_IPS).ok_or_else(cut)?);
-        let allowed = numbered(allowed.values().next().ok_or_else(cut)?);
+    fn read(found: &AttributeMap) -> io::Result<Self> {
+        let allowed = parse_attributes(
+            found
+                .get(&peer_attribute::ALLOWED_IPS)
+                .ok_or_else(truncated)?,
+        );
+        let allowed = parse_attributes(allowed.values().next().ok_or_else(truncated)?);
         let octets = allowed.get(&allowed_attribute::ADDRESS);
         let [prefix] = value(&allowed, allowed_attribute::PREFIX)?;
         let endpoint = found.get(&peer_attribute::ENDPOINT);
@@ -252,10 +261,12 @@ impl WireguardPeer {
             public: key(found, peer_attribute::PUBLIC_KEY)?,
             endpoint: endpoint
                 .and_then(|bytes| endpoint_of(bytes))
-                .ok_or_else(cut)?,
+                .ok_or_else(truncated)?,
             keepalive: u16::from_ne_bytes(value(found, peer_attribute::KEEPALIVE)?),
             allowed: (
-                octets.and_then(|octets| address(octets)).ok_or_else(cut)?,
+                octets
+                    .and_then(|octets| address(octets))
+                    .ok_or_else(truncated)?,
                 prefix,
             ),
         })
@@ -302,19 +313,19 @@ fn address(octets: &[u8]) -> Option<IpAddr> {
     Some(Ipv6Addr::from(six).into())
 }
 
-fn key(found: &Numbered, number: u16) -> io::Result<Key> {
+fn key(found: &AttributeMap, number: u16) -> io::Result<Key> {
     value(found, number)
 }
 
-fn value<const BYTES: usize>(found: &Numbered, number: u16) -> io::Result<[u8; BYTES]> {
+fn value<const BYTES: usize>(found: &AttributeMap, number: u16) -> io::Result<[u8; BYTES]> {
     let value = found
         .get(&number)
         .and_then(|value| value[..].try_into().ok());
-    value.ok_or_else(cut)
+    value.ok_or_else(truncated)
 }
 
 /// Error for an attribute that is missing or of another length.
-fn cut() -> io::Error {
+fn truncated() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }
 
@@ -335,8 +346,8 @@ mod tests {
         }
     }
 
-    fn read(attributes: &[DefaultNla]) -> Numbered {
-        let all = numbered(&numbered(&bytes(&[nested(1, attributes)]))[&1]);
+    fn read(attributes: &[DefaultNla]) -> AttributeMap {
+        let all = parse_attributes(&parse_attributes(&bytes(&[nested(1, attributes)]))[&1]);
         assert_eq!(all.len(), attributes.len());
         all
     }

@@ -5,10 +5,10 @@
 //! by fq behind a program that sets the packets' departure times ([`crate::fq`]). The program is the caller's, as all
 //! programs are: it is attached after the line is set here, and detached before the line is lifted.
 
-use wirecost_model::line::LineBy;
+use wirecost_model::line::LineQdisc;
 use wirecost_wire::size_table::FrameSizes;
 
-use crate::error::{BuildError, Step, error_code, same};
+use crate::error::{BuildError, Context, error_code, same};
 use crate::host::LabHost;
 use crate::names::UNDERLAY_DEVICE;
 use crate::netlink::Netlink;
@@ -46,16 +46,16 @@ impl LabHost {
         let step = || format!("trying fq on `{name}`");
         match fq::set(netlink, index) {
             Err(error) if error_code(&error) == Some(ENOENT) => return Ok(false),
-            other => other.step(step)?,
+            other => other.with_context(step)?,
         }
-        let found = fq::is_there(netlink, index).step(step)?;
-        qdisc::remove(netlink, index).step(step)?;
+        let found = fq::is_there(netlink, index).with_context(step)?;
+        qdisc::remove(netlink, index).with_context(step)?;
         same(step, &true, &found)?;
         Ok(true)
     }
 
     /// Selects what emulates the lines that are set from now on.
-    pub fn emulate_line_by(&mut self, by: LineBy) {
+    pub fn emulate_line_by(&mut self, by: LineQdisc) {
         self.line_by = by;
     }
 
@@ -77,10 +77,10 @@ impl LabHost {
         let (by, links) = (self.line_by, self.spec.network.links);
         let (netlink, index, name) = self.line_device()?;
         match by {
-            LineBy::Htb => {
+            LineQdisc::Htb => {
                 let step = || format!("giving `{name}` {links} links of {rate} bit/s with htb");
-                htb::set(netlink, index, (rate, links), &frames.table()).step(step)?;
-                let found = htb::read_rates(netlink, index).step(step)?;
+                htb::set(netlink, index, (rate, links), &frames.table()).with_context(step)?;
+                let found = htb::read_rates(netlink, index).with_context(step)?;
                 let text = |rates: &[u64]| {
                     let rates: Vec<String> = rates.iter().map(u64::to_string).collect();
                     rates.join(" ")
@@ -88,16 +88,16 @@ impl LabHost {
                 let wanted = vec![rate / 8 * 8; links as usize];
                 same(step, &text(&wanted), &text(&found))
             }
-            LineBy::Tbf => {
+            LineQdisc::Tbf => {
                 let step = || format!("limiting `{name}` with tbf to {rate} bit/s");
-                tbf::set(netlink, index, rate, &frames.table()).step(step)?;
-                let found = tbf::read_rate(netlink, index).step(step)?;
+                tbf::set(netlink, index, rate, &frames.table()).with_context(step)?;
+                let found = tbf::read_rate(netlink, index).with_context(step)?;
                 same(step, &(rate / 8 * 8), &found.unwrap_or(0))
             }
-            LineBy::Fq => {
+            LineQdisc::Fq => {
                 let step = || format!("putting fq on `{name}`");
-                fq::set(netlink, index).step(step)?;
-                let found = fq::is_there(netlink, index).step(step)?;
+                fq::set(netlink, index).with_context(step)?;
+                let found = fq::is_there(netlink, index).with_context(step)?;
                 same(step, &true, &found)
             }
         }
@@ -113,14 +113,14 @@ impl LabHost {
         let (netlink, index, name) = self.line_device()?;
         let step = || format!("lifting the line from `{name}`");
         let has_line = |netlink: &mut Netlink| match by {
-            LineBy::Tbf => Ok(tbf::read_rate(netlink, index)?.is_some()),
-            LineBy::Fq => fq::is_there(netlink, index),
-            LineBy::Htb => htb::is_there(netlink, index),
+            LineQdisc::Tbf => Ok(tbf::read_rate(netlink, index)?.is_some()),
+            LineQdisc::Fq => fq::is_there(netlink, index),
+            LineQdisc::Htb => htb::is_there(netlink, index),
         };
-        if has_line(netlink).step(step)? {
-            qdisc::remove(netlink, index).step(step)?;
+        if has_line(netlink).with_context(step)? {
+            qdisc::remove(netlink, index).with_context(step)?;
         }
-        same(step, &false, &has_line(netlink).step(step)?)
+        same(step, &false, &has_line(netlink).with_context(step)?)
     }
 
     /// Runs `work` in the namespace of the device that has the line, with that device's name.
@@ -131,7 +131,7 @@ impl LabHost {
         match &self.line_namespace {
             Some(line_namespace) => {
                 let within = line_namespace.netns().within(|| work(FAR));
-                within.step(|| "entering the namespace of the line".into())
+                within.with_context(|| "entering the namespace of the line".into())
             }
             None => Ok(work(UNDERLAY_DEVICE)),
         }
@@ -143,7 +143,7 @@ impl LabHost {
             Some(line_namespace) => (line_namespace.netlink(), FAR),
             None => (&mut self.netlink, UNDERLAY_DEVICE),
         };
-        let device = device::read(netlink, name).step(|| format!("reading `{name}`"))?;
+        let device = device::read(netlink, name).with_context(|| format!("reading `{name}`"))?;
         Ok((netlink, device.index, name))
     }
 }

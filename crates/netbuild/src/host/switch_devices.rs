@@ -1,7 +1,7 @@
 //! A host whose frames are forwarded by a switch other than the kernel's bridge, over devices of the switch.
 
 use crate::device;
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 use crate::host::LabHost;
 use crate::names::UNDERLAY_DEVICE;
 use crate::underlay;
@@ -54,8 +54,8 @@ impl LabHost {
         let mut mac = self.spec.underlay_mac();
         mac[3] = 2;
         let step = || format!("changing the hardware address of `{UNDERLAY_DEVICE}`");
-        device::set_mac(&mut self.netlink, UNDERLAY_DEVICE, mac).step(step)?;
-        let found = device::read_mac(&mut self.netlink, UNDERLAY_DEVICE).step(step)?;
+        device::set_mac(&mut self.netlink, UNDERLAY_DEVICE, mac).with_context(step)?;
+        let found = device::read_mac(&mut self.netlink, UNDERLAY_DEVICE).with_context(step)?;
         same(step, &format!("{mac:02x?}"), &format!("{found:02x?}"))
     }
 }

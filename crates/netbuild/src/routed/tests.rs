@@ -30,7 +30,7 @@ struct Host {
 impl Host {
     fn within<T>(&self, step: impl FnOnce(&mut Netlink) -> Result<T, BuildError>) -> T {
         let inside = || {
-            let mut netlink = Netlink::open().step(|| "opening rtnetlink".into())?;
+            let mut netlink = Netlink::open().with_context(|| "opening rtnetlink".into())?;
             step(&mut netlink)
         };
         let done = self.namespace.netns().within(inside).expect("a namespace");
@@ -50,7 +50,7 @@ fn hosts(ip: IpVersion) -> Option<[Host; 2]> {
             })
             .collect();
         let made = namespace.netns().within(|| {
-            ipv6::disable_and_silence()?;
+            ipv6::disable()?;
             Guest::all(&addresses)
         })?;
         let guests = made.unwrap_or_else(|error| panic!("{error}"));
@@ -82,7 +82,7 @@ fn joined(ip: IpVersion) -> Option<[Host; 2]> {
     let [mac_a, mac_b] = TUNNEL_MACS.map(end);
     a.within(|netlink| {
         device::create_veth_between(netlink, (None, mac_a), (peer, mac_b))
-            .step(|| "making the stand-in".into())
+            .with_context(|| "making the stand-in".into())
     });
     for (host, across) in [(&mut a, TUNNEL_MACS[1]), (&mut b, TUNNEL_MACS[0])] {
         route(host, ip, across);
@@ -105,12 +105,12 @@ fn route(host: &mut Host, ip: IpVersion, across: [u8; 6]) {
             guests: &mut guests,
             tunnel: TUNNEL,
         };
-        routing.settle(netlink)?;
+        routing.set_up(netlink)?;
         let tunnel = index(netlink, TUNNEL)?;
         for number in 0..GUESTS {
             let other = addresses::guest(ip, side.other(), number);
             device::add_neighbour(netlink, tunnel, other, across)
-                .step(|| "telling the stand-in's ends of each other".into())?;
+                .with_context(|| "telling the stand-in's ends of each other".into())?;
         }
         Ok(())
     });

@@ -11,7 +11,7 @@ use crate::netlink::Netlink;
 use crate::underlay::line_namespace::FAR;
 use crate::underlay::node::{Node, TOWARDS_A, TOWARDS_B, WireEnd, wire};
 use crate::underlay::router::{self, Port, Router};
-use crate::underlay::{Wire, fault, switch};
+use crate::underlay::{UnderlayParameters, fault, switch};
 
 /// Number of the first link from the first fork to a member; there are up to 64 of them.
 const TO_MEMBERS: u8 = 64;
@@ -38,7 +38,7 @@ pub(super) fn host(place: LinkEnd, mtu: u32) -> WireEnd {
 /// namespaces of their own, `line_namespace` of host a and `b` of host b, the wires end there.
 pub(super) fn build(
     transit: &Transit,
-    Wire { mtu, queues, ip }: Wire,
+    UnderlayParameters { mtu, queues, ip }: UnderlayParameters,
     (a, line_namespace): (&mut Netlink, Option<PeerNamespace<'_>>),
     b: PeerNamespace<'_>,
 ) -> Result<Vec<Node>, BuildError> {
@@ -71,9 +71,9 @@ pub(super) fn build(
     } = builder;
     for (node, setup) in nodes.iter_mut().zip(&to_set_up) {
         match setup {
-            NodeSetup::Switch(hop) => switch::settle(node, hop, queues)?,
+            NodeSetup::Switch(hop) => switch::set_up(node, hop, queues)?,
             NodeSetup::Router(router) => {
-                router::settle(node, router, ends, ip)?;
+                router::set_up(node, router, ends, ip)?;
                 router::wait_until_ready(node, router, ip)?;
             }
         }

@@ -2,7 +2,7 @@
 
 use wirecost_model::transit::{Hop, HopKind, Icmp};
 
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::netem;
 use crate::underlay::nftables::{self, Drop};
 use crate::underlay::node::{Node, TOWARDS_A, TOWARDS_B};
@@ -25,12 +25,13 @@ pub(super) fn set_up_faults(node: &mut Node, hop: &Hop) -> Result<(), BuildError
     node.within(|netlink| {
         if !drops.is_empty() {
             nftables::drop_at(&incoming, &drops)
-                .step(|| "making nf_tables rules that drop packets".to_owned())?;
+                .with_context(|| "making nf_tables rules that drop packets".to_owned())?;
         }
         if hop.delay_us > 0 {
             for device in outgoing {
-                netem::delay(netlink, device, hop.delay_us)
-                    .step(|| format!("making a netem qdisc that delays what `{device}` sends"))?;
+                netem::delay(netlink, device, hop.delay_us).with_context(|| {
+                    format!("making a netem qdisc that delays what `{device}` sends")
+                })?;
             }
         }
         Ok(())

@@ -20,11 +20,11 @@ use wirecost_sys::ethtool::Ethtool;
 use wirecost_sys::namespace::Netns;
 
 use super::node::{Node, WireEnd, wire};
-use super::switch::unfiltered;
+use super::switch::disable_bridge_netfilter;
 use crate::device;
 use crate::device::{enslave, up};
 use crate::device_features::set_features;
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::steering::{self, Steering};
@@ -56,8 +56,9 @@ impl LineNamespace {
         let mut node = Node::create("the line".to_owned())?;
         let ethtool = node.within(|_| {
             // Devices take the mask over when they are created, so it stays set for all that are created here.
-            Steering::by_default(&[core]).step(|| format!("steering the line to core {core}"))?;
-            Ethtool::open().step(|| "opening ethtool".into())
+            Steering::by_default(&[core])
+                .with_context(|| format!("steering the line to core {core}"))?;
+            Ethtool::open().with_context(|| "opening ethtool".into())
         })?;
         let near = WireEnd::inner(NEAR, None);
         wire(netlink, (None, own), (node.as_peer(), &near), queues)?;
@@ -70,18 +71,18 @@ impl LineNamespace {
     }
 
     /// Bridges both of its devices, once the wire to the other host exists.
-    pub(crate) fn settle(&mut self) -> Result<(), BuildError> {
+    pub(crate) fn set_up(&mut self) -> Result<(), BuildError> {
         let (core, queues) = (self.core, self.queues);
         self.node.within(|netlink| {
-            unfiltered()?;
+            disable_bridge_netfilter()?;
             for device in [NEAR, FAR] {
                 steering::steer(device, queues, &[core])
-                    .step(|| format!("steering what `{device}` receives to core {core}"))?;
+                    .with_context(|| format!("steering what `{device}` receives to core {core}"))?;
             }
             device::create_bridge(netlink, BRIDGE)
-                .step(|| format!("making the bridge `{BRIDGE}`"))?;
+                .with_context(|| format!("making the bridge `{BRIDGE}`"))?;
             let bridge = device::read(netlink, BRIDGE)
-                .step(|| format!("reading `{BRIDGE}` back"))?
+                .with_context(|| format!("reading `{BRIDGE}` back"))?
                 .index;
             up(netlink, BRIDGE)?;
             enslave(netlink, NEAR, bridge)?;
@@ -97,7 +98,10 @@ impl LineNamespace {
     /// Sets features of the device towards the host, so that the host's device joins packets (GRO) as if they came from
     /// the other host's own device: a veth joins none that come from a device with TSO (drivers/net/veth.c,
     /// `veth_skb_is_eligible_for_gro`).
-    pub(crate) fn set_near(&self, features: BTreeMap<String, bool>) -> Result<(), BuildError> {
+    pub(crate) fn set_near_features(
+        &self,
+        features: BTreeMap<String, bool>,
+    ) -> Result<(), BuildError> {
         let step = || format!("setting offloads of the line's `{NEAR}`");
         set_features(&self.ethtool, NEAR, features, &step).map(|_| ())
     }

@@ -10,7 +10,7 @@ use crate::addresses::LinkEnd;
 use crate::device::up;
 use crate::device::{self, PeerNamespace, VethEnd};
 use crate::device_features::set_features;
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::ipv6;
 use crate::netlink::Netlink;
 use crate::underlay::ANY_SIZE;
@@ -31,12 +31,12 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn create(name: String) -> Result<Self, BuildError> {
         let making = || format!("making the namespace of {name}");
-        let namespace = HeldNetns::create("hop").step(making)?;
+        let namespace = HeldNetns::create("hop").with_context(making)?;
         let inside = || -> Result<_, BuildError> {
-            ipv6::disable_and_silence()?;
-            Netlink::open().step(|| "opening rtnetlink".into())
+            ipv6::disable()?;
+            Netlink::open().with_context(|| "opening rtnetlink".into())
         };
-        let mut netlink = namespace.netns().within(inside).step(making)??;
+        let mut netlink = namespace.netns().within(inside).with_context(making)??;
         up(&mut netlink, "lo")?;
         Ok(Self {
             name,
@@ -56,7 +56,7 @@ impl Node {
             netlink,
         } = self;
         let done = namespace.netns().within(|| step(netlink));
-        let done = done.step(|| format!("entering the namespace of {name}"))?;
+        let done = done.with_context(|| format!("entering the namespace of {name}"))?;
         done.map_err(|error| error.inside(name))
     }
 
@@ -116,7 +116,7 @@ pub(super) fn without_offloads(device: &str) -> Result<(), BuildError> {
         let names = feature.ethtool().iter();
         names.map(move |name| ((*name).to_owned(), on))
     });
-    let ethtool = Ethtool::open().step(|| "opening ethtool".into())?;
+    let ethtool = Ethtool::open().with_context(|| "opening ethtool".into())?;
     let step = || format!("switching the offloads of `{device}` off");
     set_features(&ethtool, device, wanted.collect(), &step).map(|_| ())
 }
@@ -129,7 +129,7 @@ pub(super) fn wire(
     queues: u32,
 ) -> Result<(), BuildError> {
     let ends = [own, other].map(|wire_end| wire_end.end(queues));
-    device::create_veth_between(netlink, (from, ends[0]), (to, ends[1])).step(|| {
+    device::create_veth_between(netlink, (from, ends[0]), (to, ends[1])).with_context(|| {
         format!(
             "making the veth from `{}` to `{}`",
             own.device, other.device

@@ -6,7 +6,7 @@ use wirecost_model::ip::IpVersion;
 use wirecost_model::transit::{Hop, Icmp, Mtus};
 
 use crate::addresses::LinkEnd;
-use crate::error::{BuildError, Step};
+use crate::error::{BuildError, Context};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::route::{self, NextHop};
@@ -45,7 +45,7 @@ pub(super) struct Router<'t> {
 }
 
 /// Gives a router its addresses and its routes to the two hosts, whose places are `ends`.
-pub(super) fn settle(
+pub(super) fn set_up(
     node: &mut Node,
     router: &Router<'_>,
     ends: [LinkEnd; 2],
@@ -64,11 +64,11 @@ pub(super) fn settle(
             let address = host.address(ip);
             let length = if address.is_ipv4() { 32 } else { 128 };
             route::add(netlink, (address, length), &hops, mtu)
-                .step(|| format!("making the route to {address}"))?;
+                .with_context(|| format!("making the route to {address}"))?;
         }
         if router.icmp == Icmp::Filtered {
             route::drop_own_icmp(netlink, ip)
-                .step(|| format!("adding a rule that drops {ip}'s ICMP"))?;
+                .with_context(|| format!("adding a rule that drops {ip}'s ICMP"))?;
         }
         Ok(())
     })

@@ -15,7 +15,7 @@ use wirecost_model::transit::Hop;
 
 use crate::device::{self, PortFlags, VethEnd};
 use crate::device::{enslave, up};
-use crate::error::{BuildError, Step, same};
+use crate::error::{BuildError, Context, same};
 use crate::netlink::Netlink;
 use crate::underlay::node::{self, Node, TOWARDS_A, TOWARDS_B};
 use crate::underlay::set_if_there;
@@ -36,21 +36,23 @@ const FILTERED_BRIDGES: [&str; 3] = [
 const SLACK: u32 = 4;
 
 /// Keeps bridges of the calling thread's namespace from passing frames through a packet filter.
-pub(super) fn unfiltered() -> Result<(), BuildError> {
+pub(super) fn disable_bridge_netfilter() -> Result<(), BuildError> {
     let mut keys = FILTERED_BRIDGES.iter();
     keys.try_for_each(|key| set_if_there(key, "0"))
 }
 
-pub(super) fn settle(node: &mut Node, hop: &Hop, queues: u32) -> Result<(), BuildError> {
+pub(super) fn set_up(node: &mut Node, hop: &Hop, queues: u32) -> Result<(), BuildError> {
     node.within(|netlink| {
-        unfiltered()?;
+        disable_bridge_netfilter()?;
         let mut bridges = [0; 2];
         for (bridge, (name, outside)) in bridges
             .iter_mut()
             .zip(BRIDGES.iter().zip([TOWARDS_A, TOWARDS_B]))
         {
-            device::create_bridge(netlink, name).step(|| format!("making the bridge `{name}`"))?;
-            let made = device::read(netlink, name).step(|| format!("reading `{name}` back"))?;
+            device::create_bridge(netlink, name)
+                .with_context(|| format!("making the bridge `{name}`"))?;
+            let made =
+                device::read(netlink, name).with_context(|| format!("reading `{name}` back"))?;
             *bridge = made.index;
             up(netlink, name)?;
             enslave(netlink, outside, *bridge)?;
@@ -76,10 +78,10 @@ fn direction(
         queues,
     };
     device::create_veth_here(netlink, end(sending, mtu), end(receiving, mtu - SLACK))
-        .step(|| format!("making the veth from `{sending}` to `{receiving}`"))?;
+        .with_context(|| format!("making the veth from `{sending}` to `{receiving}`"))?;
     node::without_offloads(sending)?;
     let step = || format!("reading `{sending}` back");
-    let found = device::read(netlink, sending).step(step)?;
+    let found = device::read(netlink, sending).with_context(step)?;
     same(|| format!("MTU of `{sending}`"), &mtu, &found.mtu)?;
     for (name, bridge, flood) in [(sending, bridges[0], true), (receiving, bridges[1], false)] {
         enslave(netlink, name, bridge)?;
@@ -90,7 +92,7 @@ fn direction(
             isolated: true,
         };
         device::set_port(netlink, name, flags)
-            .step(|| format!("making `{name}` carry one direction only"))?;
+            .with_context(|| format!("making `{name}` carry one direction only"))?;
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ impl Central {
         let path = directory.path().join(SOCKET);
         let mut connect = |schema| {
             let soon = Deadline::within(PATIENCE);
-            Database::connect(&path, schema, soon, || database.still_there())
+            Database::connect(&path, schema, soon, || database.check_running())
         };
         let soon = || Deadline::within(PATIENCE);
         connect(Schema::OvnNorthbound)?.transact(&operations(wanted), soon())?;
@@ -101,18 +101,20 @@ impl Central {
             self.connect(Schema::OvnNorthbound)?,
         );
         self.until(&mut wait, |wait| {
-            let there = south.rows("Chassis", &["name"], wait.for_one())?.len();
+            let there = south
+                .rows("Chassis", &["name"], wait.request_deadline())?
+                .len();
             let missing = format!("{there} of {number} hosts have joined");
             Ok((there < number).then_some(missing))
         })?;
         // A number that no host has confirmed before (ovn-nbctl(8), `--wait=hv`).
-        let before = north.rows("NB_Global", &["nb_cfg"], wait.for_one())?;
+        let before = north.rows("NB_Global", &["nb_cfg"], wait.request_deadline())?;
         let before = before.first().and_then(|row| row["nb_cfg"].as_i64());
         let wanted = before.unwrap_or(0) + 1;
         let next = Operation::update("NB_Global", &json!({"nb_cfg": wanted}));
-        north.transact(&[next], wait.for_one())?;
+        north.transact(&[next], wait.request_deadline())?;
         self.until(&mut wait, |wait| {
-            let rows = north.rows("NB_Global", &["hv_cfg"], wait.for_one())?;
+            let rows = north.rows("NB_Global", &["hv_cfg"], wait.request_deadline())?;
             let in_force = rows.first().and_then(|row| row["hv_cfg"].as_i64());
             let missing = "the hosts' switches have not applied the logical network";
             Ok((in_force.unwrap_or(0) < wanted).then(|| missing.to_owned()))
@@ -124,7 +126,7 @@ impl Central {
         let mut wait = self.wait();
         let mut south = self.connect(Schema::OvnSouthbound)?;
         self.until(&mut wait, |wait| {
-            let rows = south.rows("Logical_Flow", &["match"], wait.for_one())?;
+            let rows = south.rows("Logical_Flow", &["match"], wait.request_deadline())?;
             let missing = "ovn-northd has made no logical flows";
             Ok(rows.is_empty().then(|| missing.to_owned()))
         })
@@ -137,8 +139,8 @@ impl Central {
         mut missing: impl FnMut(&DaemonWait) -> Result<Option<String>, Error>,
     ) -> Result<(), Error> {
         while let Some(missing) = missing(wait)? {
-            self.database.still_there()?;
-            self.northd.still_there()?;
+            self.database.check_running()?;
+            self.northd.check_running()?;
             if wait.is_over() {
                 return Err(Error::NotInForce {
                     missing,
@@ -159,7 +161,7 @@ impl Central {
         let path = self.directory.path().join(SOCKET);
         let database = &mut self.database;
         Database::connect(&path, schema, Deadline::within(PATIENCE), || {
-            database.still_there()
+            database.check_running()
         })
     }
 }

@@ -46,8 +46,8 @@ impl Controller {
         self.daemon.pid()
     }
 
-    pub(crate) fn still_there(&mut self) -> Result<(), Error> {
-        self.daemon.still_there()
+    pub(crate) fn check_running(&mut self) -> Result<(), Error> {
+        self.daemon.check_running()
     }
 
     /// Waits until the guests' ports and the tunnel are as wanted in table Interface.
@@ -59,11 +59,11 @@ impl Controller {
     ) -> Result<(), Error> {
         let columns = ["name", "type", "options", "ofport", "error", "external_ids"];
         loop {
-            let rows = database.rows("Interface", &columns, wait.for_one())?;
+            let rows = database.rows("Interface", &columns, wait.request_deadline())?;
             let Some(missing) = missing(&rows, wanted) else {
                 return Ok(());
             };
-            self.daemon.still_there()?;
+            self.daemon.check_running()?;
             if wait.is_over() {
                 return Err(Error::NotInForce {
                     missing,

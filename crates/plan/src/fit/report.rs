@@ -4,14 +4,14 @@ use wirecost_model::datapath::Datapath;
 use wirecost_model::ip::IpVersion;
 use wirecost_model::plan::{Encapsulation, GuestMtu};
 
-use super::{Fit, GuestMtuRange};
+use super::{FitCheck, GuestMtuRange};
 use crate::factors::Factors;
 use crate::node::Span;
 use crate::read::{Level, Reader};
-use crate::transit::Written;
+use crate::transit::TransitSection;
 
-impl Fit {
-    pub(crate) fn report(self, reader: &mut Reader, factors: &Factors, between: &Written) {
+impl FitCheck {
+    pub(crate) fn report(self, reader: &mut Reader, factors: &Factors, between: &TransitSection) {
         let nothing_left = !self.can_be_built;
         for (place, reason) in self.beyond_datapaths.into_iter().filter(|_| nothing_left) {
             report_beyond_datapath(reader, factors, place, reason);
@@ -147,7 +147,7 @@ fn report_unrouted(
     reader: &mut Reader,
     factors: &Factors,
     range: GuestMtuRange,
-    between: &Written,
+    between: &TransitSection,
 ) {
     let (Some(level), Some((span, path))) = (
         factors.encapsulation.get(range.encapsulation),
@@ -164,7 +164,7 @@ fn report_unrouted(
     reader.fault(span.clone(), path, message, "routed from here on", help);
 }
 
-fn report_small_path(reader: &mut Reader, range: GuestMtuRange, between: &Written) {
+fn report_small_path(reader: &mut Reader, range: GuestMtuRange, between: &TransitSection) {
     let Some((mtu, span, path)) = between.narrowest() else {
         return;
     };
@@ -182,7 +182,7 @@ fn report_misfit(
     factors: &Factors,
     guest: usize,
     range: GuestMtuRange,
-    between: &Written,
+    between: &TransitSection,
 ) {
     let (Some(level), Some(underlay), Some(encapsulation), Some(path)) = (
         factors.guest_mtu.get(guest),

@@ -109,7 +109,7 @@ pub enum Presence {
     /// The default, as it would be written.
     Default(&'static str),
     /// The default, as it would be written, if another key of an adaptive run is present; else the key has none.
-    Until(&'static str),
+    Adaptive(&'static str),
 }
 
 impl Key {

@@ -2,7 +2,7 @@
 
 use wirecost_model::load::Workload;
 
-use super::Presence::{Default, Until};
+use super::Presence::{Adaptive, Default};
 use super::{BASE, Key, Kind, ON_OFF, above_to, from_to};
 
 keys! {
@@ -22,17 +22,17 @@ keys! {
     ROUNDS "repeat.rounds" Whole { range: from_to(1.0, 1000.0), presence: Default("8"), example: "8" }
         "A fixed number of rounds: every cell is measured once in each; an interval needs two. Excludes the keys of \
          an adaptive run (`precision`, `budget`, `min_rounds`, `max_rounds`, `ask`).";
-    PRECISION "repeat.precision" Share { range: above_to(0.0, 1.0), presence: Until("2%"), example: "2%" }
+    PRECISION "repeat.precision" Share { range: above_to(0.0, 1.0), presence: Adaptive("2%"), example: "2%" }
         "Adaptive (sequential) run: it stops when every effect in `ask` has its verdict against `worth`, or an \
          interval whose half-width is at most this.";
-    BUDGET "repeat.budget" Seconds { range: from_to(1.0, 604_800.0), presence: Until("5min"), example: "5min" }
+    BUDGET "repeat.budget" Seconds { range: from_to(1.0, 604_800.0), presence: Adaptive("5min"), example: "5min" }
         "Adaptive run: the time that it may take, building included. A round that is not expected to fit is not \
          begun, and no round is cut short; `min_rounds` are measured in any case.";
-    MIN_ROUNDS "repeat.min_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("6"), example: "6" }
+    MIN_ROUNDS "repeat.min_rounds" Whole { range: from_to(4.0, 1000.0), presence: Adaptive("6"), example: "6" }
         "Adaptive run: the fewest rounds.";
-    MAX_ROUNDS "repeat.max_rounds" Whole { range: from_to(4.0, 1000.0), presence: Until("60"), example: "60" }
+    MAX_ROUNDS "repeat.max_rounds" Whole { range: from_to(4.0, 1000.0), presence: Adaptive("60"), example: "60" }
         "Adaptive run: the most rounds.";
-    ASK "repeat.ask" Word { words: &["all", "throughput", "latency", "cpu"], presence: Until("all"), example: "throughput" }
+    ASK "repeat.ask" Word { words: &["all", "throughput", "latency", "cpu"], presence: Adaptive("all"), example: "throughput" }
         "Adaptive run: the figures whose effects have to be known before it stops. The run does not wait for an \
          effect without a valid pair of samples.";
     SECONDS "repeat.seconds" Seconds { range: from_to(0.05, 3600.0), presence: Default("1.0"), example: "1.5" }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wirecost_model::load::{
     Backing, Direction, DirtyOrder, Fallback, Limit, Load, Migration, MoveEngine, NbdUri, Pattern,
-    Rate, Receiving, Segmentation, Sending, Storage, Waiting,
+    Rate, Receiving, Segmentation, Sending, Storage, WaitMode,
 };
 use wirecost_model::units::{format_bytes, format_rate};
 
@@ -23,7 +23,7 @@ pub(super) const SIZE: &str = "size";
 
 /// The level of an option.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Setting {
+pub(super) enum OptionValue {
     /// One of the key's words.
     Word(&'static str),
     /// `on` or `off`.
@@ -45,38 +45,38 @@ pub(super) enum Setting {
 }
 
 /// Reads a level according to the kind of its key.
-pub(super) fn read(reader: &mut Reader, entry: &Entry<'_>) -> Option<Setting> {
+pub(super) fn read(reader: &mut Reader, entry: &Entry<'_>) -> Option<OptionValue> {
     let key = entry.key;
     if is_switch(key) {
-        return switch(reader, entry).map(Setting::Switch);
+        return switch(reader, entry).map(OptionValue::Switch);
     }
     if key.kind != Kind::Word
         && let Some(word) = as_word(entry)
     {
-        return Some(Setting::Word(word));
+        return Some(OptionValue::Word(word));
     }
     if key.name() == LIMIT {
         let limit = match key.kind {
             Kind::Size => Limit::Bytes(bytes(reader, entry)?),
             _ => Limit::Transactions(integer(reader, entry)?),
         };
-        return Some(Setting::Limit(limit));
+        return Some(OptionValue::Limit(limit));
     }
     match key.kind {
-        Kind::Whole => integer32(reader, entry).map(|whole| Setting::Whole(whole, key.kind)),
-        Kind::Size => size(reader, entry).map(|bytes| Setting::Whole(bytes, key.kind)),
-        Kind::Rate => rate(reader, entry).map(|bits| Setting::Rate(Rate::BitsPerSecond(bits))),
+        Kind::Whole => integer32(reader, entry).map(|whole| OptionValue::Whole(whole, key.kind)),
+        Kind::Size => size(reader, entry).map(|bytes| OptionValue::Whole(bytes, key.kind)),
+        Kind::Rate => rate(reader, entry).map(|bits| OptionValue::Rate(Rate::BitsPerSecond(bits))),
         Kind::PerSecond => {
-            number(reader, entry).map(|each| Setting::Rate(Rate::RequestsPerSecond(each)))
+            number(reader, entry).map(|each| OptionValue::Rate(Rate::RequestsPerSecond(each)))
         }
-        Kind::Seconds => number(reader, entry).map(Setting::Seconds),
-        Kind::Congestion => congestion(reader, entry).map(Setting::Name),
+        Kind::Seconds => number(reader, entry).map(OptionValue::Seconds),
+        Kind::Congestion => congestion(reader, entry).map(OptionValue::Name),
         Kind::Target if entry.node.text().is_some_and(|text| text.starts_with('/')) => {
-            path(reader, entry).map(Setting::Path)
+            path(reader, entry).map(OptionValue::Path)
         }
-        Kind::Target => nbd_uri(reader, entry).map(Setting::Server),
-        Kind::Path => path(reader, entry).map(Setting::Path),
-        _ => word(reader, entry).map(Setting::Word),
+        Kind::Target => nbd_uri(reader, entry).map(OptionValue::Server),
+        Kind::Path => path(reader, entry).map(OptionValue::Path),
+        _ => word(reader, entry).map(OptionValue::Word),
     }
 }
 
@@ -85,21 +85,21 @@ fn is_switch(key: &Key) -> bool {
 }
 
 /// The label of the level in records.
-pub(super) fn label(setting: &Setting) -> String {
+pub(super) fn label(setting: &OptionValue) -> String {
     match setting {
-        Setting::Word(word) => (*word).to_owned(),
-        Setting::Switch(on) => if *on { "on" } else { "off" }.to_owned(),
-        Setting::Whole(bytes, Kind::Size) => format_bytes(u64::from(*bytes)),
-        Setting::Whole(number, _) => number.to_string(),
-        Setting::Limit(Limit::Bytes(bytes)) => format_bytes(*bytes),
-        Setting::Limit(Limit::Transactions(count)) => count.to_string(),
-        Setting::Limit(Limit::Time(time)) => format_seconds(time.as_secs_f64()),
-        Setting::Rate(Rate::BitsPerSecond(bits)) => format_rate(*bits),
-        Setting::Rate(Rate::RequestsPerSecond(requests)) => requests.to_string(),
-        Setting::Seconds(seconds) => format_seconds(*seconds),
-        Setting::Name(name) => name.clone(),
-        Setting::Server(uri) => uri.to_string(),
-        Setting::Path(path) => path.clone(),
+        OptionValue::Word(word) => (*word).to_owned(),
+        OptionValue::Switch(on) => if *on { "on" } else { "off" }.to_owned(),
+        OptionValue::Whole(bytes, Kind::Size) => format_bytes(u64::from(*bytes)),
+        OptionValue::Whole(number, _) => number.to_string(),
+        OptionValue::Limit(Limit::Bytes(bytes)) => format_bytes(*bytes),
+        OptionValue::Limit(Limit::Transactions(count)) => count.to_string(),
+        OptionValue::Limit(Limit::Time(time)) => format_seconds(time.as_secs_f64()),
+        OptionValue::Rate(Rate::BitsPerSecond(bits)) => format_rate(*bits),
+        OptionValue::Rate(Rate::RequestsPerSecond(requests)) => requests.to_string(),
+        OptionValue::Seconds(seconds) => format_seconds(*seconds),
+        OptionValue::Name(name) => name.clone(),
+        OptionValue::Server(uri) => uri.to_string(),
+        OptionValue::Path(path) => path.clone(),
     }
 }
 
@@ -115,7 +115,7 @@ fn format_seconds(seconds: f64) -> String {
     }
 }
 
-impl Setting {
+impl OptionValue {
     /// Sets the option of that name in `load`. The rate of all flows goes to `total`: to divide it,
     /// the number of flows must be known.
     pub(super) fn apply(&self, option: &str, load: &mut Load, total: &mut Option<Rate>) {
@@ -203,7 +203,7 @@ impl Setting {
             "nodelay" => load.nodelay = on,
             "zero_copy" if on => load.sending = Sending::ZeroCopy,
             "discard_on_receive" if on => load.receiving = Receiving::Discard,
-            "spin" if on => load.waiting = Waiting::Spin,
+            "spin" if on => load.waiting = WaitMode::Spin,
             "segmentation_offload" => {
                 load.segmentation = Segmentation {
                     send: matches!(self, Self::Word("send" | "both")),
@@ -326,7 +326,8 @@ mod tests {
 
     #[test]
     fn times_are_labelled_in_their_largest_whole_unit() {
-        let labels = [0.0, 0.001, 0.0002, 1.5, 2.0, 1.0 / 3.0].map(|s| label(&Setting::Seconds(s)));
+        let labels =
+            [0.0, 0.001, 0.0002, 1.5, 2.0, 1.0 / 3.0].map(|s| label(&OptionValue::Seconds(s)));
         assert_eq!(labels[..5], ["0", "1ms", "200us", "1500ms", "2s"]);
         assert!(labels[5].ends_with('s'));
     }

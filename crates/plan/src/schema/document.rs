@@ -18,7 +18,7 @@ pub struct Schema {
     #[serde(rename = "$ref", skip_serializing_if = "Option::is_none")]
     pub(super) reference: Option<String>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub(super) types: Option<Types>,
+    pub(super) types: Option<TypeNames>,
     #[serde(rename = "enum", skip_serializing_if = "Vec::is_empty")]
     pub(super) values: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,17 +54,17 @@ pub struct Schema {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_properties: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) additional_properties: Option<Additional>,
-    #[serde(skip_serializing_if = "Named::is_empty")]
-    pub(super) properties: Named,
-    #[serde(rename = "$defs", skip_serializing_if = "Named::is_empty")]
-    pub(super) definitions: Named,
+    pub(super) additional_properties: Option<AdditionalProperties>,
+    #[serde(skip_serializing_if = "NamedSchemas::is_empty")]
+    pub(super) properties: NamedSchemas,
+    #[serde(rename = "$defs", skip_serializing_if = "NamedSchemas::is_empty")]
+    pub(super) definitions: NamedSchemas,
 }
 
 /// One type name, or several.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub(super) enum Types {
+pub(super) enum TypeNames {
     One(&'static str),
     Several(&'static [&'static str]),
 }
@@ -72,22 +72,22 @@ pub(super) enum Types {
 /// `additionalProperties`: whether there may be any, or the schema of each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub(super) enum Additional {
+pub(super) enum AdditionalProperties {
     Allowed(bool),
     Each(Box<Schema>),
 }
 
 /// Schemas by name, in the order of the table.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Named(pub(super) Vec<(&'static str, Schema)>);
+pub(super) struct NamedSchemas(pub(super) Vec<(&'static str, Schema)>);
 
-impl Named {
+impl NamedSchemas {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl Serialize for Named {
+impl Serialize for NamedSchemas {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, schema)| (name, schema)))
     }
@@ -96,7 +96,7 @@ impl Serialize for Named {
 impl Schema {
     pub(super) fn of_type(name: &'static str) -> Self {
         Self {
-            types: Some(Types::One(name)),
+            types: Some(TypeNames::One(name)),
             ..Self::default()
         }
     }

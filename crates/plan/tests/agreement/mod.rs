@@ -21,7 +21,7 @@ pub(crate) fn instance(text: &str) -> Option<Value> {
 
 /// Who took a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum AcceptedBy {
     ByBoth,
     ByNeither,
     BySchemaOnly,
@@ -31,14 +31,14 @@ pub(crate) enum Taken {
 
 /// Fails the test where schema and parser disagree on what a schema can say.
 #[track_caller]
-pub(crate) fn agree(text: &str) -> Taken {
+pub(crate) fn agree(text: &str) -> AcceptedBy {
     let parsed = load("plan.yaml", text);
     let Some(instance) = instance(text) else {
-        return Taken::NoInstance;
+        return AcceptedBy::NoInstance;
     };
     match (parsed, SCHEMA.is_valid(&instance)) {
-        (Ok(_), true) => Taken::ByBoth,
-        (Err(_), false) => Taken::ByNeither,
+        (Ok(_), true) => AcceptedBy::ByBoth,
+        (Err(_), false) => AcceptedBy::ByNeither,
         (Ok(_), false) => {
             let errors: Vec<String> = SCHEMA
                 .iter_errors(&instance)
@@ -53,7 +53,7 @@ pub(crate) fn agree(text: &str) -> Taken {
                     "the schema takes what the parser refuses: {error:#?}\n{text}"
                 );
             }
-            Taken::BySchemaOnly
+            AcceptedBy::BySchemaOnly
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Fate, Flight, Sent};
+use super::{Flight, ProbeState, Sent};
 use crate::evidence::LossCount;
 
 /// The pace is too high if of the last [`LOSS_WINDOW`] large probes, [`MIN_LOSS_SAMPLES`] at least, a share of
@@ -17,7 +17,7 @@ const PATH_LOSS: f64 = 0.2;
 
 /// State before the pace was last lowered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slowed {
+pub(super) struct RateReduction {
     /// The upper bound of the pace, and when the pace had been lowered before.
     before: (f64, Duration),
     /// The pace before it was lowered, bytes per second.
@@ -52,9 +52,10 @@ impl Flight {
 
     pub(super) fn evaluate_loss(&mut self, sent: Sent, now: Duration) {
         let largest = self.flows[sent.flow as usize].largest_answered;
-        let largest = largest.filter(|&largest| sent.size <= largest && sent.fate != Fate::Refused);
+        let largest =
+            largest.filter(|&largest| sent.size <= largest && sent.state != ProbeState::Refused);
         let Some(largest) = largest else { return };
-        let lost = u32::from(sent.fate == Fate::Open);
+        let lost = u32::from(sent.state == ProbeState::Open);
         let first = self.pacer.first_rate();
         if sent.rate <= first {
             self.at_first_pace += LossCount { sent: 1, lost };
@@ -79,7 +80,7 @@ impl Flight {
         let usual = count * share + 4.0 * (count * share * (1.0 - share)).sqrt();
         if count >= f64::from(MIN_LOSS_SAMPLES) && lost > (count * (EXCESS_LOSS + share)).max(usual)
         {
-            self.slowed = Some(Slowed {
+            self.slowed = Some(RateReduction {
                 before: (self.most, self.slowed_at),
                 rate: self.pacer.rate(),
                 lost: lost as u32,

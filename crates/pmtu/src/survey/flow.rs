@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::outcome::{CannotTell, Outcome};
+use crate::outcome::{CannotTellReason, Outcome};
 use crate::prober::Prober;
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Flow {
     /// first answer of any flow.
     pub(super) fn is_given_up(&self) -> bool {
         let silent = Outcome::CannotTell {
-            reason: CannotTell::NoAnswer,
+            reason: CannotTellReason::NoAnswer,
             at_least: None,
         };
         self.settled.as_ref() == Some(&silent)

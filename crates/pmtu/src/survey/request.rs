@@ -28,13 +28,14 @@ pub struct SurveyRequest {
 
 impl SurveyRequest {
     pub(super) fn search(&self, low: u32, high: u32) -> Prober {
-        Prober::search(low, high, self.likely_sizes.clone(), self.config).among(self.flows)
+        Prober::search(low, high, self.likely_sizes.clone(), self.config)
+            .with_error_shared_by(self.flows)
     }
 
     pub(super) fn proof(&self, size: u32) -> Prober {
         Prober::verify(size, self.config)
             .or_search(self.low, self.likely_sizes.clone())
-            .among(self.flows)
+            .with_error_shared_by(self.flows)
     }
 
     /// A check of a flow for `mtu`. Where a size is expected, nothing larger than it is probed.
@@ -43,6 +44,6 @@ impl SurveyRequest {
             Some(expected) if mtu >= expected => mtu,
             _ => self.high,
         };
-        Prober::confirm(mtu, high, self.config).among(self.flows)
+        Prober::confirm(mtu, high, self.config).with_error_shared_by(self.flows)
     }
 }

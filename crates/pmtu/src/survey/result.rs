@@ -97,14 +97,14 @@ impl SurveyResult {
 
     /// The size that a flow has to carry not to fail, bytes: the expected one, or else the largest
     /// that any flow carries.
-    pub fn wanted(&self) -> Option<u32> {
+    pub fn required(&self) -> Option<u32> {
         self.expected
             .or_else(|| self.answers().map(|(_, mtu, _)| mtu).max())
     }
 
-    /// The flows that carry less than [`wanted`](Self::wanted), ascending.
+    /// The flows that carry less than [`required`](Self::required), ascending.
     pub fn failing(&self) -> Vec<u32> {
-        let Some(wanted) = self.wanted() else {
+        let Some(required) = self.required() else {
             return Vec::new();
         };
         self.outcomes
@@ -112,9 +112,9 @@ impl SurveyResult {
             .filter(|answer| match &answer.outcome {
                 Outcome::CannotTell { .. } => false,
                 Outcome::TooBig { size, carries, .. } => {
-                    *size <= wanted || carries.is_some_and(|mtu| mtu < wanted)
+                    *size <= required || carries.is_some_and(|mtu| mtu < required)
                 }
-                other => other.mtu().is_some_and(|mtu| mtu < wanted),
+                other => other.mtu().is_some_and(|mtu| mtu < required),
             })
             .map(|answer| answer.flow)
             .collect()

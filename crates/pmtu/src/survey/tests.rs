@@ -193,7 +193,7 @@ fn sixty_four_flows_take_a_second_and_some_and_name_the_bad_member() {
             .filter(|&flow| network.carries(flow) == bad)
             .collect();
         assert_eq!(result.failing(), failing);
-        assert_eq!((result.wanted(), result.mtu()), (Some(9000), Some(bad)));
+        assert_eq!((result.required(), result.mtu()), (Some(9000), Some(bad)));
         assert_eq!(result.paths_met(0.99), 9);
     }
 }

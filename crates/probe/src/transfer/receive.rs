@@ -23,12 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Receiver {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Received>>,
+    thread: Option<JoinHandle<ReceiverResult>>,
 }
 
 /// What arrived, and when. Times are relative to the answer to the last small message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Received {
+pub struct ReceiverResult {
     /// Number of small messages that were answered.
     pub heartbeats: u32,
     /// Number of bytes after them, in order.
@@ -72,7 +72,7 @@ impl Receiver {
     }
 
     /// Ends the transfer if it still runs, and returns what arrived.
-    pub fn finish(mut self) -> Received {
+    pub fn finish(mut self) -> ReceiverResult {
         self.ends.store(true, Ordering::Relaxed);
         let joined = self.thread.take().map(JoinHandle::join);
         joined.and_then(Result::ok).unwrap_or_default()
@@ -88,7 +88,7 @@ impl Drop for Receiver {
     }
 }
 
-fn receive(listener: &TcpListener, secret: &Secret, ends: &AtomicBool) -> Received {
+fn receive(listener: &TcpListener, secret: &Secret, ends: &AtomicBool) -> ReceiverResult {
     while !ends.load(Ordering::Relaxed) {
         let waited = poll_readable(&[listener.as_fd()], LOOK);
         if waited.is_err() {
@@ -100,7 +100,7 @@ fn receive(listener: &TcpListener, secret: &Secret, ends: &AtomicBool) -> Receiv
         if stream.set_nonblocking(true).is_err() {
             continue;
         }
-        let mut received = Received::default();
+        let mut received = ReceiverResult::default();
         // A connection that breaks counts for what it carried.
         let _ = heartbeats(&stream, secret, ends, &mut received)
             .and_then(|()| take(&stream, ends, &mut received));
@@ -108,7 +108,7 @@ fn receive(listener: &TcpListener, secret: &Secret, ends: &AtomicBool) -> Receiv
             return received;
         }
     }
-    Received::default()
+    ReceiverResult::default()
 }
 
 /// Waits for data; `false` if the transfer has to end or `until` has passed.
@@ -125,7 +125,7 @@ fn heartbeats(
     mut stream: &TcpStream,
     secret: &Secret,
     ends: &AtomicBool,
-    received: &mut Received,
+    received: &mut ReceiverResult,
 ) -> io::Result<()> {
     let connected = Instant::now();
     for _ in 0..HEARTBEATS {
@@ -153,7 +153,11 @@ fn heartbeats(
     Ok(())
 }
 
-fn take(mut stream: &TcpStream, ends: &AtomicBool, received: &mut Received) -> io::Result<()> {
+fn take(
+    mut stream: &TcpStream,
+    ends: &AtomicBool,
+    received: &mut ReceiverResult,
+) -> io::Result<()> {
     let began = Instant::now();
     let mut buffer = vec![0; 256 * 1024];
     let mut last = Duration::ZERO;

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Protocol, Socket, Type};
 use wirecost_sys::socket::{bind_here, congestion, tcp_info};
 
-use super::{Amount, HEARTBEAT_BYTES, HEARTBEATS, LOOK};
+use super::{HEARTBEAT_BYTES, HEARTBEATS, LOOK, TransferSize};
 use crate::error::ProbeError;
 use crate::message::Secret;
 
 /// What the sender knows of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sent {
+pub struct SenderResult {
     /// Number of small messages that were answered.
     pub heartbeats: u32,
     /// MSS when the bytes began, bytes of payload.
@@ -35,15 +35,15 @@ pub struct Sent {
 pub fn transfer(
     from: IpAddr,
     to: SocketAddr,
-    amount: Amount,
+    amount: TransferSize,
     secret: &Secret,
-) -> Result<Sent, ProbeError> {
+) -> Result<SenderResult, ProbeError> {
     let failed = |source| ProbeError::Socket { to, source };
     let deadline = Instant::now() + amount.limit;
     let socket = open(from, to).map_err(failed)?;
-    let mut sent = Sent {
+    let mut sent = SenderResult {
         congestion_control: congestion(&socket).map_err(failed)?,
-        ..Sent::default()
+        ..SenderResult::default()
     };
     match socket.connect_timeout(&to.into(), amount.limit) {
         Ok(()) => {}
@@ -92,7 +92,7 @@ fn heartbeats(
     mut stream: &TcpStream,
     secret: &Secret,
     deadline: Instant,
-    sent: &mut Sent,
+    sent: &mut SenderResult,
 ) -> io::Result<()> {
     let mut message = [0x5a; HEARTBEAT_BYTES];
     message[..secret.probe.len()].copy_from_slice(&secret.probe);
@@ -115,7 +115,7 @@ fn bytes(
     mut stream: &TcpStream,
     wanted: u64,
     deadline: Instant,
-    sent: &mut Sent,
+    sent: &mut SenderResult,
 ) -> io::Result<()> {
     sent.mss_before = tcp_info(stream)?.snd_mss;
     let buffer = vec![0x5a; 128 * 1024];

@@ -19,7 +19,7 @@ fn receiver() -> Receiver {
 #[test]
 fn everything_arrives_where_nothing_is_lost() {
     let receiver = receiver();
-    let amount = Amount {
+    let amount = TransferSize {
         bytes: 3_000_001,
         limit: Duration::from_mins(1),
     };
@@ -37,7 +37,7 @@ fn a_stranger_is_hung_up_on_and_the_next_one_is_served() {
     let receiver = receiver();
     let mut stranger = TcpStream::connect(receiver.address()).expect("it listens");
     stranger.write_all(&[0; 64]).expect("sent");
-    let amount = Amount {
+    let amount = TransferSize {
         bytes: 10,
         limit: Duration::from_mins(1),
     };
@@ -49,11 +49,11 @@ fn a_stranger_is_hung_up_on_and_the_next_one_is_served() {
 #[test]
 fn nobody_there_is_told_and_no_error() {
     let address = receiver().address();
-    let amount = Amount {
+    let amount = TransferSize {
         bytes: 10,
         limit: Duration::from_secs(1),
     };
     let sent = transfer(HERE, address, amount, &SECRET).expect("a socket");
     assert_eq!(sent.heartbeats, 0);
-    assert_eq!(receiver().finish(), Received::default());
+    assert_eq!(receiver().finish(), ReceiverResult::default());
 }

@@ -1,6 +1,6 @@
 //! What a run answers: passes the document's effects and cells to crate `answer`, which words the sentences.
 
-use wirecost_answer::{Answer, JudgedEffect, Measured, Question, Reading};
+use wirecost_answer::{Answer, FigureValue, JudgedEffect, Measured, Question};
 use wirecost_model::metric::{Figure, Metric};
 use wirecost_stats::Summary;
 
@@ -58,13 +58,13 @@ fn measured(cell: &CellResult) -> Measured {
 }
 
 /// The figures of a load that the answer's sentences name.
-fn figures(load: &CellLoad) -> impl Iterator<Item = (Figure, Reading)> {
-    let of = |summary: Summary| Reading {
+fn figures(load: &CellLoad) -> impl Iterator<Item = (Figure, FigureValue)> {
+    let of = |summary: Summary| FigureValue {
         median: summary.median,
         interval: summary.low.zip(summary.high).map(<[f64; 2]>::from),
     };
     // A percentile of all samples' latencies together has no interval.
-    let pooled = |median| Reading {
+    let pooled = |median| FigureValue {
         median,
         interval: None,
     };

@@ -1,11 +1,11 @@
 //! Compares two runs: matches their cells by their levels, lists other differences, judges every figure,
 //! and concludes whether there is a regression.
 
-mod by_hand;
 mod caveats;
 mod cells;
 mod differences;
 mod guard;
+mod load_documents;
 mod matching;
 
 use serde::Serialize;
@@ -22,9 +22,9 @@ use crate::result::document::{Document, Ending, Trust};
 use crate::result::run::RunResult;
 use crate::result::trust;
 
-pub use by_hand::{ByHand, compare_by_hand};
 pub(crate) use differences::TRANSIT;
 pub use differences::{Area, Difference};
+pub use load_documents::{LoadDocument, compare_load_documents};
 
 /// A run with the result that `document` computes from it.
 #[derive(Debug, Clone, Copy)]
@@ -245,16 +245,16 @@ pub fn compare(before: Compared<'_>, after: Compared<'_>, strictness: Strictness
     compare_cells(before, after, strictness, false)
 }
 
-/// Compares two runs. `by_hand`: these are results of `wirecost load`, for which nothing was built; cells of the same
+/// Compares two runs. `manual`: these are results of `wirecost load`, for which nothing was built; cells of the same
 /// loads are then compared whatever their options.
 fn compare_cells(
     before: Compared<'_>,
     after: Compared<'_>,
     strictness: Strictness,
-    by_hand: bool,
+    manual: bool,
 ) -> Comparison {
     let experiments = [before, after].map(|side| &side.run.head.experiment);
-    let matching = matching::matching(experiments[0], experiments[1]);
+    let matching = matching::match_cells(experiments[0], experiments[1]);
     let worth = experiments[1].plan.repeat.worth;
     let factors = matching::varied_factors(experiments[0], experiments[1]);
     let disturbed = disturbed(before, after);
@@ -264,9 +264,9 @@ fn compare_cells(
         &factors,
         strictness,
         disturbed.as_ref(),
-        by_hand,
+        manual,
     );
-    let only = |cells: &[matching::Keyed<'_>]| -> Vec<Levels> {
+    let only = |cells: &[matching::KeyedCell<'_>]| -> Vec<Levels> {
         cells.iter().map(|keyed| keyed.levels.clone()).collect()
     };
     let (only_before, only_after) = (only(&matching.only_before), only(&matching.only_after));
@@ -338,8 +338,8 @@ pub fn comparable(before: Compared<'_>, planned: &Experiment) -> Result<(), Stri
         }
         _ => planned.clone(),
     };
-    let chosen = chosen.settled();
-    let matching = matching::matching(earlier, &chosen);
+    let chosen = chosen.resolved();
+    let matching = matching::match_cells(earlier, &chosen);
     let of_both: Vec<u32> = matching
         .pairs
         .iter()

@@ -1,6 +1,7 @@
 //! The result of a run as one document: the `--json` contract. Its names are stable; later versions
 //! only add to them.
 
+mod adaptive;
 mod core_distance;
 mod effect;
 mod invalid;
@@ -10,7 +11,6 @@ mod published;
 mod rules;
 mod self_test;
 mod trust;
-mod until;
 mod wakeups;
 
 use serde::Serialize;
@@ -27,6 +27,7 @@ use wirecost_stats::{Factorial, Summary};
 
 use crate::result::gathered::Gathered;
 
+pub use adaptive::{AdaptiveResult, Intervals};
 pub use core_distance::CoreDistanceResult;
 pub use effect::{EffectResult, NoRatio};
 pub use invalid::InvalidSample;
@@ -39,7 +40,6 @@ pub use published::{
 pub use rules::{CellRules, OtherRules};
 pub use self_test::{MetricSelfTest, SelfTestResult};
 pub use trust::{Trust, TrustLevel};
-pub use until::{Intervals, UntilResult};
 pub use wakeups::{CellWakeups, HostWakeups, WakeupsResult, WindowCpu};
 
 /// The result of a run.
@@ -71,7 +71,7 @@ pub struct Document {
     /// another adaptive run, the most that it may take.
     pub rounds_planned: u32,
     /// How an adaptive run stopped; `null` where the number of rounds is fixed.
-    pub until: Option<UntilResult>,
+    pub until: Option<AdaptiveResult>,
     /// Rounds, window and warm-up in seconds, and the margin called worth it (a fraction).
     pub repeat: Repeat,
     /// Samples taken, invalid ones included.

@@ -9,8 +9,8 @@ use wirecost_model::metric::Metric;
 use wirecost_model::record::RunHead;
 use wirecost_stats::{Contrast, Factorial, Observed, correct, factorial, second_opinions};
 
+use crate::result::adaptive::IntervalBasis;
 use crate::result::document::{EffectResult, NoRatio};
-use crate::result::until::Basis;
 
 /// Log ratios of all effects together up to which the bootstrap is computed. With more rounds it takes minutes, and
 /// gives what Student's interval gives.
@@ -21,7 +21,7 @@ pub(crate) fn judge(
     head: &RunHead,
     observed: &Observed,
     contrasts: &[Contrast],
-    basis: Basis,
+    basis: IntervalBasis,
 ) -> Vec<EffectResult> {
     let worth = head.experiment.plan.repeat.worth;
     let mut results: Vec<EffectResult> = contrasts
@@ -37,7 +37,7 @@ pub(crate) fn judge(
             }
         })
         .collect();
-    let Basis::Ended(stopping) = basis else {
+    let IntervalBasis::Ended(stopping) = basis else {
         return results;
     };
     // Only effects that get a verdict belong to the family of the correction.
@@ -64,10 +64,12 @@ pub(crate) fn judge(
 }
 
 /// The effect of a contrast, with the interval that fits how the run ended.
-pub(crate) fn judged(contrast: &Contrast, worth: f64, basis: Basis) -> Effect {
+pub(crate) fn judged(contrast: &Contrast, worth: f64, basis: IntervalBasis) -> Effect {
     match basis {
-        Basis::Looking { aim, ends_at } => contrast.lasting_effect(&aim, ends_at),
-        Basis::Ended(stopping) => contrast.effect(worth, stopping),
+        IntervalBasis::Looking { criterion, ends_at } => {
+            contrast.lasting_effect(&criterion, ends_at)
+        }
+        IntervalBasis::Ended(stopping) => contrast.effect(worth, stopping),
     }
 }
 
@@ -93,9 +95,9 @@ fn no_ratio(observed: &Observed, contrast: &Contrast) -> NoRatio {
 pub(crate) fn factorials(
     experiment: &Experiment,
     observed: &Observed,
-    basis: Basis,
+    basis: IntervalBasis,
 ) -> Vec<Factorial> {
-    let Basis::Ended(stopping) = basis else {
+    let IntervalBasis::Ended(stopping) = basis else {
         return Vec::new();
     };
     if experiment.compared().nth(1).is_none() {

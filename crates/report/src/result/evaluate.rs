@@ -14,8 +14,8 @@ use wirecost_wire::line::tcp_goodput_bps;
 use crate::result::document::{CellLoad, CellResult, Document, Ending, MarkCount, Trust};
 use crate::result::gathered::Gathered;
 use crate::result::{
-    answer, core_distance, curves, effects, loads, network_share, published, rules, self_test,
-    skipped, trust, until, wakeups, warnings,
+    adaptive, answer, core_distance, curves, effects, loads, network_share, published, rules,
+    self_test, skipped, trust, wakeups, warnings,
 };
 
 /// Evaluates a run that was read with `result::read`; the `warnings` of reading are passed on.
@@ -38,7 +38,7 @@ pub(crate) fn result(
     let contrasts = contrasts(experiment, observed);
     let rounds_done = gathered.rounds_done(experiment);
     let elapsed_s = gathered.elapsed_s;
-    let (until, basis) = until::judge(head, end, &contrasts, rounds_done, elapsed_s);
+    let (until, basis) = adaptive::judge(head, end, &contrasts, rounds_done, elapsed_s);
     let mut effects = effects::judge(head, observed, &contrasts, basis);
     let rounds_planned = match &until {
         Some(until) if until.stopped.is_some() => rounds_done,

@@ -23,7 +23,7 @@ use crate::result::document::{DatagramsResult, InvalidSample};
 use crate::result::flows::FlowColumns;
 use crate::result::moves::MoveColumns;
 use crate::result::outcomes::Outcomes;
-use crate::result::share_of_round::ShareOfRound;
+use crate::result::round_latencies::RoundLatencies;
 
 /// Everything of a run's samples that results are computed from.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,7 +125,7 @@ pub(crate) struct LoadColumns {
     pub(crate) flows: FlowColumns,
     pub(crate) moves: MoveColumns,
     /// Latencies of rounds that also have a window at the storage target.
-    pub(crate) shares: Vec<ShareOfRound>,
+    pub(crate) shares: Vec<RoundLatencies>,
     pub(crate) flushes: Latency,
     pub(crate) path: Option<PathAccess>,
     pub(crate) strays: u64,
@@ -440,7 +440,7 @@ impl LoadColumns {
             spread.add(requests.and_then(|requests| percentile_us(&requests.latency, percent)));
         }
         let Some(result) = result else { return };
-        self.shares.extend(ShareOfRound::of(sample, name));
+        self.shares.extend(RoundLatencies::of(sample, name));
         for metric in Metric::of(self.named.load.workload, cores) {
             let Some(end) = end(*metric) else { continue };
             let host = sample.host(result.direction.host_of(end));

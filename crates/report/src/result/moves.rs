@@ -1,7 +1,7 @@
 //! The moves of a migration's machines over a cell's valid samples.
 
 use serde::Serialize;
-use wirecost_model::moved::{Accelerator, MachineMove, MoveOutcome};
+use wirecost_model::machine_move::{Accelerator, MachineMove, MoveOutcome};
 use wirecost_stats::{Summary, summary};
 
 /// Moves of all valid samples. The figures are of single machines, but for `move_s`, `downtime_ms` and

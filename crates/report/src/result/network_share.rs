@@ -7,12 +7,12 @@ use wirecost_stats::{Contrast, summary};
 
 use crate::result::document::{NetworkChange, NetworkShare};
 use crate::result::gathered::Gathered;
-use crate::result::share_of_round::ShareOfRound;
+use crate::result::round_latencies::RoundLatencies;
 
 /// The network's share in one cell; `None` where no round has both windows.
-pub(crate) fn of_cell(rounds: &[ShareOfRound]) -> Option<NetworkShare> {
-    let over = |figure: fn(&ShareOfRound) -> f64| summary(rounds.iter().map(figure));
-    let (latency_us, network_us) = (over(|one| one.across)?, over(ShareOfRound::network)?);
+pub(crate) fn of_cell(rounds: &[RoundLatencies]) -> Option<NetworkShare> {
+    let over = |figure: fn(&RoundLatencies) -> f64| summary(rounds.iter().map(figure));
+    let (latency_us, network_us) = (over(|one| one.across)?, over(RoundLatencies::network)?);
     Some(NetworkShare {
         latency_us,
         at_target_us: over(|one| one.at_target)?,
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_network_s_part_is_paired_by_round() {
-        let round = |round, across, at_target| ShareOfRound {
+        let round = |round, across, at_target| RoundLatencies {
             round,
             across,
             at_target,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wirecost_model::cell::{Cell, Experiment};
-use wirecost_model::compared::cells_with;
+use wirecost_model::comparison_cells::cells_with;
 use wirecost_model::metric::Figure;
 use wirecost_model::published::{Outcome, Published};
 use wirecost_model::sample::Sample;

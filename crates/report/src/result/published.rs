@@ -10,11 +10,11 @@ use wirecost_model::metric::Metric;
 use wirecost_model::plan::PublishedFigure;
 use wirecost_stats::published::Agreement;
 
+use crate::result::adaptive::IntervalBasis;
 use crate::result::document::{
     ComparisonResult, EffectResult, PublishedNote, PublishedRatio, PublishedResult,
 };
 use crate::result::gathered::Gathered;
-use crate::result::until::Basis;
 
 /// The published figure for a cell: the first whose levels are all the cell's.
 pub(crate) fn figure<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a PublishedFigure> {
@@ -33,7 +33,7 @@ pub(crate) fn result(
     experiment: &Experiment,
     gathered: &Gathered,
     effects: &[EffectResult],
-    basis: Basis,
+    basis: IntervalBasis,
 ) -> Option<PublishedResult> {
     let published = experiment.plan.published.as_ref()?;
     let note = |figure: &PublishedFigure| {

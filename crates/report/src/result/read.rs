@@ -18,7 +18,7 @@ pub(crate) const DEVICES: Option<&str> = Some("devices");
 
 /// A run as it was read, with the oddities of its record.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct RecordedRun {
     /// The run.
     pub run: Run,
     /// Oddities of the record, in words, such as what a killed run leaves incomplete. The run can still be used.
@@ -111,7 +111,7 @@ pub enum ReadError {
 /// No such directory or file; a record version of 0 or above [`VERSION`]; anything that a run does not
 /// write: another unreadable line, a sample of a cell that the experiment does not have, two
 /// samples of one cell in one round, a negative time.
-pub fn read(dir: &Path) -> Result<Reading, ReadError> {
+pub fn read(dir: &Path) -> Result<RecordedRun, ReadError> {
     let (mut reading, samples) = read_into(dir, None, |_| Vec::new(), Vec::push)?;
     reading.run.samples = samples;
     Ok(reading)
@@ -150,7 +150,7 @@ pub(crate) fn read_into<T>(
     skip: Option<&str>,
     begin: impl FnOnce(&RunHead) -> T,
     mut add: impl FnMut(&mut T, Sample),
-) -> Result<(Reading, T), ReadError> {
+) -> Result<(RecordedRun, T), ReadError> {
     if !dir.is_dir() {
         return Err(ReadError::NoDirectory(dir.into()));
     }
@@ -183,7 +183,7 @@ pub(crate) fn read_into<T>(
     };
     warnings.extend(missing(&head, end.as_ref(), samples, rounds));
     let plan_text = bytes(&dir.join(file::PLAN))?;
-    let reading = Reading {
+    let reading = RecordedRun {
         run: Run {
             head,
             samples: Vec::new(),

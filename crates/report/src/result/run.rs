@@ -7,14 +7,14 @@ use wirecost_model::record::{Run, RunHead};
 use super::document::Document;
 use super::evaluate::result;
 use super::gathered::Gathered;
-use super::read::{DEVICES, ReadError, Reading, check_memory, read_into};
-use super::thinned::Thinned;
+use super::read::{DEVICES, ReadError, RecordedRun, check_memory, read_into};
+use super::thinned::ThinnedSamples;
 
 /// A run as it was read, and its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunResult {
     /// The record; of a large run only the samples that are drawn.
-    pub reading: Reading,
+    pub reading: RecordedRun,
     /// The result.
     pub document: Document,
 }
@@ -28,7 +28,7 @@ impl RunResult {
         check_memory(directory)?;
         let begin = |head: &RunHead| {
             let cells = head.experiment.measured().count();
-            (Gathered::new(head), Thinned::of_cells(cells))
+            (Gathered::new(head), ThinnedSamples::of_cells(cells))
         };
         let (mut reading, (gathered, thinned)) =
             read_into(directory, DEVICES, begin, |(gathered, thinned), sample| {

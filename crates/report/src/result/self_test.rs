@@ -5,19 +5,19 @@ use wirecost_model::metric::Figure;
 use wirecost_stats::validity::self_test;
 use wirecost_stats::{Observed, Stopping, self_test_logs};
 
+use crate::result::adaptive::IntervalBasis;
 use crate::result::document::{CellResult, MetricSelfTest, SelfTestResult};
-use crate::result::until::Basis;
 
 pub(crate) fn judge(
     experiment: &Experiment,
     observed: &Observed,
     twin: CellResult,
-    basis: Basis,
+    basis: IntervalBasis,
 ) -> SelfTestResult {
     let stopping = match basis {
-        Basis::Ended(stopping) => stopping,
+        IntervalBasis::Ended(stopping) => stopping,
         // The self-test only warns: a warning too early is better than none.
-        Basis::Looking { .. } => Stopping::Sequential,
+        IntervalBasis::Looking { .. } => Stopping::Sequential,
     };
     let first = experiment.repeated();
     let measured = |figure: &Figure| {

@@ -14,7 +14,7 @@ pub(crate) fn not_steered(any: bool) -> Option<String> {
 }
 
 /// A warning with the `steering.rps` levels that let receive work run on the other host's cores.
-pub(crate) fn off_own_cores(head: &RunHead) -> Option<String> {
+pub(crate) fn steered_to_other_host(head: &RunHead) -> Option<String> {
     let experiment = &head.experiment;
     if experiment.plan.cores != Cores::Split {
         return None;

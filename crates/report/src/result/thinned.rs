@@ -7,13 +7,13 @@ const MAX_DRAWN_SAMPLES: usize = 4000;
 
 /// Samples of every `step`-th round, in the order in which they were taken.
 #[derive(Debug)]
-pub(crate) struct Thinned {
+pub(crate) struct ThinnedSamples {
     most: usize,
     step: u32,
     kept: Vec<Sample>,
 }
 
-impl Thinned {
+impl ThinnedSamples {
     /// An empty one for a run with `cells` cells, each of which keeps a few samples however many cells there are.
     pub(crate) fn of_cells(cells: usize) -> Self {
         Self {
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn a_run_of_ordinary_size_is_kept_and_of_a_larger_one_every_few_rounds() {
         let of = |rounds: u32| {
-            let mut thinned = Thinned::of_cells(2);
+            let mut thinned = ThinnedSamples::of_cells(2);
             for round in 0..rounds {
                 for cell in 0..2 {
                     thinned.add(fixtures::sample(round, cell));

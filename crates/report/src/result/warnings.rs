@@ -27,7 +27,7 @@ pub(crate) fn of(
         routed(head),
         short_window(head, gathered),
         soon_over(gathered),
-        steered::off_own_cores(head),
+        steered::steered_to_other_host(head),
         steered::not_steered(gathered.is_not_steered),
         beyond_the_line(cells),
         strays(cells),

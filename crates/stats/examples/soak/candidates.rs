@@ -1,16 +1,16 @@
 //! The rules that might have been chosen, on the same experiments.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
-use wirecost_stats::sequential::{Aim, look};
+use wirecost_stats::sequential::{StoppingCriterion, look};
 
 use crate::experiment::{Tally, in_parallel};
 use crate::noise::{Noise, Numbers, log_ratios};
 
 /// Half-widths on the log scale: of the interval by which a verdict stops the run, and of the one
 /// reported.
-type Halves = fn(&[f64], &Aim) -> (f64, f64);
+type HalfWidths = fn(&[f64], &StoppingCriterion) -> (f64, f64);
 
-pub(crate) const CANDIDATES: &[(&str, Halves)] = &[
+pub(crate) const CANDIDATES: &[(&str, HalfWidths)] = &[
     ("95 % t interval at every round", |logs, _| {
         both(t_half(logs, 0.05))
     }),
@@ -20,14 +20,14 @@ pub(crate) const CANDIDATES: &[(&str, Halves)] = &[
     ("anytime-valid t (Lindon et al. 2022)", |logs, _| {
         both(mixture(logs))
     }),
-    ("O'Brien-Fleming, reported as it is", |logs, aim| {
-        both(lasting(logs, aim))
+    ("O'Brien-Fleming, reported as it is", |logs, criterion| {
+        both(lasting(logs, criterion))
     }),
-    ("O'Brien-Fleming, 95 % t reported", |logs, aim| {
-        (lasting(logs, aim), t_half(logs, 0.05))
+    ("O'Brien-Fleming, 95 % t reported", |logs, criterion| {
+        (lasting(logs, criterion), t_half(logs, 0.05))
     }),
-    ("the same at level 4.3 %", |logs, aim| {
-        (lasting(logs, aim), t_half(logs, 0.043))
+    ("the same at level 4.3 %", |logs, criterion| {
+        (lasting(logs, criterion), t_half(logs, 0.043))
     }),
 ];
 
@@ -51,8 +51,8 @@ fn t_half(logs: &[f64], alpha: f64) -> f64 {
     -t.inverse_cdf(alpha / 2.0) * error(logs)
 }
 
-fn lasting(logs: &[f64], aim: &Aim) -> f64 {
-    let look = look(logs, aim, aim.max_rounds);
+fn lasting(logs: &[f64], criterion: &StoppingCriterion) -> f64 {
+    let look = look(logs, criterion, criterion.max_rounds);
     look.lasting
         .map_or(f64::INFINITY, |interval| interval.high.ln() - mean(logs))
 }
@@ -72,25 +72,35 @@ fn mixture(logs: &[f64]) -> f64 {
 }
 
 /// Like [`crate::experiment::run`], stopping at the first round at which the candidate is content.
-pub(crate) fn run(halves: Halves, noise: Noise, ratio: f64, aim: &Aim, experiments: u32) -> Tally {
+pub(crate) fn run(
+    halves: HalfWidths,
+    noise: Noise,
+    ratio: f64,
+    criterion: &StoppingCriterion,
+    experiments: u32,
+) -> Tally {
     in_parallel(experiments, |experiment| {
         let mut numbers = Numbers::new(2, experiment.into());
         let logs = log_ratios(
             noise,
             ratio,
-            aim.max_rounds,
+            criterion.max_rounds,
             experiment.into(),
             &mut numbers,
         );
-        let (truth, margin, wanted) = (ratio.ln(), aim.worth.ln_1p(), aim.precision.ln_1p());
+        let (truth, margin, wanted) = (
+            ratio.ln(),
+            criterion.worth.ln_1p(),
+            criterion.precision.ln_1p(),
+        );
         let mut tally = Tally {
             experiments: 1,
             lasted: 1,
             ..Tally::default()
         };
-        for n in aim.min_rounds as usize..=logs.len() {
+        for n in criterion.min_rounds as usize..=logs.len() {
             let mean = mean(&logs[..n]);
-            let (stop, report) = halves(&logs[..n], aim);
+            let (stop, report) = halves(&logs[..n], criterion);
             tally.lasted &= u32::from((mean - truth).abs() <= report);
             let decided = mean.abs() + stop <= margin || mean.abs() - stop > margin;
             if tally.rounds == 0 && (report <= wanted || decided || n == logs.len()) {

@@ -2,12 +2,12 @@
 
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Direction;
-use wirecost_stats::sequential::{Aim, look};
+use wirecost_stats::sequential::{StoppingCriterion, look};
 use wirecost_stats::verdict;
 
 use crate::noise::{Noise, Numbers, log_ratios};
 
-pub(crate) const AIM: Aim = Aim {
+pub(crate) const CRITERION: StoppingCriterion = StoppingCriterion {
     precision: 0.02,
     worth: 0.05,
     min_rounds: 6,
@@ -53,12 +53,18 @@ impl Tally {
 }
 
 /// Runs `experiments` of them to the end that the rule finds, on all cores.
-pub(crate) fn run(noise: Noise, ratio: f64, aim: &Aim, experiments: u32, seed: u64) -> Tally {
+pub(crate) fn run(
+    noise: Noise,
+    ratio: f64,
+    criterion: &StoppingCriterion,
+    experiments: u32,
+    seed: u64,
+) -> Tally {
     let one = |experiment: u32| {
         let mut numbers = Numbers::new(seed, experiment.into());
         let order_seed = seed ^ u64::from(experiment);
-        let logs = log_ratios(noise, ratio, aim.max_rounds, order_seed, &mut numbers);
-        sequential(&logs, ratio, aim)
+        let logs = log_ratios(noise, ratio, criterion.max_rounds, order_seed, &mut numbers);
+        sequential(&logs, ratio, criterion)
     };
     in_parallel(experiments, one)
 }
@@ -87,12 +93,12 @@ pub(crate) fn in_parallel(experiments: u32, one: impl Fn(u32) -> Tally + Sync) -
     tally
 }
 
-fn sequential(logs: &[f64], ratio: f64, aim: &Aim) -> Tally {
+fn sequential(logs: &[f64], ratio: f64, criterion: &StoppingCriterion) -> Tally {
     let mut lasted = true;
-    let mut seen = look(&logs[..2], aim, aim.max_rounds);
+    let mut seen = look(&logs[..2], criterion, criterion.max_rounds);
     let mut rounds = 2;
     for n in 2..=logs.len() {
-        seen = look(&logs[..n], aim, aim.max_rounds);
+        seen = look(&logs[..n], criterion, criterion.max_rounds);
         lasted &= seen.lasting.is_some_and(|interval| interval.holds(ratio));
         rounds = n;
         if seen.settled {
@@ -100,7 +106,7 @@ fn sequential(logs: &[f64], ratio: f64, aim: &Aim) -> Tally {
         }
     }
     let interval = seen.interval();
-    let found = verdict(interval, Direction::Higher, aim.worth);
+    let found = verdict(interval, Direction::Higher, criterion.worth);
     Tally {
         experiments: 1,
         covered: interval
@@ -156,14 +162,15 @@ pub(crate) fn null_bounds(noise: Noise, tally: &Tally) -> Vec<String> {
 pub(crate) fn settled_by(
     noise: Noise,
     ratio: f64,
-    aim: &Aim,
+    criterion: &StoppingCriterion,
     rounds: u32,
     experiments: u32,
 ) -> f64 {
     let tally = in_parallel(experiments, |experiment| {
         let mut numbers = Numbers::new(8, experiment.into());
         let logs = log_ratios(noise, ratio, rounds, experiment.into(), &mut numbers);
-        let settled = (2..=logs.len()).any(|n| look(&logs[..n], aim, aim.max_rounds).settled);
+        let settled =
+            (2..=logs.len()).any(|n| look(&logs[..n], criterion, criterion.max_rounds).settled);
         Tally {
             experiments: 1,
             covered: settled.into(),

@@ -6,7 +6,7 @@ use wirecost_stats::{
     Interval, PairedRatio, Stopping, bootstrap_mean, correct, hodges_lehmann, verdict,
 };
 
-use crate::experiment::{AIM, Tally, in_parallel};
+use crate::experiment::{CRITERION, Tally, in_parallel};
 use crate::noise::{Noise, Numbers, log_ratios};
 
 /// `covered`: the interval excludes 1; `beyond`: the verdict is pays.
@@ -15,7 +15,7 @@ pub(crate) fn power(noise: Noise, ratio: f64, rounds: u32, experiments: u32) -> 
         let mut numbers = Numbers::new(3, experiment.into());
         let logs = log_ratios(noise, ratio, rounds, experiment.into(), &mut numbers);
         let interval = PairedRatio::of_logs(&logs, Stopping::Fixed).interval();
-        let found = verdict(interval, Direction::Higher, AIM.worth);
+        let found = verdict(interval, Direction::Higher, CRITERION.worth);
         Tally {
             experiments: 1,
             covered: interval.is_some_and(|interval| !interval.holds(1.0)).into(),
@@ -64,9 +64,9 @@ pub(crate) fn family(noise: Noise, effects: u32, rounds: u32, experiments: u32) 
             |found: Verdict| !matches!(found, Verdict::MakesNoDifference | Verdict::CannotTellYet);
         let raw = |logs: &Vec<f64>| {
             let interval = PairedRatio::of_logs(logs, Stopping::Fixed).interval();
-            differs(verdict(interval, Direction::Higher, AIM.worth))
+            differs(verdict(interval, Direction::Higher, CRITERION.worth))
         };
-        let corrected = correct(&family, AIM.worth, Stopping::Fixed);
+        let corrected = correct(&family, CRITERION.worth, Stopping::Fixed);
         Tally {
             experiments: 1,
             beyond: logs.iter().any(raw).into(),

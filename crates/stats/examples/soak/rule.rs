@@ -1,9 +1,9 @@
 //! The tables of the sequential rule.
 
-use wirecost_stats::sequential::{Aim, rounds_needed};
+use wirecost_stats::sequential::{StoppingCriterion, rounds_needed};
 
 use crate::candidates::{self, CANDIDATES};
-use crate::experiment::{self, AIM, Tally, run};
+use crate::experiment::{self, CRITERION, Tally, run};
 use crate::fixed;
 use crate::noise::Noise;
 use crate::page::{head, percent};
@@ -46,10 +46,10 @@ pub(crate) fn rules(experiments: u32) {
     };
     let noise = Noise::Normal(0.03);
     for (name, halves) in CANDIDATES {
-        let at = |ratio| candidates::run(*halves, noise, ratio, &AIM, experiments);
+        let at = |ratio| candidates::run(*halves, noise, ratio, &CRITERION, experiments);
         line(name, &at(1.0), &at(1.05), &at(1.08));
     }
-    let at = |ratio| run(noise, ratio, &AIM, experiments, 2);
+    let at = |ratio| run(noise, ratio, &CRITERION, experiments, 2);
     line(
         "**and three rounds in a row: the rule** (all looks: its lasting interval)",
         &at(1.0),
@@ -74,7 +74,7 @@ pub(crate) fn null(experiments: u32) -> Vec<String> {
     );
     let mut broken = Vec::new();
     for noise in NOISES {
-        let t = run(noise, 1.0, &AIM, experiments, 1);
+        let t = run(noise, 1.0, &CRITERION, experiments, 1);
         println!(
             "| {} | {} | {} | {} | {} | {} | {:.1} |",
             noise.name(),
@@ -103,7 +103,7 @@ pub(crate) fn truths(experiments: u32) {
     );
     for noise in NOISES {
         let cells = [1.03, 1.05, 1.08, 1.2].map(|ratio| {
-            let t = run(noise, ratio, &AIM, experiments, 1);
+            let t = run(noise, ratio, &CRITERION, experiments, 1);
             format!("{} ({:.1})", percent(t.share(t.covered)), t.mean_rounds())
         });
         println!("| {} | {} |", noise.name(), cells.join(" | "));
@@ -120,7 +120,7 @@ pub(crate) fn truths(experiments: u32) {
     );
     for noise in NOISES {
         let cells = [1.03, 1.05, 1.08, 1.2].map(|ratio| {
-            let t = run(noise, ratio, &AIM, experiments, 1);
+            let t = run(noise, ratio, &CRITERION, experiments, 1);
             let [pays, gains, same] =
                 [t.beyond, t.leaning, t.same].map(|count| percent(t.share(count)));
             format!("{pays} / {gains} / {same}")
@@ -146,7 +146,7 @@ pub(crate) fn several(experiments: u32) {
         Noise::LogNormal(0.03),
         Noise::Bimodal(0.02),
     ] {
-        let t = seven(noise, &AIM, experiments);
+        let t = seven(noise, &CRITERION, experiments);
         println!(
             "| {} | {} | {} | {} | {:.1} |",
             noise.name(),
@@ -170,7 +170,7 @@ pub(crate) fn lopsided(experiments: u32) {
         ],
     );
     let noise = Noise::Lopsided(0.02);
-    let rule = run(noise, 1.0, &AIM, experiments, 1);
+    let rule = run(noise, 1.0, &CRITERION, experiments, 1);
     let fixed = [10, 20, 40].map(|rounds| fixed::methods(noise, rounds, experiments));
     let cells = fixed.map(|t| percent(t.share(t.covered)));
     println!(
@@ -189,54 +189,60 @@ pub(crate) fn aims(experiments: u32) {
         "Other aims, normal noise, no effect: coverage (rounds)",
         &["aim", "1 %", "2 %", "3 %", "5 %"],
     );
-    for (name, aim) in [
+    for (name, criterion) in [
         (
             "precision 1 %, worth 3 %",
-            Aim {
+            StoppingCriterion {
                 precision: 0.01,
                 worth: 0.03,
-                ..AIM
+                ..CRITERION
             },
         ),
         (
             "precision 5 %, worth 5 %",
-            Aim {
+            StoppingCriterion {
                 precision: 0.05,
-                ..AIM
+                ..CRITERION
             },
         ),
-        ("precision 2 %, worth 10 %", Aim { worth: 0.1, ..AIM }),
+        (
+            "precision 2 %, worth 10 %",
+            StoppingCriterion {
+                worth: 0.1,
+                ..CRITERION
+            },
+        ),
         (
             "at least 4 rounds",
-            Aim {
+            StoppingCriterion {
                 min_rounds: 4,
-                ..AIM
+                ..CRITERION
             },
         ),
         (
             "at least 10 rounds",
-            Aim {
+            StoppingCriterion {
                 min_rounds: 10,
-                ..AIM
+                ..CRITERION
             },
         ),
         (
             "at most 20 rounds",
-            Aim {
+            StoppingCriterion {
                 max_rounds: 20,
-                ..AIM
+                ..CRITERION
             },
         ),
         (
             "at most 200 rounds",
-            Aim {
+            StoppingCriterion {
                 max_rounds: 200,
-                ..AIM
+                ..CRITERION
             },
         ),
     ] {
         let cells = [0.01, 0.02, 0.03, 0.05].map(|sd| {
-            let t = run(Noise::Normal(sd), 1.0, &aim, experiments, 1);
+            let t = run(Noise::Normal(sd), 1.0, &criterion, experiments, 1);
             format!("{} ({:.1})", percent(t.share(t.covered)), t.mean_rounds())
         });
         println!("| {name} | {} |", cells.join(" | "));
@@ -257,9 +263,9 @@ pub(crate) fn forecast(experiments: u32) {
     for sd in [0.01, 0.02, 0.03, 0.05] {
         let cells = [1.0, 1.05, 1.08, 1.2].map(|ratio| {
             let spread = sd * std::f64::consts::SQRT_2;
-            let long = Aim {
+            let long = StoppingCriterion {
                 max_rounds: 400,
-                ..AIM
+                ..CRITERION
             };
             let rounds = rounds_needed(spread, ratio, &long, 0.8).unwrap_or(long.max_rounds);
             let share =

@@ -2,7 +2,7 @@
 
 use wirecost_model::effect::Verdict;
 use wirecost_model::metric::Direction;
-use wirecost_stats::sequential::{Aim, Look, standing};
+use wirecost_stats::sequential::{Look, StoppingCriterion, standing};
 use wirecost_stats::{Histogram, Stopping, correct, percentiles, rate, verdict};
 
 use crate::experiment::{Tally, in_parallel};
@@ -10,12 +10,18 @@ use crate::noise::{Noise, Numbers};
 
 /// The whole rule with seven effects of one reference: `covered` counts effects (of seven), `beyond`
 /// runs with a false difference by the reported intervals, `same` those left after correction.
-pub(crate) fn seven(noise: Noise, aim: &Aim, experiments: u32) -> Tally {
+pub(crate) fn seven(noise: Noise, criterion: &StoppingCriterion, experiments: u32) -> Tally {
     in_parallel(experiments, |experiment| {
         let mut numbers = Numbers::new(9, experiment.into());
-        let logs = seven_effects(noise, aim.max_rounds, &mut numbers);
-        let at = |n: usize| standing(logs.iter().map(|logs| &logs[..n]), aim, aim.max_rounds);
-        let end = (aim.min_rounds as usize..logs[0].len())
+        let logs = seven_effects(noise, criterion.max_rounds, &mut numbers);
+        let at = |n: usize| {
+            standing(
+                logs.iter().map(|logs| &logs[..n]),
+                criterion,
+                criterion.max_rounds,
+            )
+        };
+        let end = (criterion.min_rounds as usize..logs[0].len())
             .find(|&n| at(n).known)
             .unwrap_or(logs[0].len());
         let intervals: Vec<_> = at(end).looks.iter().map(Look::interval).collect();
@@ -24,7 +30,7 @@ pub(crate) fn seven(noise: Noise, aim: &Aim, experiments: u32) -> Tally {
             .iter()
             .map(|logs| (&logs[..end], Direction::Higher))
             .collect();
-        let corrected = correct(&family, aim.worth, Stopping::Sequential);
+        let corrected = correct(&family, criterion.worth, Stopping::Sequential);
         Tally {
             experiments: 1,
             covered: intervals
@@ -33,7 +39,7 @@ pub(crate) fn seven(noise: Noise, aim: &Aim, experiments: u32) -> Tally {
                 .count() as u32,
             beyond: intervals
                 .iter()
-                .any(|interval| differs(verdict(*interval, Direction::Higher, aim.worth)))
+                .any(|interval| differs(verdict(*interval, Direction::Higher, criterion.worth)))
                 .into(),
             same: corrected
                 .iter()

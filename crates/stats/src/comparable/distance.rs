@@ -36,7 +36,7 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
         pair.figures(core_distance)
     );
     let advice = "measure again with more rounds, over which the distance averages out";
-    Some(Objection::Bars(remark(
+    Some(Objection::NotComparable(remark(
         RemarkKind::CoreDistance,
         text,
         advice,

@@ -18,5 +18,9 @@ pub(super) fn check(pair: &Pair<'_>) -> Option<Objection> {
         pair.figures((from, to))
     );
     let advice = "measure on a quieter machine, or with more rounds";
-    Some(Objection::Bars(remark(RemarkKind::Disturbed, text, advice)))
+    Some(Objection::NotComparable(remark(
+        RemarkKind::Disturbed,
+        text,
+        advice,
+    )))
 }

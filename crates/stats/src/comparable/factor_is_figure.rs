@@ -25,7 +25,7 @@ fn pauses(pair: &Pair<'_>) -> Option<Objection> {
     (pair.metric.is_cpu() && offers.is_some()).then(|| {
         let text = "the offered rate sets the number of wake-ups, which dominate this figure";
         let advice = "compare other factors at one rate";
-        Objection::Bars(remark(RemarkKind::FactorIsFigure, text.into(), advice))
+        Objection::NotComparable(remark(RemarkKind::FactorIsFigure, text.into(), advice))
     })
 }
 
@@ -57,7 +57,7 @@ fn offered_rate(pair: &Pair<'_>) -> Option<Objection> {
         "it is what was offered: {}",
         pair.texts((&text(offers.0), &text(offers.1)))
     );
-    Some(Objection::Bars(remark(
+    Some(Objection::NotComparable(remark(
         RemarkKind::FactorIsFigure,
         text,
         ADVICE,
@@ -103,7 +103,7 @@ fn line_rate(pair: &Pair<'_>) -> Option<Objection> {
         "it is the line's rate: the load filled {}",
         pair.texts((&of(pair.from), &of(pair.to)))
     );
-    Some(Objection::Bars(remark(
+    Some(Objection::NotComparable(remark(
         RemarkKind::FactorIsFigure,
         text,
         ADVICE,

@@ -37,6 +37,6 @@ pub(super) fn steering(pair: &Pair<'_>) -> Option<Objection> {
             "what hosts receive is handled on their own cores only where it is steered: {figures}"
         );
         let advice = "run both as root, or both on Linux 6.3 or later";
-        Objection::Bars(remark(RemarkKind::NotInEffect, text, advice))
+        Objection::NotComparable(remark(RemarkKind::NotInEffect, text, advice))
     })
 }

@@ -25,7 +25,7 @@ pub(super) fn zero_copy(pair: &Pair<'_>) -> Option<Objection> {
             share * 100.0
         );
         let advice = "measure it between two machines";
-        Objection::Bars(remark(RemarkKind::NotInEffect, text, advice))
+        Objection::NotComparable(remark(RemarkKind::NotInEffect, text, advice))
     })
 }
 

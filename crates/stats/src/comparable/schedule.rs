@@ -9,7 +9,7 @@ use super::{Evidence, Objection, Pair, remark};
 pub const LATENESS_RATIO: f64 = 0.2;
 
 /// Bars a verdict on latency where a load fell behind its schedule: it measured its own backlog.
-pub(super) fn kept(pair: &Pair<'_>) -> Option<Objection> {
+pub(super) fn missed(pair: &Pair<'_>) -> Option<Objection> {
     if !pair.metric.is_latency() || (pair.from.behind.is_none() && pair.to.behind.is_none()) {
         return None;
     }
@@ -29,7 +29,7 @@ pub(super) fn kept(pair: &Pair<'_>) -> Option<Objection> {
         "the load did not keep its schedule: of the requests due were over {}",
         pair.texts((&share(pair.from), &share(pair.to)))
     );
-    Some(Objection::Bars(remark(
+    Some(Objection::NotComparable(remark(
         RemarkKind::Schedule,
         text,
         MissedSchedule::ADVICE,

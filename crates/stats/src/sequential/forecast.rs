@@ -3,7 +3,7 @@
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-use super::Aim;
+use super::StoppingCriterion;
 use super::boundary::{IN_A_ROW, SEQUENTIAL_ALPHA, critical, information};
 use crate::interval::{moments, phi, phi_inverse, t_upper};
 
@@ -26,7 +26,7 @@ pub struct Forecast {
 }
 
 /// The forecast from the log ratios so far; `None` below two pairs. `chance` as in [`rounds_needed`].
-pub fn forecast(logs: &[f64], aim: &Aim, chance: f64) -> Option<Forecast> {
+pub fn forecast(logs: &[f64], criterion: &StoppingCriterion, chance: f64) -> Option<Forecast> {
     let (mean, Some(spread)) = moments(logs)? else {
         return None;
     };
@@ -35,21 +35,26 @@ pub fn forecast(logs: &[f64], aim: &Aim, chance: f64) -> Option<Forecast> {
     let wider = spread * (freedom / fifth).sqrt();
     Some(Forecast {
         spread,
-        rounds: rounds_needed(spread, mean.exp(), aim, chance),
-        cautious: rounds_needed(wider, mean.exp(), aim, chance),
+        rounds: rounds_needed(spread, mean.exp(), criterion, chance),
+        cautious: rounds_needed(wider, mean.exp(), criterion, chance),
     })
 }
 
 /// The rounds by which an effect is settled with a probability of `chance` (0 to 1), given the
 /// standard deviation `spread` of the log ratios and the true `ratio` (1 is no effect).
-/// `aim.min_rounds` is respected, `aim.max_rounds` is not: the result may exceed it. `None` where
+/// `criterion.min_rounds` is respected, `criterion.max_rounds` is not: the result may exceed it. `None` where
 /// it is more than 100,000.
 ///
 /// Log ratios are assumed to be normal. `spread` is about the
 /// relative standard deviation of one sample times the square root of two.
-pub fn rounds_needed(spread: f64, ratio: f64, aim: &Aim, chance: f64) -> Option<u32> {
-    let enough = |rounds: u32| chance_settled(rounds, spread, ratio, aim) >= chance;
-    let mut high = aim.min_rounds.max(2);
+pub fn rounds_needed(
+    spread: f64,
+    ratio: f64,
+    criterion: &StoppingCriterion,
+    chance: f64,
+) -> Option<u32> {
+    let enough = |rounds: u32| chance_settled(rounds, spread, ratio, criterion) >= chance;
+    let mut high = criterion.min_rounds.max(2);
     let mut low = high - 1;
     while !enough(high) {
         low = high;
@@ -69,14 +74,14 @@ pub fn rounds_needed(spread: f64, ratio: f64, aim: &Aim, chance: f64) -> Option<
 /// The chance (0..=1) that an effect is settled by a number of rounds: that there was an answer
 /// [`IN_A_ROW`] - 1 rounds earlier (that it then holds is nearly certain). 0 for fewer than four
 /// rounds.
-pub fn chance_settled(rounds: u32, spread: f64, ratio: f64, aim: &Aim) -> f64 {
+pub fn chance_settled(rounds: u32, spread: f64, ratio: f64, criterion: &StoppingCriterion) -> f64 {
     let n = f64::from(rounds) - (IN_A_ROW - 1) as f64;
     if n < 2.0 {
         return 0.0;
     }
     let freedom = n - 1.0;
     let effect = ratio.ln();
-    let (wanted, margin) = (aim.precision.ln_1p(), aim.worth.ln_1p());
+    let (wanted, margin) = (criterion.precision.ln_1p(), criterion.worth.ln_1p());
     let quantile = t_upper(SEQUENTIAL_ALPHA / 2.0, freedom);
     let error = spread / n.sqrt();
     let chances = (0..POINTS).map(|point| {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::boundary::{IN_A_ROW, SEQUENTIAL_ALPHA, critical, information};
-use super::{Aim, Stopping};
+use super::{Stopping, StoppingCriterion};
 use crate::interval::{Interval, moments, t_upper};
 use crate::ratio::PairedRatio;
 
@@ -48,16 +48,16 @@ impl Look {
 }
 
 /// Looks at the log ratios of one effect, one per round in which both its cells were valid, in the
-/// order in which they were taken. `ends_at` is [`Aim::ends_at`].
+/// order in which they were taken. `ends_at` is [`StoppingCriterion::ends_at`].
 ///
 /// The result depends on the arguments only: a run that is resumed, or read again from its record, gives the same.
-pub fn look(logs: &[f64], aim: &Aim, ends_at: u32) -> Look {
-    let now = LookStatistics::at(logs, aim, ends_at);
-    let settled = logs.len() >= aim.min_rounds as usize
+pub fn look(logs: &[f64], criterion: &StoppingCriterion, ends_at: u32) -> Look {
+    let now = LookStatistics::at(logs, criterion, ends_at);
+    let settled = logs.len() >= criterion.min_rounds as usize
         && now.answer.is_some()
         && (1..IN_A_ROW).all(|back| {
             logs.len().checked_sub(back).is_some_and(|n| {
-                LookStatistics::at(&logs[..n], aim, ends_at)
+                LookStatistics::at(&logs[..n], criterion, ends_at)
                     .answer
                     .is_some()
             })
@@ -73,10 +73,10 @@ pub fn look(logs: &[f64], aim: &Aim, ends_at: u32) -> Look {
 }
 
 /// The ratio of one effect with its lasting interval ([`Look::lasting`]); without an interval while that is infinite,
-/// or below [`Aim::MIN_ROUNDS`].
-pub fn lasting_ratio(logs: &[f64], aim: &Aim, ends_at: u32) -> PairedRatio {
-    let look = look(logs, aim, ends_at);
-    let enough = logs.len() >= Aim::MIN_ROUNDS as usize;
+/// or below [`StoppingCriterion::MIN_ROUNDS`].
+pub fn lasting_ratio(logs: &[f64], criterion: &StoppingCriterion, ends_at: u32) -> PairedRatio {
+    let look = look(logs, criterion, ends_at);
+    let enough = logs.len() >= StoppingCriterion::MIN_ROUNDS as usize;
     let lasting = look.lasting.filter(|ends| enough && ends.high.is_finite());
     PairedRatio {
         low: lasting.map(|ends| ends.low),
@@ -99,12 +99,12 @@ pub struct SequentialState {
 /// Looks at every effect asked for; the run goes on until all are settled.
 pub fn standing<'a>(
     effects: impl IntoIterator<Item = &'a [f64]>,
-    aim: &Aim,
+    criterion: &StoppingCriterion,
     ends_at: u32,
 ) -> SequentialState {
     let looks: Vec<Look> = effects
         .into_iter()
-        .map(|logs| look(logs, aim, ends_at))
+        .map(|logs| look(logs, criterion, ends_at))
         .collect();
     let settled = looks.iter().filter(|look| look.settled).count();
     SequentialState {
@@ -123,7 +123,7 @@ struct LookStatistics {
 }
 
 impl LookStatistics {
-    fn at(logs: &[f64], aim: &Aim, ends_at: u32) -> Self {
+    fn at(logs: &[f64], criterion: &StoppingCriterion, ends_at: u32) -> Self {
         let Some((mean, Some(sd))) = moments(logs) else {
             return Self {
                 lasting: None,
@@ -136,14 +136,14 @@ impl LookStatistics {
         let freedom = (n - 1) as f64;
         let error = sd / (n as f64).sqrt();
         let half = t_upper(SEQUENTIAL_ALPHA / 2.0, freedom) * error;
-        let wanted = aim.precision.ln_1p();
+        let wanted = criterion.precision.ln_1p();
         let information = information(half, wanted, n, ends_at);
         let reach = if error > 0.0 {
             critical(information, freedom) * error
         } else {
             0.0
         };
-        let margin = aim.worth.ln_1p();
+        let margin = criterion.worth.ln_1p();
         let answer = if mean - reach > margin {
             Some(Answer::Above)
         } else if mean + reach < -margin {

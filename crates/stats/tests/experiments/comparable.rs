@@ -80,7 +80,7 @@ impl Planted {
 
     /// What bars the verdict on a metric; nothing where it is spoken.
     #[track_caller]
-    pub(crate) fn barred(&self, metric: Metric) -> Option<RemarkKind> {
+    pub(crate) fn not_comparable(&self, metric: Metric) -> Option<RemarkKind> {
         let effect = self.effect(metric);
         let barred = effect.not_comparable.map(|remark| remark.kind);
         assert_eq!(barred.is_some(), effect.verdict == Verdict::NotComparable);
@@ -89,7 +89,7 @@ impl Planted {
 
     /// What stands beside it.
     #[track_caller]
-    pub(crate) fn beside(&self, metric: Metric) -> Vec<RemarkKind> {
+    pub(crate) fn remarks(&self, metric: Metric) -> Vec<RemarkKind> {
         let remarks = self.effect(metric).remarks;
         remarks.iter().map(|remark| remark.kind).collect()
     }
@@ -100,6 +100,6 @@ fn two_cells_that_differ_in_nothing_else_have_their_verdict() {
     let planted = Planted::of("encapsulation", ["none", "vxlan"]);
     for metric in [Metric::Throughput, Metric::SenderCpu, Metric::ReceiverCpu] {
         assert_eq!(planted.effect(metric).verdict, Verdict::Pays);
-        assert_eq!(planted.beside(metric), []);
+        assert_eq!(planted.remarks(metric), []);
     }
 }

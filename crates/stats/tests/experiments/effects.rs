@@ -9,7 +9,7 @@ use wirecost_model::metric::Metric;
 use wirecost_model::plan::{Cores, Levels};
 use wirecost_model::sample::{Invalid, LoadResult, RequestResult};
 use wirecost_stats::Stopping;
-use wirecost_stats::sequential::{Aim, standing};
+use wirecost_stats::sequential::{StoppingCriterion, standing};
 
 use crate::small::{contrasts, effects, experiment, sample, samples};
 
@@ -196,13 +196,13 @@ fn contrasts_are_the_effects_in_the_same_order_and_can_be_looked_at() {
         .map(|contrast| contrast.effect(0.05, Stopping::Fixed))
         .collect();
     assert_eq!(again, effects(&experiment, &samples()));
-    let aim = Aim {
+    let criterion = StoppingCriterion {
         precision: 0.02,
         worth: 0.05,
         min_rounds: 4,
         max_rounds: 60,
     };
-    let standing = standing(contrasts.iter().map(|c| &c.logs[..]), &aim, 60);
+    let standing = standing(contrasts.iter().map(|c| &c.logs[..]), &criterion, 60);
     assert_eq!(standing.looks.len(), 12);
     assert!(!standing.known, "three rounds are fewer than the least");
 }

@@ -19,7 +19,7 @@ fn done(io: &mut FileIo, count: usize) -> Vec<(usize, io::Result<usize>)> {
     let deadline = Instant::now() + Duration::from_secs(20);
     while all.len() < count {
         assert!(Instant::now() < deadline, "{} of {count}", all.len());
-        all.extend(std::iter::from_fn(|| io.next_done()));
+        all.extend(std::iter::from_fn(|| io.next_completion()));
         if all.len() < count {
             io.wait(Duration::from_millis(200)).expect("wait");
         }

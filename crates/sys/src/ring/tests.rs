@@ -26,9 +26,9 @@ fn pairs(count: usize) -> Vec<(UnixStream, UnixStream)> {
 }
 
 /// What is over next, waiting for it.
-fn next(ring: &mut Ring) -> Done {
+fn next(ring: &mut Ring) -> Completion {
     for _ in 0..100 {
-        if let Some(done) = ring.next_done() {
+        if let Some(done) = ring.next_completion() {
             return done;
         }
         ring.wait(LONG).unwrap();
@@ -51,7 +51,7 @@ fn what_is_sent_arrives_and_what_arrives_is_told_of_its_socket() {
         let mut open = 2 * pairs.len();
         while open > 0 {
             match next(&mut ring) {
-                Done::Sent(socket, sent) => {
+                Completion::Sent(socket, sent) => {
                     assert_eq!(sent.unwrap(), 7);
                     let mut bytes = [0; 7];
                     let mut far = &pairs[socket].1;
@@ -59,11 +59,11 @@ fn what_is_sent_arrives_and_what_arrives_is_told_of_its_socket() {
                     assert_eq!(&bytes, b"message");
                     far.write_all(&[socket as u8; 5]).unwrap();
                 }
-                Done::Received(socket, received) => {
+                Completion::Received(socket, received) => {
                     assert_eq!(received.unwrap(), 5);
                     assert_eq!(ring.buffer(socket)[..5], [socket as u8; 5]);
                 }
-                Done::Woken => panic!("nobody raised it"),
+                Completion::Woken => panic!("nobody raised it"),
             }
             open -= 1;
         }
@@ -79,14 +79,14 @@ fn a_socket_that_does_not_block_is_waited_for_all_the_same() {
     };
     ring.receive(0, 1).unwrap();
     ring.wait(Some(Duration::from_millis(1))).unwrap();
-    assert!(ring.next_done().is_none() && ring.is_receiving(0));
+    assert!(ring.next_completion().is_none() && ring.is_receiving(0));
     assert!(ring.buffer(0).is_empty());
     assert_eq!(
         ring.receive(0, 1).unwrap_err().kind(),
         io::ErrorKind::ResourceBusy
     );
     (&pairs[0].1).write_all(&[9, 9]).unwrap();
-    assert!(matches!(next(&mut ring), Done::Received(0, Ok(1))));
+    assert!(matches!(next(&mut ring), Completion::Received(0, Ok(1))));
     // More than the socket takes at once: told in parts, or when there is room.
     let mut sent = 0;
     for _ in 0..1_000 {
@@ -97,9 +97,9 @@ fn a_socket_that_does_not_block_is_waited_for_all_the_same() {
             ring.send(0, (1 << 20) - sent).unwrap();
         }
         ring.wait(Some(Duration::from_millis(1))).unwrap();
-        while let Some(done) = ring.next_done() {
+        while let Some(done) = ring.next_completion() {
             match done {
-                Done::Sent(0, Ok(bytes)) => sent += bytes,
+                Completion::Sent(0, Ok(bytes)) => sent += bytes,
                 other => panic!("{other:?}"),
             }
         }
@@ -119,19 +119,19 @@ fn a_wait_ends_by_its_time_and_by_its_wake() {
     for time in [Duration::ZERO, Duration::from_millis(2)] {
         let began = Instant::now();
         ring.wait(Some(time)).unwrap();
-        assert!(began.elapsed() >= time && ring.next_done().is_none());
+        assert!(began.elapsed() >= time && ring.next_completion().is_none());
     }
     for _ in 0..3 {
         wake.raise();
-        assert!(matches!(next(&mut ring), Done::Woken));
+        assert!(matches!(next(&mut ring), Completion::Woken));
         wake.lower();
         ring.arm_wake().unwrap();
     }
     // Again only once it is asked for again.
     wake.raise();
-    assert!(matches!(next(&mut ring), Done::Woken));
+    assert!(matches!(next(&mut ring), Completion::Woken));
     ring.wait(Some(Duration::from_millis(1))).unwrap();
-    assert!(ring.next_done().is_none());
+    assert!(ring.next_completion().is_none());
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn what_is_taken_back_comes_back() {
     ring.cancel(1).unwrap();
     ring.cancel(2).unwrap();
     match next(&mut ring) {
-        Done::Received(1, Err(error)) => {
+        Completion::Received(1, Err(error)) => {
             assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
         }
         other => panic!("{other:?}"),
@@ -160,10 +160,10 @@ fn a_peer_that_is_gone_is_an_end_or_an_error_and_no_signal() {
     ring.receive(0, EACH).unwrap();
     ring.wait(Some(Duration::ZERO)).unwrap();
     drop(pairs.remove(0).1);
-    assert!(matches!(next(&mut ring), Done::Received(0, Ok(0))));
+    assert!(matches!(next(&mut ring), Completion::Received(0, Ok(0))));
     ring.send(0, 1).unwrap();
     match next(&mut ring) {
-        Done::Sent(0, Err(error)) => assert_eq!(error.kind(), io::ErrorKind::BrokenPipe),
+        Completion::Sent(0, Err(error)) => assert_eq!(error.kind(), io::ErrorKind::BrokenPipe),
         other => panic!("{other:?}"),
     }
 }
@@ -220,7 +220,7 @@ fn a_kernel_that_is_busy_or_has_no_memory_now_is_no_error() {
             };
             refusal::refuse(libc::SYS_io_uring_enter, error).unwrap();
             ring.wait(LONG).unwrap();
-            assert!(ring.next_done().is_none());
+            assert!(ring.next_completion().is_none());
         });
         waited.join().unwrap();
     }

@@ -1,8 +1,8 @@
 //! What is compared with what.
 
-use wirecost_traffic::{Multiplexing, Options, Rate, Segmentation, Waiting, Workload};
+use wirecost_traffic::{Multiplexing, Options, Rate, Segmentation, WaitMode, Workload};
 
-pub(crate) struct Way {
+pub(crate) struct Variant {
     pub(crate) name: &'static str,
     pub(crate) options: Options,
 }
@@ -15,13 +15,13 @@ pub(crate) struct Row {
     pub(crate) anywhere: bool,
     /// Whether the figure is transactions or datagrams instead of bits.
     pub(crate) counts: bool,
-    pub(crate) ways: Vec<Way>,
+    pub(crate) ways: Vec<Variant>,
 }
 
-fn way(name: &'static str, options: &Options, change: impl FnOnce(&mut Options)) -> Way {
+fn way(name: &'static str, options: &Options, change: impl FnOnce(&mut Options)) -> Variant {
     let mut options = options.clone();
     change(&mut options);
-    Way { name, options }
+    Variant { name, options }
 }
 
 fn base(workload: Workload, streams: u32) -> Options {
@@ -81,7 +81,7 @@ pub(crate) fn rows() -> Vec<Row> {
             if streams == 1 {
                 ways.push(way("spinning", &options, |options| {
                     options.load.threads = Some(1);
-                    options.load.waiting = Waiting::Spin;
+                    options.load.waiting = WaitMode::Spin;
                 }));
             }
             for (name, count) in [("one thread", 1), ("2 threads", 2), ("8 threads", 8)] {

@@ -91,7 +91,7 @@ impl Guest {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, order: u8) {
+    fn command(&self, order: u8) {
         self.state.order.store(order, Ordering::Release);
         if let Some(thread) = self.handle().as_ref().map(JoinHandle::thread) {
             Thread::unpark(thread);
@@ -100,7 +100,7 @@ impl Guest {
 
     /// Tells the thread to stop writing; [`Self::stopped_at`] says when it has.
     pub(crate) fn stop(&self) {
-        self.tell(STOP);
+        self.command(STOP);
     }
 
     /// When the thread stopped, after its last write; `None`: it has not.
@@ -132,7 +132,7 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        self.tell(END);
+        self.command(END);
         if let Some(thread) = self.handle().take() {
             let _ = thread.join();
         }

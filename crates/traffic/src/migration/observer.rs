@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use wirecost_model::end_window::End;
-use wirecost_model::moved::SeenGap;
+use wirecost_model::machine_move::ObservedGap;
 use wirecost_sys::socket::poll_readable;
 
 use super::service::{REQUEST_BYTES, Request};
@@ -53,18 +53,18 @@ impl Observer {
         shared: &Arc<Shared>,
         source: SocketAddr,
         destination: SocketAddr,
-    ) -> io::Result<Watch> {
+    ) -> io::Result<ObserverThread> {
         let ending = Arc::new(AtomicBool::new(false));
         let (shared, told) = (Arc::clone(shared), Arc::clone(&ending));
         let (tell, first) = channel();
-        shared.sightings.begin();
+        shared.machine_gaps.begin();
         let thread = thread::Builder::new()
             .name("move-observer".to_owned())
             .stack_size(128 << 10)
             .spawn(move || ask(&shared, &self.socket, [source, destination], (&told, tell)))?;
         // The load also starts without these answers, and reports no gap for machines that did not answer.
         let _ = first.recv_timeout(FIRST_ANSWER);
-        Ok(Watch {
+        Ok(ObserverThread {
             ending,
             thread: Some(thread),
         })
@@ -73,12 +73,12 @@ impl Observer {
 
 /// The thread of an observer. It ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct ObserverThread {
     ending: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for Watch {
+impl Drop for ObserverThread {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -89,7 +89,7 @@ impl Drop for Watch {
 
 /// What the observer knows of one machine.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct MachineAnswers {
     /// The latest request that was answered at the source: when it was sent, and when its answer arrived;
     /// nanoseconds.
     at_source: Option<[u64; 2]>,
@@ -101,9 +101,9 @@ struct Seen {
     over: bool,
 }
 
-impl Seen {
+impl MachineAnswers {
     /// Notes an answer that arrived at `now`. Returns the gap with the first answer of the destination.
-    fn hear(&mut self, answer: Request, now: u64) -> Option<SeenGap> {
+    fn hear(&mut self, answer: Request, now: u64) -> Option<ObservedGap> {
         self.answered += 1;
         if answer.by == Some(End::Client) {
             let later = self.at_source.is_none_or(|[sent, _]| sent < answer.sent);
@@ -116,7 +116,7 @@ impl Seen {
         let [sent, heard] = self.at_source?;
         let seconds =
             |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from)).as_secs_f64();
-        Some(SeenGap {
+        Some(ObservedGap {
             to_machine_s: seconds(sent, answer.sent),
             from_machine_s: seconds(heard, now),
             asked: self.asked,
@@ -133,7 +133,7 @@ fn ask(
 ) {
     let mut hears = Some(hears);
     let tag = shared.watch_tag();
-    let mut all = vec![Seen::default(); shared.sightings.machines()];
+    let mut all = vec![MachineAnswers::default(); shared.machine_gaps.machines()];
     let mut next = Instant::now();
     while !ending.load(Ordering::Relaxed) && all.iter().any(|one| !one.over) {
         let now = Instant::now();
@@ -167,7 +167,7 @@ fn ask(
 }
 
 /// Handles the answers that have arrived.
-fn hear(shared: &Shared, socket: &UdpSocket, tag: u64, all: &mut [Seen]) {
+fn hear(shared: &Shared, socket: &UdpSocket, tag: u64, all: &mut [MachineAnswers]) {
     let mut bytes = [0; REQUEST_BYTES + 1];
     loop {
         match socket.recv(&mut bytes) {
@@ -179,7 +179,7 @@ fn hear(shared: &Shared, socket: &UdpSocket, tag: u64, all: &mut [Seen]) {
                     continue;
                 };
                 if let Some(gap) = seen.hear(answer, shared.now()) {
-                    shared.sightings.set(answer.machine, gap);
+                    shared.machine_gaps.set(answer.machine, gap);
                 }
             }
             // ICMP port unreachable: nothing listens at the destination yet.
@@ -200,9 +200,9 @@ mod tests {
             by: Some(by),
             sent,
         };
-        let mut seen = Seen {
+        let mut seen = MachineAnswers {
             asked: 30,
-            ..Seen::default()
+            ..MachineAnswers::default()
         };
         assert_eq!(seen.hear(answer(End::Client, 1_000_000), 1_200_000), None);
         assert_eq!(seen.hear(answer(End::Client, 3_000_000), 3_300_000), None);
@@ -215,6 +215,9 @@ mod tests {
         assert!((gap.from_machine_s - 0.022).abs() < 1e-9, "{gap:?}");
         assert_eq!((gap.asked, gap.answered), (30, 4));
         // A machine that never answered at its source tells no gap.
-        assert_eq!(Seen::default().hear(answer(End::Server, 5), 9), None);
+        assert_eq!(
+            MachineAnswers::default().hear(answer(End::Server, 5), 9),
+            None
+        );
     }
 }

@@ -181,7 +181,7 @@ impl PostCopy {
         self.guest
             .start(&self.memory, self.migration, self.seed, after)?;
         self.runs.store(true, Ordering::Release);
-        self.missing.say(socket, Reply::Runs)
+        self.missing.send_reply(socket, Reply::Runs)
     }
 
     /// Places a missing page that has arrived.
@@ -268,7 +268,9 @@ impl Missing {
         let mut channel = lock(&self.channels[channel as usize]);
         channel.fetched += 1;
         match &channel.socket {
-            Some(socket) if channel.missing.contains(page) => self.say(socket, Reply::Fetch(page)),
+            Some(socket) if channel.missing.contains(page) => {
+                self.send_reply(socket, Reply::Fetch(page))
+            }
             // The page has just arrived, which released the thread that waited.
             _ => Ok(()),
         }
@@ -276,7 +278,7 @@ impl Missing {
 
     /// Sends a reply to the source. The source reads at once, so a connection without room for [`PEER_TIMEOUT`] is
     /// broken.
-    fn say(&self, socket: &Socket, reply: Reply) -> io::Result<()> {
+    fn send_reply(&self, socket: &Socket, reply: Reply) -> io::Result<()> {
         let bytes = encode_reply(reply);
         let (mut sent, until) = (0, Instant::now() + PEER_TIMEOUT);
         while sent < bytes.len() {

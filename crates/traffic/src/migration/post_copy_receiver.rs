@@ -18,7 +18,7 @@ pub(crate) struct PostCopyReceiver {
     /// The source has announced all missing pages of this connection ([`super::record::Kind::Switch`]).
     pub(crate) switched: bool,
     /// When data last arrived.
-    pub(crate) heard: Instant,
+    pub(crate) last_activity: Instant,
     /// Pages whose content arrives next, in order.
     due: VecDeque<u32>,
     /// Content that is not placed yet: the kernel copies complete pages from here to where they are missing.
@@ -31,7 +31,7 @@ impl PostCopyReceiver {
     pub(crate) fn new() -> Self {
         Self {
             switched: false,
-            heard: Instant::now(),
+            last_activity: Instant::now(),
             due: VecDeque::new(),
             content: vec![0; MAX_PUSHED_PAGES * PAGE].into_boxed_slice(),
             filled: 0,
@@ -76,7 +76,7 @@ impl PostCopyReceiver {
     ) -> io::Result<usize> {
         let room = self.content.len().min(self.due.len() * PAGE);
         let read = receive(socket, &mut self.content[self.filled..room])?;
-        self.heard = Instant::now();
+        self.last_activity = Instant::now();
         self.filled += read;
         let (pages, _) = self.content[..self.filled].as_chunks::<PAGE>();
         for content in pages {

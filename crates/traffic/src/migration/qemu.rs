@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Fallback, Migration, MoveEngine, Rate};
-use wirecost_model::moved::MachineMove;
+use wirecost_model::machine_move::MachineMove;
 use wirecost_qemu::guest::{Program, ticks};
 use wirecost_qemu::{Machine, QemuError, Spec, Version, host_qemu};
 use wirecost_sys::memory_file::MemoryFile;

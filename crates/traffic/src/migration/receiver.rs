@@ -66,7 +66,7 @@ impl MigrationReceiver {
     /// When data last arrived, while pages are missing that the machine here may wait for.
     pub(crate) fn awaits(&self) -> Option<Instant> {
         let receiver = self.post_copy_receiver.as_ref().filter(|_| !self.ended)?;
-        Some(receiver.heard)
+        Some(receiver.last_activity)
     }
 
     /// Does what can be done now. It is the source that ends the connection.
@@ -127,7 +127,7 @@ impl MigrationReceiver {
             let read = receive(&**socket, &mut self.head[self.filled..])?;
             self.filled += read;
             if let Some(receiver) = &mut self.post_copy_receiver {
-                receiver.heard = Instant::now();
+                receiver.last_activity = Instant::now();
             }
             match (read, self.filled) {
                 (0, 0) if self.ended => return Ok(Step::Over),

@@ -1,6 +1,6 @@
 //! The search for the highest dirty rate at which pre-copy converges, between two rates that were tried.
 
-use wirecost_model::moved::{DirtyLimit, MachineMove, MoveOutcome};
+use wirecost_model::machine_move::{DirtyLimit, MachineMove, MoveOutcome};
 
 /// Ratio of the two rates at which the search ends.
 const FINAL_RATIO: f64 = 1.1;

@@ -119,7 +119,7 @@ impl Drop for Service {
 }
 
 /// A request that waits for the guest's next tick.
-struct Waiting {
+struct PendingRequest {
     request: Request,
     from: SocketAddr,
     /// Ticks of the guest when the request arrived.
@@ -128,7 +128,7 @@ struct Waiting {
 
 fn answer(shared: &Shared, end: End, socket: &UdpSocket, ending: &AtomicBool) {
     let tag = shared.watch_tag();
-    let mut waiting: VecDeque<Waiting> = VecDeque::new();
+    let mut waiting: VecDeque<PendingRequest> = VecDeque::new();
     // Errors are ICMP errors from an observer that is gone.
     let reply = |request: Request, from: SocketAddr| {
         let answer = Request {
@@ -146,7 +146,7 @@ fn answer(shared: &Shared, end: End, socket: &UdpSocket, ending: &AtomicBool) {
         for (request, from) in received(socket, tag) {
             match shared.guest_liveness(end, request.machine) {
                 Some(GuestLiveness::Runs) => reply(request, from),
-                Some(GuestLiveness::Ticks(ticks)) => waiting.push_back(Waiting {
+                Some(GuestLiveness::Ticks(ticks)) => waiting.push_back(PendingRequest {
                     request,
                     from,
                     ticks,

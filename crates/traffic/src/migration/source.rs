@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use wirecost_model::load::{Fallback, MAX_SENT_FACTOR, Migration, MoveEngine};
-use wirecost_model::moved::{MachineMove, MoveOutcome, MoveRound, predict};
+use wirecost_model::machine_move::{MachineMove, MoveOutcome, MoveRound, predict};
 use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::shared_memory::SharedMemory;
 use wirecost_sys::socket::tcp_info;

@@ -63,7 +63,7 @@ impl OpenPath {
         let (path, options) = (path.to_owned(), options.clone());
         let (opened, told) = mpsc::channel();
         // Opening the path must not take long; filling a file may.
-        let result = bounded(deadline, move || {
+        let result = with_deadline(deadline, move || {
             let open = open(&path, &options)?;
             let _ = opened.send(());
             if open.kind == PathKind::OwnFile {
@@ -94,7 +94,7 @@ impl OpenPath {
         deadline: Instant,
     ) -> io::Result<()> {
         let (open, options) = (Arc::clone(self), options.clone());
-        bounded(deadline, move || {
+        with_deadline(deadline, move || {
             let writes = writes(&options);
             if writes {
                 let synced = open.file.sync_data();
@@ -117,7 +117,7 @@ impl OpenPath {
             return;
         }
         let open = Arc::clone(self);
-        let emptying = bounded(Instant::now() + ABANDONING, move || contents::empty(&open));
+        let emptying = with_deadline(Instant::now() + ABANDONING, move || contents::empty(&open));
         let emptied = emptying.and_then(|emptying| emptying.wait("emptying it"));
         if let Err(error) = emptied {
             tracing::debug!("{}: {error}", self.path);
@@ -133,29 +133,29 @@ fn writes(options: &Options) -> bool {
 }
 
 /// Work on a thread of its own, whose result is waited for until a deadline.
-struct Bounded<T> {
+struct DeadlineTask<T> {
     result: mpsc::Receiver<io::Result<T>>,
     began: Instant,
     deadline: Instant,
 }
 
-fn bounded<T: Send + 'static>(
+fn with_deadline<T: Send + 'static>(
     deadline: Instant,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<Bounded<T>> {
+) -> io::Result<DeadlineTask<T>> {
     let (sender, result) = mpsc::channel();
     thread::Builder::new()
         .name("path".to_owned())
         .stack_size(256 << 10)
         .spawn(move || sender.send(work()))?;
-    Ok(Bounded {
+    Ok(DeadlineTask {
         result,
         began: Instant::now(),
         deadline,
     })
 }
 
-impl<T> Bounded<T> {
+impl<T> DeadlineTask<T> {
     fn wait(self, doing: &str) -> io::Result<T> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         match self.result.recv_timeout(left) {

@@ -65,7 +65,7 @@ pub(crate) struct Session {
     emptied: bool,
     /// A write whose data is not complete.
     write: Option<Write>,
-    out: Outbox,
+    out: ReplyQueue,
     ending: bool,
     pub(crate) counters: SessionCounters,
 }
@@ -83,7 +83,7 @@ impl Session {
     pub(crate) fn new(target: &Target) -> Self {
         let mut greeting = Vec::new();
         let handshake = ServerHandshake::new(target.export, NAME, &mut greeting);
-        let mut out = Outbox::default();
+        let mut out = ReplyQueue::default();
         out.bytes(&greeting);
         Self {
             handshake: Some(handshake),
@@ -283,22 +283,22 @@ impl Session {
 
 /// Replies that wait to be sent.
 #[derive(Debug, Default)]
-struct Outbox {
+struct ReplyQueue {
     /// Headers of all replies.
     heads: Vec<u8>,
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<ReplyPart>,
     bytes: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Piece {
+enum ReplyPart {
     /// Range of `heads`.
     Head(Range<usize>),
     /// Range of the target's memory.
     Memory(Range<usize>),
 }
 
-impl Outbox {
+impl ReplyQueue {
     fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -315,14 +315,16 @@ impl Outbox {
         self.heads.extend_from_slice(bytes);
         self.bytes += bytes.len();
         match self.pieces.back_mut() {
-            Some(Piece::Head(range)) if range.end == from => range.end = self.heads.len(),
-            _ => self.pieces.push_back(Piece::Head(from..self.heads.len())),
+            Some(ReplyPart::Head(range)) if range.end == from => range.end = self.heads.len(),
+            _ => self
+                .pieces
+                .push_back(ReplyPart::Head(from..self.heads.len())),
         }
     }
 
     fn memory(&mut self, range: Range<usize>) {
         self.bytes += range.len();
-        self.pieces.push_back(Piece::Memory(range));
+        self.pieces.push_back(ReplyPart::Memory(range));
     }
 
     /// Sends the replies; `false` where the socket takes no more.
@@ -335,8 +337,8 @@ impl Outbox {
         while !self.pieces.is_empty() {
             let heads = &self.heads;
             let parts = self.pieces.iter().map(|piece| match piece {
-                Piece::Head(range) => Part::Bytes(&heads[range.clone()]),
-                Piece::Memory(range) => Part::Memory(range.clone()),
+                ReplyPart::Head(range) => Part::Bytes(&heads[range.clone()]),
+                ReplyPart::Memory(range) => Part::Memory(range.clone()),
             });
             match target.memory.send(socket, parts) {
                 Ok(sent) => self.sent(sent, counters),
@@ -356,12 +358,12 @@ impl Outbox {
         while sent > 0
             && let Some(piece) = self.pieces.front_mut()
         {
-            let (Piece::Head(range) | Piece::Memory(range)) = &mut *piece;
+            let (ReplyPart::Head(range) | ReplyPart::Memory(range)) = &mut *piece;
             let taken = range.len().min(sent);
             range.start += taken;
             sent -= taken;
             let over = range.start == range.end;
-            if let Piece::Memory(_) = piece {
+            if let ReplyPart::Memory(_) = piece {
                 counters.read_bytes += taken as u64;
             }
             if over {

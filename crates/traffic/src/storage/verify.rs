@@ -20,9 +20,9 @@ use crate::opening::{read_all, remaining};
 use crate::shared::Shared;
 
 /// One outstanding read, and what has arrived of its data.
-struct One(Request, ArrivedData);
+struct OutstandingRead(Request, ArrivedData);
 
-impl Outstanding for One {
+impl Outstanding for OutstandingRead {
     fn find(&mut self, cookie: u64) -> Option<(Request, &mut ArrivedData)> {
         (cookie == self.0.cookie).then_some((self.0, &mut self.1))
     }
@@ -86,7 +86,7 @@ fn read_one(
     let (start, length) = (request.offset, request.length as usize);
     let mut found = vec![0; length];
     let mut reader = ReplyReader::new(negotiated.structured);
-    let mut one = One(request, ArrivedData::default());
+    let mut one = OutstandingRead(request, ArrivedData::default());
     // Only this reply is outstanding: it may be read in small pieces.
     let mut buffer = vec![0; 64 << 10];
     loop {

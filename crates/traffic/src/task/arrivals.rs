@@ -16,20 +16,20 @@ pub(crate) struct Arrivals {
     /// begun.
     next: Option<f64>,
     /// The part of the schedule that snapshots read.
-    told: Arc<Due>,
+    counters: Arc<ArrivalCounters>,
 }
 
 /// The part of a flow's [`Arrivals`] that snapshots read. Times are nanoseconds by [`crate::shared::Shared::now`].
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Due {
+pub(crate) struct ArrivalCounters {
     /// Requests that the flow has taken from the schedule.
     taken: Counter,
     /// When the next request is due; 0 before the schedule has begun.
     next: Counter,
 }
 
-impl Due {
+impl ArrivalCounters {
     /// Requests due by `now`, at a mean gap of `mean` nanoseconds. Exact while the flow takes requests as they become
     /// due; of a backlog only the first due time is known, and the mean gap stands for the others.
     pub(crate) fn by(&self, now: u64, mean: f64) -> f64 {
@@ -42,14 +42,14 @@ impl Due {
 }
 
 impl Arrivals {
-    /// A schedule of `per_second` requests per second on average, published in `told`. Each `seed` has gaps of its
+    /// A schedule of `per_second` requests per second on average, published in `counters`. Each `seed` has gaps of its
     /// own.
-    pub(crate) fn new(per_second: f64, seed: u64, told: Arc<Due>) -> Self {
+    pub(crate) fn new(per_second: f64, seed: u64, counters: Arc<ArrivalCounters>) -> Self {
         Self {
             mean: 1e9 / per_second,
             state: mix(seed),
             next: None,
-            told,
+            counters,
         }
     }
 
@@ -62,7 +62,7 @@ impl Arrivals {
 
     fn set(&mut self, next: f64) {
         self.next = Some(next);
-        self.told.next.publish((next as u64).max(1));
+        self.counters.next.publish((next as u64).max(1));
     }
 
     /// Starts the schedule at `start`, if it has not started.
@@ -87,7 +87,7 @@ impl Arrivals {
         }
         let gap = self.gap();
         self.set(self.next.unwrap_or(0.0) + gap);
-        self.told.taken.add(1);
+        self.counters.taken.add(1);
         Some(due)
     }
 }
@@ -153,10 +153,10 @@ mod tests {
         fn a_flow_that_takes_what_is_due_has_no_backlog_and_one_that_stops_has_one(
             per_second in 1.0..1e7f64, seed: u64, steps in prop::collection::vec(1u64..1_000_000, 1..50),
         ) {
-            let told = Arc::new(Due::default());
-            let mut arrivals = Arrivals::new(per_second, seed, Arc::clone(&told));
+            let counters = Arc::new(ArrivalCounters::default());
+            let mut arrivals = Arrivals::new(per_second, seed, Arc::clone(&counters));
             let mean = 1e9 / per_second;
-            prop_assert!(told.by(999, mean) < 0.5);
+            prop_assert!(counters.by(999, mean) < 0.5);
             let (mut now, mut taken, mut last) = (1_000, 0, 0);
             arrivals.begin(now);
             for step in steps {
@@ -167,9 +167,9 @@ mod tests {
                 }
                 prop_assert!(arrivals.next() > now);
                 // Within the rounding of a nanosecond.
-                prop_assert!((told.by(now - 1, mean) - f64::from(taken)).abs() < 0.5);
+                prop_assert!((counters.by(now - 1, mean) - f64::from(taken)).abs() < 0.5);
             }
-            let late = told.by(arrivals.next() + (10.0 * mean) as u64, mean) - f64::from(taken);
+            let late = counters.by(arrivals.next() + (10.0 * mean) as u64, mean) - f64::from(taken);
             prop_assert!(late > 10.0, "{late}");
         }
     }

@@ -40,7 +40,7 @@ struct Transaction {
     /// When the transaction began, before connect(2); nanoseconds by [`Shared::now`].
     began: u64,
     /// When the server last sent or took something, or the transaction began; nanoseconds by [`Shared::now`].
-    heard: u64,
+    last_activity: u64,
     connected: bool,
     /// Bytes of `opening` written.
     written: usize,
@@ -62,7 +62,7 @@ impl Transaction {
 
     /// When the server counts as gone, where nothing moves until then.
     const fn until(&self) -> u64 {
-        self.heard + PEER_TIMEOUT.as_nanos() as u64
+        self.last_activity + PEER_TIMEOUT.as_nanos() as u64
     }
 }
 
@@ -105,7 +105,7 @@ impl CrrClient {
         self.current = Some(Transaction {
             socket,
             began,
-            heard: began,
+            last_activity: began,
             connected,
             written: 0,
             read: 0,
@@ -227,7 +227,7 @@ impl Task for CrrClient {
                 Ok(Step::Needs(interest)) => {
                     let now = context.shared.now();
                     if current.moved() > before {
-                        current.heard = now;
+                        current.last_activity = now;
                     }
                     if now > current.until() {
                         return Progress::failed(io::ErrorKind::TimedOut.into());

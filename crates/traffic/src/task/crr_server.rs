@@ -17,7 +17,7 @@ use crate::dispatch::Dispatcher;
 use crate::flow::Outcome;
 use crate::handshake::Answer;
 use crate::ops::Listener;
-use crate::options::Waiting;
+use crate::options::WaitMode;
 use crate::shared::Shared;
 use crate::socket::OptionFixup;
 use crate::timeouts::POLL_INTERVAL;
@@ -228,8 +228,8 @@ impl Task for CrrServer {
             return Progress::Over(Outcome::Orderly);
         }
         let patience = match shared.options.load.waiting {
-            Waiting::Sleep => POLL_INTERVAL,
-            Waiting::Spin => Duration::ZERO,
+            WaitMode::Sleep => POLL_INTERVAL,
+            WaitMode::Spin => Duration::ZERO,
         };
         let Some(mut events) = self.events.take() else {
             return Progress::Again;

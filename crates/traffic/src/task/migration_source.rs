@@ -27,7 +27,7 @@ pub(crate) struct MigrationSource {
     flow: u32,
     machine: usize,
     channel: u32,
-    doing: Doing,
+    state: SourceState,
     /// The stage of the machine that this connection has acted on.
     stage: Stage,
     /// Ranges of pages to send.
@@ -44,13 +44,13 @@ pub(crate) struct MigrationSource {
     /// The load was stopped before the machine had moved.
     stopped: bool,
     /// When the peer last took or acknowledged data, nanoseconds by [`Shared::now`].
-    heard: u64,
+    last_activity: u64,
     /// Bytes that the peer had acknowledged when it was last checked (`tcpi_bytes_acked`).
     acked: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum SourceState {
     /// Waits for the machine's next stage.
     Waiting,
     /// Sends the pages of its list.
@@ -77,7 +77,7 @@ impl MigrationSource {
             flow,
             machine: (flow / channels) as usize,
             channel: flow % channels,
-            doing: Doing::Waiting,
+            state: SourceState::Waiting,
             stage: Stage::Waiting,
             list: Vec::new(),
             at: 0,
@@ -86,7 +86,7 @@ impl MigrationSource {
             reply: ([0; REPLY_BYTES], 0),
             sent: [0; 2],
             stopped: false,
-            heard: 0,
+            last_activity: 0,
             acked: 0,
         }
     }
@@ -106,7 +106,7 @@ impl MigrationSource {
             return false;
         };
         match sender.next(&mut self.list) {
-            Kind::Missing => self.record.tell(Kind::Missing, &self.list),
+            Kind::Missing => self.record.set_ranges(Kind::Missing, &self.list),
             Kind::Switch => self.record.switch(machine.writes()),
             Kind::Pages => {
                 self.at = 0;
@@ -143,7 +143,7 @@ impl MigrationSource {
     fn confirmation(&mut self, machine: &Source) -> io::Result<Option<u64>> {
         while let Some(reply) = self.hear()? {
             match (reply, &mut self.post_copy_sender) {
-                (Reply::Done(fetched), _) if self.doing == Doing::Confirming => {
+                (Reply::Done(fetched), _) if self.state == SourceState::Confirming => {
                     return Ok(Some(fetched));
                 }
                 (Reply::Runs, Some(_)) => machine.handover.set_runs(Instant::now()),
@@ -166,7 +166,7 @@ impl MigrationSource {
                     machine.count_wire(sent);
                     let tx = &context.flow(self.flow).tx;
                     tx.bytes.add(moved);
-                    self.heard = context.shared.now();
+                    self.last_activity = context.shared.now();
                 }
                 Err(error) => match IoFailure::from(error) {
                     IoFailure::Interrupted => {}
@@ -181,9 +181,9 @@ impl MigrationSource {
     /// Takes the next step. `None`: there is more to do.
     fn step(&mut self, context: &Context<'_>, machine: &Source) -> io::Result<Option<Progress>> {
         let shared = context.shared;
-        match self.doing {
-            Doing::Waiting => return self.wait(shared, machine),
-            Doing::Sending => {
+        match self.state {
+            SourceState::Waiting => return self.wait(shared, machine),
+            SourceState::Sending => {
                 if !self.send(context, machine)? {
                     return self.blocked(shared, Interest::WRITE);
                 }
@@ -199,12 +199,12 @@ impl MigrationSource {
                     machine.count_pages(pages, zero_pages);
                     self.finish(Kind::End);
                 } else if machine.finished(pages, zero_pages) {
-                    self.doing = Doing::Advancing;
+                    self.state = SourceState::Advancing;
                 } else {
-                    self.doing = Doing::Waiting;
+                    self.state = SourceState::Waiting;
                 }
             }
-            Doing::Pushing => {
+            SourceState::Pushing => {
                 self.confirmation(machine)?;
                 if !self.send(context, machine)? {
                     let both = Interest {
@@ -224,7 +224,7 @@ impl MigrationSource {
                 machine.count_pages(pages, zero_pages);
                 self.finish(Kind::End);
             }
-            Doing::Advancing => {
+            SourceState::Advancing => {
                 if shared.flows.stopping() {
                     self.stop();
                     return Ok(None);
@@ -235,16 +235,16 @@ impl MigrationSource {
                     let until = shared.now() + wait;
                     return Ok(Some(Progress::Wait(Interest::NONE, Some(until))));
                 }
-                self.doing = Doing::Waiting;
+                self.state = SourceState::Waiting;
                 shared.flows.notify();
             }
-            Doing::Ending => {
+            SourceState::Ending => {
                 if !self.send(context, machine)? {
                     return self.blocked(shared, Interest::WRITE);
                 }
-                self.doing = Doing::Confirming;
+                self.state = SourceState::Confirming;
             }
-            Doing::Confirming => {
+            SourceState::Confirming => {
                 let Some(fetched) = self.confirmation(machine)? else {
                     return self.blocked(shared, Interest::READ);
                 };
@@ -256,7 +256,7 @@ impl MigrationSource {
                 if self.stopped || !machine.migration.find_limit {
                     return Ok(Some(Progress::Over(Outcome::Orderly)));
                 }
-                self.doing = Doing::Waiting;
+                self.state = SourceState::Waiting;
             }
         }
         Ok(None)
@@ -271,8 +271,8 @@ impl MigrationSource {
     }
 
     fn finish(&mut self, kind: Kind) {
-        self.record.say(kind);
-        self.doing = Doing::Ending;
+        self.record.set_empty(kind);
+        self.state = SourceState::Ending;
     }
 
     /// Gives the move up: the machine stays at its source.
@@ -285,7 +285,7 @@ impl MigrationSource {
         let stage = machine.stage();
         if stage != self.stage {
             self.stage = stage;
-            self.heard = shared.now();
+            self.last_activity = shared.now();
             self.at = 0;
             self.list.clear();
             match stage {
@@ -293,14 +293,14 @@ impl MigrationSource {
                 Stage::Over => return Ok(Some(Progress::Over(Outcome::Orderly))),
                 Stage::Copying(_) | Stage::Last(_) => {
                     machine.take(self.channel, &mut self.list);
-                    self.doing = Doing::Sending;
+                    self.state = SourceState::Sending;
                 }
                 Stage::PostCopy => {
                     machine.take(self.channel, &mut self.list);
                     let pages = machine.migration.pages() as u32;
                     self.post_copy_sender = Some(PostCopySender::new(&self.list, pages));
                     self.socket.set_tcp_notsent_lowat(UNSENT)?;
-                    self.doing = Doing::Pushing;
+                    self.state = SourceState::Pushing;
                 }
                 Stage::GivenUp => self.finish(Kind::GiveUp),
             }
@@ -324,14 +324,14 @@ impl MigrationSource {
     fn blocked(&mut self, shared: &Shared, interest: Interest) -> io::Result<Option<Progress>> {
         let now = shared.now();
         let patience = PEER_TIMEOUT.as_nanos() as u64;
-        if now.saturating_sub(self.heard) > patience {
+        if now.saturating_sub(self.last_activity) > patience {
             let acked = tcp_info(&*self.socket)?.bytes_acked;
             if acked == self.acked {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            (self.acked, self.heard) = (acked, now);
+            (self.acked, self.last_activity) = (acked, now);
         }
-        let until = self.heard + patience + 1;
+        let until = self.last_activity + patience + 1;
         Ok(Some(Progress::Wait(interest, Some(until))))
     }
 }

@@ -33,13 +33,13 @@ impl MoveRecord {
     }
 
     /// Makes this a record without pages.
-    pub(super) fn say(&mut self, kind: Kind) {
+    pub(super) fn set_empty(&mut self, kind: Kind) {
         self.ranges.clear();
         self.begin(kind);
     }
 
     /// Makes this a record that names pages, without their content.
-    pub(super) fn tell(&mut self, kind: Kind, pages: &[PageRange]) {
+    pub(super) fn set_ranges(&mut self, kind: Kind, pages: &[PageRange]) {
         self.ranges.clear();
         self.ranges
             .extend(pages.iter().map(|range| (*range, false)));

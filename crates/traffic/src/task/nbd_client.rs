@@ -43,7 +43,7 @@ pub(crate) struct NbdClient {
     begun: usize,
     /// When the server last sent something, or a request was queued with no other outstanding; nanoseconds by
     /// [`Shared::now`].
-    heard: u64,
+    last_activity: u64,
     /// No more requests are queued.
     finishing: bool,
     read_back: ReadBack,
@@ -145,7 +145,7 @@ impl NbdClient {
             },
             unsent: VecDeque::with_capacity(load.depth as usize),
             begun: 0,
-            heard: 0,
+            last_activity: 0,
             finishing: false,
             read_back: ReadBack::new(&shared.options, flow, shared.options.export.is_none()),
             flush_every: storage.flush_every,
@@ -186,7 +186,7 @@ impl NbdClient {
     /// Queues a request; `false` where as many are outstanding as may be. The times are when it was due, and now.
     fn ask(&mut self, command: u16, offset: u64, length: u32, [due, now]: [u64; 2]) -> bool {
         if self.slots.outstanding() == 0 {
-            self.heard = now;
+            self.last_activity = now;
         }
         let Some(index) = self.slots.free.pop() else {
             return false;
@@ -312,7 +312,7 @@ impl RequestClient for NbdClient {
         };
         let context = &*context;
         let now = context.shared.now();
-        self.heard = now;
+        self.last_activity = now;
         let rx = &context.flow(self.flow).rx;
         let mut input = &context.buffers.read[..read];
         while let Some(event) = self
@@ -344,7 +344,7 @@ impl RequestClient for NbdClient {
     }
 
     fn timed_out(&self, now: u64) -> bool {
-        now.saturating_sub(self.heard) > PEER_TIMEOUT.as_nanos() as u64
+        now.saturating_sub(self.last_activity) > PEER_TIMEOUT.as_nanos() as u64
     }
 
     fn idle(&mut self, context: &Context<'_>) -> Idle {
@@ -356,7 +356,7 @@ impl RequestClient for NbdClient {
     }
 
     fn until(&self) -> Option<u64> {
-        let silence = self.heard + PEER_TIMEOUT.as_nanos() as u64 + 1;
+        let silence = self.last_activity + PEER_TIMEOUT.as_nanos() as u64 + 1;
         let due = if self.finishing {
             None
         } else {

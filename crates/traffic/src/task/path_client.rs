@@ -34,7 +34,7 @@ pub(crate) struct PathClient {
     /// Slots of I/Os that the next call submits to the kernel.
     queued: Vec<usize>,
     /// When an I/O last completed, or one was queued with no other outstanding; nanoseconds by [`Shared::now`].
-    heard: u64,
+    last_activity: u64,
     /// No more I/Os are queued.
     finishing: bool,
     read_back: ReadBack,
@@ -99,7 +99,7 @@ impl PathClient {
             slots: vec![slot; depth].into(),
             free: (0..depth).rev().collect(),
             queued: Vec::with_capacity(depth),
-            heard: 0,
+            last_activity: 0,
             finishing: false,
             read_back: ReadBack::new(&shared.options, flow, open.kind == PathKind::OwnFile),
             flush_every: storage.flush_every,
@@ -120,7 +120,7 @@ impl PathClient {
         [due, now]: [u64; 2],
     ) -> io::Result<bool> {
         if self.outstanding() == 0 {
-            self.heard = now;
+            self.last_activity = now;
         }
         let Some(index) = self.free.pop() else {
             return Ok(false);
@@ -210,9 +210,9 @@ impl PathClient {
     fn reap(&mut self, context: &Context<'_>) -> io::Result<usize> {
         let mut count = 0;
         let mut now = None;
-        while let Some((index, result)) = self.io.next_done() {
+        while let Some((index, result)) = self.io.next_completion() {
             let now = *now.get_or_insert_with(|| context.shared.now());
-            self.heard = now;
+            self.last_activity = now;
             let slot = &mut self.slots[index];
             let request = slot.request;
             let moved = result.map_err(|error| failed(&request, self.size, &error))?;
@@ -251,7 +251,7 @@ impl PathClient {
 
     /// Longest time to wait for a completion.
     fn patience(&self, context: &Context<'_>) -> Duration {
-        if context.shared.options.load.waiting == crate::options::Waiting::Spin {
+        if context.shared.options.load.waiting == crate::options::WaitMode::Spin {
             return Duration::ZERO;
         }
         let due = if self.finishing {
@@ -283,7 +283,7 @@ impl PathClient {
         if self.reap(context)? > 0 {
             return Ok(Progress::Again);
         }
-        let silent = context.shared.now().saturating_sub(self.heard);
+        let silent = context.shared.now().saturating_sub(self.last_activity);
         if silent > PEER_TIMEOUT.as_nanos() as u64 {
             let words = format!(
                 "none of {} outstanding I/Os was over within {} s: a mount whose server is gone, or a device that does \

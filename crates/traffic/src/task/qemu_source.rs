@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use socket2::Socket;
 use wirecost_model::load::{Fallback, MAX_SENT_FACTOR, Migration, PAGE};
-use wirecost_model::moved::{HypervisorMove, MachineMove, MoveOutcome, MoveRound, predict};
+use wirecost_model::machine_move::{HypervisorMove, MachineMove, MoveOutcome, MoveRound, predict};
 use wirecost_qemu::{Line, Machine, QemuError, TimedLine, guest};
 use wirecost_sys::epoll::Interest;
 
@@ -45,7 +45,7 @@ pub(crate) struct QemuSource {
     migration: Migration,
     /// Where the destination's QEMU listens: `tcp:ADDRESS:PORT`.
     uri: String,
-    doing: Doing,
+    state: SourceState,
     ordered: Instant,
     /// Writes of the guest when the move was ordered.
     writes_before: u32,
@@ -77,7 +77,7 @@ pub(crate) struct QemuSource {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum SourceState {
     /// Waits for other machines to move first.
     Waiting,
     Moving,
@@ -135,7 +135,7 @@ impl QemuSource {
             machine,
             migration,
             uri,
-            doing: Doing::Waiting,
+            state: SourceState::Waiting,
             ordered: now,
             writes_before: 0,
             active: None,
@@ -188,7 +188,7 @@ impl QemuSource {
         self.writes_before = guest::writes(self.machine.memory());
         let arguments = json!({ "uri": self.uri });
         self.command("migrate", &arguments)?;
-        self.doing = Doing::Moving;
+        self.state = SourceState::Moving;
         Ok(())
     }
 
@@ -238,13 +238,13 @@ impl QemuSource {
 
     fn cancel(&mut self) -> io::Result<()> {
         self.command("migrate_cancel", &json!({}))?;
-        self.doing = Doing::Cancelling;
+        self.state = SourceState::Cancelling;
         self.grew = Instant::now();
         Ok(())
     }
 
     /// Handles an event of QEMU: its move has entered `state` at `at`.
-    fn state(&mut self, context: &Context<'_>, state: &str, at: Instant) -> io::Result<()> {
+    fn on_state(&mut self, context: &Context<'_>, state: &str, at: Instant) -> io::Result<()> {
         match state {
             "active" if self.active.is_none() => {
                 self.active = Some(at);
@@ -254,11 +254,11 @@ impl QemuSource {
                 self.ask(context)?;
                 self.end_round(at);
                 Message::Over { moved: true }.send(&self.socket)?;
-                self.doing = Doing::Arriving(at);
+                self.state = SourceState::Arriving(at);
                 self.grew = at;
             }
             "cancelled" => self.leave()?,
-            "failed" if self.doing == Doing::Cancelling => self.leave()?,
+            "failed" if self.state == SourceState::Cancelling => self.leave()?,
             "failed" => return Err(self.reason(context)),
             _ => {}
         }
@@ -267,7 +267,7 @@ impl QemuSource {
 
     fn leave(&mut self) -> io::Result<()> {
         Message::Over { moved: false }.send(&self.socket)?;
-        self.doing = Doing::Leaving;
+        self.state = SourceState::Leaving;
         self.grew = Instant::now();
         Ok(())
     }
@@ -306,17 +306,17 @@ impl QemuSource {
             Line::Event(name, data) => match name.as_str() {
                 "STOP" => {
                     context.shared.qemu_machines.set_runs(self.flow, false);
-                    if self.doing == Doing::Moving {
+                    if self.state == SourceState::Moving {
                         self.stopped = Some((timed.at, guest::writes(self.machine.memory())));
                     }
                 }
                 "RESUME" => context.shared.qemu_machines.set_runs(self.flow, true),
                 "MIGRATION" => {
                     let state = data["status"].as_str().unwrap_or_default();
-                    self.state(context, state, timed.at)?;
+                    self.on_state(context, state, timed.at)?;
                 }
                 // QEMU reports pass 1 before it sends anything.
-                "MIGRATION_PASS" if self.doing == Doing::Moving && data["pass"] != 1 => {
+                "MIGRATION_PASS" if self.state == SourceState::Moving && data["pass"] != 1 => {
                     self.ask(context)?;
                     self.end_round(timed.at);
                     self.judge()?;
@@ -328,7 +328,7 @@ impl QemuSource {
                 Message::Runs => self.runs = Some(timed.at),
                 // The destination's QEMU exits when the move is given up.
                 Message::Failed { .. }
-                    if matches!(self.doing, Doing::Cancelling | Doing::Leaving) => {}
+                    if matches!(self.state, SourceState::Cancelling | SourceState::Leaving) => {}
                 Message::Failed { words } => {
                     return Err(broken(&format!("at the destination: {words}")));
                 }
@@ -409,7 +409,7 @@ impl QemuSource {
 impl QemuEnd for QemuSource {
     fn step(&mut self, context: &Context<'_>) -> io::Result<Option<Progress>> {
         let shared = context.shared;
-        if self.doing == Doing::Waiting {
+        if self.state == SourceState::Waiting {
             if shared.flows.stopping() {
                 return Ok(Some(Progress::Over(Outcome::Orderly)));
             }
@@ -424,11 +424,11 @@ impl QemuEnd for QemuSource {
         }
         // A guest that was told to go on at the destination cannot be had back.
         let is_bound = self.migration.post_copy && !self.rounds.is_empty();
-        if self.doing == Doing::Moving && shared.flows.stopping() && !is_bound {
+        if self.state == SourceState::Moving && shared.flows.stopping() && !is_bound {
             self.abandoned = true;
             self.cancel()?;
         }
-        if let (Doing::Arriving(sent), Some(runs)) = (self.doing, self.runs) {
+        if let (SourceState::Arriving(sent), Some(runs)) = (self.state, self.runs) {
             // QEMU computes its times after it has reported that the move is over (`migration_calculate_complete`).
             if self.stats.total_ms == 0 && sent.elapsed() < STATS_TIMEOUT {
                 self.ask(context)?;
@@ -440,10 +440,12 @@ impl QemuEnd for QemuSource {
             return Ok(Some(self.end(context, Some((sent, runs)))));
         }
         if self.grew.elapsed() > PEER_TIMEOUT {
-            let words = match self.doing {
-                Doing::Arriving(_) => "the destination does not say that the machine runs",
-                Doing::Leaving | Doing::Cancelling => "the move does not end that was given up",
-                Doing::Moving | Doing::Waiting => "nothing more is sent",
+            let words = match self.state {
+                SourceState::Arriving(_) => "the destination does not say that the machine runs",
+                SourceState::Leaving | SourceState::Cancelling => {
+                    "the move does not end that was given up"
+                }
+                SourceState::Moving | SourceState::Waiting => "nothing more is sent",
             };
             return Err(io::Error::new(io::ErrorKind::TimedOut, words));
         }
@@ -451,7 +453,7 @@ impl QemuEnd for QemuSource {
         if let Some(timed) = timed.map_err(|error| failed(&error))? {
             return self.hear(context, timed);
         }
-        if self.doing == Doing::Moving && self.asked.elapsed() >= ASK_EVERY {
+        if self.state == SourceState::Moving && self.asked.elapsed() >= ASK_EVERY {
             self.ask(context)?;
         }
         Ok(Some(Progress::READ))

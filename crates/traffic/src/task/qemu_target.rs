@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use socket2::Socket;
-use wirecost_model::moved::Accelerator;
+use wirecost_model::machine_move::Accelerator;
 use wirecost_qemu::{Line, Machine, QemuError};
 
 use super::qemu_end::QemuEnd;

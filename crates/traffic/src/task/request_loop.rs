@@ -8,7 +8,7 @@ use wirecost_sys::epoll::Interest;
 
 use super::{Context, IoFailure, Progress};
 use crate::flow::Outcome;
-use crate::options::Waiting;
+use crate::options::WaitMode;
 
 /// Passes of one flow's loop before the others of its thread are polled.
 const BUDGET: u32 = 8;
@@ -51,7 +51,7 @@ pub(super) enum Idle {
 /// Polls a client: does what can be done now, in at most [`BUDGET`] passes.
 pub(super) fn poll(client: &mut impl RequestClient, context: &mut Context<'_>) -> Progress {
     let idle = client.outstanding() == 0;
-    let sleeps = context.shared.options.load.waiting == Waiting::Sleep;
+    let sleeps = context.shared.options.load.waiting == WaitMode::Sleep;
     for _ in 0..BUDGET {
         if client.outstanding() > 0 {
             match client.receive(context) {

@@ -38,7 +38,7 @@ pub(crate) struct RrClient {
     /// Bytes of an incomplete response.
     part: usize,
     /// When the server last sent something, or took a part of the oldest request; nanoseconds by [`Shared::now`].
-    heard: u64,
+    last_activity: u64,
     /// Whether no more requests are to be sent.
     finishing: bool,
 }
@@ -53,7 +53,7 @@ impl RrClient {
             begun: 0,
             unsent: 0,
             part: 0,
-            heard: 0,
+            last_activity: 0,
             finishing: false,
         }
     }
@@ -61,7 +61,7 @@ impl RrClient {
     /// Since when the server is silent while a response is awaited; `None`: none is.
     fn silent_since(&self) -> Option<u64> {
         let oldest = self.outstanding.front()?;
-        Some(oldest.sent.max(self.heard))
+        Some(oldest.sent.max(self.last_activity))
     }
 
     /// Notes `now` as the sending time of requests whose first byte was written.
@@ -85,7 +85,7 @@ impl RrClient {
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        self.heard = now;
+        self.last_activity = now;
         let response = context.shared.options.load.response as usize;
         self.part += read;
         let complete = self.part / response;
@@ -143,7 +143,7 @@ impl RequestClient for RrClient {
             if self.unsent < before {
                 self.mark_sent(context, now);
                 if is_oldest {
-                    self.heard = now;
+                    self.last_activity = now;
                 }
             }
             if !all {

@@ -13,7 +13,7 @@ use super::{Context, IoFailure, Progress, Task};
 use crate::datagram::Datagram;
 use crate::flow::Outcome;
 use crate::handshake::is_control;
-use crate::options::Waiting;
+use crate::options::WaitMode;
 use crate::sequence::{Arrival, SequenceTracker, Timestamp};
 use crate::shared::Shared;
 use crate::timeouts::PEER_TIMEOUT;
@@ -352,7 +352,7 @@ impl Task for UdpRrClient {
                 // Nothing is due and nothing was awaited: a late response may have woken the thread. Unread it would do
                 // so at once again.
                 let waits =
-                    !context.blocking && context.shared.options.load.waiting == Waiting::Sleep;
+                    !context.blocking && context.shared.options.load.waiting == WaitMode::Sleep;
                 if waits
                     && !awaited
                     && let Err(error) = self.receive(context)

@@ -18,7 +18,7 @@ use crate::handshake::{
     ANSWER_BYTES, Answer, CONTROL_BYTES, COUNT_BYTES, HEADER_BYTES, HeaderCheck, Phase,
     check_header, is_control,
 };
-use crate::options::{Options, Rate, Waiting};
+use crate::options::{Options, Rate, WaitMode};
 use crate::sequence::SequenceTracker;
 use crate::shared::Shared;
 use crate::socket;
@@ -316,7 +316,7 @@ fn record(
 impl Task for UdpServer {
     fn poll(&mut self, context: &mut Context<'_>) -> Progress {
         let shared = context.shared;
-        let waits = shared.options.load.waiting == Waiting::Sleep;
+        let waits = shared.options.load.waiting == WaitMode::Sleep;
         for _ in 0..BUDGET {
             if self.connected.is_some() && self.now >= self.next_listener_check {
                 self.check_listener(context);

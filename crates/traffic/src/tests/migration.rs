@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use wirecost_model::load::{DirtyOrder, Fallback, Migration};
-use wirecost_model::moved::{MachineMove, MoveOutcome};
+use wirecost_model::machine_move::{MachineMove, MoveOutcome};
 
 use crate::migration::destination_machine::DestinationMachine;
 use crate::migration::pages::{Digest, PAGE, PageRange};
 use crate::migration::receiver::MigrationReceiver;
 use crate::migration::record::{HEAD_BYTES, Kind, Reply, decode_reply, encode};
 use crate::storage::session::Step;
-use crate::{Client, Finished, Load, Observer, Options, Server, TrafficError, Waiting, Workload};
+use crate::{Client, Finished, Load, Observer, Options, Server, TrafficError, WaitMode, Workload};
 
 pub(super) const LONG: Duration = Duration::from_mins(1);
 pub(super) const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -93,7 +93,7 @@ fn machines_that_write_meanwhile_arrive_as_they_are() {
             let options = options(|load, migration| {
                 (load.streams, load.threads) = (machines, threads);
                 if spins {
-                    load.waiting = Waiting::Spin;
+                    load.waiting = WaitMode::Spin;
                 }
                 migration.channels = channels;
                 migration.dirty_order = order;

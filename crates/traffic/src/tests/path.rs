@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_model::load::{Address, Pattern, Storage, Waiting};
+use wirecost_model::load::{Address, Pattern, Storage, WaitMode};
 use wirecost_model::path_access::PathKind;
 use wirecost_sys::ring::refuse_here;
 
@@ -19,15 +19,15 @@ use crate::{Client, Limit, Load, Options, Rate, Snapshot, TrafficError, Workload
 const LONG: Duration = Duration::from_secs(30);
 
 /// A directory of the test's own, removed with all that is in it.
-struct Place(PathBuf);
+struct ScratchDir(PathBuf);
 
-impl Place {
+impl ScratchDir {
     fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let place = std::env::temp_dir().join(format!("wirecost-path-{}-{number}", process::id()));
-        fs::create_dir(&place).expect("a directory");
-        Self(place)
+        let path = std::env::temp_dir().join(format!("wirecost-path-{}-{number}", process::id()));
+        fs::create_dir(&path).expect("a directory");
+        Self(path)
     }
 
     /// A file of so many bytes, all of them `byte`.
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -98,7 +98,7 @@ fn refused(options: &Options) -> String {
 
 #[test]
 fn every_pattern_and_size_is_done_in_a_file_of_its_own_and_verified() {
-    let place = Place::new();
+    let scratch = ScratchDir::new();
     for pattern in Pattern::ALL {
         for (size, depth, streams) in [
             (4 << 10, 32, 1),
@@ -106,7 +106,7 @@ fn every_pattern_and_size_is_done_in_a_file_of_its_own_and_verified() {
             (64 << 10, 5, 2),
             (4 << 20, 4, 1),
         ] {
-            let options = options(&place.0, 8 << 20, |load| {
+            let options = options(&scratch.0, 8 << 20, |load| {
                 (load.request, load.depth, load.streams) = (size, depth, streams);
                 storage(load).pattern = pattern;
                 load.destructive = pattern.writes();
@@ -124,13 +124,13 @@ fn every_pattern_and_size_is_done_in_a_file_of_its_own_and_verified() {
             assert_eq!(written > 0, pattern.writes());
         }
     }
-    assert_eq!(place.entries(), 0, "the files are gone");
+    assert_eq!(scratch.entries(), 0, "the files are gone");
 }
 
 #[test]
 fn options_of_other_loads_are_those_of_a_path_too() {
-    let place = Place::new();
-    let flushing = options(&place.0, 1 << 20, |load| {
+    let scratch = ScratchDir::new();
+    let flushing = options(&scratch.0, 1 << 20, |load| {
         writing(load);
         load.depth = 4;
         load.limit = Some(Limit::Transactions(100));
@@ -148,7 +148,7 @@ fn options_of_other_loads_are_those_of_a_path_too() {
     );
     client.stop(LONG).unwrap();
 
-    let timed = options(&place.0, 1 << 20, |load| {
+    let timed = options(&scratch.0, 1 << 20, |load| {
         load.rate = Some(Rate::RequestsPerSecond(500.0));
         load.streams = 2;
     });
@@ -160,14 +160,14 @@ fn options_of_other_loads_are_those_of_a_path_too() {
     );
     assert_eq!(counted.lateness.count() > 0, counted.scheduled.is_some());
 
-    let spinning = options(&place.0, 1 << 20, |load| load.waiting = Waiting::Spin);
+    let spinning = options(&scratch.0, 1 << 20, |load| load.waiting = WaitMode::Spin);
     run(&spinning, 50);
 }
 
 #[test]
 fn a_file_is_read_as_far_as_was_said_and_stays_as_it_is() {
-    let place = Place::new();
-    let path = place.file("there", 1 << 20, 7);
+    let scratch = ScratchDir::new();
+    let path = scratch.file("there", 1 << 20, 7);
     let counted = run(&options(&path, 0, |_| ()), 50);
     assert_eq!(
         counted.path.map(|path| (path.kind, path.bytes)),
@@ -181,9 +181,9 @@ fn a_file_is_read_as_far_as_was_said_and_stays_as_it_is() {
 
 #[test]
 fn what_is_not_empty_is_written_only_where_it_was_named_twice_and_is_empty_then() {
-    let place = Place::new();
+    let scratch = ScratchDir::new();
     for (bytes, nonzero) in [(1 << 20, 0), (4 << 20, (4 << 20) - 1), (4 << 20, 600)] {
-        let path = place.file("there", bytes, 0);
+        let path = scratch.file("there", bytes, 0);
         let file = OpenOptions::new().write(true).open(&path).expect("a file");
         file.write_all_at(b"x", nonzero).expect("a byte");
         let once = options(&path, 0, writing);
@@ -202,7 +202,7 @@ fn what_is_not_empty_is_written_only_where_it_was_named_twice_and_is_empty_then(
         // Its ends are zero now, whatever the load wrote there.
         run(&once, 100);
     }
-    let path = place.file("image", 2 << 20, 0);
+    let path = scratch.file("image", 2 << 20, 0);
     let file = OpenOptions::new().write(true).open(&path).expect("a file");
     file.write_all_at(&[0x53, 0xef], 1080).expect("a signature");
     let said = refused(&options(&path, 0, writing));
@@ -211,8 +211,8 @@ fn what_is_not_empty_is_written_only_where_it_was_named_twice_and_is_empty_then(
 
 #[test]
 fn what_a_load_wrote_to_is_empty_though_the_load_ended_by_an_error() {
-    let place = Place::new();
-    let path = place.file("there", 4 << 20, 0);
+    let scratch = ScratchDir::new();
+    let path = scratch.file("there", 4 << 20, 0);
     let once = options(&path, 0, writing);
     let client = connect(&once).unwrap();
     client.start().unwrap();
@@ -224,7 +224,7 @@ fn what_a_load_wrote_to_is_empty_though_the_load_ended_by_an_error() {
     drop(client);
     run(&once, 100);
     // What no load has written to stays, also where it may be lost.
-    let path = place.file("full", 4 << 20, 7);
+    let path = scratch.file("full", 4 << 20, 7);
     let twice = options(&path, 0, |load| {
         writing(load);
         load.overwrite.clone_from(&load.path);
@@ -236,15 +236,15 @@ fn what_a_load_wrote_to_is_empty_though_the_load_ended_by_an_error() {
 
 #[test]
 fn what_cannot_have_the_load_is_named() {
-    let place = Place::new();
-    let small = place.file("small", 4096, 0);
+    let scratch = ScratchDir::new();
+    let small = scratch.file("small", 4096, 0);
     let named = |path: &Path, size, change: fn(&mut Load)| refused(&options(path, size, change));
     for (said, words) in [
         (
-            named(&place.0.join("absent"), 0, |_| ()),
+            named(&scratch.0.join("absent"), 0, |_| ()),
             "nothing is there",
         ),
-        (named(&place.0, 0, |_| ()), "that needs a `size`"),
+        (named(&scratch.0, 0, |_| ()), "that needs a `size`"),
         (
             named(&small, 8192, |_| ()),
             "has 4096 bytes, and the load's `size` is 8192: too small",
@@ -264,13 +264,13 @@ fn what_cannot_have_the_load_is_named() {
     ] {
         assert!(said.contains(words), "{said}");
     }
-    assert_eq!(place.entries(), 1);
+    assert_eq!(scratch.entries(), 1);
 }
 
 #[test]
 fn without_a_ring_the_same_is_done_and_the_reason_told() {
-    let place = Place::new();
-    let path = place.0.clone();
+    let scratch = ScratchDir::new();
+    let path = scratch.0.clone();
     let without = thread::spawn(move || {
         refuse_here().expect("a filter");
         let options = options(&path, 4 << 20, |load| {
@@ -288,8 +288,8 @@ fn without_a_ring_the_same_is_done_and_the_reason_told() {
 
 #[test]
 fn content_that_is_not_what_was_written_and_a_file_that_shrinks_are_errors() {
-    let place = Place::new();
-    let path = place.file("there", 1 << 20, 0);
+    let scratch = ScratchDir::new();
+    let path = scratch.file("there", 1 << 20, 0);
     let limited = options(&path, 0, |load| {
         writing(load);
         load.limit = Some(Limit::Transactions(50));
@@ -333,13 +333,13 @@ fn content_that_is_not_what_was_written_and_a_file_that_shrinks_are_errors() {
 
 #[test]
 fn a_client_that_is_dropped_leaves_no_file() {
-    let place = Place::new();
-    let options = options(&place.0, 1 << 20, |load| load.streams = 4);
+    let scratch = ScratchDir::new();
+    let options = options(&scratch.0, 1 << 20, |load| load.streams = 4);
     drop(connect(&options).unwrap());
     let client = connect(&options).unwrap();
     client.start().unwrap();
     drop(client);
-    assert_eq!(place.entries(), 0);
-    let mut probe = File::create(place.0.join("probe")).expect("room");
+    assert_eq!(scratch.entries(), 0);
+    let mut probe = File::create(scratch.0.join("probe")).expect("room");
     probe.write_all(b"x").expect("room");
 }

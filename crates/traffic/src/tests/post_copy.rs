@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Socket, Type};
 use wirecost_model::end_window::End;
 use wirecost_model::load::{DirtyOrder, Migration};
-use wirecost_model::moved::{MachineMove, MoveOutcome};
+use wirecost_model::machine_move::{MachineMove, MoveOutcome};
 use wirecost_sys::missing_pages::MissingPages;
 use wirecost_sys::shared_memory::SharedMemory;
 
@@ -18,7 +18,7 @@ use crate::migration::pages::PAGE;
 use crate::migration::receiver::MigrationReceiver;
 use crate::migration::record::{HEAD_BYTES, Kind, Reply, decode_reply, encode_switch};
 use crate::storage::session::Step;
-use crate::{Client, Load, Options, Rate, Server, TrafficError, Waiting};
+use crate::{Client, Load, Options, Rate, Server, TrafficError, WaitMode};
 
 fn post_copy(change: impl FnOnce(&mut Load, &mut Migration)) -> Options {
     options(|load, migration| {
@@ -67,7 +67,7 @@ fn machines_go_on_at_their_destination_as_they_would_have_at_their_source() {
             let options = post_copy(|load, migration| {
                 (load.streams, load.threads) = (machines, threads);
                 if spins {
-                    load.waiting = Waiting::Spin;
+                    load.waiting = WaitMode::Spin;
                 }
                 migration.channels = channels;
                 migration.dirty_order = order;

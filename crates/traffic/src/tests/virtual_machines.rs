@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use wirecost_model::load::{DirtyOrder, Fallback, Migration, MoveEngine};
-use wirecost_model::moved::{MachineMove, MoveOutcome};
+use wirecost_model::machine_move::{MachineMove, MoveOutcome};
 
 use super::migration::moved;
 use crate::{Client, Load, Options, Server, Workload};

@@ -4,13 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wirecost_model::end_window::{Counts, Waits};
+use wirecost_model::end_window::{Counts, WaitMethod};
 
 use wirecost_model::end_window::EndWindow;
 
 use crate::{
     Client, Limit, Options, Rate, Receiving, Segmentation, Sending, Server, Snapshot, TrafficError,
-    Waiting, Workload, window, window_until_end,
+    WaitMode, Workload, window, window_until_end,
 };
 
 const LONG: Duration = Duration::from_secs(30);
@@ -129,7 +129,7 @@ fn every_workload_runs_while_its_threads_spin() {
     for workload in endless() {
         for streams in [1, 6] {
             let options = options(workload, streams).with(|load| {
-                load.waiting = Waiting::Spin;
+                load.waiting = WaitMode::Spin;
                 load.threads = Some(1);
             });
             let (server, client) = pair(&options);
@@ -521,7 +521,7 @@ fn how_a_load_reads_and_writes_follows_from_its_options() {
             (io.write_bytes, io.read_bytes, io.waits)
         })
     };
-    let (large, socket) = (128 << 10, Waits::Socket);
+    let (large, socket) = (128 << 10, WaitMethod::Socket);
     assert_eq!(io(|_| {}), [(large, 0, socket), (0, large, socket)]);
     let odd = io(|options| options.load.request = 128_520);
     assert_eq!(odd[0], (large, 0, socket));
@@ -538,9 +538,9 @@ fn how_a_load_reads_and_writes_follows_from_its_options() {
         options.load.streams = 2;
         options.load.threads = Some(1);
     });
-    assert_eq!(shared.map(|end| end.2), [Waits::Epoll; 2]);
-    let spinning = io(|options| options.load.waiting = Waiting::Spin);
-    assert_eq!(spinning.map(|end| end.2), [Waits::Spin; 2]);
+    assert_eq!(shared.map(|end| end.2), [WaitMethod::Epoll; 2]);
+    let spinning = io(|options| options.load.waiting = WaitMode::Spin);
+    assert_eq!(spinning.map(|end| end.2), [WaitMethod::Spin; 2]);
     let requests = io(|options| {
         options.load.workload = Workload::TcpRr;
         options.load.request = 10;

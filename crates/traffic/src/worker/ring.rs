@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
-use wirecost_sys::ring::{Done, Ring};
+use wirecost_sys::ring::{Completion, Ring};
 
 use super::ended;
 use super::timers::Timers;
@@ -97,8 +97,8 @@ impl RingLoop<'_> {
             // just before, and gets the latter right after.
             let now = shared.now();
             let mut woken = false;
-            while let Some(done) = self.ring.next_done() {
-                woken |= matches!(done, Done::Woken);
+            while let Some(done) = self.ring.next_completion() {
+                woken |= matches!(done, Completion::Woken);
                 self.take(done, context, now)?;
             }
             if woken {
@@ -114,8 +114,8 @@ impl RingLoop<'_> {
     }
 
     /// Passes a completion to its task.
-    fn take(&mut self, done: Done, context: &Context<'_>, now: u64) -> io::Result<()> {
-        let (Done::Received(index, _) | Done::Sent(index, _)) = done else {
+    fn take(&mut self, done: Completion, context: &Context<'_>, now: u64) -> io::Result<()> {
+        let (Completion::Received(index, _) | Completion::Sent(index, _)) = done else {
             return Ok(());
         };
         let task = self.tasks[index].as_mut();
@@ -123,16 +123,18 @@ impl RingLoop<'_> {
             return Ok(());
         };
         let taken = match done {
-            Done::Received(_, Ok(bytes)) => ring_io.received(context, bytes, now),
-            Done::Sent(_, Ok(bytes)) => {
+            Completion::Received(_, Ok(bytes)) => ring_io.received(context, bytes, now),
+            Completion::Sent(_, Ok(bytes)) => {
                 ring_io.sent(context, bytes);
                 Ok(())
             }
-            Done::Received(_, Err(error)) | Done::Sent(_, Err(error)) => match error.into() {
-                IoFailure::Interrupted | IoFailure::Blocked => Ok(()),
-                IoFailure::Broken(error) => Err(Outcome::Failed(error)),
-            },
-            Done::Woken => Ok(()),
+            Completion::Received(_, Err(error)) | Completion::Sent(_, Err(error)) => {
+                match error.into() {
+                    IoFailure::Interrupted | IoFailure::Blocked => Ok(()),
+                    IoFailure::Broken(error) => Err(Outcome::Failed(error)),
+                }
+            }
+            Completion::Woken => Ok(()),
         };
         match taken {
             Ok(()) => self.go_on(index, context, now),

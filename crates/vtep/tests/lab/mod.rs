@@ -29,16 +29,16 @@ pub(crate) fn allowed() -> bool {
 }
 
 /// A namespace with a shell's view of it.
-pub(crate) struct Place {
+pub(crate) struct TestNetns {
     held: HeldNetns,
 }
 
-impl Place {
+impl TestNetns {
     pub(crate) fn new() -> Self {
         let held = HeldNetns::create("vtep-test").expect("a namespace");
-        let place = Self { held };
+        let netns = Self { held };
         // Addresses are usable at once.
-        place.run(|| {
+        netns.run(|| {
             for key in ["accept_dad", "router_solicitations"] {
                 let path = format!("/proc/sys/net/ipv6/conf/default/{key}");
                 std::fs::write(path, "0").expect("a setting of our own namespace");
@@ -47,8 +47,8 @@ impl Place {
             let ports = "/proc/sys/net/ipv4/ip_local_port_range";
             std::fs::write(ports, "61000 64999").expect("a setting of our own namespace");
         });
-        place.ip("link set lo up");
-        place
+        netns.ip("link set lo up");
+        netns
     }
 
     pub(crate) fn netns(&self) -> &Netns {
@@ -113,15 +113,15 @@ pub(crate) const NO_OFFLOADS: [(&str, bool); 8] = [
 /// Two hosts joined by an underlay (`under0`: 10.9.0.1, 10.9.0.2, fd09::1, fd09::2), a guest behind each
 /// (`eth0`: 10.7.0.1, 10.7.0.2, fd07::1, fd07::2; its host's end is `guest0`).
 pub(crate) struct Lab {
-    pub(crate) hosts: [Place; 2],
-    pub(crate) guests: [Place; 2],
+    pub(crate) hosts: [TestNetns; 2],
+    pub(crate) guests: [TestNetns; 2],
 }
 
 impl Lab {
     pub(crate) fn new(underlay_mtu: u32, guest_mtu: u32) -> Self {
         let lab = Self {
-            hosts: [Place::new(), Place::new()],
-            guests: [Place::new(), Place::new()],
+            hosts: [TestNetns::new(), TestNetns::new()],
+            guests: [TestNetns::new(), TestNetns::new()],
         };
         let peer = lab.hosts[1].id();
         lab.hosts[0].ip(&format!(
@@ -134,12 +134,12 @@ impl Lab {
             host.ip(&format!(
                 "link add guest0 mtu 9000 type veth peer name eth0 mtu {guest_mtu} address {mac} netns {id}"
             ));
-            for (place, device, net) in [(host, "under0", 9), (guest, "eth0", 7)] {
-                place.ip(&format!("address add 10.{net}.0.{number}/24 dev {device}"));
-                place.ip(&format!(
+            for (netns, device, net) in [(host, "under0", 9), (guest, "eth0", 7)] {
+                netns.ip(&format!("address add 10.{net}.0.{number}/24 dev {device}"));
+                netns.ip(&format!(
                     "address add fd0{net}::{number}/64 dev {device} nodad"
                 ));
-                place.ip(&format!("link set {device} up"));
+                netns.ip(&format!("link set {device} up"));
             }
             host.ip("link set guest0 up");
             host.features("guest0", &NO_TSO);
@@ -195,7 +195,7 @@ pub(crate) fn mac_text(mac: [u8; 6]) -> String {
 }
 
 /// Sends `bytes` from one guest to the other in writes of `write` bytes; what arrives is compared byte for byte.
-pub(crate) fn bulk(from: &Place, to: &Place, address: IpAddr, bytes: usize, write: usize) {
+pub(crate) fn bulk(from: &TestNetns, to: &TestNetns, address: IpAddr, bytes: usize, write: usize) {
     let listener = to.run(|| TcpListener::bind((address, 0)).expect("a listener"));
     let at = listener.local_addr().expect("its address");
     let receiving = thread::spawn(move || {
@@ -248,7 +248,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
 }
 
 /// A datagram of this payload there and back; `false` where none comes.
-pub(crate) fn echo(from: &Place, to: &Place, address: IpAddr, bytes: usize) -> bool {
+pub(crate) fn echo(from: &TestNetns, to: &TestNetns, address: IpAddr, bytes: usize) -> bool {
     let server = to.run(|| UdpSocket::bind((address, 0)).expect("a socket"));
     let at = server.local_addr().expect("its address");
     let any: SocketAddr = if address.is_ipv4() {

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use wirecost_model::ip::IpVersion::Ipv4;
-use wirecost_vtep::{Config, Departures, Format, Hook, LineRate, Tunnel};
+use wirecost_vtep::{Config, EdtProgram, Format, Hook, LineRate, Tunnel};
 use wirecost_wire::size_table::FrameSizes;
 
 use crate::lab::{Lab, allowed};
@@ -48,7 +48,7 @@ fn send_by_a_line(guest_mtu: u32, format: Format) {
     let config = Config::new("under0", format);
     let frames = FrameSizes::new(guest_mtu, config.overhead(), Ipv4, 0);
     let _endpoints = [0, 1].map(|index| lab.endpoint(index, config_of(index, &config)));
-    let mut line = Departures::load("under0").unwrap_or_else(|error| panic!("{error}"));
+    let mut line = EdtProgram::load("under0").unwrap_or_else(|error| panic!("{error}"));
     let pace = LineRate {
         rate: RATE,
         step_ns: STEP_NS,

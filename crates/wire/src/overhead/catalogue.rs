@@ -80,16 +80,16 @@ pub(super) enum OptionSyntax {
     /// Nothing.
     Nothing,
     /// Any of these words, separated by commas.
-    AnyOf(&'static [Word]),
+    AnyOf(&'static [OptionWord]),
     /// One of these words; without one, the first.
-    OneOf(&'static [Word]),
+    OneOf(&'static [OptionWord]),
     /// A whole number.
     Number(Number),
 }
 
 /// An option, and what it adds to the encapsulation's title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct OptionWord {
     pub(super) word: &'static str,
     pub(super) means: &'static str,
 }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::catalogue::{CatalogueEntry, Number, OTHER_NAMES, OptionSyntax, Word, every};
+use super::catalogue::{CatalogueEntry, Number, OTHER_NAMES, OptionSyntax, OptionWord, every};
 use super::error::StackError;
 use super::stack::{Item, Options, Refusal, Stack};
 
@@ -126,7 +126,7 @@ fn options(of: &CatalogueEntry, option: Option<&str>) -> Result<Options, Refusal
     }
 }
 
-fn no_such_word(of: &CatalogueEntry, option: &str, known: &[Word]) -> Refusal {
+fn no_such_word(of: &CatalogueEntry, option: &str, known: &[OptionWord]) -> Refusal {
     let words = known.iter().map(|known| known.word);
     let near = nearest(option, words.clone())
         .map(|near| format!("did you mean `{}:{near}`? ", of.name))

@@ -11,8 +11,8 @@ fn report() -> Report {
     missed.disturbed_pairs = 2;
     missed.missing = Some("round 4: the path was lost".to_owned());
     let what = [
-        What::Measured(Box::new(shown)),
-        What::Measured(Box::new(missed)),
+        ComparisonOutcome::Measured(Box::new(shown)),
+        ComparisonOutcome::Measured(Box::new(missed)),
     ];
     let comparisons = row
         .pairs
@@ -31,7 +31,7 @@ fn report() -> Report {
     let absent = measure::Compared {
         ours,
         other,
-        what: What::CannotBeBuilt("vxlan by ovs: there is no Open vSwitch".to_owned()),
+        what: ComparisonOutcome::CannotBeBuilt("vxlan by ovs: there is no Open vSwitch".to_owned()),
     };
     Report {
         format: 1,

@@ -11,7 +11,7 @@ fn an_address_with_spaces_is_one_word_of_a_command() {
     assert_eq!(quoted, r"'exec:sh -c '\''exec sh'\'''");
 }
 
-fn found(tried: Vec<Tried>) -> DiagnosisResult {
+fn found(tried: Vec<TriedChange>) -> DiagnosisResult {
     DiagnosisResult {
         hosts: ["local", "netns:b"].map(str::to_owned),
         gbit_per_s: Some(1.0),
@@ -32,10 +32,10 @@ fn found(tried: Vec<Tried>) -> DiagnosisResult {
     }
 }
 
-fn unknown(switch: &str, reason: Option<&str>) -> Tried {
-    Tried {
+fn unknown(switch: &str, reason: Option<&str>) -> TriedChange {
+    TriedChange {
         switch: switch.to_owned(),
-        judged: Judged::NotKnown,
+        judged: ChangeVerdict::NotKnown,
         ratio: None,
         low: None,
         high: None,
@@ -44,8 +44,8 @@ fn unknown(switch: &str, reason: Option<&str>) -> Tried {
     }
 }
 
-fn known(switch: &str, judged: Judged) -> Tried {
-    Tried {
+fn known(switch: &str, judged: ChangeVerdict) -> TriedChange {
+    TriedChange {
         judged,
         ratio: Some(1.0),
         low: Some(0.9),
@@ -56,9 +56,9 @@ fn known(switch: &str, judged: Judged) -> Tried {
 
 #[test]
 fn nothing_to_gain_is_said_where_all_is_known_and_nothing_helps() {
-    let fine = || known("4 streams", Judged::NoDifference);
-    let right = || known("rx-gro off on b", Judged::Hurts);
-    let helps = || known("socket buffers of 16 MiB", Judged::Helps);
+    let fine = || known("4 streams", ChangeVerdict::NoDifference);
+    let right = || known("rx-gro off on b", ChangeVerdict::Hurts);
+    let helps = || known("socket buffers of 16 MiB", ChangeVerdict::Helps);
     let refused = || unknown("rx-lro on on b", Some("the driver refused it"));
     for (tried, is_said, code) in [
         (vec![fine(), right()], true, exit::FINE),
@@ -77,12 +77,12 @@ fn nothing_to_gain_is_said_where_all_is_known_and_nothing_helps() {
 fn a_finding_of_the_check_and_an_early_end_have_their_exit_codes() {
     let with_finding = DiagnosisResult {
         findings: vec![("cached-exception".to_owned(), "1400 bytes".to_owned())],
-        ..found(vec![known("4 streams", Judged::NoDifference)])
+        ..found(vec![known("4 streams", ChangeVerdict::NoDifference)])
     };
     assert_eq!(exit_code(&with_finding), format!("{:?}", exit::finding()));
     let stopped = DiagnosisResult {
         complete: false,
-        ..found(vec![known("4 streams", Judged::Helps)])
+        ..found(vec![known("4 streams", ChangeVerdict::Helps)])
     };
     assert_eq!(exit_code(&stopped), format!("{:?}", exit::incomplete()));
     let text = text(&stopped, 200);
@@ -149,7 +149,7 @@ fn what_is_compared_is_no_change_that_helps() {
                 reason: Some("no connection".to_owned()),
             },
         ],
-        ..found(vec![known("4 streams", Judged::NoDifference)])
+        ..found(vec![known("4 streams", ChangeVerdict::NoDifference)])
     };
     let text = text(&found, 200);
     for line in [

@@ -6,7 +6,7 @@ use super::feature::{
     Feature, JOINING, OF_TUNNELS, RECEIVING, SENDING, SENDING_IN_TUNNEL, SENDING_IPV6,
     SENDING_IPV6_IN_TUNNEL,
 };
-use super::{At, MASK_BITS, Switch};
+use super::{HostDevice, MASK_BITS, Switch};
 
 /// The changes to try between these hosts, the most promising first. Settings of the hosts are included only where
 /// `changes` allows it.
@@ -41,7 +41,7 @@ pub(in crate::diagnose) fn all(inspected: &InspectedHosts, changes: bool) -> Vec
 }
 
 /// The features of a device to try: those that matter most, or the `rare` others.
-fn features(at: &At, is_ipv6: bool, rare: bool) -> &'static [Feature] {
+fn features(at: &HostDevice, is_ipv6: bool, rare: bool) -> &'static [Feature] {
     let sends = (at.host == 'a') != at.device.faces_guest;
     match (sends, rare) {
         // The checksum of a tunnel's packets is a matter of the outer IP version.
@@ -58,22 +58,23 @@ fn features(at: &At, is_ipv6: bool, rare: bool) -> &'static [Feature] {
 
 /// The devices that packets pass on both hosts. A device on both, such as a bridge between containers of one machine,
 /// counts as host b's.
-fn devices(inspected: &InspectedHosts) -> Vec<At> {
+fn devices(inspected: &InspectedHosts) -> Vec<HostDevice> {
     let of = |host: usize, letter: char| {
         let devices = inspected.path(host).devices.iter().enumerate();
-        devices.map(move |(number, device)| At {
+        devices.map(move |(number, device)| HostDevice {
             host: letter,
             measured: number == 0,
             device: device.clone(),
         })
     };
-    let b: Vec<At> = of(1, 'b').collect();
-    let is_on_both = |at: &At| {
-        let named =
-            |other: &&At| other.device.name == at.device.name && at.name() != at.device.name;
+    let b: Vec<HostDevice> = of(1, 'b').collect();
+    let is_on_both = |at: &HostDevice| {
+        let named = |other: &&HostDevice| {
+            other.device.name == at.device.name && at.name() != at.device.name
+        };
         inspected.is_one_machine() && b.iter().any(|other| named(&other))
     };
-    let a: Vec<At> = of(0, 'a').filter(|at| !is_on_both(at)).collect();
+    let a: Vec<HostDevice> = of(0, 'a').filter(|at| !is_on_both(at)).collect();
     a.into_iter().chain(b).collect()
 }
 
@@ -90,14 +91,15 @@ fn mtu(inspected: &InspectedHosts) -> Option<u32> {
 }
 
 /// Changes that spread the work of receiving over cores of host b.
-fn spread(inspected: &InspectedHosts, devices: &[At]) -> Vec<Switch> {
+fn spread(inspected: &InspectedHosts, devices: &[HostDevice]) -> Vec<Switch> {
     let cores = inspected.cores(1);
     let mut all = Vec::new();
     // A single core leaves nothing to spread.
     if cores.len() < 2 {
         return all;
     }
-    let here = |at: &&At| at.host == 'b' && !at.device.faces_guest && at.name() == at.device.name;
+    let here =
+        |at: &&HostDevice| at.host == 'b' && !at.device.faces_guest && at.name() == at.device.name;
     for at in devices.iter().filter(here) {
         if cores.iter().all(|core| *core < MASK_BITS) {
             let (at, cores) = (at.clone(), cores.to_vec());

@@ -7,10 +7,10 @@ use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, Request};
 use wirecost_check::{DropRule, PathReport, ReachabilityHint};
 
 use super::Session;
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// By direction: the translated source address of each flow, as seen at the far end; `None` without NAT.
-pub(super) type Mapped = [Option<Vec<SocketAddr>>; 2];
+pub(super) type TranslatedSources = [Option<Vec<SocketAddr>>; 2];
 
 impl Session<'_> {
     /// Where a direction is dead: asks both hosts what arrived, and from which addresses.
@@ -18,8 +18,8 @@ impl Session<'_> {
         &mut self,
         ways: &[PathDirection; 2],
         paths: &mut [PathReport],
-    ) -> Result<Mapped, LinkError> {
-        let mut mapped: Mapped = [None, None];
+    ) -> Result<TranslatedSources, LinkError> {
+        let mut mapped: TranslatedSources = [None, None];
         if !paths.iter().any(PathReport::is_dead) {
             return Ok(mapped);
         }
@@ -47,7 +47,7 @@ impl Session<'_> {
         &mut self,
         ways: &[PathDirection; 2],
         paths: &mut [PathReport],
-        mapped: Mapped,
+        mapped: TranslatedSources,
     ) -> Result<(), LinkError> {
         for (index, sources) in mapped.into_iter().enumerate() {
             let Some(sources) = sources else { continue };

@@ -5,8 +5,8 @@ use wirecost_agent::protocol::{LOCATING, LocateOrder, PathDirection, PathReply, 
 use wirecost_check::{FlowKind, FlowReport, PathReport};
 
 use super::Session;
-use crate::calls::PROMPT;
-use crate::path::step::Step;
+use crate::path::step::CheckStep;
+use crate::timeouts::PROMPT;
 
 impl Session<'_> {
     /// Locates PMTU black holes: between which routers packets are dropped without ICMP.
@@ -14,13 +14,13 @@ impl Session<'_> {
         &mut self,
         ways: &[PathDirection; 2],
         paths: &mut [PathReport],
-        told: &mut dyn FnMut(Step),
+        on_step: &mut dyn FnMut(CheckStep),
     ) -> Result<(), LinkError> {
         let orders: Vec<Option<PathRequest>> = ways
             .iter()
             .zip(&*paths)
             .map(|(way, path)| {
-                let wanted = path.wanted.bytes();
+                let wanted = path.required.bytes();
                 let fails = |flow: &FlowReport| {
                     flow.kind == FlowKind::BLACK_HOLE && flow.mtu.is_none_or(|mtu| mtu < wanted)
                 };
@@ -38,7 +38,7 @@ impl Session<'_> {
         if orders.iter().all(Option::is_none) {
             return Ok(());
         }
-        told(Step::Locating);
+        on_step(CheckStep::Locating);
         let asked: Vec<usize> = (0..orders.len())
             .filter(|index| orders[*index].is_some())
             .collect();

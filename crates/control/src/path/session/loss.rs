@@ -5,7 +5,7 @@ use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, SurveyOrde
 use wirecost_check::PathReport;
 
 use super::Session;
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// Size of an IP packet that passes any working path, bytes.
 const SMALL: u32 = 128;

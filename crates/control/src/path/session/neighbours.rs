@@ -8,7 +8,7 @@ use wirecost_agent::protocol::{NeighbourSearch, PathDirection, PathReply, PathRe
 use wirecost_check::{PathReport, ReachabilityHint};
 
 use super::Session;
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// Time-out of neighbour resolution: the kernel asks three times, a second apart.
 const SEARCHING: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{PathReply, PathRequest, Responding, Secret};
 
 use super::{CheckResults, Session};
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 impl Session<'_> {
     /// Starts a responder on each host, on the port that was asked for where that is free. Hosts where it is not are

@@ -7,7 +7,7 @@ use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest};
 use wirecost_check::{FlowKind, PathReport, ReachabilityHint, Stream};
 
 use super::Session;
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// Time-out of a short TCP stream; longer than it takes, since each of its steps has a limit of its own.
 const STREAMING: Duration = Duration::from_mins(2);
@@ -29,14 +29,14 @@ impl Session<'_> {
             let translated = paths[1 - index].mapped.is_some();
             // Wrong checksums already explain the fault.
             let spoiled = paths.iter().any(|path| path.bad_checksums > 1);
-            !translated && (passes || (is_silent(path) && !spoiled))
+            !translated && (passes || (is_unanswered(path) && !spoiled))
         };
         let wanted: Vec<usize> = (0..2).filter(|index| wanted(*index)).collect();
         let mut orders = vec![None, None];
         for (index, way) in self.listen(ways, &wanted)? {
             orders[index] = Some(PathRequest::Stream {
                 way,
-                size: paths[index].wanted.bytes(),
+                size: paths[index].required.bytes(),
                 bytes_per_second: self.asked.bytes_per_s,
             });
         }
@@ -67,7 +67,7 @@ impl Session<'_> {
         for (index, way) in self.listen(ways, &wanted)? {
             orders[index] = Some(PathRequest::Segments {
                 way,
-                size: paths[index].wanted.bytes(),
+                size: paths[index].required.bytes(),
                 smaller: paths[index].stream == Some(Stream::FullStalled),
                 bytes_per_second: self.asked.bytes_per_s,
             });
@@ -135,7 +135,7 @@ impl Session<'_> {
                 )
             );
             wrong
-                || is_silent(path)
+                || is_unanswered(path)
                 || matches!(path.hint, Some(ReachabilityHint::NoNeighbour(_)))
                 || path.failing().any(|flow| flow.kind == FlowKind::BLACK_HOLE)
         };
@@ -156,7 +156,7 @@ impl Session<'_> {
 }
 
 /// Whether datagrams leave the sender, and none is answered.
-fn is_silent(path: &PathReport) -> bool {
+fn is_unanswered(path: &PathReport) -> bool {
     path.is_dead()
         && !matches!(
             path.hint,

@@ -10,9 +10,9 @@ use wirecost_agent::protocol::{
 use wirecost_check::{PathEnd, Simulated};
 
 use super::Session;
-use crate::calls::PROMPT;
 use crate::path::step::Simulation;
 use crate::random;
+use crate::timeouts::PROMPT;
 
 /// Values of `net.ipv4.tcp_mtu_probing`: 0 off, 1 only once a PMTU black hole is detected, 2 always.
 const PROBING: [u8; 3] = [0, 1, 2];

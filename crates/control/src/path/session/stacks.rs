@@ -9,7 +9,7 @@ use wirecost_check::{AuditedHost, HostStack, NetnsEntry};
 use wirecost_model::host::Location;
 
 use super::Session;
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 /// Time-out of reading a host's devices, for which the agent runs other programs.
 const READING: Duration = Duration::from_mins(1);
@@ -39,7 +39,7 @@ impl Session<'_> {
                     .map_err(|_| self.links[index].unexpected_reply("Gathered"))?,
                 Ok(_) => return Err(self.links[index].unexpected_reply("Gathered")),
                 // The results of the probes hold without the audit.
-                Err(LinkError::Refused { message, .. }) => HostStack::unread(
+                Err(LinkError::Refused { message, .. }) => HostStack::unreadable(
                     &self.ends[index].host,
                     "devices, routes and settings",
                     &message,

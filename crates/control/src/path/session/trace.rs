@@ -5,7 +5,7 @@ use wirecost_agent::protocol::{PathDirection, PathReply, PathRequest, TRACING, T
 use wirecost_check::{PathReport, TraceReport};
 
 use super::{CheckResults, Session};
-use crate::calls::PROMPT;
+use crate::timeouts::PROMPT;
 
 impl Session<'_> {
     /// Traces both directions, each on its flow with the smallest path MTU.
@@ -82,8 +82,8 @@ impl Session<'_> {
 /// Packet sizes to trace with, bytes: the largest that the sender sends, and the path MTU of each flow.
 fn sizes(path: &PathReport) -> Vec<u32> {
     let device = path.leaving.as_ref().and_then(|way| way.device_mtu);
-    let sent = device.map_or(path.wanted.bytes(), |device| {
-        device.min(path.wanted.bytes())
+    let sent = device.map_or(path.required.bytes(), |device| {
+        device.min(path.required.bytes())
     });
     let carried = path.flows.iter().filter_map(|flow| flow.mtu);
     carried.chain([sent]).collect()

@@ -1,6 +1,6 @@
 //! Rules of migration loads.
 
-use super::super::{MoveEngine, Waiting};
+use super::super::{MoveEngine, WaitMode};
 use super::{Fault, Load};
 
 /// The options of a migration, and the options of other loads that QEMU does not support.
@@ -12,7 +12,7 @@ pub(super) fn migration(load: &Load) -> Option<Fault> {
     // QEMU makes its own connections and has its own threads for them.
     let options = [
         ("threads", load.threads.is_some()),
-        ("spin", load.waiting == Waiting::Spin),
+        ("spin", load.waiting == WaitMode::Spin),
         ("socket_buffer", load.socket_buffer.is_some()),
         ("dscp", load.dscp.is_some()),
     ];

@@ -3,7 +3,7 @@
 use wirecost_model::plan::Cores;
 
 use super::Compared;
-use super::matching::{Matching, Unknown, Unshared};
+use super::matching::{MatchedCells, MissingFactor, UnsharedFactor};
 use crate::result::document::{Document, Ending};
 use crate::result::{core_distance, trust};
 use wirecost_answer::names as words;
@@ -12,7 +12,7 @@ use wirecost_answer::names as words;
 pub(super) fn caveats(
     before: Compared<'_>,
     after: Compared<'_>,
-    matching: &Matching<'_>,
+    matching: &MatchedCells<'_>,
 ) -> Vec<String> {
     let heads = [&before.run.head, &after.run.head];
     let mut all = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn caveats(
     all
 }
 
-fn unshared(unshared: &Unshared) -> Option<String> {
+fn unshared(unshared: &UnsharedFactor) -> Option<String> {
     let (run, other) = if unshared.unknown_before {
         ("before", "after")
     } else {
@@ -53,15 +53,15 @@ fn unshared(unshared: &Unshared) -> Option<String> {
     let factor = words::factor(&unshared.key);
     let unknown = format!("the record of the run {run} lacks the factor {factor}");
     match &unshared.what {
-        Unknown::Had(levels) if levels.is_empty() => None,
-        Unknown::Had(levels) => Some(format!(
+        MissingFactor::Had(levels) if levels.is_empty() => None,
+        MissingFactor::Had(levels) => Some(format!(
             "{unknown}: its cells count as {}, which is what was built",
             levels.join(" and ")
         )),
-        Unknown::Constant(level) => Some(format!(
+        MissingFactor::Constant(level) => Some(format!(
             "{unknown}, which is {level} in every cell {other}: cells are matched without it"
         )),
-        Unknown::Varied => Some(format!(
+        MissingFactor::Varied => Some(format!(
             "{unknown}, which was varied {other}: it is not known which of these levels it had"
         )),
     }

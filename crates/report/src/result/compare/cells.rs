@@ -8,10 +8,10 @@ use wirecost_model::effect::{Remark, Verdict};
 use wirecost_model::load::Workload;
 use wirecost_model::metric::{Figure as Measured, Metric};
 use wirecost_model::plan::Levels;
-use wirecost_stats::{Corrected, FigureVerdict, Sides, judge, summary};
+use wirecost_stats::{Corrected, FigureSamples, FigureVerdict, judge, summary};
 
 use super::guard;
-use super::matching::{Matching, Pair};
+use super::matching::{MatchedCells, Pair};
 use super::{
     Compared, ComparedCell, FailOn, Figure, NotComparable, NotComparedReason, Shift, Strictness,
 };
@@ -19,11 +19,11 @@ use super::{
 /// Compares the matched cells; returns those that cannot be compared separately, with the reason.
 pub(super) fn cells(
     [before, after]: [Compared<'_>; 2],
-    matching: &Matching<'_>,
+    matching: &MatchedCells<'_>,
     factors: &[Factor],
     strictness: Strictness,
     disturbed: Option<&Remark>,
-    by_hand: bool,
+    manual: bool,
 ) -> (Vec<ComparedCell>, Vec<NotComparable>) {
     let shared = shared(&before.run.head.experiment, &after.run.head.experiment);
     let (mut cells, mut not_comparable) = (Vec::new(), Vec::new());
@@ -31,7 +31,7 @@ pub(super) fn cells(
     for pair in &matching.pairs {
         let why = pair
             .not_comparable()
-            .filter(|_| !by_hand)
+            .filter(|_| !manual)
             .or_else(|| not_measured(before, after, pair, &shared));
         if let Some((why, reason)) = why {
             not_comparable.push(NotComparable {
@@ -51,11 +51,11 @@ pub(super) fn cells(
             );
             let found = guard::comparability([before, after], pair, figure, disturbed);
             let is_coarse = [&from, &to].into_iter().any(Option::is_none);
-            let found = guard::or_coarse(found, is_coarse);
+            let found = guard::reject_coarse(found, is_coarse);
             // Only figures that get a verdict belong to the family of the correction.
-            let spoken = found.barred.is_none();
+            let spoken = found.not_comparable.is_none();
             let side = |values: Option<Vec<f64>>| values.unwrap_or_default();
-            let these = Sides {
+            let these = FigureSamples {
                 from: side(from),
                 to: side(to),
                 better: figure.metric.better(),
@@ -97,7 +97,7 @@ pub(super) fn cells(
                             before: summary(sides.from),
                             after: summary(sides.to),
                             judged,
-                            not_comparable: found.barred,
+                            not_comparable: found.not_comparable,
                             remarks: found.remarks,
                             fails: fails(verdict, strictness.fail_on),
                         }
@@ -110,8 +110,8 @@ pub(super) fn cells(
 }
 
 /// Judges the comparable figures as one family; of the others keeps the ratio alone.
-fn judge_spoken(sides: &[(Sides, bool)], worth: f64) -> Vec<FigureVerdict> {
-    let of = |spoken: bool| -> Vec<Sides> {
+fn judge_spoken(sides: &[(FigureSamples, bool)], worth: f64) -> Vec<FigureVerdict> {
+    let of = |spoken: bool| -> Vec<FigureSamples> {
         let these = sides.iter().filter(|(_, speaks)| *speaks == spoken);
         these.map(|(sides, _)| sides.clone()).collect()
     };
@@ -130,7 +130,7 @@ fn judge_spoken(sides: &[(Sides, bool)], worth: f64) -> Vec<FigureVerdict> {
             },
             ..judged
         });
-    let next = |(_, speaks): &(Sides, bool)| {
+    let next = |(_, speaks): &(FigureSamples, bool)| {
         if *speaks {
             spoken.next()
         } else {

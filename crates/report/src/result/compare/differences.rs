@@ -7,7 +7,7 @@ use serde_json::Value;
 use wirecost_model::cell::Experiment;
 use wirecost_model::record::RunHead;
 
-use super::matching::{Unknown, matching};
+use super::matching::{MissingFactor, match_cells};
 
 /// One difference between two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -114,7 +114,7 @@ pub(super) fn differences(before: &RunHead, after: &RunHead) -> Vec<Difference> 
 
 /// The levels of every factor in both runs, in `after`'s order.
 fn factors(before: &Experiment, after: &Experiment) -> Vec<(String, [Option<String>; 2])> {
-    let unshared = matching(before, after).unshared;
+    let unshared = match_cells(before, after).unshared;
     let levels = |experiment: &Experiment, is_before: bool, key: &str| {
         let own = experiment.factors.iter().find(|factor| factor.key == key);
         match own {
@@ -123,7 +123,7 @@ fn factors(before: &Experiment, after: &Experiment) -> Vec<(String, [Option<Stri
                 .iter()
                 .find(|unshared| unshared.key == key && unshared.unknown_before == is_before)
                 .and_then(|unshared| match &unshared.what {
-                    Unknown::Had(had) if !had.is_empty() => Some(had.join(", ")),
+                    MissingFactor::Had(had) if !had.is_empty() => Some(had.join(", ")),
                     _ => None,
                 }),
         }
@@ -137,8 +137,8 @@ fn factors(before: &Experiment, after: &Experiment) -> Vec<(String, [Option<Stri
     keys.into_iter()
         .filter(|key| {
             // A factor that applies to no cell of one run, as the underlay's IP without a tunnel, is no difference.
-            let nothing = |unshared: &super::matching::Unshared| {
-                unshared.key == **key && unshared.what == Unknown::Had(Vec::new())
+            let nothing = |unshared: &super::matching::UnsharedFactor| {
+                unshared.key == **key && unshared.what == MissingFactor::Had(Vec::new())
             };
             !unshared.iter().any(nothing)
         })

@@ -18,7 +18,7 @@ pub(super) fn comparability(
 ) -> Comparability {
     if let Some(disturbed) = disturbed {
         return Comparability {
-            barred: Some(disturbed.clone()),
+            not_comparable: Some(disturbed.clone()),
             ..Comparability::default()
         };
     }
@@ -35,9 +35,9 @@ fn evidence<'a>(run: Compared<'a>, cell: &'a Cell, figure: &Figure) -> Option<Ev
 }
 
 /// Also rules out a figure for which the busy time of a run is too few steps of its counter (`is_coarse`).
-pub(super) fn or_coarse(mut found: Comparability, is_coarse: bool) -> Comparability {
-    if is_coarse && found.barred.is_none() {
-        found.barred = Some(Remark {
+pub(super) fn reject_coarse(mut found: Comparability, is_coarse: bool) -> Comparability {
+    if is_coarse && found.not_comparable.is_none() {
+        found.not_comparable = Some(Remark {
             kind: RemarkKind::Resolution,
             text: format!(
                 "in one of the runs the cores were busy for fewer than {ENOUGH_STEPS} ticks of their counter"

@@ -12,7 +12,7 @@ const RATE: &str = "underlay.rate";
 
 /// A cell with all its levels, including those of factors that its record's version did not have yet.
 #[derive(Debug, Clone)]
-pub(super) struct Keyed<'a> {
+pub(super) struct KeyedCell<'a> {
     pub(super) cell: &'a Cell,
     pub(super) levels: Levels,
     /// The levels by which the cell is matched.
@@ -29,16 +29,16 @@ pub(super) struct Pair<'a> {
 
 /// A factor that only one of the runs has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unshared {
+pub(super) struct UnsharedFactor {
     pub(super) key: String,
     /// Whether the run before lacks the factor; else the run after does.
     pub(super) unknown_before: bool,
-    pub(super) what: Unknown,
+    pub(super) what: MissingFactor,
 }
 
 /// What a factor means for the run that lacks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unknown {
+pub(super) enum MissingFactor {
     /// The cells of that run had these levels, as what was built shows.
     Had(Vec<String>),
     /// The other run has this level in every cell: cells are matched without the factor.
@@ -49,15 +49,15 @@ pub(super) enum Unknown {
 
 /// The cells of two runs, matched.
 #[derive(Debug)]
-pub(super) struct Matching<'a> {
+pub(super) struct MatchedCells<'a> {
     pub(super) pairs: Vec<Pair<'a>>,
-    pub(super) only_before: Vec<Keyed<'a>>,
-    pub(super) only_after: Vec<Keyed<'a>>,
-    pub(super) unshared: Vec<Unshared>,
+    pub(super) only_before: Vec<KeyedCell<'a>>,
+    pub(super) only_after: Vec<KeyedCell<'a>>,
+    pub(super) unshared: Vec<UnsharedFactor>,
 }
 
 /// Matches the cells of two runs; where several cells of a run have the same levels, in their order.
-pub(super) fn matching<'a>(before: &'a Experiment, after: &'a Experiment) -> Matching<'a> {
+pub(super) fn match_cells<'a>(before: &'a Experiment, after: &'a Experiment) -> MatchedCells<'a> {
     let mut unshared = unshared(before, after, true);
     unshared.extend(self::unshared(after, before, false));
     let (before, after) = (
@@ -73,7 +73,7 @@ pub(super) fn matching<'a>(before: &'a Experiment, after: &'a Experiment) -> Mat
     });
     pairs.extend(other_rate);
     pairs.sort_by_key(|pair| pair.after.index);
-    Matching {
+    MatchedCells {
         pairs,
         only_before,
         only_after,
@@ -154,7 +154,7 @@ impl Built {
 }
 
 /// The factors of `knows` that `other` lacks.
-fn unshared(other: &Experiment, knows: &Experiment, unknown_before: bool) -> Vec<Unshared> {
+fn unshared(other: &Experiment, knows: &Experiment, unknown_before: bool) -> Vec<UnsharedFactor> {
     let has = |key: &str| other.factors.iter().any(|factor| factor.key == key);
     let mut unshared = Vec::new();
     for factor in knows.factors.iter().filter(|factor| !has(&factor.key)) {
@@ -168,12 +168,12 @@ fn unshared(other: &Experiment, knows: &Experiment, unknown_before: bool) -> Vec
                 let mut had: Vec<String> = had.into_iter().filter_map(Built::level).collect();
                 had.sort();
                 had.dedup();
-                Unknown::Had(had)
+                MissingFactor::Had(had)
             }
-            (None, [only]) => Unknown::Constant(only.clone()),
-            (None, _) => Unknown::Varied,
+            (None, [only]) => MissingFactor::Constant(only.clone()),
+            (None, _) => MissingFactor::Varied,
         };
-        unshared.push(Unshared {
+        unshared.push(UnsharedFactor {
             key: factor.key.clone(),
             unknown_before,
             what,
@@ -182,7 +182,11 @@ fn unshared(other: &Experiment, knows: &Experiment, unknown_before: bool) -> Vec
     unshared
 }
 
-fn keyed<'a>(own: &'a Experiment, other: &Experiment, unshared: &[Unshared]) -> Vec<Keyed<'a>> {
+fn keyed<'a>(
+    own: &'a Experiment,
+    other: &Experiment,
+    unshared: &[UnsharedFactor],
+) -> Vec<KeyedCell<'a>> {
     let unknown = |factor: &&Factor| own.factors.iter().all(|known| known.key != factor.key);
     own.cells
         .iter()
@@ -195,23 +199,23 @@ fn keyed<'a>(own: &'a Experiment, other: &Experiment, unshared: &[Unshared]) -> 
             }
             let mut key = levels.clone();
             for factor in unshared {
-                if matches!(factor.what, Unknown::Constant(_)) {
+                if matches!(factor.what, MissingFactor::Constant(_)) {
                     key.remove(&factor.key);
                 }
             }
-            Keyed { cell, levels, key }
+            KeyedCell { cell, levels, key }
         })
         .collect()
 }
 
-type Joined<'a> = (Vec<Pair<'a>>, Vec<Keyed<'a>>, Vec<Keyed<'a>>);
+type Joined<'a> = (Vec<Pair<'a>>, Vec<KeyedCell<'a>>, Vec<KeyedCell<'a>>);
 
 fn join<'a>(
-    before: Vec<Keyed<'a>>,
-    after: Vec<Keyed<'a>>,
-    key: impl Fn(&Keyed<'a>) -> Levels,
+    before: Vec<KeyedCell<'a>>,
+    after: Vec<KeyedCell<'a>>,
+    key: impl Fn(&KeyedCell<'a>) -> Levels,
 ) -> Joined<'a> {
-    let mut waiting: BTreeMap<Levels, VecDeque<Keyed<'a>>> = BTreeMap::new();
+    let mut waiting: BTreeMap<Levels, VecDeque<KeyedCell<'a>>> = BTreeMap::new();
     for keyed in before {
         waiting.entry(key(&keyed)).or_default().push_back(keyed);
     }
@@ -226,7 +230,7 @@ fn join<'a>(
             None => only_after.push(keyed),
         }
     }
-    let mut only_before: Vec<Keyed<'a>> = waiting.into_values().flatten().collect();
+    let mut only_before: Vec<KeyedCell<'a>> = waiting.into_values().flatten().collect();
     only_before.sort_by_key(|keyed| keyed.cell.index);
     (pairs, only_before, only_after)
 }

@@ -1,7 +1,7 @@
 //! A study's own charts: bars of published figures, and of the measured ones.
 
 use wirecost_model::cell::{Cell, Experiment};
-use wirecost_model::compared::cells_with;
+use wirecost_model::comparison_cells::cells_with;
 use wirecost_model::plan::Levels;
 use wirecost_model::published::{Published, PublishedChart, PublishedValue};
 use wirecost_stats::summary;

@@ -8,10 +8,10 @@ use wirecost_stats::published::{Agreement, agreement, by_rule, difference, logs}
 use wirecost_stats::sequential::lasting_ratio;
 use wirecost_stats::{Contrast, Interval, PairedRatio, contrasts_of};
 
+use crate::result::adaptive::IntervalBasis;
 use crate::result::document::{ComparisonResult, NoRatio};
 use crate::result::effects::judged;
 use crate::result::gathered::Gathered;
-use crate::result::until::Basis;
 
 /// Reason for a comparison without measured figures.
 const NOT_MEASURED: &str = "no round has a valid sample of both cells with this figure";
@@ -27,7 +27,7 @@ pub(super) fn results(
     experiment: &Experiment,
     published: &Published,
     gathered: &Gathered,
-    basis: Basis,
+    basis: IntervalBasis,
 ) -> Vec<ComparisonResult> {
     let wanted: Vec<Option<(Figure, [&Cell; 2])>> = published
         .comparisons
@@ -89,7 +89,7 @@ struct Measuring<'a> {
     experiment: &'a Experiment,
     published: &'a Published,
     gathered: &'a Gathered,
-    basis: Basis,
+    basis: IntervalBasis,
 }
 
 /// The measured side of a comparison.
@@ -208,8 +208,8 @@ impl Measuring<'_> {
     /// a difference has none.
     fn difference(&self, columns: &[Vec<(u32, f64)>; 2]) -> Measured {
         let stopping = match self.basis {
-            Basis::Ended(stopping) => Some(stopping),
-            Basis::Looking { .. } => None,
+            IntervalBasis::Ended(stopping) => Some(stopping),
+            IntervalBasis::Looking { .. } => None,
         };
         let found = difference(&columns[0], &columns[1], stopping.unwrap_or_default());
         found.map_or_else(Measured::default, |(here, interval)| Measured {
@@ -235,8 +235,10 @@ impl Measuring<'_> {
         } else {
             let logs = logs(&columns[0], &columns[1]);
             match self.basis {
-                Basis::Ended(stopping) => PairedRatio::of_logs(&logs, stopping),
-                Basis::Looking { aim, ends_at } => lasting_ratio(&logs, &aim, ends_at),
+                IntervalBasis::Ended(stopping) => PairedRatio::of_logs(&logs, stopping),
+                IntervalBasis::Looking { criterion, ends_at } => {
+                    lasting_ratio(&logs, &criterion, ends_at)
+                }
             }
         };
         Measured {

@@ -2,13 +2,13 @@
 
 use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
-use wirecost_model::plan::Ask;
+use wirecost_model::plan::AwaitedEffects;
 use wirecost_model::record::WakeupCost;
 use wirecost_model::sample::{CoreDistance, Sample, Saturated};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::{HostUsage, Wakeups};
 use wirecost_stats::comparable::{DISTANCE_RATIO, FOREIGN_CORES_DIFFERENCE};
-use wirecost_stats::{ENOUGH_STEPS, Stopping, asked};
+use wirecost_stats::{ENOUGH_STEPS, Stopping, awaited_contrasts};
 
 use super::Planted;
 use crate::small::contrasts;
@@ -46,26 +46,29 @@ fn wake_ups_that_explain_the_difference_bar_cpu_and_nothing_else() {
     // 0.3 of 0.5 s are timers, and 0.1: of 0.05 s for each Gbit less they explain all.
     let explained = planted("guest_mtu", [30_000, 10_000]);
     assert_eq!(
-        explained.barred(Metric::SenderCpu),
+        explained.not_comparable(Metric::SenderCpu),
         Some(RemarkKind::Wakeups)
     );
-    assert_eq!(explained.barred(Metric::ReceiverCpu), None);
-    assert_eq!(explained.barred(Metric::Throughput), None);
+    assert_eq!(explained.not_comparable(Metric::ReceiverCpu), None);
+    assert_eq!(explained.not_comparable(Metric::Throughput), None);
     let line = planted("guest_mtu", [30_000, 10_000])
         .cells(|cell| cell.network.rate = Some(40_000_000_000));
-    assert_eq!(line.barred(Metric::SenderCpu), Some(RemarkKind::LineCost));
+    assert_eq!(
+        line.not_comparable(Metric::SenderCpu),
+        Some(RemarkKind::LineCost)
+    );
 }
 
 #[test]
 fn wake_ups_that_agree_or_hardly_count_bar_nothing() {
     // As many for each Gbit.
     assert_eq!(
-        planted("guest_mtu", [20_000, 40_000]).barred(Metric::SenderCpu),
+        planted("guest_mtu", [20_000, 40_000]).not_comparable(Metric::SenderCpu),
         None
     );
     // A fifth of the time, at most.
     assert_eq!(
-        planted("guest_mtu", [10_000, 1_000]).barred(Metric::SenderCpu),
+        planted("guest_mtu", [10_000, 1_000]).not_comparable(Metric::SenderCpu),
         None
     );
     assert_eq!(
@@ -80,9 +83,9 @@ fn wake_ups_that_agree_or_hardly_count_bar_nothing() {
 fn a_factor_that_saves_wake_ups_is_told_of_them() {
     for key in ["streams", "depth", "message", "steering.rps"] {
         let about = planted(key, [30_000, 10_000]);
-        assert_eq!(about.barred(Metric::SenderCpu), None, "{key}");
+        assert_eq!(about.not_comparable(Metric::SenderCpu), None, "{key}");
         assert_eq!(
-            about.beside(Metric::SenderCpu),
+            about.remarks(Metric::SenderCpu),
             [RemarkKind::Wakeups],
             "{key}"
         );
@@ -93,11 +96,11 @@ fn a_factor_that_saves_wake_ups_is_told_of_them() {
 fn without_a_cost_or_a_count_nothing_is_said() {
     let mut costless = planted("guest_mtu", [30_000, 10_000]);
     costless.cost = None;
-    assert_eq!(costless.barred(Metric::SenderCpu), None);
+    assert_eq!(costless.not_comparable(Metric::SenderCpu), None);
     let unknown = planted("guest_mtu", [30_000, 10_000]).sampled(1, |sample| {
         sample.sender.as_mut().expect("a").wakeups = None;
     });
-    assert_eq!(unknown.barred(Metric::SenderCpu), None);
+    assert_eq!(unknown.not_comparable(Metric::SenderCpu), None);
 }
 
 /// A window without the line, in which nobody waited: its wake-ups are what counts.
@@ -117,7 +120,7 @@ fn a_saturated_window_speaks_where_the_line_does_not() {
         .cells(|cell| cell.network.rate = Some(40_000_000_000))
         .sampled(0, saturate)
         .sampled(1, saturate);
-    assert_eq!(both.barred(Metric::SenderCpu), None);
+    assert_eq!(both.not_comparable(Metric::SenderCpu), None);
 }
 
 #[test]
@@ -136,11 +139,14 @@ fn cores_that_were_farther_apart_in_one_cell() {
     };
     for ns in [60.0 * DISTANCE_RATIO * 1.01, 60.0 / DISTANCE_RATIO / 1.01] {
         for metric in [Metric::Throughput, Metric::SenderCpu] {
-            assert_eq!(apart(ns).barred(metric), Some(RemarkKind::CoreDistance));
+            assert_eq!(
+                apart(ns).not_comparable(metric),
+                Some(RemarkKind::CoreDistance)
+            );
         }
     }
     assert_eq!(
-        apart(60.0 * DISTANCE_RATIO * 0.99).barred(Metric::Throughput),
+        apart(60.0 * DISTANCE_RATIO * 0.99).not_comparable(Metric::Throughput),
         None
     );
     // Cores that are elsewhere in two of four rounds make the interval wider, and no more.
@@ -152,11 +158,11 @@ fn cores_that_were_farther_apart_in_one_cell() {
                 }
             }
         });
-        assert_eq!(moved.barred(Metric::Throughput), barred);
+        assert_eq!(moved.not_comparable(Metric::Throughput), barred);
     }
     // Where only one cell knows there is nothing to compare.
     let unknown = apart(600.0).sampled(0, |sample| sample.cores_apart.clear());
-    assert_eq!(unknown.barred(Metric::Throughput), None);
+    assert_eq!(unknown.not_comparable(Metric::Throughput), None);
 }
 
 #[test]
@@ -170,15 +176,15 @@ fn other_programs_beside_one_cell_only() {
             .sampled(1, move |sample| foreign(sample, other))
     };
     for metric in [Metric::Throughput, Metric::ReceiverCpu] {
-        let barred = beside(0.0, FOREIGN_CORES_DIFFERENCE * 1.01).barred(metric);
+        let barred = beside(0.0, FOREIGN_CORES_DIFFERENCE * 1.01).not_comparable(metric);
         assert_eq!(barred, Some(RemarkKind::Disturbed));
-        let barred = beside(0.9, 0.9 - FOREIGN_CORES_DIFFERENCE * 1.01).barred(metric);
+        let barred = beside(0.9, 0.9 - FOREIGN_CORES_DIFFERENCE * 1.01).not_comparable(metric);
         assert_eq!(barred, Some(RemarkKind::Disturbed));
         assert_eq!(
-            beside(0.0, FOREIGN_CORES_DIFFERENCE * 0.99).barred(metric),
+            beside(0.0, FOREIGN_CORES_DIFFERENCE * 0.99).not_comparable(metric),
             None
         );
-        assert_eq!(beside(0.9, 0.9).barred(metric), None);
+        assert_eq!(beside(0.9, 0.9).not_comparable(metric), None);
     }
 }
 
@@ -191,7 +197,7 @@ fn other_programs_on_the_machine_of_host_b_only() {
     let beside = Planted::of("encapsulation", ["none", "vxlan"])
         .sampled(0, move |sample| on_b(sample, 0.0))
         .sampled(1, move |sample| on_b(sample, 0.9));
-    let barred = beside.barred(Metric::Throughput);
+    let barred = beside.not_comparable(Metric::Throughput);
     assert_eq!(barred, Some(RemarkKind::Disturbed));
 }
 
@@ -199,7 +205,7 @@ fn other_programs_on_the_machine_of_host_b_only() {
 fn what_is_offered_decides_how_often_cores_sleep() {
     for key in ["rate", "ping.rate", "think_time"] {
         let offers = planted(key, [20_000, 20_000]);
-        let barred = offers.barred(Metric::SenderCpu);
+        let barred = offers.not_comparable(Metric::SenderCpu);
         assert_eq!(barred, Some(RemarkKind::FactorIsFigure), "{key}");
     }
 }
@@ -211,13 +217,13 @@ fn what_hops_cost_is_told_unless_it_was_measured() {
             .cells(|cell| cell.network.transit.hops = vec![Hop::new(HopKind::Switch, 9000)])
     };
     assert_eq!(hops().effect(Metric::SenderCpu).verdict, Verdict::Pays);
-    assert_eq!(hops().beside(Metric::SenderCpu), [RemarkKind::TransitCpu]);
-    assert_eq!(hops().beside(Metric::Throughput), []);
+    assert_eq!(hops().remarks(Metric::SenderCpu), [RemarkKind::TransitCpu]);
+    assert_eq!(hops().remarks(Metric::Throughput), []);
     let known = |sample: &mut Sample| {
         sample.sender.as_mut().expect("a").transit_cores = Some(0.1);
     };
     let measured = hops().sampled(0, known).sampled(1, known);
-    assert_eq!(measured.beside(Metric::SenderCpu), []);
+    assert_eq!(measured.remarks(Metric::SenderCpu), []);
 }
 
 /// Host a's core was busy for so long in every sample.
@@ -239,9 +245,13 @@ fn core_time_of_too_few_steps_has_no_verdict() {
         (0.0, 0, Some(RemarkKind::Resolution)),
     ] {
         let planted = busy(network(), steps * step * 1.0001);
-        assert_eq!(planted.barred(Metric::SenderCpu), bars, "{steps} steps");
+        assert_eq!(
+            planted.not_comparable(Metric::SenderCpu),
+            bars,
+            "{steps} steps"
+        );
         assert_eq!(planted.effect(Metric::SenderCpu).rounds, 4);
-        assert_eq!(planted.barred(Metric::Throughput), None);
+        assert_eq!(planted.not_comparable(Metric::Throughput), None);
         let contrasts = contrasts(&planted.experiment, &planted.samples, None);
         let sender = contrasts.iter().find(|one| one.metric == Metric::SenderCpu);
         assert_eq!(
@@ -264,7 +274,9 @@ fn microseconds_tell_what_steps_do_not() {
 fn an_adaptive_run_does_not_wait_for_what_cannot_be_compared() {
     let planted = planted("guest_mtu", [30_000, 10_000]);
     let contrasts = contrasts(&planted.experiment, &planted.samples, planted.cost);
-    let waited: Vec<Metric> = asked(&contrasts, Ask::All).map(|one| one.metric).collect();
+    let waited: Vec<Metric> = awaited_contrasts(&contrasts, AwaitedEffects::All)
+        .map(|one| one.metric)
+        .collect();
     assert_eq!(waited, [Metric::Throughput, Metric::ReceiverCpu]);
     for one in &contrasts {
         let spoken = one.effect(0.05, Stopping::Fixed).verdict != Verdict::NotComparable;

@@ -22,7 +22,7 @@ fn twice_the_rate_is_no_gain() {
     let figure = Some(RemarkKind::FactorIsFigure);
     for key in ["rate", "total_rate", "bulk.rate"] {
         assert_eq!(
-            offered(key, [Some(5.0), Some(10.0)]).barred(Metric::Throughput),
+            offered(key, [Some(5.0), Some(10.0)]).not_comparable(Metric::Throughput),
             figure
         );
     }
@@ -33,12 +33,12 @@ fn twice_the_rate_is_no_gain() {
     );
     // One that is not limited, and one that is.
     assert_eq!(
-        offered("rate", [Some(5.0), None]).barred(Metric::Throughput),
+        offered("rate", [Some(5.0), None]).not_comparable(Metric::Throughput),
         figure
     );
     // What it takes of a core is how often that sleeps.
     assert_eq!(
-        offered("rate", [Some(5.0), Some(10.0)]).barred(Metric::SenderCpu),
+        offered("rate", [Some(5.0), Some(10.0)]).not_comparable(Metric::SenderCpu),
         figure
     );
 }
@@ -50,7 +50,7 @@ fn only_what_was_reached_is_the_figure() {
         [Some(5.0 / LIMITED_RATE_SHARE * 0.999), Some(100.0)],
     );
     assert_eq!(
-        just.barred(Metric::Throughput),
+        just.not_comparable(Metric::Throughput),
         Some(RemarkKind::FactorIsFigure)
     );
     let beyond = offered("rate", [Some(5.0 / LIMITED_RATE_SHARE * 1.01), Some(100.0)]);
@@ -60,7 +60,7 @@ fn only_what_was_reached_is_the_figure() {
 #[test]
 fn equal_offers_are_no_factor() {
     let same = offered("encapsulation", [Some(5.0), Some(5.0)]);
-    assert_eq!(same.barred(Metric::Throughput), None);
+    assert_eq!(same.not_comparable(Metric::Throughput), None);
 }
 
 /// Streams at a rate each are a rate.
@@ -69,7 +69,7 @@ fn more_flows_at_a_rate_each_are_more_of_it() {
     let streams =
         offered("streams", [Some(5.0), Some(5.0)]).cell(1, |cell| cell.loads[0].load.streams = 2);
     assert_eq!(
-        streams.barred(Metric::Throughput),
+        streams.not_comparable(Metric::Throughput),
         Some(RemarkKind::FactorIsFigure)
     );
 }
@@ -80,7 +80,7 @@ fn a_line_that_is_full_is_the_figure() {
         Planted::of("underlay.rate", ["one", "two"])
             .cell(0, |cell| cell.network.rate = rates[0])
             .cell(1, |cell| cell.network.rate = rates[1])
-            .barred(Metric::Throughput)
+            .not_comparable(Metric::Throughput)
     };
     // 5 Gbit/s of payload are 5.31 of frames at an MTU of 1500.
     let full = 5_000_000_000.0 * 1538.0 / 1448.0;

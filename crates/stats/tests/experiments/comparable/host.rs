@@ -23,14 +23,14 @@ fn open_vswitchs_datapaths_are_compared_where_the_datapath_is_the_factor_alone()
     const BOTH: [OvsDatapath; 2] = [OvsDatapath::Userspace, OvsDatapath::Kernel];
     let vxlan = switched("encapsulation", ["none", "vxlan"], BOTH);
     assert_eq!(
-        vxlan.barred(Metric::Throughput),
+        vxlan.not_comparable(Metric::Throughput),
         Some(RemarkKind::NotInEffect)
     );
     let factor = switched("datapath", ["ovs", "ovs-kernel"], BOTH);
     assert_eq!(factor.effect(Metric::Throughput).verdict, Verdict::Pays);
     let same = [OvsDatapath::Kernel; 2];
     let same = switched("encapsulation", ["none", "vxlan"], same);
-    assert_eq!(same.barred(Metric::Throughput), None);
+    assert_eq!(same.not_comparable(Metric::Throughput), None);
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn a_cell_that_was_steered_is_not_compared_with_one_that_was_not() {
             .sampled(1, |sample| sample.not_steered = not_steered[1])
     };
     for metric in [Metric::Throughput, Metric::ReceiverCpu] {
-        let barred = planted([false, true]).barred(metric);
+        let barred = planted([false, true]).not_comparable(metric);
         assert_eq!(barred, Some(RemarkKind::NotInEffect));
-        assert_eq!(planted([true, true]).barred(metric), None);
+        assert_eq!(planted([true, true]).not_comparable(metric), None);
     }
 }

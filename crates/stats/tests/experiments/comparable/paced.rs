@@ -48,7 +48,7 @@ fn answered(sample: &mut Sample, transactions: u64, us: u64, late_us: u64) {
 fn a_schedule_that_was_kept_has_its_latency() {
     let kept = requests();
     assert_eq!(kept.effect(Metric::LatencyMedian).verdict, Verdict::Costs);
-    assert_eq!(kept.beside(Metric::LatencyMedian), []);
+    assert_eq!(kept.remarks(Metric::LatencyMedian), []);
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn a_load_that_fell_behind_has_no_latency_verdict() {
     for cell in [0, 1] {
         let behind = requests().sampled(cell, |sample| answered(sample, 3_000, 100, 5));
         for metric in [Metric::LatencyMedian, Metric::LatencyP99] {
-            assert_eq!(behind.barred(metric), Some(RemarkKind::Schedule));
+            assert_eq!(behind.not_comparable(metric), Some(RemarkKind::Schedule));
         }
         // What it achieved is a figure all the same.
         assert_ne!(
-            behind.barred(Metric::Transactions),
+            behind.not_comparable(Metric::Transactions),
             Some(RemarkKind::Schedule)
         );
     }
@@ -71,7 +71,7 @@ fn one_window_behind_is_enough() {
     let mut one = requests();
     answered(&mut one.samples[3], 5_000, 100, 5);
     assert_eq!(
-        one.barred(Metric::LatencyMedian),
+        one.not_comparable(Metric::LatencyMedian),
         Some(RemarkKind::Schedule)
     );
 }
@@ -82,9 +82,9 @@ fn lateness_beyond_a_fifth_of_the_latency_is_told_beside_it() {
     let fifth = (100.0 * LATENESS_RATIO) as u64;
     let told = late(fifth + 2);
     assert_eq!(told.effect(Metric::LatencyMedian).verdict, Verdict::Costs);
-    assert_eq!(told.beside(Metric::LatencyMedian), [RemarkKind::Schedule]);
-    assert_eq!(told.beside(Metric::Transactions), []);
-    assert_eq!(late(fifth - 2).beside(Metric::LatencyMedian), []);
+    assert_eq!(told.remarks(Metric::LatencyMedian), [RemarkKind::Schedule]);
+    assert_eq!(told.remarks(Metric::Transactions), []);
+    assert_eq!(late(fifth - 2).remarks(Metric::LatencyMedian), []);
 }
 
 /// The load's threads were the limit in the first `samples` of a cell.
@@ -106,13 +106,13 @@ fn a_generator_that_was_the_limit_in_most_samples_bars_speed_and_cpu() {
     let network = || Planted::of("encapsulation", ["none", "vxlan"]);
     for metric in [Metric::Throughput, Metric::SenderCpu] {
         assert_eq!(
-            bound(network(), most).barred(metric),
+            bound(network(), most).not_comparable(metric),
             Some(RemarkKind::Generator)
         );
-        assert_eq!(bound(network(), most - 1).barred(metric), None);
+        assert_eq!(bound(network(), most - 1).not_comparable(metric), None);
     }
     assert_eq!(
-        bound(requests(), ROUNDS).barred(Metric::LatencyMedian),
+        bound(requests(), ROUNDS).not_comparable(Metric::LatencyMedian),
         None
     );
 }
@@ -120,14 +120,17 @@ fn a_generator_that_was_the_limit_in_most_samples_bars_speed_and_cpu() {
 #[test]
 fn options_of_a_load_are_about_its_threads_unless_it_is_paced() {
     let threads = || bound(Planted::of("threads", ["1", "2"]), ROUNDS);
-    assert_eq!(threads().barred(Metric::Throughput), None);
+    assert_eq!(threads().not_comparable(Metric::Throughput), None);
     assert_eq!(
-        threads().beside(Metric::Throughput),
+        threads().remarks(Metric::Throughput),
         [RemarkKind::Generator]
     );
     let paced =
         threads().cells(|cell| cell.loads[0].load.rate = Some(Rate::BitsPerSecond(1 << 40)));
-    assert_eq!(paced.barred(Metric::SenderCpu), Some(RemarkKind::Generator));
+    assert_eq!(
+        paced.not_comparable(Metric::SenderCpu),
+        Some(RemarkKind::Generator)
+    );
 }
 
 fn rtt(sample: &mut Sample, us: u32) {
@@ -152,16 +155,16 @@ fn bbr_without_a_network_paces_by_microseconds() {
             .sampled(1, move |sample| rtt(sample, us))
     };
     assert_eq!(
-        congestion(MIN_NETWORK_RTT_US - 1).barred(Metric::Throughput),
+        congestion(MIN_NETWORK_RTT_US - 1).not_comparable(Metric::Throughput),
         Some(RemarkKind::Pacing)
     );
     assert_eq!(
-        congestion(MIN_NETWORK_RTT_US).barred(Metric::Throughput),
+        congestion(MIN_NETWORK_RTT_US).not_comparable(Metric::Throughput),
         None
     );
     let line = congestion(40).cells(|cell| cell.network.rate = Some(10_000_000_000));
-    assert_eq!(line.barred(Metric::Throughput), None);
+    assert_eq!(line.not_comparable(Metric::Throughput), None);
     let both = congestion(40).cell(0, |cell| cell.loads[0].load.congestion = Some("bbr".into()));
-    assert_eq!(both.barred(Metric::Throughput), None);
-    assert_eq!(both.beside(Metric::Throughput), [RemarkKind::Pacing]);
+    assert_eq!(both.not_comparable(Metric::Throughput), None);
+    assert_eq!(both.remarks(Metric::Throughput), [RemarkKind::Pacing]);
 }

@@ -54,7 +54,10 @@ const VXLAN: [&str; 2] = ["none", "vxlan"];
 fn one_side_that_is_aggregated_bars_every_verdict() {
     let one_sided = planted("encapsulation", VXLAN, [(45.0, 1.0), (45.0, 29.0)]);
     for metric in [Metric::Throughput, Metric::SenderCpu, Metric::ReceiverCpu] {
-        assert_eq!(one_sided.barred(metric), Some(RemarkKind::Aggregation));
+        assert_eq!(
+            one_sided.not_comparable(metric),
+            Some(RemarkKind::Aggregation)
+        );
     }
     let why = one_sided
         .effect(Metric::Throughput)
@@ -75,7 +78,7 @@ fn the_threshold_at_either_end() {
     for end in [(|n| (n, 20.0)) as fn(f64) -> (f64, f64), |n| (20.0, n)] {
         let barred = around(end, BARRING_SEGMENTS_RATIO * 1.01);
         assert_eq!(
-            barred.barred(Metric::Throughput),
+            barred.not_comparable(Metric::Throughput),
             Some(RemarkKind::Aggregation)
         );
         for ratio in [
@@ -85,10 +88,10 @@ fn the_threshold_at_either_end() {
         ] {
             let told = around(end, ratio);
             assert_eq!(told.effect(Metric::Throughput).verdict, Verdict::Pays);
-            assert_eq!(told.beside(Metric::Throughput), [RemarkKind::Aggregation]);
+            assert_eq!(told.remarks(Metric::Throughput), [RemarkKind::Aggregation]);
         }
         assert_eq!(
-            around(end, REPORTED_SEGMENTS_RATIO * 0.99).beside(Metric::Throughput),
+            around(end, REPORTED_SEGMENTS_RATIO * 0.99).remarks(Metric::Throughput),
             []
         );
     }
@@ -105,15 +108,15 @@ fn a_factor_that_is_about_it_keeps_its_verdict() {
         "steering.rps",
     ] {
         let about = planted(key, ["1", "2"], ends);
-        assert_eq!(about.barred(Metric::Throughput), None, "{key}");
+        assert_eq!(about.not_comparable(Metric::Throughput), None, "{key}");
         assert!(
             about
-                .beside(Metric::Throughput)
+                .remarks(Metric::Throughput)
                 .contains(&RemarkKind::Aggregation)
         );
     }
     assert_eq!(
-        planted("offload", ["none", "tunnel"], ends).barred(Metric::Throughput),
+        planted("offload", ["none", "tunnel"], ends).not_comparable(Metric::Throughput),
         None
     );
     for key in [
@@ -126,7 +129,7 @@ fn a_factor_that_is_about_it_keeps_its_verdict() {
     ] {
         let other = planted(key, ["1", "2"], ends);
         assert_eq!(
-            other.barred(Metric::Throughput),
+            other.not_comparable(Metric::Throughput),
             Some(RemarkKind::Aggregation),
             "{key}"
         );
@@ -142,7 +145,7 @@ fn of_a_plans_own_factor_what_it_sets_counts() {
             name: "mine".into(),
             levels: vec![setting],
         }];
-        planted.barred(Metric::Throughput)
+        planted.not_comparable(Metric::Throughput)
     };
     let setting = Setting {
         factor: "mine".into(),
@@ -177,14 +180,14 @@ fn larger_frames_have_fewer_segments_to_aggregate() {
     };
     for explained in [[(1.0, 1.0), (1.0, 1.0)], [(45.0, 45.0), (7.4, 7.4)]] {
         assert_eq!(
-            mtus(explained).barred(Metric::Throughput),
+            mtus(explained).not_comparable(Metric::Throughput),
             None,
             "{explained:?}"
         );
     }
     let one_sided = mtus([(45.0, 1.0), (7.4, 7.4)]);
     assert_eq!(
-        one_sided.barred(Metric::Throughput),
+        one_sided.not_comparable(Metric::Throughput),
         Some(RemarkKind::Aggregation)
     );
 }
@@ -202,15 +205,15 @@ fn behind_a_hop_a_tunnel_is_taken_off_before_frames_are_joined_and_a_verdict_say
     let switch = [Hop::new(HopKind::Switch, 9000)];
     let joined = behind(&switch, 20.0);
     for metric in [Metric::Throughput, Metric::ReceiverCpu] {
-        assert!(joined.beside(metric).contains(&RemarkKind::JoinedInside));
+        assert!(joined.remarks(metric).contains(&RemarkKind::JoinedInside));
         let not = [behind(&switch, 1.0), behind(&[], 20.0)];
         for other in not {
-            assert!(!other.beside(metric).contains(&RemarkKind::JoinedInside));
+            assert!(!other.remarks(metric).contains(&RemarkKind::JoinedInside));
         }
     }
     assert!(
         !joined
-            .beside(Metric::SenderCpu)
+            .remarks(Metric::SenderCpu)
             .contains(&RemarkKind::JoinedInside)
     );
 }
@@ -219,7 +222,7 @@ fn behind_a_hop_a_tunnel_is_taken_off_before_frames_are_joined_and_a_verdict_say
 fn a_record_that_does_not_know_is_not_judged() {
     let planted = planted("encapsulation", VXLAN, [(45.0, 1.0), (45.0, 29.0)]);
     let unknown = planted.sampled(0, |sample| sample.loads[0].flows[0].receiver = None);
-    assert_eq!(unknown.barred(Metric::Throughput), None);
+    assert_eq!(unknown.not_comparable(Metric::Throughput), None);
 }
 
 #[test]
@@ -244,7 +247,7 @@ fn an_offload_that_changed_nothing_makes_no_difference_to_nobody() {
     };
     let same = gro(33.0, 5.0);
     assert_eq!(
-        same.barred(Metric::Throughput),
+        same.not_comparable(Metric::Throughput),
         Some(RemarkKind::NotInEffect)
     );
     let why = same
@@ -256,7 +259,7 @@ fn an_offload_that_changed_nothing_makes_no_difference_to_nobody() {
         "the setting changed nothing here: 45 segments per packet sent and 33 received in both"
     );
     assert_eq!(
-        gro(33.0 * SAME_SEGMENTS_RATIO * 0.99, 5.0).barred(Metric::Throughput),
+        gro(33.0 * SAME_SEGMENTS_RATIO * 0.99, 5.0).not_comparable(Metric::Throughput),
         Some(RemarkKind::NotInEffect)
     );
     // It did something, which makes no difference; and whatever it did, it costs.
@@ -306,12 +309,12 @@ fn zero_copy_that_was_copied_is_not_in_effect() {
     };
     for metric in [Metric::Throughput, Metric::SenderCpu, Metric::ReceiverCpu] {
         assert_eq!(
-            copied(COPIED_SENDS_SHARE).barred(metric),
+            copied(COPIED_SENDS_SHARE).not_comparable(metric),
             Some(RemarkKind::NotInEffect)
         );
     }
     assert_eq!(
-        copied(COPIED_SENDS_SHARE - 0.01).barred(Metric::Throughput),
+        copied(COPIED_SENDS_SHARE - 0.01).not_comparable(Metric::Throughput),
         None
     );
     let elsewhere = copied(1.0)
@@ -340,8 +343,8 @@ fn a_backlog_that_overflows_in_one_cell_only() {
             .sampled(0, |sample| dropping(sample, drops[0]))
             .sampled(1, |sample| dropping(sample, drops[1]))
     };
-    let planted = |key, drops| of(key, drops).barred(Metric::Throughput);
-    let beside = |drops| of("encapsulation", drops).beside(Metric::Throughput);
+    let planted = |key, drops| of(key, drops).not_comparable(Metric::Throughput);
+    let beside = |drops| of("encapsulation", drops).remarks(Metric::Throughput);
     let few = (BARRING_DROP_SHARE * 1e6) as u64;
     let bars = Some(RemarkKind::BacklogDrops);
     assert_eq!(planted("encapsulation", [0, few]), bars);
@@ -374,7 +377,7 @@ fn beside_wireguard(of: &Encapsulation, received: (f64, f64)) -> Planted {
 #[test]
 fn frames_that_wireguard_cuts_by_itself_do_not_bar_what_it_carries() {
     let whole = beside_wireguard(&Encapsulation::None, (45.0, 20.0));
-    assert_eq!(whole.barred(Metric::Throughput), None);
+    assert_eq!(whole.not_comparable(Metric::Throughput), None);
     let said = whole.effect(Metric::Throughput).remarks;
     let cut = said
         .iter()
@@ -388,7 +391,7 @@ fn frames_that_wireguard_cuts_by_itself_do_not_bar_what_it_carries() {
     let sent = beside_wireguard(&Encapsulation::None, (20.0, 20.0))
         .sampled(0, |sample| segments(sample, 1.0, 20.0));
     assert_eq!(
-        sent.barred(Metric::Throughput),
+        sent.not_comparable(Metric::Throughput),
         Some(RemarkKind::Aggregation)
     );
 }
@@ -398,13 +401,13 @@ fn what_wireguard_does_on_all_cores_bars_the_cpu_of_a_host_beside_another_encaps
     let vxlan = || Encapsulation::Vxlan(Vxlan::default());
     let split = beside_wireguard(&vxlan(), (20.0, 20.0));
     for metric in [Metric::SenderCpu, Metric::ReceiverCpu] {
-        assert_eq!(split.barred(metric), Some(RemarkKind::AllCores));
+        assert_eq!(split.not_comparable(metric), Some(RemarkKind::AllCores));
     }
-    assert_eq!(split.barred(Metric::Throughput), None);
+    assert_eq!(split.not_comparable(Metric::Throughput), None);
     let both = beside_wireguard(
         &Encapsulation::Wireguard(Wireguard { port: 51821 }),
         (20.0, 20.0),
     );
-    assert_eq!(both.barred(Metric::SenderCpu), None);
-    assert_eq!(both.beside(Metric::SenderCpu), [RemarkKind::AllCores]);
+    assert_eq!(both.not_comparable(Metric::SenderCpu), None);
+    assert_eq!(both.remarks(Metric::SenderCpu), [RemarkKind::AllCores]);
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use socket2::Socket;
-use wirecost_model::moved::Accelerator;
+use wirecost_model::machine_move::Accelerator;
 use wirecost_qemu::{Line, TimedLine};
 
 /// Longest line that is accepted, bytes.

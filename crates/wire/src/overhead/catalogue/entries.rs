@@ -5,17 +5,18 @@ use super::headers::{
     GRE_SEQUENCE, SERVICE_VLAN, UDP, VLAN, header,
 };
 use super::{
-    CatalogueEntry, ENCAPLIMIT, InnerPayload, MPLS_ORDER, Number, OptionSyntax, Piece, Role, Word,
+    CatalogueEntry, ENCAPLIMIT, InnerPayload, MPLS_ORDER, Number, OptionSyntax, OptionWord, Piece,
+    Role,
 };
 
-const KEY: Word = word("key", "with a key");
-const CSUM: Word = word("csum", "with a checksum");
-const SEQ: Word = word("seq", "with sequence numbers");
-const LIMIT: Word = word(ENCAPLIMIT, "with an encapsulation limit");
-const NATT: Word = word("natt", "in UDP (NAT traversal)");
+const KEY: OptionWord = word("key", "with a key");
+const CSUM: OptionWord = word("csum", "with a checksum");
+const SEQ: OptionWord = word("seq", "with sequence numbers");
+const LIMIT: OptionWord = word(ENCAPLIMIT, "with an encapsulation limit");
+const NATT: OptionWord = word("natt", "in UDP (NAT traversal)");
 
-const fn word(word: &'static str, means: &'static str) -> Word {
-    Word { word, means }
+const fn word(word: &'static str, means: &'static str) -> OptionWord {
+    OptionWord { word, means }
 }
 
 const LIMIT_NOTE: &str = "Linux's ip6tnl, ip6gre and ip6gretap send an encapsulation limit by default, 8 bytes over \

@@ -1,0 +1,38 @@
+//! Output: the document's figures and verdicts as text for a terminal, an HTML page, Markdown, or another program.
+
+mod adaptive;
+mod answer;
+mod bencher;
+mod caveats;
+mod cells;
+mod column;
+mod columns;
+mod comparison;
+pub(crate) mod csv;
+mod digits;
+mod effects;
+mod flows;
+pub(crate) mod format;
+mod formats;
+pub(crate) mod html;
+pub(crate) mod json;
+pub(crate) mod junit;
+mod loads;
+pub(crate) mod markdown;
+mod network_share;
+mod notes;
+mod openmetrics;
+mod published;
+mod rules;
+mod section;
+mod self_test;
+mod skipped;
+mod study;
+mod table;
+pub(crate) mod terminal;
+mod trust;
+mod validity;
+mod verdicts;
+mod visible;
+mod wakeups;
+mod words;
