@@ -8,6 +8,7 @@ use fixture::{adaptive, run};
 use wirecost_model::effect::Verdict;
 use wirecost_model::plan::{AwaitedEffects, Cores};
 use wirecost_model::record::{Run, StopReason};
+use wirecost_model::sample::Invalid;
 use wirecost_report::{
     Detail, Document, Intervals, Terminal, document, html, markdown, read, terminal,
 };
@@ -75,17 +76,27 @@ fn every_form_says_how_many_rounds_and_why_it_stopped() {
 
 #[test]
 fn percentiles_that_samples_have_too_few_requests_for_are_named() {
-    let mut run = fixture::loads::asking(6, Cores::Split);
-    for sample in &mut run.samples {
-        let requests = sample.loads[0].requests.as_mut().expect("requests");
-        requests.latency = fixture::loads::latency(50_000, 19);
-    }
-    let mut run = adaptive(run, Some(StopReason::Known));
-    let until = run.head.experiment.plan.repeat.until.as_mut();
-    until.expect("adaptive").ask = AwaitedEffects::Latency;
-    let text = markdown(&doc(&run));
+    let text = |count: u64, invalid: Option<Invalid>| {
+        let mut run = fixture::loads::asking(6, Cores::Split);
+        for sample in &mut run.samples {
+            let requests = sample.loads[0].requests.as_mut().expect("requests");
+            requests.latency = fixture::loads::latency(50_000, count);
+            sample.invalid = invalid.clone().filter(|_| sample.cell != 0);
+        }
+        let mut run = adaptive(run, Some(StopReason::Known));
+        let until = run.head.experiment.plan.repeat.until.as_mut();
+        until.expect("adaptive").ask = AwaitedEffects::Latency;
+        markdown(&doc(&run))
+    };
     let words = "because no effect asked for can become known: samples have too few transactions";
-    assert!(text.contains(words), "{text}");
+    let sparse = text(19, None);
+    assert!(sparse.contains(words), "{sparse}");
+    // p99.9 lacks transactions, which is not the reason.
+    let invalid = text(5000, Some(Invalid::Build("no".into())));
+    assert!(
+        invalid.contains("no effect asked for can become known;"),
+        "{invalid}"
+    );
 }
 
 #[test]

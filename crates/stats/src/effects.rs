@@ -218,15 +218,15 @@ pub fn awaited_contrasts(
     })
 }
 
-/// Number of contrasts of the metrics asked for that no number of rounds settles: the cells differ in something else,
-/// or a sample has too few transactions for the percentile.
-pub fn count_unsettled(contrasts: &[Contrast], ask: AwaitedEffects) -> usize {
-    let asked = contrasts
+/// Whether rounds settle none of the contrasts asked for, where none has a pair: the cells of some differ in something
+/// else, or all have a sample with too few transactions for the percentile. An invalid cell may still become valid.
+pub fn none_can_settle(contrasts: &[Contrast], ask: AwaitedEffects) -> bool {
+    let asked: Vec<&Contrast> = contrasts
         .iter()
-        .filter(|contrast| ask.includes(contrast.metric));
-    asked
-        .filter(|contrast| contrast.is_incomparable() || contrast.is_sparse)
-        .count()
+        .filter(|contrast| ask.includes(contrast.metric))
+        .collect();
+    let are_sparse = !asked.is_empty() && asked.iter().all(|contrast| contrast.is_sparse);
+    are_sparse || asked.iter().any(|contrast| contrast.is_incomparable())
 }
 
 /// Logarithms of the twin's figures over those of the cell that it repeats, one per round in which

@@ -53,7 +53,7 @@ pub use blocks::{CpuFigures, ENOUGH_STEPS, blocks, cpu_figures};
 pub use bootstrap::bootstrap_mean;
 pub use compare::{Unpaired, compare};
 pub use effects::{
-    Contrast, awaited_contrasts, contrasts, contrasts_of, count_unsettled, effects, self_test_logs,
+    Contrast, awaited_contrasts, contrasts, contrasts_of, effects, none_can_settle, self_test_logs,
 };
 pub use factorial::{Dependence, Factorial, Interaction, MainEffect, SimpleEffect, factorial};
 pub use family::{Corrected, correct, holm};

@@ -5,7 +5,7 @@ use wirecost_model::plan::StoppingRule;
 use wirecost_model::record::{AdaptiveEnd, StopReason, WakeupCost};
 use wirecost_model::sample::Sample;
 use wirecost_stats::sequential::{StoppingCriterion, forecast, standing};
-use wirecost_stats::{Observed, awaited_contrasts, contrasts, count_unsettled};
+use wirecost_stats::{Observed, awaited_contrasts, contrasts, none_can_settle};
 
 use super::forecast::{ASSUMED_SD, CHANCE, rounds_until_known};
 
@@ -61,8 +61,7 @@ impl<'a> AdaptiveMonitor<'a> {
         let standing = standing(effects(), &self.criterion, ends_at);
         // Further rounds do not make cells comparable that are not, and a sample with too few transactions for a
         // percentile stays.
-        let nothing_open =
-            standing.looks.is_empty() && count_unsettled(&contrasts, self.until.ask) > 0;
+        let nothing_open = standing.looks.is_empty() && none_can_settle(&contrasts, self.until.ask);
         let why = if rounds < self.criterion.min_rounds {
             None
         } else if standing.known || nothing_open {

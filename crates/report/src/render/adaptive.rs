@@ -1,6 +1,7 @@
 //! How an adaptive run stopped, in words.
 
 use wirecost_model::effect::Verdict;
+use wirecost_model::metric::Metric;
 use wirecost_model::plan::AwaitedEffects;
 use wirecost_model::record::StopReason;
 use wirecost_model::units::format_fraction;
@@ -62,12 +63,13 @@ pub(crate) fn sentence(doc: &Document) -> Option<String> {
     ))
 }
 
-/// Whether a sample has too few transactions for a percentile that the run was to wait for.
+/// Whether a sample has too few transactions for a percentile that the run was to wait for. For p99.9, which is then not
+/// compared, no run waits.
 fn has_sparse(doc: &Document, ask: AwaitedEffects) -> bool {
     let mut asked = doc
         .figures
         .iter()
-        .filter(|figure| ask.includes(figure.metric));
+        .filter(|figure| ask.includes(figure.metric) && figure.metric != Metric::LatencyP999);
     let observed = &doc.gathered.observed;
     asked.any(|figure| {
         let mut cells = doc.cells.iter();

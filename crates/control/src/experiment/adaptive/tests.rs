@@ -122,14 +122,17 @@ fn percentiles_that_samples_have_too_few_requests_for_are_not_waited_for() {
         }),
         ..fixtures::load("tcp-rr", Workload::TcpRr)
     };
-    let ended = |count: u64| {
-        let text = "name: x\nguest_mtu: [1400, 1500]\nload: tcp-rr\nrepeat: { max_rounds: 20, ask: latency }\n";
-        let experiment = wirecost_plan::load("plan.yaml", text).expect("a plan");
+    let analysis = |asked: &str, count: u64, second: Option<Invalid>| {
+        let text = format!(
+            "name: x\nguest_mtu: [1400, 1500]\nload: tcp-rr\nrepeat: {{ max_rounds: 20, ask: {asked} }}\n"
+        );
+        let experiment = wirecost_plan::load("plan.yaml", &text).expect("a plan");
         let mut monitor = AdaptiveMonitor::of(&experiment, None).expect("until");
         for round in 0..6 {
             for cell in 0..2 {
                 monitor.taken(&Sample {
                     loads: vec![answered(count)],
+                    invalid: second.clone().filter(|_| cell == 1),
                     ..fixtures::sample(round, cell)
                 });
             }
@@ -138,7 +141,11 @@ fn percentiles_that_samples_have_too_few_requests_for_are_not_waited_for() {
         let analysis = monitor.interim_analysis(6, 6.0);
         (analysis.asked, analysis.end.map(|end| end.why))
     };
-    assert_eq!(ended(19), (0, Some(StopReason::Known)));
+    let known = Some(StopReason::Known);
+    assert_eq!(analysis("latency", 19, None), (0, known));
     // The median of 100 requests can be told, the percentiles beyond cannot.
-    assert_eq!(ended(100), (1, Some(StopReason::Known)));
+    assert_eq!(analysis("latency", 100, None), (1, known));
+    // Transactions per second have pairs as soon as both cells have valid samples.
+    let invalid = Some(Invalid::Build("no".into()));
+    assert_eq!(analysis("all", 19, invalid), (0, None));
 }
