@@ -391,6 +391,14 @@ mod tests {
             ),
             ("meta l4proto vmap @by_protocol", Some(&["udp"][..])),
             (
+                "meta l4proto vmap { tcp : accept, * : drop }",
+                Some(&["udp", "icmp", "icmpv6", "ipv6-icmp", "sctp"][..]),
+            ),
+            (
+                "udp dport vmap { 53 : accept, 4789 : drop, * : drop }",
+                Some(&["udp"][..]),
+            ),
+            (
                 "icmp type vmap { echo-request : drop, destination-unreachable : accept }",
                 Some(&["other-icmp"][..]),
             ),
@@ -402,7 +410,8 @@ mod tests {
                 "table inet o {{ # handle 1\n\tmap of_another_table {{ # handle 2\n\t\ttype inet_proto : verdict\n\
                  \t\telements = {{ udp : drop }}\n\t}}\n}}\n\
                  table inet f {{ # handle 2\n\tmap by_protocol {{ # handle 2\n\t\ttype inet_proto : verdict\n\
-                 \t\telements = {{ tcp : accept,\n\t\t\t     udp : drop }}\n\t}}\n\n\tchain i {{ # handle 3\n\
+                 \t\telements = {{ tcp counter packets 0 bytes 0 : accept,\n\t\t\t     \
+                 udp counter packets 0 bytes 0 : drop }}\n\t}}\n\n\tchain i {{ # handle 3\n\
                  \t\ttype filter hook input priority filter; policy accept;\n\t\t{rule} # handle 4\n\t}}\n}}\n"
             );
             let rules = of_nft(&text, &[]);

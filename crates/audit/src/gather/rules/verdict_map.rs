@@ -5,6 +5,11 @@ use std::collections::HashMap;
 /// Words of a listing's named maps, by table and name: `inet filter ports`.
 pub(super) type NamedMaps<'a> = HashMap<String, Vec<&'a str>>;
 
+/// Words that may follow the key of an element: `udp timeout 1h expires 59m : drop`.
+const AFTER_KEY: [&str; 7] = [
+    "comment", "counter", "expires", "last", "limit", "quota", "timeout",
+];
+
 /// What the map of a rule drops, as the words of a rule with a set: `meta l4proto { udp }`. `None` where the rule has
 /// no map, or one that drops nothing.
 pub(super) fn dropped<'a>(
@@ -20,13 +25,29 @@ pub(super) fn dropped<'a>(
     };
     let elements = map.iter().skip_while(|word| **word != "{").skip(1);
     let elements: Vec<&str> = elements.take_while(|word| **word != "}").copied().collect();
-    let dropping = elements
+    let elements: Vec<(&[&str], bool)> = elements
         .split_inclusive(|word| word.ends_with(','))
         .filter_map(|element| {
             let colon = element.iter().position(|word| *word == ":")?;
             let verdict = element.get(colon + 1)?.trim_end_matches(',');
-            (verdict == "drop").then(|| &element[..colon])
-        });
-    let keys: Vec<&str> = dropping.flatten().copied().collect();
-    (!keys.is_empty()).then(|| [matched, &["{"][..], &keys[..], &["}"][..]].concat())
+            let mut key = element[..colon].iter();
+            let end = key.position(|word| AFTER_KEY.contains(word));
+            Some((&element[..end.unwrap_or(colon)], verdict == "drop"))
+        })
+        .collect();
+    let keys = |drop: bool| -> Vec<&str> {
+        let of_verdict = elements.iter().filter(|element| element.1 == drop);
+        of_verdict.flat_map(|element| element.0).copied().collect()
+    };
+    let dropped = keys(true);
+    if dropped.is_empty() {
+        return None;
+    }
+    // `*` matches what is in no other element.
+    let (not, keys): (&[&str], _) = if dropped.contains(&"*") {
+        (&["!="], keys(false))
+    } else {
+        (&[], dropped)
+    };
+    Some([matched, not, &["{"][..], &keys[..], &["}"][..]].concat())
 }
