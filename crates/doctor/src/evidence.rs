@@ -149,8 +149,10 @@ pub(crate) struct MachineFacts {
     pub(crate) clock: Clock,
     /// Cores whose time control groups allow; `None` without a quota.
     pub(crate) cpu_quota: Option<f64>,
-    /// Bytes that the machine and the control groups have left.
+    /// Bytes that the machine has left.
     pub(crate) memory_available: Option<u64>,
+    /// Bytes that control groups leave; `None` without a limit.
+    pub(crate) memory_left: Option<u64>,
     /// `RLIMIT_NOFILE`, soft and hard.
     pub(crate) descriptors: Option<(u64, u64)>,
     /// Size of /sys/kernel/btf/vmlinux in bytes, or why it cannot be used.

@@ -49,10 +49,8 @@ pub(crate) fn machine() -> MachineFacts {
         cpu_quota: control_group::cpu_quota(),
         memory_available: fs::read_to_string("/proc/meminfo")
             .ok()
-            .and_then(|text| memory_available(&text))
-            .into_iter()
-            .chain(control_group::memory_left())
-            .min(),
+            .and_then(|text| memory_available(&text)),
+        memory_left: control_group::memory_left(),
         descriptors: process::descriptor_limit().ok(),
         btf: Some(btf()),
         settings: wirecost_meter::sysctls(SETTINGS),

@@ -261,19 +261,28 @@ fn frequency(machine: &MachineFacts) -> Answer {
 }
 
 fn memory(machine: &MachineFacts) -> Answer {
-    let Some(bytes) = machine.memory_available else {
+    let Some(available) = machine.memory_available else {
         return unknown("/proc/meminfo does not say");
     };
-    let seen = format!("{:.1} GiB available", bytes as f64 / f64::from(1 << 30));
+    let left = machine.memory_left.filter(|left| *left < available);
+    let bytes = left.unwrap_or(available);
+    let mut seen = format!("{:.1} GiB available", bytes as f64 / f64::from(1 << 30));
+    if left.is_some() {
+        seen.push_str(" (control group)");
+    }
     if bytes >= MEMORY_BYTES {
         return yes(seen);
     }
     let mib = MEMORY_BYTES >> 20;
+    let more = match left {
+        Some(_) => {
+            "raise the limit (`memory.max` of the control group, the container's `--memory`)"
+        }
+        None => "stop what `top -o %MEM` shows first",
+    };
     limited(
         seen,
-        &format!(
-            "64 streams may need {mib} MiB: plan fewer, or stop what `top -o %MEM` shows first"
-        ),
+        &format!("64 streams may need {mib} MiB: plan fewer, or {more}"),
     )
 }
 

@@ -903,6 +903,13 @@ fn memory_descriptors_governor_and_types_have_their_advice() {
     let mut evidence = as_root();
     evidence.machine.memory_available = Some(300 << 20);
     expect(&evidence, "memory", Status::Limited, "768 MiB");
+    evidence.machine.memory_available = Some(8 << 30);
+    evidence.machine.memory_left = Some(512 << 20);
+    expect(&evidence, "memory", Status::Limited, "memory.max");
+    let seen = check(&evidence, "memory").seen;
+    assert_eq!(seen, "0.5 GiB available (control group)");
+    evidence.machine.memory_left = Some(16 << 30);
+    expect(&evidence, "memory", Status::Yes, "");
     evidence.machine.descriptors = Some((64, 4096));
     expect(
         &evidence,
