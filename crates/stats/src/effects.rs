@@ -82,7 +82,7 @@ impl Contrast {
         )
     }
 
-    /// Whether no verdict can be given, however many rounds there are.
+    /// Whether no verdict can be given of these samples.
     pub const fn is_incomparable(&self) -> bool {
         self.found.not_comparable.is_some()
     }
@@ -219,14 +219,19 @@ pub fn awaited_contrasts(
 }
 
 /// Whether rounds settle none of the contrasts asked for, where none has a pair: the cells of some differ in something
-/// else, or all have a sample with too few transactions for the percentile. An invalid cell may still become valid.
+/// else, or all have a sample with too few transactions for the percentile. Further rounds may make an invalid cell
+/// valid, and add up to enough steps of the CPU counter.
 pub fn none_can_settle(contrasts: &[Contrast], ask: AwaitedEffects) -> bool {
     let asked: Vec<&Contrast> = contrasts
         .iter()
         .filter(|contrast| ask.includes(contrast.metric))
         .collect();
+    let differ = |contrast: &&Contrast| {
+        let remark = contrast.found.not_comparable.as_ref();
+        remark.is_some_and(|remark| remark.kind != RemarkKind::Resolution)
+    };
     let are_sparse = !asked.is_empty() && asked.iter().all(|contrast| contrast.is_sparse);
-    are_sparse || asked.iter().any(|contrast| contrast.is_incomparable())
+    are_sparse || asked.iter().any(differ)
 }
 
 /// Logarithms of the twin's figures over those of the cell that it repeats, one per round in which

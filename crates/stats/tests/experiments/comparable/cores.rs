@@ -1,5 +1,7 @@
 //! Wake-ups, the distance of the cores, what hops cost, and how finely core time is counted.
 
+use std::slice::from_ref;
+
 use wirecost_model::effect::{RemarkKind, Verdict};
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::AwaitedEffects;
@@ -8,7 +10,7 @@ use wirecost_model::sample::{CoreDistance, Sample, Saturated};
 use wirecost_model::transit::{Hop, HopKind};
 use wirecost_model::usage::{HostUsage, Wakeups};
 use wirecost_stats::comparable::{DISTANCE_RATIO, FOREIGN_CORES_DIFFERENCE};
-use wirecost_stats::{ENOUGH_STEPS, Stopping, awaited_contrasts};
+use wirecost_stats::{ENOUGH_STEPS, Stopping, awaited_contrasts, none_can_settle};
 
 use super::Planted;
 use crate::small::contrasts;
@@ -254,11 +256,10 @@ fn core_time_of_too_few_steps_has_no_verdict() {
         assert_eq!(planted.not_comparable(Metric::Throughput), None);
         let contrasts = contrasts(&planted.experiment, &planted.samples, None);
         let sender = contrasts.iter().find(|one| one.metric == Metric::SenderCpu);
-        assert_eq!(
-            sender.expect("sender CPU").logs.len(),
-            blocks,
-            "{steps} steps"
-        );
+        let sender = sender.expect("sender CPU");
+        assert_eq!(sender.logs.len(), blocks, "{steps} steps");
+        // More rounds have more steps.
+        assert!(!none_can_settle(from_ref(sender), AwaitedEffects::Cpu));
     }
 }
 
@@ -281,5 +282,7 @@ fn an_adaptive_run_does_not_wait_for_what_cannot_be_compared() {
     for one in &contrasts {
         let spoken = one.effect(0.05, Stopping::Fixed).verdict != Verdict::NotComparable;
         assert_eq!(spoken, waited.contains(&one.metric));
+        let barred = none_can_settle(from_ref(one), AwaitedEffects::All);
+        assert_eq!(barred, !spoken);
     }
 }
