@@ -82,6 +82,7 @@ impl WindowCounter {
 
     /// Counts the host from now: where counting begins before the load, the host with fewer processes to scan has
     /// waited for the other. The ends are counted from the beginning: nothing that the other end sends is missed.
+    /// A host that is told later than the clients counts less work in less time: its cost per unit stays the same.
     pub(crate) fn host_from_now(&mut self, meter: &mut Meter) -> Result<()> {
         self.first.host = meter.snapshot()?;
         Ok(())
