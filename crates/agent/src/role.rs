@@ -139,7 +139,7 @@ impl AgentRole {
         )
     }
 
-    /// Drops all capabilities that the role does not need, from every set and for good, and sets `no_new_privs`, so
+    /// Drops all capabilities that the role does not need, from every set permanently, and sets `no_new_privs`, so
     /// that no program that it executes regains them. To be called while the process has one thread.
     ///
     /// # Errors

@@ -208,9 +208,8 @@ const VERBS: [&str; 42] = [
     "`wirecost",
 ];
 
-/// The advice in a message. Messages have the form `what, where: what to do`: the advice is the text behind the first
-/// colon
-/// or semicolon that one of [`VERBS`] follows. `None` without advice.
+/// The advice in a message. Messages have the form `what, where: what to do`: the advice is the text after the first
+/// colon or semicolon that is followed by one of [`VERBS`]. `None` without advice.
 fn advice(message: &str) -> Option<&str> {
     let after = message
         .char_indices()

@@ -186,8 +186,8 @@ fn encapsulation(
     let kernels_alone = |kind: &Description| !kind.datapaths.contains(&Datapath::Ebpf);
     if Description::by_word(word).is_some_and(kernels_alone) {
         return Err(format!(
-            "`{word}` is the kernel's own device (`ip link add ... type {word}`): `wirecost tunnel up` makes none, \
-             vlan, vxlan or geneve"
+            "`{word}` is the kernel's own device (`ip link add ... type {word}`): choose none, vlan, vxlan or geneve \
+             for `wirecost tunnel up`"
         ));
     }
     if let Some((key, _)) = pairs.first()

@@ -164,7 +164,8 @@ pub struct Io {
     pub waits: WaitMethod,
 }
 
-/// How a load's threads wait for their sockets.
+/// The kernel interface in which a load's threads wait for their sockets; see [`WaitMode`](crate::load::WaitMode) for
+/// what a plan asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitMethod {

@@ -74,7 +74,7 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> HostsSection {
     let (wrong, why) = match word {
         "existing" => (
             &OF_A_LAB[..],
-            "is for a lab, and `network: existing` builds nothing",
+            "is for a network that is built, not for `network: existing`",
         ),
         "tunnel" => (
             &NOT_OF_TUNNELS[..],
@@ -185,8 +185,7 @@ impl HostsSection {
             level.value = Some(Datapath::Kernel);
         }
         if let [_, second, ..] = &factors.guest_mtu.levels[..] {
-            let message =
-                "`guest_mtu` has several levels, and a run sets no MTU of an existing network";
+            let message = "`guest_mtu` has several levels, but sets no MTU of an existing network";
             let help = "write the one size that the path is to carry, or make a factor of a setting that changes the \
                         MTU: `vary: { mtu: [{ label: 1500 }, { label: 9000, before: ..., after: ... }] }`";
             reader.fault(

@@ -27,9 +27,9 @@ fn a_guest_mtu_that_a_hop_cannot_carry_is_an_error_that_says_how_to_ask_for_it()
 #[test]
 fn without_a_tunnel_nothing_crosses_a_router() {
     let text = "name: x\nunderlay: { hops: [{ switch: { mtu: 1500 } }, { router: { mtu: 1500 } }] }\nencapsulation: [none, vxlan]\n";
-    insta::assert_snapshot!(brief(text), @"2:47 guests without a tunnel, `encapsulation: none`, cannot cross a router | routed from here on | their frames are bridged as they are, and a router forwards only IP packets sent to it: write an `encapsulation` such as `vxlan`, or `exclude` this one, or put switches here only");
+    insta::assert_snapshot!(brief(text), @"2:47 guests without a tunnel, `encapsulation: none`, cannot cross a router | routed from here on | their frames are bridged as they are, and a router forwards only packets sent to its own MAC address: write an `encapsulation` such as `vxlan`, or `exclude` this one, or put switches here only");
     let text = "name: x\nunderlay: { paths: 4 }\n";
-    insta::assert_snapshot!(brief(text), @"2:20 guests without a tunnel, `encapsulation: none`, cannot cross a router | routed from here on | their frames are bridged as they are, and a router forwards only IP packets sent to it: write an `encapsulation` such as `vxlan`, or `exclude` this one, or put switches here only");
+    insta::assert_snapshot!(brief(text), @"2:20 guests without a tunnel, `encapsulation: none`, cannot cross a router | routed from here on | their frames are bridged as they are, and a router forwards only packets sent to its own MAC address: write an `encapsulation` such as `vxlan`, or `exclude` this one, or put switches here only");
     let routed = "name: x\nunderlay: { paths: 4 }\nencapsulation: [none, vxlan]\nexclude: [{ encapsulation: none }]\n";
     assert_eq!(load("plan.yaml", routed).expect("a plan").cells.len(), 1);
 }

@@ -71,7 +71,7 @@ pub(super) fn bring_up(
         .map_err(cannot_read)?;
     let choice = choose(&found, ours.as_ref().map(|ours| ours.sha256.as_str()));
     let choice = choice.map_err(|none| StartFailure::Words(none.to_string()))?;
-    debug!(?found, ?choice, "the far end of a line");
+    debug!(?found, ?choice, "the far end of a connection");
     match (choice, &ours) {
         (Choice::Installed(number), _) => {
             session.send(format!("{number}\n").as_bytes(), PATIENCE)?;

@@ -54,8 +54,8 @@ pub(super) fn join(made: &mut TunnelState, ip: IpVersion) -> Result<()> {
 fn create(made: &mut TunnelState, number: usize, name: &str) -> Result<()> {
     let taken = || {
         AgentError::Refused(format!(
-            "there is a network namespace {name} already: `--name` gives the tunnel another name, or `ip netns del \
-             {name}` removes that one"
+            "there is a network namespace {name} already: give the tunnel another `--name`, or remove that one by \
+             `ip netns del {name}`"
         ))
     };
     if namespace::names().iter().any(|known| known == name) {

@@ -172,8 +172,8 @@ fn at_peer(
     for device in [end.device.clone(), end.port()] {
         if host_tunnel::find(&device)?.is_some() {
             return Err(format!(
-                "there is a device {device} already: `--name` gives the tunnel another name, or `ip link del \
-                 {device}` removes that one"
+                "there is a device {device} already: give the tunnel another `--name`, or remove that one by \
+                 `ip link del {device}`"
             )
             .into());
         }

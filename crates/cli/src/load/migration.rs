@@ -141,7 +141,7 @@ fn line(one: &MachineMove) -> String {
         MoveOutcome::NotConverged => {
             let bandwidth = throughput(one.bandwidth * 8e-9);
             format!(
-                "did not converge and stays at its source: given up after {took}, at {} in the first round",
+                "did not converge and stays at its source: given up after {took}, with {} in the first round",
                 bandwidth.trim()
             )
         }

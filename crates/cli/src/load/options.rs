@@ -153,21 +153,21 @@ impl LoadOptions {
                     "--message"
                 };
                 wrong.push(format!(
-                    "{option}: {workload} has no requests and responses, use {other}"
+                    "{option}: {workload} has no requests and responses: use {other}"
                 ));
             }
         }
         self.storage(&mut load, &mut wrong);
         self.migration.apply(&mut load, &mut wrong);
         if workload.is_migration() && self.message.is_some() {
-            wrong.push("--message: a migration has no messages, use --memory".to_owned());
+            wrong.push("--message: a migration has no messages: use --memory".to_owned());
         }
         if self.nodelay.is_some() && workload.is_udp() {
             wrong.push(format!("--nodelay: {workload} has no TCP connection"));
         }
         if self.reply_timeout.is_some() && workload != Workload::UdpRr {
             wrong.push(format!(
-                "--reply-timeout: only udp-rr waits for datagrams, {workload} does not"
+                "--reply-timeout: only udp-rr has responses in datagrams, {workload} has none"
             ));
         }
         let request = self.io_size.or(self.request).or(self.message);

@@ -22,7 +22,7 @@ pub enum Receiving {
     Discard,
 }
 
-/// How a load's threads wait for their sockets.
+/// Whether a load's threads sleep or poll while they wait for their sockets, as a plan asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitMode {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 const MAX_SOCKET_PATH: usize = 107;
 /// The port that IANA assigned to NBD.
 const PORT: u16 = 10_809;
+const NOT_ENCODED: &str = "a % is followed by two hexadecimal digits, and the bytes are UTF-8";
 
 /// The URI of an NBD server that Wirecost does not run: `nbd://HOST[:PORT]/[EXPORT]` or
 /// `nbd+unix:///[EXPORT]?socket=PATH`.
@@ -83,8 +84,7 @@ impl FromStr for NbdUri {
         Ok(Self {
             host: host.to_owned(),
             port,
-            export: decoded(export)
-                .ok_or_else(|| wrong("a % needs two hexadecimal digits, of UTF-8"))?,
+            export: decoded(export).ok_or_else(|| wrong(NOT_ENCODED))?,
             socket: None,
         })
     }
@@ -100,8 +100,7 @@ fn unix(rest: &str) -> Result<NbdUri, &'static str> {
     if socket.contains(['&', '#']) {
         return Err("no options but the socket are supported");
     }
-    let [export, socket] = [export, socket]
-        .map(|text| decoded(text).ok_or("a % needs two hexadecimal digits, of UTF-8"));
+    let [export, socket] = [export, socket].map(|text| decoded(text).ok_or(NOT_ENCODED));
     let socket = socket?;
     if !socket.starts_with('/') {
         return Err("the path of the socket does not begin with a slash");

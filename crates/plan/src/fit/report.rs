@@ -159,8 +159,8 @@ fn report_unrouted(
         "guests without a tunnel, `encapsulation: {}`, cannot cross a router",
         level.label
     );
-    let help = "their frames are bridged as they are, and a router forwards only IP packets sent to it: write an \
-                `encapsulation` such as `vxlan`, or `exclude` this one, or put switches here only";
+    let help = "their frames are bridged as they are, and a router forwards only packets sent to its own MAC address: \
+                write an `encapsulation` such as `vxlan`, or `exclude` this one, or put switches here only";
     reader.fault(span.clone(), path, message, "routed from here on", help);
 }
 

@@ -34,8 +34,8 @@ keys! {
         "Which IP carries the tunnels. Without encapsulation nothing is carried in it: such a cell is measured once and \
          compared with the tunnels over either.";
     UNDERLAY_HOPS "underlay.hops" Choices { example: "[{ switch: { mtu: 9000 } }, { router: { mtu: 8950 } }]" }
-        "What packets pass from host a to host b, in this order: switches, which drop packets that are too large \
-         silently, and routers, which report them by ICMP. Without it the hosts are joined by one wire.";
+        "What packets pass from host a to host b, in this order: switches, which silently drop packets that are \
+         too large, and routers, which report them by ICMP. Without it the hosts are joined by one wire.";
     SWITCH "underlay.hops.switch" Map { example: "{ mtu: 8950 }" }
         "A switch. It cuts super-packets into frames.";
     SWITCH_MTU "underlay.hops.switch.mtu" Whole { range: MTU, presence: Required, example: "9000" }

@@ -95,11 +95,11 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "cannot be used with",
         "is above `repeat.max_rounds`",
         // Whose hosts they are.
-        "is for a lab, and `network: existing` builds nothing",
+        "is for a network that is built, not for `network: existing`",
         "which changes nothing on the hosts themselves",
         "`network: tunnel` builds tunnels",
         "tunnels between hosts are the kernel's",
-        "a run sets no MTU of an existing network",
+        "but sets no MTU of an existing network",
         "changes settings of existing hosts",
         "which existing hosts do not have",
         "is for existing hosts, and",
