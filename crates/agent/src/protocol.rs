@@ -33,7 +33,7 @@ pub use wirecost_probe::{LOCATING, TRACING};
 
 /// Version of this protocol. Both ends must have the same: the messages are not self-describing, so another version
 /// cannot be decoded in part.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 
 /// A request from the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
