@@ -196,7 +196,7 @@ install-missing-test: install-missing
 		nft:nftables ethtool:ethtool tc:iproute2 chromium:chromium man:man-db zsh:zsh fish:fish lintian:lintian tshark:tshark \
 		ping:iputils-ping ovs-vswitchd:openvswitch-switch nbdkit:nbdkit qemu-img:qemu-utils nbdinfo:libnbd-bin fio:fio \
 		ovn-northd:ovn-central ovn-controller:ovn-host vtep-ctl:openvswitch-vtep promtool:prometheus \
-		podman:podman busybox:busybox-static
+		podman:podman busybox:busybox-static qemu-system-x86_64:qemu-system-x86
 
 install-missing-bench: install-missing
 	@scripts/install-missing iperf3:iperf3 nuttcp:nuttcp sockperf:sockperf nsenter:util-linux \

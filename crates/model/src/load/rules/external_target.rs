@@ -111,7 +111,7 @@ mod tests {
             panic!("one fault");
         };
         assert!(
-            refused.contains("would overwrite what /dev/sdz has"),
+            refused.contains("would overwrite the content of /dev/sdz"),
             "{refused}"
         );
         let allowed = said(|load| {
