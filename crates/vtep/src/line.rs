@@ -19,7 +19,7 @@ use crate::dry_run::CONTEXT_BYTES;
 use crate::error::Error;
 use crate::load::{self, Attached, attach_to, classifier};
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/line.bpf.o"));
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/line.bpf.o.gz"));
 
 const DEPART: &str = "depart";
 /// Bits of fraction of a cost: `FRACTION` and `COST_FRACTION` of `bpf/line.bpf.c`.
@@ -103,7 +103,7 @@ impl EdtProgram {
     /// # Errors
     /// [`Error::NotAllowed`] without privilege, [`Error::Refused`] with the verifier's log.
     pub fn load(device: &str) -> Result<Self, Error> {
-        let mut object = load::verify(EbpfLoader::new().load(OBJECT), &[DEPART])?;
+        let mut object = load::verify(EbpfLoader::new().load(&load::unpack(OBJECT)), &[DEPART])?;
         Ok(Self {
             attached: None,
             device: device.to_owned(),

@@ -1,6 +1,6 @@
 //! Loads the compiled object: sets its constants, passes the verifier, and attaches the programs to hooks.
 
-use std::io;
+use std::io::{self, Read as _};
 
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::links::Link;
@@ -9,12 +9,13 @@ use aya::programs::tc::{
 };
 use aya::programs::{LinkOrder, ProgramError, TcAttachType, tc};
 use aya::{Ebpf, EbpfError, EbpfLoader};
+use flate2::read::GzDecoder;
 
 use crate::config::{Config, Format, Hook};
 use crate::error::Error;
 use crate::layout::{self, KNOWN_OPTIONS};
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/vtep.bpf.o"));
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vtep.bpf.o.gz"));
 
 /// Error of the kernel for an unknown attach type.
 const EINVAL: i32 = 22;
@@ -30,6 +31,14 @@ pub(crate) const DECAPSULATE: &str = "decapsulate";
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub(crate) link: SchedClassifierLink,
+}
+
+/// An object as the build compressed it.
+pub(crate) fn unpack(packed: &[u8]) -> Vec<u8> {
+    let mut object = Vec::new();
+    let unpacked = GzDecoder::new(packed).read_to_end(&mut object);
+    unpacked.expect("the build compressed it");
+    object
 }
 
 /// Sets the programs' constants and loads both programs.
@@ -79,7 +88,7 @@ pub(crate) fn load(config: &Config, underlay: u32, segmenter: (u32, u32)) -> Res
     }
     loader.override_global("known_option", &known, true);
     loader.override_global("local_address", &local, true);
-    verify(loader.load(OBJECT), &[ENCAPSULATE, DECAPSULATE])
+    verify(loader.load(&unpack(OBJECT)), &[ENCAPSULATE, DECAPSULATE])
 }
 
 /// Loads an object's programs through the verifier.

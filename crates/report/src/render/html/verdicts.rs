@@ -13,6 +13,8 @@ use crate::result::document::Document;
 pub(super) struct Verdicts {
     /// The figures, one for each column.
     metrics: Vec<FilterOption>,
+    /// Number of columns, with the one that names the row.
+    columns: usize,
     /// The factors that have effects.
     factors: Vec<FilterOption>,
     /// The verdicts that occur, with their CSS classes as keys.
@@ -78,6 +80,7 @@ pub(super) fn table(doc: &Document, limits: Limits) -> Verdicts {
         }
     }
     Verdicts {
+        columns: 1 + doc.figures.len(),
         metrics: doc
             .figures
             .iter()
