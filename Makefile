@@ -183,7 +183,7 @@ FUZZ ?= fuzz_wire fuzz_nbd fuzz_probe fuzz_audit fuzz_check fuzz_protocol fuzz_h
 INPUTS ?= 10000000
 fuzz: install-missing
 	@for one in $(FUZZ); do \
-		echo "$$one:"; $(CARGO) run --quiet --release --locked --workspace --example $$one -- $(INPUTS) || exit 1; \
+		echo "$$one:"; $(CARGO) run --quiet --release --locked --example $$one -- $(INPUTS) || exit 1; \
 	done
 
 install-missing:
