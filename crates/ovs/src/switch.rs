@@ -30,6 +30,8 @@ use crate::programs::Programs;
 /// Time limit of each step until the switch is configured, extended while its daemons are at work: an idle machine
 /// takes a tenth of it for all steps.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// Longest run of ovs-ofctl, seconds: it took over 5 in an emulated machine on busy cores.
+const OFCTL_TIMEOUT_S: u32 = 20;
 const STEP: Duration = Duration::from_millis(5);
 /// Generic netlink family of the kernel module (include/uapi/linux/openvswitch.h).
 const FAMILY: &str = "ovs_datapath";
@@ -344,7 +346,7 @@ impl Openflow<'_> {
             .join(format!("{INTEGRATION_BRIDGE}.mgmt"));
         let arguments = [
             "--protocols=OpenFlow13".to_owned(),
-            "--timeout=5".to_owned(),
+            format!("--timeout={OFCTL_TIMEOUT_S}"),
             command.to_owned(),
             format!("unix:{}", socket.display()),
             argument.to_owned(),
