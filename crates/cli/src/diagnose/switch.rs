@@ -199,13 +199,13 @@ pub(super) fn mask(cores: &[u32]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use wirecost_model::load::{Direction, Workload};
 
     use super::feature::OF_TUNNELS;
     use super::*;
 
-    pub(super) fn at(name: &str, measured: bool) -> HostDevice {
+    pub(in crate::diagnose) fn at(name: &str, measured: bool) -> HostDevice {
         HostDevice {
             host: 'a',
             measured,

@@ -170,31 +170,14 @@ impl Measured<'_> {
 
 #[cfg(test)]
 mod tests {
-    use wirecost_control::experiment::PathDevice;
-
-    use super::super::switch::{HostDevice, TSO};
+    use super::super::switch::TSO;
+    use super::super::switch::tests::at;
     use super::*;
 
     #[test]
     fn a_change_that_helps_more_than_what_it_brings_does_not_follow() {
-        let device = PathDevice {
-            name: "eth0".to_owned(),
-            label: "eth0".to_owned(),
-            kind: String::new(),
-            prefix: String::new(),
-            mtu: 1500,
-            beneath_tunnel: false,
-            faces_guest: false,
-            toggles: [].into(),
-            rx_queues: 1,
-            queues: None,
-        };
         let off = |feature| Switch::Offload {
-            at: HostDevice {
-                host: 'a',
-                measured: true,
-                device: device.clone(),
-            },
+            at: at("eth0", true),
             feature,
             on: false,
         };
