@@ -37,14 +37,14 @@ SKIPS = $(abspath $(TARGET))/skipped-tests
 # KERNELS=: without the emulated machines, which take another quarter of an hour.
 KERNELS ?= 1
 
-## Format, lints, unit, property, snapshot, namespace and packaging tests, documentation; Debian's kernels unless KERNELS=.
+## Format, lints, documentation, unit, property, snapshot, namespace and packaging tests; Debian's kernels unless KERNELS=.
 test: install-missing-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	@rm -f '$(SKIPS)'
 	WIRECOST_SKIPS='$(SKIPS)' $(CARGO) test --workspace --locked
 	$(if $(KERNELS),WIRECOST_SKIPS='$(SKIPS)' $(MAKE) test-kernels)
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	@scripts/skips '$(SKIPS)'
 
 ## Format, lints and unit tests: for every change while one works.
