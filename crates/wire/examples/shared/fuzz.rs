@@ -4,7 +4,7 @@
 //! Nothing may panic, run for ever or take memory without bound. What does is printed with its number, which with the seed
 //! makes it again, and ends the program with exit code 1.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 
 /// Longest input in bytes.
 const LONGEST: usize = 1 << 16;
@@ -38,26 +38,23 @@ pub(crate) fn fuzz(seeds: &[Vec<u8>], mut take: impl FnMut(&[u8], &mut Random) -
     };
     let (inputs, seed) = (number(10_000_000), number(6351));
     let mut random = Random(seed);
-    // A panic is told with its input, below.
-    std::panic::set_hook(Box::new(|_| {}));
+    let current = Arc::new(Mutex::new((0, Vec::new())));
+    // In the hook: the release profile ends the process at a panic.
+    let panicked = Arc::clone(&current);
+    std::panic::set_hook(Box::new(move |panic| {
+        let (input, bytes) = &*panicked.lock().expect("the input");
+        eprintln!("input {input} of seed {seed}: {panic}");
+        eprintln!("{}\n{bytes:02x?}", String::from_utf8_lossy(bytes));
+        std::process::exit(1);
+    }));
     let (before, mut accepted) = (address_space_kb(), 0u64);
     for input in 0..inputs {
         let mut bytes = seeds[random.below(seeds.len())].clone();
         mutate(&mut bytes, &mut random);
-        match catch_unwind(AssertUnwindSafe(|| take(&bytes, &mut random))) {
-            Ok(some) => accepted += u64::from(some),
-            Err(panic) => {
-                let words = panic.downcast_ref::<String>().map(String::as_str);
-                let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
-                eprintln!(
-                    "input {input} of seed {seed}: {}",
-                    words.unwrap_or("a panic")
-                );
-                eprintln!("{}\n{bytes:02x?}", String::from_utf8_lossy(&bytes));
-                std::process::exit(1);
-            }
-        }
+        *current.lock().expect("the input") = (input, bytes.clone());
+        accepted += u64::from(take(&bytes, &mut random));
     }
+    let _ = std::panic::take_hook();
     assert!(accepted > 0, "no input gets past the first check");
     let grown = address_space_kb().saturating_sub(before);
     assert!(grown <= MEMORY_KB, "{grown} kB of memory");
