@@ -181,7 +181,12 @@ impl EdtProgram {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::Duration;
+
     use wirecost_model::ip::IpVersion;
+    use wirecost_sys::bpf::PassingClassifier;
+    use wirecost_sys::namespace::HeldNetns;
 
     use super::*;
 
@@ -210,5 +215,30 @@ mod tests {
         ]
         .concat();
         assert_eq!(pace.bytes().as_slice(), expected);
+    }
+    #[test]
+    fn a_program_that_is_being_detached_is_waited_for() {
+        if let Err(error) = PassingClassifier::load() {
+            wirecost_skips::skip(format!("eBPF programs cannot be loaded here: {error}"));
+            return;
+        }
+        let held = HeldNetns::create("vtep-line").expect("a namespace");
+        let attached = held.netns().within(|| {
+            let mut line = EdtProgram::load("lo").unwrap_or_else(|error| panic!("{error}"));
+            let side = TcAttachType::Egress;
+            let mut attach = || attach_to(&mut line.object, DEPART, "lo", side, Hook::Tcx);
+            let Ok(first) = attach() else {
+                wirecost_skips::lacks("this kernel has no tcx");
+                return Ok(());
+            };
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    thread::sleep(Duration::from_millis(100));
+                    drop(first);
+                });
+                attach().map(drop)
+            })
+        });
+        attached.expect("the namespace").expect("attached again");
     }
 }

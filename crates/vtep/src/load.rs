@@ -1,6 +1,8 @@
 //! Loads the compiled object: sets its constants, passes the verifier, and attaches the programs to hooks.
 
 use std::io::{self, Read as _};
+use std::thread;
+use std::time::Duration;
 
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
 use aya::programs::links::Link;
@@ -21,6 +23,11 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vtep.bpf.o.gz")
 const EINVAL: i32 = 22;
 /// Error of the kernel for a verification that was interrupted.
 const EAGAIN: i32 = 11;
+/// Error of the kernel for a program that is attached to this hook of the device.
+const EEXIST: i32 = 17;
+/// Attempts to attach a program that was just detached, and the time between two.
+const ATTACH_ATTEMPTS: u32 = 200;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
 
 /// Name of the program for frames from guests.
 pub(crate) const ENCAPSULATE: &str = "encapsulate";
@@ -151,8 +158,18 @@ pub(crate) fn attach_to(
         source: Box::new(source),
     };
     let tcx = |classifier: &mut SchedClassifier| {
-        let order = TcAttachOptions::TcxOrder(LinkOrder::default());
-        classifier.attach_with_options(device, side, order)
+        let attempt = |classifier: &mut SchedClassifier| {
+            let order = TcAttachOptions::TcxOrder(LinkOrder::default());
+            classifier.attach_with_options(device, side, order)
+        };
+        // A detached program stays as long as a process that another thread forked holds the link's descriptor: until exec.
+        for _ in 1..ATTACH_ATTEMPTS {
+            match attempt(classifier) {
+                Err(error) if code(&error) == Some(EEXIST) => thread::sleep(BETWEEN_ATTEMPTS),
+                done => return done,
+            }
+        }
+        attempt(classifier)
     };
     let clsact = |classifier: &mut SchedClassifier| {
         match tc::qdisc_add_clsact(device) {
