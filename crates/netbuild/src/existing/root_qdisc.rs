@@ -17,6 +17,8 @@ use crate::qdisc;
 const KNOWN: [&str; 4] = ["pfifo", "bfifo", "fq_codel", "fq"];
 /// include/uapi/linux/rtnetlink.h
 const TCA_OPTIONS: u16 = 2;
+/// Target, interval and threshold of ECN marks, us (`TCA_FQ_CODEL_*`, include/uapi/linux/pkt_sched.h).
+const FQ_CODEL_TIMES: [u16; 3] = [1, 3, 7];
 
 /// Text of a device's root qdisc.
 ///
@@ -90,10 +92,37 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
         return Ok(());
     }
     let (kind, digits) = rest.split_once(' ').unwrap_or((rest, ""));
-    let bytes = bytes(digits).ok_or_else(unread)?;
+    let mut bytes = bytes(digits).ok_or_else(unread)?;
+    if kind == "fq_codel" {
+        as_requested(&mut bytes);
+    }
+    // It would be changed instead of replaced.
+    if of_user(netlink, index)?.as_deref() == Some(kind) {
+        qdisc::remove(netlink, index)?;
+    }
     let options = TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, bytes));
     let handle = TcHandle { major, minor: 0 };
     qdisc::set_numbered(netlink, index, handle, kind, [options])
+}
+
+/// Makes of the options that fq_codel reports those that it reports once they were requested. It keeps times in units of
+/// 1.024 us and reports them in microseconds, rounded down (include/net/codel.h, `codel_time_to_us`): one more than was
+/// reported is rounded down to the same unit.
+fn as_requested(options: &mut [u8]) {
+    // struct nlattr: length, type, value; aligned to 4 bytes.
+    let mut rest = options;
+    while let [l0, l1, t0, t1, ..] = *rest {
+        let length = usize::from(u16::from_ne_bytes([l0, l1]));
+        if FQ_CODEL_TIMES.contains(&u16::from_ne_bytes([t0, t1]))
+            && let Some(value) = rest.get_mut(4..8)
+        {
+            let time = u32::from_ne_bytes([value[0], value[1], value[2], value[3]]);
+            value.copy_from_slice(&time.saturating_add(1).to_ne_bytes());
+        }
+        rest = rest
+            .get_mut(length.max(4).next_multiple_of(4)..)
+            .unwrap_or_default();
+    }
 }
 
 /// Kind of the root qdisc that was configured explicitly; `None`: no qdisc, or the kernel's default.
@@ -185,6 +214,26 @@ mod tests {
         assert_eq!(compared("0: noqueue", "0: noqueue"), "0: noqueue");
         assert_eq!(compared(of_user, of_user), of_user);
         assert_eq!(compared(of_user, "fq_codel"), "fq_codel");
+    }
+
+    #[test]
+    fn times_of_fq_codel_are_requested_so_that_they_are_reported_as_before() {
+        let reported = |requested: u32| {
+            let unit = u64::from(requested) * 1000 >> 10;
+            ((unit << 10) / 1000) as u32
+        };
+        for was in [0, 1, 7, 4999, 5000, 99_999, 1_000_000].map(reported) {
+            let attribute = |kind: u16, value: u32| {
+                let [length, kind] = [8u16, kind].map(u16::to_ne_bytes);
+                [&length[..], &kind, &value.to_ne_bytes()].concat()
+            };
+            let of = |time| [attribute(1, time), attribute(2, 10_240), attribute(3, time)].concat();
+            let mut options = of(was);
+            as_requested(&mut options);
+            assert_eq!(options, of(was + 1));
+            assert_eq!(reported(was + 1), was);
+        }
+        as_requested(&mut [9, 0, 1, 0, 3]);
     }
 
     /// A connection to a new namespace, which must be kept, and the index of its loopback device, which is down.
