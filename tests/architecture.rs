@@ -67,7 +67,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     // `wirecost check`: agents report, `check` says what it means; an encapsulation is `wire`'s.
     ("control", &["agent", "check", "model", "stats", "wire"]),
-    ("report", &["answer", "model", "stats", "wire"]),
+    // What control groups leave of the memory is `sys`'s.
+    ("report", &["answer", "model", "stats", "sys", "wire"]),
     // `wirecost overhead` is arithmetic and nothing else: no run, no record.
     (
         "cli",

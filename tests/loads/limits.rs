@@ -7,7 +7,9 @@ use std::process::Command;
 
 use wirecost_model::sample::{Invalid, Sample};
 
-use crate::common::{Record, TestDir, is_root, lab_can_be_built, lock_shared, run, skip, succeeds};
+use crate::common::{
+    Record, TestDir, is_root, lab_can_be_built, lock_shared, program, run, skip, succeeds,
+};
 
 /// Runs a plan behind a command that limits what it starts.
 fn limited(place: &TestDir, plan: &str, by: &[&str]) -> Record {
@@ -144,7 +146,7 @@ struct Group(PathBuf);
 
 impl Group {
     fn new(bytes: u64) -> Option<Self> {
-        let name = format!("wirecost-test-{}", std::process::id());
+        let name = format!("wirecost-test-{}-{bytes}", std::process::id());
         let places = [
             ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
             ("/sys/fs/cgroup", "memory.max"),
@@ -155,6 +157,11 @@ impl Group {
             fs::write(group.0.join(limit), bytes.to_string()).ok()?;
             Some(group)
         })
+    }
+
+    /// A command line of sh(1) that runs its arguments within the group.
+    fn entering(&self) -> String {
+        format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.0.display())
     }
 }
 
@@ -175,15 +182,11 @@ fn memory_that_a_control_group_does_not_leave_is_the_samples_error() {
     };
     let _lock = lock_shared();
     let place = TestDir::new();
-    let entering = format!(
-        "echo $$ > {}/cgroup.procs && exec \"$@\"",
-        group.0.display()
-    );
     let record = limited(
         &place,
         "name: narrow\nload: { tcp-stream: { streams: 1024, socket_buffer: [8KiB, 2MiB] } }\n\
          repeat: { rounds: 1, seconds: 0.3, warmup: 0.1 }\n",
-        &["sh", "-c", &entering, "sh"],
+        &["sh", "-c", &group.entering(), "sh"],
     );
     for sample in &record.samples {
         let cell = &record.head.experiment.cells[sample.cell as usize];
@@ -201,4 +204,28 @@ fn memory_that_a_control_group_does_not_leave_is_the_samples_error() {
             }
         }
     }
+}
+
+#[test]
+fn a_report_that_a_control_group_has_no_memory_for_is_refused_before_the_record_is_read() {
+    if !is_root() {
+        return;
+    }
+    // Less than any result may need (docs/record-format.md), and enough to say so.
+    let Some(group) = Group::new(60 << 20) else {
+        skip("this needs a control group with a limit of memory");
+        return;
+    };
+    let record = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../crates/report/tests/records/v1"
+    );
+    let mut report = Command::new("sh");
+    report
+        .args(["-c", &group.entering(), "sh"])
+        .arg(program())
+        .args(["report", record]);
+    let refused = run(&mut report);
+    refused.expect_code(3);
+    assert!(refused.stderr.contains("memory.max"), "{refused:?}");
 }

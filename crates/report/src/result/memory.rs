@@ -3,21 +3,28 @@
 
 use std::fs;
 
+use wirecost_sys::control_group;
+
 /// Upper bound of the memory for a result, bytes, for a record with `samples` bytes of samples. A sample of 1.9 kB
 /// takes 0.4 kB as figures, one of 11 kB takes 1 kB (docs/record-format.md); the samples to be drawn take some 50 MB.
 pub(crate) const fn needed(samples: u64) -> u64 {
     samples / 4 + 64_000_000
 }
 
-/// Bytes that this process can still allocate: the machine's available memory (proc_meminfo(5)), or what is left of the
-/// limit of the address space (getrlimit(2)), whichever is less. `None` where neither can be read.
+/// Bytes that this process can still allocate: the machine's available memory (proc_meminfo(5)), what is left of the
+/// limit of the address space (getrlimit(2)), or of the limits of its control groups, whichever is least. `None` where
+/// none can be read.
 pub(crate) fn available() -> Option<u64> {
     let read = |path: &str| fs::read_to_string(path).ok();
+    available_of(read, control_group::memory_left())
+}
+
+fn available_of(read: impl Fn(&str) -> Option<String>, group: Option<u64>) -> Option<u64> {
     let machine = read("/proc/meminfo").and_then(|text| kilobytes(&text, "MemAvailable:"));
     let limit = read("/proc/self/limits").and_then(|text| address_space(&text));
     let taken = read("/proc/self/status").and_then(|text| kilobytes(&text, "VmSize:"));
     let left = limit.map(|limit| limit.saturating_sub(taken.unwrap_or(0)));
-    machine.into_iter().chain(left).min()
+    machine.into_iter().chain(left).chain(group).min()
 }
 
 /// The value of a line such as `MemAvailable:   22634000 kB`, in bytes.
@@ -51,6 +58,27 @@ mod tests {
         };
         assert_eq!(address_space(&limits("500000000")), Some(500_000_000));
         assert_eq!(address_space(&limits("unlimited")), None);
+    }
+
+    #[test]
+    fn the_least_of_machine_address_space_and_control_groups_is_available() {
+        let of = |limits: &str, group| {
+            let read = |path: &str| {
+                let text = match path {
+                    "/proc/meminfo" => "MemAvailable:   8000 kB\n",
+                    "/proc/self/limits" => limits,
+                    _ => "VmSize:\t    1000 kB\n",
+                };
+                Some(text.to_owned())
+            };
+            available_of(read, group)
+        };
+        let limited =
+            "Max address space         4096000              unlimited            bytes     \n";
+        assert_eq!(of("", None), Some(8000 * 1024));
+        assert_eq!(of("", Some(5_000_000)), Some(5_000_000));
+        assert_eq!(of(limited, Some(5_000_000)), Some(3000 * 1024));
+        assert_eq!(of(limited, Some(0)), Some(0));
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The record has more samples than there is memory for.
-    #[error("{} has {:.1} GB, and a result of it needs up to {:.1} GB of memory, of which {:.1} GB are free: end other programs, raise the limit (ulimit -v), or copy the run directory to a machine with more", path.display(), gigabytes(*bytes), gigabytes(*needed), gigabytes(*available))]
+    #[error("{} has {:.1} GB, and a result of it needs up to {:.1} GB of memory, of which {:.1} GB are free: end other programs, raise the limit (ulimit -v, memory.max of the control group), or copy the run directory to a machine with more", path.display(), gigabytes(*bytes), gigabytes(*needed), gigabytes(*available))]
     TooLarge {
         /// The file.
         path: PathBuf,
