@@ -4,6 +4,8 @@
 //! One file for each process, with the steps that are still to be undone; they are undone in reverse order. The file is
 //! replaced as a whole, and synced to the disk (fsync(2)) before the change is made.
 
+mod directory;
+
 use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -17,11 +19,6 @@ use serde::{Deserialize, Serialize};
 use super::error::SettingsError;
 use super::undo::Undo;
 use crate::orphan::Owner;
-
-/// Directory of root's journals.
-const OF_ROOT: &str = "/var/lib/wirecost/journal";
-/// Directories of a user's journals, below the home directory and below `XDG_STATE_HOME`.
-const OF_USER: [&str; 2] = [".local/state/wirecost/journal", "wirecost/journal"];
 
 /// Content of a journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,23 +67,12 @@ fn netns() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/net")?.ino())
 }
 
-/// Directory of the journals; it need not exist.
-fn directory() -> PathBuf {
-    if nix::unistd::geteuid().is_root() {
-        return PathBuf::from(OF_ROOT);
-    }
-    match std::env::var_os("XDG_STATE_HOME").filter(|at| Path::new(at).is_absolute()) {
-        Some(state) => Path::new(&state).join(OF_USER[1]),
-        None => Path::new(&std::env::var_os("HOME").unwrap_or_default()).join(OF_USER[0]),
-    }
-}
-
 impl Journal {
     /// Creates the journal of this process; nothing is written yet.
     pub(crate) fn new(place: &str, device: &str) -> io::Result<Self> {
         let (process, machine) = (Owner::this()?.argument(), machine()?);
         Ok(Self {
-            path: directory().join(file_name(&process, &machine, "json")),
+            path: directory::find()?.join(file_name(&process, &machine, "json")),
             entry: Entry {
                 process,
                 boot: boot()?,
@@ -168,12 +154,13 @@ fn is_unfinished(path: &Path, machine: &str) -> bool {
         && writer.is_some_and(|writer| !writer.is_alive())
 }
 
-/// Removes the journals that processes of this user were writing when they were killed.
+/// Removes the journals that processes of this user were writing when they were killed. There are none where the user
+/// has no directory for them.
 ///
 /// # Errors
 /// The directory cannot be listed, or a file of this user cannot be removed; the message names it.
 pub fn remove_unfinished_journals() -> io::Result<()> {
-    remove_unfinished(&directory())
+    directory::find().map_or(Ok(()), |directory| remove_unfinished(&directory))
 }
 
 fn remove_unfinished(directory: &Path) -> io::Result<()> {
@@ -279,7 +266,7 @@ fn read(path: &Path) -> Option<io::Result<(Entry, SystemTime)>> {
 /// The journals left on this host, of this network namespace or of an earlier boot, the last written first: each has
 /// what the one before it had left changed as the earlier values. A journal that cannot be read is an error.
 pub(crate) fn left() -> io::Result<Vec<Result<LeftJournal, SettingsError>>> {
-    left_in(&directory())
+    left_in(&directory::find()?)
 }
 
 fn left_in(directory: &Path) -> io::Result<Vec<Result<LeftJournal, SettingsError>>> {
