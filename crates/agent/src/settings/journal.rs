@@ -5,6 +5,7 @@
 //! replaced as a whole, and synced to the disk (fsync(2)) before the change is made.
 
 mod directory;
+mod machine;
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
@@ -27,7 +28,7 @@ pub(crate) struct Entry {
     process: String,
     /// The boot id (/proc/sys/kernel/random/boot_id).
     boot: String,
-    /// [`machine`]; empty in journals of version 0.1.0.
+    /// [`machine::this`]; empty in journals of version 0.1.0.
     #[serde(default)]
     machine: String,
     /// Inode of the process's network namespace.
@@ -52,17 +53,6 @@ fn boot() -> io::Result<String> {
     Ok(id.trim().to_owned())
 }
 
-/// The name of this machine, of letters, digits, `-` and `_`: several machines may have the same home directory (NFS).
-/// Empty for root, whose directory is the machine's own, so that a new name does not hide journals.
-fn machine() -> io::Result<String> {
-    if nix::unistd::geteuid().is_root() {
-        return Ok(String::new());
-    }
-    let name = fs::read_to_string("/proc/sys/kernel/hostname")?;
-    let is_plain = |sign: &char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_');
-    Ok(name.chars().filter(is_plain).collect())
-}
-
 fn netns() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/net")?.ino())
 }
@@ -70,7 +60,7 @@ fn netns() -> io::Result<u64> {
 impl Journal {
     /// Creates the journal of this process; nothing is written yet.
     pub(crate) fn new(place: &str, device: &str) -> io::Result<Self> {
-        let (process, machine) = (Owner::this()?.argument(), machine()?);
+        let (process, machine) = (Owner::this()?.argument(), machine::this()?);
         Ok(Self {
             path: directory::find()?.join(file_name(&process, &machine, "json")),
             entry: Entry {
@@ -129,7 +119,7 @@ impl Journal {
     }
 }
 
-/// Name of a file of a process, which is given as [`Owner::argument`] writes it, on a [`machine`].
+/// Name of a file of a process, as [`Owner::argument`] writes it, on a machine, as [`machine::this`] writes it.
 fn file_name(process: &str, machine: &str, extension: &str) -> String {
     let process = process.replace(':', "-");
     if machine.is_empty() {
@@ -150,7 +140,7 @@ fn is_unfinished(path: &Path, machine: &str) -> bool {
     let writer = Owner::parse(&writer.replace('-', ":"));
     let extension = path.extension();
     extension.is_some_and(|extension| extension == "new")
-        && of == machine
+        && machine::is_this(of, machine)
         && writer.is_some_and(|writer| !writer.is_alive())
 }
 
@@ -160,13 +150,14 @@ fn is_unfinished(path: &Path, machine: &str) -> bool {
 /// # Errors
 /// The directory cannot be listed, or a file of this user cannot be removed; the message names it.
 pub fn remove_unfinished_journals() -> io::Result<()> {
-    directory::find().map_or(Ok(()), |directory| remove_unfinished(&directory))
+    directory::find().map_or(Ok(()), |directory| {
+        remove_unfinished(&directory, &machine::this()?)
+    })
 }
 
-fn remove_unfinished(directory: &Path) -> io::Result<()> {
-    let machine = machine()?;
+fn remove_unfinished(directory: &Path, machine: &str) -> io::Result<()> {
     for path in files(directory)? {
-        if is_unfinished(&path, &machine) {
+        if is_unfinished(&path, machine) {
             match fs::remove_file(&path) {
                 Err(error) if has_none(&error) => {}
                 removed => removed.map_err(|error| {
@@ -210,7 +201,11 @@ fn write(path: &Path, entry: &Entry, modified: Option<SystemTime>) -> io::Result
     let directory = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory)?;
     // Named after its writer, which may be another process than that of the journal (`is_unfinished`).
-    let new = directory.join(file_name(&Owner::this()?.argument(), &machine()?, "new"));
+    let new = directory.join(file_name(
+        &Owner::this()?.argument(),
+        &machine::this()?,
+        "new",
+    ));
     let mut file = File::create(&new)?;
     file.write_all(&serde_json::to_vec(entry)?)?;
     if let Some(modified) = modified {
@@ -266,11 +261,11 @@ fn read(path: &Path) -> Option<io::Result<(Entry, SystemTime)>> {
 /// The journals left on this host, of this network namespace or of an earlier boot, the last written first: each has
 /// what the one before it had left changed as the earlier values. A journal that cannot be read is an error.
 pub(crate) fn left() -> io::Result<Vec<Result<LeftJournal, SettingsError>>> {
-    left_in(&directory::find()?)
+    left_in(&directory::find()?, &machine::this()?)
 }
 
-fn left_in(directory: &Path) -> io::Result<Vec<Result<LeftJournal, SettingsError>>> {
-    let (boot, machine, netns) = (boot()?, machine()?, netns()?);
+fn left_in(directory: &Path, machine: &str) -> io::Result<Vec<Result<LeftJournal, SettingsError>>> {
+    let (boot, netns) = (boot()?, netns()?);
     let (mut left, mut unreadable) = (Vec::new(), Vec::new());
     for path in files(directory)?
         .into_iter()
@@ -280,7 +275,8 @@ fn left_in(directory: &Path) -> io::Result<Vec<Result<LeftJournal, SettingsError
             None => {}
             Some(Ok((entry, modified))) => {
                 let restarted = entry.boot != boot;
-                let is_here = !restarted || entry.machine.is_empty() || entry.machine == machine;
+                let of = &entry.machine;
+                let is_here = !restarted || of.is_empty() || machine::is_this(of, machine);
                 let lives = Owner::parse(&entry.process).is_some_and(Owner::is_alive);
                 if is_here && (restarted || (!lives && entry.netns == netns)) {
                     left.push(LeftJournal {
@@ -317,7 +313,7 @@ mod tests {
         Entry {
             process: process.to_owned(),
             boot: "of this test".to_owned(),
-            machine: machine().unwrap(),
+            machine: "here".to_owned(),
             netns: 0,
             place: "host a".to_owned(),
             device: "lo".to_owned(),
@@ -339,7 +335,7 @@ mod tests {
             write(&path, &entry(process), Some(second(at))).unwrap();
         }
         for _ in 0..2 {
-            let left = left_in(directory.path()).unwrap();
+            let left = left_in(directory.path(), "here").unwrap();
             let mut left: Vec<LeftJournal> = left.into_iter().map(Result::unwrap).collect();
             let order: Vec<&str> = left.iter().map(|left| &*left.entry.process).collect();
             assert_eq!(order, ["8:1", "9:1", "7:1"]);
@@ -352,13 +348,12 @@ mod tests {
     #[test]
     fn what_a_killed_process_was_writing_is_removed_and_what_a_living_one_writes_is_not() {
         let directory = tempfile::tempdir().unwrap();
-        let here = machine().unwrap();
         let on = |machine: &str, process: &str, extension: &str| {
             directory
                 .path()
                 .join(file_name(process, machine, extension))
         };
-        let of = |process: &str, extension: &str| on(here.as_str(), process, extension);
+        let of = |process: &str, extension: &str| on("here.1", process, extension);
         let this = Owner::this().unwrap().argument();
         // No process has this number: it is larger than the kernel's PID_MAX_LIMIT.
         let gone = "4294967295:1";
@@ -367,18 +362,30 @@ mod tests {
             of(gone, "json"),
             of(&this, "new"),
             on("elsewhere", gone, "new"),
+            on("here.2", gone, "new"),
+            // Earlier versions wrote no machine-id.
+            on("here", gone, "new"),
         ];
         for path in &all {
             fs::write(path, "{").unwrap();
         }
-        remove_unfinished(directory.path()).unwrap();
-        assert_eq!(all.map(|path| path.exists()), [false, true, true, true]);
+        remove_unfinished(directory.path(), "here.1").unwrap();
+        let exist = all.map(|path| path.exists());
+        assert_eq!(exist, [false, true, true, true, true, false]);
     }
 
     #[test]
     fn a_journal_of_another_machine_in_the_same_home_is_not_of_an_earlier_boot() {
         let directory = tempfile::tempdir().unwrap();
-        for (machine, count) in [("elsewhere", 0), ("", 1), (&*machine().unwrap(), 2)] {
+        for (machine, count) in [
+            ("elsewhere", 0),
+            ("elsewhere.1", 0),
+            ("here.2", 0),
+            ("", 1),
+            // Earlier versions wrote no machine-id.
+            ("here", 2),
+            ("here.1", 3),
+        ] {
             let entry = Entry {
                 machine: machine.to_owned(),
                 ..entry(&format!("{}:1", 7 + count))
@@ -387,7 +394,8 @@ mod tests {
                 .path()
                 .join(file_name(&entry.process, machine, "json"));
             write(&path, &entry, None).unwrap();
-            assert_eq!(left_in(directory.path()).unwrap().len(), count, "{machine}");
+            let left = left_in(directory.path(), "here.1").unwrap();
+            assert_eq!(left.len(), count, "{machine}");
         }
     }
 
@@ -397,8 +405,12 @@ mod tests {
         let file = directory.path().join("home");
         fs::write(&file, "").unwrap();
         for none in [directory.path().join("nothing"), file.join("journal")] {
-            remove_unfinished(&none).unwrap();
-            assert!(left_in(&none).unwrap().is_empty(), "{}", none.display());
+            remove_unfinished(&none, "here").unwrap();
+            assert!(
+                left_in(&none, "here").unwrap().is_empty(),
+                "{}",
+                none.display()
+            );
         }
     }
 }
