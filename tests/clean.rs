@@ -205,3 +205,40 @@ fn clean_with_nothing_to_clean_says_so() {
         serde_json::json!({ "ended": [], "refused": [], "tunnels": tunnels })
     );
 }
+
+#[test]
+fn the_journal_of_a_host_with_another_name_is_named_and_left_alone() {
+    let (place, program) = dir_for_everybody();
+    let directory = place.path().join(".local/state/wirecost/journal");
+    fs::create_dir_all(&directory).expect("a directory");
+    let (path, marker) = (
+        directory.join("1-2.elsewhere.json"),
+        place.path().join("ran"),
+    );
+    let command = format!("touch {}", marker.display());
+    let entry = serde_json::json!({
+        "process": "1:2",
+        "boot": "an earlier one",
+        "machine": "elsewhere",
+        "netns": 0,
+        "place": "host a",
+        "device": "lo",
+        "undo": [{ "of": "l", "what": { "Command": command } }],
+    });
+    fs::write(&path, entry.to_string()).expect("a journal");
+    let mut clean = as_plain_user(program.to_str().expect("text"));
+    clean
+        .args(["clean", "--host", "local"])
+        .env("HOME", place.path())
+        .env_remove("XDG_STATE_HOME");
+    let ended = run(&mut clean);
+    ended.expect_code(0);
+    assert!(
+        ended.stdout.contains("nothing was left changed"),
+        "{ended:?}"
+    );
+    for part in [path.to_str().expect("text"), "left alone", "\"elsewhere\""] {
+        assert!(ended.stderr.contains(part), "{part}: {ended:?}");
+    }
+    assert!(path.exists() && !marker.exists());
+}

@@ -69,6 +69,12 @@ fn clean_hosts(arguments: &Clean) -> CommandResult {
     let left = clean::undo_left(&context, &arguments.hosts, &interrupt);
     let left = left.map_err(|error| unreached(&error.into()))?;
     let hosts = || arguments.hosts.iter().zip(&left);
+    // About other hosts, and so no part of the result.
+    for (host, left) in hosts() {
+        for journal in &left.elsewhere {
+            screen::print_stderr(&format!("wirecost: {host}: {journal}"));
+        }
+    }
     let printed = if arguments.json {
         let hosts: Vec<_> = hosts()
             .map(|(host, left)| {
@@ -76,6 +82,7 @@ fn clean_hosts(arguments: &Clean) -> CommandResult {
                     undone,
                     gone,
                     failed,
+                    elsewhere: _,
                 } = left;
                 json!({ "host": host, "undone": undone, "gone": gone, "failed": failed })
             })

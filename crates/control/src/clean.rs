@@ -91,13 +91,21 @@ fn add(left: &mut LeftSettings, more: LeftSettings) {
         undone,
         gone,
         failed,
+        elsewhere,
     } = more;
     left.undone.extend(undone);
     left.gone.extend(gone);
     // An agent whose login is root finds what the one before it could not undo.
-    let known = |why: &String| left.failed.contains(why);
-    let new: Vec<String> = failed.into_iter().filter(|why| !known(why)).collect();
-    left.failed.extend(new);
+    add_new(&mut left.failed, failed);
+    add_new(&mut left.elsewhere, elsewhere);
+}
+
+fn add_new(known: &mut Vec<String>, more: Vec<String>) {
+    for text in more {
+        if !known.contains(&text) {
+            known.push(text);
+        }
+    }
 }
 
 fn undo_by(mut link: Link, interrupt: &AtomicBool) -> Result<LeftSettings, LinkError> {
@@ -117,6 +125,7 @@ mod tests {
             undone: vec![format!("undone by {whose}")],
             gone: vec![format!("gone for {whose}")],
             failed: vec![format!("failed for {whose}")],
+            elsewhere: vec![format!("elsewhere for {whose}")],
         };
         let mut left = of("user");
         add(&mut left, of("root"));
@@ -124,8 +133,10 @@ mod tests {
         assert_eq!(left.undone, both("undone by"));
         assert_eq!(left.gone, both("gone for"));
         assert_eq!(left.failed, both("failed for"));
+        assert_eq!(left.elsewhere, both("elsewhere for"));
         add(&mut left, of("root"));
         assert_eq!(left.failed, both("failed for"), "told once");
+        assert_eq!(left.elsewhere, both("elsewhere for"), "told once");
     }
 
     #[test]

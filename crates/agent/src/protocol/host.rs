@@ -111,4 +111,6 @@ pub struct LeftSettings {
     pub gone: Vec<String>,
     /// Steps that could not be undone, and why.
     pub failed: Vec<String>,
+    /// Journals of other hosts in the same directory, which are left alone, and what to do.
+    pub elsewhere: Vec<String>,
 }

@@ -258,15 +258,24 @@ fn read(path: &Path) -> Option<io::Result<(Entry, SystemTime)>> {
     }
 }
 
-/// The journals left on this host, of this network namespace or of an earlier boot, the last written first: each has
-/// what the one before it had left changed as the earlier values. A journal that cannot be read is an error.
-pub(crate) fn left() -> io::Result<Vec<Result<LeftJournal, SettingsError>>> {
+/// What is in the directory of the journals.
+#[derive(Debug)]
+pub(crate) struct LeftJournals {
+    /// Journals left on this host, of this network namespace or of an earlier boot, the last written first: each has
+    /// what the one before it had left changed as the earlier values. A journal that cannot be read is an error.
+    pub(crate) here: Vec<Result<LeftJournal, SettingsError>>,
+    /// Journals of other hosts, which stay: what they are and what to do, as text.
+    pub(crate) elsewhere: Vec<String>,
+}
+
+/// The journals that ended processes left, and those of other hosts.
+pub(crate) fn left() -> io::Result<LeftJournals> {
     left_in(&directory::find()?, &machine::this()?)
 }
 
-fn left_in(directory: &Path, machine: &str) -> io::Result<Vec<Result<LeftJournal, SettingsError>>> {
+fn left_in(directory: &Path, machine: &str) -> io::Result<LeftJournals> {
     let (boot, netns) = (boot()?, netns()?);
-    let (mut left, mut unreadable) = (Vec::new(), Vec::new());
+    let (mut left, mut unreadable, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
     for path in files(directory)?
         .into_iter()
         .filter(|path| is_journal(path))
@@ -276,9 +285,11 @@ fn left_in(directory: &Path, machine: &str) -> io::Result<Vec<Result<LeftJournal
             Some(Ok((entry, modified))) => {
                 let restarted = entry.boot != boot;
                 let of = &entry.machine;
-                let is_here = !restarted || of.is_empty() || machine::is_this(of, machine);
+                let is_elsewhere = restarted && !of.is_empty() && !machine::is_this(of, machine);
                 let lives = Owner::parse(&entry.process).is_some_and(Owner::is_alive);
-                if is_here && (restarted || (!lives && entry.netns == netns)) {
+                if is_elsewhere {
+                    elsewhere.push(left_alone(&path, of, machine));
+                } else if restarted || (!lives && entry.netns == netns) {
                     left.push(LeftJournal {
                         path,
                         entry,
@@ -291,8 +302,27 @@ fn left_in(directory: &Path, machine: &str) -> io::Result<Vec<Result<LeftJournal
         }
     }
     left.sort_by_key(|left| Reverse(left.modified));
+    elsewhere.sort();
     let left = left.into_iter().map(Ok);
-    Ok(left.chain(unreadable.into_iter().map(Err)).collect())
+    Ok(LeftJournals {
+        here: left.chain(unreadable.into_iter().map(Err)).collect(),
+        elsewhere,
+    })
+}
+
+/// Why the journal of another machine than `this` is not undone, and what to do.
+fn left_alone(path: &Path, machine: &str, this: &str) -> String {
+    let name = machine::name(machine);
+    let other = if name == machine::name(this) {
+        "machine-id"
+    } else {
+        "name"
+    };
+    format!(
+        "{}: left alone, because it is the journal of a host {name:?} with another {other}: undo it there with \
+         `wirecost clean --host`; if it was this host, run the commands that it lists and remove it",
+        path.display()
+    )
 }
 
 #[cfg(test)]
@@ -335,7 +365,7 @@ mod tests {
             write(&path, &entry(process), Some(second(at))).unwrap();
         }
         for _ in 0..2 {
-            let left = left_in(directory.path(), "here").unwrap();
+            let left = left_in(directory.path(), "here").unwrap().here;
             let mut left: Vec<LeftJournal> = left.into_iter().map(Result::unwrap).collect();
             let order: Vec<&str> = left.iter().map(|left| &*left.entry.process).collect();
             assert_eq!(order, ["8:1", "9:1", "7:1"]);
@@ -377,7 +407,7 @@ mod tests {
     #[test]
     fn a_journal_of_another_machine_in_the_same_home_is_not_of_an_earlier_boot() {
         let directory = tempfile::tempdir().unwrap();
-        for (machine, count) in [
+        let machines = [
             ("elsewhere", 0),
             ("elsewhere.1", 0),
             ("here.2", 0),
@@ -385,7 +415,8 @@ mod tests {
             // Earlier versions wrote no machine-id.
             ("here", 2),
             ("here.1", 3),
-        ] {
+        ];
+        for (index, (machine, count)) in machines.into_iter().enumerate() {
             let entry = Entry {
                 machine: machine.to_owned(),
                 ..entry(&format!("{}:1", 7 + count))
@@ -395,8 +426,22 @@ mod tests {
                 .join(file_name(&entry.process, machine, "json"));
             write(&path, &entry, None).unwrap();
             let left = left_in(directory.path(), "here.1").unwrap();
-            assert_eq!(left.len(), count, "{machine}");
+            assert_eq!(left.here.len(), count, "{machine}");
+            if count == 0 {
+                let told = left.elsewhere.join("\n");
+                assert!(told.contains(&path.display().to_string()), "{told}");
+            }
+            assert_eq!(left.elsewhere.len(), (index + 1).min(3), "{machine}");
         }
+    }
+
+    #[test]
+    fn what_is_said_of_a_journal_that_is_left_alone_names_the_host_and_what_differs() {
+        let path = Path::new("/j/1-2.json");
+        let id = left_alone(path, "here.2", "here.1");
+        assert!(id.contains("\"here\" with another machine-id"), "{id}");
+        let name = left_alone(path, "elsewhere.1", "here.1");
+        assert!(name.contains("\"elsewhere\" with another name"), "{name}");
     }
 
     #[test]
@@ -406,11 +451,8 @@ mod tests {
         fs::write(&file, "").unwrap();
         for none in [directory.path().join("nothing"), file.join("journal")] {
             remove_unfinished(&none, "here").unwrap();
-            assert!(
-                left_in(&none, "here").unwrap().is_empty(),
-                "{}",
-                none.display()
-            );
+            let left = left_in(&none, "here").unwrap();
+            assert!(left.here.is_empty(), "{left:?}");
         }
     }
 }

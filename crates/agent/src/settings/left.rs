@@ -11,8 +11,12 @@ use crate::protocol::LeftSettings;
 
 /// Undoes the settings in this network namespace that the journals of ended processes list.
 pub(crate) fn undo_left() -> Result<LeftSettings, AgentError> {
-    let mut found = LeftSettings::default();
-    for left in journal::left().context("looking for journals")? {
+    let journals = journal::left().context("looking for journals")?;
+    let mut found = LeftSettings {
+        elsewhere: journals.elsewhere,
+        ..LeftSettings::default()
+    };
+    for left in journals.here {
         match left {
             Ok(left) => undo_one(left, &mut found),
             Err(error) => found.failed.push(error.to_string()),
