@@ -216,6 +216,7 @@ mod tests {
         .concat();
         assert_eq!(pace.bytes().as_slice(), expected);
     }
+
     #[test]
     fn a_program_that_is_being_detached_is_waited_for() {
         if let Err(error) = PassingClassifier::load() {

@@ -25,9 +25,6 @@ const EINVAL: i32 = 22;
 const EAGAIN: i32 = 11;
 /// Error of the kernel for a program that is attached to this hook of the device.
 const EEXIST: i32 = 17;
-/// Attempts to attach a program that was just detached, and the time between two.
-const ATTACH_ATTEMPTS: u32 = 200;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
 
 /// Name of the program for frames from guests.
 pub(crate) const ENCAPSULATE: &str = "encapsulate";
@@ -105,21 +102,43 @@ pub(crate) fn verify(
 ) -> Result<Ebpf, Error> {
     let mut object = loaded.map_err(cannot_load)?;
     for program in programs {
-        verified(classifier(&mut object, program)).map_err(|error| refused(program, error))?;
+        let classifier = classifier(&mut object, program);
+        let verified = Retry::INTERRUPTED.run(|| classifier.load());
+        verified.map_err(|error| refused(program, error))?;
     }
     Ok(object)
 }
 
-/// Loads a program, again if a signal to this thread interrupted the verifier (kernel/bpf/verifier.c, `do_check`).
-fn verified(classifier: &mut SchedClassifier) -> Result<(), ProgramError> {
-    const ATTEMPTS: u32 = 10;
-    for _ in 1..ATTEMPTS {
-        match classifier.load() {
-            Err(error) if code(&error) == Some(EAGAIN) => {}
-            done => return done,
+/// A call of the kernel that is repeated after an error that passes.
+struct Retry {
+    error: i32,
+    attempts: u32,
+    pause: Duration,
+}
+
+impl Retry {
+    /// A verification that a signal to this thread interrupted (kernel/bpf/verifier.c, `do_check`).
+    const INTERRUPTED: Self = Self {
+        error: EAGAIN,
+        attempts: 10,
+        pause: Duration::ZERO,
+    };
+    /// A detached program stays as long as a process that another thread forked holds the link's descriptor: until exec.
+    const BEING_DETACHED: Self = Self {
+        error: EEXIST,
+        attempts: 200,
+        pause: Duration::from_millis(10),
+    };
+
+    fn run<T>(self, mut call: impl FnMut() -> Result<T, ProgramError>) -> Result<T, ProgramError> {
+        for _ in 1..self.attempts {
+            match call() {
+                Err(error) if code(&error) == Some(self.error) => thread::sleep(self.pause),
+                done => return done,
+            }
         }
+        call()
     }
-    classifier.load()
 }
 
 /// A program of one of our objects.
@@ -158,18 +177,10 @@ pub(crate) fn attach_to(
         source: Box::new(source),
     };
     let tcx = |classifier: &mut SchedClassifier| {
-        let attempt = |classifier: &mut SchedClassifier| {
+        Retry::BEING_DETACHED.run(|| {
             let order = TcAttachOptions::TcxOrder(LinkOrder::default());
             classifier.attach_with_options(device, side, order)
-        };
-        // A detached program stays as long as a process that another thread forked holds the link's descriptor: until exec.
-        for _ in 1..ATTACH_ATTEMPTS {
-            match attempt(classifier) {
-                Err(error) if code(&error) == Some(EEXIST) => thread::sleep(BETWEEN_ATTEMPTS),
-                done => return done,
-            }
-        }
-        attempt(classifier)
+        })
     };
     let clsact = |classifier: &mut SchedClassifier| {
         match tc::qdisc_add_clsact(device) {
