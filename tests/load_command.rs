@@ -987,7 +987,10 @@ fn what_cannot_be_is_told_at_once_and_nothing_is_started() {
             &["local", "local", "udp-rr", "--nodelay"],
             "--nodelay: udp-rr",
         ),
-        (&["local", "local", "--reply-timeout", "1s"], "only udp-rr"),
+        (
+            &["local", "local", "--reply-timeout", "1s"],
+            "has no responses in datagrams",
+        ),
         (
             &["local", "local", "--socket-buffer", "1"],
             "4096 to 536870912",

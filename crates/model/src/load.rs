@@ -127,14 +127,7 @@ pub struct Load {
 impl Load {
     /// A workload with its default options: one flow from host a to host b, as fast as possible.
     pub const fn new(workload: Workload) -> Self {
-        let (request, response) = match workload {
-            Workload::TcpStream | Workload::TcpBidirectional => (128 << 10, 0),
-            Workload::UdpStream => (1_400, 0),
-            Workload::TcpRr | Workload::TcpCrr => (1, 1),
-            Workload::UdpRr => (DATAGRAM_HEADER, DATAGRAM_HEADER),
-            Workload::Storage => (4 << 10, 0),
-            Workload::Migration => (256 << 10, 0),
-        };
+        let (request, response) = workload.default_sizes();
         Self {
             workload,
             direction: Direction::AToB,
@@ -147,7 +140,7 @@ impl Load {
             congestion: None,
             rate: None,
             most_per_second: None,
-            depth: if workload.is_storage() { 32 } else { 1 },
+            depth: workload.default_depth(),
             sending: Sending::Copy,
             receiving: Receiving::Copy,
             segmentation: Segmentation {

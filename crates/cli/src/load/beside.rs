@@ -66,7 +66,7 @@ mod tests {
             ("tcp-rr --rate 1gbit", "requests per second"),
             ("udp-stream --request 5", "use --message"),
             ("udp-rr --nodelay", "no TCP connection"),
-            ("tcp-rr --reply-timeout 1s", "only udp-rr"),
+            ("tcp-rr --reply-timeout 1s", "has no responses in datagrams"),
             ("tcp-rr 'x", "quote"),
             ("udp-stream --total-rate 5/s", "--total-rate"),
             (

@@ -165,9 +165,9 @@ impl LoadOptions {
         if self.nodelay.is_some() && workload.is_udp() {
             wrong.push(format!("--nodelay: {workload} has no TCP connection"));
         }
-        if self.reply_timeout.is_some() && workload != Workload::UdpRr {
+        if self.reply_timeout.is_some() && !workload.has_reply_timeout() {
             wrong.push(format!(
-                "--reply-timeout: only udp-rr has responses in datagrams, {workload} has none"
+                "--reply-timeout: {workload} has no responses in datagrams"
             ));
         }
         let request = self.io_size.or(self.request).or(self.message);

@@ -113,7 +113,9 @@ impl LoadSums {
             transactions_per_s: requests.then(|| client.per_second(client.counts.received)),
             p50_s: latency(50.0),
             p99_s: latency(99.0),
-            timeouts: (workload == Workload::UdpRr).then_some(client.counts.timeouts),
+            timeouts: workload
+                .has_reply_timeout()
+                .then_some(client.counts.timeouts),
         }
     }
 

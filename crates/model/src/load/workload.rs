@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::DATAGRAM_HEADER;
+
 /// The traffic between a load's client and its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -102,6 +104,28 @@ impl Workload {
     /// Whether a connection may have several requests outstanding.
     pub const fn has_depth(self) -> bool {
         matches!(self, Self::TcpRr | Self::UdpRr | Self::Storage)
+    }
+
+    /// Whether a response that does not come in time is given up: a request in a datagram may be lost.
+    pub const fn has_reply_timeout(self) -> bool {
+        matches!(self, Self::UdpRr)
+    }
+
+    /// Bytes of a message or request, and of a response, where none are given.
+    pub(super) const fn default_sizes(self) -> (u32, u32) {
+        match self {
+            Self::TcpStream | Self::TcpBidirectional => (128 << 10, 0),
+            Self::UdpStream => (1_400, 0),
+            Self::TcpRr | Self::TcpCrr => (1, 1),
+            Self::UdpRr => (DATAGRAM_HEADER, DATAGRAM_HEADER),
+            Self::Storage => (4 << 10, 0),
+            Self::Migration => (256 << 10, 0),
+        }
+    }
+
+    /// Requests that a connection has outstanding, where no number is given.
+    pub(super) const fn default_depth(self) -> u32 {
+        if self.is_storage() { 32 } else { 1 }
     }
 
     /// Whether requests are block reads and writes.
