@@ -36,7 +36,12 @@ impl Kind {
             Metric::LatencyMedian | Metric::MoveTime => Self::Median,
             Metric::LatencyP99 | Metric::Downtime => Self::P99,
             Metric::Datagrams | Metric::LatencyP999 => return None,
-            _ => Self::Cpu,
+            Metric::SenderCpu
+            | Metric::ReceiverCpu
+            | Metric::Cpu
+            | Metric::ClientCpu
+            | Metric::ServerCpu
+            | Metric::TransactionCpu => Self::Cpu,
         })
     }
 }
