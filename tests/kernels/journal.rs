@@ -13,7 +13,7 @@ pub(crate) const RANDOM: OwnMachineStep = OwnMachineStep {
                (netlink, ethtool, tc, sysfs, /proc/sys)",
     needs: &[],
     needs_root: false,
-    by_name: true,
+    by_name: false,
     run: random_changes,
 };
 
@@ -23,7 +23,7 @@ pub(crate) const SWITCHED_OFF: OwnMachineStep = OwnMachineStep {
                runs the command and says that the rest is gone",
     needs: &[],
     needs_root: false,
-    by_name: true,
+    by_name: false,
     run: switched_off,
 };
 

@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn times_of_fq_codel_are_requested_so_that_they_are_reported_as_before() {
         let reported = |requested: u32| {
-            let unit = u64::from(requested) * 1000 >> 10;
+            let unit = (u64::from(requested) * 1000) >> 10;
             ((unit << 10) / 1000) as u32
         };
         for was in [0, 1, 7, 4999, 5000, 99_999, 1_000_000].map(reported) {
