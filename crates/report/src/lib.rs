@@ -23,6 +23,7 @@ pub use result::document::{
     NetworkChange, NetworkShare, NoRatio, OtherRules, PublishedNote, PublishedRatio,
     PublishedResult, SelfTestResult, Trust, TrustLevel, WakeupsResult, WindowCpu,
 };
+pub use result::cell_figures::CellFigures;
 pub use result::evaluate::document;
 pub use result::read::{ReadError, RecordedRun, read};
 pub use result::run::RunResult;

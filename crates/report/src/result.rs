@@ -3,6 +3,7 @@
 
 mod adaptive;
 mod answer;
+pub(crate) mod cell_figures;
 pub mod compare;
 pub(crate) mod core_distance;
 mod curves;

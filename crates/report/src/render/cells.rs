@@ -107,7 +107,7 @@ fn of_cells(
         let mut fields = labels.fields(cell);
         let figures = columns.iter().map(|column| (column.field)(cell));
         fields.extend(figures.map(|field| field.unwrap_or_else(|| NONE.into())));
-        fields.push(figure(cell.retransmits.map(|all| all.median), 0));
+        fields.push(figure(cell.figures.retransmits.map(|all| all.median), 0));
         fields.push(valid(cell));
         fields.push(cell.marked.to_string());
         table.row(Some(cell.cell), fields);

@@ -55,7 +55,12 @@ const PUBLISHED: Column<CellResult> = cell("published", "published: see below", 
 const FRAMES: Column<CellResult> = cell(
     "kframes/s",
     "kframes/s: thousand frames a second on the wire, both directions",
-    |cell| Some(format!("{:.0}", cell.wire_frames_per_s?.median / 1e3)),
+    |cell| {
+        Some(format!(
+            "{:.0}",
+            cell.figures.wire_frames_per_s?.median / 1e3
+        ))
+    },
 )
 .narrow("kframes\n/s")
 .in_full();
@@ -63,7 +68,7 @@ const FRAMES: Column<CellResult> = cell(
 const SEGMENTS: Column<CellResult> = cell(
     "segs/packet",
     "segs/packet: segments on the wire per packet that the receiver's TCP handled",
-    |cell| Some(format!("{:.1}", cell.segments_per_packet?.median)),
+    |cell| Some(format!("{:.1}", cell.figures.segments_per_packet?.median)),
 )
 .narrow("segs/\npacket")
 .in_full();

@@ -7,15 +7,14 @@ use std::path::Path;
 use csv::{Terminator, WriterBuilder};
 use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::load::Workload;
-use wirecost_model::metric::{
-    Metric, retransmits, segments_per_packet, stack_packets_per_second, wire_frames_per_second,
-};
+use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Run, RunHead};
 use wirecost_model::sample::{DatagramResult, Invalid, Mark, Sample};
 use wirecost_model::usage::HostUsage;
 
 use crate::render::format::{Format, FormatError, Terminal};
+use crate::result::cell_figures::{CELL_FIGURES, Figure};
 use crate::result::read::{DEVICES, read_into};
 use crate::result::run::RunResult;
 
@@ -64,9 +63,9 @@ impl Format<RunResult> for Csv {
 }
 
 /// A column of figures: its name with the unit, and the value of a sample; `None` is an empty field.
-type Figure = (&'static str, fn(&Sample) -> Option<f64>);
+type NamedFigure = (&'static str, Figure);
 
-const ALWAYS: [Figure; 14] = [
+const ALWAYS: [NamedFigure; 10] = [
     ("throughput_gbps", |s| Some(s.throughput()? / 1e9)),
     ("bytes", |s| Some(s.stream()?.stream.as_ref()?.bytes as f64)),
     ("seconds", |s| Some(s.loads.first()?.seconds)),
@@ -87,13 +86,9 @@ const ALWAYS: [Figure; 14] = [
         both(s, |host| Some(host.backlog_drops as f64))
     }),
     ("cores_apart_ns", Sample::core_distance_ns),
-    ("wire_frames_per_s", wire_frames_per_second),
-    ("stack_packets_per_s", stack_packets_per_second),
-    ("segments_per_packet", segments_per_packet),
-    ("retransmits", |s| Some(retransmits(s)? as f64)),
 ];
 
-const SPLIT: [Figure; 2] = [
+const SPLIT: [NamedFigure; 2] = [
     ("sender_cpu_percent_per_gbps", |s| {
         Metric::SenderCpu.value(s, &s.stream()?.name)
     }),
@@ -102,7 +97,7 @@ const SPLIT: [Figure; 2] = [
     }),
 ];
 
-const SHARED: [Figure; 1] = [("cpu_percent_per_gbps", |s| {
+const SHARED: [NamedFigure; 1] = [("cpu_percent_per_gbps", |s| {
     Metric::Cpu.value(s, &s.stream()?.name)
 })];
 
@@ -146,7 +141,7 @@ struct Rows<'a> {
     writer: csv::Writer<&'a mut dyn Write>,
     keys: Vec<String>,
     cells: BTreeMap<u32, Vec<String>>,
-    figures: Vec<Figure>,
+    figures: Vec<NamedFigure>,
     /// Columns of each load's own figures.
     loads: Vec<(String, Figured)>,
 }
@@ -154,10 +149,11 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Writes the header line.
     fn new(experiment: &Experiment, to: &'a mut dyn Write) -> Result<Self, csv::Error> {
-        let figures: Vec<Figure> = match experiment.plan.cores {
-            Cores::Split => ALWAYS.into_iter().chain(SPLIT).collect(),
-            Cores::Shared => ALWAYS.into_iter().chain(SHARED).collect(),
+        let by_cores: &[NamedFigure] = match experiment.plan.cores {
+            Cores::Split => &SPLIT,
+            Cores::Shared => &SHARED,
         };
+        let figures = [&ALWAYS, CELL_FIGURES, by_cores].concat();
         let mut writer = WriterBuilder::new()
             .terminator(Terminator::CRLF)
             .from_writer(to);

@@ -25,6 +25,7 @@ use wirecost_model::vary::Vary;
 use wirecost_stats::validity::Finding;
 use wirecost_stats::{Factorial, Summary};
 
+use crate::result::cell_figures::CellFigures;
 use crate::result::gathered::Gathered;
 
 pub use adaptive::{AdaptiveResult, Intervals};
@@ -202,14 +203,9 @@ pub struct CellResult {
     pub receiver_cpu_percent_per_gbps: Option<Summary>,
     /// Percent of one core of the machine per Gbit/s, likewise; `null` where each host has its own cores.
     pub cpu_percent_per_gbps: Option<Summary>,
-    /// Frames on the wire per second, both directions.
-    pub wire_frames_per_s: Option<Summary>,
-    /// Packets per second as the receiving guest's TCP handled them.
-    pub stack_packets_per_s: Option<Summary>,
-    /// Segments on the wire per packet that the receiving guest's TCP handled.
-    pub segments_per_packet: Option<Summary>,
-    /// TCP segments retransmitted within a window.
-    pub retransmits: Option<Summary>,
+    /// Figures that do not depend on the loads; in JSON they are names of the cell itself.
+    #[serde(flatten)]
+    pub figures: CellFigures,
     /// The most TCP payload that the line carries in this cell's frames, Gbit/s (TCP with
     /// timestamps over the guests' IP, in tunnels over the underlay's); `null` without a rate.
     pub line_limit_gbps: Option<f64>,

@@ -155,10 +155,7 @@ fn cell_result(experiment: &Experiment, cell: &Cell, gathered: &Gathered) -> Cel
         sender_cpu_percent_per_gbps: cpu(|load| load.sender_cpu_percent_per_gbps),
         receiver_cpu_percent_per_gbps: cpu(|load| load.receiver_cpu_percent_per_gbps),
         cpu_percent_per_gbps: cpu(|load| load.cpu_percent_per_gbps),
-        wire_frames_per_s: over(&sums.wire_frames_per_s),
-        stack_packets_per_s: over(&sums.stack_packets_per_s),
-        segments_per_packet: over(&sums.segments_per_packet),
-        retransmits: over(&sums.retransmits),
+        figures: sums.columns.summaries(),
         line_limit_gbps: network.total_rate().filter(|_| one_way(cell)).map(|rate| {
             let overhead = network.line_overhead_bytes(cell.guest_mtu);
             tcp_goodput_bps(rate, cell.guest_mtu, overhead, network.guest_ip) / 1e9

@@ -7,10 +7,7 @@ use wirecost_model::cell::{Cell, Experiment};
 use wirecost_model::end_window::End;
 use wirecost_model::latency::Latency;
 use wirecost_model::load::NamedLoad;
-use wirecost_model::metric::{
-    Metric, StreamCpu, retransmits, saturated_cpu, segments_per_packet, stack_packets_per_second,
-    stream_cpu, wire_frames_per_second,
-};
+use wirecost_model::metric::{Metric, StreamCpu, saturated_cpu, stream_cpu};
 use wirecost_model::path_access::PathAccess;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{RunHead, WakeupCost};
@@ -19,6 +16,7 @@ use wirecost_model::switch::{OpenVswitch, OvsDatapath};
 use wirecost_model::usage::HostUsage;
 use wirecost_stats::Observed;
 
+use crate::result::cell_figures::CellColumns;
 use crate::result::document::{DatagramsResult, InvalidSample};
 use crate::result::flows::FlowColumns;
 use crate::result::moves::MoveColumns;
@@ -96,10 +94,7 @@ pub(crate) struct CellSums {
     pub(crate) gbps: Vec<f64>,
     /// Seconds of moves, where all machines moved; of several migrations in a cell the slowest.
     pub(crate) move_s: Vec<f64>,
-    pub(crate) wire_frames_per_s: Vec<f64>,
-    pub(crate) stack_packets_per_s: Vec<f64>,
-    pub(crate) segments_per_packet: Vec<f64>,
-    pub(crate) retransmits: Vec<f64>,
+    pub(crate) columns: CellColumns,
     /// Busy cores of the hosts a and b.
     pub(crate) busy_cores: [Vec<f64>; 2],
     is_limited: bool,
@@ -354,10 +349,7 @@ impl CellSums {
             last_invalid: None,
             gbps: Vec::new(),
             move_s: Vec::new(),
-            wire_frames_per_s: Vec::new(),
-            stack_packets_per_s: Vec::new(),
-            segments_per_packet: Vec::new(),
-            retransmits: Vec::new(),
+            columns: CellColumns::default(),
             busy_cores: [Vec::new(), Vec::new()],
             is_limited: cell.loads.iter().any(|named| named.load.ends_by_itself()),
             loads: cell.loads.iter().map(LoadColumns::new).collect(),
@@ -382,13 +374,7 @@ impl CellSums {
         let moves = sample.loads.iter();
         let moves = moves.filter_map(|load| Metric::MoveTime.value(sample, &load.name));
         self.move_s.extend(moves.max_by(f64::total_cmp));
-        self.wire_frames_per_s
-            .extend(wire_frames_per_second(sample));
-        self.stack_packets_per_s
-            .extend(stack_packets_per_second(sample));
-        self.segments_per_packet.extend(segments_per_packet(sample));
-        self.retransmits
-            .extend(retransmits(sample).map(|count| count as f64));
+        self.columns.add(sample);
         for (busy, host) in self.busy_cores.iter_mut().zip(["a", "b"]) {
             busy.extend(sample.host(host).map(HostUsage::busy_cores));
         }
