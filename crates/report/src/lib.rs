@@ -15,6 +15,7 @@ pub use render::json::Json;
 pub use render::junit::{JunitError, comparison_junit};
 pub use render::markdown::{comparison_markdown, markdown};
 pub use render::terminal::{Text, comparison_terminal, rules, terminal};
+pub use result::cell_figures::CellFigures;
 pub use result::compare;
 pub use result::document::{
     AdaptiveResult, BarsOf, CellLoad, CellResult, CellRules, CellWakeups, ChartBar, ChartGroup,
@@ -23,7 +24,6 @@ pub use result::document::{
     NetworkChange, NetworkShare, NoRatio, OtherRules, PublishedNote, PublishedRatio,
     PublishedResult, SelfTestResult, Trust, TrustLevel, WakeupsResult, WindowCpu,
 };
-pub use result::cell_figures::CellFigures;
 pub use result::evaluate::document;
 pub use result::read::{ReadError, RecordedRun, read};
 pub use result::run::RunResult;
