@@ -1,8 +1,8 @@
 //! What only the host knows: looked at before the start, raised where that is allowed, and otherwise the sample's
 //! error with what to do.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use wirecost_model::sample::{Invalid, Sample};
@@ -211,7 +211,7 @@ fn a_report_that_a_control_group_has_no_memory_for_is_refused_before_the_record_
     if !is_root() {
         return;
     }
-    // Less than any result may need (docs/record-format.md), and enough to say so.
+    // Less than the result of a large record may need (docs/record-format.md), and enough for the program.
     let Some(group) = Group::new(60 << 20) else {
         skip("this needs a control group with a limit of memory");
         return;
@@ -220,12 +220,28 @@ fn a_report_that_a_control_group_has_no_memory_for_is_refused_before_the_record_
         env!("CARGO_MANIFEST_DIR"),
         "/../../crates/report/tests/records/v1"
     );
-    let mut report = Command::new("sh");
-    report
-        .args(["-c", &group.entering(), "sh"])
-        .arg(program())
-        .args(["report", record]);
-    let refused = run(&mut report);
+    // Read, its samples would be refused with another error: they are zeros.
+    let large = tempfile::tempdir().expect("a directory");
+    for file in fs::read_dir(record).expect("the record") {
+        let file = file.expect("a file of it");
+        fs::copy(file.path(), large.path().join(file.file_name())).expect("a copy");
+    }
+    let samples = File::options()
+        .write(true)
+        .open(large.path().join("samples.jsonl"));
+    let grown = samples.and_then(|samples| samples.set_len(1 << 30));
+    grown.expect("a file with a hole");
+    let report = |record: &Path| {
+        let mut report = Command::new("sh");
+        report
+            .args(["-c", &group.entering(), "sh"])
+            .arg(program())
+            .arg("report")
+            .arg(record);
+        run(&mut report)
+    };
+    report(record.as_ref()).expect_code(0);
+    let refused = report(large.path());
     refused.expect_code(3);
     assert!(refused.stderr.contains("memory.max"), "{refused:?}");
 }

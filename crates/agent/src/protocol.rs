@@ -9,7 +9,10 @@ mod transfer;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-pub use host::{BuiltSwitch, HostPath, Joined, LeftSettings, OwnAddress, PathDevice, ProofResult};
+pub use host::{
+    BuiltSwitch, ElsewhereJournal, HostPath, Joined, LeftSettings, OwnAddress, PathDevice,
+    ProofResult,
+};
 pub use loads::{
     CountingStart, EndPart, EndedLoad, HostNetns, LoadEnd, Measured, MeasuredEnd, PartOrder,
     WindowPart,

@@ -72,7 +72,7 @@ fn clean_hosts(arguments: &Clean) -> CommandResult {
     // About other hosts, and so no part of the result.
     for (host, left) in hosts() {
         for journal in &left.elsewhere {
-            screen::print_stderr(&format!("wirecost: {host}: {journal}"));
+            screen::print_stderr(&format!("wirecost: {host}: {}", journal.message));
         }
     }
     let printed = if arguments.json {
@@ -82,6 +82,7 @@ fn clean_hosts(arguments: &Clean) -> CommandResult {
                     undone,
                     gone,
                     failed,
+                    emptied: _,
                     elsewhere: _,
                 } = left;
                 json!({ "host": host, "undone": undone, "gone": gone, "failed": failed })

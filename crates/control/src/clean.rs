@@ -69,7 +69,17 @@ pub fn undo_left(
         }
         undone.push(left);
     }
+    forget_emptied(&mut undone);
     Ok(undone)
+}
+
+/// Hosts with the same home directory tell of each other's journals, also of those that are undone later.
+fn forget_emptied(hosts: &mut [LeftSettings]) {
+    let emptied: Vec<String> = hosts.iter().flat_map(|left| left.emptied.clone()).collect();
+    for left in hosts {
+        left.elsewhere
+            .retain(|journal| !emptied.contains(&journal.file));
+    }
 }
 
 /// The answer of an agent; where it failed, the error as what could not be undone. Other hosts may have undone something
@@ -91,19 +101,21 @@ fn add(left: &mut LeftSettings, more: LeftSettings) {
         undone,
         gone,
         failed,
+        emptied,
         elsewhere,
     } = more;
     left.undone.extend(undone);
     left.gone.extend(gone);
+    left.emptied.extend(emptied);
     // An agent whose login is root finds what the one before it could not undo.
     add_new(&mut left.failed, failed);
     add_new(&mut left.elsewhere, elsewhere);
 }
 
-fn add_new(known: &mut Vec<String>, more: Vec<String>) {
-    for text in more {
-        if !known.contains(&text) {
-            known.push(text);
+fn add_new<T: PartialEq>(known: &mut Vec<T>, more: Vec<T>) {
+    for one in more {
+        if !known.contains(&one) {
+            known.push(one);
         }
     }
 }
@@ -118,6 +130,14 @@ fn undo_by(mut link: Link, interrupt: &AtomicBool) -> Result<LeftSettings, LinkE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wirecost_agent::protocol::ElsewhereJournal;
+
+    fn journal(file: &str) -> ElsewhereJournal {
+        ElsewhereJournal {
+            file: file.to_owned(),
+            message: format!("{file} is of another host"),
+        }
+    }
 
     #[test]
     fn all_that_is_in_roots_journals_is_told_too() {
@@ -125,7 +145,8 @@ mod tests {
             undone: vec![format!("undone by {whose}")],
             gone: vec![format!("gone for {whose}")],
             failed: vec![format!("failed for {whose}")],
-            elsewhere: vec![format!("elsewhere for {whose}")],
+            emptied: vec![format!("emptied for {whose}")],
+            elsewhere: vec![journal(whose)],
         };
         let mut left = of("user");
         add(&mut left, of("root"));
@@ -133,10 +154,25 @@ mod tests {
         assert_eq!(left.undone, both("undone by"));
         assert_eq!(left.gone, both("gone for"));
         assert_eq!(left.failed, both("failed for"));
-        assert_eq!(left.elsewhere, both("elsewhere for"));
+        assert_eq!(left.emptied, both("emptied for"));
+        assert_eq!(left.elsewhere, ["user", "root"].map(journal));
         add(&mut left, of("root"));
         assert_eq!(left.failed, both("failed for"), "told once");
-        assert_eq!(left.elsewhere, both("elsewhere for"), "told once");
+        assert_eq!(left.elsewhere, ["user", "root"].map(journal), "told once");
+    }
+
+    #[test]
+    fn a_journal_that_another_host_undoes_in_the_same_command_is_not_told() {
+        let of = |emptied: &str, elsewhere: [&str; 2]| LeftSettings {
+            emptied: vec![emptied.to_owned()],
+            elsewhere: elsewhere.map(journal).into(),
+            ..LeftSettings::default()
+        };
+        let mut hosts = [of("a", ["b", "c"]), of("b", ["a", "c"])];
+        forget_emptied(&mut hosts);
+        for left in hosts {
+            assert_eq!(left.elsewhere, [journal("c")]);
+        }
     }
 
     #[test]

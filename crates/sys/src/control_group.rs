@@ -7,8 +7,14 @@ use std::path::{Path, PathBuf};
 /// controllers.
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// Memory left by the process's group and its ancestors, bytes: the least of their limits less usage. Inactive file
-/// pages do not count as used: the kernel drops them first. `None` without a limit, or where none can be read.
+/// Lines of `memory.stat` of what is dropped when memory is needed.
+const RECLAIMED: &[&str] = &["inactive_file", "active_file", "slab_reclaimable"];
+/// The same in version 1, with those of groups below.
+const RECLAIMED_VERSION_1: &[&str] = &["total_inactive_file", "total_active_file"];
+
+/// Memory left by the process's group and its ancestors, bytes: the least of their limits less usage. Pages of files and
+/// reclaimable slabs do not count as used, as in `MemAvailable`: the kernel drops them before it ends a process. `None`
+/// without a limit, or where none can be read.
 pub fn memory_left() -> Option<u64> {
     memory_left_by(&own(), |path| fs::read_to_string(path).ok())
 }
@@ -54,23 +60,24 @@ fn memory_left_by(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Optio
     // `max`, where there is no limit, is no number.
     let number = |path: &Path| -> Option<u64> { read(path)?.trim().parse().ok() };
     let left = |(group, unified): (PathBuf, bool)| {
-        let [limit, used, files] = if unified {
-            ["memory.max", "memory.current", "inactive_file"]
+        let (limit, used, reclaimed) = if unified {
+            ("memory.max", "memory.current", RECLAIMED)
         } else {
-            [
+            (
                 "memory.limit_in_bytes",
                 "memory.usage_in_bytes",
-                "total_inactive_file",
-            ]
+                RECLAIMED_VERSION_1,
+            )
         };
         let (limit, used) = (number(&group.join(limit))?, number(&group.join(used))?);
         let stat = read(&group.join("memory.stat")).unwrap_or_default();
-        let files = stat.lines().find_map(|line| {
+        let files = stat.lines().filter_map(|line| {
             let (name, bytes) = line.split_once(' ')?;
-            (name == files).then(|| bytes.parse::<u64>().ok())?
+            reclaimed
+                .contains(&name)
+                .then(|| bytes.parse::<u64>().ok())?
         });
-        let used = used.saturating_sub(files.unwrap_or(0));
-        Some(limit.saturating_sub(used))
+        Some(limit.saturating_sub(used.saturating_sub(files.sum())))
     };
     let groups = directories(groups, "memory").into_iter();
     groups.filter_map(left).min()
@@ -117,10 +124,10 @@ mod tests {
             ("/sys/fs/cgroup/a/memory.current", "70000\n"),
             (
                 "/sys/fs/cgroup/a/memory.stat",
-                "anon 50000\ninactive_file 10000\n",
+                "anon 50000\ninactive_file 10000\nactive_file 4000\nslab_reclaimable 1000\n",
             ),
         ];
-        assert_eq!(memory_left_by("0::/a/b\n", of(&files)), Some(40_000));
+        assert_eq!(memory_left_by("0::/a/b\n", of(&files)), Some(45_000));
         assert_eq!(memory_left_by("0::/\n", of(&files)), None);
         assert_eq!(memory_left_by("", of(&files)), None);
     }

@@ -111,6 +111,17 @@ pub struct LeftSettings {
     pub gone: Vec<String>,
     /// Steps that could not be undone, and why.
     pub failed: Vec<String>,
-    /// Journals of other hosts in the same directory, which are left alone, and what to do.
-    pub elsewhere: Vec<String>,
+    /// File names of the journals of which nothing is left.
+    pub emptied: Vec<String>,
+    /// Journals of other hosts in the same directory, which are left alone.
+    pub elsewhere: Vec<ElsewhereJournal>,
+}
+
+/// The journal of another host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElsewhereJournal {
+    /// Its file name, which no journal of another host has.
+    pub file: String,
+    /// Its path, why it is left alone, and what to do.
+    pub message: String,
 }

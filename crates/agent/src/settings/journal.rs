@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::error::SettingsError;
 use super::undo::Undo;
 use crate::orphan::Owner;
+use crate::protocol::ElsewhereJournal;
 
 /// Content of a journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -259,18 +260,27 @@ fn read(path: &Path) -> Option<io::Result<(Entry, SystemTime)>> {
 }
 
 /// What is in the directory of the journals.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LeftJournals {
     /// Journals left on this host, of this network namespace or of an earlier boot, the last written first: each has
     /// what the one before it had left changed as the earlier values. A journal that cannot be read is an error.
     pub(crate) here: Vec<Result<LeftJournal, SettingsError>>,
-    /// Journals of other hosts, which stay: what they are and what to do, as text.
-    pub(crate) elsewhere: Vec<String>,
+    /// Journals of other hosts, which stay.
+    pub(crate) elsewhere: Vec<ElsewhereJournal>,
 }
 
-/// The journals that ended processes left, and those of other hosts.
+/// The journals that ended processes left, and those of other hosts. None where the user has no directory for them.
 pub(crate) fn left() -> io::Result<LeftJournals> {
-    left_in(&directory::find()?, &machine::this()?)
+    match directory::find() {
+        Ok(directory) => left_in(&directory, &machine::this()?),
+        Err(_) => Ok(LeftJournals::default()),
+    }
+}
+
+/// A journal's file name.
+pub(super) fn file_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 fn left_in(directory: &Path, machine: &str) -> io::Result<LeftJournals> {
@@ -288,7 +298,10 @@ fn left_in(directory: &Path, machine: &str) -> io::Result<LeftJournals> {
                 let is_elsewhere = restarted && !of.is_empty() && !machine::is_this(of, machine);
                 let lives = Owner::parse(&entry.process).is_some_and(Owner::is_alive);
                 if is_elsewhere {
-                    elsewhere.push(left_alone(&path, of, machine));
+                    elsewhere.push(ElsewhereJournal {
+                        file: file_of(&path),
+                        message: left_alone(&path, of, machine),
+                    });
                 } else if restarted || (!lives && entry.netns == netns) {
                     left.push(LeftJournal {
                         path,
@@ -302,7 +315,7 @@ fn left_in(directory: &Path, machine: &str) -> io::Result<LeftJournals> {
         }
     }
     left.sort_by_key(|left| Reverse(left.modified));
-    elsewhere.sort();
+    elsewhere.sort_by(|a: &ElsewhereJournal, b| a.file.cmp(&b.file));
     let left = left.into_iter().map(Ok);
     Ok(LeftJournals {
         here: left.chain(unreadable.into_iter().map(Err)).collect(),
@@ -313,14 +326,16 @@ fn left_in(directory: &Path, machine: &str) -> io::Result<LeftJournals> {
 /// Why the journal of another machine than `this` is not undone, and what to do.
 fn left_alone(path: &Path, machine: &str, this: &str) -> String {
     let name = machine::name(machine);
-    let other = if name == machine::name(this) {
-        "machine-id"
+    let differs = if name != machine::name(this) {
+        "with another name"
+    } else if machine::has_id(this) {
+        "with another machine-id"
     } else {
-        "name"
+        "with a machine-id, and this host has none (/etc/machine-id)"
     };
     format!(
-        "{}: left alone, because it is the journal of a host {name:?} with another {other}: undo it there with \
-         `wirecost clean --host`; if it was this host, run the commands that it lists and remove it",
+        "{}: left alone, because it is the journal of a host {name:?} {differs}: `wirecost clean --host` of that host \
+         undoes it once its run has ended; if it was this host, run the commands that it lists and remove it",
         path.display()
     )
 }
@@ -428,7 +443,9 @@ mod tests {
             let left = left_in(directory.path(), "here.1").unwrap();
             assert_eq!(left.here.len(), count, "{machine}");
             if count == 0 {
-                let told = left.elsewhere.join("\n");
+                let file = file_of(&path);
+                let told = left.elsewhere.iter().find(|told| told.file == file);
+                let told = &told.expect("told").message;
                 assert!(told.contains(&path.display().to_string()), "{told}");
             }
             assert_eq!(left.elsewhere.len(), (index + 1).min(3), "{machine}");
@@ -442,6 +459,8 @@ mod tests {
         assert!(id.contains("\"here\" with another machine-id"), "{id}");
         let name = left_alone(path, "elsewhere.1", "here.1");
         assert!(name.contains("\"elsewhere\" with another name"), "{name}");
+        let none = left_alone(path, "here.2", "here");
+        assert!(none.contains("this host has none"), "{none}");
     }
 
     #[test]

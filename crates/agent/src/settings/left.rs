@@ -55,9 +55,13 @@ fn undo_one(mut left: LeftJournal, found: &mut LeftSettings) {
         }
     }
     found.undone.extend(undone.into_iter().rev());
-    if let Err(error) = written.and_then(|()| left.store(&kept)) {
-        let name = left.name();
-        found.failed.push(format!("writing {name}: {error}"));
+    match written.and_then(|()| left.store(&kept)) {
+        Ok(()) if kept.is_empty() => found.emptied.push(journal::file_of(&left.path)),
+        Ok(()) => {}
+        Err(error) => {
+            let name = left.name();
+            found.failed.push(format!("writing {name}: {error}"));
+        }
     }
 }
 
@@ -144,6 +148,7 @@ mod tests {
             undo_one(left(&path), found);
         }
         assert_eq!(twice[0].undone, [format!("the second: {echo}")]);
+        assert!(twice[0].emptied.is_empty(), "{twice:?}");
         assert!(twice[1].undone.is_empty(), "{twice:?}");
         for found in &twice {
             let [failed] = &found.failed[..] else {
@@ -196,6 +201,7 @@ mod tests {
         undo_one(left, &mut found);
         assert_eq!(found.undone, [format!("l: {copy}"), "l: true".to_owned()]);
         assert!(!path.exists(), "nothing is left: {found:?}");
+        assert_eq!(found.emptied, ["1-2.json"]);
         assert_eq!(entry(&seen).undo.len(), 1, "before the last step");
     }
 }

@@ -96,8 +96,8 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
     if kind == "fq_codel" {
         as_requested(&mut bytes);
     }
-    // It would be changed instead of replaced.
-    if of_user(netlink, index)?.as_deref() == Some(kind) {
+    // With the same handle it would be changed, and one of another kind refused (net/sched/sch_api.c, `tc_modify_qdisc`).
+    if of_user(netlink, index)?.is_some() {
         qdisc::remove(netlink, index)?;
     }
     let options = TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, bytes));
@@ -114,6 +114,7 @@ fn as_requested(options: &mut [u8]) {
     while let [l0, l1, t0, t1, ..] = *rest {
         let length = usize::from(u16::from_ne_bytes([l0, l1]));
         if FQ_CODEL_TIMES.contains(&u16::from_ne_bytes([t0, t1]))
+            && length == 8
             && let Some(value) = rest.get_mut(4..8)
         {
             let time = u32::from_ne_bytes([value[0], value[1], value[2], value[3]]);
@@ -227,7 +228,10 @@ mod tests {
                 let [length, kind] = [8u16, kind].map(u16::to_ne_bytes);
                 [&length[..], &kind, &value.to_ne_bytes()].concat()
             };
-            let of = |time| [attribute(1, time), attribute(2, 10_240), attribute(3, time)].concat();
+            let of = |time| {
+                let all = [(1, time), (2, 10_240), (3, time), (7, time)];
+                all.map(|(kind, value)| attribute(kind, value)).concat()
+            };
             let mut options = of(was);
             as_requested(&mut options);
             assert_eq!(options, of(was + 1));
@@ -277,6 +281,17 @@ mod tests {
         let of_user = read(&mut netlink, index).expect("a qdisc");
         set(&mut netlink, index, &of_user).expect("it is there");
         assert_eq!(read(&mut netlink, index).expect("a qdisc"), of_user);
+        set(&mut netlink, index, "pfifo").expect("another kind");
+        set(&mut netlink, index, &of_user).expect("what was there");
+        assert_eq!(read(&mut netlink, index).expect("a qdisc"), of_user);
+        // As an earlier version left it: with shorter times, and a number of flows that cannot be changed.
+        let target = of_user.find("fq_codel 08000100").expect("its target") + 17;
+        let (before, after) = (&of_user[..target], &of_user[target + 8..]);
+        let shorter = format!("{before}e8030000{after}");
+        set(&mut netlink, index, &shorter).expect("a shorter target");
+        assert_ne!(read(&mut netlink, index).expect("a qdisc"), of_user);
+        set(&mut netlink, index, &of_user).expect("what was there");
+        assert_eq!(read(&mut netlink, index).expect("a qdisc"), of_user);
     }
 
     #[test]
@@ -292,6 +307,7 @@ mod tests {
         let found = read(&mut netlink, index).expect("a qdisc");
         assert_eq!(kind_of(&found), "pfifo");
         assert!(!found.ends_with(" 0a000000"), "{found}");
+        set(&mut netlink, index, "1: bfifo 0a000000").expect("another kind of the same handle");
         // What was there comes back.
         set(&mut netlink, index, of_user).expect("root of the namespace");
         assert_eq!(read(&mut netlink, index).expect("a qdisc"), of_user);

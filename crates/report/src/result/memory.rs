@@ -6,9 +6,11 @@ use std::fs;
 use wirecost_sys::control_group;
 
 /// Upper bound of the memory for a result, bytes, for a record with `samples` bytes of samples. A sample of 1.9 kB
-/// takes 0.4 kB as figures, one of 11 kB takes 1 kB (docs/record-format.md); the samples to be drawn take some 50 MB.
-pub(crate) const fn needed(samples: u64) -> u64 {
-    samples / 4 + 64_000_000
+/// takes 0.4 kB as figures, one of 11 kB takes 1 kB (docs/record-format.md); the samples to be drawn take up to 50 MB,
+/// and the program 14 MB.
+pub(crate) fn needed(samples: u64) -> u64 {
+    let drawn = samples.saturating_mul(4).min(50_000_000);
+    samples / 4 + drawn + 14_000_000
 }
 
 /// Bytes that this process can still allocate: the machine's available memory (proc_meminfo(5)), what is left of the
@@ -84,6 +86,7 @@ mod tests {
     #[test]
     fn a_million_samples_fit_into_a_gigabyte() {
         assert!(needed(1_900_000_000) < 1_000_000_000);
+        assert!(needed(10_000) < 15_000_000, "little for a small record");
         assert!(available().is_some());
     }
 }

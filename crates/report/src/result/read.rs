@@ -51,7 +51,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The record has more samples than there is memory for.
-    #[error("{} has {:.1} GB, and a result of it needs up to {:.1} GB of memory, of which {:.1} GB are free: end other programs, raise the limit (ulimit -v, memory.max of the control group), or copy the run directory to a machine with more", path.display(), gigabytes(*bytes), gigabytes(*needed), gigabytes(*available))]
+    #[error("{} has {:.2} GB, and a result of it needs up to {:.2} GB of memory, of which {:.2} GB are free: end other programs, raise the limit (ulimit -v, memory.max of the control group), or copy the run directory to a machine with more", path.display(), gigabytes(*bytes), gigabytes(*needed), gigabytes(*available))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -127,7 +127,10 @@ fn gigabytes(bytes: u64) -> f64 {
 /// [`ReadError::TooLarge`].
 pub(crate) fn check_memory(dir: &Path) -> Result<(), ReadError> {
     let path = dir.join(file::SAMPLES);
-    let bytes = fs::metadata(&path).map_or(0, |there| there.len());
+    // Reading says what is missing.
+    let Ok(bytes) = fs::metadata(&path).map(|there| there.len()) else {
+        return Ok(());
+    };
     let needed = memory::needed(bytes);
     match memory::available() {
         Some(available) if available < needed => Err(ReadError::TooLarge {

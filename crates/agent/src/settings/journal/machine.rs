@@ -7,8 +7,11 @@
 use std::fmt::Write;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use sha2::{Digest, Sha256};
+
+const ID: &str = "/etc/machine-id";
 
 /// This machine, as journals name it: `NAME.ID`, or `NAME` without a machine-id. Empty for root, whose directory is
 /// the machine's own, so that a new name does not hide journals.
@@ -17,8 +20,19 @@ pub(super) fn this() -> io::Result<String> {
         return Ok(String::new());
     }
     let name = fs::read_to_string("/proc/sys/kernel/hostname")?;
-    let id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
-    Ok(written(&name, id.trim()))
+    let id = fs::read_to_string(ID).unwrap_or_default();
+    let id = if is_transient() { "" } else { id.trim() };
+    Ok(written(&name, id))
+}
+
+/// Whether the machine-id is made anew at each boot, as on a host without a disk: systemd mounts it over a read-only file
+/// (machine-id(5)).
+fn is_transient() -> bool {
+    let file = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
+    match (file(ID), file("/run/machine-id")) {
+        (Ok(id), Ok(transient)) => id == transient,
+        _ => false,
+    }
 }
 
 /// The name, of letters, digits, `-` and `_`, and a hash of the machine-id, which is not to be shown to others
@@ -49,6 +63,11 @@ fn parts(machine: &str) -> (&str, &str) {
 /// The name of a machine that a journal names.
 pub(super) fn name(machine: &str) -> &str {
     parts(machine).0
+}
+
+/// Whether it has a machine-id.
+pub(super) fn has_id(machine: &str) -> bool {
+    !parts(machine).1.is_empty()
 }
 
 /// Whether the machine that a journal names is this one. Earlier versions wrote no machine-id.
