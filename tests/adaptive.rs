@@ -36,8 +36,9 @@ fn why(record: &Record) -> StopReason {
     until.expect("it stopped by its rule").why
 }
 
-/// Where other programs use the cores no effect is comparable, none is waited for, and the run ends after its least rounds:
-/// checks that, and returns whether it is so. The rule itself is tested on samples (`control`, `adaptive/tests.rs`).
+/// Where other programs use the cores no effect is comparable, none is waited for, and the run ends after its least
+/// rounds: checks that, and returns whether it is so. The rule itself is tested on samples (`control`,
+/// `adaptive/tests.rs`).
 fn is_disturbed(record: &Record, result: &serde_json::Value, least: u64) -> bool {
     let asked = result["until"]["asked"].as_u64().expect("a number");
     if asked == 0 {

@@ -38,8 +38,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     // Headers come from `wire`: what is written here and what a capture is read with are one and the same.
     // What an encapsulation is called and has is the plan's word for it, here as everywhere.
     ("vtep", &["model", "netlink", "sys", "wire"]),
-    // An Open vSwitch of a lab host's own. What is in a Geneve header is `wire`'s, a kernel's datapath is asked for over
-    // netlink, daemons that die with their host are `sys`'s.
+    // An Open vSwitch of a lab host's own. What is in a Geneve header is `wire`'s, a kernel's datapath is asked for
+    // over netlink, daemons that die with their host are `sys`'s.
     ("ovs", &["model", "netlink", "sys", "wire"]),
     // Which datapath a network has is the agent's to choose: netbuild makes devices, vtep programs on them.
     // Probes of a lab's guests and of hosts as they are: one prober, one responder (`probe`). A host's devices are read
@@ -339,7 +339,8 @@ fn every_job_of_the_hosted_ci_runs_with_the_rust_of_the_workspace() {
     assert_eq!(workflow.matches(&container).count(), jobs, "{container}");
 }
 
-/// Tables, headings of commands and a link on a line of its own cannot be wrapped; docs/studies.md is what a program printed.
+/// Tables, headings of commands and a link on a line of its own cannot be wrapped; docs/studies.md is what a program
+/// printed.
 #[test]
 fn prose_of_the_documents_has_lines_of_at_most_120() {
     const WIDTH: usize = 120;

@@ -1,4 +1,5 @@
-//! Hosts that are containers of podman: the program is copied into them by `podman exec`, measures between them, and is gone.
+//! Hosts that are containers of podman: the program is copied into them by `podman exec`, measures between them, and is
+//! gone.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,5 +1,5 @@
-//! `wirecost diagnose`: settings are tried one at a time and undone. What limits a path of which that is known is judged in
-//! emulated machines, where no other program has a part in it (tests/kernels/diagnose.rs).
+//! `wirecost diagnose`: settings are tried one at a time and undone. What limits a path of which that is known is
+//! judged in emulated machines, where no other program has a part in it (tests/kernels/diagnose.rs).
 
 use std::process::Command;
 

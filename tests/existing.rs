@@ -1,4 +1,5 @@
-//! Runs between existing hosts: nothing is built, what is changed is undone, and what a killed run left is undone by `clean`.
+//! Runs between existing hosts: nothing is built, what is changed is undone, and what a killed run left is undone by
+//! `clean`.
 
 use std::process::Command;
 

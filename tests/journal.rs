@@ -1,6 +1,7 @@
-//! Settings of an existing host are undone to exactly what was there, whenever the process that changes them dies: random
-//! sequences of every kind of setting, a kill after or within any step or while they are undone, and all that netlink, ethtool,
-//! tc, sysfs and /proc/sys show compared before and after. Runs in emulated machines too (tests/kernels/journal.rs).
+//! Settings of an existing host are undone to exactly what was there, whenever the process that changes them dies:
+//! random sequences of every kind of setting, a kill after or within any step or while they are undone, and all that
+//! netlink, ethtool, tc, sysfs and /proc/sys show compared before and after. Runs in emulated machines too
+//! (tests/kernels/journal.rs).
 
 #[allow(dead_code, unused_imports, reason = "each test program uses its part")]
 mod common;
@@ -56,8 +57,8 @@ fn sh(netns: &str, script: &str) -> String {
     ended.stdout
 }
 
-/// A host with a veth of two queues that are steered apart and have IPv6 of a smaller MTU, a tunnel on it with a qdisc that a
-/// user set, one device that forwards while the others do not, and in another namespace a bridge.
+/// A host with a veth of two queues that are steered apart and have IPv6 of a smaller MTU, a tunnel on it with a qdisc
+/// that a user set, one device that forwards while the others do not, and in another namespace a bridge.
 struct Host {
     netns: String,
     other: String,
@@ -104,8 +105,8 @@ impl Host {
         }
     }
 
-    /// Waits until no device is on its way up or down any more: the kernel reports a change of link up to a second later
-    /// (net/core/link_watch.c), and addresses and routes follow it.
+    /// Waits until no device is on its way up or down any more: the kernel reports a change of link up to a second
+    /// later (net/core/link_watch.c), and addresses and routes follow it.
     fn settle(&self) {
         let passing = |line: &str| {
             let is_up = line.contains(",UP");

@@ -59,8 +59,8 @@ fn of_profile(record: &Record, profile: Profile, figure: impl Fn(&Sample) -> f64
     figures
 }
 
-/// Whether two of the ratios are within this factor of 1. Sockets, guests and links are read by several threads, each of
-/// which may be preempted in any sample; what is counted wrongly is wrong in each.
+/// Whether two of the ratios are within this factor of 1. Sockets, guests and links are read by several threads, each
+/// of which may be preempted in any sample; what is counted wrongly is wrong in each.
 fn agree(ratios: &[f64], factor: f64) -> bool {
     let within = |ratio: &&f64| (factor.recip()..factor).contains(*ratio);
     ratios.iter().filter(within).count() >= 2

@@ -217,7 +217,8 @@ fn an_nbd_server_at_a_unix_socket_is_loaded_and_missed_when_it_goes() {
 
     let mut reads = load(&a, &b, &["storage", "--target", &target]);
     let mut running = Running::start(reads.args(["--time", "60s"]));
-    // What a server accepts is in the network namespace of whoever connects (`unix_stream_connect`, net/unix/af_unix.c).
+    // What a server accepts is in the network namespace of whoever connects (`unix_stream_connect`,
+    // net/unix/af_unix.c).
     let loads = || {
         let mut looks = std::process::Command::new("ip");
         let looks = looks.args(["netns", "exec", &pair.a, "cat", "/proc/net/unix"]);

@@ -1,5 +1,5 @@
-//! Fifty hosts, and a control line on which nothing is said for minutes. Long: `cargo test --test program many_hosts -- --ignored
-//! --nocapture`.
+//! Fifty hosts, and a control line on which nothing is said for minutes. Long: `cargo test --test program many_hosts --
+//! --ignored --nocapture`.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Small things that a new user meets: a factor on one host, a congestion control that is not there, names in sentences.
+//! Small things that a new user meets: a factor on one host, a congestion control that is not there, names in
+//! sentences.
 
 use crate::common::{Record, TestDir, is_root, lab_can_be_built, lock_shared, run, wirecost};
 

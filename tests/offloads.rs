@@ -1,5 +1,5 @@
-//! The same level of `offload` has the same effect, judged by what happened: where super-packets are cut, by the packets
-//! on the underlay, and where frames are joined, by the segments in a packet of the receiving guest, for every
+//! The same level of `offload` has the same effect, judged by what happened: where super-packets are cut, by the
+//! packets on the underlay, and where frames are joined, by the segments in a packet of the receiving guest, for every
 //! encapsulation that this kernel can build, datapath, topology, IP version and load.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +14,13 @@ use wirecost_sys::bpf::PassingClassifier;
 
 /// Segments in a packet from which on frames were joined, or super-packets not segmented.
 const JOINED: f64 = 4.0;
-/// Frames that arrived on the underlay for each packet that the guest's TCP got, up to which none were joined. One reader reads
-/// both counters, one after the other.
+/// Frames that arrived on the underlay for each packet that the guest's TCP got, up to which none were joined. One
+/// reader reads both counters, one after the other.
 const NOT_JOINED: f64 = 1.3;
 /// Datagrams in one that a socket is given, from which on they are joined: a paced sender may have two at hand.
 const MANY: f64 = 1.15;
-/// Most by which mean sizes of frames of one path offload differ. Super-packets are as large as the congestion window allows,
-/// which depends on who else uses the cores: of them each has [`JOINED`] segments at least.
+/// Most by which mean sizes of frames of one path offload differ. Super-packets are as large as the congestion window
+/// allows, which depends on who else uses the cores: of them each has [`JOINED`] segments at least.
 const FRAMES_ALIKE: f64 = 0.15;
 
 const WIRE: &str = "";
@@ -129,8 +129,8 @@ fn frames_per_packet(sample: &Sample) -> f64 {
 /// What is wrong with a cell's sample, or nothing.
 type Judged = BTreeMap<u32, Result<(), String>>;
 
-/// Measures until each cell was right once, three times at most: who is preempted between two counters, or with the cores
-/// taken away, is wrong in one window of 0.15 s, and what is built wrongly in each.
+/// Measures until each cell was right once, three times at most: who is preempted between two counters, or with the
+/// cores taken away, is wrong in one window of 0.15 s, and what is built wrongly in each.
 fn each_cell_is_right(varied: &Varied<'_>, judge: impl Fn(&Record) -> Judged) {
     let mut wrong = BTreeMap::new();
     for turn in 0..3 {
@@ -155,8 +155,8 @@ fn held(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-/// What the model says of a TCP sample's cell: how many segments its packets have, and where they are cut. The mean bytes of
-/// a packet on the underlay.
+/// What the model says of a TCP sample's cell: how many segments its packets have, and where they are cut. The mean
+/// bytes of a packet on the underlay.
 fn treated(
     cell: &Cell,
     sample: &Sample,
@@ -189,7 +189,8 @@ fn cut_before_the_underlay(path_offload: PathOffload) -> bool {
     )
 }
 
-/// Holds every sample of TCP against what the model says of its cell, and samples of one path offload against each other.
+/// Holds every sample of TCP against what the model says of its cell, and samples of one path offload against each
+/// other.
 fn treated_as_the_model_has_it(record: &Record) -> Judged {
     let mut judged = Judged::new();
     let mut groups: BTreeMap<String, Vec<(f64, u32)>> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Tunnels between existing hosts (`network: tunnel`): built beside the hosts' own network, over it, and gone with the run.
+//! Tunnels between existing hosts (`network: tunnel`): built beside the hosts' own network, over it, and gone with the
+//! run.
 
 use std::path::Path;
 use std::process::Command;

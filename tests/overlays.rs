@@ -41,7 +41,8 @@ fn ebpf_can_be_loaded() -> bool {
 }
 
 /// Bytes of the underlay's IP MTU, and beside it: inner Ethernet 14, UDP 8, VXLAN 8 (RFC 7348, section 5), Geneve 8
-/// with 8 of options (RFC 8926, section 3), the outer IP header; a VLAN tag 4; GRE 4 and its key 4 (RFC 2890, section 2).
+/// with 8 of options (RFC 8926, section 3), the outer IP header; a VLAN tag 4; GRE 4 and its key 4 (RFC 2890, section
+/// 2).
 fn overhead(cell: &Cell) -> (u32, u32) {
     let ip = match cell.levels.get("underlay.ip").map(String::as_str) {
         Some("ipv6") => 40,

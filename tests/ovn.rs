@@ -1,5 +1,5 @@
-//! `datapath: ovn`: a private OVN of a lab, its frames seen on the underlay, its topologies and rules proven, and nothing
-//! left of it.
+//! `datapath: ovn`: a private OVN of a lab, its frames seen on the underlay, its topologies and rules proven, and
+//! nothing left of it.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! `wirecost check` on a host with a running OVN: what is right has no finding, and each fault that is put in has its own.
+//! `wirecost check` on a host with a running OVN: what is right has no finding, and each fault that is put in has its
+//! own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! `datapath: ovs`: a private Open vSwitch on each host of a lab, its frames seen on the underlay, the plan's rate kept,
-//! what it cannot said, and nothing left of it.
+//! `datapath: ovs`: a private Open vSwitch on each host of a lab, its frames seen on the underlay, the plan's rate
+//! kept, what it cannot said, and nothing left of it.
 
 use std::fs;
 use std::path::Path;

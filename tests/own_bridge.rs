@@ -1,5 +1,5 @@
-//! `wirecost tunnel up --bridge`: ports in a bridge of the host's own Open vSwitch, added, used and removed, and nothing
-//! else of that changed.
+//! `wirecost tunnel up --bridge`: ports in a bridge of the host's own Open vSwitch, added, used and removed, and
+//! nothing else of that changed.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! What goes wrong in each phase of a run between existing hosts: every time the run ends by itself with what happened, or marks
-//! the sample; no process, device or setting is left on either host, the record can be read, and a later run works.
+//! What goes wrong in each phase of a run between existing hosts: every time the run ends by itself with what happened,
+//! or marks the sample; no process, device or setting is left on either host, the record can be read, and a later run
+//! works.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -25,8 +26,8 @@ const WARMUP: f64 = 2.0;
 const WINDOW: f64 = 3.0;
 /// Faults that are tried at the same time: a run mostly waits.
 const AT_ONCE: usize = 6;
-/// Longest time from a fault to the run's end. An agent that was stopped while settings were applied has a minute to undo
-/// them, and other agents may wait for cores.
+/// Longest time from a fault to the run's end. An agent that was stopped while settings were applied has a minute to
+/// undo them, and other agents may wait for cores.
 const LIMIT: Duration = Duration::from_mins(3);
 /// Size of the full disk; a record needs less.
 const DISK_KIB: usize = 1024;

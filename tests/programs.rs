@@ -1,5 +1,5 @@
-//! What other programs read: failures as JSON, figures with their units, two loads compared, formats of other tools; and a
-//! standard output that takes nothing.
+//! What other programs read: failures as JSON, figures with their units, two loads compared, formats of other tools;
+//! and a standard output that takes nothing.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! Agents behind a login that is not root: started by `sudo -n` where what is asked of them needs root, as the login otherwise;
-//! and what agents keep of root's capabilities.
+//! Agents behind a login that is not root: started by `sudo -n` where what is asked of them needs root, as the login
+//! otherwise; and what agents keep of root's capabilities.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,8 +22,8 @@ enum Sudo {
     Missing,
 }
 
-/// A login that is the user nobody, in a namespace of mounts of its own. Its `sudo` is a script; what makes it root is a copy of
-/// setpriv(1) with the setuid bit on a file system that nobody else sees.
+/// A login that is the user nobody, in a namespace of mounts of its own. Its `sudo` is a script; what makes it root is
+/// a copy of setpriv(1) with the setuid bit on a file system that nobody else sees.
 struct Login {
     place: TestDir,
     script: PathBuf,

@@ -115,8 +115,8 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// An effect's remark of that kind. Other programs that use the machine, and a generator without a core, are told first, the
-/// rest beside it.
+/// An effect's remark of that kind. Other programs that use the machine, and a generator without a core, are told
+/// first, the rest beside it.
 fn remark<'a>(effect: &'a Value, kind: &str) -> Option<&'a Value> {
     let mut all = [&effect["not_comparable"]]
         .into_iter()
@@ -369,8 +369,8 @@ fn a_rate_that_is_reached_is_not_the_result_of_itself() {
         (plan!("offered"), "rate", "throughput"),
         (plan!("line-factor"), "underlay.rate", "throughput"),
     ] {
-        // A rate is reached where the load has the cores to itself for that. Programs that keep it from them for most of
-        // a window do so in few runs, or in all, which then say so. The rule is tested on samples (`stats`).
+        // A rate is reached where the load has the cores to itself for that. Programs that keep it from them for most
+        // of a window do so in few runs, or in all, which then say so. The rule is tested on samples (`stats`).
         let (metrics, mut disturbed) = ([metric], false);
         let reached = (0..3).map(|_| Measured::of(plan, 2)).find(|measured| {
             disturbed |= measured.result["trust"]["level"] != "sound";

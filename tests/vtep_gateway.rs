@@ -1,5 +1,5 @@
-//! A VXLAN gateway of the hardware_vtep schema, by Open vSwitch's own emulator: `check` walks the path through it, and `load`
-//! and `run` load it, as any existing network.
+//! A VXLAN gateway of the hardware_vtep schema, by Open vSwitch's own emulator: `check` walks the path through it, and
+//! `load` and `run` load it, as any existing network.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,6 +1,7 @@
-//! The system calls of a load and nothing else, as a program of its own (a hidden subcommand): what of a kernel's stream,
-//! requests and datagrams is to be had without a generator. No headers, no numbers, no clock for each, nothing is counted
-//! at the receiver. Linux: sendmmsg(2) and recvmmsg(2), or write(2), read(2) and, for several connections, epoll_wait(2).
+//! The system calls of a load and nothing else, as a program of its own (a hidden subcommand): what of a kernel's
+//! stream, requests and datagrams is to be had without a generator. No headers, no numbers, no clock for each, nothing
+//! is counted at the receiver. Linux: sendmmsg(2) and recvmmsg(2), or write(2), read(2) and, for several connections,
+//! epoll_wait(2).
 
 mod tcp;
 
@@ -51,8 +52,8 @@ enum Side {
     },
 }
 
-/// Runs one end: the client for its time, the server until it is ended. A client prints `rate=` in thousands of datagrams or
-/// transactions a second, or in Gbit/s.
+/// Runs one end: the client for its time, the server until it is ended. A client prints `rate=` in thousands of
+/// datagrams or transactions a second, or in Gbit/s.
 ///
 /// # Errors
 /// In words.

@@ -49,8 +49,9 @@ pub(crate) fn describe(
     }
 }
 
-/// Has bridges pass frames without the firewall's hooks, where this machine would have them walk there: the network is to
-/// cost as little as it can, so that the generators' own cost shows. `false` where a plain user's lab has to keep them.
+/// Has bridges pass frames without the firewall's hooks, where this machine would have them walk there: the network is
+/// to cost as little as it can, so that the generators' own cost shows. `false` where a plain user's lab has to keep
+/// them.
 pub(crate) fn unhook(lab: &mut Lab, interrupt: &AtomicBool) -> Result<bool, BenchError> {
     if !Path::new("/proc/sys/net/bridge").exists() {
         return Ok(true);
@@ -86,8 +87,8 @@ pub(crate) fn prove(lab: &mut Lab, interrupt: &AtomicBool) -> Result<(), BenchEr
     }
 }
 
-/// Has connections in the guests begin with [`CONGESTION`] where the machine's default is another one: some peers have no
-/// option for it. By the routes, since a namespace's sysctl takes only what every user may have
+/// Has connections in the guests begin with [`CONGESTION`] where the machine's default is another one: some peers have
+/// no option for it. By the routes, since a namespace's sysctl takes only what every user may have
 /// (`tcp_allowed_congestion_control`).
 pub(crate) fn one_congestion_control(
     lab: &mut Lab,

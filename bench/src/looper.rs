@@ -1,5 +1,6 @@
 //! What a load leaves of its cores to others. A program of its own (a hidden subcommand) for each core, at the lowest
-//! priority there is (`SCHED_IDLE`, sched(7)): it looks at the clock all the time, and what it did not get, others took.
+//! priority there is (`SCHED_IDLE`, sched(7)): it looks at the clock all the time, and what it did not get, others
+//! took.
 //!
 //! Why, beside the kernel's idle time: a core that naps between two interrupts counts as idle until the interrupt has
 //! woken it, and waking is dear in a virtual machine; a load that naps often looks cheaper, and is slower, than it

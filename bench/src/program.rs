@@ -119,8 +119,8 @@ pub struct Wirecost {
 }
 
 impl Wirecost {
-    /// The program that was named, or the one beside this program. Once `interrupt` is set, whatever of it runs is asked
-    /// to end and waited for.
+    /// The program that was named, or the one beside this program. Once `interrupt` is set, whatever of it runs is
+    /// asked to end and waited for.
     ///
     /// # Errors
     /// It is not there, or there is no place for its records.

@@ -30,8 +30,8 @@ const BULK: u32 = 128 << 10;
 const DATAGRAM: u32 = GUEST_MTU - 28;
 /// The lower bound against every peer.
 const AS_GOOD: f64 = 0.97;
-/// Likewise where one way of reading and writing in every cell is worth more than the last percent: bulk streams and TCP's
-/// requests.
+/// Likewise where one way of reading and writing in every cell is worth more than the last percent: bulk streams and
+/// TCP's requests.
 const NEARLY: f64 = 0.93;
 
 /// Likewise of storage.
@@ -167,8 +167,8 @@ impl Row {
         }
     }
 
-    /// How CPU is counted in this row where it was asked for `by`. A load that is compared with itself asleep has to sleep
-    /// on cores that do, and 1024 streams are compared with nobody.
+    /// How CPU is counted in this row where it was asked for `by`. A load that is compared with itself asleep has to
+    /// sleep on cores that do, and 1024 streams are compared with nobody.
     pub(crate) fn cpu(&self, by: CountedBy) -> CountedBy {
         match self.opponents {
             Opponents::Peers | Opponents::Iperf3 | Opponents::Iperf3AndBare => by,

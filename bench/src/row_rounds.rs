@@ -71,8 +71,8 @@ impl<'a> Opponent<'a> {
         }
     }
 
-    /// Its sample of a round. One that breaks now and then (uperf's connections stall once in a while) is started again;
-    /// where it breaks more often than `allowed`, it is out.
+    /// Its sample of a round. One that breaks now and then (uperf's connections stall once in a while) is started
+    /// again; where it breaks more often than `allowed`, it is out.
     ///
     /// # Errors
     /// What ends the other rounds too.

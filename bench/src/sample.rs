@@ -23,8 +23,8 @@ pub(crate) struct Sample {
     pub(crate) receiver_cpu: f64,
     /// Cores that tasks of neither used, over the machine.
     pub(crate) foreign_cores: f64,
-    /// Nanoseconds that a cache line took from a core of the sending host to one of the receiving and back, before it and
-    /// after; `None` where they share the cores, or others had one.
+    /// Nanoseconds that a cache line took from a core of the sending host to one of the receiving and back, before it
+    /// and after; `None` where they share the cores, or others had one.
     pub(crate) apart_ns: [Option<f64>; 2],
     /// Foreign load, steal or backlog drops above what marks a sample of a run.
     pub(crate) disturbed: bool,

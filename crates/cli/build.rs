@@ -18,8 +18,7 @@ fn main() {
         .split(',')
         .any(|feature| feature == "crt-static");
     // A static program relocates itself by the C library in it, which supports SHT_RELR since glibc 2.36; the
-    // relocations
-    // then take a few kB instead of a megabyte.
+    // relocations then take a few kB instead of a megabyte.
     let is_gnu = set("CARGO_CFG_TARGET_ENV") == "gnu" && set("HOST") == set("TARGET");
     if has_static_libc && is_gnu && glibc().is_some_and(|version| version >= (2, 36)) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");

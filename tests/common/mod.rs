@@ -81,8 +81,8 @@ impl Drop for MachineLock {
     }
 }
 
-/// Tests that judge what other programs on the same cores change. They run one at a time: no other test of this binary runs
-/// a program meanwhile, and none of another checkout that calls this. Other programs they must tolerate.
+/// Tests that judge what other programs on the same cores change. They run one at a time: no other test of this binary
+/// runs a program meanwhile, and none of another checkout that calls this. Other programs they must tolerate.
 pub(crate) fn lock_exclusive() -> MachineLock {
     assert_eq!(LOCKS.get(), 0, "a program of this test runs already");
     let here = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
@@ -91,8 +91,8 @@ pub(crate) fn lock_exclusive() -> MachineLock {
     guard
 }
 
-/// Tests that judge nothing that others on the same cores change: these run in parallel. Every program that a test starts
-/// has this by itself; a test that builds or counts something of its own takes it for its whole length.
+/// Tests that judge nothing that others on the same cores change: these run in parallel. Every program that a test
+/// starts has this by itself; a test that builds or counts something of its own takes it for its whole length.
 pub(crate) fn lock_shared() -> MachineLock {
     let first = LOCKS.get() == 0;
     MachineLock::new(first.then(|| Ok(MACHINE.read().unwrap_or_else(PoisonError::into_inner))))
@@ -103,8 +103,8 @@ pub(crate) fn already_locked() -> MachineLock {
     MachineLock::new(None)
 }
 
-/// As [`lock_shared`], for tests of what a machine has once: its own devices and sysctls, tunnels by hand, agents without
-/// a run. One of them at a time, another checkout's included.
+/// As [`lock_shared`], for tests of what a machine has once: its own devices and sysctls, tunnels by hand, agents
+/// without a run. One of them at a time, another checkout's included.
 pub(crate) fn lock_machine_state() -> MachineLock {
     let mut guard = lock_shared();
     guard.everywhere = Some(lock_file("machine"));

@@ -49,8 +49,8 @@ impl Drop for Namespaces {
     }
 }
 
-/// Moves the calling thread, and what it starts from now on, to a network and a mount namespace of its own with an empty
-/// /run: what another test names or mounts is not seen there. For root.
+/// Moves the calling thread, and what it starts from now on, to a network and a mount namespace of its own with an
+/// empty /run: what another test names or mounts is not seen there. For root.
 pub(crate) fn leave_the_machine() {
     use nix::mount::{MsFlags, mount};
     use nix::sched::{CloneFlags, unshare};

@@ -213,8 +213,9 @@ fn the_line(kernel: &Kernel) {
     assert_eq!(helpful(&document), Vec::<&str>::new(), "{document}");
 }
 
-/// A card that is left the checksum of the inner TCP spoils it: the field then has the sum of the pseudo-header, which is known from
-/// addresses and length (net/ipv4/tcp_ipv4.c, `__tcp_v4_send_check`). Classic BPF that skips one instruction where it is so.
+/// A card that is left the checksum of the inner TCP spoils it: the field then has the sum of the pseudo-header, which
+/// is known from addresses and length (net/ipv4/tcp_ipv4.c, `__tcp_v4_send_check`). Classic BPF that skips one
+/// instruction where it is so.
 fn spoiled_sums() -> Vec<String> {
     const BEFORE_TCP: u32 = 14 + 20 + 8 + 8 + 14 + 20;
     // 10.88.0.1, 10.88.0.2, protocol 6.
@@ -238,7 +239,8 @@ fn spoiled_sums() -> Vec<String> {
     ]
 }
 
-/// Classic BPF for tc that drops this share of what `told` skips its last instruction for (SKF_AD_RANDOM, linux/filter.h).
+/// Classic BPF for tc that drops this share of what `told` skips its last instruction for (SKF_AD_RANDOM,
+/// linux/filter.h).
 fn dropping(told: &[String], share: f64) -> String {
     let threshold = (share * f64::from(u32::MAX)) as u32;
     let mut program = told.to_vec();
@@ -258,8 +260,8 @@ fn helpful(document: &Value) -> Vec<&str> {
     helps.filter_map(|tried| tried["switch"].as_str()).collect()
 }
 
-/// Those that are settings of a host's device. A larger MTU is none: where a share of the packets is lost, throughput is in
-/// proportion to the segment size (Mathis et al., 1997), so that it does help.
+/// Those that are settings of a host's device. A larger MTU is none: where a share of the packets is lost, throughput
+/// is in proportion to the segment size (Mathis et al., 1997), so that it does help.
 fn settings(document: &Value) -> Vec<&str> {
     let all = helpful(document).into_iter();
     all.filter(|switch| switch.contains(" on ") && !switch.starts_with("an MTU "))

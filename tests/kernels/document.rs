@@ -167,8 +167,8 @@ pub(crate) fn is_up_to_date(all: &[KernelResult]) {
         fs::write(&path, text).expect(PLACE);
         return;
     }
-    // The tables alone: neither Debian's next update is a change of the document, nor are other words for what a feature
-    // is needed for.
+    // The tables alone: neither Debian's next update is a change of the document, nor are other words for what a
+    // feature is needed for.
     let plain = |text: &str| -> Vec<String> {
         text.lines()
             .filter(|line| line.starts_with('|'))

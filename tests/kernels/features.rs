@@ -1,5 +1,5 @@
-//! What a kernel has of what the program and these tests need: by the program's own word (`doctor`) and, for what labs of
-//! the tests are made of, by making it.
+//! What a kernel has of what the program and these tests need: by the program's own word (`doctor`) and, for what labs
+//! of the tests are made of, by making it.
 
 use std::collections::BTreeMap;
 

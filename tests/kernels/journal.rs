@@ -1,5 +1,6 @@
-//! What is changed on an existing host in a booted machine: random changes and kills (`tests/journal.rs`) with a card that has rings;
-//! a machine that is switched off in the middle, booted again and cleaned; a clock that is set while a run measures.
+//! What is changed on an existing host in a booted machine: random changes and kills (`tests/journal.rs`) with a card
+//! that has rings; a machine that is switched off in the middle, booted again and cleaned; a clock that is set while a
+//! run measures.
 
 use serde_json::Value;
 

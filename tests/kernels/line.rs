@@ -1,5 +1,5 @@
-//! The emulated line where the kernel has fq: its rate over 100 ms, and that what waits is released in steps. Read from the
-//! kernel's own trace of what the underlay devices send.
+//! The emulated line where the kernel has fq: its rate over 100 ms, and that what waits is released in steps. Read from
+//! the kernel's own trace of what the underlay devices send.
 
 use serde_json::Value;
 
@@ -83,8 +83,8 @@ fn sent(machine: &mut Machine, case: &Case) -> Vec<Sent> {
         .collect()
 }
 
-/// A run says that fq emulates its line, with super-packets and without, and none of its samples passes more than the line
-/// carries.
+/// A run says that fq emulates its line, with super-packets and without, and none of its samples passes more than the
+/// line carries.
 fn in_a_run(machine: &mut Machine) {
     let (cells, samples) = measured(
         machine,
@@ -119,8 +119,8 @@ struct Found {
     off: f64,
     /// The same of each window, the largest last.
     windows: Vec<f64>,
-    /// Share of the packets that were sent right behind another, within half of the time that a frame takes on the line: none
-    /// of those that are released one by one.
+    /// Share of the packets that were sent right behind another, within half of the time that a frame takes on the
+    /// line: none of those that are released one by one.
     together: f64,
     /// What a frame is of a window.
     one_frame: f64,
@@ -180,8 +180,8 @@ impl Found {
     }
 }
 
-/// How far a packet is behind what the line can have sent by then grows by this, from the most punctual of the first third
-/// to the most punctual of the last: late timers are not in it, since the line makes up for them.
+/// How far a packet is behind what the line can have sent by then grows by this, from the most punctual of the first
+/// third to the most punctual of the last: late timers are not in it, since the line makes up for them.
 fn drift(steady: &[Sent], bytes_per_us: f64) -> f64 {
     let mut before = 0;
     let late: Vec<(f64, f64)> = steady

@@ -1,4 +1,5 @@
-//! A line on a core that neither host has, in a machine with four: where its work is done is read from the kernel's trace.
+//! A line on a core that neither host has, in a machine with four: where its work is done is read from the kernel's
+//! trace.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,8 @@ const TRACE: &str = "cd /sys/kernel/tracing; [ -e trace ] || { mount -t tracefs 
     echo 'name == \"far\" || name == \"underlay\"' >events/net/net_dev_xmit/filter; echo 1 >events/net/net_dev_xmit/enable\n\
     echo 1 >events/timer/hrtimer_expire_entry/enable; echo 1 >tracing_on";
 
-/// `  wirecost-123  [003] ..s1.  12.3: net_dev_xmit: dev=far ...` as `far 3`; `qdisc_watchdog 3`. Each once, with how often.
+/// `  wirecost-123  [003] ..s1.  12.3: net_dev_xmit: dev=far ...` as `far 3`; `qdisc_watchdog 3`. Each once, with how
+/// often.
 const TRACED: &str = "cd /sys/kernel/tracing; echo 0 >tracing_on; echo 0 >events/enable\n\
     sed -n -e 's/.*\\[0*\\([0-9][0-9]*\\)\\].* net_dev_xmit: dev=\\([a-z]*\\) .*/\\2 \\1/p' \
     -e 's/.*\\[0*\\([0-9][0-9]*\\)\\].* function=qdisc_watchdog .*/qdisc_watchdog \\1/p' trace | sort | uniq -c";

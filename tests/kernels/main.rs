@@ -1,5 +1,6 @@
-//! The program in machines with Debian's own kernels: what this machine's kernel lacks is tried there. Figures that come
-//! out are those of an emulated processor and say nothing of a network; what is looked at is what was sent and proven.
+//! The program in machines with Debian's own kernels: what this machine's kernel lacks is tried there. Figures that
+//! come out are those of an emulated processor and say nothing of a network; what is looked at is what was sent and
+//! proven.
 //!
 //! `make test-kernels` runs it; elsewhere it is skipped. docs/kernels.md is written from what ran (`document.rs`).
 
@@ -48,7 +49,8 @@ const REQUIRED: &str = "WIRECOST_REQUIRE_KERNELS";
 const ONLY_KERNEL: &str = "WIRECOST_KERNEL";
 /// Only steps whose name contains this.
 const ONLY_STEP: &str = "WIRECOST_STEP";
-/// Jobs that run at the same time. A machine waits much, for windows and for what is far, and two cores are kept busy by three.
+/// Jobs that run at the same time. A machine waits much, for windows and for what is far, and two cores are kept busy
+/// by three.
 const AT_ONCE: usize = 3;
 
 /// How a step ended on a kernel.

@@ -77,8 +77,8 @@ pub(crate) fn proven_on_the_wire(cells: &[Value], samples: &[Value]) -> BTreeMap
     sizes
 }
 
-/// A plan of that many cells whose guests' MTU is the largest over 9000 bytes: each cell is proven, by the datapath of its
-/// level, or the kernel's where the plan names one; by OVN, which version is told.
+/// A plan of that many cells whose guests' MTU is the largest over 9000 bytes: each cell is proven, by the datapath of
+/// its level, or the kernel's where the plan names one; by OVN, which version is told.
 #[track_caller]
 pub(crate) fn by_open_vswitch(machine: &mut Machine, plan: &str, number: usize) {
     let (cells, samples) = measured(machine, plan, 400);

@@ -1,5 +1,5 @@
-//! One question, asked in a lab inside a machine and between that machine and another: the effects have one direction. And
-//! `load` between both, compared with iperf3.
+//! One question, asked in a lab inside a machine and between that machine and another: the effects have one direction.
+//! And `load` between both, compared with iperf3.
 
 use std::fs;
 use std::process::Output;
@@ -36,9 +36,9 @@ const METRICS: [(&str, bool); 3] = [
 /// Times that `load` and iperf3 are measured, one after the other, and the seconds of each.
 const ROUNDS: usize = 3;
 const SECONDS: u32 = 3;
-/// The medians differ by this factor at most. With offloads `load` has 1.07 times the rate of iperf3 (bench/results.md), and the
-/// emulated processors share this machine's with other work, of which the two windows of a round have different shares. A wrong
-/// unit, window or direction is a larger factor.
+/// The medians differ by this factor at most. With offloads `load` has 1.07 times the rate of iperf3
+/// (bench/results.md), and the emulated processors share this machine's with other work, of which the two windows of a
+/// round have different shares. A wrong unit, window or direction is a larger factor.
 const NOISE: f64 = 1.35;
 
 fn run(kernel: &Kernel) {

@@ -1,5 +1,5 @@
-//! Runs on existing hosts, any of whose processes are killed at random moments: nothing stays changed on either host, without
-//! `wirecost clean --host` where no settings guard was killed.
+//! Runs on existing hosts, any of whose processes are killed at random moments: nothing stays changed on either host,
+//! without `wirecost clean --host` where no settings guard was killed.
 
 use std::fs;
 use std::path::PathBuf;

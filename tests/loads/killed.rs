@@ -1,5 +1,5 @@
-//! Storage and migrations that are killed in the middle: no process is left, nor anything in shared memory, and the record
-//! says who ended it.
+//! Storage and migrations that are killed in the middle: no process is left, nor anything in shared memory, and the
+//! record says who ended it.
 
 use std::collections::BTreeSet;
 use std::fs;

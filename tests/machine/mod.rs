@@ -1,5 +1,5 @@
-//! Machines with kernels of Debian's own, to run the program in: QEMU, by KVM where that boots them, by emulation elsewhere.
-//! Whatever ends the test ends them; nothing of them is on the disk but the kernels, which are kept.
+//! Machines with kernels of Debian's own, to run the program in: QEMU, by KVM where that boots them, by emulation
+//! elsewhere. Whatever ends the test ends them; nothing of them is on the disk but the kernels, which are kept.
 
 pub(crate) mod archive;
 #[allow(dead_code, reason = "each test program uses its part")]
@@ -27,7 +27,8 @@ const TRIES: u32 = 4;
 const BOOT_KVM: Duration = Duration::from_secs(15);
 /// The longest life of a machine, seconds: `timeout` ends it even where this process is stopped.
 const LIFE_S: u32 = 3600;
-/// How much longer than its time a machine that works may take: on a crowded one a constant tells who is slow, and not who hangs.
+/// How much longer than its time a machine that works may take: on a crowded one a constant tells who is slow, and not
+/// who hangs.
 const LONGER: u32 = 6;
 /// How long it is looked at whether it works, and the share of a core that it then uses at least.
 const LOOK: Duration = Duration::from_secs(10);
@@ -199,8 +200,9 @@ impl Machine {
         }
     }
 
-    /// Processors that QEMU emulates in threads of their own may meet a breakpoint that another has taken away already, where
-    /// the kernel changes its own code (arch/x86/kernel/alternative.c, `text_poke_bp`): nothing of what is tested.
+    /// Processors that QEMU emulates in threads of their own may meet a breakpoint that another has taken away already,
+    /// where the kernel changes its own code (arch/x86/kernel/alternative.c, `text_poke_bp`): nothing of what is
+    /// tested.
     pub(crate) fn was_ended_by_the_emulator(&self) -> bool {
         self.last_words().contains("Oops: int3") || self.last_words().contains("int3: 0000")
     }
@@ -319,7 +321,8 @@ impl Machine {
         }
     }
 
-    /// Seconds of processor time that QEMU has used so far: unlike the clock's they say little of what else this machine does.
+    /// Seconds of processor time that QEMU has used so far: unlike the clock's they say little of what else this
+    /// machine does.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let timeout = self.process.id();
         let child = fs::read_to_string(format!("/proc/{timeout}/task/{timeout}/children"));

@@ -1,5 +1,5 @@
-//! Two machines: `eth1` of each is a tap in one bridge, `eth0` leads to its ssh server. All of it lies in a network namespace
-//! that nothing but these processes holds: it goes with the last of them.
+//! Two machines: `eth1` of each is a tap in one bridge, `eth0` leads to its ssh server. All of it lies in a network
+//! namespace that nothing but these processes holds: it goes with the last of them.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

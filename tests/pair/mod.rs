@@ -42,7 +42,8 @@ impl Pair {
     }
 }
 
-/// Three named namespaces of this test: a joined with b, and a with c, by a veth each, at 10.77.0.0/24 and 10.78.0.0/24.
+/// Three named namespaces of this test: a joined with b, and a with c, by a veth each, at 10.77.0.0/24 and
+/// 10.78.0.0/24.
 pub(crate) struct Star {
     pub(crate) pair: Pair,
     pub(crate) c: String,

@@ -1,4 +1,5 @@
-//! fio's nbd engine, which is libnbd, at nbdkit's memory: what people take to measure storage over a network without a disk.
+//! fio's nbd engine, which is libnbd, at nbdkit's memory: what people take to measure storage over a network without a
+//! disk.
 
 use serde_json::Value;
 

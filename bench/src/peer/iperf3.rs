@@ -72,8 +72,8 @@ impl Iperf3 {
     }
 }
 
-/// Whether every kernel takes what it hands over at once: as many datagrams as a super-datagram has room for. Where they
-/// are too many it ends without a word.
+/// Whether every kernel takes what it hands over at once: as many datagrams as a super-datagram has room for. Where
+/// they are too many it ends without a word.
 fn fits(message: u32) -> bool {
     message.saturating_mul(MAX_SEGMENTS) >= MAX_PAYLOAD
 }

@@ -1,5 +1,5 @@
-//! Frames between controller and agent by the million, in both directions, mutated from ones that are right: `make fuzz`, or
-//! `cargo run --release -p wirecost-agent --example fuzz_protocol -- INPUTS SEED`.
+//! Frames between controller and agent by the million, in both directions, mutated from ones that are right: `make
+//! fuzz`, or `cargo run --release -p wirecost-agent --example fuzz_protocol -- INPUTS SEED`.
 
 #[path = "../../wire/examples/shared/fuzz.rs"]
 mod fuzz;

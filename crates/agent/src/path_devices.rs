@@ -63,7 +63,8 @@ fn largest_mtu(first: &DeviceOnPath<'_>) -> Option<u32> {
     if device.tunnel.is_some() {
         return first.fits;
     }
-    // A VLAN takes no MTU above that of its device (net/8021q/vlan_dev.c, `vlan_dev_change_mtu`), and a macvlan neither.
+    // A VLAN takes no MTU above that of its device (net/8021q/vlan_dev.c, `vlan_dev_change_mtu`), and a macvlan
+    // neither.
     let has_room = device.lower.is_none_or(|lower| {
         let lower = first.namespace.device(lower);
         lower.is_some_and(|lower| lower.mtu >= JUMBO)

@@ -22,8 +22,8 @@ use crate::role::AgentRole;
 /// `owner` is the controller, as [`crate::orphan::Owner::argument`] writes it.
 ///
 /// `started` is the result of becoming a host; an error is the reply to the first request, where the controller reads
-/// it. With `idle`, the process also ends after that time without a request; loads are ended before. Requests that `role`
-/// does not include are refused.
+/// it. With `idle`, the process also ends after that time without a request; loads are ended before. Requests that
+/// `role` does not include are refused.
 pub fn serve(
     mut input: impl Read + Send + 'static,
     mut output: impl Write,

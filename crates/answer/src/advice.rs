@@ -78,8 +78,8 @@ type Demand = Levels;
 type Candidate<'a> = (&'a Measured, FigureValue);
 
 impl<'a> Goal<'a> {
-    /// The load's metric to optimise: throughput or transactions; where no choice changes transactions (a paced load that
-    /// keeps its rate), the p99 latency if one changes that. `None` without any settled verdict.
+    /// The load's metric to optimise: throughput or transactions; where no choice changes transactions (a paced load
+    /// that keeps its rate), the p99 latency if one changes that. `None` without any settled verdict.
     fn of(question: &'a Question, load: &'a str) -> Option<Self> {
         let settled = move |metric: Metric| {
             question.effects.iter().filter(move |judged| {

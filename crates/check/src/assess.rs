@@ -19,8 +19,7 @@ use crate::southbound;
 use crate::tcp_proof::{TcpReport, judge_tcp};
 
 /// All findings, the worst first. Findings about the checked path come before those elsewhere on the hosts; among
-/// errors,
-/// those of devices, which are causes, come before those of paths.
+/// errors, those of devices, which are causes, come before those of paths.
 pub fn assess(
     paths: &[PathReport],
     one_sided: Option<&OneSidedReport>,
@@ -281,8 +280,7 @@ fn forget_what_is_elsewhere(hosts: &mut [AuditedHost], paths: &[&PathReport]) {
 }
 
 /// Names the receiver's device as the cause of a PMTU black hole where the path carries just the MTU of that device.
-/// Only
-/// for hosts on one link: with a router between them, the router may be the one that drops.
+/// Only for hosts on one link: with a router between them, the router may be the one that drops.
 fn name_small_receivers(paths: &[PathReport], hosts: &[AuditedHost], findings: &mut [Finding]) {
     for path in paths {
         let (Some(back), Some(carried)) = (opposite(paths, path), path.mtu()) else {
@@ -337,9 +335,8 @@ fn make_typable(finding: &mut Finding, path: &PathReport, hosts: &[AuditedHost])
 }
 
 /// Findings of the audits about devices, given what the probes showed. Hosts on one machine see each other's devices:
-/// each
-/// device is reported once, by its own host where that was checked. `tcp-mtu-probing-off` is reported once, with the
-/// commands for all hosts.
+/// each device is reported once, by its own host where that was checked. `tcp-mtu-probing-off` is reported once, with
+/// the commands for all hosts.
 fn about_devices(hosts: &[AuditedHost], paths: &[&PathReport]) -> Vec<Finding> {
     let mut told: Vec<(Option<NetnsKey<'_>>, Finding)> = Vec::new();
     let pair: Vec<IpAddr> = paths

@@ -163,8 +163,7 @@ pub struct PathFlowReport {
     /// Kind `signalled`: the source of the ICMP too-big message.
     pub signalled_by: Option<IpAddr>,
     /// Bytes. Kind `signalled`: the MTU in the ICMP message; `device`: the device's MTU; `fragmented`: the largest
-    /// fragment's
-    /// IP packet.
+    /// fragment's IP packet.
     pub limit: Option<u32>,
 }
 
@@ -207,8 +206,7 @@ pub struct DirectionReport {
     /// The first router that packets of a lost size do not reach; `None`: the destination, or not located.
     pub lost_before: Option<IpAddr>,
     /// Result of a short TCP stream, small segments and then full ones (`passed`, `small-stalled`, `full-stalled`,
-    /// `changed`,
-    /// `not-connected`, `refused`); `None`: none was sent, as where a size of datagrams fails.
+    /// `changed`, `not-connected`, `refused`); `None`: none was sent, as where a size of datagrams fails.
     pub tcp: Option<&'static str>,
     /// Of a path that was probed from one side: the direction with the smaller path MTU (`neither`, `there`, `back`,
     /// `cannot-tell`).

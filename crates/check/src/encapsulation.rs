@@ -11,15 +11,13 @@ use wirecost_wire::overhead::{MtuError, Path, Stack, StackError};
 pub struct EncapsulationReport {
     /// The encapsulation, as `wirecost overhead` writes it.
     pub format: String,
-    /// The largest guest MTU that fits the path MTU of every flow in both directions, bytes; `None` where none fits
-    /// or the
-    /// path MTU is unknown.
+    /// The largest guest MTU that fits the path MTU of every flow in both directions, bytes; `None` where none fits or
+    /// the path MTU is unknown.
     pub guest_mtu: Option<u32>,
     /// The underlay MTU that a guest MTU of [`guests`](Self::guests) needs, bytes.
     pub underlay_mtu: Option<u32>,
-    /// The guest MTU that [`underlay_mtu`](Self::underlay_mtu) is for, bytes: the size expected of the path, or the
-    /// MTU of the
-    /// senders' devices.
+    /// The guest MTU that [`underlay_mtu`](Self::underlay_mtu) is for, bytes: the size expected of the path, or the MTU
+    /// of the senders' devices.
     pub guests: u32,
     /// The encapsulation over the IP version of each pair of hosts.
     #[serde(skip)]
@@ -27,9 +25,8 @@ pub struct EncapsulationReport {
 }
 
 impl EncapsulationReport {
-    /// Computes the MTUs of `stack` over the IP version of `address`: `carries` is the path MTU and `guests` the
-    /// guest MTU
-    /// that is wanted, in bytes. Guests use IPv4.
+    /// Computes the MTUs of `stack` over the IP version of `address`: `carries` is the path MTU and `guests` the guest
+    /// MTU that is wanted, in bytes. Guests use IPv4.
     ///
     /// # Errors
     /// Where the encapsulation does not exist over that IP version.
@@ -79,9 +76,8 @@ const fn version(address: IpAddr) -> IpVersion {
     }
 }
 
-/// The default UDP port of the outermost encapsulation. Probes to this port are treated by filters and equal-cost
-/// paths as
-/// the encapsulation's packets are. `None`: the encapsulation has no UDP port.
+/// The default UDP port of the outermost encapsulation. Probes to this port are treated by filters and equal-cost paths
+/// as the encapsulation's packets are. `None`: the encapsulation has no UDP port.
 pub fn tunnel_port(stack: &Stack) -> Option<u16> {
     let format = stack.to_string();
     let outermost = format

@@ -14,8 +14,7 @@ use crate::report::{FlowKind, PathReport, RequiredMtu};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recommendation {
     /// One entry for each encapsulation: `none`, the one that was named, and those of the hosts' own tunnels between
-    /// these
-    /// addresses.
+    /// these addresses.
     pub guests: Vec<GuestMtu>,
     /// The paths with the smallest path MTU, and what limits them.
     pub limits: Vec<PathLimit>,

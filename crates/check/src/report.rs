@@ -112,8 +112,7 @@ pub enum RequiredMtu {
     /// MTU of the sender's own device, bytes: programs on the host send packets of that size.
     Device(u32),
     /// MTU of the sender's route, or of IPv6 on its device, bytes, where it is smaller than the device's: the sender
-    /// sends no
-    /// larger packets.
+    /// sends no larger packets.
     Route(u32),
 }
 
@@ -326,8 +325,7 @@ impl PathReport {
     }
 
     /// The MTU that hosts should use on this path, bytes: what passes, without the bytes that the receiving device
-    /// takes
-    /// beyond its MTU for a VLAN tag. `back`: the opposite direction, whose report has the receiver's MTU.
+    /// takes beyond its MTU for a VLAN tag. `back`: the opposite direction, whose report has the receiver's MTU.
     pub fn advised(&self, back: Option<&Self>) -> Option<u32> {
         let mtu = self.mtu()?;
         let device = back.and_then(|back| back.leaving.as_ref()?.device_mtu);

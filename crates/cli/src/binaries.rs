@@ -7,8 +7,8 @@ use wirecost_control::hosts::Binaries;
 
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AgentBinaries {
-    /// A program of this version for hosts of another architecture (`uname -m`): aarch64=PATH; may be repeated [default:
-    /// /usr/lib/wirecost/ARCH/wirecost]
+    /// A program of this version for hosts of another architecture (`uname -m`): aarch64=PATH; may be repeated
+    /// [default: /usr/lib/wirecost/ARCH/wirecost]
     #[arg(long = "agent-binary", value_name = "ARCH=PATH", value_parser = binary)]
     others: Vec<(String, PathBuf)>,
 }

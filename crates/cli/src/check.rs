@@ -23,8 +23,7 @@ use crate::verbosity::Verbosity;
 use crate::{exit, interrupt, screen};
 
 /// Default number of flows: they meet each of up to four equal-cost paths with 95 % probability (the stopping rule of
-/// the
-/// Multipath Detection Algorithm: `wirecost_pmtu::flows_to_cover_all`).
+/// the Multipath Detection Algorithm: `wirecost_pmtu::flows_to_cover_all`).
 const FLOWS: u32 = 16;
 /// [`MAX_FLOWS`] as clap takes it.
 const MOST_FLOWS: i64 = MAX_FLOWS as i64;

@@ -24,8 +24,7 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
 fi";
 
 /// Joins the words that bash split. Bash splits at COMP_WORDBREAKS, colon and equals sign included, and replaces only
-/// what
-/// follows the last of these; but a host (`netns:NAME`) and an option with its value are one word here.
+/// what follows the last of these; but a host (`netns:NAME`) and an option with its value are one word here.
 const BASH_WORDS: &str = r#"
 _wirecost() {
     local line=${COMP_LINE:-${COMP_WORDS[*]}} joined=() current=0 index word before

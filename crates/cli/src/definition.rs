@@ -1,6 +1,5 @@
 //! The definition of the command line. Parsing, `--help`, manual pages and completions all use [`definition()`], so
-//! that
-//! they agree.
+//! that they agree.
 
 use clap::{Command, CommandFactory, ValueHint};
 use clap_complete::engine::ArgValueCompleter;

@@ -1,6 +1,5 @@
-//! `wirecost diagnose`: what limits a path, and which settings of its hosts matter. Each change is measured on its
-//! own and
-//! compared with the path as it is.
+//! `wirecost diagnose`: what limits a path, and which settings of its hosts matter. Each change is measured on its own
+//! and compared with the path as it is.
 
 mod budget;
 mod commands;

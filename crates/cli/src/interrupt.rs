@@ -43,9 +43,8 @@ pub(crate) fn with_hosts(
     Ok((interrupt, context))
 }
 
-/// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP, and a shell with SIGINT
-/// for a
-/// background job.
+/// Whether this process was started with the signal ignored, as nohup(1) does with SIGHUP, and a shell with SIGINT for
+/// a background job.
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

@@ -70,8 +70,7 @@ fn main() -> ExitCode {
 }
 
 /// Parses the command line. Answers a shell's request for completions, and exits. Prints `--help` or errors, and
-/// returns
-/// the exit code.
+/// returns the exit code.
 fn parse() -> Result<Arguments, ExitCode> {
     completions::answer_shell(definition);
     let matches = definition().try_get_matches();

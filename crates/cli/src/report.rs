@@ -25,7 +25,8 @@ pub(crate) struct Report {
 /// How much of a result is printed as text.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct DetailOption {
-    /// Print everything as text: intervals, second opinions, outliers, rules of others, legends (--quiet: the answer alone)
+    /// Print everything as text: intervals, second opinions, outliers, rules of others, legends (--quiet: the answer
+    /// alone)
     #[arg(long)]
     pub(crate) full: bool,
 }

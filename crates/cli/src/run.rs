@@ -159,8 +159,7 @@ pub(crate) fn refused(error: &RunError) -> Failure {
 }
 
 /// Prints the result of a run from its record and writes its HTML page into the run directory. Returns whether every
-/// cell
-/// that can be built has a valid sample, and the exit code of printing or comparing.
+/// cell that can be built has a valid sample, and the exit code of printing or comparing.
 fn result(
     directory: &Path,
     experiment: &Experiment,

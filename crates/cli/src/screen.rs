@@ -29,8 +29,7 @@ pub(crate) fn terminal() -> Terminal {
 }
 
 /// Whether to print ASCII characters only: `TERM=dumb`, or the locale is `C` or `POSIX` (locale(7): the first of
-/// LC_ALL,
-/// LC_CTYPE and LANG that is set decides).
+/// LC_ALL, LC_CTYPE and LANG that is set decides).
 fn wants_ascii(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set);

@@ -50,8 +50,8 @@ pub(crate) struct Study {
 // Real hosts in place of a lab; a doc comment would become the help of the command.
 #[derive(Debug, Args)]
 struct OnHosts {
-    /// Measure between these existing hosts, unscaled, instead of in a lab [forms: local, netns:NAME, ssh:HOST, exec:COMMAND, each
-    /// optionally with =ADDRESS]
+    /// Measure between these existing hosts, unscaled, instead of in a lab [forms: local, netns:NAME, ssh:HOST,
+    /// exec:COMMAND, each optionally with =ADDRESS]
     #[arg(long, value_name = "A,B", requires = "name")]
     hosts: Option<HostsArgument>,
     /// Load and change existing hosts without asking

@@ -35,8 +35,8 @@ pub fn clean() -> io::Result<(Agents, Tunnels)> {
 /// Undoes on each host the settings that a killed run left changed.
 ///
 /// # Errors
-/// Where a host is not reached, before anything is undone. What could not be undone, also because an agent failed, is in
-/// the answer of its host.
+/// Where a host is not reached, before anything is undone. What could not be undone, also because an agent failed, is
+/// in the answer of its host.
 pub fn undo_left(
     context: &HostsContext,
     hosts: &[HostAddress],
@@ -82,8 +82,8 @@ fn forget_emptied(hosts: &mut [LeftSettings]) {
     }
 }
 
-/// The answer of an agent; where it failed, the error as what could not be undone. Other hosts may have undone something
-/// before.
+/// The answer of an agent; where it failed, the error as what could not be undone. Other hosts may have undone
+/// something before.
 fn answer(undone: Result<LeftSettings, LinkError>) -> Result<LeftSettings, LinkError> {
     match undone {
         Err(LinkError::Interrupted) => Err(LinkError::Interrupted),

@@ -52,8 +52,7 @@ pub enum HostsError {
 /// Starts the agents of all hosts at the same time.
 ///
 /// To be called on a thread that lives as long as the agents: the kernel ends the agents of this machine when the
-/// thread
-/// ends.
+/// thread ends.
 ///
 /// # Errors
 /// The error of the first host, in the given order, whose agent did not start. The other agents are ended.

@@ -210,9 +210,8 @@ impl Lab {
         [&mut self.a, &mut self.b]
     }
 
-    /// Sets the guest MTU (bytes) and the offloads on both hosts and returns every device as read back. Existing
-    /// hosts are
-    /// only read.
+    /// Sets the guest MTU (bytes) and the offloads on both hosts and returns every device as read back. Existing hosts
+    /// are only read.
     pub fn adapt(
         &mut self,
         guest_mtu: u32,

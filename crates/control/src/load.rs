@@ -37,8 +37,7 @@ pub struct ManualLoad {
     /// Loads that run at the same time; no two have the same name.
     pub loads: Vec<NamedLoad>,
     /// Port of the servers, over TCP and over UDP; `None` is any free port. Where both hosts have the same address,
-    /// servers of
-    /// host a listen on the next port.
+    /// servers of host a listen on the next port.
     pub port: Option<u16>,
     /// Rounds, 1 or more. Each round opens its connections anew.
     pub rounds: u32,

@@ -48,8 +48,7 @@ pub(crate) fn marks(sender: &HostUsage, receiver: &HostUsage, cores: Cores) -> V
 
 /// A mark for each end whose own threads were the limit. An end without a rate is not marked where the kernel's work on
 /// packets fills the cores of its host: that is what is measured. Threads that keep a rate should sleep between
-/// messages
-/// and are always marked.
+/// messages and are always marked.
 pub(crate) fn generator_bound(
     loads: &[LoadResult],
     [a, b]: [&HostUsage; 2],

@@ -1,6 +1,5 @@
 //! `wirecost check`: both agents probe the path at the same time and read their hosts' devices meanwhile; the results
-//! are
-//! then judged.
+//! are then judged.
 
 mod document;
 mod session;

@@ -59,9 +59,8 @@ const SLICE: Duration = Duration::from_millis(500);
 const SCAN_S: f64 = 0.025;
 
 impl Lab {
-    /// Runs all loads at the same time, each divided evenly among the pairs of guests of hosts a and b, counts them
-    /// and ends
-    /// them. Loads with a limit are counted from their start to their own end, whatever `counting` says.
+    /// Runs all loads at the same time, each divided evenly among the pairs of guests of hosts a and b, counts them and
+    /// ends them. Loads with a limit are counted from their start to their own end, whatever `counting` says.
     pub fn load(
         &mut self,
         loads: &[NamedLoad],
@@ -196,8 +195,7 @@ impl Lab {
                 .all(|(asks, part)| !asks || part.over);
         }
         // Counts what was in flight when the last part ended. Where servers confirm to the clients that they have
-        // everything,
-        // it is counted before the clients stop: comparing contents is not part of the load.
+        // everything, it is counted before the clients stop: comparing contents is not part of the load.
         let on_the_way = |load: &GuestLoad| {
             load.named.load.limit.is_some() && !load.named.load.workload.is_confirmed()
         };

@@ -108,8 +108,8 @@ struct Ours<'a> {
 }
 
 impl Ours<'_> {
-    /// Whether a process is of this run. `stat` and `status` are its files under /proc; the second one is read only where
-    /// it matters.
+    /// Whether a process is of this run. `stat` and `status` are its files under /proc; the second one is read only
+    /// where it matters.
     fn has(&self, pid: u32, stat: &str, status: impl FnOnce() -> Option<String>) -> bool {
         if self.numbers.contains(&pid) {
             return true;

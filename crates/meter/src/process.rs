@@ -46,8 +46,8 @@ pub(crate) fn name(stat: &str) -> Option<&str> {
     Some(front.split_once('(')?.1)
 }
 
-/// Number of a process in its own PID namespace, from `NSpid` in /proc/PID/status (fs/proc/array.c, `task_state`); `None`
-/// where that namespace is the one of /proc.
+/// Number of a process in its own PID namespace, from `NSpid` in /proc/PID/status (fs/proc/array.c, `task_state`);
+/// `None` where that namespace is the one of /proc.
 pub(crate) fn inner_number(status: &str) -> Option<u32> {
     let numbers = status
         .lines()

@@ -76,8 +76,8 @@ pub struct Environment {
     pub clock_source: String,
     /// Whether the machine is a virtual machine (the `hypervisor` CPU flag).
     pub virtual_machine: bool,
-    /// The privilege of the run: `root`, `user namespace`, or on existing hosts `user`, which some older records have as
-    /// `root`.
+    /// The privilege of the run: `root`, `user namespace`, or on existing hosts `user`, which some older records have
+    /// as `root`.
     pub privilege: String,
     /// Sysctls that matter to network measurements, by dotted name, read in the guests' namespace.
     pub sysctls: BTreeMap<String, String>,

@@ -184,12 +184,11 @@ fn within<T>(netns: &Netns, step: impl FnOnce() -> Result<T, BuildError>) -> Res
 
 /// Keeps the sending host's work on the sending host's cores.
 ///
-/// A packet on a veth keeps its socket until the *other* host's stack takes it, where a NIC would
-/// let go of it at transmit completion. TCP small queues (net/ipv4/tcp_output.c,
-/// `tcp_small_queue_check`) would hold the sender back meanwhile and, on release, run its transmit
-/// path on the receiver's core, overtaking what its own core sends: 266 retransmits in 0.6 s where
-/// there were none. Its limit is 1 ms at the pacing rate; this makes it about
-/// 8 ms, more than the path holds. Nothing paces by that rate under cubic or reno.
+/// A packet on a veth keeps its socket until the *other* host's stack takes it, where a NIC would let go of it at
+/// transmit completion. TCP small queues (net/ipv4/tcp_output.c, `tcp_small_queue_check`) would hold the sender back
+/// meanwhile and, on release, run its transmit path on the receiver's core, overtaking what its own core sends: 266
+/// retransmits in 0.6 s where there were none. Its limit is 1 ms at the pacing rate; this makes it about 8 ms, more
+/// than the path holds. Nothing paces by that rate under cubic or reno.
 pub(crate) fn raise_tsq_limit() -> Result<(), BuildError> {
     for key in ["tcp_pacing_ca_ratio", "tcp_pacing_ss_ratio"] {
         let path = format!("/proc/sys/net/ipv4/{key}");

@@ -70,8 +70,8 @@ fn root(index: u32) -> TcMessage {
     message
 }
 
-/// Rate in bit/s of a qdisc or class of that kind; `None` where it is of another kind. `parms` and `rate64` are the options
-/// with the kind's parameters, in which a struct tc_ratespec comes first, and with a rate beyond 32 bits.
+/// Rate in bit/s of a qdisc or class of that kind; `None` where it is of another kind. `parms` and `rate64` are the
+/// options with the kind's parameters, in which a struct tc_ratespec comes first, and with a rate beyond 32 bits.
 pub(crate) fn rate(attributes: &[TcAttribute], kind: &str, parms: u16, rate64: u16) -> Option<u64> {
     let find = |wanted| option(attributes, kind, wanted);
     if let Some(wide) = find(rate64) {

@@ -1,4 +1,5 @@
-//! What OVN puts on the wire, beside what imitates it: the same frames, byte for byte, but for the keys of logical ports.
+//! What OVN puts on the wire, beside what imitates it: the same frames, byte for byte, but for the keys of logical
+//! ports.
 
 #[path = "../../vtep/tests/lab/mod.rs"]
 mod lab;

@@ -1,5 +1,5 @@
-//! Plans by the million, mutated from the built-in ones: `make fuzz`, or
-//! `cargo run --release -p wirecost-plan --example fuzz_plan -- INPUTS SEED`.
+//! Plans by the million, mutated from the built-in ones: `make fuzz`, or `cargo run --release -p wirecost-plan
+//! --example fuzz_plan -- INPUTS SEED`.
 //!
 //! A plan is an experiment, or errors that name a place within it.
 

@@ -1,5 +1,5 @@
-//! Records by the million, mutated from one that is right: `make fuzz`, or
-//! `cargo run --release -p wirecost-report --example fuzz_record -- INPUTS SEED`.
+//! Records by the million, mutated from one that is right: `make fuzz`, or `cargo run --release -p wirecost-report
+//! --example fuzz_record -- INPUTS SEED`.
 //!
 //! A record is read, with warnings, or refused; of some that are read the result is worked out and printed.
 

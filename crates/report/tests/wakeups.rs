@@ -12,7 +12,8 @@ use wirecost_model::sample::{AtTarget, Saturated};
 use wirecost_model::usage::{HostUsage, Wakeups};
 use wirecost_report::{Detail, RecordedRun, Terminal, document, html, terminal};
 
-/// At the line timers wake the sender 20,000 times a second; without it four times as much gets through in as much core time.
+/// At the line timers wake the sender 20,000 times a second; without it four times as much gets through in as much core
+/// time.
 fn with_two_windows(cost: Option<WakeupCost>) -> Run {
     let mut run = run(2, Cores::Split);
     run.head.environment.wakeup_cost = cost;

@@ -12,9 +12,9 @@ const RECLAIMED: &[&str] = &["inactive_file", "active_file", "slab_reclaimable"]
 /// The same in version 1, with those of groups below.
 const RECLAIMED_VERSION_1: &[&str] = &["total_inactive_file", "total_active_file"];
 
-/// Memory left by the process's group and its ancestors, bytes: the least of their limits less usage. Pages of files and
-/// reclaimable slabs do not count as used, as in `MemAvailable`: the kernel drops them before it ends a process. `None`
-/// without a limit, or where none can be read.
+/// Memory left by the process's group and its ancestors, bytes: the least of their limits less usage. Pages of files
+/// and reclaimable slabs do not count as used, as in `MemAvailable`: the kernel drops them before it ends a process.
+/// `None` without a limit, or where none can be read.
 pub fn memory_left() -> Option<u64> {
     memory_left_by(&own(), |path| fs::read_to_string(path).ok())
 }

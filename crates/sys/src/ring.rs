@@ -212,7 +212,8 @@ impl Ring {
     }
 
     /// Submits what was started, and waits until an operation is complete, at most `timeout` (`None`: without limit). A
-    /// signal ends the wait without a completion. To be called only after [`Self::next_completion`] has returned `None`.
+    /// signal ends the wait without a completion. To be called only after [`Self::next_completion`] has returned
+    /// `None`.
     ///
     /// # Errors
     /// Errors of io_uring_enter(2), other than `EINTR`, `ETIME`, `EBUSY` and `EAGAIN`.

@@ -389,8 +389,8 @@ fn requests_go_on_over_loss_and_a_time_out_is_no_latency() {
     }
 }
 
-/// A load of every workload that moves on a path that then falls silent, at both ends; `None`, and said so, where it cannot
-/// be made to.
+/// A load of every workload that moves on a path that then falls silent, at both ends; `None`, and said so, where it
+/// cannot be made to.
 fn silenced(path: &Path) -> Option<Vec<(Workload, (Server, Client))>> {
     let pairs: Vec<_> = Workload::ALL
         .into_iter()
@@ -489,7 +489,8 @@ fn a_path_that_falls_silent_is_a_peer_that_vanished_for_every_workload() {
     }
 }
 
-/// Whether this process runs the test alone. Otherwise it is run in one of its own, where no other test's memory counts.
+/// Whether this process runs the test alone. Otherwise it is run in one of its own, where no other test's memory
+/// counts.
 fn alone(test: &str) -> bool {
     const ALONE: &str = "WIRECOST_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {

@@ -1,5 +1,5 @@
-//! Our VXLAN compared with the kernel's: one TCP stream between guests, the two in turns, segmentation and GRO off on the
-//! underlay, GRO after decapsulation on for both. Prints the ratio of each pair; say how many pairs and which guest
+//! Our VXLAN compared with the kernel's: one TCP stream between guests, the two in turns, segmentation and GRO off on
+//! the underlay, GRO after decapsulation on for both. Prints the ratio of each pair; say how many pairs and which guest
 //! MTU: `cargo run -p wirecost-vtep --example compare_with_kernel -- 10 1450`.
 //!
 //! A quick look, not the measurement that a claim needs: that is `bench/`'s business.

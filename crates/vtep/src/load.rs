@@ -123,7 +123,8 @@ impl Retry {
         attempts: 10,
         pause: Duration::ZERO,
     };
-    /// A detached program stays as long as a process that another thread forked holds the link's descriptor: until exec.
+    /// A detached program stays as long as a process that another thread forked holds the link's descriptor: until
+    /// exec.
     const BEING_DETACHED: Self = Self {
         error: EEXIST,
         attempts: 200,

@@ -1,5 +1,5 @@
-//! The line's program: when packets depart (`BPF_PROG_TEST_RUN`), and that it is attached and taken off. What holds packets
-//! back is fq, which other kernels have (tests/kernels).
+//! The line's program: when packets depart (`BPF_PROG_TEST_RUN`), and that it is attached and taken off. What holds
+//! packets back is fq, which other kernels have (tests/kernels).
 
 mod lab;
 

@@ -1,4 +1,5 @@
-//! docs/overhead.md is made from the catalogue that `wirecost overhead` computes with; this test holds the two together.
+//! docs/overhead.md is made from the catalogue that `wirecost overhead` computes with; this test holds the two
+//! together.
 
 use std::fmt::Write as _;
 use std::path::Path;

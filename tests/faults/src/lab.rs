@@ -1,5 +1,5 @@
-//! A fault's network, built: in mount and network namespaces of one thread, so that its names are nobody else's, several
-//! are up side by side, and the kernel drops everything with the thread, whatever ends it.
+//! A fault's network, built: in mount and network namespaces of one thread, so that its names are nobody else's,
+//! several are up side by side, and the kernel drops everything with the thread, whatever ends it.
 
 use std::fs::File;
 use std::io;

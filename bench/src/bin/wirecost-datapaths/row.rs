@@ -35,8 +35,8 @@ const KERNEL_VXLAN: Side = side("vxlan", "kernel");
 const EBPF_VXLAN: Side = side("vxlan", "ebpf");
 const EBPF_GENEVE: Side = side("geneve", "ebpf");
 
-/// The features of a switch by the kernel's names, but for the one of connections with AccECN: no load here has any, and
-/// kernels before 6.18 do not know it.
+/// The features of a switch by the kernel's names, but for the one of connections with AccECN: no load here has any,
+/// and kernels before 6.18 do not know it.
 fn features(of: Feature) -> impl Iterator<Item = &'static str> {
     let names = of.ethtool().iter().copied();
     names.filter(|name| *name != "tx-tcp-accecn-segmentation")

@@ -22,8 +22,8 @@ use wirecost_bench::program::Wirecost;
 use crate::case::Case;
 use crate::run::Outcome;
 
-/// Runs plans whose right answer is known: planted artefacts, of which no pays and costs may be spoken, and true effects
-/// of a tenth and more, which have to be found.
+/// Runs plans whose right answer is known: planted artefacts, of which no pays and costs may be spoken, and true
+/// effects of a tenth and more, which have to be found.
 #[derive(Debug, Parser)]
 #[command(name = "wirecost-truth", version)]
 #[command(

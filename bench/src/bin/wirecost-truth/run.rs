@@ -16,8 +16,8 @@ use wirecost_model::sample::Sample;
 use crate::case::{Case, Expectation, Kind, RunMethod, SecondRun};
 use crate::judge::{Finding, PlanOutcome, judge, of_comparison, unmeasured};
 
-/// How many times as far apart the cores of [`RunMethod::CoresMoved`] are: those of one virtual machine of two cores were 27
-/// to 132 ns apart or 262 to 472 (docs/facts.md).
+/// How many times as far apart the cores of [`RunMethod::CoresMoved`] are: those of one virtual machine of two cores
+/// were 27 to 132 ns apart or 262 to 472 (docs/facts.md).
 const CORE_DISTANCE_FACTOR: f64 = 4.0;
 /// Exit code of `wirecost run` for a plan that cannot be used as it is.
 const REFUSED: i32 = 2;

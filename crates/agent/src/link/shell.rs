@@ -37,8 +37,8 @@ pub(super) enum StartFailure {
     Words(String),
 }
 
-/// Starts an agent behind the shell that `child` leads to; with `sudo -n` where it `needs_root` and the login is another
-/// user. Afterwards `child` is the connection to the agent.
+/// Starts an agent behind the shell that `child` leads to; with `sudo -n` where it `needs_root` and the login is
+/// another user. Afterwards `child` is the connection to the agent.
 pub(super) fn bring_up(
     child: &mut ChildStream,
     program: &Path,

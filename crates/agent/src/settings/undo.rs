@@ -53,9 +53,9 @@ impl UndoAction {
 }
 
 impl Undo {
-    /// Where the step is placed among those that were noted before it; the last is undone first. A qdisc that the kernel
-    /// attaches by itself takes its kind from a sysctl, its options from the device's MTU and its children from the
-    /// queues, which are restored before it. `own`: the device with the measured address.
+    /// Where the step is placed among those that were noted before it; the last is undone first. A qdisc that the
+    /// kernel attaches by itself takes its kind from a sysctl, its options from the device's MTU and its children from
+    /// the queues, which are restored before it. `own`: the device with the measured address.
     pub(super) fn place(&self, noted: &[Self], own: Option<&str>) -> usize {
         let is_own = match &self.what {
             UndoAction::Device { setting, was } => {

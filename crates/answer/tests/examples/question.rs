@@ -1,5 +1,5 @@
-//! Questions made of figures: every combination of the levels is a cell, every pair of cells that differ in one factor an
-//! effect whose verdict follows from its ratio and the width of its interval.
+//! Questions made of figures: every combination of the levels is a cell, every pair of cells that differ in one factor
+//! an effect whose verdict follows from its ratio and the width of its interval.
 
 use std::collections::BTreeMap;
 

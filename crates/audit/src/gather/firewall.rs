@@ -24,8 +24,8 @@ pub(super) fn read() -> io::Result<Vec<MssClamp>> {
 
 type Listed = io::Result<Vec<MssClamp>>;
 
-/// The clamps of all listings. None is in two: of a rule that iptables-nft made, nft's JSON tells the target's name and no
-/// `mangle` (libnftables-json(5), "XT").
+/// The clamps of all listings. None is in two: of a rule that iptables-nft made, nft's JSON tells the target's name and
+/// no `mangle` (libnftables-json(5), "XT").
 fn together(nft: Listed, [four, six]: [Listed; 2]) -> Listed {
     match (nft, four) {
         (Err(nft), Err(iptables)) => {

@@ -6,8 +6,7 @@ use super::{add, device_of, ends};
 use crate::report::{PathReport, Stream};
 
 /// Fewest wrong checksums that are attributed to the path: other traffic has one now and then, and a size counts as
-/// lost
-/// after at least seven copies.
+/// lost after at least seven copies.
 pub(super) const BAD_CHECKSUMS: u64 = 7;
 
 /// Fewest wrong checksums that explain a dead path: there are only a few probes, or neighbour requests through a
@@ -60,9 +59,8 @@ fn offloads_off(path: &PathReport) -> Vec<String> {
 /// Fewest segments with a wrong checksum that are attributed to the stream; one or two may be of other connections.
 const BAD_SEGMENTS: u64 = 3;
 
-/// Adds the finding of a TCP stream with wrong checksums or changed content. A stream that only stalls proves
-/// neither: loss
-/// has the same effect.
+/// Adds the finding of a TCP stream with wrong checksums or changed content. A stream that only stalls proves neither:
+/// loss has the same effect.
 pub(super) fn segments(path: &PathReport, found: &mut Vec<Finding>) {
     let changed = path.stream == Some(Stream::Changed);
     // Where a size of datagrams fails, which has a finding of its own, no stream was sent.

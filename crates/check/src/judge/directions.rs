@@ -40,8 +40,7 @@ pub(super) fn judge(paths: &[PathReport], found: &mut Vec<Finding>) {
 }
 
 /// Adds the finding of a sender whose own device limits a direction that could carry more, bytes: `other` is the path
-/// MTU
-/// of the opposite direction, `more` the MTU to set.
+/// MTU of the opposite direction, `more` the MTU to set.
 fn own_device(narrow: &PathReport, mtu: u32, (other, more): (u32, u32), found: &mut Vec<Finding>) {
     let device = narrow.leaving.as_ref().map(|way| way.device.clone());
     let name = device.as_deref().unwrap_or("its device");

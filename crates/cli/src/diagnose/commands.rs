@@ -14,8 +14,8 @@ pub(super) struct NetDevice<'a> {
 /// What is said of a device or host in another network namespace, for which no file of the machine is read.
 const IN_NAMESPACE: &str = "# permanent: change what makes that namespace and its devices";
 
-/// The commands of one change; `measured` are the devices with the data-plane addresses on host a and host b, `netns` the
-/// hosts' names where they are network namespaces of this machine.
+/// The commands of one change; `measured` are the devices with the data-plane addresses on host a and host b, `netns`
+/// the hosts' names where they are network namespaces of this machine.
 pub(super) fn of(
     switch: &Switch,
     measured: [NetDevice<'_>; 2],
@@ -209,7 +209,8 @@ const IP_TUNNELS: [&str; 8] = [
     "vti",
 ];
 
-/// The section of netplan(5) that has devices of this kind. A veth has no permanent address, by which `ethernets` match.
+/// The section of netplan(5) that has devices of this kind. A veth has no permanent address, by which `ethernets`
+/// match.
 fn section(device: NetDevice<'_>) -> Option<&'static str> {
     match device.kind {
         "" => Some(ETHERNETS),

@@ -143,9 +143,8 @@ impl Switch {
         !matches!(self, Self::OtherDirection | Self::SmallMessages)
     }
 
-    /// Whether the kernel makes the other change along with this one: a device without transmit checksum offload
-    /// cannot have
-    /// segmentation offload either (net/core/dev.c, `netdev_fix_features`).
+    /// Whether the kernel makes the other change along with this one: a device without transmit checksum offload cannot
+    /// have segmentation offload either (net/core/dev.c, `netdev_fix_features`).
     pub(super) fn brings(&self, other: &Self) -> bool {
         let segmenting = [
             "tx-tcp-segmentation",

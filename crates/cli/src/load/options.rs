@@ -133,8 +133,7 @@ impl LoadOptions {
     }
 
     /// The load of a workload with these options, or everything that does not apply to the workload. Contradictions
-    /// that no
-    /// load can have are found by [`Load::faults`].
+    /// that no load can have are found by [`Load::faults`].
     pub(super) fn resolve(&self, workload: Workload) -> Result<Load, Vec<String>> {
         let mut load = Load::new(workload);
         let mut wrong = Vec::new();

@@ -1,6 +1,5 @@
 //! The distance (latency) between the lab's cores, before and after each sample: in a virtual machine nothing else
-//! shows
-//! that the hypervisor moved a virtual core to another physical one.
+//! shows that the hypervisor moved a virtual core to another physical one.
 
 use wirecost_agent::lab::core_distance_ns;
 use wirecost_model::plan::Cores;

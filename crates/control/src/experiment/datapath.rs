@@ -97,10 +97,8 @@ fn unbuilt(refusals: &[(Network, String)]) -> Vec<UnsupportedEncapsulation> {
 }
 
 /// The datapath that [`choose`] will most likely choose instead of the kernel's, and why, without building anything:
-/// from
-/// what the kernel's devices cannot do, and from drivers that this kernel has neither loaded nor as a module. `None`
-/// where
-/// the kernel's is expected, or the drivers are unknown.
+/// from what the kernel's devices cannot do, and from drivers that this kernel has neither loaded nor as a module.
+/// `None` where the kernel's is expected, or the drivers are unknown.
 pub(crate) fn forecast(experiment: &Experiment) -> Option<ChosenDatapath> {
     let datapath = Datapath::Ebpf;
     let chosen_here =

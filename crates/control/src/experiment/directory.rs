@@ -130,9 +130,8 @@ impl Directory {
         &self.path
     }
 
-    /// Appends one sample in a single write: afterwards, killing this process does not lose the sample. Where the
-    /// file system
-    /// writes only part of the line, the file is truncated to the complete samples.
+    /// Appends one sample in a single write: afterwards, killing this process does not lose the sample. Where the file
+    /// system writes only part of the line, the file is truncated to the complete samples.
     pub(crate) fn append(&mut self, sample: &Sample) -> Result<(), DirectoryError> {
         let at = |source| DirectoryError::Write {
             path: self.path.join(file::SAMPLES),

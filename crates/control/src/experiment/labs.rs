@@ -53,8 +53,7 @@ impl Labs {
     }
 
     /// Runs every cell between existing hosts: as they are or, with `builds`, in labs that are built on them, with
-    /// tunnels over
-    /// the hosts' own network.
+    /// tunnels over the hosts' own network.
     pub(crate) fn use_hosts(&mut self, mut host_pool: HostPool, builds: bool) {
         if builds {
             host_pool.end_agents();
@@ -157,8 +156,7 @@ impl Labs {
     }
 
     /// The lab of a network: one that is kept, or a new one. The inner error is the reason why this network cannot be
-    /// built
-    /// here; the outer error ends the run.
+    /// built here; the outer error ends the run.
     pub(crate) fn get(
         &mut self,
         network: &Network,
@@ -272,8 +270,7 @@ impl Labs {
     }
 
     /// Takes one sample of a cell, settings of this machine included. A failure that does not end the run is the
-    /// sample's
-    /// reason to be invalid.
+    /// sample's reason to be invalid.
     pub(crate) fn take(
         &mut self,
         experiment: &Experiment,
@@ -363,8 +360,7 @@ impl Labs {
             }) => {
                 sample.invalid = Some(refused(stage, format!("host {host}: {message}")));
                 // The lab's state is unknown: the next sample gets a new lab. Existing hosts are kept: they give up
-                // their loads
-                // when they are asked to open the next ones.
+                // their loads when they are asked to open the next ones.
                 let undone = match self.existing() {
                     Some(_) => self.up.last_mut().map_or(Ok(()), Lab::undo),
                     None => self.up.pop().map_or(Ok(()), |lab| self.remove(lab)),

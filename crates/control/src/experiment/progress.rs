@@ -52,8 +52,7 @@ pub enum Progress {
         left_s: f64,
     },
     /// The interim analysis after a round of an adaptive run. It comes before the round's last [`Progress::Taken`],
-    /// whose
-    /// `left_s` takes it into account.
+    /// whose `left_s` takes it into account.
     InterimAnalysis {
         /// Effects that are known.
         known: u32,

@@ -1,6 +1,5 @@
 //! The run: measures every cell once per round in random order, writes every sample when it is taken, and writes how
-//! the
-//! run ended, whatever happens.
+//! the run ended, whatever happens.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

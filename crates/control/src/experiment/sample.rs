@@ -39,8 +39,7 @@ pub(crate) struct SampleContext<'a> {
 ///
 /// # Errors
 /// Where a host refused a request, or an agent or its connection failed. What was measured until then is in `sample`,
-/// the
-/// reason is not.
+/// the reason is not.
 pub(crate) fn take(
     lab: &mut Lab,
     cell: &Cell,
@@ -192,8 +191,7 @@ fn add_marks(sample: &mut Sample, marks: Vec<Mark>) {
 }
 
 /// Runs the loads once more with storage initiators on their targets' hosts. In a lab the initiators keep the
-/// processors
-/// that they have across the network: otherwise both ends would share the processors of one host.
+/// processors that they have across the network: otherwise both ends would share the processors of one host.
 fn at_target(
     lab: &mut Lab,
     cell: &Cell,
@@ -219,8 +217,7 @@ fn at_target(
 }
 
 /// Runs the loads once more with new connections while the rate limit of the line is lifted. New connections neither
-/// lose
-/// the packets that were queued for the line, nor take a datagram of one window for the other's.
+/// lose the packets that were queued for the line, nor take a datagram of one window for the other's.
 fn saturated(
     lab: &mut Lab,
     cell: &Cell,
@@ -255,9 +252,8 @@ fn not_over() -> String {
     )
 }
 
-/// Error message about the loads of which nothing arrived within the window; `loads` are the results of `asked`, in
-/// the same
-/// order. `overrun`: whether a core's backlog was full (`net.core.netdev_max_backlog`) and packets were dropped.
+/// Error message about the loads of which nothing arrived within the window; `loads` are the results of `asked`, in the
+/// same order. `overrun`: whether a core's backlog was full (`net.core.netdev_max_backlog`) and packets were dropped.
 fn nothing_arrived(asked: &[NamedLoad], loads: &[LoadResult], overrun: bool) -> Option<String> {
     let silent = |load: &&LoadResult| {
         let stream = load.stream.as_ref();

@@ -19,15 +19,13 @@ use super::progress::Progress;
 use crate::lab::Lab;
 use crate::timeouts::PROMPT;
 
-/// Time-out for one setting in one namespace: a command, and the command that undoes it after a failure, each of
-/// which the
-/// agent limits to 10 s.
+/// Time-out for one setting in one namespace: a command, and the command that undoes it after a failure, each of which
+/// the agent limits to 10 s.
 const EACH: Duration = Duration::from_secs(25);
 
 impl Lab {
-    /// Applies settings on both hosts, except those of the machine. Returns every device as read back, or `None`
-    /// where there
-    /// was nothing to apply.
+    /// Applies settings on both hosts, except those of the machine. Returns every device as read back, or `None` where
+    /// there was nothing to apply.
     ///
     /// # Errors
     /// [`LinkError::Refused`] where a setting could not be applied. Call `undo` also after an error.

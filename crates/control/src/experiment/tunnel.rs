@@ -17,8 +17,7 @@ use crate::lab::ExistingPair;
 pub const PORTS: RangeInclusive<u16> = 61000..=61127;
 
 /// Adapts the experiment to these pairs of hosts: IP version of their addresses, MTU of their devices and routes, and
-/// UDP
-/// ports that are free on all hosts.
+/// UDP ports that are free on all hosts.
 ///
 /// # Errors
 /// Where the plan asks for what is impossible over the hosts' network: `df` over IPv6, or no free UDP port.
@@ -62,9 +61,8 @@ fn is_max(cell: &Cell) -> bool {
     label.is_some_and(|label| *label == GuestMtu::Max.to_string())
 }
 
-/// Keeps the plan's UDP port where it is free on all hosts, else chooses another. `chosen` has the ports of all
-/// tunnels so
-/// far, by encapsulation and port of the plan.
+/// Keeps the plan's UDP port where it is free on all hosts, else chooses another. `chosen` has the ports of all tunnels
+/// so far, by encapsulation and port of the plan.
 fn settle_port(
     encapsulation: &mut Encapsulation,
     pairs: &[ExistingPair],

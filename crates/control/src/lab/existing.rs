@@ -139,9 +139,8 @@ impl Lab {
         Ok(devices)
     }
 
-    /// The packet size to prove in a cell, bytes, and whether exactly this size must pass. Between existing hosts
-    /// whose plan
-    /// names no MTU it is the smaller MTU of their devices, and a smaller size that is reported to pass will do.
+    /// The packet size to prove in a cell, bytes, and whether exactly this size must pass. Between existing hosts whose
+    /// plan names no MTU it is the smaller MTU of their devices, and a smaller size that is reported to pass will do.
     pub(crate) fn size(&self, cell: &Cell, devices: &[DeviceState]) -> (u32, bool) {
         if self.existing.is_none() || cell.guest_mtu != UNKNOWN {
             return (cell.guest_mtu, true);
@@ -177,8 +176,7 @@ impl Lab {
     }
 
     /// Process ids that do not count as foreign load, by host; `None` where the host does not look for foreign load,
-    /// because
-    /// the other host of the same machine does.
+    /// because the other host of the same machine does.
     pub(crate) fn known_processes(&self, ours: &[u32]) -> [Option<Vec<u32>>; 2] {
         let Some(existing) = self.hosts().filter(|existing| !existing.one_machine) else {
             return [Some(ours.to_vec()), None];

@@ -38,8 +38,7 @@ impl Lab {
     }
 
     /// Removes the tunnel and ends the agents. The kernel removes the devices of an ended agent only a moment later,
-    /// and
-    /// until then the endpoints of the tunnel are in use.
+    /// and until then the endpoints of the tunnel are in use.
     pub(crate) fn take_down(mut self) {
         let never = AtomicBool::new(false);
         // Dropping the lab ends the agents, whatever they answered.

@@ -24,8 +24,7 @@ impl Lab {
     }
 
     /// [`Lab::prove`]; where `exact` is false, proves the largest size up to `size` that a router or the host's own
-    /// device
-    /// reports to pass.
+    /// device reports to pass.
     pub(crate) fn prove_size(
         &mut self,
         when: ProofTime,
@@ -93,8 +92,7 @@ fn proof(when: ProofTime, from: &str, result: ProofResult) -> Proof {
 }
 
 /// Revokes a proof whose datagram was acknowledged but not seen on the underlay, or crossed it in fragments or with
-/// another
-/// length than expected.
+/// another length than expected.
 fn judge_captured(proof: &mut Proof, frame: Option<CapturedFrame>) {
     let problem = match &frame {
         _ if !proof.proven => None,

@@ -167,9 +167,8 @@ pub struct FlowFigures {
     pub gbps: f64,
     /// What the client's application read, Gbit/s.
     pub back_gbps: f64,
-    /// TCP segments retransmitted by either end; `null` where the flow is not one TCP connection. The figures below
-    /// are of
-    /// the client's socket.
+    /// TCP segments retransmitted by either end; `null` where the flow is not one TCP connection. The figures below are
+    /// of the client's socket.
     pub retransmits: Option<u64>,
     /// Smoothed round-trip time at the end, microseconds.
     pub rtt_us: Option<u32>,

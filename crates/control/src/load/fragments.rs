@@ -45,9 +45,8 @@ impl Session<'_> {
 
 fn words(name: &str, (bytes, mtu): (u32, u32), four: bool) -> Option<String> {
     const UDP: u32 = 8;
-    // The IPv6 fragment header takes 8 bytes more (RFC 8200, section 4.5). All fragments but the last carry a
-    // multiple of
-    // 8 bytes.
+    // The IPv6 fragment header takes 8 bytes more (RFC 8200, section 4.5). All fragments but the last carry a multiple
+    // of 8 bytes.
     let (header, fragment) = if four { (20, 20) } else { (40, 48) };
     if bytes + UDP + header <= mtu {
         return None;

@@ -225,8 +225,7 @@ impl Session<'_> {
 
     /// Counts a part on both hosts: hosts with clients wait for its end, then the others are asked. Returns whether all
     /// clients are over. Where the answer comes late, as after this program was stopped (Ctrl-Z), hosts with clients
-    /// are
-    /// asked once more, so that both ends are counted to the same time.
+    /// are asked once more, so that both ends are counted to the same time.
     fn part(
         &mut self,
         within: Duration,
@@ -256,13 +255,11 @@ impl Session<'_> {
     }
 
     /// Ends the loads on both hosts. Where the loads' own limits ended them, counts what arrived meanwhile. What each
-    /// end
-    /// reports is added to `told`.
+    /// end reports is added to `told`.
     fn end(&mut self, told: &mut Vec<EndedLoad>) -> Result<(), LinkError> {
         let within = open_timeout(&self.asked.loads);
         // Where servers confirm to the clients that they have everything, nothing is in flight: the last part is
-        // counted before
-        // the clients stop, since comparing contents is not part of the load.
+        // counted before the clients stop, since comparing contents is not part of the load.
         let on_the_way = |named: &NamedLoad| !named.load.workload.is_confirmed();
         let stops_first = self.asked.loads.iter().any(on_the_way);
         let mut counted = Ok(());

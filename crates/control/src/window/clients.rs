@@ -8,10 +8,9 @@ use wirecost_model::load::NamedLoad;
 pub(crate) enum Clients<'a> {
     /// On the other host than their servers, across the network.
     Across,
-    /// Clients of storage loads with `network_share` run on their target's host, over a Unix socket; other clients
-    /// run across
-    /// the network. The processors that hosts a and b give to clients: in a lab those that clients have across the
-    /// network.
+    /// Clients of storage loads with `network_share` run on their target's host, over a Unix socket; other clients run
+    /// across the network. The processors that hosts a and b give to clients: in a lab those that clients have across
+    /// the network.
     AtTargets([&'a [u32]; 2]),
 }
 

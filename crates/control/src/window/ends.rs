@@ -10,8 +10,8 @@ use super::clients::Clients;
 use super::guests::GuestLoad;
 
 /// The given end of every load, by host. `place` gets guest and host and returns the namespace of the end, and the
-/// source
-/// address of a client where it is to be set. `address` gets the load's index, the host's, and the load's secret.
+/// source address of a client where it is to be set. `address` gets the load's index, the host's, and the load's
+/// secret.
 pub(super) fn ends(
     from: Clients<'_>,
     loads: &[GuestLoad],

@@ -14,8 +14,7 @@ pub(super) struct GuestLoad {
 const THREADS: u32 = 64;
 
 /// Every load for every pair of guests. Flows are divided evenly, which the plan's checks ensure. Threads are divided
-/// too;
-/// each guest has at least one.
+/// too; each guest has at least one.
 pub(super) fn divide_among_guests(loads: &[NamedLoad], guests: u32) -> Vec<GuestLoad> {
     let of = |named: &NamedLoad, guest| {
         let mut named = named.clone();

@@ -1,9 +1,9 @@
-//! What the kernel keeps for each queue of a device and loses with the queue: receive steering (RPS, RFS) and the choice
-//! of a transmit queue (XPS).
+//! What the kernel keeps for each queue of a device and loses with the queue: receive steering (RPS, RFS) and the
+//! choice of a transmit queue (XPS).
 //!
 //! With fewer queues it frees the RPS maps and flow tables of the others (net/core/net-sysfs.c, `rx_queue_release`) and
-//! resets their XPS maps (net/core/dev.c, `netif_reset_xps_queues_gt`); some drivers write XPS maps of their own whenever
-//! the number of queues changes.
+//! resets their XPS maps (net/core/dev.c, `netif_reset_xps_queues_gt`); some drivers write XPS maps of their own
+//! whenever the number of queues changes.
 
 use std::collections::BTreeMap;
 use std::fs;

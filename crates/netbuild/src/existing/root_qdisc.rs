@@ -1,8 +1,8 @@
 //! The root qdisc of an existing device: read, replaced, and restored as it was read.
 //!
 //! Its text is `HANDLE: KIND OPTIONS`: the handle's major number and the bytes of the options, both hexadecimal. A
-//! qdisc that the kernel attached by itself has the handle 0; it comes back when its replacement is deleted, with options
-//! of the MTU that the device then has (the quantum of fq_codel and fq).
+//! qdisc that the kernel attached by itself has the handle 0; it comes back when its replacement is deleted, with
+//! options of the MTU that the device then has (the quantum of fq_codel and fq).
 
 use std::fmt::Write as _;
 use std::io;
@@ -96,7 +96,8 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
     if kind == "fq_codel" {
         as_requested(&mut bytes);
     }
-    // With the same handle it would be changed, and one of another kind refused (net/sched/sch_api.c, `tc_modify_qdisc`).
+    // With the same handle it would be changed, and one of another kind refused (net/sched/sch_api.c,
+    // `tc_modify_qdisc`).
     if of_user(netlink, index)?.is_some() {
         qdisc::remove(netlink, index)?;
     }
@@ -105,7 +106,8 @@ pub(super) fn set(netlink: &mut Netlink, index: u32, value: &str) -> io::Result<
     qdisc::set_numbered(netlink, index, handle, kind, [options])
 }
 
-/// Makes of the options that fq_codel reports those that it reports once they were requested. It keeps times in units of
+/// Makes of the options that fq_codel reports those that it reports once they were requested. It keeps times in units
+/// of
 /// 1.024 us and reports them in microseconds, rounded down (include/net/codel.h, `codel_time_to_us`): one more than was
 /// reported is rounded down to the same unit.
 fn as_requested(options: &mut [u8]) {
@@ -141,8 +143,8 @@ pub(super) fn kind_of(text: &str) -> &str {
     of_read.map_or(text, |rest| rest.split(' ').next().unwrap_or(rest))
 }
 
-/// The part of what [`read`] returned that is compared once `value` was set: the kind of a new qdisc; without the options
-/// where the kernel chooses them by itself.
+/// The part of what [`read`] returned that is compared once `value` was set: the kind of a new qdisc; without the
+/// options where the kernel chooses them by itself.
 pub(super) fn compared<'a>(text: &'a str, value: &str) -> &'a str {
     if kind_of(value) == value {
         return kind_of(text);

@@ -143,8 +143,8 @@ fn speed(
     if matches!(kind, "bond" | "team") {
         return own();
     }
-    // A bridge reports the speed of its fastest port (net/bridge/br_device.c), which may be a nominal one, and a VLAN that
-    // of the bridge beneath it.
+    // A bridge reports the speed of its fastest port (net/bridge/br_device.c), which may be a nominal one, and a VLAN
+    // that of the bridge beneath it.
     let known = beneath.into_iter().filter_map(LinkSpeed::known);
     known.min().map_or(LinkSpeed::Unknown, LinkSpeed::Known)
 }

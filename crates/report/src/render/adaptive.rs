@@ -63,8 +63,8 @@ pub(crate) fn sentence(doc: &Document) -> Option<String> {
     ))
 }
 
-/// Whether a sample has too few transactions for a percentile that the run was to wait for. For p99.9, which is then not
-/// compared, no run waits.
+/// Whether a sample has too few transactions for a percentile that the run was to wait for. For p99.9, which is then
+/// not compared, no run waits.
 fn has_sparse(doc: &Document, ask: AwaitedEffects) -> bool {
     let mut asked = doc
         .figures

@@ -58,8 +58,9 @@ pub(crate) fn reason(effect: &EffectResult) -> Option<String> {
     effect.not_comparable.as_ref().map(words_of)
 }
 
-/// Differences between the two cells that do not rule out a verdict, without those that [`general_remarks`] reports once. A
-/// difference that does not depend on the figure is reported with the speed alone, of a migration with its time.
+/// Differences between the two cells that do not rule out a verdict, without those that [`general_remarks`] reports
+/// once. A difference that does not depend on the figure is reported with the speed alone, of a migration with its
+/// time.
 pub(crate) fn differences(effect: &EffectResult) -> Vec<String> {
     let of_figure = |remark: &&Remark| {
         effect.metric.is_speed()

@@ -1,5 +1,5 @@
-//! The trait of output formats. Each format implements [`Format`] in a file of its own; [`crate::render::formats`] lists
-//! them.
+//! The trait of output formats. Each format implements [`Format`] in a file of its own; [`crate::render::formats`]
+//! lists them.
 
 use std::error::Error;
 use std::fmt;

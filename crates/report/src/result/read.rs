@@ -198,15 +198,16 @@ pub(crate) fn read_into<T>(
     Ok((reading, all))
 }
 
-/// A warning where a run that is complete by its `end.json` lacks samples. The last sample is of round `rounds`, counted
-/// from 1.
+/// A warning where a run that is complete by its `end.json` lacks samples. The last sample is of round `rounds`,
+/// counted from 1.
 fn missing(head: &RunHead, end: Option<&RunEnd>, samples: usize, rounds: u32) -> Option<String> {
     let end = end.filter(|end| end.outcome == Outcome::Complete)?;
     let experiment = &head.experiment;
     let repeat = &experiment.plan.repeat;
     let begun = match end.until {
         None => repeat.rounds,
-        // The rule ends a run behind a whole round. Where all is known before the last one, only the samples tell which.
+        // The rule ends a run behind a whole round. Where all is known before the last one, only the samples tell
+        // which.
         Some(until) if until.why == StopReason::Known => {
             rounds.max(repeat.until.map_or(1, |until| until.min_rounds))
         }

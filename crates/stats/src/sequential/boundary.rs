@@ -31,10 +31,9 @@ pub const IN_A_ROW: usize = 3;
 
 /// Information fraction: how much of the information that will be needed is there, above 0 and at most 1.
 ///
-/// It is 1 when the interval is as narrow as asked, or when the run ends: information
-/// is what precision needs, with the spread estimated along the way (Mehta and Tsiatis, "Flexible
-/// sample size considerations using information-based interim monitoring", Drug Information
-/// Journal 35 (2001) 1095).
+/// It is 1 when the interval is as narrow as asked, or when the run ends: information is what precision needs, with the
+/// spread estimated along the way (Mehta and Tsiatis, "Flexible sample size considerations using information-based
+/// interim monitoring", Drug Information Journal 35 (2001) 1095).
 pub(super) fn information(half_width: f64, wanted: f64, pairs: usize, ends_at: u32) -> f64 {
     let by_width = (wanted / half_width).powi(2);
     let by_rounds = pairs as f64 / f64::from(ends_at.max(1));

@@ -45,8 +45,8 @@ pub fn forecast(logs: &[f64], criterion: &StoppingCriterion, chance: f64) -> Opt
 /// `criterion.min_rounds` is respected, `criterion.max_rounds` is not: the result may exceed it. `None` where
 /// it is more than 100,000.
 ///
-/// Log ratios are assumed to be normal. `spread` is about the
-/// relative standard deviation of one sample times the square root of two.
+/// Log ratios are assumed to be normal. `spread` is about the relative standard deviation of one sample times the
+/// square root of two.
 pub fn rounds_needed(
     spread: f64,
     ratio: f64,

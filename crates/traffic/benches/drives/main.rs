@@ -1,10 +1,11 @@
 //! How a load's threads are best driven: each workload with a thread for each flow, with fewer for all of them, and
-//! spinning; interleaved, on two namespaces joined by a veth, the server on the last processor and the
-//! client on the first. TCP goes without segmentation offload, datagrams with it. Needs root. `cargo bench -p wirecost-traffic -- [PART OF A ROW'S NAME] [ROUNDS] [SECONDS]`.
+//! spinning; interleaved, on two namespaces joined by a veth, the server on the last processor and the client on the
+//! first. TCP goes without segmentation offload, datagrams with it. Needs root. `cargo bench -p wirecost-traffic --
+//! [PART OF A ROW'S NAME] [ROUNDS] [SECONDS]`.
 //!
 //! Prints what docs/loads.md has: the median figure of each way; of its ratios to the first way, round by round, the
-//! median with their quartiles, and the geometric mean with its 95 % interval's half width; processor seconds of the load's
-//! threads per second at both ends; median and 99th percentile of latency.
+//! median with their quartiles, and the geometric mean with its 95 % interval's half width; processor seconds of the
+//! load's threads per second at both ends; median and 99th percentile of latency.
 
 mod rows;
 

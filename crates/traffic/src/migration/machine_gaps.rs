@@ -63,8 +63,8 @@ impl MachineGaps {
         }
     }
 
-    /// Adds to moves that are over what was seen of them. Waits up to [`LAST_ANSWER`], for all of them together and once
-    /// only: the first answer of a destination may still be under way when the move is over.
+    /// Adds to moves that are over what was seen of them. Waits up to [`LAST_ANSWER`], for all of them together and
+    /// once only: the first answer of a destination may still be under way when the move is over.
     pub(crate) fn complete(&self, mut moves: Vec<MachineMove>) -> Vec<MachineMove> {
         let now = Instant::now();
         let observed = self.observed.load(Ordering::Relaxed);

@@ -110,8 +110,8 @@ impl OpenPath {
         .wait("verifying it")
     }
 
-    /// Zeroes both ends of a file or device that is not the load's own and that the load wrote to, where [`Self::close`]
-    /// did not: after an error, which is what is reported, the next load would find it not empty.
+    /// Zeroes both ends of a file or device that is not the load's own and that the load wrote to, where
+    /// [`Self::close`] did not: after an error, which is what is reported, the next load would find it not empty.
     pub(crate) fn abandon(self: &Arc<Self>) {
         if self.kind == PathKind::OwnFile || self.emptied.load(Relaxed) {
             return;

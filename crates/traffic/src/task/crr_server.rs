@@ -84,8 +84,8 @@ impl CrrServer {
     }
 
     /// Whether there is a free slot. Where all are taken, the oldest connection without a complete header is dropped:
-    /// otherwise a few hundred silent peers would keep the load's own out. Only as many as there are slots, all between the
-    /// connection and the header of one transaction, can end that transaction.
+    /// otherwise a few hundred silent peers would keep the load's own out. Only as many as there are slots, all between
+    /// the connection and the header of one transaction, can end that transaction.
     fn free_slot(&mut self, context: &mut Context<'_>) -> bool {
         while self.free.is_empty() {
             let silent = self.slots.iter().enumerate().filter_map(|(slot, held)| {

@@ -23,8 +23,8 @@ const SINGLY: u32 = 4;
 /// A paced flow sends what is due in this time as one burst, seconds. With n flows each sends a burst n times less
 /// often, at its own offset. A timer for each datagram would take a core for each Gbit/s.
 const TICK: f64 = 200e-6;
-/// Errors of the kernel's segmentation, which cannot fragment: EINVAL before Linux 6.14, EMSGSIZE since (net/ipv4/udp.c,
-/// udp_send_skb); EIO where the device cannot compute checksums.
+/// Errors of the kernel's segmentation, which cannot fragment: EINVAL before Linux 6.14, EMSGSIZE since
+/// (net/ipv4/udp.c, udp_send_skb); EIO where the device cannot compute checksums.
 const OF_SEGMENTATION: [i32; 3] = [22, 90, 5];
 /// The longest time between two bursts, seconds: a burst must fit into the buffers of a path.
 const LONGEST_TICK: f64 = 1e-3;

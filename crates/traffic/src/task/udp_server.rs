@@ -241,8 +241,8 @@ impl UdpServer {
     }
 }
 
-/// How long nothing may arrive of a client that is well: as long as it waits for responses itself, and the longest pause
-/// that the load asks for.
+/// How long nothing may arrive of a client that is well: as long as it waits for responses itself, and the longest
+/// pause that the load asks for.
 fn patience(options: &Options) -> Duration {
     let load = &options.load;
     let silence = if load.workload.is_request_response() {

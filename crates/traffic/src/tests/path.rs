@@ -1,5 +1,5 @@
-//! Storage at a path: files and directories here; block devices and mounts of others are tried with the whole program and in
-//! emulated machines.
+//! Storage at a path: files and directories here; block devices and mounts of others are tried with the whole program
+//! and in emulated machines.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

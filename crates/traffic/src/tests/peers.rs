@@ -333,8 +333,8 @@ fn strangers_that_say_nothing_keep_no_transaction_out_however_many_they_are() {
     client.start().unwrap();
     let done = || client.snapshot().unwrap().flows[0].counts.received;
     eventually("transactions go on", || done() > 10);
-    // Many times the slots. By the timeout of a header alone (5 s for each 65) they would keep it busy for longer than this
-    // test waits. Fewer than the slots come within a transaction, however late the client's thread runs.
+    // Many times the slots. By the timeout of a header alone (5 s for each 65) they would keep it busy for longer than
+    // this test waits. Fewer than the slots come within a transaction, however late the client's thread runs.
     let silent: Vec<TcpStream> = (0..30)
         .flat_map(|_| {
             let connect = |_| TcpStream::connect(server.address().ip().unwrap()).unwrap();

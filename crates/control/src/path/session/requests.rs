@@ -27,8 +27,7 @@ impl Session<'_> {
     }
 
     /// [`Self::ask_some`] with an answer or error for each request. Every answer is read, also after an error, unless
-    /// an
-    /// interrupt ends the wait.
+    /// an interrupt ends the wait.
     pub(super) fn ask_each(
         &mut self,
         requests: Vec<Option<PathRequest>>,

@@ -10,8 +10,7 @@ use crate::timeouts::PROMPT;
 
 impl Session<'_> {
     /// Starts a responder on each host, on the port that was asked for where that is free. Hosts where it is not are
-    /// added to
-    /// `tapped` or `untestable`.
+    /// added to `tapped` or `untestable`.
     pub(super) fn responders(
         &mut self,
         secret: Secret,

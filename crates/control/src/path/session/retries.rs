@@ -40,9 +40,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Which directions have no answer and no explanation yet. Where the user named a port, tries whether another
-    /// port is
-    /// answered.
+    /// Which directions have no answer and no explanation yet. Where the user named a port, tries whether another port
+    /// is answered.
     fn unanswered(
         &mut self,
         ways: &mut [PathDirection; 2],

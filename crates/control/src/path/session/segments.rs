@@ -13,9 +13,8 @@ use crate::timeouts::PROMPT;
 const STREAMING: Duration = Duration::from_mins(2);
 
 impl Session<'_> {
-    /// Sends a short TCP stream, small segments and then full ones, in directions where datagrams of every size pass
-    /// or none
-    /// does.
+    /// Sends a short TCP stream, small segments and then full ones, in directions where datagrams of every size pass or
+    /// none does.
     pub(super) fn stream(
         &mut self,
         ways: &[PathDirection; 2],
@@ -50,9 +49,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Finds which TCP segment sizes pass, in directions with a PMTU black hole for datagrams or a stream that
-    /// stalled with
-    /// full segments.
+    /// Finds which TCP segment sizes pass, in directions with a PMTU black hole for datagrams or a stream that stalled
+    /// with full segments.
     pub(super) fn segments(
         &mut self,
         ways: &[PathDirection; 2],
@@ -83,8 +81,7 @@ impl Session<'_> {
     }
 
     /// Has the receiving hosts of these directions listen for TCP; returns each direction's index, and the direction
-    /// with
-    /// the listening port.
+    /// with the listening port.
     fn listen(
         &mut self,
         ways: &[PathDirection; 2],
@@ -118,8 +115,7 @@ impl Session<'_> {
     }
 
     /// Reads the checksum error counters of the hosts where packets are lost without ICMP or a stream failed: whether
-    /// the
-    /// receiving host dropped packets that arrived.
+    /// the receiving host dropped packets that arrived.
     pub(super) fn count_bad_checksums(
         &mut self,
         paths: &mut [PathReport],

@@ -83,8 +83,7 @@ impl Session<'_> {
     }
 
     /// Sends one request to each host and waits for both answers. Both are read, also after an error, unless an
-    /// interrupt ends
-    /// the wait.
+    /// interrupt ends the wait.
     fn transfer<T>(
         &mut self,
         requests: [TransferRequest; 2],

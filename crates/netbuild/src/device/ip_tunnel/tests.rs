@@ -25,8 +25,8 @@ fn bytes(attributes: &[DefaultNla]) -> Vec<u8> {
     bytes
 }
 
-/// `IFLA_INFO_DATA` as iproute2 6.1 sent it (strace -xx ip link add ... dev lo, which has the index 1), without what says
-/// nothing: type of service 0, mark 0, no FOU, flow label 0, no ERSPAN, and a limit that the flags switch off.
+/// `IFLA_INFO_DATA` as iproute2 6.1 sent it (strace -xx ip link add ... dev lo, which has the index 1), without what
+/// says nothing: type of service 0, mark 0, no FOU, flow label 0, no ERSPAN, and a limit that the flags switch off.
 fn meant(sent: &[u8], silent: &[u16]) -> Vec<u8> {
     let attributes = NlasIterator::new(sent).map(|attribute| attribute.expect("whole"));
     let kept: Vec<DefaultNla> = attributes

@@ -249,8 +249,8 @@ fn jitter_reordering_and_duplicates_are_no_loss() {
     }
 }
 
-/// Duplicate address detection takes a second or two, and what is sent meanwhile is answered as late; a busy machine does
-/// not run the other end for a while. Nothing of that is the path's round trip, and no later round waits as long.
+/// Duplicate address detection takes a second or two, and what is sent meanwhile is answered as late; a busy machine
+/// does not run the other end for a while. Nothing of that is the path's round trip, and no later round waits as long.
 #[test]
 fn what_was_held_once_is_no_reason_to_wait_as_long_again() {
     for held in [
@@ -275,8 +275,8 @@ fn what_was_held_once_is_no_reason_to_wait_as_long_again() {
     }
 }
 
-/// A black hole costs rounds of lost probes: each is over when the last of its probes is answered, and not a multiple of
-/// the first round trip later.
+/// A black hole costs rounds of lost probes: each is over when the last of its probes is answered, and not a multiple
+/// of the first round trip later.
 #[test]
 fn a_round_of_a_far_black_hole_takes_little_more_than_a_round_trip() {
     for seconds in [1, 3] {
