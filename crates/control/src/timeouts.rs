@@ -10,7 +10,7 @@ pub(crate) const PROMPT: Duration = Duration::from_secs(10);
 const PER_LOAD: Duration = Duration::from_secs(6);
 /// Additional time where virtual machines are started: KVM and emulation are tried first.
 const FIRST_BOOT: Duration = Duration::from_secs(30);
-/// Additional time for each virtual machine: its start, and filling its memory.
+/// Additional time for each virtual machine: its start.
 const PER_MACHINE: Duration = Duration::from_secs(10);
 /// Additional time for each flow: a load may have a thousand threads that never sleep.
 const PER_FLOW: Duration = Duration::from_millis(20);
@@ -32,10 +32,12 @@ pub(crate) fn open_timeout(loads: &[NamedLoad]) -> Duration {
     } else {
         Duration::ZERO
     };
+    let memory: Duration = loads.iter().map(|named| named.load.memory_time()).sum();
     let paths = loads.iter().filter(|named| named.load.path.is_some());
     poll_timeout(loads)
         + PER_LOAD * loads.len() as u32
         + PATH_PATIENCE * paths.count() as u32
+        + memory
         + boot
         + PER_MACHINE * machines
 }

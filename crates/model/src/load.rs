@@ -48,6 +48,9 @@ pub const MAX_SOCKET_BUFFER: u32 = 1 << 29;
 pub const MAX_DEPTH: u32 = 1024;
 /// Smallest datagram, bytes: every datagram begins with its run, flow, number and time.
 pub const DATAGRAM_HEADER: u32 = 16;
+
+/// Bytes of machines' memory that are filled or compared per second at least, also on a host that is busy or emulated.
+const LEAST_MEMORY_RATE: u64 = 100_000_000;
 /// The largest UDP payload over IPv4: 65535 less 20 of IP and 8 of UDP.
 pub const MAX_DATAGRAM: u32 = 65_507;
 
@@ -177,6 +180,18 @@ impl Load {
         self.streams.saturating_mul(channels)
     }
 
+    /// Upper bound of the time that a migration takes to fill the memory of its machines before they move, and to
+    /// compare it with the memory at the destination once they have; zero for other workloads.
+    pub fn memory_time(&self) -> Duration {
+        Duration::from_millis(self.moved_memory() / (LEAST_MEMORY_RATE / 1000))
+    }
+
+    /// Memory of all machines of a migration, bytes; zero for other workloads.
+    pub fn moved_memory(&self) -> u64 {
+        let machine = self.migration.map_or(0, |migration| migration.memory);
+        machine.saturating_mul(self.streams.into())
+    }
+
     /// Whether the load has a server of its own: false for storage at `server` or `path`.
     pub const fn has_server(&self) -> bool {
         self.server.is_none() && self.path.is_none()
@@ -240,6 +255,18 @@ mod tests {
             let json = serde_json::to_value(workload).expect("JSON");
             assert_eq!(json, workload.name());
         }
+    }
+
+    #[test]
+    fn memory_of_all_machines_has_time_to_be_filled_and_compared() {
+        let mut load = Load::new(Workload::Migration);
+        load.streams = 8;
+        load.migration = Some(Migration {
+            memory: 2 << 30,
+            ..Migration::USUAL
+        });
+        assert_eq!(load.memory_time().as_secs(), 171);
+        assert_eq!(Load::new(Workload::TcpRr).memory_time(), Duration::ZERO);
     }
 
     proptest! {

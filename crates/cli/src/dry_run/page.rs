@@ -215,6 +215,11 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
     };
     // Where every cell is skipped there is no sample.
     let around_ms = 1e3 * forecast.around_s / f64::from(samples.max(1));
+    let around = if around_ms < 1e3 {
+        format!("{around_ms:.0} ms")
+    } else {
+        format!("{:.0} s", around_ms / 1e3)
+    };
     let parts = [
         (
             format!(
@@ -233,7 +238,7 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
             forecast.warmups_s,
         ),
         (
-            format!("around them, about {around_ms:.0} ms each"),
+            format!("around them, about {around} each"),
             forecast.around_s,
         ),
         (count(labs as usize, what), forecast.labs_s),

@@ -63,6 +63,26 @@ fn a_pause_before_a_migration_is_in_the_time_of_its_sample_and_of_the_run() {
 }
 
 #[test]
+fn moves_that_take_longer_than_a_window_are_in_the_forecast() {
+    let of = |machines: u32, memory: &str| {
+        forecast(
+            &experiment(&format!(
+                "name: x\nload: {{ migration: {{ machines: {machines}, memory: {memory} }} }}\n\
+                 repeat: {{ seconds: 5, rounds: 4 }}\n"
+            )),
+            1,
+        )
+    };
+    let (small, large) = (of(1, "1GiB"), of(4, "2GiB"));
+    let connections = f64::from(large.samples) * 3.0 * AROUND_CONNECTION_S;
+    let moves = f64::from(large.samples) * (8.0 * MEMORY_S_PER_GIB - 5.0);
+    assert!(
+        close(large.around_s - small.around_s, moves + connections),
+        "{small:?} {large:?}"
+    );
+}
+
+#[test]
 fn the_longest_sample_has_its_window_its_pause_and_the_end_of_its_loads() {
     let of = |text: &str| longest_sample(&experiment(text));
     let window = |seconds: u32| of(&format!("name: x\nrepeat: {{ seconds: {seconds} }}\n"));
