@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use wirecost_meter::{Meter, Scope};
-use wirecost_sys::{control_group, process};
+use wirecost_sys::{control_group, memory, process};
 
 use crate::evidence::{Clock, MachineFacts, Window};
 use crate::judge;
@@ -47,9 +47,7 @@ pub(crate) fn machine() -> MachineFacts {
         allowed,
         clock: clock(),
         cpu_quota: control_group::cpu_quota(),
-        memory_available: fs::read_to_string("/proc/meminfo")
-            .ok()
-            .and_then(|text| memory_available(&text)),
+        memory_available: memory::of_machine(),
         memory_left: control_group::memory_left(),
         descriptors: process::descriptor_limit().ok(),
         btf: Some(btf()),
@@ -98,14 +96,6 @@ fn line(path: &str) -> Option<String> {
 fn distribution(text: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.strip_prefix("ID="))?;
     Some(value.trim().trim_matches(['"', '\'']).to_owned())
-}
-
-fn memory_available(meminfo: &str) -> Option<u64> {
-    let value = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = value.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
-    kib.checked_mul(1024)
 }
 
 /// Groups processors by physical core; one whose siblings sysfs does not show is a group of its own.
@@ -193,13 +183,6 @@ mod tests {
             assert_eq!(distribution(text).as_deref(), Some("debian"));
         }
         assert_eq!(distribution("NAME=x\nID_LIKE=debian\n"), None);
-    }
-
-    #[test]
-    fn memory_is_in_bytes() {
-        let text = "MemTotal: 8 kB\nMemAvailable:    2048 kB\n";
-        assert_eq!(memory_available(text), Some(2048 * 1024));
-        assert_eq!(memory_available("MemTotal: 8 kB\n"), None);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod extended_wait;
 pub mod file_io;
 pub mod io_uring;
 pub mod kvm;
+pub mod memory;
 pub mod memory_file;
 pub mod missing_pages;
 pub mod namespace;

@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 use wirecost_model::end_window::End;
 use wirecost_model::load::{Backing, MAX_IO, MoveEngine};
 use wirecost_qemu::{QemuError, host_qemu};
-use wirecost_sys::control_group;
 use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::missing_pages::MissingPages;
 use wirecost_sys::process::allowed_cpus;
 use wirecost_sys::thread::raise_descriptor_limit;
+use wirecost_sys::{control_group, memory};
 
 use crate::error::TrafficError;
 use crate::options::{Options, WaitMode};
@@ -162,8 +162,8 @@ pub fn preflight(options: &Options, end: End) -> Vec<Finding> {
     findings
 }
 
-/// Checks that all ends of loads in this process, the `open` and the `new` ones, together have enough descriptors, memory
-/// and, where they spin, processors. The soft limit of descriptors is raised; nothing else is changed.
+/// Checks that all ends of loads in this process, the `open` and the `new` ones, together have enough descriptors,
+/// memory and, where they spin, processors. The soft limit of descriptors is raised; nothing else is changed.
 pub fn check_resources<'a>(
     open: impl IntoIterator<Item = (&'a Options, End)>,
     new: impl IntoIterator<Item = (&'a Options, End)>,
@@ -244,8 +244,8 @@ fn descriptors(options: &Options) -> u64 {
     each * u64::from(options.load.connections()) + threads + machines
 }
 
-/// Memory that an open end may still take, bytes: what the kernel keeps for its sockets once they carry data, and that of
-/// QEMU's machines, which is taken as it is written to.
+/// Memory that an open end may still take, bytes: what the kernel keeps for its sockets once they carry data, and that
+/// of QEMU's machines, which is taken as it is written to.
 fn later_memory(options: &Options) -> u64 {
     let load = &options.load;
     // The kernel doubles the size that is asked for (socket(7)).
@@ -299,23 +299,14 @@ pub fn note_control_groups() {
     LEFT.get_or_init(control_group::memory_left);
 }
 
-/// Memory that this process may still take, bytes: of the host and of its control groups. `taken` are the bytes that open
-/// ends have taken since [`note_control_groups`].
+/// Memory that this process may still take, bytes ([`memory::available`]). `taken` are the bytes that open ends have
+/// taken since [`note_control_groups`].
 fn available(taken: u64) -> Option<u64> {
     let left = match LEFT.get() {
         Some(noted) => noted.map(|left| left.saturating_sub(taken)),
         None => control_group::memory_left(),
     };
-    machine_memory().into_iter().chain(left).min()
-}
-
-fn machine_memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find(|line| line.starts_with("MemAvailable:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib << 10)
+    memory::available(left)
 }
 
 #[cfg(test)]
