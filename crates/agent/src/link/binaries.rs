@@ -1,11 +1,11 @@
 //! Programs for other hosts, to be copied to them.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use data_encoding::HEXLOWER;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
@@ -34,10 +34,7 @@ impl Program {
 
     fn read(path: &Path) -> std::io::Result<Self> {
         let bytes = std::fs::read(path)?;
-        let mut sha256 = String::new();
-        for byte in Sha256::digest(&bytes) {
-            let _ = write!(sha256, "{byte:02x}");
-        }
+        let sha256 = HEXLOWER.encode(&Sha256::digest(&bytes));
         Ok(Self {
             bytes,
             sha256,

@@ -4,11 +4,11 @@
 //! images and containers the same machine-id. To undo on the wrong machine is worse than to leave a journal, so that
 //! one of a machine with a new name is left.
 
-use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 const ID: &str = "/etc/machine-id";
@@ -25,8 +25,8 @@ pub(super) fn this() -> io::Result<String> {
     Ok(written(&name, id))
 }
 
-/// Whether the machine-id is made anew at each boot, as on a host without a disk: systemd mounts it over a read-only file
-/// (machine-id(5)).
+/// Whether the machine-id is made anew at each boot, as on a host without a disk: systemd mounts it over a read-only
+/// file (machine-id(5)).
 fn is_transient() -> bool {
     let file = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
     match (file(ID), file("/run/machine-id")) {
@@ -43,9 +43,7 @@ fn written(name: &str, id: &str) -> String {
     if is_machine_id(id) {
         machine.push('.');
         let hash = Sha256::digest(format!("wirecost journal {id}"));
-        for byte in hash.into_iter().take(16) {
-            let _ = write!(machine, "{byte:02x}");
-        }
+        machine.push_str(&HEXLOWER.encode(&hash[..16]));
     }
     machine
 }
