@@ -19,12 +19,13 @@ pub use result::cell_figures::CellFigures;
 pub use result::compare;
 pub use result::document::{
     AdaptiveResult, BarsOf, CellLoad, CellResult, CellRules, CellWakeups, ChartBar, ChartGroup,
-    ChartResult, ComparisonResult, CoreDistanceResult, DatagramsResult, Document, EffectResult,
-    Ending, HostWakeups, Intervals, InvalidSample, LatencyResult, MarkCount, MetricSelfTest,
-    NetworkChange, NetworkShare, NoRatio, OtherRules, PublishedNote, PublishedRatio,
-    PublishedResult, SelfTestResult, Trust, TrustLevel, WakeupsResult, WindowCpu,
+    ChartResult, ComparisonResult, CoreDistanceResult, Document, EffectResult, Ending, HostWakeups,
+    Intervals, InvalidSample, LatencyResult, MarkCount, MetricSelfTest, NetworkChange,
+    NetworkShare, NoRatio, OtherRules, PublishedNote, PublishedRatio, PublishedResult,
+    SelfTestResult, Trust, TrustLevel, WakeupsResult, WindowCpu,
 };
 pub use result::evaluate::document;
+pub use result::load_counts::{DatagramsResult, RequestsResult};
 pub use result::read::{ReadError, RecordedRun, read};
 pub use result::run::RunResult;
 pub use result::trust::DISTURBED;

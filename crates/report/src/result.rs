@@ -12,6 +12,7 @@ mod effects;
 pub(crate) mod evaluate;
 pub(crate) mod flows;
 pub(crate) mod gathered;
+pub(crate) mod load_counts;
 pub(crate) mod loads;
 mod memory;
 pub(crate) mod moves;

@@ -10,11 +10,12 @@ use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Run, RunHead};
-use wirecost_model::sample::{DatagramResult, Invalid, Mark, Sample};
+use wirecost_model::sample::{Invalid, Mark, Sample};
 use wirecost_model::usage::HostUsage;
 
 use crate::render::format::{Format, FormatError, Terminal};
 use crate::result::cell_figures::{CELL_FIGURES, Figure};
+use crate::result::load_counts::{DATAGRAM_COUNTS, REQUEST_COUNTS};
 use crate::result::read::{DEVICES, read_into};
 use crate::result::run::RunResult;
 
@@ -245,46 +246,46 @@ fn of_loads(experiment: &Experiment) -> Vec<(String, Figured)> {
             Metric::DirtyLimit => ("dirty_limit_gbps", 1e-9),
         };
         let (load, main) = (figure.load.clone(), figure.metric);
-        let name = format!("{load}.{metric}");
-        columns.push((
-            name,
+        let mut add =
+            |name: &str, figure: Figured| columns.push((format!("{load}.{name}"), figure));
+        add(
+            metric,
             Box::new(move |sample| Some(figure.value(sample)? * scale)),
-        ));
-        if main == Metric::LatencyMedian {
-            let of = load.clone();
-            columns.push((
-                format!("{load}.latency_max_us"),
-                Box::new(move |sample| {
+        );
+        match main {
+            Metric::LatencyMedian => {
+                let of = load.clone();
+                let max = move |sample: &Sample| {
                     let latency = &sample.load(&of)?.requests.as_ref()?.latency;
                     Some(latency.max()?.as_secs_f64() * 1e6)
-                }),
-            ));
-            columns.push((
-                format!("{load}.timeouts"),
-                Box::new(move |sample| {
-                    Some(sample.load(&load)?.requests.as_ref()?.timeouts as f64)
-                }),
-            ));
-        } else if main == Metric::Delivered {
-            type Count = (&'static str, fn(&DatagramResult) -> f64);
-            let counts: [Count; 4] = [
-                ("jitter_us", |of| of.jitter_s * 1e6),
-                ("lost", |of| of.lost as f64),
-                ("reordered", |of| of.reordered as f64),
-                ("duplicated", |of| of.duplicated as f64),
-            ];
-            for (name, count) in counts {
-                let load = load.clone();
-                columns.push((
-                    format!("{load}.{name}"),
-                    Box::new(move |sample| Some(count(sample.load(&load)?.datagrams.as_ref()?))),
-                ));
+                };
+                add("latency_max_us", Box::new(max));
+                for &(name, count) in REQUEST_COUNTS {
+                    let of = load.clone();
+                    let count =
+                        move |sample: &Sample| Some(count(sample.load(&of)?.requests.as_ref()?));
+                    add(name, Box::new(count));
+                }
             }
-        } else if main == Metric::Throughput {
-            columns.push((
-                format!("{load}.fairness"),
-                Box::new(move |sample| sample.load(&load)?.stream.as_ref()?.fairness),
-            ));
+            Metric::Delivered => {
+                let of = load.clone();
+                let jitter = move |sample: &Sample| {
+                    Some(sample.load(&of)?.datagrams.as_ref()?.jitter_s * 1e6)
+                };
+                add("jitter_us", Box::new(jitter));
+                for &(name, count) in DATAGRAM_COUNTS {
+                    let of = load.clone();
+                    let count =
+                        move |sample: &Sample| Some(count(sample.load(&of)?.datagrams.as_ref()?));
+                    add(name, Box::new(count));
+                }
+            }
+            Metric::Throughput => {
+                let of = load.clone();
+                let fairness = move |sample: &Sample| sample.load(&of)?.stream.as_ref()?.fairness;
+                add("fairness", Box::new(fairness));
+            }
+            _ => {}
         }
     }
     columns

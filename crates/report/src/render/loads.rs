@@ -146,7 +146,7 @@ const REQUESTS: [Column; 11] = [
     column(
         "timed out",
         "timed out: requests given up; not part of any latency",
-        |load| Some(load.latency?.timeouts.to_string()).filter(|_| load.workload.is_udp()),
+        |load| Some(load.latency?.requests.timeouts.to_string()).filter(|_| load.workload.is_udp()),
     ),
     column(
         "client CPU us",

@@ -32,7 +32,7 @@ pub use adaptive::{AdaptiveResult, Intervals};
 pub use core_distance::CoreDistanceResult;
 pub use effect::{EffectResult, NoRatio};
 pub use invalid::InvalidSample;
-pub use load::{CellLoad, DatagramsResult, LatencyResult};
+pub use load::{CellLoad, LatencyResult};
 pub use network::{NetworkChange, NetworkShare};
 pub use published::{
     BarsOf, ChartBar, ChartGroup, ChartResult, ComparisonResult, PublishedNote, PublishedRatio,

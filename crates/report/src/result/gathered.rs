@@ -17,8 +17,9 @@ use wirecost_model::usage::HostUsage;
 use wirecost_stats::Observed;
 
 use crate::result::cell_figures::CellColumns;
-use crate::result::document::{DatagramsResult, InvalidSample};
+use crate::result::document::InvalidSample;
 use crate::result::flows::FlowColumns;
+use crate::result::load_counts::{DatagramsResult, RequestsResult};
 use crate::result::moves::MoveColumns;
 use crate::result::outcomes::Outcomes;
 use crate::result::round_latencies::RoundLatencies;
@@ -108,9 +109,7 @@ pub(crate) struct LoadColumns {
     pub(crate) named: NamedLoad,
     pub(crate) latency: Latency,
     pub(crate) lateness: Latency,
-    pub(crate) timeouts: u64,
-    pub(crate) late: u64,
-    pub(crate) duplicated: u64,
+    pub(crate) requests: RequestsResult,
     /// Range of single rounds' latencies, for each of [`PERCENTILES`].
     pub(crate) spread: [Spread; PERCENTILES.len()],
     pub(crate) datagrams: Option<DatagramsResult>,
@@ -395,9 +394,7 @@ impl LoadColumns {
             named: named.clone(),
             latency: Latency::default(),
             lateness: Latency::default(),
-            timeouts: 0,
-            late: 0,
-            duplicated: 0,
+            requests: RequestsResult::default(),
             spread: [Spread::default(); PERCENTILES.len()],
             datagrams: None,
             delivered_percent: Vec::new(),
@@ -459,17 +456,10 @@ impl LoadColumns {
             self.latency.merge(&requests.latency);
             self.lateness.merge(&requests.lateness);
             self.flushes.merge(&requests.flushes);
-            self.timeouts += requests.timeouts;
-            self.late += requests.late;
-            self.duplicated += requests.duplicated;
+            self.requests.add(requests);
         }
         if let Some(datagrams) = &result.datagrams {
-            let sum = self.datagrams.get_or_insert_default();
-            sum.sent += datagrams.sent;
-            sum.received += datagrams.received;
-            sum.lost += datagrams.lost;
-            sum.reordered += datagrams.reordered;
-            sum.duplicated += datagrams.duplicated;
+            self.datagrams.get_or_insert_default().add(datagrams);
             let delivered = datagrams.delivered().map(|share| share * 100.0);
             self.delivered_percent.extend(delivered);
             self.jitter_us.push(datagrams.jitter_s * 1e6);

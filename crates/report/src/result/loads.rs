@@ -117,9 +117,7 @@ fn latency(columns: &LoadColumns) -> Option<LatencyResult> {
         flush_p50_us: flush_us(50.0),
         flush_p99_us: flush_us(99.0),
         share_within_500us: all.share_within(BOUND)?,
-        timeouts: columns.timeouts,
-        late: columns.late,
-        duplicated: columns.duplicated,
+        requests: columns.requests,
     })
 }
 

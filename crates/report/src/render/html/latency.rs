@@ -279,8 +279,8 @@ fn table(doc: &Document, load: &ChartLoad<'_>, cells: &[&CellView]) -> Table {
                 of(|all| all.p9999_us),
                 of(|all| Some(all.max_us)),
                 figure(all.map(|all| all.share_within_500us * 100.0), 2),
-                count(|all| all.timeouts),
-                count(|all| all.late),
+                count(|all| all.requests.timeouts),
+                count(|all| all.requests.late),
             ],
         );
     }

@@ -4,7 +4,6 @@
 use minijinja::Value;
 use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
-use wirecost_model::sample::DatagramResult;
 
 use super::cells::{CellView, State, remarks};
 use super::chart::{Chart, Limits, Panel};
@@ -14,6 +13,7 @@ use super::scale::{Scale, tick};
 use super::svg::Svg;
 use crate::render::table::{Table, figure};
 use crate::result::document::Document;
+use crate::result::load_counts::DATAGRAM_COUNTS;
 
 const WIDTH: f64 = 960.0;
 const LABEL: f64 = 326.0;
@@ -266,18 +266,6 @@ fn draw_cell(
     svg.close();
 }
 
-/// A column of datagram counts.
-type Count = (&'static str, fn(&DatagramResult) -> String);
-
-const COUNTS: [Count; 6] = [
-    ("sent#", |of| of.sent.to_string()),
-    ("received#", |of| of.received.to_string()),
-    ("lost#", |of| of.lost.to_string()),
-    ("reordered#", |of| of.reordered.to_string()),
-    ("duplicated#", |of| of.duplicated.to_string()),
-    ("jitter, us#", |of| format!("{:.2}", of.jitter_s * 1e6)),
-];
-
 fn table(doc: &Document, shown: &ChartFigure<'_>, cells: &[&CellView]) -> Table {
     // The load's other figures are in the table of its first chart.
     let first = shown.metric() == Metric::Throughput || shown.metric() == Metric::Transactions;
@@ -298,12 +286,19 @@ fn table(doc: &Document, shown: &ChartFigure<'_>, cells: &[&CellView]) -> Table 
             format!("{}, {unit}#", figure.metric.words_of(workload))
         })
         .collect();
-    let counts = if shown.is_lost() { &COUNTS[..] } else { &[] };
+    let counts = if shown.is_lost() {
+        DATAGRAM_COUNTS
+    } else {
+        &[]
+    };
+    let counted = counts.iter().map(|(name, _)| format!("{name}#"));
+    let jitter = shown.is_lost().then(|| "jitter, us#".to_owned());
+    let counted: Vec<String> = counted.chain(jitter).collect();
     let unit = format!("{}#", shown.unit());
     let heads = ["cell", "round#", &unit]
         .into_iter()
         .chain(heads.iter().map(String::as_str))
-        .chain(counts.iter().map(|(head, _)| *head));
+        .chain(counted.iter().map(String::as_str));
     let mut table = Table::new("Every sample", heads.chain(["remarks"]));
     for cell in cells {
         for sample in &cell.samples {
@@ -318,11 +313,11 @@ fn table(doc: &Document, shown: &ChartFigure<'_>, cells: &[&CellView]) -> Table 
             }));
             let load = sample.load(shown.load.name);
             let datagrams = load.and_then(|load| load.datagrams.as_ref());
-            fields.extend(
-                counts
-                    .iter()
-                    .map(|(_, count)| datagrams.map_or_else(|| "–".to_owned(), count)),
-            );
+            let count = |(_, count): &(_, fn(&_) -> f64)| figure(datagrams.map(count), 0);
+            fields.extend(counts.iter().map(count));
+            if shown.is_lost() {
+                fields.push(figure(datagrams.map(|of| of.jitter_s * 1e6), 2));
+            }
             fields.push(remarks(sample));
             table.row(Some(cell.result.cell), fields);
         }

@@ -10,6 +10,7 @@ use wirecost_stats::Summary;
 
 use super::network::NetworkShare;
 use crate::result::flows::FlowsResult;
+use crate::result::load_counts::{DatagramsResult, RequestsResult};
 use crate::result::moves::MovesResult;
 
 /// One load of a cell. A figure is `null` where the workload does not have it, or no valid sample has it.
@@ -105,26 +106,7 @@ pub struct LatencyResult {
     /// 99th percentile of the latency of flushes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush_p99_us: Option<f64>,
-    /// Requests that timed out.
-    pub timeouts: u64,
-    /// Responses that came after their request had timed out.
-    pub late: u64,
-    /// Responses that came more than once, over UDP.
-    pub duplicated: u64,
-}
-
-/// Counts of datagrams over all valid samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct DatagramsResult {
-    /// Datagrams handed to the kernel.
-    pub sent: u64,
-    /// Datagrams read, each counted once.
-    pub received: u64,
-    /// Datagrams sent within the windows that never came. May be negative for loads that were broken off, and in
-    /// records of versions before 5.
-    pub lost: i64,
-    /// Datagrams received after one with a higher number.
-    pub reordered: u64,
-    /// Datagrams read more than once.
-    pub duplicated: u64,
+    /// Counts of requests.
+    #[serde(flatten)]
+    pub requests: RequestsResult,
 }
