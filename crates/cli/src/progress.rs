@@ -1,7 +1,7 @@
 //! Progress of a run on standard error: a bar with the time left on a terminal, else a line per round; a line per
-//! sample
-//! with `--verbose`, nothing with `--quiet`.
+//! sample with `--verbose`, nothing with `--quiet`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +37,10 @@ pub(crate) struct Display<'a> {
     last: Option<(Metric, f64)>,
     /// Lowest and highest figure of this round.
     range: Option<(Metric, f64, f64)>,
+    /// Samples of this round that do not count.
+    not_counted: u32,
+    /// Why samples did not count: each reason is printed once.
+    reasons: BTreeSet<String>,
     /// When the run is expected to end.
     end: Expected,
 }
@@ -88,6 +92,8 @@ impl<'a> Display<'a> {
             known: None,
             last: None,
             range: None,
+            not_counted: 0,
+            reasons: BTreeSet::new(),
             end,
         }
     }
@@ -121,6 +127,7 @@ impl<'a> Display<'a> {
             Progress::Taking { round, cell } => {
                 if round != self.round {
                     self.range = None;
+                    self.not_counted = 0;
                 }
                 (self.round, self.cell) = (round, cell);
                 self.draw();
@@ -167,6 +174,15 @@ impl<'a> Display<'a> {
         })
     }
 
+    /// `, 3 samples do not count`; empty where all of this round count.
+    fn not_counted(&self) -> String {
+        match self.not_counted {
+            0 => String::new(),
+            1 => ", 1 sample does not count".to_owned(),
+            several => format!(", {several} samples do not count"),
+        }
+    }
+
     /// The number of rounds: `17`, or `about 17` in an adaptive run.
     fn rounds(&self) -> String {
         match self.experiment.plan.repeat.until {
@@ -185,7 +201,10 @@ impl<'a> Display<'a> {
         let left = Duration::from_secs_f64(left_s.max(0.0));
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + left);
         if let Some(reason) = invalid {
-            self.print(&format!("sample {done} does not count: {reason}"));
+            self.not_counted += 1;
+            if self.reasons.insert(reason.to_owned()) {
+                self.print(&format!("sample {done} does not count: {reason}"));
+            }
         }
         if let Some((metric, value)) = speed {
             self.last = Some((metric, value));
@@ -224,9 +243,10 @@ impl<'a> Display<'a> {
                 None => String::new(),
             };
             self.print(&format!(
-                "round {} of {} measured{range}{}, {left} left",
+                "round {} of {} measured{range}{}{}, {left} left",
                 self.round + 1,
                 self.rounds(),
+                self.not_counted(),
                 self.known()
             ));
         }
@@ -256,8 +276,9 @@ impl<'a> Display<'a> {
         if let Some((metric, value)) = self.last {
             parts.push(format!("last {}", self.said(metric, value)));
         }
-        let (round, rounds, known) = (self.round + 1, self.rounds(), self.known());
-        parts.push(format!("round {round} of {rounds}{known}"));
+        let (round, rounds) = (self.round + 1, self.rounds());
+        let (not_counted, known) = (self.not_counted(), self.known());
+        parts.push(format!("round {round} of {rounds}{not_counted}{known}"));
         bar.set_message(parts.join(" | "));
     }
 

@@ -29,14 +29,14 @@ const ON_HOSTS: &[OnHosts] = &[
             "guests' frames with a VLAN tag on the hosts' network would need switches that know it; only tunnels are built \
              there",
         )],
-        scaled: "nothing: runs of 10 s over the hosts' own network",
+        scaled: "nothing: runs of 10 s (shorter with --quick) over the hosts' own network",
     },
     OnHosts {
         study: "ovn-geneve-vs-vxlan",
         plan: include_str!("../../../../plans/studies/hosts/ovn-geneve-vs-vxlan.yaml"),
         levels: &[("{ geneve: { options: ovn } }", "geneve")],
         lacking: &[],
-        scaled: "tunnels are the kernel's own devices, whose Geneve has no option: 8 bytes less than OVN's; runs of 5 s",
+        scaled: "tunnels are the kernel's own devices, whose Geneve has no option: 8 bytes less than OVN's; runs of 5 s (shorter with --quick)",
     },
     OnHosts {
         study: "multi-nic-vmotion",
@@ -53,8 +53,8 @@ const ON_HOSTS: &[OnHosts] = &[
             "{ underlay.mtu: 9000, guest_mtu: 1500 }",
             "an endpoint of an existing network has its device's MTU",
         )],
-        scaled: "machines of 2 GiB instead of 24 GB (`memory`, which takes no more); one device a host instead of four of 10 Gbit/s; machines start together, and there is no wait between \
-                 iterations",
+        scaled: "machines of 2 GiB instead of 24 GB (`memory`, which takes no more); one device a host instead of four \
+                 of 10 Gbit/s; machines start together, and there is no wait between iterations",
     },
     OnHosts {
         study: "ip-storage-jumbo",
