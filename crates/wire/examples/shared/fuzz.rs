@@ -1,13 +1,15 @@
 //! Inputs by the million through the parsers of a crate, mutated from ones that are right: `make fuzz`, or
 //! `cargo run --release -p wirecost-CRATE --example fuzz_NAME -- INPUTS SEED`.
 //!
-//! Nothing may panic, run for ever or take memory without bound. What does is printed with its number, which with the seed
-//! makes it again, and ends the program with exit code 1.
+//! Nothing may panic, run for ever or take memory without bound. What does is printed with its number, which with the
+//! seed makes it again, and ends the program with exit code 1.
 
 use std::sync::{Arc, Mutex};
 
 /// Longest input in bytes.
 const LONGEST: usize = 1 << 16;
+/// Progress is printed after so many inputs.
+const PROGRESS: u64 = 1_000_000;
 /// The most address space that all inputs together may add to the process, kB.
 const MEMORY_KB: u64 = 512 << 10;
 
@@ -49,6 +51,9 @@ pub(crate) fn fuzz(seeds: &[Vec<u8>], mut take: impl FnMut(&[u8], &mut Random) -
     }));
     let (before, mut accepted) = (address_space_kb(), 0u64);
     for input in 0..inputs {
+        if input > 0 && input % PROGRESS == 0 {
+            eprintln!("{input} inputs, {accepted} accepted");
+        }
         let mut bytes = seeds[random.below(seeds.len())].clone();
         mutate(&mut bytes, &mut random);
         *current.lock().expect("the input") = (input, bytes.clone());

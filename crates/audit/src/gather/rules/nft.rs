@@ -78,8 +78,8 @@ fn verdict(words: &[&str]) -> Option<usize> {
         .position(|(word, before)| matches!(*word, "drop" | "reject") && *before != ":")
 }
 
-/// The protocols of a rule of nft: `words` are those before its verdict. What stands after it is what a refused sender
-/// is told (`reject with tcp reset`).
+/// The protocols of a rule of nft: `words` are those before its verdict. What stands after it is the answer to a
+/// refused sender (`reject with tcp reset`).
 fn nft_protocols(words: &[&str]) -> Vec<String> {
     let (mut named, mut excluded) = (Vec::new(), Vec::new());
     let (mut not, mut in_set, mut is_value) = (false, false, false);
